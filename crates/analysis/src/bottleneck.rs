@@ -226,6 +226,8 @@ struct ScoredCandidate<'a> {
     score: f64,
     role: FindingRole,
     demand: &'a [Demand],
+    /// The crowd of the passing load.
+    served: f64,
     /// The larger crowd of the passing and the failing load.
     tried: f64,
 }
@@ -356,9 +358,10 @@ impl<'a> CheckResults<'a> {
         }
         complete(context, &mut candidate);
         let (score, role, demand) = (score(&candidate, context), FindingRole::Suspect, context.demand);
-        let tried = context.windows.pass.map_or(0.0, |pass| pass.users).max(context.fail.users);
+        let served = context.windows.pass.map_or(0.0, |pass| pass.users);
+        let tried = served.max(context.fail.users);
         let machine = context.machine_id();
-        let new = ScoredCandidate { candidate, machine, score, role, demand, tried };
+        let new = ScoredCandidate { candidate, machine, score, role, demand, served, tried };
         match self.scored.iter_mut().find(|known| known.tells_the_same(&new)) {
             Some(known) if known.score < new.score => *known = new,
             Some(_) => {}
@@ -412,6 +415,7 @@ fn complete(context: &Context<'_>, candidate: &mut Candidate) {
 
 fn finding(scored: &ScoredCandidate<'_>, role: FindingRole) -> Finding {
     let candidate = &scored.candidate;
+    let eases = |demand: &Demand| (candidate.eases)(demand, candidate);
     Finding {
         finding: candidate.key.into(),
         title: candidate.title.clone(),
@@ -421,7 +425,7 @@ fn finding(scored: &ScoredCandidate<'_>, role: FindingRole) -> Finding {
         evidence: candidate.evidence.clone(),
         series: candidate.series.iter().map(|series| series.0).collect(),
         change: candidate.change.clone(),
-        prediction: demand::after(scored.demand, scored.tried, |demand| (candidate.eases)(demand, candidate)),
+        prediction: demand::after(scored.demand, scored.served, scored.tried, eases),
     }
 }
 

@@ -66,18 +66,35 @@ pub(crate) fn certainty(verdict: BottleneckVerdict) -> &'static str {
 
 /// The predicted effect of the change.
 pub(crate) fn prediction(then: &Prediction) -> String {
+    let unknown = unknown(&then.unknown);
     let Some(high) = then.users_high else {
         return format!(
-            "more than {:.0} viewers, as far as the loads tried can show; the next resource to be used up would be: {}",
+            "more than {:.0} viewers, as far as the loads tried can show; the next resource to be used up would be: {}{unknown}",
             then.users, then.next_resource
         );
     };
     let range = format!("{:.0}–{high:.0}", then.users_low);
     let guess = if then.extrapolated { "; far beyond what was measured, so an optimistic guess" } else { "" };
     format!(
-        "about {:.0} viewers ({range}); the next resource to be used up is then: {}{guess}",
+        "about {:.0} viewers ({range}); the next resource to be used up is then: {}{guess}{unknown}",
         then.users, then.next_resource
     )
+}
+
+/// Most resources without a known limit that are named.
+const UNKNOWN_MAX: usize = 3;
+
+/// What a prediction cannot know; empty if every resource that grows has a known limit.
+pub(crate) fn unknown(names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let (named, more) = names.split_at(names.len().min(UNKNOWN_MAX));
+    let mut said = format!("; not known: the limit of {}", named.join(", "));
+    if !more.is_empty() {
+        let _ = write!(said, " and {} more", more.len());
+    }
+    said
 }
 
 /// An amount of a resource with its unit.

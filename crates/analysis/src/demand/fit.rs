@@ -2,6 +2,9 @@
 //!
 //! One point per hold: the seconds within a hold are not independent and would make the interval too narrow. Weighted by the inverse
 //! square of the value, because the noise of a measurement grows with it.
+//!
+//! A use that flattens has two meanings: users share work, so that each costs less, or the server does less than they ask for,
+//! because something of it is full. The loads at which something was full decide.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,18 +22,8 @@ const SPREAD_MIN: f64 = 0.15;
 pub(crate) struct Point {
     pub(crate) users: f64,
     pub(crate) y: f64,
-}
-
-/// y = a + b·N + c·N².
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Fit {
-    /// Coefficients a, b, c; c is 0 for a line.
-    pub(crate) coefficients: [f64; 3],
-    /// Their covariances, from the residuals.
-    covariance: [[f64; 3]; 3],
-    /// Degrees of freedom: points less coefficients.
-    pub(crate) freedom: usize,
-    pub(crate) is_curved: bool,
+    /// Whether something of the server was used up at this load.
+    pub(crate) is_saturated: bool,
 }
 
 /// The load at which a limit is reached, with its 95 % interval.
@@ -56,6 +49,13 @@ pub struct FittedUse {
     pub users_max: f64,
 }
 
+/// A fitted use and the loads that it is from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fit {
+    pub(crate) fitted: FittedUse,
+    pub(crate) points: Vec<Point>,
+}
+
 impl Fit {
     /// A fit through `points`; `None` without three loads that differ.
     pub(crate) fn of(points: &[Point]) -> Option<Self> {
@@ -65,67 +65,114 @@ impl Fit {
         if points.len() < 3 || most <= 0.0 || most - least < SPREAD_MIN * most {
             return None;
         }
-        let line = solve(points, 2)?;
+        let with = |fitted| Self { fitted, points: points.to_vec() };
+        let line = solve(points, 2).map(with)?;
         if points.len() < CURVE_POINTS_MIN {
             return Some(line);
         }
-        let curve = solve(points, 3);
-        let t = |fit: &Self| fit.coefficients[2].abs() / fit.covariance[2][2].sqrt();
-        Some(curve.filter(|curve| t(curve) > T_CURVE_MIN).unwrap_or(line))
-    }
-
-    /// The fit as part of a summary; `None` if a number of it is not finite.
-    pub(crate) fn fitted(&self, points: &[Point]) -> Option<FittedUse> {
-        let users = points.iter().map(|point| point.users);
-        let fitted = FittedUse {
-            coefficients: self.coefficients,
-            covariance: self.covariance,
-            freedom: u32::try_from(self.freedom).unwrap_or(u32::MAX),
-            users_min: users.clone().fold(f64::INFINITY, f64::min),
-            users_max: users.fold(0.0, f64::max),
+        let Some(curve) = solve(points, 3).filter(|curve| curve.t_of_square().abs() > T_CURVE_MIN) else {
+            return Some(line);
         };
-        let numbers = fitted.covariance.iter().flatten().chain(&fitted.coefficients);
-        numbers.chain([&fitted.users_min]).all(|number| number.is_finite()).then_some(fitted)
+        let rest: Vec<Point> = points.iter().filter(|point| !point.is_saturated).copied().collect();
+        if curve.coefficients[2] > 0.0 || rest.len() == points.len() {
+            return Some(with(curve));
+        }
+        // What flattens while something of the server is full is its throughput that ends: users do not cost less there.
+        Some(Self::of(&rest).unwrap_or(line))
     }
 
-    /// Half the 95 % interval of the demand of one more user.
-    pub(crate) fn cost_error(&self) -> f64 {
-        self.covariance[1][1].max(0.0).sqrt() * t_975(self.freedom)
+    /// The load at which `level` is reached: the interval by the delta method, widened to the jackknife.
+    pub(crate) fn meets(&self, level: f64) -> Option<Meeting> {
+        let size = if self.fitted.is_curved() { 3 } else { 2 };
+        let by_loads = jackknife(&self.points, size, level)?;
+        self.fitted.meets_within(level, by_loads)
+    }
+}
+
+impl FittedUse {
+    /// Whether it has a square.
+    pub(crate) fn is_curved(&self) -> bool {
+        self.coefficients[2] != 0.0
+    }
+
+    fn t_of_square(&self) -> f64 {
+        self.coefficients[2] / self.covariance[2][2].sqrt()
+    }
+
+    /// What a change of a, b and c adds to the use by `users`. A use that bends is never drawn out to where it falls.
+    pub(crate) fn gradient(&self, users: f64) -> [f64; 3] {
+        let ([_, b, c], top) = (self.coefficients, self.users_max);
+        if c < 0.0 && users > top {
+            // A parabola that bends down would fall at last: beyond the measurement its tangent is followed.
+            return [1.0, users, top * (2.0 * users - top)];
+        }
+        // Left of its lowest point a parabola that bends up would rise toward zero users.
+        let users = if c > 0.0 { users.max(-b / (2.0 * c)) } else { users };
+        [1.0, users, users * users]
+    }
+
+    /// The use by `users`.
+    pub(crate) fn use_by(&self, users: f64) -> f64 {
+        self.gradient(users).iter().zip(self.coefficients).map(|(g, c)| g * c).sum()
     }
 
     /// The demand of one more user at `users`.
-    pub(crate) fn cost_at(&self, users: f64) -> f64 {
-        self.coefficients[1] + 2.0 * self.coefficients[2] * users
+    pub(crate) fn slope_at(&self, users: f64) -> f64 {
+        let [_, b, c] = self.coefficients;
+        let users = if c < 0.0 { users.min(self.users_max) } else { users };
+        b + 2.0 * c * users
+    }
+
+    fn variance(&self, gradient: [f64; 3]) -> f64 {
+        let row = |(row, g): (&[f64; 3], f64)| row.iter().zip(gradient).map(|(v, h)| g * v * h).sum::<f64>();
+        self.covariance.iter().zip(gradient).map(row).sum()
+    }
+
+    fn t_975(&self) -> f64 {
+        t_975(usize::try_from(self.freedom).unwrap_or(usize::MAX))
+    }
+
+    /// Half the 95 % interval of a linear combination of the coefficients.
+    pub(crate) fn half_interval(&self, gradient: [f64; 3]) -> f64 {
+        let half = self.variance(gradient).max(0.0).sqrt() * self.t_975();
+        if half.is_finite() { half } else { f64::MAX }
+    }
+
+    /// Half the 95 % interval of the demand of one more user at the largest load.
+    pub(crate) fn slope_error(&self) -> f64 {
+        self.half_interval([0.0, 1.0, 2.0 * self.users_max])
     }
 
     /// The smallest load above 0 at which `level` is reached.
-    fn root(&self, level: f64) -> Option<f64> {
-        let [a, b, c] = self.coefficients;
+    pub(crate) fn root(&self, level: f64) -> Option<f64> {
+        let ([a, b, c], top) = (self.coefficients, self.users_max);
         let missing = level - a;
         if missing <= 0.0 {
             return None;
         }
-        let users = if self.is_curved {
-            let inside = b * b + 4.0 * c * missing;
-            // The form without cancellation for small c.
-            (inside >= 0.0).then(|| 2.0 * missing / (b + inside.sqrt()))?
+        // The form without cancellation for small c; for a line it is missing ÷ b.
+        let on_curve = 2.0 * missing / (b + (b * b + 4.0 * c * missing).sqrt());
+        let is_beyond = on_curve.is_nan() || on_curve > top;
+        let users = if c < 0.0 && is_beyond {
+            let slope = Some(self.slope_at(top)).filter(|slope| *slope > 0.0)?;
+            top + (level - self.use_by(top)) / slope
         } else {
-            missing / b
+            on_curve
         };
         (users.is_finite() && users > 0.0).then_some(users)
     }
 
-    /// The load at which `level` is reached: the interval by the delta method, widened to the jackknife.
-    pub(crate) fn meets(&self, level: f64, points: &[Point]) -> Option<Meeting> {
+    /// The load at which `level` is reached, by the delta method alone.
+    pub(crate) fn meets(&self, level: f64) -> Option<Meeting> {
+        self.meets_within(level, 0.0)
+    }
+
+    /// The same with at least this variance.
+    fn meets_within(&self, level: f64, variance_min: f64) -> Option<Meeting> {
         let users = self.root(level)?;
-        let slope = self.cost_at(users);
-        let gradient = [-1.0 / slope, -users / slope, -users * users / slope];
-        let size = if self.is_curved { 3 } else { 2 };
-        let mut variance = 0.0;
-        for (row, g) in self.covariance.iter().zip(gradient).take(size) {
-            variance += row.iter().zip(gradient).take(size).map(|(v, h)| g * v * h).sum::<f64>();
-        }
-        let half = variance.max(jackknife(points, size, level)?).max(0.0).sqrt() * t_975(self.freedom);
+        let slope = self.slope_at(users);
+        let variance = self.variance(self.gradient(users).map(|g| -g / slope));
+        let half = variance.max(variance_min).max(0.0).sqrt() * self.t_975();
         let meeting = Meeting { users, low: (users - half).max(0.0), high: users + half };
         [meeting.low, meeting.high].iter().all(|value| value.is_finite()).then_some(meeting)
     }
@@ -152,7 +199,7 @@ fn jackknife(points: &[Point], size: usize, level: f64) -> Option<f64> {
 }
 
 /// Weighted least squares with `size` coefficients, by the normal equations with loads scaled to 1.
-fn solve(points: &[Point], size: usize) -> Option<Fit> {
+fn solve(points: &[Point], size: usize) -> Option<FittedUse> {
     let freedom = points.len().checked_sub(size).filter(|freedom| *freedom > 0)?;
     let scale = points.iter().map(|point| point.users).fold(0.0, f64::max);
     let top = points.iter().map(|point| point.y.abs()).fold(0.0, f64::max);
@@ -190,9 +237,15 @@ fn solve(points: &[Point], size: usize) -> Option<Fit> {
             covariance[i][j] = variance * inverse[i][j] * unit[i] * unit[j];
         }
     }
-    let coefficients = [scaled[0], scaled[1] * unit[1], scaled[2] * unit[2]];
-    let fit = Fit { coefficients, covariance, freedom, is_curved: size == 3 };
-    fit.coefficients.iter().all(|value| value.is_finite()).then_some(fit)
+    let fitted = FittedUse {
+        coefficients: [scaled[0], scaled[1] * unit[1], scaled[2] * unit[2]],
+        covariance,
+        freedom: u32::try_from(freedom).unwrap_or(u32::MAX),
+        users_min: points.iter().map(|point| point.users).fold(f64::INFINITY, f64::min),
+        users_max: scale,
+    };
+    let numbers = fitted.covariance.iter().flatten().chain(&fitted.coefficients);
+    numbers.chain([&fitted.users_min]).all(|number| number.is_finite()).then_some(fitted)
 }
 
 /// The inverse of the upper left `size` × `size` of a symmetric matrix, by Gauss–Jordan elimination with pivots.

@@ -1,7 +1,8 @@
 //! The service demand of a user on each resource, which resource saturates first, and which would be next.
 //!
 //! Service demand law (Denning & Buzen): use grows with the number of users, and the smallest number at which a resource reaches its
-//! limit bounds the capacity. One point for each load that passed; see `fit.rs`.
+//! limit bounds the capacity. One point for each load that passed; see `fit.rs`. What is said beyond these loads, here and in
+//! sizes and prices (`sizing/`), is said by one curve: `growth.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,9 @@ use crate::windows::{LoadWindow, Windows};
 mod additive;
 mod chat;
 mod fit;
+pub(crate) mod growth;
 mod joins;
+mod next;
 mod resources;
 
 #[cfg(test)]
@@ -25,9 +28,15 @@ pub(crate) use resources::memory_limit;
 pub use fit::FittedUse;
 pub(crate) use fit::t_975;
 use fit::{Fit, Point};
+pub(crate) use next::{End, REACH_MAX, without_limit};
+pub use next::{Prediction, after};
 
 /// A prediction from data below this share of the limit is an extrapolation: it cannot include a later bend.
 pub const EXTRAPOLATED_BELOW: f64 = 0.70;
+
+/// From this share of its limit on, a resource that works at a rate is used up in some of its moments, and gives no more in
+/// proportion.
+const SATURATED_FROM: f64 = 0.92;
 
 /// A resource of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +78,33 @@ pub enum Resource {
     Conntrack,
 }
 
+impl Resource {
+    /// The share of its limit that is usable: CPUs and lines queue before they are full; tables and descriptors do not.
+    #[must_use]
+    pub fn usable(self) -> f64 {
+        match self {
+            Self::HostCpu | Self::Thread | Self::ThreadGroup | Self::ProcessCpu | Self::SoftirqCore => 0.95,
+            Self::NicSent | Self::NicSentPackets | Self::NicReceived | Self::NicReceivedPackets => 0.95,
+            Self::DiskRead | Self::Ports => 0.95,
+            Self::Quota | Self::Conntrack => 0.98,
+            Self::Memory => 0.90,
+            Self::Descriptors | Self::UdpSockets | Self::TcpConnections => 1.0,
+        }
+    }
+
+    /// Whether it does work: where it is used up, work waits, and what the work uses elsewhere grows no further. The others
+    /// are held, and refuse.
+    fn works(self) -> bool {
+        match self {
+            Self::HostCpu | Self::Thread | Self::ThreadGroup | Self::ProcessCpu | Self::SoftirqCore => true,
+            Self::NicSent | Self::NicSentPackets | Self::NicReceived | Self::NicReceivedPackets => true,
+            Self::DiskRead | Self::Quota => true,
+            Self::Ports | Self::Conntrack | Self::Memory => false,
+            Self::Descriptors | Self::UdpSockets | Self::TcpConnections => false,
+        }
+    }
+}
+
 /// The demand of a user on a resource, and the number of users at which it saturates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Demand {
@@ -87,7 +123,7 @@ pub struct Demand {
     pub per_user_error: f64,
     /// The use without users, by the fit.
     pub idle: f64,
-    /// The quadratic term, if significant: the demand of a user grows with their number.
+    /// The quadratic term, if significant: above 0 each user costs more the more there are, below 0 less.
     pub curve: Option<f64>,
     /// The use at the largest load that passed.
     pub used: f64,
@@ -137,7 +173,26 @@ impl Demand {
     /// Whether it grows significantly with the number of users; otherwise it predicts nothing.
     #[must_use]
     pub fn grows(&self) -> bool {
-        self.per_user > 0.0 && (self.curve.is_some() || self.per_user > self.per_user_error)
+        let bends_up = self.curve.is_some_and(|curve| curve > 0.0);
+        self.per_user > 0.0 && (bends_up || self.per_user > self.per_user_error)
+    }
+
+    /// The use that it may reach; `None` without a known limit.
+    pub(crate) fn usable(&self) -> Option<f64> {
+        let limit = self.limit.filter(|limit| limit.is_finite() && *limit > 0.0)?;
+        Some(limit * self.resource.usable())
+    }
+
+    /// The same with another limit.
+    pub(crate) fn limited_to(&self, limit: f64) -> Option<Self> {
+        let meeting = self.fit.filter(|_| self.grows())?.meets(limit * self.resource.usable())?;
+        Some(Self {
+            limit: Some(limit),
+            users: Some(meeting.users),
+            users_low: Some(meeting.low),
+            users_high: Some(meeting.high),
+            ..self.clone()
+        })
     }
 
     /// Its name in tables.
@@ -173,10 +228,16 @@ pub(crate) struct Used {
     pub(crate) group: Option<String>,
     pub(crate) unit: &'static str,
     pub(crate) limit: Option<f64>,
-    /// The usable share of the limit.
-    pub(crate) reach: f64,
     /// In the order of the loads.
     pub(crate) values: Vec<Option<f64>>,
+}
+
+impl Used {
+    fn is_saturated_at(&self, load: usize) -> bool {
+        let used = self.values.get(load).copied().flatten();
+        let share = used.zip(self.limit.filter(|limit| *limit > 0.0)).map(|(used, limit)| used / limit);
+        self.resource.works() && share.is_some_and(|share| share >= SATURATED_FROM)
+    }
 }
 
 /// The demand of a user on each resource of a host, the resource that saturates first first, those without a known limit last. Empty
@@ -185,8 +246,14 @@ pub(crate) struct Used {
 pub fn of(host: &Host<'_>, knowledge: &Knowledge, windows: &Windows) -> Vec<Demand> {
     let mut loads: Vec<LoadWindow> = windows.passed.iter().filter(|load| load.users > 0.0).copied().collect();
     loads.sort_by(|a, b| a.users.total_cmp(&b.users));
-    let mut demands: Vec<Demand> =
-        resources::used(host, knowledge, &loads).iter().filter_map(|used| demand(used, &loads)).collect();
+    of_used(&resources::used(host, knowledge, &loads), &loads)
+}
+
+/// The demand on each of `all` resources of a host.
+fn of_used(all: &[Used], loads: &[LoadWindow]) -> Vec<Demand> {
+    let is_saturated: Vec<bool> =
+        (0..loads.len()).map(|load| all.iter().any(|used| used.is_saturated_at(load))).collect();
+    let mut demands: Vec<Demand> = all.iter().filter_map(|used| demand(used, loads, &is_saturated)).collect();
     demands.sort_by(|a, b| {
         let end = |demand: &Demand| demand.users.unwrap_or(f64::INFINITY);
         end(a).total_cmp(&end(b)).then(a.resource.cmp(&b.resource))
@@ -194,98 +261,58 @@ pub fn of(host: &Host<'_>, knowledge: &Knowledge, windows: &Windows) -> Vec<Dema
     demands
 }
 
-fn demand(used: &Used, loads: &[LoadWindow]) -> Option<Demand> {
+fn demand(used: &Used, loads: &[LoadWindow], is_saturated: &[bool]) -> Option<Demand> {
     let points: Vec<Point> = used
         .values
         .iter()
-        .zip(loads)
-        .filter_map(|(value, load)| Some(Point { users: load.users, y: (*value)? }))
+        .zip(loads.iter().zip(is_saturated))
+        .filter_map(|(value, (load, full))| {
+            Some(Point { users: load.users, y: (*value)?, is_saturated: *full })
+        })
         .collect();
-    let fit = Fit::of(&points)?;
-    let last = points.last()?;
-    // A demand that is not significantly above 0 predicts nothing.
-    let (per_user, error) = (fit.cost_at(last.users), fit.cost_error());
-    let is_cost = per_user > 0.0 && (fit.is_curved || per_user > error);
-    let meeting = used
-        .limit
-        .filter(|limit| is_cost && *limit > 0.0)
-        .and_then(|limit| fit.meets(limit * used.reach, &points));
-    let demand = Demand {
+    let (fit, last) = (Fit::of(&points)?, points.last()?);
+    let fitted = fit.fitted;
+    let mut demand = Demand {
         resource: used.resource,
         instance: used.of.clone(),
         group: used.group.clone(),
         unit: used.unit.into(),
-        per_user,
-        per_user_error: error,
-        idle: fit.coefficients[0],
-        curve: fit.is_curved.then_some(fit.coefficients[2]),
+        per_user: fitted.slope_at(fitted.users_max),
+        per_user_error: fitted.slope_error(),
+        idle: fitted.coefficients[0],
+        curve: fitted.is_curved().then_some(fitted.coefficients[2]),
         used: last.y,
         limit: used.limit,
-        users: meeting.map(|meeting| meeting.users),
-        users_low: meeting.map(|meeting| meeting.low),
-        users_high: meeting.map(|meeting| meeting.high),
+        users: None,
+        users_low: None,
+        users_high: None,
         extrapolated: used.limit.is_some_and(|limit| last.y < EXTRAPOLATED_BELOW * limit),
-        loads: u32::try_from(points.len()).unwrap_or(u32::MAX),
-        fit: fit.fitted(&points),
+        loads: u32::try_from(fit.points.len()).unwrap_or(u32::MAX),
+        fit: Some(fitted),
     };
-    [demand.per_user, demand.per_user_error, demand.idle, demand.used]
-        .iter()
-        .all(|v| v.is_finite())
-        .then_some(demand)
+    // A demand that is not significantly above 0 predicts nothing.
+    if demand.grows()
+        && let Some(meeting) = demand.usable().and_then(|usable| fit.meets(usable))
+    {
+        demand.users = Some(meeting.users);
+        demand.users_low = Some(meeting.low);
+        demand.users_high = Some(meeting.high);
+    }
+    demand.used.is_finite().then_some(demand)
 }
 
 /// The demand of loads `(users, use)`, for tests of what is made of it.
 #[cfg(test)]
 pub(crate) fn of_points(resource: Resource, limit: Option<f64>, points: &[(f64, f64)]) -> Option<Demand> {
+    let (used, loads) = used_at(resource, limit, points);
+    demand(&used, &loads, &vec![false; loads.len()])
+}
+
+/// The use at loads `(users, use)` by the process or thread `media`.
+#[cfg(test)]
+fn used_at(resource: Resource, limit: Option<f64>, points: &[(f64, f64)]) -> (Used, Vec<LoadWindow>) {
     let window = throng_observation::host::measured::Window { from_us: 0, until_us: 1 };
-    let loads: Vec<LoadWindow> =
-        points.iter().map(|(users, _)| LoadWindow { window, users: *users }).collect();
+    let loads = points.iter().map(|(users, _)| LoadWindow { window, users: *users }).collect();
     let values = points.iter().map(|(_, y)| Some(*y)).collect();
-    let used = Used { resource, of: "media".into(), group: None, unit: "ratio", limit, reach: 0.95, values };
-    demand(&used, &loads)
-}
-
-/// The predicted effect of a change: the crowd at which the next resource saturates.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Prediction {
-    /// Users at which the next resource saturates; more than these if `users_high` is `null`.
-    pub users: f64,
-    /// The lower end of its 95 % interval.
-    pub users_low: f64,
-    /// The upper end; `null` if saturation lies too far beyond the loads that were tried.
-    pub users_high: Option<f64>,
-    /// The resource that saturates then.
-    pub next_resource: String,
-    /// Whether that is an extrapolation, which is optimistic.
-    pub extrapolated: bool,
-}
-
-/// Furthest prediction, as a multiple of the largest load that was tried: beyond it an unknown limit comes first.
-const REACH_MAX: f64 = 4.0;
-/// Least half interval, as a share of its middle: the variation of a server from run to run.
-const WIDTH_MIN: f64 = 0.02;
-
-/// The first resource to saturate among those that a change does not `ease`, on a server that was tried with up to `tried` users.
-#[must_use]
-pub fn after(demands: &[Demand], tried: f64, ease: impl Fn(&Demand) -> bool) -> Option<Prediction> {
-    let next = demands.iter().find(|demand| demand.users.is_some() && !ease(demand))?;
-    let (next_resource, extrapolated) = (next.name(), next.extrapolated);
-    let (users, reach) = (next.users?, REACH_MAX * tried);
-    if users > reach {
-        return Some(Prediction {
-            users: reach,
-            users_low: reach,
-            users_high: None,
-            next_resource,
-            extrapolated: true,
-        });
-    }
-    let half = (users * WIDTH_MIN).max(1.0);
-    Some(Prediction {
-        users,
-        users_low: next.users_low?.min(users - half).max(0.0),
-        users_high: Some(next.users_high?.max(users + half)),
-        next_resource,
-        extrapolated,
-    })
+    (Used { resource, of: "media".into(), group: None, unit: "ratio", limit, values }, loads)
 }

@@ -10,14 +10,6 @@ use super::{Resource, Used};
 use crate::knowledge::{CROWD_GROUP, Knowledge};
 use crate::windows::LoadWindow;
 
-/// The usable share of each limit. CPUs and lines queue before they are full; tables and descriptors do not.
-const REACH_CPU: f64 = 0.95;
-const REACH_QUOTA: f64 = 0.98;
-const REACH_LINE: f64 = 0.95;
-const REACH_MEMORY: f64 = 0.90;
-const REACH_TABLE: f64 = 0.98;
-const REACH_COUNT: f64 = 1.0;
-
 /// Most threads, groups and processes in the table.
 const THREADS_MAX: usize = 3;
 const GROUPS_MAX: usize = 3;
@@ -28,32 +20,32 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow])
     let mut all = threads(host, knowledge, loads);
     all.extend(processes(host, loads));
     let cpus = host.metric(metric::HOST_CPU_BUSY.name).first().and_then(MeasuredSeries::limit);
-    all.push(of_sum(host, loads, &metric::HOST_CPU_BUSY, Resource::HostCpu, cpus, REACH_CPU));
+    all.push(of_sum(host, loads, &metric::HOST_CPU_BUSY, Resource::HostCpu, cpus));
     if let Some(group) = host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some()) {
-        all.push(of_one(group, loads, Resource::Quota, "", "ratio", REACH_QUOTA));
+        all.push(of_one(group, loads, Resource::Quota, "", "ratio"));
     } else if let Some(quota) = busiest(host, &metric::CGROUP_CPU_QUOTA, loads) {
         // The CPU time of the group is counted in another hierarchy than it is limited: the watched processes are
         // used.
         let cores = loads.last().and_then(|load| quota.mean(load.window));
-        all.push(of_sum(host, loads, &metric::PROCESS_CPU, Resource::Quota, cores, REACH_QUOTA));
+        all.push(of_sum(host, loads, &metric::PROCESS_CPU, Resource::Quota, cores));
     }
     if let Some(core) = busiest(host, &metric::CORE_SOFTIRQ, loads) {
-        let mut core = of_one(core, loads, Resource::SoftirqCore, core.label("cpu"), "ratio", REACH_CPU);
+        let mut core = of_one(core, loads, Resource::SoftirqCore, core.label("cpu"), "ratio");
         core.limit = Some(1.0);
         all.push(core);
     }
     all.extend(network(host, loads));
     if let Some(disk) = busiest(host, &metric::DISK_READ_BYTES, loads) {
-        all.push(of_one(disk, loads, Resource::DiskRead, disk.label("device"), "B/s", REACH_CPU));
+        all.push(of_one(disk, loads, Resource::DiskRead, disk.label("device"), "B/s"));
     }
-    for (metric, resource, reach) in [
-        (&metric::UDP_SOCKETS, Resource::UdpSockets, REACH_COUNT),
-        (&metric::TCP_ESTABLISHED, Resource::TcpConnections, REACH_COUNT),
-        (&metric::TCP_EPHEMERAL_PORTS, Resource::Ports, REACH_CPU),
-        (&metric::CONNTRACK_ENTRIES, Resource::Conntrack, REACH_TABLE),
+    for (metric, resource) in [
+        (&metric::UDP_SOCKETS, Resource::UdpSockets),
+        (&metric::TCP_ESTABLISHED, Resource::TcpConnections),
+        (&metric::TCP_EPHEMERAL_PORTS, Resource::Ports),
+        (&metric::CONNTRACK_ENTRIES, Resource::Conntrack),
     ] {
         let limit = host.metric(metric.name).first().and_then(MeasuredSeries::limit);
-        all.push(of_sum(host, loads, metric, resource, limit, reach));
+        all.push(of_sum(host, loads, metric, resource, limit));
     }
     // A resource that was never used or measured has no demand.
     all.retain(|used| used.values.iter().flatten().any(|value| *value > 0.0));
@@ -70,10 +62,9 @@ fn of_one(
     resource: Resource,
     of: &str,
     unit: &'static str,
-    reach: f64,
 ) -> Used {
     let values = means(series, loads);
-    Used { resource, of: of.to_owned(), group: None, unit, limit: series.limit(), reach, values }
+    Used { resource, of: of.to_owned(), group: None, unit, limit: series.limit(), values }
 }
 
 /// All series of the metric together.
@@ -83,10 +74,9 @@ fn of_sum(
     metric: &Metric,
     resource: Resource,
     limit: Option<f64>,
-    reach: f64,
 ) -> Used {
     let values = sums(host.metric(metric.name).iter(), loads);
-    Used { resource, of: String::new(), group: None, unit: metric.unit.symbol(), limit, reach, values }
+    Used { resource, of: String::new(), group: None, unit: metric.unit.symbol(), limit, values }
 }
 
 fn sums<'a>(series: impl Iterator<Item = &'a MeasuredSeries<'a>>, loads: &[LoadWindow]) -> Vec<Option<f64>> {
@@ -134,7 +124,7 @@ fn threads(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow]) -> Vec<
         }
         if all.len() < THREADS_MAX {
             let of = format!("{name} ({})", thread.label("tid"));
-            let mut used = of_one(thread, loads, Resource::Thread, &of, "ratio", REACH_CPU);
+            let mut used = of_one(thread, loads, Resource::Thread, &of, "ratio");
             used.limit = Some(1.0);
             used.group = Some(group.clone());
             all.push(used);
@@ -150,7 +140,6 @@ fn threads(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow]) -> Vec<
             group: Some(group),
             unit: "ratio",
             limit: Some(threads.len() as f64),
-            reach: REACH_CPU,
             values: sums(threads.into_iter(), loads),
         })
         .collect();
@@ -169,16 +158,16 @@ fn processes(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
     let mut all = Vec::new();
     for cpu in list {
         let (name, pid) = (cpu.label("process"), cpu.label("pid"));
-        let mut used = of_one(cpu, loads, Resource::ProcessCpu, name, "ratio", REACH_CPU);
+        let mut used = of_one(cpu, loads, Resource::ProcessCpu, name, "ratio");
         used.limit = cpus;
         all.push(used);
         let of_process =
             |metric: &Metric| host.metric(metric.name).iter().find(|series| series.label("pid") == pid);
         if let Some(fds) = of_process(&metric::PROCESS_FDS) {
-            all.push(of_one(fds, loads, Resource::Descriptors, name, "count", REACH_COUNT));
+            all.push(of_one(fds, loads, Resource::Descriptors, name, "count"));
         }
         if let Some(rss) = of_process(&metric::PROCESS_RSS) {
-            let mut rss = of_one(rss, loads, Resource::Memory, name, "B", REACH_MEMORY);
+            let mut rss = of_one(rss, loads, Resource::Memory, name, "B");
             rss.limit = memory_limit(host);
             all.push(rss);
         }
@@ -210,7 +199,7 @@ fn network(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
     .into_iter()
     .filter_map(|(metric, resource)| {
         let series = host.metric(metric.name).iter().find(|one| one.label("interface") == interface)?;
-        Some(of_one(series, loads, resource, interface, metric.unit.symbol(), REACH_LINE))
+        Some(of_one(series, loads, resource, interface, metric.unit.symbol()))
     })
     .collect()
 }

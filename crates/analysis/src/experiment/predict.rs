@@ -1,16 +1,12 @@
 //! What the demand model says about a variant before it is tried: the resource that limits the baseline has a higher limit, all
-//! others stay, and the first to be exhausted is the new capacity.
+//! others stay, and the first to be exhausted is the new capacity. What is not known of a resource ends the prediction, as in
+//! `demand/next.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::resource_of;
-use crate::demand::{Demand, Resource};
-
-/// Furthest prediction, as a multiple of the baseline's capacity: beyond it an unknown limit comes first.
-const REACH_MAX: f64 = 4.0;
-/// Least half interval, as a share of its middle: the variation of a server from run to run.
-const WIDTH_MIN: f64 = 0.02;
+use crate::demand::{Demand, End, REACH_MAX, Resource, without_limit};
 
 /// The capacity of a variant, predicted from the demand of a user in the baseline's runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,12 +16,15 @@ pub struct CapacityPrediction {
     /// The lower end: from the largest crowd of the baseline that was served well, or that of the 95 % interval of a limit that
     /// stays as it is.
     pub users_low: f64,
-    /// The upper end: from the first crowd that was not; `null` if no known limit is near.
+    /// The upper end: from the first crowd that was not; `null` if no known limit is near, or the demand cannot be told from noise.
     pub users_high: Option<f64>,
     /// The resource that is exhausted then.
     pub resource: String,
     /// Runs of the baseline that it is from.
     pub runs: usize,
+    /// Resources that grow with the users and have no known limit: any of them may end before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
     /// Whether what was measured lies within the interval; `null` without a valid run of the variant.
     pub held: Option<bool>,
 }
@@ -44,39 +43,41 @@ pub fn predict(
     more: Option<f64>,
     capacity: [f64; 2],
 ) -> Option<CapacityPrediction> {
+    let most = REACH_MAX * capacity[0];
     let of_run = |demands: &Vec<Demand>| {
         let is_relieved = relieved(demands, finding, relieves);
         let ends = demands.iter().filter_map(|demand| {
-            let end = if is_relieved(demand) { scaled(demand, more?, capacity)? } else { modelled(demand)? };
+            let end = if is_relieved(demand) {
+                scaled(demand, more?, capacity)?.at_least(0.0)
+            } else {
+                demand.end(most)?.at_least(capacity[0])
+            };
             Some((demand.name(), end))
         });
-        ends.min_by(|(_, a), (_, b)| a[1].total_cmp(&b[1]))
+        ends.min_by(|(_, a), (_, b)| a.users.total_cmp(&b.users))
     };
-    let ends: Vec<(String, [f64; 3])> = runs.iter().filter_map(of_run).collect();
-    let median = |place: usize| {
-        let mut values: Vec<f64> = ends.iter().filter_map(|(_, ends)| ends.get(place).copied()).collect();
+    let ends: Vec<(String, End)> = runs.iter().filter_map(of_run).collect();
+    let median = |of: fn(&End) -> f64| {
+        let mut values: Vec<f64> = ends.iter().map(|(_, end)| of(end)).collect();
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied()
     };
-    let (low, users, high) = (median(0)?, median(1)?, median(2)?);
-    let resource =
-        ends.iter().min_by(|(_, a), (_, b)| a[1].total_cmp(&b[1])).map(|(name, _)| name.clone())?;
-    let runs = ends.len();
-    let reach = REACH_MAX * capacity[0];
-    if users > reach {
-        let users_low = reach.min(low);
-        return Some(CapacityPrediction {
-            users: reach,
-            users_low,
-            users_high: None,
-            resource,
-            runs,
-            held: None,
-        });
-    }
-    let half = (users * WIDTH_MIN).max(1.0);
-    let (users_low, users_high) = (low.min(users - half).max(0.0), Some(high.max(users + half)));
-    Some(CapacityPrediction { users, users_low, users_high, resource, runs, held: None })
+    let (low, users) = (median(|end| end.low)?, median(|end| end.users)?);
+    let high = median(|end| end.high.unwrap_or(f64::INFINITY)).filter(|high| high.is_finite());
+    let resource = ends.iter().min_by(|(_, a), (_, b)| a.users.total_cmp(&b.users)).map(|(name, _)| name)?;
+    let is_far = users > most;
+    Some(CapacityPrediction {
+        users: users.min(most),
+        users_low: low.min(most),
+        users_high: high.filter(|_| !is_far),
+        resource: resource.clone(),
+        runs: ends.len(),
+        unknown: runs.first().map_or_else(Vec::new, |demands| {
+            let is_relieved = relieved(demands, finding, relieves);
+            without_limit(demands.iter().filter(|demand| !is_relieved(demand)))
+        }),
+        held: None,
+    })
 }
 
 impl CapacityPrediction {
@@ -139,38 +140,23 @@ fn of_finding(finding: &str) -> &'static [Resource] {
     }
 }
 
-/// Users at which the resource is exhausted as it is: low, middle, high.
-fn modelled(demand: &Demand) -> Option<[f64; 3]> {
-    Some([demand.users_low?, demand.users?, demand.users_high?])
-}
-
-/// Users at which the resource carries `more` times what it carries at the `capacity` that was measured, by y = idle + bN + cN²:
-/// low, middle, high.
-fn scaled(demand: &Demand, more: f64, [passing, failing]: [f64; 2]) -> Option<[f64; 3]> {
-    let (c, b) = match demand.curve {
-        Some(c) => (c, slope(demand, c)?),
-        None => (0.0, demand.per_user),
+/// Users at which the resource carries `more` times what it carries at the `capacity` that was measured: at the crowd that was
+/// served well, between the two, and at the first that was not.
+fn scaled(demand: &Demand, more: f64, [passing, failing]: [f64; 2]) -> Option<End> {
+    let fitted = demand.fit?;
+    let users = |users: f64| fitted.root(more * fitted.use_by(users));
+    let ends = [users(passing), users((passing * failing).sqrt()), users(failing)];
+    let [Some(low), Some(users), Some(high)] = ends else {
+        // Where more of it is reached cannot be told, so that only what was served is known.
+        return demand.grows().then(|| End::known_to(passing));
     };
-    let users = |users: f64| {
-        let own = (demand.idle + b * users + c * users * users) * more - demand.idle;
-        // The form without cancellation for small c; for a line it is own ÷ b.
-        let inside = b * b + 4.0 * c * own;
-        (inside >= 0.0 && own > 0.0).then(|| 2.0 * own / (b + inside.sqrt()))
-    };
-    let ends = [users(passing)?, users((passing * failing).sqrt())?, users(failing)?];
-    ends.iter().all(|end| end.is_finite()).then_some(ends)
-}
-
-/// b of y = idle + bN + cN², from the cost of one more user and the use at the largest load N that was tried.
-fn slope(demand: &Demand, c: f64) -> Option<f64> {
-    let inside = demand.per_user * demand.per_user - 4.0 * c * (demand.used - demand.idle);
-    // N·cost − c·N² = used − idle; the smaller root is the one with a slope that grows from b ≥ 0.
-    (inside >= 0.0 && c != 0.0).then(|| inside.sqrt())
+    Some(End { users, low, high: Some(high) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demand::FittedUse;
 
     fn demand(resource: Resource, idle: f64, per_user: f64, limit: f64) -> Demand {
         let users = (limit - idle) / per_user;
@@ -190,8 +176,12 @@ mod tests {
             users_high: Some(users * 1.05),
             extrapolated: false,
             loads: 6,
-            fit: None,
+            fit: Some(fitted([idle, per_user, 0.0], users * 0.9)),
         }
+    }
+
+    fn fitted(coefficients: [f64; 3], users_max: f64) -> FittedUse {
+        FittedUse { coefficients, freedom: 4, users_min: 1.0, users_max, ..FittedUse::default() }
     }
 
     #[test]
@@ -231,6 +221,7 @@ mod tests {
             users: Some(users),
             users_low: Some(users - 2.0),
             users_high: Some(users + 2.0),
+            fit: Some(fitted([idle, b, c], n)),
             ..demand(Resource::Quota, idle, b, limit)
         };
         let twice = predict(&[vec![curved]], Some("cpu_quota"), "cpu", Some(2.0), [users; 2]).unwrap();
@@ -249,6 +240,7 @@ mod tests {
             curve: Some(1.0),
             per_user: 2.0 * 40.0,
             used: 1_600.0,
+            fit: Some(fitted([0.0, 0.0, 1.0], 40.0)),
             ..demand(Resource::NicSent, 0.0, 1.0, 1.0)
         };
         let twice = predict(&[vec![line]], Some("line_rate"), "network", Some(2.0), [40.0, 44.0]).unwrap();
@@ -273,6 +265,48 @@ mod tests {
             "no other limit is known"
         );
         assert_eq!(predict(&[], None, "cpu", Some(2.0), [100.0; 2]), None);
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_resource_ends_the_prediction() {
+        // The host's use cannot be told from noise, which may fill it from 121 users on.
+        let covariance = [[0.0; 3], [0.0, 4e-4 / 7.84, 0.0], [0.0; 3]];
+        let host = Demand {
+            per_user_error: 0.02,
+            used: 0.5,
+            users: None,
+            users_low: None,
+            users_high: None,
+            fit: Some(FittedUse { covariance, ..fitted([0.4, 0.001, 0.0], 100.0) }),
+            ..demand(Resource::HostCpu, 0.4, 0.001, 1.0)
+        };
+        let thread = demand(Resource::Thread, 0.0, 0.01, 1.0);
+        let line = Demand {
+            limit: None,
+            users: None,
+            users_low: None,
+            users_high: None,
+            ..demand(Resource::NicSent, 0.0, 125_000.0, 20e6)
+        };
+        let runs = [vec![thread, host, line]];
+        let twice = predict(&runs, Some("one_thread_full"), "cpu", Some(2.0), [100.0; 2]).unwrap();
+        assert_eq!((twice.resource.as_str(), twice.users_high), ("CPU of the host", None), "{twice:?}");
+        assert!((twice.users - 121.0).abs() < 1.0, "{twice:?}");
+        assert_eq!(twice.unknown, ["sent by w"]);
+        assert_eq!(twice.judged(150.0, 160.0).held, Some(true), "more is no contradiction");
+    }
+
+    #[test]
+    fn a_curve_that_bends_down_is_followed_along_its_tangent() {
+        // 0.02 N − 0.0001 N² is 0.75 at 50 users, where one more costs 0.01, and never more than 1.
+        let curved = Demand {
+            curve: Some(-0.000_1),
+            used: 0.75,
+            fit: Some(fitted([0.0, 0.02, -0.000_1], 50.0)),
+            ..demand(Resource::Quota, 0.0, 0.01, 1.0)
+        };
+        let twice = predict(&[vec![curved]], Some("cpu_quota"), "cpu", Some(2.0), [50.0; 2]).unwrap();
+        assert!((twice.users - 125.0).abs() < 0.1, "{twice:?}");
     }
 
     #[test]

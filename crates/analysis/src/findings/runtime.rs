@@ -9,7 +9,7 @@ use throng_observation::pack::Runtime;
 use super::score::used_up;
 use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, ruled_out};
 use crate::context::{Context, Pool, Reading};
-use crate::demand::{Demand, Resource};
+use crate::demand::Resource;
 
 pub(super) const KEY: &str = "runtime_parallelism";
 /// Cores that threads use together if one of them works at a time.
@@ -101,18 +101,6 @@ pub(super) fn is_bound(context: &Context<'_>, process: &str) -> bool {
     bound(context).is_some_and(|bound| bound.process == process && bound.set_to == Some(1))
 }
 
-/// The demand of a process with a limit of `cores`.
-pub(super) fn ended_at(demand: &Demand, cores: f64) -> Option<Demand> {
-    let ends = (0.95 * cores - demand.idle) / demand.per_user;
-    (demand.curve.is_none() && ends.is_finite() && ends > 0.0).then(|| Demand {
-        limit: Some(cores),
-        users: Some(ends),
-        users_low: Some(ends * 0.9),
-        users_high: Some(ends * 1.1),
-        ..demand.clone()
-    })
-}
-
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if !context.is_seen(&metric::THREAD_CPU) {
         return Err(NoFinding::NotMonitored("the server's threads"));
@@ -139,7 +127,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     Ok(Candidate {
         used: used_up((bound.cores.fail() / bound.at()).max(0.95)),
         queue: context.backlog(),
-        demand: of_process.and_then(|demand| ended_at(demand, bound.at())),
+        demand: of_process.and_then(|demand| demand.limited_to(bound.at())),
         crossed_at_s: crossed,
         series: threads.iter().map(|thread| thread.series.id).collect(),
         evidence: vec![

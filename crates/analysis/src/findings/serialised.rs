@@ -88,7 +88,7 @@ fn candidate(
     Candidate {
         used: used_up(turns.cores.fail()),
         queue: context.backlog(),
-        demand: demand.and_then(|demand| runtime::ended_at(demand, 1.0)),
+        demand: demand.and_then(|demand| demand.limited_to(1.0)),
         crossed_at_s: crossed,
         series: own.iter().map(|thread| thread.series.id).collect(),
         evidence: vec![

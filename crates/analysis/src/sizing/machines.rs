@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::growth::Growth;
 use super::measured_server::count;
 use super::{Estimate, SizeRequest, SizedResource, is_of_process};
 use crate::demand::Demand;
+use crate::demand::growth::Growth;
 
 /// A machine that can be rented or bought.
 #[derive(Clone, Debug, PartialEq)]

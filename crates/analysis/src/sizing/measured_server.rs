@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::growth::Growth;
 use super::{Estimate, SizeRequest};
+use crate::demand::growth::Growth;
 use crate::demand::{Demand, Resource};
 
 /// The capacity that a search found.

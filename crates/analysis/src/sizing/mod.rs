@@ -7,7 +7,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-mod growth;
 mod machines;
 mod measured_server;
 mod need;
@@ -17,7 +16,7 @@ mod room;
 mod tests;
 mod traffic;
 
-pub use growth::{CURVED_REACH, Extrapolation, LINEAR_REACH};
+pub use crate::demand::growth::{Bend, CURVED_REACH, Estimate, Extrapolation, LINEAR_REACH};
 pub use machines::{MachinePlan, MachineType, ProcessesEach};
 pub use measured_server::{MeasuredCapacity, MeasuredServer};
 pub use need::{ResourceNeed, UsersPer};
@@ -25,42 +24,11 @@ pub use resource::SizedResource;
 pub use room::{RoomForecast, RoomPart, RoomRequest, RoomTalk, RoomVerdict};
 pub use traffic::{PerUser, Traffic};
 
+use crate::demand::growth::Growth;
 use crate::demand::{Demand, Resource};
-use growth::Growth;
 
 /// The share of a resource that a plan uses without another wish: CPUs and lines queue above it, and a crowd is never even.
 pub const TARGET_UTILISATION: f64 = 0.75;
-
-/// A figure with its 95 % interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Estimate {
-    /// The figure.
-    pub value: f64,
-    /// The lower end of its interval.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
-}
-
-impl Estimate {
-    /// A figure without an error.
-    #[must_use]
-    pub fn exact(value: f64) -> Self {
-        Self { value, low: value, high: value }
-    }
-
-    /// The figure and both ends times `factor`, which is not negative.
-    #[must_use]
-    pub fn times(self, factor: f64) -> Self {
-        Self { value: self.value * factor, low: self.low * factor, high: self.high * factor }
-    }
-
-    /// The sum of two figures. The ends add up, as if both were wrong in the same direction.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self { value: self.value + other.value, low: self.low + other.low, high: self.high + other.high }
-    }
-}
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::growth::{Extrapolation, Growth};
 use super::{Estimate, SizeRequest, SizedResource};
+use crate::demand::growth::{Bend, Extrapolation, Growth};
 
 /// How many users one more unit of a resource serves, at the largest load that passed, without headroom.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,8 +48,10 @@ pub struct ResourceNeed {
     pub users_per: Option<UsersPer>,
     /// What the users are counted per: `core`, `Gbit/s`, `GB` …
     pub per: String,
-    /// Whether its growth is curved: the more users, the more (or the less) each costs.
+    /// Whether its growth is curved; `bends` says which way.
     pub is_curved: bool,
+    /// Which way its growth bends; `null` if it is straight.
+    pub bends: Option<Bend>,
     /// The process, thread or interface with the largest part.
     pub dominant: String,
     /// Its share, 0 to 1.
@@ -69,6 +71,7 @@ impl ResourceNeed {
             users_per: UsersPer::of(resource, growth),
             per: resource.counted_per().1.into(),
             is_curved: growth.is_curved(),
+            bends: growth.bend(),
             dominant,
             dominant_share,
         }

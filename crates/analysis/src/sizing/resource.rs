@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::growth::Growth;
+use crate::demand::growth::Growth;
 use crate::demand::{Demand, Resource};
 
 /// A resource that a crowd needs.

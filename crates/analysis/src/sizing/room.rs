@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Estimate;
-use super::growth::{CURVED_REACH, Extrapolation, ORDER_OF_MAGNITUDE, WIDTH_MIN};
+use crate::demand::growth::{CURVED_REACH, Extrapolation, ORDER_OF_MAGNITUDE, WIDTH_MIN};
 use crate::demand::{ChatCost, ChatWork};
 
 /// Halvings of a bisection: more than the bits of a mantissa.

@@ -8,7 +8,7 @@ use throng_observation::Goal;
 use throng_observation::run::RunData;
 
 use super::Estimate;
-use super::growth::Growth;
+use crate::demand::growth::Growth;
 use crate::demand::{FittedUse, t_975};
 use crate::windows::{Windows, second_range};
 

@@ -23,7 +23,7 @@ pub(crate) fn render(summary: &Summary) -> String {
     out += &format!(
         "<p class=\"over\">{}</p>",
         escape(
-            "From the loads that passed, one point a load; the top load is the largest of them. The resource that is used up first comes first; the next one would limit the crowd once the first is extended. An extrapolation assumes linear growth up to the limit, and is optimistic."
+            "From the loads that passed, one point a load; the top load is the largest of them. The resource that is used up first comes first; the next one would limit the crowd once the first is extended. An extrapolation assumes that the growth at the top load goes on up to the limit, and is optimistic."
         )
     );
     out
@@ -33,8 +33,10 @@ fn row(demand: &Demand) -> Vec<String> {
     let range = demand.users_low.zip(demand.users_high);
     let range = range.map_or_else(String::new, |(low, high)| format!(" ({low:.0}–{high:.0})"));
     let mut note = Vec::new();
-    if demand.curve.is_some() {
-        note.push("curved: the more users, the more each costs");
+    match demand.curve {
+        Some(curve) if curve < 0.0 => note.push("curved: the more users, the less each costs"),
+        Some(_) => note.push("curved: the more users, the more each costs"),
+        None => {}
     }
     if demand.extrapolated && demand.users.is_some() {
         note.push("extrapolated");
@@ -48,4 +50,39 @@ fn row(demand: &Demand) -> Vec<String> {
         demand.users.map_or_else(|| "–".into(), |users| format!("{users:.0}{range}")),
         note.join(", "),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_analysis::demand::Resource;
+
+    use super::*;
+
+    #[test]
+    fn the_direction_of_a_curve_is_said() {
+        let note = |curve| {
+            let demand = Demand {
+                resource: Resource::HostCpu,
+                instance: String::new(),
+                group: None,
+                unit: "ratio".into(),
+                per_user: 0.02,
+                per_user_error: 0.001,
+                idle: 0.1,
+                curve,
+                used: 1.0,
+                limit: None,
+                users: None,
+                users_low: None,
+                users_high: None,
+                extrapolated: false,
+                loads: 8,
+                fit: None,
+            };
+            row(&demand).pop()
+        };
+        assert_eq!(note(Some(1e-4)).as_deref(), Some("curved: the more users, the more each costs"));
+        assert_eq!(note(Some(-1e-4)).as_deref(), Some("curved: the more users, the less each costs"));
+        assert_eq!(note(None).as_deref(), Some(""));
+    }
 }

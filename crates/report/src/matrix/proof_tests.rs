@@ -1,6 +1,6 @@
 //! Proofs with a known answer.
 
-use throng_analysis::demand::{Demand, Resource};
+use throng_analysis::demand::{Demand, FittedUse, Resource};
 
 use super::*;
 use throng_analysis::experiment::ProofOutcome;
@@ -108,7 +108,13 @@ fn demands() -> Vec<Demand> {
         users_high: Some(1.05 * limit / per_user),
         extrapolated: false,
         loads: 5,
-        fit: None,
+        fit: Some(FittedUse {
+            coefficients: [0.0, per_user, 0.0],
+            freedom: 3,
+            users_min: 1.0,
+            users_max: 0.9 * limit / per_user,
+            ..FittedUse::default()
+        }),
     };
     vec![of(Resource::Thread, "worker", 1.0 / 60.0, 1.0), of(Resource::NicSent, "eth0", 1.0, 130.0)]
 }

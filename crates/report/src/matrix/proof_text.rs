@@ -6,6 +6,7 @@ use throng_analysis::experiment::{CapacityPrediction, ProofOutcome, RatioEstimat
 use throng_observation::untrusted;
 
 use super::{MatrixMeasure, MatrixReport, ProofPair, ResponseKind, VariantProof};
+use crate::cause;
 use crate::columns::columns;
 
 /// `×2.10`.
@@ -75,7 +76,8 @@ pub(crate) fn prediction(one: &CapacityPrediction) -> String {
         Some(false) => ": did not hold",
         None => "",
     };
-    format!("the demand model predicted {range}, then {} is full{held}", one.resource)
+    let unknown = cause::unknown(&one.unknown);
+    format!("the demand model predicted {range}, then {} is full{held}{unknown}", one.resource)
 }
 
 /// How far the capacity followed a shrunk resource.

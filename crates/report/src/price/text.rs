@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use throng_analysis::sizing::{Estimate, Extrapolation, MachinePlan, ResourceNeed, SizedResource, UsersPer};
+use throng_analysis::sizing::{
+    Bend, Estimate, Extrapolation, MachinePlan, ResourceNeed, SizedResource, UsersPer,
+};
 use throng_observation::units::{bit_rate, bytes, percent};
 use throng_observation::untrusted;
 
@@ -162,12 +164,12 @@ fn need_row(need: &ResourceNeed) -> Vec<String> {
         need.users_per
             .map_or_else(|| "growth not told from noise".into(), |users| users_per(&users, &need.per)),
         format!("{}{share}", need.dominant),
-        remark(&need.extrapolation, need.is_curved),
+        remark(&need.extrapolation, need.bends),
     ]
 }
 
 /// How sure a figure is.
-fn remark(extrapolation: &Extrapolation, is_curved: bool) -> String {
+fn remark(extrapolation: &Extrapolation, bends: Option<Bend>) -> String {
     let mut words = Vec::new();
     if extrapolation.order_of_magnitude_only {
         words.push("order of magnitude only".to_owned());
@@ -175,8 +177,10 @@ fn remark(extrapolation: &Extrapolation, is_curved: bool) -> String {
     if extrapolation.is_one() {
         words.push(format!("extrapolated ×{}", factor(extrapolation.factor)));
     }
-    if is_curved {
-        words.push("curved".to_owned());
+    match bends {
+        Some(Bend::Up) => words.push("curved: each costs more".to_owned()),
+        Some(Bend::Down) => words.push("curved: each costs less".to_owned()),
+        None => {}
     }
     words.join(", ")
 }

@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Estimate;
-use crate::demand::{Demand, FittedUse, t_975};
+use super::{Demand, FittedUse};
 
 /// A straight demand is extrapolated to this many times the largest measured load. Farther away an unknown bend or limit decides,
 /// and only the order of magnitude is given.
@@ -12,11 +11,42 @@ pub const LINEAR_REACH: f64 = 10.0;
 /// The same of a curved demand: the error of its square grows with the square.
 pub const CURVED_REACH: f64 = 4.0;
 /// Least half interval, as a share of the use: the variation of a server from run to run.
-pub(super) const WIDTH_MIN: f64 = 0.02;
+pub(crate) const WIDTH_MIN: f64 = 0.02;
 /// Half an order of magnitude, either way.
-pub(super) const ORDER_OF_MAGNITUDE: f64 = 3.0;
+pub(crate) const ORDER_OF_MAGNITUDE: f64 = 3.0;
 /// Halvings of a bisection: more than the bits of a mantissa.
 const HALVINGS: u32 = 60;
+
+/// A figure with its 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The figure.
+    pub value: f64,
+    /// The lower end of its interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// A figure without an error.
+    #[must_use]
+    pub fn exact(value: f64) -> Self {
+        Self { value, low: value, high: value }
+    }
+
+    /// The figure and both ends times `factor`, which is not negative.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self { value: self.value * factor, low: self.low * factor, high: self.high * factor }
+    }
+
+    /// The sum of two figures. The ends add up, as if both were wrong in the same direction.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { value: self.value + other.value, low: self.low + other.low, high: self.high + other.high }
+    }
+}
 
 /// How far a figure lies beyond the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,9 +65,19 @@ impl Extrapolation {
     }
 }
 
+/// Which way a use bends as users are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Bend {
+    /// The more users, the more each costs.
+    Up,
+    /// The more users, the less each costs.
+    Down,
+}
+
 /// The use of one resource, which has several parts where several processes use it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Growth {
+pub(crate) struct Growth {
     parts: Vec<Part>,
 }
 
@@ -53,12 +93,12 @@ struct Part {
 
 impl Growth {
     /// The sum of `demands`; `None` if none of them was fitted.
-    pub(super) fn of(demands: &[&Demand]) -> Option<Self> {
+    pub(crate) fn of(demands: &[&Demand]) -> Option<Self> {
         let part = |demand: &&Demand| {
             let fitted = demand.fit.filter(is_usable)?;
             Some(Part {
                 name: demand.name(),
-                grows: demand.grows() && slope_at(&fitted, fitted.users_max) > 0.0,
+                grows: demand.grows() && fitted.slope_at(fitted.users_max) > 0.0,
                 used: demand.used.max(0.0),
                 fitted,
             })
@@ -68,14 +108,14 @@ impl Growth {
     }
 
     /// One part with a name.
-    pub(super) fn of_fit(name: &str, fitted: FittedUse) -> Option<Self> {
+    pub(crate) fn of_fit(name: &str, fitted: FittedUse) -> Option<Self> {
         let used = use_at(&fitted, fitted.users_max).value;
         let part = Part { name: name.to_owned(), fitted, grows: true, used };
-        (is_usable(&fitted) && slope_at(&fitted, fitted.users_max) > 0.0).then(|| Self { parts: vec![part] })
+        (is_usable(&fitted) && fitted.slope_at(fitted.users_max) > 0.0).then(|| Self { parts: vec![part] })
     }
 
     /// Whether any part grows measurably.
-    pub(super) fn grows(&self) -> bool {
+    pub(crate) fn grows(&self) -> bool {
         self.fits().next().is_some()
     }
 
@@ -84,12 +124,18 @@ impl Growth {
     }
 
     /// Whether a part has a square.
-    pub(super) fn is_curved(&self) -> bool {
-        self.fits().any(|fitted| fitted.coefficients[2] != 0.0)
+    pub(crate) fn is_curved(&self) -> bool {
+        self.fits().any(FittedUse::is_curved)
+    }
+
+    /// Which way it bends; `None` if it is straight.
+    pub(crate) fn bend(&self) -> Option<Bend> {
+        let square: f64 = self.fits().map(|fitted| fitted.coefficients[2]).sum();
+        self.is_curved().then_some(if square < 0.0 { Bend::Down } else { Bend::Up })
     }
 
     /// The largest load that all parts were measured with.
-    pub(super) fn users_max(&self) -> f64 {
+    pub(crate) fn users_max(&self) -> f64 {
         self.parts.iter().map(|part| part.fitted.users_max).reduce(f64::min).unwrap_or(0.0)
     }
 
@@ -98,18 +144,18 @@ impl Growth {
     }
 
     /// The most users for which more than an order of magnitude can be said; without growth any number.
-    pub(super) fn reach(&self) -> f64 {
+    pub(crate) fn reach(&self) -> f64 {
         let reach = if self.is_curved() { CURVED_REACH } else { LINEAR_REACH };
         if self.grows() { reach * self.users_max() } else { f64::INFINITY }
     }
 
-    pub(super) fn extrapolation(&self, users: f64) -> Extrapolation {
+    pub(crate) fn extrapolation(&self, users: f64) -> Extrapolation {
         let factor = (users / self.users_max()).max(1.0);
         Extrapolation { factor, order_of_magnitude_only: users > self.reach() }
     }
 
     /// The use by `users` on one server. Too far beyond the measurement its interval is half an order of magnitude either way.
-    pub(super) fn at(&self, users: f64) -> Estimate {
+    pub(crate) fn at(&self, users: f64) -> Estimate {
         let sum = self.fitted_at(users);
         if users <= self.reach() {
             return sum;
@@ -123,7 +169,7 @@ impl Growth {
     }
 
     /// The part with the largest use, and its share of the whole.
-    pub(super) fn dominant(&self, users: f64) -> (String, f64) {
+    pub(crate) fn dominant(&self, users: f64) -> (String, f64) {
         let whole = self.fitted_at(users).value;
         let part = self.parts.iter().max_by(|a, b| a.at(users).value.total_cmp(&b.at(users).value));
         let Some(part) = part else { return (String::new(), 0.0) };
@@ -132,10 +178,9 @@ impl Growth {
     }
 
     /// The demand of one more user at the largest measured load.
-    pub(super) fn per_user(&self) -> Option<Estimate> {
+    pub(crate) fn per_user(&self) -> Option<Estimate> {
         let slope = |fitted: &FittedUse| {
-            let users = fitted.users_max;
-            let (value, half) = (slope_at(fitted, users), half_interval(fitted, [0.0, 1.0, 2.0 * users]));
+            let (value, half) = (fitted.slope_at(fitted.users_max), fitted.slope_error());
             Estimate { value, low: value - half, high: value + half }
         };
         self.fits().map(slope).reduce(Estimate::plus)
@@ -143,7 +188,7 @@ impl Growth {
 
     /// The most users of one server, up to `most`, whose use stays within `level`: by the fit, and at both ends of its interval
     /// (the low end is that of the high use).
-    pub(super) fn users_within(&self, level: f64, most: f64) -> Estimate {
+    pub(crate) fn users_within(&self, level: f64, most: f64) -> Estimate {
         let value = bisect(level, 0.0, most, |users| self.fitted_at(users).value);
         // The interval of the use may be so wide at 0 that only the measured loads are known to be within the level.
         let from = if self.fitted_at(0.0).high <= level { 0.0 } else { self.users_min().min(value) };
@@ -161,8 +206,8 @@ impl Part {
             return use_at(&self.fitted, users);
         }
         // What cannot be told from noise may still grow, by as much as the noise allows.
-        let (top, gradient) = (self.fitted.users_max, [0.0, 1.0, 2.0 * self.fitted.users_max]);
-        let most = (slope_at(&self.fitted, top) + half_interval(&self.fitted, gradient)).max(0.0);
+        let top = self.fitted.users_max;
+        let most = (self.fitted.slope_at(top) + self.fitted.slope_error()).max(0.0);
         let growth = most * (users - top).max(0.0);
         let half = WIDTH_MIN * self.used;
         Estimate { value: self.used, low: (self.used - half).max(0.0), high: self.used + half + growth }
@@ -179,31 +224,9 @@ fn is_usable(fitted: &FittedUse) -> bool {
 
 /// The use with its interval by the delta method. Never falls with the number of users.
 fn use_at(fitted: &FittedUse, users: f64) -> Estimate {
-    let [_, b, c] = fitted.coefficients;
-    let top = fitted.users_max;
-    let gradient = if c < 0.0 && users > top {
-        // A parabola that bends down would fall at last: beyond the measurement its tangent is followed.
-        [1.0, users, top * (2.0 * users - top)]
-    } else {
-        // Left of its lowest point a parabola that bends up would rise toward zero users.
-        let users = if c > 0.0 { users.max(-b / (2.0 * c)) } else { users };
-        [1.0, users, users * users]
-    };
-    let value: f64 = gradient.iter().zip(fitted.coefficients).map(|(g, c)| g * c).sum::<f64>().max(0.0);
-    let half = half_interval(fitted, gradient).max(WIDTH_MIN * value);
+    let value = fitted.use_by(users).max(0.0);
+    let half = fitted.half_interval(fitted.gradient(users)).max(WIDTH_MIN * value);
     Estimate { value, low: (value - half).max(0.0), high: value + half }
-}
-
-fn slope_at(fitted: &FittedUse, users: f64) -> f64 {
-    fitted.coefficients[1] + 2.0 * fitted.coefficients[2] * users
-}
-
-/// Half the 95 % interval of a linear combination of the coefficients.
-fn half_interval(fitted: &FittedUse, gradient: [f64; 3]) -> f64 {
-    let row = |(row, g): (&[f64; 3], f64)| row.iter().zip(gradient).map(|(v, h)| g * v * h).sum::<f64>();
-    let variance: f64 = fitted.covariance.iter().zip(gradient).map(row).sum();
-    let half = variance.max(0.0).sqrt() * t_975(usize::try_from(fitted.freedom).unwrap_or(usize::MAX));
-    if half.is_finite() { half } else { f64::MAX }
 }
 
 /// The most of `from..=most` at which `use_of` is within `level`; 0 if it is not at `from`.
