@@ -12,6 +12,7 @@ use std::time::Instant;
 use clap::Parser;
 use throng_sim::cpu_steal::CpuTime;
 
+mod agreement;
 mod cgroup;
 mod conference;
 mod pion;

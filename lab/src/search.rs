@@ -1,6 +1,6 @@
 //! Runs `throng find` and reads its answer.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
@@ -8,6 +8,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use throng_sim::namespace::Namespace;
 use throng_sim::priority::BeforeOthers as _;
+
+use crate::agreement;
 
 /// The environment of all planted limits.
 pub(crate) struct Lab {
@@ -30,6 +32,8 @@ pub(crate) struct Answer {
     pub(crate) score: f64,
     /// The explanations of the bottleneck: `bottleneck.other_findings` with that role.
     pub(crate) explained_by: Vec<String>,
+    /// Where its prediction contradicts the price of the same run, in a sentence.
+    pub(crate) contradiction: Option<String>,
 }
 
 /// An answer and the measured true limit.
@@ -42,7 +46,7 @@ pub(crate) struct Outcome {
 
 impl Lab {
     pub(crate) fn new(
-        throng: &std::path::Path,
+        throng: &Path,
         is_short: bool,
         budget: String,
         keep: Option<PathBuf>,
@@ -92,7 +96,21 @@ impl Lab {
         };
         let said = String::from_utf8_lossy(&output.stderr);
         let summary: Value = serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())?;
-        Ok(answer(&summary))
+        let contradiction = match agreement::predicted(&summary) {
+            Some(users) => agreement::contradiction(&summary, &self.price(&folder, users)?),
+            None => None,
+        };
+        Ok(Answer { contradiction, ..answer(&summary) })
+    }
+
+    /// What `users` need by the run in `folder`, used to the full.
+    fn price(&self, folder: &Path, users: f64) -> anyhow::Result<Value> {
+        let viewers = format!("{:.0}", users.floor().max(1.0));
+        let mut command = Command::new(&self.throng);
+        command.arg("price").arg(folder).args(["--viewers", &viewers, "--target-utilisation", "1", "--json"]);
+        let output = command.output()?;
+        serde_json::from_slice(&output.stdout)
+            .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
     /// The rate of one viewer of `url`, bits per second on the wire. Loopback, or addresses of the lab.
@@ -148,5 +166,6 @@ fn answer(summary: &Value) -> Answer {
             .filter(|other| other["role"] == "explanation")
             .map(|other| text(&other["finding"]))
             .collect(),
+        contradiction: None,
     }
 }

@@ -43,9 +43,10 @@ impl Judged {
         }
     }
 
-    /// The verdict on the capacity's kind and the cause.
+    /// The verdict on the capacity's kind and the cause, and whether the answer and the price agree.
     pub(crate) fn is_right(&self) -> bool {
-        self.outcome.answer.verdict == self.verdict && self.is_named()
+        let answer = &self.outcome.answer;
+        answer.verdict == self.verdict && self.is_named() && answer.contradiction.is_none()
     }
 
     /// The answer is that this host decides nothing, or that the generator was the limit and a hypervisor took its
@@ -57,10 +58,12 @@ impl Judged {
         (is_open || is_cpu_stolen) && !self.is_confidently_wrong()
     }
 
-    /// A limit that is not planted is named with confidence. That the generator was the limit is no such claim.
+    /// A limit that is not planted is named with confidence, or two figures of one run contradict each other. That the
+    /// generator was the limit is no such claim.
     fn is_confidently_wrong(&self) -> bool {
         let answer = &self.outcome.answer;
-        !self.is_named() && answer.score >= CONFIDENT && answer.finding != GENERATOR_LIMITED
+        let is_wrong = !self.is_named() && answer.score >= CONFIDENT && answer.finding != GENERATOR_LIMITED;
+        is_wrong || answer.contradiction.is_some()
     }
 
     /// The relative error of the capacity.
@@ -74,6 +77,8 @@ impl Judged {
         let truth = self.outcome.truth.map_or_else(|| "–".to_owned(), |truth| format!("{truth:.1}"));
         let error = self.error().map_or_else(|| "–".to_owned(), |error| format!("{:+.0} %", error * 100.0));
         let finding = if answer.finding.is_empty() { "none" } else { &answer.finding };
+        let contradiction =
+            answer.contradiction.as_ref().map_or_else(String::new, |said| format!("; {said}"));
         let busy_with = match answer.explained_by.as_slice() {
             [] => String::new(),
             explains => format!(", by {}", explains.join(", ")),
@@ -84,7 +89,7 @@ impl Judged {
             (false, false) => "wrong",
         };
         format!(
-            "| {} | {} | {} | {finding} ({:.0}){busy_with} | {right} | {truth} | {users} | {error} | {:.0} |",
+            "| {} | {} | {} | {finding} ({:.0}){busy_with}{contradiction} | {right} | {truth} | {users} | {error} | {:.0} |",
             self.name,
             self.what,
             answer.verdict,
@@ -162,5 +167,8 @@ mod tests {
             assert!(!one.is_right());
         }
         assert!(judged("found", "line_rate", 0.0).is_right());
+        let mut contradicts = judged("found", "line_rate", 0.0);
+        contradicts.outcome.answer.contradiction = Some("it would give 144".to_owned());
+        assert!(!contradicts.is_right() && !contradicts.is_undecided());
     }
 }

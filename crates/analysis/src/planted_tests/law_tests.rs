@@ -7,9 +7,12 @@ use throng_observation::{Goal, HoldOutcome};
 
 use super::explained;
 use super::planted_limits::{PLANTED_LIMITS, full, hot_worker, send_buffers, slow_reader};
-use super::simulated_run::{SimulatedRun, UserImpact};
-use crate::bottleneck::{Bottleneck, BottleneckVerdict, explain};
+use super::simulated_run::{PASS, SimulatedRun, UserImpact};
+use crate::bottleneck::{Bottleneck, BottleneckVerdict, Explanation, explain};
+use crate::demand::growth::Growth;
+use crate::demand::{Demand, Prediction, Resource};
 use crate::findings::RULES;
+use crate::sizing::{SizeRequest, SizedResource, Sizing};
 
 /// Findings from events and from the crowd alone: there is no counter that could be constant.
 const NOT_OF_COUNTERS: &[&str] = &[
@@ -238,4 +241,58 @@ fn a_floor_that_failed_itself_is_no_floor() {
         "{found:#?}"
     );
     assert_eq!(found.baseline_s, None);
+}
+
+/// Resources of a whole server, what `price` calls them, and the one finding whose change gives more of it.
+const KEPT: [(Resource, SizedResource, &str); 6] = [
+    (Resource::HostCpu, SizedResource::Cpu, "cpu_full"),
+    (Resource::NicSent, SizedResource::NicSent, "line_rate"),
+    (Resource::Memory, SizedResource::Memory, "memory"),
+    (Resource::Descriptors, SizedResource::Descriptors, "file_descriptors"),
+    (Resource::Ports, SizedResource::Ports, "local_ports"),
+    (Resource::Conntrack, SizedResource::Conntrack, "conntrack"),
+];
+
+/// The crowd of the prediction uses no more of what the change leaves than there is, by the sizes of `price`.
+fn holds_by_price(finding: &str, found: &Explanation, then: &Prediction) {
+    let request = SizeRequest { users: then.users, target_utilisation: 1.0, shares_host_with_crowd: false };
+    let size = Sizing::of(&found.demand, None, request).size(None);
+    for (resource, sized, _) in KEPT.into_iter().filter(|(.., relieved_by)| *relieved_by != finding) {
+        let of_it: Vec<&Demand> =
+            found.demand.iter().filter(|demand| demand.resource == resource && demand.grows()).collect();
+        let need = size.needs.iter().find(|need| need.resource == sized);
+        // The needs of several processes are added up, and their limits are not.
+        if let ([demand], Some(need)) = (of_it.as_slice(), need)
+            && let Some(usable) = demand.usable()
+        {
+            let used = need.used.value;
+            assert!(used <= 1.001 * usable, "{finding}: {used} of {usable} of {sized:?}, {then:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_change_would_give_is_what_the_price_says() {
+    let mut checked = 0;
+    for (key, plant) in PLANTED_LIMITS {
+        let mut sim = SimulatedRun::new();
+        plant(&mut sim);
+        let found = explained(&mut sim);
+        let finding = found.bottleneck.finding.clone().unwrap_or_default();
+        let served = f64::from(PASS);
+        let Some(then) = found.bottleneck.prediction.as_ref().filter(|then| then.users > served) else {
+            continue;
+        };
+        holds_by_price(&finding, &found, then);
+        let next = found.demand.iter().find(|demand| demand.name() == then.next_resource).unwrap();
+        let (usable, growth) = (next.usable().unwrap(), Growth::of(&[next]).unwrap());
+        let used = growth.at(then.users);
+        if then.users_high.is_some() {
+            assert!((used.value / usable - 1.0).abs() < 1e-3, "{key}: {used:?} of {usable}, {then:?}");
+        } else {
+            assert!(used.value <= usable, "{key}: {used:?} of {usable}, {then:?}");
+        }
+        checked += 1;
+    }
+    assert!(checked > PLANTED_LIMITS.len() / 2, "{checked} of {}", PLANTED_LIMITS.len());
 }

@@ -344,7 +344,8 @@ fn a_prediction_stays_within_what_was_tried() {
         12.0 + m.users.round()
     });
     let next = explained(&mut sim).bottleneck.prediction.expect("descriptors end some time");
-    assert_eq!((next.users, next.users_high), (4.0 * 42.0, None), "{next:?}");
+    // Four times what was tried; of a demand that noise makes a curve, four times the largest of its loads.
+    assert!((160.0..=4.0 * 42.0).contains(&next.users) && next.users_high.is_none(), "{next:?}");
     sim.put("process.fds", &[("process", "media"), ("pid", "7")], Unit::Count, Some(100.0), |m| {
         12.0 + m.users.round()
     });
