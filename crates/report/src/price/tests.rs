@@ -71,6 +71,30 @@ fn the_planted_demand_of_a_search_gives_its_size() {
 }
 
 #[test]
+fn the_answer_the_table_of_sizes_and_the_price_of_a_run_agree() {
+    let run = searched();
+    let summary = summarise(&run, &[], Duration::ZERO);
+    let found = summary.bottleneck.as_ref().expect("a cause");
+    let then = found.prediction.as_ref().expect("a prediction");
+    assert_eq!(then.next_resource, "CPU of the host", "{then:?}");
+    let asked = PriceRequest { target_utilisation: 1.0, ..request(then.users as u32) };
+    let report = PriceReport::of(&run, &summary, &asked, None);
+    // More threads are given; the four cores, of which 95 % are usable, are not. The processes use less than the host.
+    let cores = need(&report, SizedResource::Cpu);
+    assert!(cores <= 0.95 * 4.0, "{cores} cores of 4, {then:?}");
+    let page = section(&summary);
+    for need in &report.size.needs {
+        let Some(users) = need.users_per else { continue };
+        let words = text::users_per(&users, &need.per);
+        assert!(page.contains(&words), "{words}\n{page}");
+    }
+    // Neither the packets that the card can send nor the memory of the host were recorded.
+    assert_eq!(then.unknown, ["packets sent by eth0", "memory of janus"]);
+    let words = crate::text::summary(&summary);
+    assert!(words.contains("; not known: the limit of packets sent by eth0, memory of janus"), "{words}");
+}
+
+#[test]
 fn the_cost_is_the_sum_of_its_parts_and_names_the_largest() {
     let prices = by_machine();
     let with_storage = PriceRequest { storage_gb: 50.0, ..request(300) };
