@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use throng_observation::run::{Ending, Row, RunData};
-use throng_observation::untrusted;
+use throng_observation::{LatencyVote, untrusted};
 use throng_report::{ReportRows, RunOutcome, Summary, csv, oven_rtc_tester};
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, StoreError, Table};
@@ -90,8 +90,9 @@ fn put_all(
             _ => String::new(),
         })?;
         if !run.players.is_empty() {
+            let basis = LatencyVote::of(&run.playback).basis();
             put_table(folder, "playback.csv", &csv::PLAYBACK_COLUMNS, Table::Playback, |row| match row {
-                Row::Playback(row) => csv::playback_line(run, row),
+                Row::Playback(row) => csv::playback_line(run, basis, row),
                 _ => String::new(),
             })?;
             put_table(folder, "players.csv", &csv::PLAYER_COLUMNS, Table::Players, |row| match row {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use throng_observation::run::{EventRow, GeneratorRow, ParticipantId};
 use throng_observation::{
-    CaptureBasis, ChatCounters, Codec, Distribution, IceState, MediaKind, PlaybackCounters, Quantiles,
-    RunTime, TrackCounters,
+    CaptureBasis, ChatCounters, Codec, Distribution, IceState, LatencyVote, MediaKind, PlaybackCounters,
+    Quantiles, RunTime, TrackCounters,
 };
 
 /// Seconds that [`LiveSnapshot::history`] keeps.
@@ -172,9 +172,10 @@ pub struct PlaybackFigures {
     pub delivery_ratio_p50: Option<f64>,
     /// The lowest of the same.
     pub delivery_ratio_min: Option<f64>,
-    /// Latency of players of live streams, milliseconds: by dates where the streams have some, else to the end of their
-    /// playlists.
+    /// Latency of players of live streams, milliseconds, by the basis that `latency_vote` has decided so far.
     pub latency_ms: Option<Quantiles>,
+    /// What decides the basis of latencies: all seconds of the run so far.
+    pub latency_vote: LatencyVote,
     /// Sums over the run so far, all players together.
     pub so_far: PlaybackCounters,
 }

@@ -21,9 +21,11 @@ pub use aggregated::{AggregatedKind, AggregatedTracks, RowSelector};
 
 mod playback;
 pub use playback::{
-    LatencyBasis, LiveInterval, PlaybackCounters, PlaybackInterval, PlaybackRow, PlayerRow, PlayerStalls,
-    Players,
+    LiveInterval, PlaybackCounters, PlaybackInterval, PlaybackRow, PlayerRow, PlayerStalls, Players,
 };
+
+mod latency;
+pub use latency::{DATES_AHEAD_US_MAX, LatencyBasis, LatencyVote};
 
 mod chat;
 pub use chat::{ChatCounters, ChatInterval, ChatRow};

@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use throng_observation::host::{HostId, HostSeries, SeriesId, Unit};
 use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
 use throng_observation::untrusted;
-use throng_observation::{Distribution, Outcome, Phase, PlaybackCounters, PlaybackRow, PlayerRow, RunTime};
+use throng_observation::{
+    Distribution, LatencyBasis, Outcome, Phase, PlaybackCounters, PlaybackRow, PlayerRow, RunTime,
+};
 
 use crate::conference::Matrix;
 use crate::requests::{Beside, RequestReport};
@@ -153,10 +155,11 @@ pub const PLAYBACK_COLUMNS: [&str; 55] = with_player_counters![
 pub const PLAYER_COLUMNS: [&str; 48] =
     with_player_counters!["participant", "startup_s", "buffer_s", "delivery_ratio_min"];
 
-/// A line of `playback.csv`: the players of a second and cohort; see [`PLAYBACK_COLUMNS`].
+/// A line of `playback.csv`: the players of a second and cohort, with latencies by the basis of the run; see
+/// [`PLAYBACK_COLUMNS`].
 #[must_use]
-pub fn playback_line(run: &RunData, row: &PlaybackRow) -> String {
-    line(&playback_row(run, row))
+pub fn playback_line(run: &RunData, basis: LatencyBasis, row: &PlaybackRow) -> String {
+    line(&playback_row(run, basis, row))
 }
 
 /// A line of `players.csv`: a player over its life; see [`PLAYER_COLUMNS`].
@@ -367,14 +370,14 @@ fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
     cells
 }
 
-fn playback_row(run: &RunData, row: &PlaybackRow) -> Vec<String> {
+fn playback_row(run: &RunData, basis: LatencyBasis, row: &PlaybackRow) -> Vec<String> {
     let seconds = |quantile| number(row.buffer_us.quantile(quantile).map(|us| us as f64 / 1e6));
     let delivery =
         |quantile: f64| number(row.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6));
     let mut cells = vec![row.second.to_string(), cohort(run, row.cohort.0)];
     cells.extend([row.players, row.stalled, row.starting].map(|count| count.to_string()));
     cells.extend([seconds(0.05), seconds(0.50), delivery(0.05), delivery(0.50)]);
-    let latency_us = if row.latency_us.count() > 0 { &row.latency_us } else { &row.edge_latency_us };
+    let latency_us = row.latency_us_by(basis);
     cells.extend([0.50, 0.95].map(|q| number(latency_us.quantile(q).map(|us| us as f64 / 1e6))));
     cells.extend(playback_cells(&row.counters));
     cells
@@ -505,7 +508,7 @@ mod tests {
             },
         };
         let (playback, players) = (Some(PLAYBACK_COLUMNS.len()), Some(PLAYER_COLUMNS.len()));
-        let second = playback_line(&run, &run.playback[12]);
+        let second = playback_line(&run, LatencyBasis::PlaylistEdge, &run.playback[12]);
         assert!(second.starts_with("12,viewers,100,20,0,0,"), "{second}");
         assert_eq!([header(&PLAYBACK_COLUMNS), second].map(cells), [playback; 2]);
         let life = player_line(&player);

@@ -16,7 +16,7 @@ columns! { PlaybackCounters {
 } }
 
 /// What runs of before live streams, of before recorded pages, of before peers, and of before their data channels do not have.
-const ADDED: [(&str, &str); 29] = [
+const ADDED: [(&str, &str); 30] = [
     ("skipped_us", "0"),
     ("responses_http1", "0"),
     ("responses_http2", "0"),
@@ -25,6 +25,7 @@ const ADDED: [(&str, &str); 29] = [
     ("segments", "0"),
     ("segment_download_us", "0"),
     ("segment_media_us", "0"),
+    ("dates_ahead", "0"),
     ("latency_us", "NULL"),
     ("edge_latency_us", "NULL"),
     ("capture_latency_us", "NULL"),
@@ -49,7 +50,7 @@ const ADDED: [(&str, &str); 29] = [
 ];
 
 columns! { PlaybackRow {
-    second, cohort, players, stalled, starting, buffer_us, shortfall_ppm, latency_us, edge_latency_us,
+    second, cohort, players, stalled, starting, dates_ahead, buffer_us, shortfall_ppm, latency_us, edge_latency_us,
     capture_latency_us,
     counters as Nested,
 } }
@@ -117,6 +118,7 @@ mod tests {
             players: 5,
             stalled: 2,
             starting: 1,
+            dates_ahead: 3,
             counters,
             ..PlaybackRow::default()
         };
@@ -182,7 +184,8 @@ mod tests {
         let [third, ..] = run.playback.as_slice() else { panic!("{:?}", run.playback) };
         let written = second(3, 2_000_000);
         assert_eq!((third.second, third.cohort, third.players), (3, CohortId(1), 5));
-        assert_eq!((third.stalled, third.starting, third.counters), (2, 1, written.counters));
+        assert_eq!((third.stalled, third.starting, third.dates_ahead), (2, 1, 3));
+        assert_eq!(third.counters, written.counters);
         assert_eq!(third.buffer_us.quantile(0.5), written.buffer_us.quantile(0.5));
         assert_eq!(run.players.counters().stall_us, 25, "a later row replaces an earlier one");
         assert_eq!(run.players.stalls()[&ParticipantId(4)].ratio, Some(0.25));

@@ -120,7 +120,7 @@ fn broken_clauses(interval: &PlaybackInterval, waited_us: Option<i64>, bad_if: &
 mod tests {
     use std::time::Instant;
 
-    use throng_observation::{LatencyBasis, LiveInterval};
+    use throng_observation::LiveInterval;
 
     use super::*;
 
@@ -145,8 +145,9 @@ mod tests {
     /// A player of a live stream, so much further behind than it wants to be.
     fn behind(over_target_us: i64) -> LiveInterval {
         LiveInterval {
-            latency_us: 20_000_000,
-            basis: LatencyBasis::ProgramDateTime,
+            to_edge_us: 16_000_000,
+            since_date_us: Some(20_000_000),
+            dates_ahead_us: Some(0),
             capture_latency_us: None,
             over_target_us,
             target_duration_us: 4_000_000,

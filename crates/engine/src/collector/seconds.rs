@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow, SourceFps};
 use throng_observation::{
-    ChatInterval, ChatRow, LatencyBasis, LiveInterval, MediaKind, PlaybackCounters, PlaybackInterval,
-    PlaybackRow, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval,
+    ChatInterval, ChatRow, DATES_AHEAD_US_MAX, Distribution, LiveInterval, MediaKind, PlaybackCounters,
+    PlaybackInterval, PlaybackRow, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval,
 };
 
 use super::player_record::delivery_ppm;
@@ -221,14 +221,12 @@ fn playback_row(players: &HashMap<u32, PlayerSecond>) -> PlaybackRow {
             .iter()
             .for_each(|ppm| row.shortfall_ppm.record(u64::from(1_000_000_u32.saturating_sub(*ppm))));
         if let Some(live) = &player.live {
-            let latency_us = u64::try_from(live.latency_us).unwrap_or(0);
-            if let Some(since_capture_us) = live.capture_latency_us {
-                row.capture_latency_us.record(u64::try_from(since_capture_us).unwrap_or(0));
-            }
-            match live.basis {
-                LatencyBasis::ProgramDateTime => row.latency_us.record(latency_us),
-                LatencyBasis::PlaylistEdge => row.edge_latency_us.record(latency_us),
-            }
+            // Clocks may disagree so much that a latency is negative.
+            let record = |samples: &mut Distribution, us: i64| samples.record(u64::try_from(us).unwrap_or(0));
+            record(&mut row.edge_latency_us, live.to_edge_us);
+            live.since_date_us.iter().for_each(|us| record(&mut row.latency_us, *us));
+            live.capture_latency_us.iter().for_each(|us| record(&mut row.capture_latency_us, *us));
+            row.dates_ahead += u32::from(live.dates_ahead_us.is_some_and(|us| us > DATES_AHEAD_US_MAX));
         }
     }
     row
@@ -406,6 +404,32 @@ mod tests {
         assert_eq!(row.buffer_us.quantile(0.0).map(|us| (us as f64 / 1e6).round()), Some(4.0));
         assert_eq!(closed.received_bytes(), 300);
         assert!(seconds.close(4, |_| 2).playback.is_empty());
+    }
+
+    #[test]
+    fn a_live_player_has_both_latencies_and_dates_that_are_ahead_are_counted() {
+        let mut seconds = Seconds::new(1);
+        for (id, dates_ahead_us) in [(0, Some(1_800_000)), (1, Some(-200_000)), (2, None)] {
+            let live = LiveInterval {
+                to_edge_us: 12_000_000,
+                since_date_us: dates_ahead_us.map(|ahead_us| 12_000_000 - ahead_us),
+                dates_ahead_us,
+                capture_latency_us: None,
+                over_target_us: 0,
+                target_duration_us: 4_000_000,
+            };
+            let interval = PlaybackInterval {
+                ended_at: Instant::now(),
+                counters: PlaybackCounters::default(),
+                buffer_us: 9_000_000,
+                delivery_ratio: None,
+                start_awaited_since: None,
+                live: Some(live),
+            };
+            seconds.playback(0, id, CohortId(0), &interval);
+        }
+        let row = &seconds.close(0, |_| 3).playback[0];
+        assert_eq!((row.edge_latency_us.count(), row.latency_us.count(), row.dates_ahead), (3, 2, 1));
     }
 
     #[test]

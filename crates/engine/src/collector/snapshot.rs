@@ -1,7 +1,9 @@
 //! Updates the live snapshot from a closed second.
 
 use throng_observation::run::{EventRow, GeneratorRow, SeriesRow};
-use throng_observation::{ChatRow, Distribution, MediaKind, OneWayDelay, PlaybackRow, TrackCounters};
+use throng_observation::{
+    ChatRow, Distribution, LatencyVote, MediaKind, OneWayDelay, PlaybackRow, TrackCounters,
+};
 
 use super::participant_record::ParticipantRecord;
 use super::participants::Participants;
@@ -32,9 +34,9 @@ pub(super) fn second(snapshot: &mut LiveSnapshot, second: i64, closed: &ClosedSe
         figures.so_far += before;
     }
     if !closed.playback.is_empty() || snapshot.playback.is_some() {
-        let before = snapshot.playback.take().unwrap_or_default().so_far;
-        let mut figures = playback(&closed.playback);
-        figures.so_far += before;
+        let before = snapshot.playback.take().unwrap_or_default();
+        let mut figures = playback(&closed.playback, before.latency_vote);
+        figures.so_far += before.so_far;
         snapshot.playback = Some(figures);
     }
     if !closed.chat.is_empty() || snapshot.chat.is_some() {
@@ -112,10 +114,12 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
     }
 }
 
-fn playback(rows: &[PlaybackRow]) -> PlaybackFigures {
+/// The players of a second. `latency_vote`: that of all seconds before.
+fn playback(rows: &[PlaybackRow], mut latency_vote: LatencyVote) -> PlaybackFigures {
     let mut figures = PlaybackFigures::default();
     let (mut buffer_us, mut shortfall_ppm) = (Distribution::new(), Distribution::new());
-    let (mut latency_us, mut edge_latency_us) = (Distribution::new(), Distribution::new());
+    rows.iter().for_each(|row| latency_vote.add(row));
+    let (basis, mut latency_us) = (latency_vote.basis(), Distribution::new());
     for row in rows {
         figures.players += row.players;
         figures.stalled += row.stalled;
@@ -123,8 +127,7 @@ fn playback(rows: &[PlaybackRow]) -> PlaybackFigures {
         figures.so_far += row.counters;
         buffer_us.merge(&row.buffer_us);
         shortfall_ppm.merge(&row.shortfall_ppm);
-        latency_us.merge(&row.latency_us);
-        edge_latency_us.merge(&row.edge_latency_us);
+        latency_us.merge(row.latency_us_by(basis));
     }
     let ratio = |quantile: f64| shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6);
     PlaybackFigures {
@@ -133,7 +136,8 @@ fn playback(rows: &[PlaybackRow]) -> PlaybackFigures {
         buffer_ms_min: buffer_us.quantile(0.0).map(|us| us as f64 / 1e3),
         delivery_ratio_p50: ratio(0.5),
         delivery_ratio_min: ratio(0.0),
-        latency_ms: latency_us.quantiles(1000.0).or_else(|| edge_latency_us.quantiles(1000.0)),
+        latency_ms: latency_us.quantiles(1000.0),
+        latency_vote,
         ..figures
     }
 }

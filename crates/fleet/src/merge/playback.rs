@@ -16,6 +16,7 @@ impl Adds for PlaybackRow {
         add(&mut self.players, other.players);
         add(&mut self.stalled, other.stalled);
         add(&mut self.starting, other.starting);
+        add(&mut self.dates_ahead, other.dates_ahead);
         self.counters += other.counters;
         self.add_samples(&other);
     }

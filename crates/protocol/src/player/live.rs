@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! edge:     end of the playlist, and the time since it was received
+//! phase:    how soon after its segment a playlist is loaded, which differs from one request to the next
 //! target:   behind the edge: what the scenario says, else the server (HOLD-BACK, PART-HOLD-BACK), else 3 target durations;
 //!           each stall adds 1 s, up to a target duration
 //! jump:     to the target, when playback has fallen out of the playlist, or further behind than `latency_max`
@@ -11,7 +12,7 @@
 
 use std::time::{Duration, Instant};
 
-use throng_observation::{LatencyBasis, LiveInterval};
+use throng_observation::LiveInterval;
 use throng_scenario::LivePolicy;
 
 use super::playout::NORMAL_RATE_MILLI;
@@ -25,9 +26,6 @@ const STALL_INCREASE_US: u64 = 1_000_000;
 /// Media that must be ahead for a faster playback, and distance from the target from which on it is needed.
 const CATCH_UP_BUFFER_US: u64 = 1_000_000;
 const CATCH_UP_FROM_US: i64 = 50_000;
-/// Dates may be ahead of this host's clock by as much as two synchronised clocks differ, and packagers round.
-const DATES_AHEAD_US: i64 = 500_000;
-
 /// A longer time since capture is no latency: what is played is a recording that throng once made.
 const CAPTURE_LATENCY_MAX_US: i64 = 3_600_000_000;
 
@@ -36,16 +34,34 @@ const CAPTURE_LATENCY_MAX_US: i64 = 3_600_000_000;
 pub(super) struct LiveFollower {
     policy: LivePolicy,
     stalls: u64,
+    /// When the position was chosen, and where the edge was then.
+    synchronised: Option<(Instant, i64)>,
 }
 
 impl LiveFollower {
     pub(super) fn new(policy: LivePolicy) -> Self {
-        Self { policy, stalls: 0 }
+        Self { policy, stalls: 0, synchronised: None }
     }
 
     /// Playback stalled so often since the last call.
     pub(super) fn stalled(&mut self, count: u64) {
         self.stalls = self.stalls.saturating_add(count);
+    }
+
+    /// The position was chosen by this edge.
+    pub(super) fn synchronised(&mut self, edge: &LiveEdge, now: Instant) {
+        self.synchronised = Some((now, Self::edge_us(edge, now)));
+    }
+
+    /// By how much the edge has moved more than time has passed since the position was chosen by it, as far as that may be
+    /// the phase of playlists: the first may be as old as a segment, and a later one new, or the other way round. The player
+    /// plays where it did. Playlists with parts are requested before they exist: they have no phase.
+    fn moved_us(&self, edge: &LiveEdge, now: Instant) -> i64 {
+        let synchronised = self.synchronised.filter(|_| edge.part_target_us.is_none());
+        let Some((at, edge_us)) = synchronised else { return 0 };
+        let unit_us = i64::try_from(edge.target_duration_us).unwrap_or(i64::MAX);
+        let due_us = edge_us.saturating_add(as_us(now.saturating_duration_since(at)));
+        Self::edge_us(edge, now).saturating_sub(due_us).clamp(-unit_us, unit_us)
     }
 
     /// The distance from the edge at which to play.
@@ -120,21 +136,17 @@ impl LiveFollower {
         (position_us, date_us): (i64, Option<i64>),
         captured_unix_us: Option<i64>,
     ) -> LiveInterval {
-        let behind_edge_us = Self::edge_us(edge, now).saturating_sub(position_us);
-        let date_us = date_us.filter(|_| dates_ahead_us(edge, (now, unix_us)).is_none());
-        let (latency_us, basis) = match date_us {
-            Some(date_us) => (unix_us.saturating_sub(date_us), LatencyBasis::ProgramDateTime),
-            None => (behind_edge_us, LatencyBasis::PlaylistEdge),
-        };
+        let to_edge_us = Self::edge_us(edge, now).saturating_sub(position_us);
         let target_us = i64::try_from(self.target_us(edge)).unwrap_or(i64::MAX);
         LiveInterval {
-            latency_us,
-            basis,
+            to_edge_us,
+            since_date_us: date_us.map(|date_us| unix_us.saturating_sub(date_us)),
+            dates_ahead_us: dates_ahead_us(edge, (now, unix_us)),
             // A mark of another time is that of a recording.
             capture_latency_us: captured_unix_us
                 .map(|captured_us| unix_us.saturating_sub(captured_us))
                 .filter(|since_us| since_us.abs() < CAPTURE_LATENCY_MAX_US),
-            over_target_us: behind_edge_us.saturating_sub(target_us),
+            over_target_us: to_edge_us.saturating_sub(target_us).saturating_sub(self.moved_us(edge, now)),
             target_duration_us: edge.target_duration_us,
         }
     }
@@ -147,12 +159,10 @@ impl LiveFollower {
     }
 }
 
-/// How far the dates of a playlist are ahead of this host's clock, microseconds: what it ends with had not happened when it
-/// was received. Such dates say nothing about latency.
-pub(super) fn dates_ahead_us(edge: &LiveEdge, (now, unix_us): (Instant, i64)) -> Option<i64> {
+/// [`LiveInterval::dates_ahead_us`] of this edge.
+fn dates_ahead_us(edge: &LiveEdge, (now, unix_us): (Instant, i64)) -> Option<i64> {
     let received_us = unix_us.saturating_sub(as_us(now.saturating_duration_since(edge.advanced_at)));
-    let ahead_us = edge.ends_us.saturating_add(edge.date_offset_us?).saturating_sub(received_us);
-    Some(ahead_us).filter(|us| *us > DATES_AHEAD_US)
+    Some(edge.ends_us.saturating_add(edge.date_offset_us?).saturating_sub(received_us))
 }
 
 #[cfg(test)]
@@ -239,16 +249,19 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_that_of_the_program_where_there_are_dates_and_else_of_the_playlist() {
+    fn latency_is_that_to_the_playlist_and_that_of_the_program_where_there_are_dates() {
         let now = Instant::now();
         let usual = follower(None, None, 1_000);
         let without = usual.interval(&edge(now), (now, 0), (146 * S, None), None);
-        assert_eq!((without.latency_us, without.basis), (14 * S, LatencyBasis::PlaylistEdge));
+        assert_eq!((without.to_edge_us, without.since_date_us, without.dates_ahead_us), (14 * S, None, None));
         assert_eq!(without.over_target_us, 2 * S);
         let dated = LiveEdge { date_offset_us: Some(0), ..edge(now) };
         let at = (146 * S, Some(146 * S));
         let with = usual.interval(&dated, (now, 163 * S), at, None);
-        assert_eq!((with.latency_us, with.basis), (17 * S, LatencyBasis::ProgramDateTime));
+        assert_eq!(
+            (with.to_edge_us, with.since_date_us, with.dates_ahead_us),
+            (14 * S, Some(17 * S), Some(-3 * S))
+        );
         assert_eq!(with.over_target_us, 2 * S);
         let marked = |captured_us| usual.interval(&dated, (now, 163 * S), at, Some(captured_us));
         assert_eq!(marked(140 * S).capture_latency_us, Some(23 * S));
@@ -256,12 +269,31 @@ mod tests {
         // The clock was set back by 60 s while what is played was on its way.
         let set_back = LiveEdge { date_offset_us: Some(-60 * S), ..edge(now) };
         let set_back = usual.interval(&set_back, (now, 103 * S), (146 * S, Some(86 * S)), None);
-        assert_eq!((set_back.latency_us, set_back.basis), (17 * S, LatencyBasis::ProgramDateTime));
+        assert_eq!((set_back.since_date_us, set_back.dates_ahead_us), (Some(17 * S), Some(-3 * S)));
         let ahead = usual.interval(&dated, (now, 157 * S), at, None);
-        assert_eq!(
-            (ahead.latency_us, ahead.basis),
-            (14 * S, LatencyBasis::PlaylistEdge),
-            "dates ahead of the clock"
-        );
+        assert_eq!((ahead.to_edge_us, ahead.dates_ahead_us), (14 * S, Some(3 * S)));
+    }
+
+    #[test]
+    fn the_phase_of_playlists_is_no_latency_and_what_playback_lost_is() {
+        let now = Instant::now();
+        let mut follower = follower(None, None, 1_000);
+        follower.synchronised(&edge(now), now);
+        let later = now + Duration::from_secs(40);
+        // Where it would play without a stall, and where playlists end 40 s later.
+        let plays_us = 148 * S + 40 * S;
+        for (what, ends_us, position_us, over_us) in [
+            ("the same phase", 200 * S, plays_us, 0),
+            ("the first was as old as a segment, and this one is new", 204 * S, plays_us, 0),
+            ("the first was new", 196 * S, plays_us, 0),
+            ("two segments more than time are no phase", 208 * S, plays_us, 4 * S),
+            ("it stalled for five seconds", 200 * S, plays_us - 5 * S, 5 * S),
+            ("it stalled for five seconds, in another phase", 204 * S, plays_us - 5 * S, 5 * S),
+            ("it stalled, and playlists come late", 196 * S, plays_us - 5 * S, 5 * S),
+        ] {
+            let end = LiveEdge { ends_us, ..edge(later) };
+            let live = follower.interval(&end, (later, 0), (position_us, None), None);
+            assert_eq!(live.over_target_us, over_us, "{what}");
+        }
     }
 }

@@ -20,6 +20,7 @@ use crate::participant::{
 mod browser;
 mod cors;
 mod dash_live;
+mod dates_ahead;
 mod failing;
 mod file;
 mod hashes;

@@ -22,7 +22,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         delivery(&time),
         rates(&time, playback),
         peers(&time, playback),
-        latency(&time),
+        latency(&time, playback),
     ]
     .concat();
     let mut out = format!("<h2>Playback</h2><div class=\"charts\">{charts}</div>");
@@ -98,12 +98,9 @@ fn delivery(time: &Timeline) -> String {
 }
 
 /// How far behind a live stream; empty where nobody plays one.
-fn latency(time: &Timeline) -> String {
-    let is_dated = time.points.iter().any(|point| point.playback.latency_us.count() > 0);
-    let is_live = is_dated || time.points.iter().any(|point| point.playback.edge_latency_us.count() > 0);
-    if !is_live {
-        return String::new();
-    }
+fn latency(time: &Timeline, playback: &Playback) -> String {
+    let Some(latency) = &playback.latency else { return String::new() };
+    let is_dated = latency.is_dated();
     let at = |p: &PlayersPoint, quantile| {
         let latency_us = if is_dated { &p.latency_us } else { &p.edge_latency_us };
         latency_us.quantile(quantile).map(|us| us as f64 / 1e6)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use throng_observation::run::{ParticipantRow, RunData};
-use throng_observation::{Distribution, HttpRequestTotals, PlaybackCounters, Players};
+use throng_observation::{Distribution, HttpRequestTotals, LatencyVote, PlaybackCounters, Players};
 
 use super::latency::Latencies;
 use super::{LoadedPage, Peers, Playback, ResponsesByVersion};
@@ -25,8 +25,12 @@ pub(crate) struct PlaybackFigures<'a> {
 
 impl<'a> PlaybackFigures<'a> {
     pub(crate) fn of(run: &'a RunData, seconds: &Range<i64>) -> Self {
-        let mut figures =
-            Self { players: Some(&run.players), requests: Some(&run.http_requests), ..Self::default() };
+        let mut figures = Self {
+            players: Some(&run.players),
+            requests: Some(&run.http_requests),
+            latency: Latencies::by(LatencyVote::of(&run.playback)),
+            ..Self::default()
+        };
         let mut by_second: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
         for row in run.playback.iter().filter(|row| seconds.contains(&row.second)) {
             figures.counters += row.counters;

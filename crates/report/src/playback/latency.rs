@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throng_observation::{Distribution, LatencyBasis, PlaybackRow};
+use throng_observation::units::percent;
+use throng_observation::{Distribution, LatencyBasis, LatencyVote, PlaybackRow};
 
 /// The latency of players of live streams at the end of each second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveLatency {
     /// `program_date_time`: this host's clock minus the date of what is played, in error by the difference of the clocks;
     /// `playlist_edge`: to the end of the playlist, without what encoder, packager and caches took.
-    /// It is the basis of most player-seconds.
+    /// It is one for all players of the run: dates where all have them and nearly none finds them ahead of this host's clock.
     pub basis: String,
-    /// Share of the player-seconds whose latency is on the other basis: these are in none of the figures.
+    /// Share of the player-seconds with dates whose dates were more than 0.5 s ahead of this host's clock.
     #[serde(default)]
-    pub other_basis_ratio: f64,
+    pub dates_ahead_ratio: f64,
+    /// Share of the player-seconds without dates.
+    #[serde(default)]
+    pub undated_ratio: f64,
     /// Median, milliseconds.
     pub ms_p50: f64,
     /// 95th percentile.
@@ -33,15 +37,47 @@ pub struct LiveLatency {
     pub capture_ms_p95: Option<f64>,
 }
 
+impl LiveLatency {
+    /// Whether it is measured by dates.
+    pub(crate) fn is_dated(&self) -> bool {
+        self.basis == LatencyBasis::ProgramDateTime.key()
+    }
+
+    /// What it is measured by, and why not by dates where there are some.
+    pub(super) fn by(&self) -> String {
+        match (self.is_dated(), self.dates_ahead_ratio, self.undated_ratio) {
+            (true, _, _) => "by the playlist's dates and this host's clock".to_owned(),
+            (false, ahead, undated) if undated < 1.0 && undated > ahead => {
+                format!(
+                    "to the end of the playlist, as {} of the player-seconds have no dates",
+                    percent(undated)
+                )
+            }
+            (false, ahead, _) if ahead > 0.0 => format!(
+                "to the end of the playlist, as its dates are ahead of this host's clock in {} of the player-seconds",
+                percent(ahead)
+            ),
+            (false, _, _) => "to the end of the playlist".to_owned(),
+        }
+    }
+}
+
 /// The latency of all players, added up by second.
 #[derive(Debug, Default)]
 pub(super) struct Latencies {
+    /// That of the whole run, warm-up included.
+    vote: LatencyVote,
     dated_us: BTreeMap<i64, Distribution>,
     to_edge_us: BTreeMap<i64, Distribution>,
     since_capture_us: Distribution,
 }
 
 impl Latencies {
+    /// Those of a run with this basis.
+    pub(super) fn by(vote: LatencyVote) -> Self {
+        Self { vote, ..Self::default() }
+    }
+
     pub(super) fn add(&mut self, row: &PlaybackRow) {
         self.since_capture_us.merge(&row.capture_latency_us);
         for (seconds, samples) in
@@ -53,29 +89,25 @@ impl Latencies {
         }
     }
 
-    /// By dates or to the end of playlists, whichever more samples have; and the share of the others.
-    fn by_second(&self) -> (&BTreeMap<i64, Distribution>, LatencyBasis, f64) {
-        let count =
-            |seconds: &BTreeMap<i64, Distribution>| seconds.values().map(Distribution::count).sum::<u64>();
-        let (dated, to_edge) = (count(&self.dated_us), count(&self.to_edge_us));
-        let others_ratio = dated.min(to_edge) as f64 / (dated + to_edge).max(1) as f64;
-        if dated >= to_edge {
-            (&self.dated_us, LatencyBasis::ProgramDateTime, others_ratio)
-        } else {
-            (&self.to_edge_us, LatencyBasis::PlaylistEdge, others_ratio)
+    /// By dates or to the end of playlists.
+    fn by_second(&self) -> &BTreeMap<i64, Distribution> {
+        match self.vote.basis() {
+            LatencyBasis::ProgramDateTime => &self.dated_us,
+            LatencyBasis::PlaylistEdge => &self.to_edge_us,
         }
     }
 
     /// The summary; `None` where nothing was live.
     pub(super) fn summary(&self) -> Option<LiveLatency> {
-        let (by_second, basis, other_basis_ratio) = self.by_second();
+        let by_second = self.by_second();
         let quarter = by_second.len() / 4;
         let all = merged(by_second.values());
         let first = merged(by_second.values().take(quarter));
         let last = merged(by_second.values().rev().take(quarter));
         Some(LiveLatency {
-            basis: basis.key().to_owned(),
-            other_basis_ratio,
+            basis: self.vote.basis().key().to_owned(),
+            dates_ahead_ratio: self.vote.dates_ahead_ratio(),
+            undated_ratio: self.vote.undated_ratio(),
             ms_p50: ms(&all, 0.50)?,
             ms_p95: ms(&all, 0.95)?,
             ms_max: ms(&all, 1.0)?,
@@ -87,7 +119,7 @@ impl Latencies {
 
     /// What a share of the samples did not exceed, milliseconds.
     pub(super) fn quantile(&self, quantile: f64) -> Option<f64> {
-        ms(&merged(self.by_second().0.values()), quantile)
+        ms(&merged(self.by_second().values()), quantile)
     }
 }
 

@@ -1,6 +1,5 @@
 //! What is said of players in a line each.
 
-use throng_observation::LatencyBasis;
 use throng_observation::units::{bytes, duration_ms, percent};
 
 use super::Playback;
@@ -35,11 +34,7 @@ impl Playback {
     /// How far behind live, in a line; `None` where nothing is live.
     pub(crate) fn latency_line(&self) -> Option<String> {
         let latency = self.latency.as_ref()?;
-        let by = if latency.basis == LatencyBasis::ProgramDateTime.key() {
-            "by the playlist's dates and this host's clock"
-        } else {
-            "to the end of the playlist"
-        };
+        let by = latency.by();
         let drift = latency.drift_ms.map_or_else(String::new, |ms| {
             let sign = if ms < 0.0 { "−" } else { "+" };
             format!(", {sign}{} over the run", duration_ms(ms.abs()))
@@ -52,14 +47,7 @@ impl Playback {
                 duration_ms(p95)
             )
         });
-        let others = match latency.other_basis_ratio {
-            0.0 => String::new(),
-            ratio => format!(
-                ", without {:.0} % of the player-seconds, which are on another basis",
-                (ratio * 100.0).max(1.0)
-            ),
-        };
-        Some(format!("p50 {p50}, p95 {p95}, {by}{others}{drift}{}", captured.unwrap_or_default()))
+        Some(format!("p50 {p50}, p95 {p95}, {by}{drift}{}", captured.unwrap_or_default()))
     }
 
     /// The page around the player, in a line; `None` where none was loaded.

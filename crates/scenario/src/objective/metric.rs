@@ -262,7 +262,7 @@ pub const CATALOGUE: [MetricEntry; 19] = [
     MetricEntry {
         metric: Metric::Latency,
         names: &["latency"],
-        doc: "how far behind a live stream a player is: by the playlist's dates and this host's clock, in error by the difference of the clocks; to the end of the playlist where it has no dates",
+        doc: "how far behind a live stream a player is: by the playlist's dates and this host's clock, in error by the difference of the clocks; to the end of the playlist where it has none, or where they run ahead of that clock",
         unit: Milliseconds,
         population: UserSeconds,
         whole: false,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use throng_observation::{
-    CaptureBasis, ChatCounters, ChatInterval, Codec, LatencyBasis, LiveInterval, MediaKind, Observation,
-    PlaybackCounters, PlaybackInterval, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval,
+    CaptureBasis, ChatCounters, ChatInterval, Codec, LiveInterval, MediaKind, Observation, PlaybackCounters,
+    PlaybackInterval, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval,
 };
 
 use super::crowd::{S, worker_of};
@@ -121,12 +121,9 @@ impl Story {
             delivery_ratio: (n.below(3) > 0).then(|| 0.9 + n.below(200) as f32 / 1e3),
             start_awaited_since: None,
             live: Some(LiveInterval {
-                latency_us: 8_000_000 + n.below(9_000_000) as i64,
-                basis: if number.is_multiple_of(2) {
-                    LatencyBasis::ProgramDateTime
-                } else {
-                    LatencyBasis::PlaylistEdge
-                },
+                to_edge_us: 8_000_000 + n.below(9_000_000) as i64,
+                since_date_us: number.is_multiple_of(2).then(|| 9_000_000 + n.below(9_000_000) as i64),
+                dates_ahead_us: number.is_multiple_of(2).then(|| n.below(1_000_000) as i64),
                 capture_latency_us: Some(9_000_000 + n.below(9_000_000) as i64),
                 over_target_us: n.below(5_000_000) as i64,
                 target_duration_us: 4_000_000,

@@ -1,6 +1,6 @@
 //! Live HLS whose dates or time stamps jump: media goes on all the same.
 
-use throng_observation::LatencyBasis;
+use throng_observation::DATES_AHEAD_US_MAX;
 
 use super::live::{assert_in_order, last_live, lowest, stand, whole};
 use super::segmented::transport_stream;
@@ -92,20 +92,18 @@ fn assert_played_on(stand: &Stand, what: Jump) {
 
 #[test]
 fn dates_that_jump_neither_stall_nor_skip_and_latency_follows_them() {
-    for (dates_s, expect_s, basis) in [
-        ((0, -60), 72, LatencyBasis::ProgramDateTime),
-        ((-60, 0), 12, LatencyBasis::ProgramDateTime),
-        ((0, -2), 14, LatencyBasis::ProgramDateTime),
-        ((0, 60), 12, LatencyBasis::PlaylistEdge),
-    ] {
+    for (dates_s, expect_s, is_ahead) in
+        [((0, -60), 72, false), ((-60, 0), 12, false), ((0, -2), 14, false), ((0, 60), -48, true)]
+    {
         for (is_announced, media_s) in [(false, 0), (true, 0), (true, -60)] {
             let jump = Jump { dates_s: Some(dates_s), media_s, is_announced, begins_anew: false };
             let stand = jump.played(lowest());
             assert_played_on(&stand, jump);
             let live = last_live(&stand);
             let (from_us, to_us) = (expect_s * 1_000_000, expect_s * 1_000_000 + 900_000);
-            assert!((from_us..to_us).contains(&live.latency_us), "{jump:?}: {live:?}");
-            assert_eq!(live.basis, basis, "{jump:?}");
+            assert!((from_us..to_us).contains(&live.since_date_us.unwrap()), "{jump:?}: {live:?}");
+            assert!((11_100_000..12_900_000).contains(&live.to_edge_us), "{jump:?}: {live:?}");
+            assert_eq!(live.dates_ahead_us.unwrap() > DATES_AHEAD_US_MAX, is_ahead, "{jump:?}: {live:?}");
             assert!(live.over_target_us.abs() < 900_000, "{jump:?}: {live:?}");
             let said = stand.anomalies();
             let said: Vec<_> = said.iter().filter(|text| text.contains("the dates jump by")).collect();
@@ -123,7 +121,8 @@ fn time_stamps_that_jump_neither_stall_nor_skip_whether_announced_or_not() {
                 let stand = jump.played(lowest());
                 assert_played_on(&stand, jump);
                 let live = last_live(&stand);
-                assert!((12_000_000..12_900_000).contains(&live.latency_us), "{jump:?}: {live:?}");
+                let latency_us = live.since_date_us.unwrap_or(live.to_edge_us);
+                assert!((12_000_000..12_900_000).contains(&latency_us), "{jump:?}: {live:?}");
                 let said = stand.anomalies();
                 let said = said.iter().filter(|text| text.contains("low-27.ts: time stamps jump by")).count();
                 assert_eq!(said, usize::from(!is_announced), "{jump:?}: {:?}", stand.anomalies());
@@ -149,7 +148,7 @@ fn another_rendition_is_on_the_same_axis_after_a_jump() {
     );
     assert_in_order(&stand);
     let live = last_live(&stand);
-    assert!((73_000_000..74_500_000).contains(&live.latency_us), "{live:?}");
+    assert!((73_000_000..74_500_000).contains(&live.since_date_us.unwrap()), "{live:?}");
 }
 
 #[test]
@@ -159,5 +158,5 @@ fn a_stream_that_begins_anew_with_earlier_dates_is_played_on() {
     assert_played_on(&stand, jump);
     assert!(stand.anomalies().iter().any(|text| text.contains("the stream began anew")));
     let live = last_live(&stand);
-    assert!((72_000_000..72_900_000).contains(&live.latency_us), "{live:?}");
+    assert!((72_000_000..72_900_000).contains(&live.since_date_us.unwrap()), "{live:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_observation::{LatencyBasis, LiveInterval};
+use throng_observation::LiveInterval;
 use throng_scenario::{LivePolicy, RenditionPolicy};
 
 use super::segmented::transport_stream;
@@ -118,6 +118,11 @@ pub(super) fn last_live(stand: &Stand) -> LiveInterval {
     stand.intervals().last().unwrap().live.unwrap()
 }
 
+/// How far behind live it plays, by the dates of its playlist.
+fn since_date_us(stand: &Stand) -> i64 {
+    last_live(stand).since_date_us.unwrap()
+}
+
 #[test]
 fn playback_begins_three_target_durations_behind_the_end_and_stays_there() {
     let mut stand = of(DATED, lowest(), 1_000_000);
@@ -134,8 +139,7 @@ fn playback_begins_three_target_durations_behind_the_end_and_stays_there() {
     assert_eq!((totals.stall_count, totals.requests_failed, totals.skipped_us), (0, 0, 0), "{totals:?}");
     assert!(totals.startup_us < 300_000, "{totals:?}");
     let live = last_live(&stand);
-    assert_eq!(live.basis, LatencyBasis::ProgramDateTime);
-    assert!((12_000_000..12_400_000).contains(&live.latency_us), "12 s and the startup: {live:?}");
+    assert!((12_000_000..12_400_000).contains(&since_date_us(&stand)), "12 s and the startup: {live:?}");
     assert!(live.over_target_us < 400_000, "{live:?}");
     // Between segments there is nothing that could be delivered, so that nothing is short.
     assert!(
@@ -150,8 +154,8 @@ fn without_dates_the_latency_is_that_to_the_end_of_the_playlist() {
     let mut stand = of(Live { has_dates: false, ..DATED }, lowest(), 1_000_000);
     stand.seconds(30);
     let live = last_live(&stand);
-    assert_eq!(live.basis, LatencyBasis::PlaylistEdge);
-    assert!((12_000_000..12_400_000).contains(&live.latency_us), "{live:?}");
+    assert_eq!((live.since_date_us, live.dates_ahead_us), (None, None));
+    assert!((12_000_000..12_400_000).contains(&live.to_edge_us), "{live:?}");
     assert_eq!((stand.totals().stall_count, stand.totals().skipped_us), (0, 0));
 }
 
@@ -161,7 +165,7 @@ fn the_scenario_chooses_the_latency() {
     let mut stand = of(DATED, PlayerConfig { live, ..lowest() }, 1_000_000);
     stand.seconds(10);
     assert_eq!(segments(&stand)[..2], [20, 21]);
-    assert!((20_000_000..20_400_000).contains(&last_live(&stand).latency_us));
+    assert!((20_000_000..20_400_000).contains(&since_date_us(&stand)));
 }
 
 #[test]
@@ -197,7 +201,7 @@ fn a_slow_line_stalls_and_the_position_stays_behind() {
     let totals = stand.totals();
     assert!(totals.stall_count >= 3, "{totals:?}");
     let live = last_live(&stand);
-    let behind_us = live.latency_us - 12_200_000;
+    let behind_us = since_date_us(&stand) - 12_200_000;
     assert!((behind_us - totals.stall_us as i64).abs() < 1_500_000, "{live:?} {totals:?}");
     assert!(live.over_target_us > 3_500_000, "{live:?}");
     let ratio = stand.intervals().last().unwrap().delivery_ratio.unwrap();
@@ -215,9 +219,9 @@ fn a_player_that_falls_out_of_the_playlist_returns_to_its_end() {
     let totals = stand.totals();
     assert_eq!(totals.stall_count, 1, "{totals:?}");
     assert!(totals.skipped_us > 60_000_000, "{totals:?}");
-    let live = last_live(&stand);
     // What the server had answered to the request that was under way is up to 20 s old.
-    assert!((12_000_000..33_000_000).contains(&live.latency_us), "{live:?}");
+    let latency_us = since_date_us(&stand);
+    assert!((12_000_000..33_000_000).contains(&latency_us), "{latency_us}");
     assert!(stand.ended.is_none());
 }
 
@@ -231,7 +235,7 @@ fn a_bound_of_the_latency_makes_it_jump_forward() {
     stand.bytes_per_s = 1_000_000;
     stand.seconds(20);
     assert!(stand.totals().skipped_us > 5_000_000, "{:?}", stand.totals());
-    assert!(last_live(&stand).latency_us < 17_000_000);
+    assert!(since_date_us(&stand) < 17_000_000);
 }
 
 #[test]
@@ -251,7 +255,7 @@ fn a_missing_segment_is_left_out_and_playback_jumps_over_it() {
         "players do not repeat 404"
     );
     assert!(stand.anomalies().iter().any(|text| text.starts_with("left out: http://10.0.0.1/low-26.ts")));
-    assert!(last_live(&stand).latency_us < 9_000_000, "what it jumped over brought it nearer");
+    assert!(since_date_us(&stand) < 9_000_000, "what it jumped over brought it nearer");
 }
 
 #[test]
@@ -272,11 +276,11 @@ fn a_playlist_that_only_forgets_does_not_move_a_stream_without_dates() {
     });
     let mut stand = stand(lowest(), 1_000_000, answers);
     stand.seconds(10);
-    let before_us = last_live(&stand).latency_us;
+    let before_us = last_live(&stand).to_edge_us;
     stand.seconds(30);
     assert_eq!((stand.totals().stall_count, stand.totals().skipped_us), (0, 0), "{:?}", stand.anomalies());
     assert!(
-        last_live(&stand).latency_us.abs_diff(before_us) < 2_500_000,
+        last_live(&stand).to_edge_us.abs_diff(before_us) < 2_500_000,
         "{before_us} {:?}",
         last_live(&stand)
     );

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use throng_observation::DATES_AHEAD_US_MAX;
+
 use super::Viewer;
 use crate::participant::NEVER;
 use crate::participant::Why;
 use crate::player::lane::Lane;
-use crate::player::live::dates_ahead_us;
 use crate::player::manifest::ManifestDownload;
 use crate::player::meter::IntervalEnd;
 use crate::player::p2p::Tracker;
@@ -26,20 +27,21 @@ impl Viewer {
         let Some(session) = &mut self.session else { return };
         let has_begun = session.playout.start_awaited_since().is_none();
         let live = edge.filter(|edge| session.is_positioned && has_begun && !edge.has_ended);
-        if let Some(ahead_us) = live.and_then(|edge| dates_ahead_us(&edge, (now, unix_us)))
-            && !std::mem::replace(&mut session.knows_wrong_dates, true)
-        {
-            self.client.anomaly(format!(
-                "the dates of the playlist are {:.1} s ahead of this host's clock; latency is measured to its end",
-                ahead_us as f64 / 1e6
-            ));
-        }
         // Marks are of the clock of the host that publishes, which is that of throng.
         let captured_us = self.timeline.captured_unix_us(position_us);
         let captured_us = captured_us.map(|us| us.saturating_add(self.server_ahead_us));
         let live = live.map(|edge| {
             session.follower.interval(&edge, (now, unix_us), (position_us, date_us), captured_us)
         });
+        let ahead_us = live.and_then(|live| live.dates_ahead_us).filter(|us| *us > DATES_AHEAD_US_MAX);
+        if let Some(ahead_us) = ahead_us
+            && !std::mem::replace(&mut session.knows_wrong_dates, true)
+        {
+            self.client.anomaly(format!(
+                "the dates of the playlist are {:.1} s ahead of this host's clock",
+                ahead_us as f64 / 1e6
+            ));
+        }
         let times = session.playout.take_times();
         session.follower.stalled(times.stall_count);
         let mut end = IntervalEnd {

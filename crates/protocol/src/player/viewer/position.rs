@@ -34,6 +34,7 @@ impl Viewer {
         }
         if let Some(session) = &mut self.session {
             session.playout.starts_at(start_us);
+            edge.iter().for_each(|edge| session.follower.synchronised(edge, now));
             session.is_positioned = true;
         }
     }
@@ -89,6 +90,7 @@ impl Viewer {
             let sought = self.seek_lanes(sync_us);
             if let Some(session) = &mut self.session {
                 session.playout.jump(sync_us);
+                session.follower.synchronised(&edge, now);
             }
             self.moved(now, (position_us, sync_us), sought);
         }
