@@ -17,6 +17,10 @@ pub struct BadIf {
     /// Median of the relative delay of a track's frames, milliseconds: queueing above the track's own floor.
     /// ITU-T G.114 considers 150 ms one way unnoticed in conversation.
     pub delay_ms_max: f64,
+    /// The same of a track of a recording, which nobody answers: what players buffer of it. VLC buffers 1,000 ms
+    /// (`network-caching`), GStreamer's `rtspsrc` 2,000 ms (`latency`).
+    #[serde(default = "recorded_delay_ms_max")]
+    pub recorded_delay_ms_max: f64,
     /// Decodable frames ÷ frames according to the source's timestamps, of a video track.
     pub fps_ratio_min: f64,
     /// Interarrival jitter of a track (RFC 3550), milliseconds.
@@ -34,12 +38,17 @@ pub struct BadIf {
 }
 
 /// The bound of runs that have none.
+fn recorded_delay_ms_max() -> f64 {
+    1_000.0
+}
+
+/// The bound of runs that have none.
 fn chat_delay_ms_max() -> f64 {
     2_000.0
 }
 
 impl Default for BadIf {
-    /// 3 s to join, 1 % loss, 150 ms of queues, 0.8 of the frames, 100 ms jitter, 0.98 of the media's bit rate, a target
+    /// 3 s to join, 1 % loss, 150 ms of queues (of a recording 1 s), 0.8 of the frames, 100 ms jitter, 0.98 of the media's bit rate, a target
     /// duration behind the target latency.
     ///
     /// Jitter alone does no harm where the delay is within its bound: its own bound only catches what the other
@@ -54,12 +63,21 @@ impl Default for BadIf {
             join_ms_max: 3_000.0,
             loss_ratio_max: 0.01,
             delay_ms_max: 150.0,
+            recorded_delay_ms_max: recorded_delay_ms_max(),
             fps_ratio_min: 0.8,
             jitter_ms_max: 100.0,
             delivery_ratio_min: 0.98,
             latency_over_target_ms_max: None,
             chat_delay_ms_max: chat_delay_ms_max(),
         }
+    }
+}
+
+impl BadIf {
+    /// The bound of the relative delay of a track, microseconds.
+    #[must_use]
+    pub fn delay_us_max(&self, is_recording: bool) -> f64 {
+        1e3 * if is_recording { self.recorded_delay_ms_max } else { self.delay_ms_max }
     }
 }
 

@@ -121,7 +121,8 @@ impl Day {
                 [(0, MediaKind::Video, Codec::Vp8), (1, MediaKind::Audio, Codec::Opus)]
             {
                 let track = TrackId(track);
-                collector.take(observed(id, at(150), Observation::TrackOpened { track, kind, codec }));
+                let opened = Observation::TrackOpened { track, kind, codec, is_recording: false };
+                collector.take(observed(id, at(150), opened));
             }
         }
         let oldest = ((second - self.stay_s) * RATE).max(0);

@@ -34,8 +34,13 @@ impl LossJudge {
 /// Time with frames expected below which a frame rate is not judged.
 const RATE_STRETCH_US_MIN: u64 = 500_000;
 
-/// The clauses that a track's interval violated, as bits of [`Clause::bit`].
-pub(super) fn broken_clauses(interval: &TrackInterval, bad_if: &BadIf, loss: &mut LossJudge) -> u16 {
+/// The clauses that a track's interval violated, as bits of [`Clause::bit`]. `is_recording`: a recording is not a call.
+pub(super) fn broken_clauses(
+    interval: &TrackInterval,
+    bad_if: &BadIf,
+    is_recording: bool,
+    loss: &mut LossJudge,
+) -> u16 {
     let counters = &interval.counters;
     if counters.missing_us > 0 {
         return Clause::NoMedia.bit();
@@ -43,7 +48,7 @@ pub(super) fn broken_clauses(interval: &TrackInterval, bad_if: &BadIf, loss: &mu
     let mut bits = 0;
     let mut hold = |clause: Clause, is_broken: bool| bits |= if is_broken { clause.bit() } else { 0 };
     hold(Clause::Loss, loss.is_bad(counters, bad_if.loss_ratio_max));
-    let late = |us: &&u32| f64::from(**us) > bad_if.delay_ms_max * 1e3;
+    let late = |us: &&u32| f64::from(**us) > bad_if.delay_us_max(is_recording);
     let delays = &interval.relative_delay_us;
     // The median is too late when more than half of the frames are.
     hold(Clause::Delay, delays.iter().filter(late).count() * 2 > delays.len());
@@ -181,8 +186,24 @@ mod tests {
         for (name, change, clause) in cases {
             let expected = clause.map_or(0, Clause::bit);
             let loss = &mut LossJudge::default();
-            assert_eq!(broken_clauses(&interval(change), &BadIf::default(), loss), expected, "{name}");
+            let broken = broken_clauses(&interval(change), &BadIf::default(), false, loss);
+            assert_eq!(broken, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_recording_that_comes_in_bursts_is_not_late_as_a_call_is() {
+        let of = |delay_us: u32, is_recording| {
+            // MPEG audio of a program stream comes in bursts: the first frame of each is as late as the burst is long.
+            let burst = interval(|i| {
+                i.kind = MediaKind::Audio;
+                i.relative_delay_us = (0..11).rev().map(|frame| delay_us / 10 * frame).collect();
+            });
+            broken_clauses(&burst, &BadIf::default(), is_recording, &mut LossJudge::default())
+        };
+        let late = Clause::Delay.bit();
+        assert_eq!((of(320_000, false), of(320_000, true)), (late, 0));
+        assert_eq!((of(2_200_000, false), of(2_200_000, true)), (late, late), "more than players buffer");
     }
 
     #[test]

@@ -239,8 +239,8 @@ impl Collector {
                 self.update(id, |record, seconds| record.ice(state, clock.run_time(at), seconds));
             }
             Observation::Path(path) => *self.paths.entry(path).or_default() += 1,
-            Observation::TrackOpened { track, kind, codec } => {
-                self.update(id, |record, _| record.track_opened(track, kind, codec));
+            Observation::TrackOpened { track, kind, codec, is_recording } => {
+                self.update(id, |record, _| record.track_opened(track, kind, codec, is_recording));
             }
             Observation::Interval(interval) => self.interval(id, *interval),
             Observation::Playback(interval) => self.playback(id, &interval),

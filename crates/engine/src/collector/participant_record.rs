@@ -332,14 +332,14 @@ impl ParticipantRecord {
         std::mem::replace(place, second) != second
     }
 
-    pub(super) fn track_opened(&mut self, id: TrackId, kind: MediaKind, codec: Codec) {
+    pub(super) fn track_opened(&mut self, id: TrackId, kind: MediaKind, codec: Codec, is_recording: bool) {
         if let Some(track) = self.live(id) {
-            (track.kind, track.codec) = (kind, codec);
+            (track.kind, track.codec, track.is_recording) = (kind, codec, is_recording);
         } else if self.tracks.len() < TRACKS_MAX {
             if self.tracks.is_empty() {
                 self.tracks.reserve_exact(TRACKS_USUAL);
             }
-            self.tracks.push(Track::new(id, kind, codec));
+            self.tracks.push(Track::new(id, kind, codec, is_recording));
         }
     }
 
@@ -358,7 +358,7 @@ impl ParticipantRecord {
             return;
         }
         track.live = None;
-        let (kind, codec) = (track.kind, track.codec);
+        let (kind, codec, is_recording) = (track.kind, track.codec, track.is_recording);
         let is_theirs = |track: &&mut Track| {
             track.live.is_none() && track.kind == kind && track.from.as_ref() == Some(&from)
         };
@@ -367,7 +367,7 @@ impl ParticipantRecord {
         } else if self.tracks.len() < TRACKS_MAX {
             // The participant numbers its own tracks from 0 upward.
             let row = TrackId(u16::MAX - u16::try_from(self.tracks.len()).unwrap_or(0));
-            let mut track = Track::new(row, kind, codec);
+            let mut track = Track::new(row, kind, codec, is_recording);
             (track.live, track.from, track.sender) = (Some(id), Some(from), sender);
             self.tracks.push(track);
         }
@@ -382,13 +382,13 @@ impl ParticipantRecord {
     /// Adds an interval of a track, which counts to `second`.
     pub(super) fn interval(&mut self, interval: &TrackInterval, second: i64, bad_if: &BadIf) {
         if self.live(interval.track).is_none() {
-            self.track_opened(interval.track, interval.kind, Codec::Other);
+            self.track_opened(interval.track, interval.kind, Codec::Other, false);
         }
         let mut is_first = false;
         if let Some(track) = self.live(interval.track) {
             is_first = track.counters.active_us == 0;
             track.add(interval);
-            let bits = broken_clauses(interval, bad_if, &mut track.loss);
+            let bits = broken_clauses(interval, bad_if, track.is_recording, &mut track.loss);
             track.quality.add(second, SecondNote::new(bits, interval.counters.freeze_us));
         }
         self.has_unwritten_tracks |= is_first;

@@ -102,7 +102,7 @@ fn the_last_seconds_of_a_publisher_are_judged_as_those_before() {
 #[test]
 fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
     let mut record = ParticipantRecord::new(&joins_at(0.0, None));
-    record.track_opened(TrackId(0), MediaKind::Video, Codec::Vp8);
+    record.track_opened(TrackId(0), MediaKind::Video, Codec::Vp8, false);
     for (from, packets) in [(Some("a"), 1), (Some("a"), 2), (Some("b"), 10), (None, 0), (Some("a"), 4)] {
         record.track_from(TrackId(0), from.map(str::to_owned));
         if packets > 0 {
@@ -122,7 +122,7 @@ fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
 fn sees_two() -> ParticipantRecord {
     let mut record = ParticipantRecord::new(&joins_at(0.0, None));
     for (track, sender) in [(0, 1), (1, 1), (2, 2), (3, 2)] {
-        record.track_opened(TrackId(track), MediaKind::Video, Codec::Vp8);
+        record.track_opened(TrackId(track), MediaKind::Video, Codec::Vp8, false);
         record.track_from(TrackId(track), Some(ParticipantId(sender).name()));
     }
     record.mark_played(5);

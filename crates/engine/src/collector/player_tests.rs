@@ -77,7 +77,8 @@ impl Run {
         let at = self.at(us);
         self.collector.take(DriverEvent::Started { id, at });
         let track = TrackId(0);
-        let opened = Observation::TrackOpened { track, kind: MediaKind::Video, codec: Codec::H264 };
+        let (kind, codec) = (MediaKind::Video, Codec::H264);
+        let opened = Observation::TrackOpened { track, kind, codec, is_recording: false };
         self.observe(id, us, opened);
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Track {
     pub(super) live: Option<TrackId>,
     pub(super) kind: MediaKind,
     pub(super) codec: Codec,
+    /// Whether it is of a recording.
+    pub(super) is_recording: bool,
     pub(super) from: Option<Box<str>>,
     /// That sender, if it is a participant of this run.
     pub(super) sender: Option<ParticipantId>,
@@ -47,12 +49,13 @@ fn fps(counters: &TrackCounters, frames_due_us: u64) -> Option<f64> {
 }
 
 impl Track {
-    pub(super) fn new(id: TrackId, kind: MediaKind, codec: Codec) -> Self {
+    pub(super) fn new(id: TrackId, kind: MediaKind, codec: Codec, is_recording: bool) -> Self {
         Self {
             id,
             live: Some(id),
             kind,
             codec,
+            is_recording,
             from: None,
             sender: None,
             first_frame_at: None,

@@ -64,8 +64,10 @@ impl TrackMap {
             let is_known = context.timeline.tracks().iter().any(|known| known.kind == track.kind);
             let at = (!is_known).then(|| context.timeline.add(track.kind, track.codec));
             if let Some(added) = at.and_then(|at| context.timeline.tracks().get(at)) {
-                let (id, kind, codec) = (added.id, added.kind, added.codec);
-                context.client.observe(Observation::TrackOpened { track: id, kind, codec });
+                let (track, kind, codec) = (added.id, added.kind, added.codec);
+                // Tracks of players have no delays: what they play is on time, or they stall.
+                let opened = Observation::TrackOpened { track, kind, codec, is_recording: false };
+                context.client.observe(opened);
             }
             self.tracks.push(at);
         }

@@ -53,6 +53,8 @@ pub(super) struct ReceiverOptions {
     pub(super) joined_at: Instant,
     pub(super) seed: u64,
     pub(super) is_tapped: bool,
+    /// The presentation has a length.
+    pub(super) is_recording: bool,
 }
 
 /// What is done with RTP packets that arrive.
@@ -107,7 +109,8 @@ impl Receiver {
         let mut observed = Vec::new();
         let tracks = media.iter().enumerate().map(|(at, media)| {
             let id = TrackId(u16::try_from(at).unwrap_or(u16::MAX));
-            observed.push(Observation::TrackOpened { track: id, kind: media.kind, codec: media.codec });
+            let (kind, codec, is_recording) = (media.kind, media.codec, options.is_recording);
+            observed.push(Observation::TrackOpened { track: id, kind, codec, is_recording });
             let config = TrackConfig {
                 track: id,
                 kind: media.kind,

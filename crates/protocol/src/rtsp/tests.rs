@@ -360,6 +360,18 @@ fn media_that_never_comes_or_stops_is_missed() {
 }
 
 #[test]
+fn a_presentation_with_an_end_is_a_recording() {
+    for (sdp, expect) in [(SDP, false), (RECORDING, true)] {
+        let stand = Stand::playing(sdp);
+        let opened = stand.observed.iter().filter_map(|observation| match observation {
+            Observation::TrackOpened { is_recording, .. } => Some(*is_recording),
+            _ => None,
+        });
+        assert_eq!(opened.collect::<Vec<_>>(), [expect], "{sdp}");
+    }
+}
+
+#[test]
 fn a_recording_is_played_again_from_its_beginning() {
     let mut stand = Stand::playing(RECORDING);
     for sequence in 0..201 {

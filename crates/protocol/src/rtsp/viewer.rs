@@ -125,6 +125,7 @@ impl Viewer {
             joined_at: self.session.started_at,
             seed: self.session.options.seed,
             is_tapped: self.session.options.is_tapped,
+            is_recording: description.duration.is_some(),
         };
         self.receiver = Some(Receiver::new(options, &description.media, now));
         let tracks = description.media.iter().map(|media| Track {

@@ -17,7 +17,9 @@ pub fn bad_if(objectives: &[Objective]) -> BadIf {
         named(metrics).into_iter().map(Threshold::value).reduce(f64::min).unwrap_or(default)
     };
     bounds.loss_ratio_max = lowest(&[Metric::VideoLoss, Metric::AudioLoss], bounds.loss_ratio_max);
-    bounds.delay_ms_max = lowest(&[Metric::VideoDelay, Metric::AudioDelay], bounds.delay_ms_max);
+    let of_delay = [Metric::VideoDelay, Metric::AudioDelay];
+    bounds.delay_ms_max = lowest(&of_delay, bounds.delay_ms_max);
+    bounds.recorded_delay_ms_max = lowest(&of_delay, bounds.recorded_delay_ms_max);
     bounds.jitter_ms_max = lowest(&[Metric::VideoJitter, Metric::AudioJitter], bounds.jitter_ms_max);
     bounds.join_ms_max = lowest(&[Metric::Connect, Metric::Startup], bounds.join_ms_max);
     bounds.chat_delay_ms_max = lowest(&[Metric::ChatDelivery], bounds.chat_delay_ms_max);
@@ -50,6 +52,9 @@ mod tests {
         let bounds = bad_if(&objectives);
         assert_eq!((bounds.loss_ratio_max, bounds.fps_ratio_min, bounds.join_ms_max), (0.02, 0.9, 5_000.0));
         assert_eq!(bounds.delay_ms_max, BadIf::default().delay_ms_max);
+        assert_eq!(bounds.recorded_delay_ms_max, 1_000.0);
+        let strict = bad_if(&["audio.delay p95 < 80ms".parse().unwrap()]);
+        assert_eq!((strict.delay_ms_max, strict.recorded_delay_ms_max), (80.0, 80.0));
         assert_eq!((bounds.chat_delay_ms_max, BadIf::default().chat_delay_ms_max), (1_000.0, 2_000.0));
         assert_eq!(bounds.delivery_ratio_min, BadIf::default().delivery_ratio_min);
     }

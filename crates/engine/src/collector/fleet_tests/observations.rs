@@ -140,7 +140,8 @@ impl Story {
         let at = self.at(ready);
         for (track, kind, codec) in [(0, MediaKind::Video, Codec::Vp8), (1, MediaKind::Audio, Codec::Opus)] {
             let track = TrackId(track);
-            self.observe(number, ready, Observation::TrackOpened { track, kind, codec });
+            let is_recording = number.is_multiple_of(5);
+            self.observe(number, ready, Observation::TrackOpened { track, kind, codec, is_recording });
             self.observe(number, ready, Observation::TrackFirstFrame { track, at });
         }
         let mut numbers = Numbers::of(number, -2);

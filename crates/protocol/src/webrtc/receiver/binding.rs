@@ -107,7 +107,8 @@ impl Receiver {
                 self.tracks.push(track);
             }
         }
-        self.observed.push(Observation::TrackOpened { track: track_id, kind, codec });
+        let opened = Observation::TrackOpened { track: track_id, kind, codec, is_recording: false };
+        self.observed.push(opened);
     }
 
     pub(super) fn add_source(&mut self, ssrc: u32) -> Option<usize> {
