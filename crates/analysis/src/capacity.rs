@@ -107,7 +107,8 @@ impl Capacity {
     /// From the holds of a search for `goal`; `None` without a completed hold.
     #[must_use]
     pub fn of(holds: &[HoldRow], goal: Goal) -> Option<Self> {
-        let ended: Vec<HoldRow> = holds.iter().filter(|hold| hold.until.is_some()).cloned().collect();
+        let ended: Vec<HoldRow> =
+            HoldRow::judged_alike(holds).filter(|hold| hold.until.is_some()).cloned().collect();
         let first = ended.first()?.users;
         let judged_by = criterion(&ended, goal);
         let loads = Loads::of(ended.iter(), judged_by, 0);

@@ -42,7 +42,7 @@ impl Disturbances {
         let quality_by_second = quality_by_second(run);
         let settled = |hold: &&HoldRow| hold.users <= passing && hold.limited_seconds == 0;
         let (mut times_s, mut bad): (Vec<(i64, i64)>, Vec<SecondQuality>) = Default::default();
-        for hold in run.holds.iter().filter(settled) {
+        for hold in HoldRow::judged_alike(&run.holds).filter(settled) {
             let (Some(from), Some(until)) = (hold.judged_from, hold.until) else { continue };
             for (second, quality) in
                 quality_by_second.range(from.second()..until.second()).filter(|(_, quality)| is_bad(quality))

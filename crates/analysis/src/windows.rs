@@ -55,6 +55,15 @@ impl SecondQuality {
         self.bad as f64 - self.uncounted_milli as f64 / 1e3
     }
 
+    /// Of [`Self::bad_users`], those that broke no clause but such that a path or a source may break without load: at
+    /// least so many, as a participant may be in several of the other clauses.
+    #[must_use]
+    pub fn bad_by_patterns(&self) -> f64 {
+        let by_clause = Clause::ALL.into_iter().zip(self.clauses);
+        let others = by_clause.filter(|(clause, _)| !clause.may_be_a_pattern()).map(|(_, count)| count);
+        (self.bad_users() - others.sum::<u64>() as f64).max(0.0)
+    }
+
     /// Whether it is a bad second for `goal`.
     #[must_use]
     pub fn is_bad(&self, goal: Goal) -> bool {
@@ -198,7 +207,8 @@ fn idle(run: &RunData) -> Option<(i64, i64)> {
 }
 
 fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BySecond) -> Windows {
-    let (holds, goal) = (&run.holds, capacity.goal);
+    let judged_alike: Vec<HoldRow> = HoldRow::judged_alike(&run.holds).cloned().collect();
+    let (holds, goal) = (&judged_alike, capacity.goal);
     let longest = |wanted: &dyn Fn(&HoldRow) -> bool| {
         holds.iter().filter(|hold| hold.until.is_some() && wanted(hold)).max_by_key(|hold| hold.seconds)
     };
@@ -391,6 +401,18 @@ mod tests {
             passed,
             ..HoldRow::default()
         }
+    }
+
+    #[test]
+    fn who_is_bad_by_patterns_alone_is_told_from_the_others() {
+        let of = |clauses: &[(Clause, u64)]| {
+            let mut second = SecondQuality { users: 20, bad: 10, ..SecondQuality::default() };
+            clauses.iter().for_each(|(clause, count)| second.clauses[*clause as usize] = *count);
+            second.bad_by_patterns()
+        };
+        assert_eq!(of(&[(Clause::Delay, 10), (Clause::Loss, 10)]), 10.0);
+        assert_eq!(of(&[(Clause::Delay, 10), (Clause::Freeze, 4)]), 6.0);
+        assert_eq!(of(&[(Clause::NoMedia, 10), (Clause::NotConnected, 10)]), 0.0);
     }
 
     #[test]

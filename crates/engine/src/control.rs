@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use throng_net::Waker;
-use throng_observation::RunTime;
 use throng_observation::run::Ending;
+use throng_observation::{RunTime, Unloaded};
 
 use crate::crowd::Crowd;
 
@@ -34,6 +34,7 @@ pub(crate) struct Stop {
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     stop: OnceLock<Stop>,
+    unloaded: OnceLock<Unloaded>,
     pub(crate) crowd: Crowd,
     wakers: Vec<Arc<Waker>>,
 }
@@ -56,6 +57,17 @@ impl Control {
         if self.stop.set(stop).is_ok() {
             self.wakers.iter().for_each(|waker| waker.wake());
         }
+    }
+
+    /// Users are judged beyond what they see without load; only the first call has an effect.
+    pub(crate) fn judge_beyond(&self, unloaded: Unloaded) {
+        // A search learns it once.
+        let _ = self.unloaded.set(unloaded);
+    }
+
+    /// What users see without load, beyond which they are judged.
+    pub(crate) fn unloaded(&self) -> Option<&Unloaded> {
+        self.unloaded.get()
     }
 
     /// The early end, if there was one.

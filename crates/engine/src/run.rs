@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use throng_net::Waker;
-use throng_observation::RunTime;
 use throng_observation::run::{Ending, ParticipantId, Row};
+use throng_observation::{RunTime, Unloaded};
 
 use crate::clock::RunClock;
 use crate::collector::{Collector, CollectorConfig};
@@ -218,6 +218,11 @@ impl RunHandle {
     pub fn remove_participant(&self, participant: ParticipantId) {
         let thread = self.control.crowd.remove(participant.0);
         self.control.wake(thread);
+    }
+
+    /// From now on users are judged beyond what they see without load; only the first call has an effect.
+    pub fn judge_beyond(&self, unloaded: Unloaded) {
+        self.control.judge_beyond(unloaded);
     }
 
     /// Ends the run early in an orderly way: no more joins, all participants leave.

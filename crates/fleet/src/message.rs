@@ -18,8 +18,8 @@
 //! reads rows and decisions in the order in which they were made.
 
 use serde::{Deserialize, Serialize};
-use throng_observation::RunTime;
 use throng_observation::run::{CohortId, Ending, ParticipantId};
+use throng_observation::{RunTime, Unloaded};
 
 use crate::disciplined::{ClockBasis, ClockWord};
 
@@ -189,6 +189,8 @@ pub enum CrowdChange {
     },
     /// A participant leaves.
     Remove(ParticipantId),
+    /// Users are judged beyond what they see without load.
+    JudgeBeyond(Unloaded),
 }
 
 /// The participants of a worker that is gone, given to others. Each worker makes out by itself whom it gets: see

@@ -156,6 +156,24 @@ impl Clause {
         }
     }
 
+    /// Whether a path or a source may break it all the time, without load ([`Unloaded`](crate::Unloaded)).
+    #[must_use]
+    pub fn may_be_a_pattern(self) -> bool {
+        match self {
+            Self::Loss | Self::Delay | Self::Fps | Self::Jitter => true,
+            Self::NotConnected
+            | Self::NoMedia
+            | Self::Freeze
+            | Self::Startup
+            | Self::Stall
+            | Self::Delivery
+            | Self::Skip
+            | Self::Latency
+            | Self::Request
+            | Self::Message => false,
+        }
+    }
+
     /// Its bit in a set of clauses.
     #[must_use]
     pub fn bit(self) -> u16 {

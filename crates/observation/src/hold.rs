@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::RunTime;
+use crate::{RunTime, Unloaded};
 
 /// The purpose of a hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -172,9 +172,19 @@ pub struct HoldRow {
     pub recovery_ms: Option<u64>,
     /// Why it ended, in a sentence; `None` when its time was over.
     pub why: Option<String>,
+    /// What users see without load, beyond which it was judged; `None`: by the bounds alone.
+    #[serde(default)]
+    pub unloaded: Option<Unloaded>,
 }
 
 impl HoldRow {
+    /// Those that were judged as the last one that ended: the others say nothing beside it.
+    pub fn judged_alike(holds: &[Self]) -> impl Iterator<Item = &Self> {
+        let ended = holds.iter().filter(|hold| hold.until.is_some());
+        let unloaded = ended.max_by_key(|hold| hold.number).and_then(|last| last.unloaded);
+        holds.iter().filter(move |hold| hold.unloaded == unloaded)
+    }
+
     /// Its outcome for `goal`.
     #[must_use]
     pub fn passed(&self, goal: Goal) -> HoldOutcome {
@@ -191,5 +201,28 @@ impl HoldRow {
     #[must_use]
     pub fn is_overloaded(&self, goal: Goal) -> bool {
         self.is_mostly_bad(goal) && self.bad_to_the_end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_of_other_bounds_than_the_last_that_ended_are_left_out() {
+        let hold = |number, delay_us: Option<u32>, has_ended: bool| HoldRow {
+            number,
+            unloaded: delay_us.map(|delay_us| Unloaded { delay_us, ..Unloaded::default() }),
+            until: has_ended.then_some(RunTime(1)),
+            ..HoldRow::default()
+        };
+        let numbers = |holds: &[HoldRow]| -> Vec<u32> {
+            HoldRow::judged_alike(holds).map(|hold| hold.number).collect()
+        };
+        let begun = [hold(0, None, true), hold(1, None, true), hold(2, Some(9), false)];
+        assert_eq!(numbers(&begun), [0, 1]);
+        let ended =
+            [hold(0, None, true), hold(1, None, true), hold(2, Some(9), true), hold(3, Some(9), false)];
+        assert_eq!(numbers(&ended), [2, 3]);
     }
 }

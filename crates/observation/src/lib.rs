@@ -43,6 +43,9 @@ pub use sent::{SentCounters, SentInterval};
 mod experience;
 pub use experience::{BadIf, Clause, ExperienceRow, SecondClosed};
 
+mod unloaded;
+pub use unloaded::Unloaded;
+
 mod hold;
 pub use hold::{Goal, HoldOutcome, HoldRow, Purpose};
 

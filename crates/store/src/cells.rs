@@ -10,7 +10,7 @@ use throng_observation::canary::BrowserId;
 use throng_observation::host::{HostEventKind, HostId, ProcessEvent, ProfileMethod, SeriesId, Unit};
 use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{
-    Codec, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RequestOutcome, RunTime, TrackId,
+    Codec, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RequestOutcome, RunTime, TrackId, Unloaded,
 };
 
 /// A type that fits in one column.
@@ -76,6 +76,7 @@ cells! {
     ProcessEvent as String, "TEXT": json, from_json;
     Vec<String> as String, "TEXT": json, from_json;
     Vec<u32> as String, "TEXT": json, from_json;
+    Unloaded as String, "TEXT": json, from_json;
 }
 
 impl Cell for String {

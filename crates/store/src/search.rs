@@ -27,6 +27,7 @@ columns! { HoldRow {
     number, repeat = "repetition", purpose, users, from = "from_us", judged_from = "judged_from_us", until = "until_us",
     seconds, bad_seconds as BadSecondsByGoal, passed as OutcomeByGoal, user_seconds, bad_user_seconds, limited_seconds,
     recovery_ms, why, value, bad_stretches, broke_at = "broke_at_us", bad_to_the_end, step,
+    unloaded,
 } }
 
 impl Stored for HoldRow {
@@ -40,6 +41,7 @@ impl Stored for HoldRow {
         // The first versions judged a load over its whole hold, so one that failed was bad to the end.
         ("bad_to_the_end", "passed_acceptable = 'no'"),
         ("step", "1"),
+        ("unloaded", "NULL"),
     ]);
 }
 
@@ -57,7 +59,7 @@ array_columns! {
 mod tests {
     use rusqlite::Connection;
     use throng_observation::run::CohortId;
-    use throng_observation::{Purpose, RunTime};
+    use throng_observation::{Purpose, RunTime, Unloaded};
 
     use super::*;
     use crate::table::{columns_of, create, list, put};
@@ -102,6 +104,7 @@ mod tests {
             bad_stretches: 2,
             broke_at: Some(RunTime(9)),
             bad_to_the_end: true,
+            unloaded: Some(Unloaded { delay_us: 290_000, ..Unloaded::default() }),
             ..HoldRow::default()
         };
         let transaction = db.transaction().unwrap();

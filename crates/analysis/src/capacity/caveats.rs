@@ -176,6 +176,11 @@ impl HoldsSummary<'_> {
         if any_limited && self.loads.failing().is_some() {
             notes.push("in some holds the generator was the limit; they were not counted".to_owned());
         }
+        if let Some(unloaded) = self.ended.iter().find_map(|hold| hold.unloaded) {
+            notes.push(format!(
+                "as it is without load, from the path or the source: {unloaded}; loads are judged by what is twice as bad"
+            ));
+        }
         if let Some(ms) = recovery_ms.filter(|ms| *ms > RECOVERY_MS_MAX) {
             notes.push(format!(
                 "the server takes up to {} s to recover from an overload (metastable failure)",

@@ -51,6 +51,7 @@ impl World {
             delay_ms: Some(5.0),
             is_limited,
             is_complete,
+            ..Second::default()
         }
     }
 }

@@ -58,6 +58,7 @@ fn simulated_s(settings: Settings, capacity: f64, joins_per_s: f64, patience_s: 
             delay_ms: Some(DELAY_MS),
             is_limited: false,
             is_complete,
+            ..Second::default()
         };
         search.second(&second);
     }

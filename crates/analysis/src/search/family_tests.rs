@@ -211,6 +211,7 @@ fn played(model: &mut Model, schedule: Schedule, minutes: i64) -> (Vec<HoldRow>,
             delay_ms: Some(delay_ms),
             is_limited: false,
             is_complete: complete_for >= 3,
+            ..Second::default()
         };
         for row in search.second(&second) {
             match holds.iter_mut().find(|hold| hold.number == row.number) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use throng_observation::limits::{LIMITED_SECONDS_MIN, is_sustained};
-use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime};
+use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime, Unloaded};
 
 use super::trial::Trials;
 use super::{Second, Settings};
@@ -26,6 +26,9 @@ const INCOMPLETE_MAX_S: u32 = 120;
 /// A failing load is confirmed for at least this many seconds, however clearly it fails: the cause is determined, and profiled, in
 /// these seconds.
 const CONFIRM_MIN_S: u32 = 10;
+
+/// A load whose bad user-seconds are bad by patterns alone, but for this share of them, is bad by a pattern.
+const OTHERWISE_RATIO_MAX: f64 = 0.05;
 
 /// The state of a hold after a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,11 @@ pub(crate) struct Holding {
     /// The counts before the last judged second, if that was a bad one.
     before_bad: Option<JudgedCounts>,
     bad_user_seconds: f64,
+    /// Of the bad seconds in which the crowd was complete, settled or not: the media, the bad user-seconds, and of these those that
+    /// are bad by patterns alone.
+    media: Vec<Unloaded>,
+    bad_when_complete: f64,
+    bad_by_patterns: f64,
     /// The load failed so clearly that no more seconds are needed.
     is_lost: bool,
 }
@@ -86,6 +94,9 @@ impl Holding {
             hard_sure_s: 0,
             since_limited_s: u32::MAX,
             bad_user_seconds: 0.0,
+            media: Vec::new(),
+            bad_when_complete: 0.0,
+            bad_by_patterns: 0.0,
             is_lost: false,
         }
     }
@@ -106,6 +117,11 @@ impl Holding {
     pub(crate) fn second(&mut self, second: &Second) -> HoldProgress {
         self.since_limited_s = if second.is_limited { 0 } else { self.since_limited_s.saturating_add(1) };
         self.hard(second);
+        if second.is_complete && second.bad > 0.0 {
+            self.media.push(second.media);
+            self.bad_when_complete += second.bad;
+            self.bad_by_patterns += second.bad_by_patterns;
+        }
         if self.is_settling() {
             self.settle(second);
         } else {
@@ -171,6 +187,14 @@ impl Holding {
     /// Whether service was good again while the load lasted.
     pub(crate) fn has_calmed_down(&self) -> bool {
         !self.is_lost && self.counted.good_s >= STRETCHES_APART_S
+    }
+
+    /// The media of its bad seconds, if these are bad by a pattern.
+    pub(crate) fn pattern(&self) -> Option<Unloaded> {
+        let otherwise = self.bad_when_complete - self.bad_by_patterns;
+        let is_pattern =
+            self.bad_by_patterns > 0.0 && otherwise <= OTHERWISE_RATIO_MAX * self.bad_when_complete;
+        is_pattern.then(|| Unloaded::median(&self.media))
     }
 
     /// Counts consecutive seconds in which many users had bad service.
@@ -295,6 +319,7 @@ mod tests {
                 delay_ms: Some(5.0),
                 is_limited: matches!(kind, 'L' | 'l'),
                 is_complete: true,
+                ..Second::default()
             });
             if verdict != HoldProgress::Continues {
                 return (Some(verdict), holding.row);

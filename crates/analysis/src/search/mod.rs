@@ -6,7 +6,7 @@
 //! After a load that failed the crowd shrinks until service is good again, so that no load is judged by the damage of the one
 //! before. After a hold that the generator limited it shrinks until the generator keeps up again.
 
-use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime};
+use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime, Unloaded};
 
 mod schedule;
 pub use schedule::Schedule;
@@ -38,6 +38,8 @@ use recovery::{Recovery, RecoveryProgress};
 
 #[cfg(test)]
 mod family_tests;
+#[cfg(test)]
+mod pattern_tests;
 #[cfg(test)]
 pub(crate) mod rng;
 #[cfg(test)]
@@ -77,6 +79,10 @@ pub struct Second {
     pub users: u32,
     /// Participants with a bad second, each weighted by the share of the participants that it received badly.
     pub bad: f64,
+    /// Of them, those that were bad only in what a path or a source may do to media without load.
+    pub bad_by_patterns: f64,
+    /// The worst that received tracks were.
+    pub media: Unloaded,
     /// Median of the relative delay of frames, milliseconds; shows when queues have settled.
     pub delay_ms: Option<f64>,
     /// Whether the generator was past its own limits.
@@ -119,6 +125,10 @@ pub struct Search {
     is_below_generator: bool,
     /// Names of the loads from 1, if loads are values of the scenario.
     values: Vec<String>,
+    /// What users see without load, beyond which they are judged.
+    unloaded: Option<Unloaded>,
+    /// The media of the last hold, if it was bad by patterns.
+    pattern: Option<Unloaded>,
     now: Now,
 }
 
@@ -181,7 +191,9 @@ impl Search {
         settings.start = settings.start.clamp(settings.floor, settings.ceiling);
         let mut search = Self {
             settings,
-            holds: holds.iter().filter(|hold| hold.until.is_some()).cloned().collect(),
+            holds: HoldRow::judged_alike(holds).filter(|hold| hold.until.is_some()).cloned().collect(),
+            unloaded: HoldRow::judged_alike(holds).find_map(|hold| hold.unloaded),
+            pattern: None,
             repeat: holds.iter().map(|hold| hold.repeat).max().unwrap_or(1).max(1),
             next_number: holds.iter().map(|hold| hold.number + 1).max().unwrap_or(0),
             limited_holds: 0,
@@ -215,6 +227,12 @@ impl Search {
         }
     }
 
+    /// What users see without load, if that is bad by itself: from now on they are to be judged beyond it.
+    #[must_use]
+    pub fn unloaded(&self) -> Option<&Unloaded> {
+        self.unloaded.as_ref()
+    }
+
     /// The end of the search, once it is over.
     #[must_use]
     pub fn end(&self) -> Option<&End> {
@@ -231,9 +249,13 @@ impl Search {
                 let progress = holding.second(second);
                 let row = holding.row.clone();
                 let has_calmed_down = holding.has_calmed_down();
+                let pattern = if progress == HoldProgress::Ended { holding.pattern() } else { None };
                 match progress {
                     HoldProgress::Continues => {}
-                    HoldProgress::Ended => self.ended(row.clone(), has_calmed_down, second.at),
+                    HoldProgress::Ended => {
+                        self.pattern = pattern;
+                        self.ended(row.clone(), has_calmed_down, second.at);
+                    }
                     HoldProgress::GeneratorLimited => self.pause(),
                 }
                 vec![row]
@@ -313,6 +335,7 @@ impl Search {
             step: self.settings.step,
             value: value(&self.values, users),
             from: at,
+            unloaded: self.unloaded,
             ..HoldRow::default()
         };
         self.next_number += 1;
@@ -360,9 +383,24 @@ impl Search {
         }
     }
 
+    /// The smallest crowd is badly served: if that is the pattern of a path or of the source, it is no answer about the server.
+    /// The search begins anew, and judges users beyond that pattern. False if it is none, or was left out already.
+    fn begins_beyond_pattern(&mut self) -> bool {
+        let is_smallest = self.holds.last().is_some_and(|hold| hold.users == self.settings.floor);
+        let is_first = self.unloaded.is_none() && self.values.is_empty();
+        let Some(pattern) = self.pattern.take().filter(|_| is_smallest && is_first) else { return false };
+        self.unloaded = Some(pattern);
+        self.holds.clear();
+        true
+    }
+
     /// Starts the next step.
     fn decide(&mut self, at: RunTime) {
-        match self.known().next() {
+        let mut next = self.known().next();
+        if next == Next::Over(End::NeverPasses) && self.begins_beyond_pattern() {
+            next = self.known().next();
+        }
+        match next {
             Next::Hold(purpose, users, whole_s) => self.hold(purpose, users, whole_s, at),
             Next::Repeat(users) => {
                 self.repeat += 1;

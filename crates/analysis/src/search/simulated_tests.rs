@@ -86,6 +86,7 @@ fn search(settings: Settings, server: &mut Server) -> (Search, Vec<HoldRow>, i64
             delay_ms: Some(delay_ms),
             is_limited: f64::from(users) > server.generator || server.disturbed.contains(&at),
             is_complete: complete_for >= 3,
+            ..Second::default()
         };
         for row in search.second(&second) {
             match holds.iter_mut().find(|hold| hold.number == row.number) {

@@ -2,7 +2,7 @@
 
 use throng_analysis::reasons::{self, Reason};
 use throng_analysis::windows::{BySecond, SecondQuality};
-use throng_observation::{Goal, HoldOutcome, HoldRow, RunTime};
+use throng_observation::{Goal, HoldOutcome, HoldRow, RunTime, Unloaded};
 
 use crate::say;
 
@@ -40,6 +40,15 @@ impl HoldPrinter {
         let broken = reasons::of_hold(&self.seconds, row, Goal::Acceptable);
         self.seconds.clear();
         say(&line(row, &broken, passing));
+    }
+
+    /// The smallest crowd is served badly by what is no limit of a server.
+    pub(super) fn unloaded(&self, unloaded: &Unloaded) {
+        if !self.is_quiet {
+            say(&format!(
+                "as it is without load: {unloaded}; the search begins anew, and judges by what is beyond"
+            ));
+        }
     }
 
     pub(super) fn end(&self, why: &str) {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use throng_analysis::search::{End, Search, Second};
 use throng_engine::NewParticipant;
 use throng_observation::run::{Ending, Row};
-use throng_observation::{Goal, RunTime};
+use throng_observation::{Goal, RunTime, Unloaded};
 
 use crate::args::Find;
 use crate::exit::Exit;
@@ -67,6 +67,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
         deadline: search_plan.deadline,
         printer: HoldPrinter::new(common.quiet || common.json),
         triggers: ProfileTriggers::new(&search_plan.settings.schedule),
+        judged_beyond: None,
     }
     .run(&interrupt, &mut session.watchers, live::open(plan, common));
     let folder = session.folder.clone();
@@ -88,6 +89,8 @@ struct SearchLoop<'a> {
     printer: HoldPrinter,
     /// When the server is profiled.
     triggers: ProfileTriggers,
+    /// What users see without load, beyond which those who play the crowd judge them.
+    judged_beyond: Option<Unloaded>,
 }
 
 impl SearchLoop<'_> {
@@ -107,6 +110,7 @@ impl SearchLoop<'_> {
                 return None;
             }
             self.take_seconds();
+            self.judge();
             if self.search.end().is_some() {
                 return Some(Ending::Complete);
             }
@@ -140,6 +144,8 @@ impl SearchLoop<'_> {
                 at: seen.ends_at(),
                 users: seen.users(),
                 bad: seen.quality.bad_users(),
+                bad_by_patterns: seen.quality.bad_by_patterns(),
+                media: seen.media,
                 delay_ms: seen.delay_ms,
                 is_limited: seen.is_limited || self.crowd.has_failed_by_generator(),
                 is_complete: self.crowd.was_complete(seen.ends_at()),
@@ -155,6 +161,15 @@ impl SearchLoop<'_> {
                 self.printer.end(why(end));
                 return;
             }
+        }
+    }
+
+    /// Has users judged beyond what they see without load, once the search knows it.
+    fn judge(&mut self) {
+        let Some(unloaded) = self.search.unloaded().copied() else { return };
+        if self.judged_beyond.replace(unloaded) != Some(unloaded) {
+            self.handle.judge_beyond(unloaded);
+            self.printer.unloaded(&unloaded);
         }
     }
 

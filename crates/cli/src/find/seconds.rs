@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use throng_analysis::windows::SecondQuality;
 use throng_observation::run::{ParticipantId, Row};
-use throng_observation::{FailureReason, MediaKind, Outcome, RunTime};
+use throng_observation::{FailureReason, MediaKind, Outcome, RunTime, Unloaded};
 
 /// The figures of one second, all cohorts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SecondSummary {
     pub(super) second: i64,
     pub(super) quality: SecondQuality,
+    /// The worst that tracks were.
+    pub(super) media: Unloaded,
     pub(super) delay_ms: Option<f64>,
     pub(super) is_limited: bool,
 }
@@ -24,6 +26,8 @@ pub(super) struct Seconds(Arc<Mutex<OpenSeconds>>);
 struct OpenSeconds {
     /// Median delay in the open second: of video if there is any.
     delay_ms: Option<f64>,
+    /// The worst that tracks were in it.
+    media: Unloaded,
     closed: VecDeque<SecondSummary>,
     failed: Failed,
 }
@@ -63,6 +67,7 @@ impl OpenSeconds {
                 if let Some(us) = row.relative_delay_us.quantile(0.5).filter(|_| is_better) {
                     self.delay_ms = Some(us as f64 / 1e3);
                 }
+                self.media = self.media.worst(Unloaded::of(row));
             }
             Row::Participant(row) => {
                 let Some(Outcome::Failed(failure)) = &row.outcome else { return };
@@ -72,13 +77,14 @@ impl OpenSeconds {
                 }
             }
             Row::SecondClosed(closed) => {
-                let delay_ms = self.delay_ms.take();
+                let (delay_ms, media) = (self.delay_ms.take(), std::mem::take(&mut self.media));
                 if !closed.experience.is_empty() {
                     let mut quality = SecondQuality::default();
                     closed.experience.iter().for_each(|row| quality += SecondQuality::from(row));
                     self.closed.push_back(SecondSummary {
                         second: closed.second,
                         quality,
+                        media,
                         delay_ms,
                         is_limited: closed.is_generator_limited,
                     });
@@ -138,5 +144,7 @@ mod tests {
         assert_eq!((quality.bad_users(), quality.clauses[Clause::Stall as usize]), (3.0, 3));
         assert!(seen[0].delay_ms.is_some_and(|ms| (ms - 20.0).abs() < 0.5), "{seen:?}");
         assert_eq!((seen[0].ends_at(), seen[1].delay_ms), (RunTime(5_000_000), None));
+        assert_eq!((seen[0].quality.bad_by_patterns(), seen[1].media), (3.0, Unloaded::default()));
+        assert!((19_500..20_500).contains(&seen[0].media.delay_us), "{seen:?}");
     }
 }

@@ -13,11 +13,11 @@ use throng_fleet::message::CrowdChange;
 use throng_fleet::reassign::Deal;
 use throng_fleet::shares::Shares;
 use throng_fleet::{Coordinator, FleetEnd, FleetEvent, FleetRun, Ledger, NoticeKind, Wishes};
-use throng_observation::RunTime;
 use throng_observation::fleet::{
     EndClock, WORKER_CLOCK_EVENT, WORKER_ENDED_EVENT, WORKER_REASSIGNED_EVENT, WORKER_ROWS_MISSING_EVENT,
 };
 use throng_observation::run::{Ending, EventRow, ParticipantId, Row};
+use throng_observation::{RunTime, Unloaded};
 use throng_scenario::Plan;
 
 use super::decisions::{Decisions, Given};
@@ -180,6 +180,11 @@ impl Generator for FleetHandle {
 
     fn remove_participant(&self, participant: ParticipantId) {
         self.change(self.shares.worker_of(participant.0), CrowdChange::Remove(participant));
+    }
+
+    fn judge_beyond(&self, unloaded: Unloaded) {
+        let workers = u16::try_from(self.shares.workers()).unwrap_or(u16::MAX);
+        (0..workers).for_each(|worker| self.change(worker, CrowdChange::JudgeBeyond(unloaded)));
     }
 
     fn has_made_changes(&self) -> bool {

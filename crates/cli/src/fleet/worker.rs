@@ -325,6 +325,7 @@ fn supervise(
                     let id: Option<ParticipantId> = ids.remove(&participant);
                     id.into_iter().for_each(|id| handle.remove_participant(id));
                 }
+                CrowdChange::JudgeBeyond(unloaded) => handle.judge_beyond(unloaded),
             }
         }
         let stop = stop.or_else(|| interrupt.is_set().then(|| "the worker was interrupted".to_owned()));

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use throng_engine::{LiveSnapshot, NewParticipant, RunEnd, RunHandle};
-use throng_observation::RunTime;
 use throng_observation::fleet::EndClock;
 use throng_observation::run::ParticipantId;
+use throng_observation::{RunTime, Unloaded};
 
 /// A crowd in progress, wherever it is played.
 pub(crate) trait Generator {
@@ -23,6 +23,8 @@ pub(crate) trait Generator {
     fn add_participant(&self, participant: NewParticipant) -> ParticipantId;
     /// Asks a participant to leave.
     fn remove_participant(&self, participant: ParticipantId);
+    /// From now on users are judged beyond what they see without load.
+    fn judge_beyond(&self, unloaded: Unloaded);
     /// Whether everybody who plays the crowd has said that all its changes so far are made.
     fn has_made_changes(&self) -> bool;
     /// Ends the run early in an orderly way.
@@ -62,6 +64,10 @@ impl Generator for RunHandle {
 
     fn remove_participant(&self, participant: ParticipantId) {
         Self::remove_participant(self, participant);
+    }
+
+    fn judge_beyond(&self, unloaded: Unloaded) {
+        Self::judge_beyond(self, unloaded);
     }
 
     fn has_made_changes(&self) -> bool {

@@ -418,6 +418,10 @@ impl Collector {
     fn close_second(&mut self, now: RunTime) {
         let second = self.open;
         self.open += 1;
+        // Bounds that are raised stay so.
+        if let Some(unloaded) = self.config.control.unloaded() {
+            self.config.bad_if = self.config.bad_if.beyond(unloaded);
+        }
         let (health, limits) = self.health.take(second);
         if !limits.is_empty() {
             self.event_row(event_of_second(second, GENERATOR_LIMITED_EVENT, limits.join("; ")));
@@ -584,3 +588,5 @@ mod day_tests;
 mod fleet_tests;
 #[cfg(test)]
 mod player_tests;
+#[cfg(test)]
+mod unloaded_tests;

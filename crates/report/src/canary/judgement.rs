@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanarySecondRow};
 use throng_observation::run::{ParticipantRow, RunData};
-use throng_observation::{Goal, HoldOutcome, RunTime};
+use throng_observation::{Goal, HoldOutcome, HoldRow, RunTime};
 
 use super::{Agreement, Side};
 
@@ -67,7 +67,8 @@ pub(super) struct Times {
 impl Times {
     pub(super) fn of(run: &RunData, warm_up_s: f64) -> Self {
         let spans = |passed: HoldOutcome| {
-            let judged = run.holds.iter().filter(|hold| hold.passed(Goal::Acceptable) == passed);
+            let judged =
+                HoldRow::judged_alike(&run.holds).filter(|hold| hold.passed(Goal::Acceptable) == passed);
             let whole = |from: RunTime, until: RunTime| {
                 (
                     from.0.div_euclid(1_000_000) + i64::from(from.0.rem_euclid(1_000_000) > 0),
