@@ -172,7 +172,8 @@ pub struct PlaybackFigures {
     pub delivery_ratio_p50: Option<f64>,
     /// The lowest of the same.
     pub delivery_ratio_min: Option<f64>,
-    /// Latency of players of live streams, milliseconds, by the basis that `latency_vote` has decided so far.
+    /// Latency of players of live streams, milliseconds, by the basis that `latency_vote` has
+    /// decided so far.
     pub latency_ms: Option<Quantiles>,
     /// What decides the basis of latencies: all seconds of the run so far.
     pub latency_vote: LatencyVote,

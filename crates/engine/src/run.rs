@@ -220,7 +220,8 @@ impl RunHandle {
         self.control.wake(thread);
     }
 
-    /// From now on users are judged beyond what they see without load; only the first call has an effect.
+    /// From now on users are judged beyond what they see without load; only the first call has an
+    /// effect.
     pub fn judge_beyond(&self, unloaded: Unloaded) {
         self.control.judge_beyond(unloaded);
     }

@@ -17,8 +17,8 @@ pub struct BadIf {
     /// Median of the relative delay of a track's frames, milliseconds: queueing above the track's own floor.
     /// ITU-T G.114 considers 150 ms one way unnoticed in conversation.
     pub delay_ms_max: f64,
-    /// The same of a track of a recording, which nobody answers: what players buffer of it. VLC buffers 1,000 ms
-    /// (`network-caching`), GStreamer's `rtspsrc` 2,000 ms (`latency`).
+    /// The same of a track of a recording, which nobody answers: what players buffer of it. VLC
+    /// buffers 1,000 ms (`network-caching`), GStreamer's `rtspsrc` 2,000 ms (`latency`).
     #[serde(default = "recorded_delay_ms_max")]
     pub recorded_delay_ms_max: f64,
     /// Decodable frames ÷ frames according to the source's timestamps, of a video track.
@@ -156,7 +156,8 @@ impl Clause {
         }
     }
 
-    /// Whether a path or a source may break it all the time, without load ([`Unloaded`](crate::Unloaded)).
+    /// Whether a path or a source may break it all the time, without load
+    /// ([`Unloaded`](crate::Unloaded)).
     #[must_use]
     pub fn may_be_a_pattern(self) -> bool {
         match self {

@@ -1,27 +1,29 @@
-//! What the latency of live streams is measured by: one basis a run, for all its players and renditions, so that figures of
-//! two seconds or two players are of one kind.
+//! What the latency of live streams is measured by: one basis a run, for all its players and
+//! renditions, so that figures of two seconds or two players are of one kind.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Distribution, PlaybackRow};
 
-/// Dates may be ahead of this host's clock by as much as two synchronised clocks differ, and packagers round.
-/// Microseconds.
+/// Dates may be ahead of this host's clock by as much as two synchronised clocks differ, and
+/// packagers round. Microseconds.
 pub const DATES_AHEAD_US_MAX: i64 = 500_000;
 
-/// Share of the player-seconds that may be without dates, or find them ahead of the clock, where latency is measured by dates:
-/// a switch of the rendition, a correction of a clock.
+/// Share of the player-seconds that may be without dates, or find them ahead of the clock, where
+/// latency is measured by dates: a switch of the rendition, a correction of a clock.
 const EXCEPTIONS_RATIO_MAX: f64 = 0.01;
 
 /// What the latency of a live stream was measured by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyBasis {
-    /// This host's wall clock minus the date that the playlist gives to what is played (`EXT-X-PROGRAM-DATE-TIME`, the
-    /// availability times of DASH): its error is that of the two clocks against each other.
+    /// This host's wall clock minus the date that the playlist gives to what is played
+    /// (`EXT-X-PROGRAM-DATE-TIME`, the availability times of DASH): its error is that of the two
+    /// clocks against each other.
     ProgramDateTime,
-    /// The end of the playlist, which moves on from when it was received, minus the position (hls.js `latency`): without
-    /// the time that encoder, packager and caches took. No clock but this host's is involved.
+    /// The end of the playlist, which moves on from when it was received, minus the position
+    /// (hls.js `latency`): without the time that encoder, packager and caches took. No clock but
+    /// this host's is involved.
     PlaylistEdge,
 }
 
@@ -36,8 +38,9 @@ impl LatencyBasis {
     }
 }
 
-/// Player-seconds of live streams, which decide the basis of their run. How far dates are ahead hangs on how soon after
-/// its segment a playlist is loaded: viewers of one stream, each by its own playlists, would disagree.
+/// Player-seconds of live streams, which decide the basis of their run. How far dates are ahead
+/// hangs on how soon after its segment a playlist is loaded: viewers of one stream, each by its own
+/// playlists, would disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyVote {
     /// All of them; in runs of versions that measured each by one basis alone, those without dates.
@@ -64,8 +67,8 @@ impl LatencyVote {
         self.ahead = self.ahead.saturating_add(row.dates_ahead.into());
     }
 
-    /// The basis: dates where all players have them and they are not in the future, else the ends of playlists, which all
-    /// players know.
+    /// The basis: dates where all players have them and they are not in the future, else the ends
+    /// of playlists, which all players know.
     #[must_use]
     pub fn basis(&self) -> LatencyBasis {
         let are_usual = [self.undated_ratio(), self.dates_ahead_ratio()]
@@ -102,7 +105,8 @@ impl PlaybackRow {
 mod tests {
     use super::*;
 
-    /// A second of `live` players, of which `dated` have dates and `dates_ahead` find them ahead of the clock.
+    /// A second of `live` players, of which `dated` have dates and `dates_ahead` find them ahead of
+    /// the clock.
     fn second(live: u32, dated: u32, dates_ahead: u32) -> PlaybackRow {
         let mut row = PlaybackRow { players: live, dates_ahead, ..PlaybackRow::default() };
         (0..live).for_each(|_| row.edge_latency_us.record(12_000_000));

@@ -25,7 +25,8 @@ pub enum Observation {
         kind: MediaKind,
         /// Its codec.
         codec: Codec,
-        /// Whether it is of a recording: its viewers play it from a buffer, and wait for nobody's answer.
+        /// Whether it is of a recording: its viewers play it from a buffer, and wait for nobody's
+        /// answer.
         is_recording: bool,
     },
     /// The sender of a received track from now on, by its name in the conference; `None` while the track has no

@@ -214,19 +214,23 @@ pub struct PlaybackInterval {
 /// A player of a live stream at the end of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveInterval {
-    /// The end of the playlist, which moves on from when it was received, minus the position, microseconds.
+    /// The end of the playlist, which moves on from when it was received, minus the position,
+    /// microseconds.
     pub to_edge_us: i64,
-    /// This host's wall clock minus the date that the playlist gives to what is played, microseconds; `None` without dates.
+    /// This host's wall clock minus the date that the playlist gives to what is played,
+    /// microseconds; `None` without dates.
     pub since_date_us: Option<i64>,
-    /// How far the date of the playlist's end was ahead of this host's clock when it was received, microseconds: what it ends
-    /// with had not happened. Negative where it was in the past; `None` without dates.
+    /// How far the date of the playlist's end was ahead of this host's clock when it was received,
+    /// microseconds: what it ends with had not happened. Negative where it was in the past; `None`
+    /// without dates.
     pub dates_ahead_us: Option<i64>,
     /// This host's wall clock minus the capture time of what is played, by the marks of the publisher
     /// ([`CaptureBasis`](crate::CaptureBasis) of WebRTC has the same), microseconds: from the publisher to the viewer, with
     /// encoder, packager and caches. Its error is that of the two clocks against each other. `None` without marks.
     pub capture_latency_us: Option<i64>,
-    /// By how much the player is further behind the end of its playlist than it wants to be, microseconds. The end is the
-    /// one that it began by: how soon after a segment its first playlist came is no latency.
+    /// By how much the player is further behind the end of its playlist than it wants to be,
+    /// microseconds. The end is the one that it began by: how soon after a segment its first
+    /// playlist came is no latency.
     pub over_target_us: i64,
     /// Longest duration of a segment, as the playlist says.
     pub target_duration_us: u64,
@@ -253,12 +257,14 @@ pub struct PlaybackRow {
     /// is 1 or more. A distribution is exact to 1 % of its values, which of the ratio itself would be as much as the
     /// tolerance of its bound.
     pub shortfall_ppm: Distribution,
-    /// Players whose playlist's dates are ahead of this host's clock ([`DATES_AHEAD_US_MAX`](crate::DATES_AHEAD_US_MAX)).
+    /// Players whose playlist's dates are ahead of this host's clock
+    /// ([`DATES_AHEAD_US_MAX`](crate::DATES_AHEAD_US_MAX)).
     pub dates_ahead: u32,
-    /// [`LiveInterval::since_date_us`] of each player that has it; 0 where the clocks disagree so much that it is negative.
+    /// [`LiveInterval::since_date_us`] of each player that has it; 0 where the clocks disagree so
+    /// much that it is negative.
     pub latency_us: Distribution,
-    /// [`LiveInterval::to_edge_us`] of each player of a live stream. Versions that measured each player by one basis have
-    /// here only players without dates.
+    /// [`LiveInterval::to_edge_us`] of each player of a live stream. Versions that measured each
+    /// player by one basis have here only players without dates.
     pub edge_latency_us: Distribution,
     /// [`LiveInterval::capture_latency_us`] of each player that has it.
     pub capture_latency_us: Distribution,

@@ -1,6 +1,6 @@
-//! What users see of media without load: the pattern of a path that loses packets, or of a source that sends in bursts. It is no
-//! limit of a server. A search that finds even its smallest crowd badly served by it judges larger ones by what they
-//! see beyond it.
+//! What users see of media without load: the pattern of a path that loses packets, or of a source
+//! that sends in bursts. It is no limit of a server. A search that finds even its smallest crowd
+//! badly served by it judges larger ones by what they see beyond it.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use crate::BadIf;
 use crate::run::SeriesRow;
 use crate::units::{duration_ms, percent};
 
-/// A load fails by what exceeds its bound and this much of what is there without load: path loss of 10 % is 5 to 17 % in a second of a
-/// hundred packets.
+/// A load fails by what exceeds its bound and this much of what is there without load: path loss of
+/// 10 % is 5 to 17 % in a second of a hundred packets.
 const GROWTH: f64 = 2.0;
 
 /// The worst that tracks were in a second, or the median of that over the seconds of a load.
@@ -89,7 +89,8 @@ impl fmt::Display for Unloaded {
 }
 
 impl BadIf {
-    /// These bounds, above what users see without load. A bound that it does not break stays; raised bounds stay as they are.
+    /// These bounds, above what users see without load. A bound that it does not break stays;
+    /// raised bounds stay as they are.
     #[must_use]
     pub fn beyond(self, unloaded: &Unloaded) -> Self {
         let raised = |bound: f64, seen: f64| if seen > bound { bound + GROWTH * seen } else { bound };

@@ -155,8 +155,8 @@ pub const PLAYBACK_COLUMNS: [&str; 55] = with_player_counters![
 pub const PLAYER_COLUMNS: [&str; 48] =
     with_player_counters!["participant", "startup_s", "buffer_s", "delivery_ratio_min"];
 
-/// A line of `playback.csv`: the players of a second and cohort, with latencies by the basis of the run; see
-/// [`PLAYBACK_COLUMNS`].
+/// A line of `playback.csv`: the players of a second and cohort, with latencies by the basis of the
+/// run; see [`PLAYBACK_COLUMNS`].
 #[must_use]
 pub fn playback_line(run: &RunData, basis: LatencyBasis, row: &PlaybackRow) -> String {
     line(&playback_row(run, basis, row))

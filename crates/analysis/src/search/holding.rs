@@ -27,7 +27,8 @@ const INCOMPLETE_MAX_S: u32 = 120;
 /// these seconds.
 const CONFIRM_MIN_S: u32 = 10;
 
-/// A load whose bad user-seconds are bad by patterns alone, but for this share of them, is bad by a pattern.
+/// A load whose bad user-seconds are bad by patterns alone, but for this share of them, is bad by a
+/// pattern.
 const OTHERWISE_RATIO_MAX: f64 = 0.05;
 
 /// The state of a hold after a second.
@@ -58,8 +59,8 @@ pub(crate) struct Holding {
     /// The counts before the last judged second, if that was a bad one.
     before_bad: Option<JudgedCounts>,
     bad_user_seconds: f64,
-    /// Of the bad seconds in which the crowd was complete, settled or not: the media, the bad user-seconds, and of these those that
-    /// are bad by patterns alone.
+    /// Of the bad seconds in which the crowd was complete, settled or not: the media, the bad
+    /// user-seconds, and of these those that are bad by patterns alone.
     media: Vec<Unloaded>,
     bad_when_complete: f64,
     bad_by_patterns: f64,

@@ -127,7 +127,7 @@ pub struct Search {
     values: Vec<String>,
     /// What users see without load, beyond which they are judged.
     unloaded: Option<Unloaded>,
-    /// The media of the last hold, if it was bad by patterns.
+    /// The media of the last hold of the smallest crowd, if it was bad by patterns.
     pattern: Option<Unloaded>,
     now: Now,
 }
@@ -227,7 +227,8 @@ impl Search {
         }
     }
 
-    /// What users see without load, if that is bad by itself: from now on they are to be judged beyond it.
+    /// What users see without load, if that is bad by itself: from now on they are to be judged
+    /// beyond it.
     #[must_use]
     pub fn unloaded(&self) -> Option<&Unloaded> {
         self.unloaded.as_ref()
@@ -253,7 +254,9 @@ impl Search {
                 match progress {
                     HoldProgress::Continues => {}
                     HoldProgress::Ended => {
-                        self.pattern = pattern;
+                        if row.users == self.settings.floor {
+                            self.pattern = pattern;
+                        }
                         self.ended(row.clone(), has_calmed_down, second.at);
                     }
                     HoldProgress::GeneratorLimited => self.pause(),
@@ -383,12 +386,13 @@ impl Search {
         }
     }
 
-    /// The smallest crowd is badly served: if that is the pattern of a path or of the source, it is no answer about the server.
-    /// The search begins anew, and judges users beyond that pattern. False if it is none, or was left out already.
+    /// The smallest crowd is badly served: if that is the pattern of a path or of the source, it is
+    /// no answer about the server. The search begins anew, and judges users beyond that pattern.
+    /// False if it is none, or was left out already.
     fn begins_beyond_pattern(&mut self) -> bool {
-        let is_smallest = self.holds.last().is_some_and(|hold| hold.users == self.settings.floor);
+        // Values of the scenario are no crowds: the smallest is not without load.
         let is_first = self.unloaded.is_none() && self.values.is_empty();
-        let Some(pattern) = self.pattern.take().filter(|_| is_smallest && is_first) else { return false };
+        let Some(pattern) = self.pattern.take().filter(|_| is_first) else { return false };
         self.unloaded = Some(pattern);
         self.holds.clear();
         true

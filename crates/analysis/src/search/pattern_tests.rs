@@ -5,7 +5,8 @@ use throng_observation::{BadIf, Goal, HoldRow, RunTime, Unloaded};
 use super::*;
 use crate::capacity::{Capacity, CapacityVerdict};
 
-/// A source that sends in bursts, so that frames are late without load, and a server that delays them more above its capacity.
+/// A source that sends in bursts, so that frames are late without load, and a server that delays
+/// them more above its capacity.
 #[derive(Clone, Copy)]
 struct Bursty {
     capacity: u32,

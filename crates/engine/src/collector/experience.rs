@@ -34,7 +34,8 @@ impl LossJudge {
 /// Time with frames expected below which a frame rate is not judged.
 const RATE_STRETCH_US_MIN: u64 = 500_000;
 
-/// The clauses that a track's interval violated, as bits of [`Clause::bit`]. `is_recording`: a recording is not a call.
+/// The clauses that a track's interval violated, as bits of [`Clause::bit`]. `is_recording`: a
+/// recording is not a call.
 pub(super) fn broken_clauses(
     interval: &TrackInterval,
     bad_if: &BadIf,
@@ -194,7 +195,8 @@ mod tests {
     #[test]
     fn a_recording_that_comes_in_bursts_is_not_late_as_a_call_is() {
         let of = |delay_us: u32, is_recording| {
-            // MPEG audio of a program stream comes in bursts: the first frame of each is as late as the burst is long.
+            // MPEG audio of a program stream comes in bursts: the first frame of each is as late as
+            // the burst is long.
             let burst = interval(|i| {
                 i.kind = MediaKind::Audio;
                 i.relative_delay_us = (0..11).rev().map(|frame| delay_us / 10 * frame).collect();

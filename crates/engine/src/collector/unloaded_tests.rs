@@ -9,8 +9,8 @@ use super::*;
 
 const S: i64 = 1_000_000;
 
-/// A viewer whose frames are so late in each second, and which seconds after that of its join were bad by their delay. From second
-/// `from_s` on it is judged beyond what is there without load.
+/// A viewer whose frames are so late in each second, and which seconds after that of its join were
+/// bad by their delay. From second `from_s` on it is judged beyond what is there without load.
 fn late_seconds(delays_us: &[u32], from_s: usize, unloaded: Unloaded) -> Vec<bool> {
     let join = Join {
         participant: ParticipantId(0),

@@ -53,9 +53,10 @@ impl LiveFollower {
         self.synchronised = Some((now, Self::edge_us(edge, now)));
     }
 
-    /// By how much the edge has moved more than time has passed since the position was chosen by it, as far as that may be
-    /// the phase of playlists: the first may be as old as a segment, and a later one new, or the other way round. The player
-    /// plays where it did. Playlists with parts are requested before they exist: they have no phase.
+    /// By how much the edge has moved more than time has passed since the position was chosen by
+    /// it, as far as that may be the phase of playlists: the first may be as old as a segment, and
+    /// a later one new, or the other way round. The player plays where it did. Playlists with parts
+    /// are requested before they exist: they have no phase.
     fn moved_us(&self, edge: &LiveEdge, now: Instant) -> i64 {
         let synchronised = self.synchronised.filter(|_| edge.part_target_us.is_none());
         let Some((at, edge_us)) = synchronised else { return 0 };

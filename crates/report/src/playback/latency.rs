@@ -14,7 +14,7 @@ pub struct LiveLatency {
     /// `playlist_edge`: to the end of the playlist, without what encoder, packager and caches took.
     /// It is one for all players of the run: dates where all have them and nearly none finds them ahead of this host's clock.
     pub basis: String,
-    /// Share of the player-seconds with dates whose dates were more than 0.5 s ahead of this host's clock.
+    /// Share of the player-seconds with dates that were more than 0.5 s ahead of this host's clock.
     #[serde(default)]
     pub dates_ahead_ratio: f64,
     /// Share of the player-seconds without dates.

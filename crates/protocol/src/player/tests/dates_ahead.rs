@@ -1,5 +1,5 @@
-//! A live stream whose dates run ahead of the clock, as those of PeerTube do: how far they seem to be ahead hangs on how soon
-//! after its segment each playlist is loaded.
+//! A live stream whose dates run ahead of the clock, as those of PeerTube do: how far they seem to
+//! be ahead hangs on how soon after its segment each playlist is loaded.
 
 use throng_observation::DATES_AHEAD_US_MAX;
 
@@ -14,8 +14,8 @@ const LISTED: u64 = 15;
 /// The date of a playlist's end when it is published.
 const AHEAD_MS: u64 = 1_800;
 
-/// A viewer whose first playlist was published `age_ms` before. From `moves_at` on playlists are published so much sooner
-/// that they are new when they are loaded.
+/// A viewer whose first playlist was published `age_ms` before. From `moves_at` on playlists are
+/// published so much sooner that they are new when they are loaded.
 fn played(age_ms: u64, moves_at: Duration) -> Stand {
     let answers: Answers = Box::new(move |path, _| {
         let name = path.trim_start_matches('/').split('.').next().unwrap_or_default();
