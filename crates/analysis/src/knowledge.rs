@@ -54,6 +54,14 @@ impl Knowledge {
         packs_of_process(&self.packs, process).find_map(|pack| pack.thread_meaning(name))
     }
 
+    /// The name of the setting that gives threads of this name more room.
+    #[must_use]
+    pub fn thread_setting(&self, process: &str, name: &str) -> Option<String> {
+        let of_pack = self.thread(process, name).and_then(|known| known.setting.as_ref());
+        let of_runtime = || self.runtime(process, name).and_then(Runtime::variable).map(str::to_owned);
+        of_pack.map(|setting| setting.name.clone()).or_else(of_runtime)
+    }
+
     /// The meaning of log lines of this pattern.
     #[must_use]
     pub fn log(&self, pattern: &str) -> Option<&LogPattern> {
@@ -137,6 +145,8 @@ mod tests {
         assert_eq!(known.runtime("relay", "tokio-runtime-w"), Some(Runtime::Tokio));
         assert_eq!(known.runtime("sfu", "sfu"), Some(Runtime::Go));
         assert_eq!(known.runtime("sfu", "libav"), None, "a thread of a library");
+        assert_eq!(known.thread_setting("sfu", "sfu").as_deref(), Some("GOMAXPROCS"));
+        assert_eq!(known.thread_setting("sfu", "libav"), None);
         assert_eq!(known.parallelism("sfu", Runtime::Go), Some(2));
         assert_eq!(known.parallelism("relay", Runtime::Tokio), None);
     }

@@ -42,7 +42,8 @@ pub struct Pack {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadMeaning {
-    /// A [glob](glob_matches) on the thread's name, of which the kernel keeps [`THREAD_NAME_BYTES_MAX`] bytes.
+    /// A [glob](glob_matches) on the thread's name, of which the kernel keeps [`THREAD_NAME_BYTES_MAX`] bytes. The case
+    /// of ASCII letters is ignored: servers change it from version to version.
     pub name: String,
     /// The pool they belong to: threads of one group share the same work.
     pub group: String,
@@ -280,7 +281,9 @@ impl Pack {
     #[must_use]
     pub fn thread_meaning(&self, name: &str) -> Option<&ThreadMeaning> {
         let name = as_the_kernel_cuts(name);
-        self.threads.iter().find(|meaning| glob_matches(&meaning.name, name))
+        self.threads
+            .iter()
+            .find(|meaning| glob_matches_by(&meaning.name, name, |a, b| a.eq_ignore_ascii_case(&b)))
     }
 
     /// Whether the process of this name (its `comm`, or its program's file name) is such a server.
@@ -355,6 +358,11 @@ fn as_the_kernel_cuts(name: &str) -> &str {
 /// time is bounded by the product of both lengths.
 #[must_use]
 pub fn glob_matches(glob: &str, text: &str) -> bool {
+    glob_matches_by(glob, text, |a, b| a == b)
+}
+
+/// The same with another equality of bytes.
+fn glob_matches_by(glob: &str, text: &str, is_same: impl Fn(u8, u8) -> bool) -> bool {
     let (glob, text) = (glob.as_bytes(), text.as_bytes());
     let (mut g, mut t) = (0, 0);
     // Where to resume when the rest after the last star does not match: the star takes one more byte.
@@ -366,7 +374,7 @@ pub fn glob_matches(glob: &str, text: &str) -> bool {
                 g += 1;
             }
             Some(b'?') => (g, t) = (g + 1, t + 1),
-            Some(wanted) if wanted == byte => (g, t) = (g + 1, t + 1),
+            Some(wanted) if is_same(*wanted, *byte) => (g, t) = (g + 1, t + 1),
             _ => match retry {
                 Some((after_star, next)) => {
                     (g, t) = (after_star, next);
@@ -432,6 +440,15 @@ mod tests {
         assert_eq!(group("SW-WebRTCPublis"), Some("webrtc"));
         assert_eq!(group("SW-LLHLS"), Some("stream workers"));
         assert_eq!(group("main"), None);
+    }
+
+    #[test]
+    fn threads_are_named_in_any_case_and_processes_are_not() {
+        let pack = pack(&["janus"], &[("SPICE-U*", "ice"), ("ü?", "umlaut")]);
+        let group = |name| pack.thread_meaning(name).map(|meaning| meaning.group.as_str());
+        assert_eq!((group("SPICE-u10000"), group("spice-U3478")), (Some("ice"), Some("ice")));
+        assert_eq!((group("SPICE-t3478"), group("Üx")), (None, None), "ASCII letters only");
+        assert!(pack.is_of_process("janus") && !pack.is_of_process("Janus"));
     }
 
     #[test]

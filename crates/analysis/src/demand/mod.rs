@@ -115,6 +115,9 @@ pub struct Demand {
     /// The pool of a thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// The name of the setting that gives threads more room; `null` for other resources and where none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setting: Option<String>,
     /// The unit: `ratio` (1 = a core), `B/s`, `B`, `1/s`, `count`.
     pub unit: String,
     /// The demand of one more user at the largest load that passed.
@@ -219,6 +222,16 @@ impl Demand {
             Resource::Conntrack => "tracked connections".into(),
         }
     }
+
+    /// Its name with the setting that gives more of it, for predictions: who reads that it is next wants to know what to
+    /// change next.
+    #[must_use]
+    pub fn name_and_setting(&self) -> String {
+        match &self.setting {
+            Some(setting) => format!("{}, whose setting is {setting}", self.name()),
+            None => self.name(),
+        }
+    }
 }
 
 /// The use of a resource at each load.
@@ -226,6 +239,7 @@ pub(crate) struct Used {
     pub(crate) resource: Resource,
     pub(crate) of: String,
     pub(crate) group: Option<String>,
+    pub(crate) setting: Option<String>,
     pub(crate) unit: &'static str,
     pub(crate) limit: Option<f64>,
     /// In the order of the loads.
@@ -276,6 +290,7 @@ fn demand(used: &Used, loads: &[LoadWindow], is_saturated: &[bool]) -> Option<De
         resource: used.resource,
         instance: used.of.clone(),
         group: used.group.clone(),
+        setting: used.setting.clone(),
         unit: used.unit.into(),
         per_user: fitted.slope_at(fitted.users_max),
         per_user_error: fitted.slope_error(),
@@ -314,5 +329,5 @@ fn used_at(resource: Resource, limit: Option<f64>, points: &[(f64, f64)]) -> (Us
     let window = throng_observation::host::measured::Window { from_us: 0, until_us: 1 };
     let loads = points.iter().map(|(users, _)| LoadWindow { window, users: *users }).collect();
     let values = points.iter().map(|(_, y)| Some(*y)).collect();
-    (Used { resource, of: "media".into(), group: None, unit: "ratio", limit, values }, loads)
+    (Used { resource, of: "media".into(), group: None, setting: None, unit: "ratio", limit, values }, loads)
 }

@@ -64,7 +64,8 @@ fn of_one(
     unit: &'static str,
 ) -> Used {
     let values = means(series, loads);
-    Used { resource, of: of.to_owned(), group: None, unit, limit: series.limit(), values }
+    let (of, limit) = (of.to_owned(), series.limit());
+    Used { resource, of, group: None, setting: None, unit, limit, values }
 }
 
 /// All series of the metric together.
@@ -76,7 +77,8 @@ fn of_sum(
     limit: Option<f64>,
 ) -> Used {
     let values = sums(host.metric(metric.name).iter(), loads);
-    Used { resource, of: String::new(), group: None, unit: metric.unit.symbol(), limit, values }
+    let (of, unit) = (String::new(), metric.unit.symbol());
+    Used { resource, of, group: None, setting: None, unit, limit, values }
 }
 
 fn sums<'a>(series: impl Iterator<Item = &'a MeasuredSeries<'a>>, loads: &[LoadWindow]) -> Vec<Option<f64>> {
@@ -127,6 +129,7 @@ fn threads(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow]) -> Vec<
             let mut used = of_one(thread, loads, Resource::Thread, &of, "ratio");
             used.limit = Some(1.0);
             used.group = Some(group.clone());
+            used.setting = knowledge.thread_setting(process, name);
             all.push(used);
         }
         groups.entry((group, process)).or_default().push(thread);
@@ -134,10 +137,12 @@ fn threads(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow]) -> Vec<
     let mut groups: Vec<Used> = groups
         .into_iter()
         .filter(|(_, threads)| threads.len() > 1)
-        .map(|((group, _), threads)| Used {
+        .map(|((group, process), threads)| Used {
             resource: Resource::ThreadGroup,
             of: group.clone(),
             group: Some(group),
+            // Threads of one group have one setting.
+            setting: threads.first().and_then(|one| knowledge.thread_setting(process, one.label("thread"))),
             unit: "ratio",
             limit: Some(threads.len() as f64),
             values: sums(threads.into_iter(), loads),

@@ -18,7 +18,7 @@ pub struct CapacityPrediction {
     pub users_low: f64,
     /// The upper end: from the first crowd that was not; `null` if no known limit is near, or the demand cannot be told from noise.
     pub users_high: Option<f64>,
-    /// The resource that is exhausted then.
+    /// The resource that is exhausted then, with its setting where one is known.
     pub resource: String,
     /// Runs of the baseline that it is from.
     pub runs: usize,
@@ -52,7 +52,7 @@ pub fn predict(
             } else {
                 demand.end(most)?.at_least(capacity[0])
             };
-            Some((demand.name(), end))
+            Some((demand.name_and_setting(), end))
         });
         ends.min_by(|(_, a), (_, b)| a.users.total_cmp(&b.users))
     };
@@ -164,6 +164,7 @@ mod tests {
             resource,
             instance: "w".into(),
             group: None,
+            setting: None,
             unit: "ratio".into(),
             per_user,
             per_user_error: 0.0,

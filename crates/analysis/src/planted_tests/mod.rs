@@ -14,6 +14,7 @@ use throng_observation::Goal;
 use throng_observation::host::Unit;
 
 use crate::bottleneck::{BottleneckVerdict, Explanation, explain};
+use crate::demand::{Resource, after};
 use crate::reasons::words;
 use planted_limits::{PLANTED_LIMITS, full, full_line, hot_worker, refaults, slow_disk, slow_reader, turns};
 use simulated_run::{FAIL, PASS, SimulatedRun, UserImpact};
@@ -272,6 +273,17 @@ fn the_resource_that_ends_first_stands_first_and_the_next_after_the_fix() {
     let next = explained.bottleneck.prediction.unwrap();
     let is_within = next.users_low <= next.users && next.users_high.is_none_or(|high| next.users < high);
     assert!(next.extrapolated && is_within, "{next:?}");
+}
+
+#[test]
+fn a_prediction_that_names_threads_names_their_setting() {
+    let explained = explained(&mut SimulatedRun::new());
+    for resource in [Resource::Thread, Resource::ThreadGroup] {
+        let next = after(&explained.demand, 200.0, |demand| demand.resource != resource).unwrap();
+        assert!(next.next_resource.ends_with(", whose setting is --workers"), "{next:?}");
+    }
+    let others = explained.demand.iter().filter(|demand| demand.group.is_none());
+    assert!(others.clone().count() > 3 && others.clone().all(|demand| demand.setting.is_none()));
 }
 
 #[test]

@@ -34,13 +34,14 @@ fn row(demand: &Demand) -> Vec<String> {
     let range = range.map_or_else(String::new, |(low, high)| format!(" ({low:.0}–{high:.0})"));
     let mut note = Vec::new();
     match demand.curve {
-        Some(curve) if curve < 0.0 => note.push("curved: the more users, the less each costs"),
-        Some(_) => note.push("curved: the more users, the more each costs"),
+        Some(curve) if curve < 0.0 => note.push("curved: the more users, the less each costs".to_owned()),
+        Some(_) => note.push("curved: the more users, the more each costs".to_owned()),
         None => {}
     }
     if demand.extrapolated && demand.users.is_some() {
-        note.push("extrapolated");
+        note.push("extrapolated".to_owned());
     }
+    note.extend(demand.setting.as_ref().map(|setting| format!("setting: {setting}")));
     vec![
         demand.name(),
         amount(demand, demand.per_user),

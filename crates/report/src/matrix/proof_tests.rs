@@ -96,6 +96,7 @@ fn demands() -> Vec<Demand> {
         resource,
         instance: instance.into(),
         group: None,
+        setting: None,
         unit: "ratio".into(),
         per_user,
         per_user_error: 0.0,
@@ -156,7 +157,7 @@ fn a_gain_is_confirmed_with_the_next_limit_and_the_prediction() {
     let text = text::summary(&report);
     for line in [
         "confirmed: cpu limits one; four has ×2.07 the users",
-        "the demand model predicted 124 to 136 users, then sent by eth0 is full: held",
+        "the demand model predicted 124 to 136 users, then full: sent by eth0; held",
         "A/A",
     ] {
         assert!(text.contains(line), "{line}\n{text}");

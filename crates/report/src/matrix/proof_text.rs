@@ -72,12 +72,12 @@ pub(crate) fn prediction(one: &CapacityPrediction) -> String {
         None => format!("more than {:.0} users", one.users_low),
     };
     let held = match one.held {
-        Some(true) => ": held",
-        Some(false) => ": did not hold",
+        Some(true) => "; held",
+        Some(false) => "; did not hold",
         None => "",
     };
     let unknown = cause::unknown(&one.unknown);
-    format!("the demand model predicted {range}, then {} is full{held}{unknown}", one.resource)
+    format!("the demand model predicted {range}, then full: {}{held}{unknown}", one.resource)
 }
 
 /// How far the capacity followed a shrunk resource.

@@ -59,7 +59,9 @@ fn the_threads_of_oven_media_engine_lead_to_their_settings() {
         ("SW-WebRTC", "StreamWorkerCount"),
         ("AW-LLHLSPublish", "AppWorkerCount"),
         ("SPICE-U10000", "IceWorkerCount"),
+        ("SPICE-u10000", "IceWorkerCount"),
         ("SPICE-T3478", "TcpRelayWorkerCount"),
+        ("SPICE-t3478", "TcpRelayWorkerCount"),
         ("InboundWorker", "AppWorkerCount"),
         ("OutboundWorker", "AppWorkerCount"),
         ("dec_H264_t0", "ThreadCount"),
@@ -72,6 +74,7 @@ fn the_threads_of_oven_media_engine_lead_to_their_settings() {
         ("SPMPEGTS", "WorkerCount"),
         ("SPOvtPub", "WorkerCount"),
         ("SPSRT", "WorkerCount"),
+        ("SPAPISvr-8081", "WorkerCount"),
     ];
     for (thread, setting) in cases {
         let meaning = pack.thread_meaning(thread).unwrap_or_else(|| panic!("{thread} is not known"));
@@ -81,8 +84,28 @@ fn the_threads_of_oven_media_engine_lead_to_their_settings() {
     let place = |thread| pack.thread_meaning(thread).unwrap().setting.as_ref().unwrap().place.clone();
     assert!(place("SPRTMP-1935").contains("RTMP") && place("SPRtcSignalling").contains("Signalling"));
     assert!(place("dec_H264_t0").contains("Decodes") && place("enc_H264_t1").contains("Encodes"));
-    let filter = pack.thread_meaning("FLT-Video-t1").unwrap();
-    assert!(filter.setting.is_none() && filter.remedy.is_some(), "no setting makes more of them");
+    for thread in ["FLT-Video-t1", "SRT:RcvQ:w1"] {
+        let meaning = pack.thread_meaning(thread).unwrap();
+        assert!(meaning.setting.is_none() && meaning.remedy.is_some(), "no setting makes more of {thread}");
+    }
+}
+
+#[test]
+fn the_threads_of_oven_media_engine_that_do_little_are_known_too() {
+    let pack = pack("ovenmediaengine");
+    for (thread, group) in [
+        ("PTimer-RTMP", "push timers"),
+        ("DQHTTPTimer", "delayed tasks"),
+        ("SRT:GC", "SRT library"),
+        ("SRT:SndQ:w1", "SRT library"),
+        ("SPAPISvr-8081", "REST API sockets"),
+    ] {
+        assert_eq!(
+            pack.thread_meaning(thread).map(|meaning| meaning.group.as_str()),
+            Some(group),
+            "{thread}"
+        );
+    }
 }
 
 #[test]
