@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use throng_observation::run::{EventRow, GeneratorRow, ParticipantId};
 use throng_observation::{
-    CaptureBasis, ChatCounters, Codec, Distribution, IceState, LatencyVote, MediaKind, PlaybackCounters,
-    Quantiles, RunTime, TrackCounters,
+    CaptureBasis, ChatCounters, ClockDisagreement, Codec, Distribution, IceState, LatencyVote, MediaKind,
+    PlaybackCounters, Quantiles, RunTime, TrackCounters,
 };
 
 /// Seconds that [`LiveSnapshot::history`] keeps.
@@ -139,8 +139,8 @@ pub struct KindFigures {
     pub absolute_delay_ms: Option<Quantiles>,
     /// The source of its capture times.
     pub absolute_delay_basis: Option<CaptureBasis>,
-    /// Share of frames that seem to arrive before their capture, because the clocks disagree. `None` without capture times.
-    pub clock_disagrees_ratio: Option<f64>,
+    /// Frames that seem to arrive before their capture, because the clocks disagree; `None` where none does.
+    pub clock_disagreement: Option<ClockDisagreement>,
     /// Jitter of tracks, milliseconds.
     pub jitter_ms: Option<Quantiles>,
     /// OvenRtcTester's "delay" of tracks, milliseconds.

@@ -9,7 +9,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use throng_observation::run::Row;
 
 /// The version of this form. Machines of a fleet run the same version of throng, so this is a check and no negotiation.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Least room that is made for more output at a time, bytes.
 const CHUNK: usize = 16 << 10;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::{duration_ms, percent};
 use crate::{Distribution, Quantiles};
 
 /// The part of a protocol with the anomaly "sender reports have an NTP time that is not wall-clock time".
@@ -67,13 +68,52 @@ pub struct OneWayDelay {
     /// Negative delays are recorded as 0, so that ranks are right.
     delay_us: Distribution,
     negative: u64,
+    /// How much below 0 the negative ones are.
+    ahead_us: Distribution,
+}
+
+/// Frames that seem to have arrived before they were captured or sent: the clocks differ by more than the delay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClockDisagreement {
+    /// Their share of all frames.
+    pub ratio: f64,
+    /// How much too early they are: 95th percentile, milliseconds; `None` in runs of earlier versions, which did not
+    /// keep it.
+    pub ahead_ms_p95: Option<f64>,
+}
+
+impl ClockDisagreement {
+    /// This, unless clocks whose error is at most `bound_ms` may do so; without a known bound always this.
+    #[must_use]
+    pub fn beyond(self, bound_ms: Option<f64>) -> Option<Self> {
+        let is_within = self.ahead_ms_p95.zip(bound_ms).is_some_and(|(ahead, bound)| ahead <= bound);
+        (!is_within).then_some(self)
+    }
+
+    /// For a person: `38.0 % of frames seem to arrive before they were sent, by up to 0.4 ms (p95)`.
+    #[must_use]
+    pub fn text(&self, basis: CaptureBasis) -> String {
+        let done = if basis.is_end_to_end() { "captured" } else { "sent" };
+        let by = self.ahead_ms_p95.map(|ms| format!(", by up to {} (p95)", duration_ms(ms)));
+        format!(
+            "{} of frames seem to arrive before they were {done}{}",
+            percent(self.ratio),
+            by.unwrap_or_default()
+        )
+    }
 }
 
 impl OneWayDelay {
-    /// The parts of a stored row; `delay_us` holds the `negative` frames as 0.
+    /// The parts of a stored row; `delay_us` holds the `negative` frames as 0, and `ahead_us` how much below 0 they
+    /// are (empty where that is not known).
     #[must_use]
-    pub fn from_parts(basis: Option<CaptureBasis>, delay_us: Distribution, negative: u64) -> Self {
-        Self { basis, delay_us, negative }
+    pub fn from_parts(
+        basis: Option<CaptureBasis>,
+        delay_us: Distribution,
+        negative: u64,
+        ahead_us: Distribution,
+    ) -> Self {
+        Self { basis, delay_us, negative, ahead_us }
     }
 
     /// Adds a frame's delay, microseconds; negative when it seems to have arrived before it was captured, because
@@ -82,7 +122,10 @@ impl OneWayDelay {
     pub fn record(&mut self, basis: CaptureBasis, delay_us: i32) {
         if self.prepare(basis) {
             self.delay_us.record(u64::try_from(delay_us).unwrap_or(0));
-            self.negative += u64::from(delay_us < 0);
+            if delay_us < 0 {
+                self.negative += 1;
+                self.ahead_us.record(u64::from(delay_us.unsigned_abs()));
+            }
         }
     }
 
@@ -93,6 +136,7 @@ impl OneWayDelay {
         {
             self.delay_us.merge(&other.delay_us);
             self.negative = self.negative.saturating_add(other.negative);
+            self.ahead_us.merge(&other.ahead_us);
         }
     }
 
@@ -124,6 +168,20 @@ impl OneWayDelay {
     #[must_use]
     pub fn negative(&self) -> u64 {
         self.negative
+    }
+
+    /// How much too early those frames seem to be, microseconds; empty in runs of earlier versions.
+    #[must_use]
+    pub fn ahead(&self) -> &Distribution {
+        &self.ahead_us
+    }
+
+    /// Which share of the frames seems to be too early, and by how much; `None` where none does.
+    #[must_use]
+    pub fn disagreement(&self) -> Option<ClockDisagreement> {
+        let ratio = self.clock_disagrees_ratio().filter(|ratio| *ratio > 0.0)?;
+        let ahead_ms_p95 = self.ahead_us.quantile(0.95).map(|us| us as f64 / 1e3);
+        Some(ClockDisagreement { ratio, ahead_ms_p95 })
     }
 
     /// Whether no frame carried a capture time.
@@ -200,5 +258,31 @@ mod tests {
         assert_eq!(delay.clock_disagrees_ratio(), Some(0.6));
         assert!(delay.quantile_us(0.5).is_none() && delay.quantiles(1e3).is_none());
         assert!(delay.quantile_us(0.95).is_some_and(|us| us.abs_diff(3_000) < 60));
+    }
+
+    #[test]
+    fn clocks_disagree_by_what_their_known_error_does_not_explain() {
+        let mut delay = OneWayDelay::default();
+        (0..62).for_each(|_| delay.record(CaptureBasis::SenderReport, 3_000));
+        assert_eq!(delay.disagreement(), None);
+        (0..38).for_each(|_| delay.record(CaptureBasis::SenderReport, -90));
+        let found = delay.disagreement().unwrap();
+        assert_eq!((found.ratio, found.ahead_ms_p95), (0.38, Some(0.09)));
+        assert_eq!(found.beyond(Some(0.1)), None, "within the error of the clocks");
+        assert_eq!((found.beyond(Some(0.05)), found.beyond(None)), (Some(found), Some(found)));
+        let mut more = delay.clone();
+        (0..38).for_each(|_| more.record(CaptureBasis::SenderReport, -400));
+        delay.merge(&more);
+        let found = delay.disagreement().unwrap().beyond(Some(0.1)).unwrap();
+        assert_eq!(
+            found.text(CaptureBasis::SenderReport),
+            "47.9 % of frames seem to arrive before they were sent, by up to 0.4 ms (p95)"
+        );
+        let older = ClockDisagreement { ahead_ms_p95: None, ..found };
+        assert_eq!(older.beyond(Some(0.1)), Some(older), "by how much is not known");
+        assert_eq!(
+            older.text(CaptureBasis::Mark),
+            "47.9 % of frames seem to arrive before they were captured"
+        );
     }
 }

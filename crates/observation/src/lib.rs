@@ -11,7 +11,7 @@ mod lifecycle;
 pub use lifecycle::{Failure, FailureReason, IceState, Outcome, Phase, RefusalKind};
 
 mod capture;
-pub use capture::{CaptureBasis, OneWayDelay, SENDER_CLOCK_EVENT, SENDER_CLOCK_PLACE};
+pub use capture::{CaptureBasis, ClockDisagreement, OneWayDelay, SENDER_CLOCK_EVENT, SENDER_CLOCK_PLACE};
 
 mod track;
 pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTotals};

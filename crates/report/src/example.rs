@@ -96,7 +96,8 @@ fn series(second: i64, kind: MediaKind, n: u32, strain: f64) -> SeriesRow {
         counters,
         relative_delay_us: spread(delay, count * 30),
         absolute_delay: if video {
-            OneWayDelay::from_parts(Some(CaptureBasis::Mark), spread(delay + 18_000, count * 30), 0)
+            let delays = spread(delay + 18_000, count * 30);
+            OneWayDelay::from_parts(Some(CaptureBasis::Mark), delays, 0, Distribution::new())
         } else {
             OneWayDelay::default()
         },

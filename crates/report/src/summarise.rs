@@ -272,6 +272,7 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
         one_way_delay_ms_p99: one_way(0.99),
         one_way_delay_basis: figures.absolute_delay.basis().map(|basis| basis.key().into()),
         clock_disagrees_ratio: figures.absolute_delay.clock_disagrees_ratio(),
+        clock_ahead_ms_p95: at(figures.absolute_delay.ahead(), 0.95, 1e3),
         jitter_ms_p50: at(&figures.jitter_us, 0.50, 1e3),
         jitter_ms_p95: at(&figures.jitter_us, 0.95, 1e3),
         jitter_ms_p99: at(&figures.jitter_us, 0.99, 1e3),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use throng_analysis::bottleneck::{Bottleneck, OtherProcessesCpu};
 use throng_analysis::demand::{ChatCost, Demand, JoinCost};
 use throng_analysis::reasons::Reason;
-use throng_observation::{CaptureBasis, untrusted};
+use throng_observation::{CaptureBasis, ClockDisagreement, untrusted};
 
 use crate::canary::CanarySummary;
 use crate::chat::Chat;
@@ -301,8 +301,12 @@ pub struct Media {
     /// Where the capture times come from: `mark` (in the media), `abs_capture_time`, or `sender_report` (RTCP SR: the
     /// server's own clock, so its egress and not the source).
     pub one_way_delay_basis: Option<String>,
-    /// Share of frames that seem to arrive before their capture: the clocks disagree.
+    /// Share of frames that seem to arrive before their capture: the clocks disagree. Where `clock_ahead_ms_p95` is within
+    /// `clock_error`, that is all there is to it.
     pub clock_disagrees_ratio: Option<f64>,
+    /// How much too early those frames are: 95th percentile, milliseconds; `null` without any, and in runs of earlier
+    /// versions.
+    pub clock_ahead_ms_p95: Option<f64>,
     /// RFC 3550 interarrival jitter of tracks at the ends of seconds: median, milliseconds.
     pub jitter_ms_p50: Option<f64>,
     /// 95th percentile.
@@ -460,6 +464,12 @@ pub struct ClockSummary {
 /// The basis of the one-way delay of `media`.
 pub(crate) fn one_way_basis(media: &Media) -> Option<CaptureBasis> {
     media.one_way_delay_basis.as_deref().and_then(CaptureBasis::from_key)
+}
+
+/// How far the clocks of `media` disagree; `None` where their known error explains it.
+pub(crate) fn clock_disagreement(media: &Media, clock: &ClockSummary) -> Option<ClockDisagreement> {
+    let ratio = media.clock_disagrees_ratio.filter(|ratio| *ratio > 0.0)?;
+    ClockDisagreement { ratio, ahead_ms_p95: media.clock_ahead_ms_p95 }.beyond(clock.bound_ms)
 }
 
 impl Summary {

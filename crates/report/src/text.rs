@@ -14,7 +14,7 @@ use crate::conference::Conference;
 use crate::health::{self, Share};
 use crate::role_counts::{RoleCounts, is_send_only};
 use crate::sent::{LayerSwitches, Sent};
-use crate::summary::{CapacitySummary, Media, Summary, one_way_basis};
+use crate::summary::{CapacitySummary, Media, Summary, clock_disagreement, one_way_basis};
 use crate::survival::TimeTo;
 use crate::workers::WorkerHealth;
 use crate::{canary, decoded};
@@ -375,10 +375,13 @@ fn one_way_line(summary: &Summary) -> Option<String> {
         let has_none = summary.events.contains_key(SENDER_CLOCK_EVENT);
         return has_none.then(|| "not known: sender reports have no wall clock".to_owned());
     };
+    let disagreement = clock_disagreement(media, clock);
+    // Percentiles among frames that seem to be too early.
+    let early = if disagreement.is_some() { "below zero" } else { "within the clock error" };
     let mut line = match (media.one_way_delay_ms_p50, media.one_way_delay_ms_p95) {
         (Some(p50), Some(p95)) => format!("p50 {}, p95 {}", duration_ms(p50), duration_ms(p95)),
-        (None, Some(p95)) => format!("p50 below zero, p95 {}", duration_ms(p95)),
-        _ => "below zero".into(),
+        (None, Some(p95)) => format!("p50 {early}, p95 {}", duration_ms(p95)),
+        _ => early.to_owned(),
     };
     let _ = write!(line, " by {}", basis.text());
     match clock.bound_ms {
@@ -387,8 +390,8 @@ fn one_way_line(summary: &Summary) -> Option<String> {
         }
         None => line.push_str("; clock error not known"),
     }
-    if let Some(ratio) = media.clock_disagrees_ratio.filter(|ratio| *ratio > 0.0) {
-        let _ = write!(line, "; clocks disagree for {} of frames", percent(ratio));
+    if let Some(disagreement) = disagreement {
+        let _ = write!(line, "; {}", disagreement.text(basis));
     }
     Some(line)
 }
@@ -612,12 +615,20 @@ mod tests {
     #[test]
     fn the_servers_own_clock_is_named_and_clocks_that_disagree_are_counted() {
         use throng_observation::{CaptureBasis, MediaKind, OneWayDelay};
-        let mut run = example::healthy(10, 20);
-        for row in run.series.iter_mut().filter(|row| row.kind == Some(MediaKind::Video)) {
-            row.absolute_delay = OneWayDelay::default();
-            (0..60).for_each(|_| row.absolute_delay.record(CaptureBasis::SenderReport, -40));
-            (0..40).for_each(|_| row.absolute_delay.record(CaptureBasis::SenderReport, 3_000));
-        }
+        let with_early = |delay_us| {
+            let mut run = example::healthy(10, 20);
+            for row in run.series.iter_mut().filter(|row| row.kind == Some(MediaKind::Video)) {
+                row.absolute_delay = OneWayDelay::default();
+                (0..60).for_each(|_| row.absolute_delay.record(CaptureBasis::SenderReport, delay_us));
+                (0..40).for_each(|_| row.absolute_delay.record(CaptureBasis::SenderReport, 3_000));
+            }
+            run
+        };
+        // The clocks of the example are known to 2 ms.
+        let within = super::summary(&summarise(&with_early(-400), &[], Duration::ZERO));
+        assert!(within.contains("p50 within the clock error, p95 3.0 ms by RTCP SR"), "{within}");
+        assert!(!within.contains("seem to arrive") && !within.contains("below zero"), "{within}");
+        let run = with_early(-5_000);
         let goal = ["video.one_way_delay p95 < 400ms".parse().unwrap()];
         let summary = summarise(&run, &goal, Duration::ZERO);
         assert_eq!(summary.video.one_way_delay_basis.as_deref(), Some("sender_report"));
@@ -628,7 +639,8 @@ mod tests {
         assert_eq!(summary.objectives[0].result, "not_measured");
         let text = super::summary(&summary);
         assert!(text.contains("p50 below zero, p95 3.0 ms by RTCP SR (the server's own clock"), "{text}");
-        assert!(text.contains("clocks disagree for 60"), "{text}");
+        let early = "; 60.0 % of frames seem to arrive before they were sent, by up to 5.0 ms (p95)";
+        assert!(text.contains(early), "{text}");
         let page = crate::html::render(&run, &summary);
         assert!(
             page.contains("By RTCP SR (the server&#39;s own clock")

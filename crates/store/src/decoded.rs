@@ -19,7 +19,8 @@ impl Stored for DecodedRow {
     const TABLE: &'static str = "decoded";
     const KEY: &'static str = "second, participant, track";
     const ORDER: &'static str = "second, participant, track";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[("frames_fed", "frames_given")]);
+    const OLDER: Option<&'static [(&'static str, &'static str)]> =
+        Some(&[("frames_fed", "frames_given"), ("glass_delay_ahead_us", "NULL")]);
 }
 
 /// Adds rows to the `run.db` at `path`, replacing those of the same second and track. The only writer apart from

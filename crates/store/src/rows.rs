@@ -19,8 +19,12 @@ columns! { TrackCounters {
 } }
 
 /// Default values of the counters and names that folders of earlier versions lack.
-const OLDER_TRACKS: &[(&str, &str)] =
-    &[("missing_us", "0"), ("rtx_packets_received", "0"), ("oven_rtc_tester_delay_us", "oven_delay_us")];
+const OLDER_TRACKS: &[(&str, &str)] = &[
+    ("missing_us", "0"),
+    ("rtx_packets_received", "0"),
+    ("oven_rtc_tester_delay_us", "oven_delay_us"),
+    ("absolute_delay_ahead_us", "NULL"),
+];
 
 columns! { CrowdRow {
     second, cohort, intended, started, connected, playing, failed, left = "left_orderly", ice as ByIceState,
@@ -196,9 +200,9 @@ impl Group<BTreeMap<Phase, RunTime>> for ByPhase {
     }
 }
 
-/// A one-way delay: the histogram, the basis of its capture times, and how many delays were negative.
+/// A one-way delay: the histogram, the basis of its capture times, how many delays were negative, and by how much.
 macro_rules! one_way_columns {
-    ($($group:ident: $delay:literal, $negative:literal;)*) => {$(
+    ($($group:ident: $delay:literal, $negative:literal, $ahead:literal;)*) => {$(
         pub(crate) struct $group;
 
         impl Group<OneWayDelay> for $group {
@@ -206,26 +210,28 @@ macro_rules! one_way_columns {
                 out.push(Column::new::<throng_observation::Distribution>($delay));
                 out.push(Column::new::<Option<String>>("capture_basis"));
                 out.push(Column::new::<u64>($negative));
+                out.push(Column::new::<throng_observation::Distribution>($ahead));
             }
 
             fn bind(delay: &OneWayDelay, to: &mut Binder<'_, '_>) -> rusqlite::Result<()> {
                 to.put(delay.distribution())?;
                 to.put(&delay.basis().map(|basis| basis.key().to_owned()))?;
-                to.put(&delay.negative())
+                to.put(&delay.negative())?;
+                to.put(delay.ahead())
             }
 
             fn read(from: &mut Cells<'_, '_>) -> rusqlite::Result<OneWayDelay> {
                 let (delay_us, basis) = (from.take()?, from.take::<Option<String>>()?);
                 let basis = basis.as_deref().and_then(CaptureBasis::from_key);
-                Ok(OneWayDelay::from_parts(basis, delay_us, from.take()?))
+                Ok(OneWayDelay::from_parts(basis, delay_us, from.take()?, from.take()?))
             }
         }
     )*};
 }
 
 one_way_columns! {
-    AbsoluteDelay: "absolute_delay_us", "absolute_delay_negative";
-    GlassDelay: "glass_delay_us", "glass_delay_negative";
+    AbsoluteDelay: "absolute_delay_us", "absolute_delay_negative", "absolute_delay_ahead_us";
+    GlassDelay: "glass_delay_us", "glass_delay_negative", "glass_delay_ahead_us";
 }
 
 #[cfg(test)]

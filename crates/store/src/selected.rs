@@ -16,11 +16,12 @@ use crate::reader::{self, at_one_moment};
 use crate::table::{self, Stored, columns_of};
 
 /// Columns of `series` with samples of its tracks and frames, and the value of each where they are not read.
-const SAMPLES: [(&str, &str); 8] = [
+const SAMPLES: [(&str, &str); 9] = [
     ("relative_delay_us", "NULL"),
     ("absolute_delay_us", "NULL"),
     ("capture_basis", "NULL"),
     ("absolute_delay_negative", "0"),
+    ("absolute_delay_ahead_us", "NULL"),
     ("jitter_us", "NULL"),
     ("fps_milli", "NULL"),
     ("loss_ppm", "NULL"),

@@ -94,7 +94,7 @@ pub fn after(
         users: end.users,
         users_low: end.low,
         users_high: end.high,
-        next_resource: next.name(),
+        next_resource: next.name_and_setting(),
         extrapolated: next.extrapolated || end.high.is_none(),
         unknown: without_limit(left),
     })

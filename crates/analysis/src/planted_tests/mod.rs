@@ -279,7 +279,7 @@ fn the_resource_that_ends_first_stands_first_and_the_next_after_the_fix() {
 fn a_prediction_that_names_threads_names_their_setting() {
     let explained = explained(&mut SimulatedRun::new());
     for resource in [Resource::Thread, Resource::ThreadGroup] {
-        let next = after(&explained.demand, 200.0, |demand| demand.resource != resource).unwrap();
+        let next = after(&explained.demand, 40.0, 200.0, |demand| demand.resource != resource).unwrap();
         assert!(next.next_resource.ends_with(", whose setting is --workers"), "{next:?}");
     }
     let others = explained.demand.iter().filter(|demand| demand.group.is_none());

@@ -146,10 +146,8 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> Stri
         let one_way = kind.absolute_delay_ms.as_ref();
         let delay = one_way.map_or_else(|| "below zero".into(), |q| quantiles(Some(q), duration_ms));
         text += &format!("             one-way delay {delay}, by {}\n", basis.text());
-        if let Some(ratio) = kind.clock_disagrees_ratio.filter(|ratio| *ratio > 0.0) {
-            let share = percent(ratio);
-            text +=
-                &format!("             clocks disagree: {share} of frames arrived before their capture\n");
+        if let Some(disagreement) = kind.clock_disagreement {
+            text += &format!("             clocks: {}\n", disagreement.text(basis));
         }
     }
     if let (Some(fps), "video") = (&kind.fps, name) {
@@ -214,14 +212,15 @@ mod tests {
 
     #[test]
     fn a_one_way_delay_says_by_what_and_whether_the_clocks_agree() {
-        use throng_observation::CaptureBasis;
+        use throng_observation::{CaptureBasis, ClockDisagreement};
         let mut live = at(0);
         live.video.tracks = 1;
         live.video.absolute_delay_basis = Some(CaptureBasis::SenderReport);
-        live.video.clock_disagrees_ratio = Some(0.6);
+        live.video.clock_disagreement = Some(ClockDisagreement { ratio: 0.6, ahead_ms_p95: Some(0.4) });
         let text = block(&live, &[], 0, Who::Viewers, &mut 0);
         assert!(text.contains("one-way delay below zero, by RTCP SR (the server's own clock"), "{text}");
-        assert!(text.contains("clocks disagree: 60"), "{text}");
+        let clocks = "clocks: 60.0 % of frames seem to arrive before they were sent, by up to 0.4 ms (p95)";
+        assert!(text.contains(clocks), "{text}");
     }
 
     #[test]

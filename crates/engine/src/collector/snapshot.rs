@@ -104,7 +104,7 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
         relative_delay_spread_ms,
         absolute_delay_ms: absolute.quantiles(1000.0),
         absolute_delay_basis: absolute.basis(),
-        clock_disagrees_ratio: absolute.clock_disagrees_ratio(),
+        clock_disagreement: absolute.disagreement(),
         jitter_ms: merged(|row| &row.jitter_us, 1000.0).0,
         oven_rtc_tester_delay_ms,
         oven_rtc_tester_delay_spread_ms,

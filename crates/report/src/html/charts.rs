@@ -3,11 +3,10 @@
 use throng_observation::Distribution;
 use throng_observation::limits::{LAG_P99_MS_MAX, THREAD_CPU_RATIO_MAX};
 use throng_observation::run::RunData;
-use throng_observation::units::percent;
 
 use super::chart::{Chart, Line, Scale};
 use super::timeline::{Point, Timeline, Tracks};
-use crate::summary::{ClockSummary, Media, Summary, one_way_basis};
+use crate::summary::{ClockSummary, Media, Summary, clock_disagreement, one_way_basis};
 
 const THREAD_NAMES: [&str; 4] = ["thread 0", "thread 1", "thread 2", "thread 3"];
 
@@ -160,10 +159,10 @@ fn one_way_note(media: &Media, clock: &ClockSummary) -> String {
         Some(ms) => format!("Clock error at most {ms:.1} ms ({}).", clock.basis),
         None => format!("Clock error not known ({}).", clock.basis),
     };
-    if let Some(ratio) = media.clock_disagrees_ratio.filter(|ratio| *ratio > 0.0) {
+    if let Some((disagreement, basis)) = clock_disagreement(media, clock).zip(one_way_basis(media)) {
         note += &format!(
-            " The clocks disagree: {} of frames seem to arrive before their capture; percentiles among them are left out.",
-            percent(ratio)
+            " The clocks disagree: {}; percentiles among them are left out.",
+            disagreement.text(basis)
         );
     }
     note

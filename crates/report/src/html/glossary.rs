@@ -21,7 +21,7 @@ const ENTRIES: [(&str, &str); 10] = [
     ),
     (
         "One-way delay",
-        "Arrival less the capture time that the stream carries: an in-media mark, else abs-capture-time, else the RTCP sender reports, never a mixture; the figures name their basis. Sender reports are most often the server's own: they cover the path from its egress, not from the source. The stated clock error bounds its error. Where a frame seems to arrive before its capture the clocks disagree; such frames are counted, and a percentile that lies among them is not shown.",
+        "Arrival less the capture time that the stream carries: an in-media mark, else abs-capture-time, else the RTCP sender reports, never a mixture; the figures name their basis. Sender reports are most often the server's own: they cover the path from its egress, not from the source. The stated clock error bounds its error. Where frames seem to arrive before their capture by more than the clock error, the clocks disagree: their share and by how much is said. A percentile that lies among such frames is not shown.",
     ),
     (
         "Frame rate",

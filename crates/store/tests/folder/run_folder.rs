@@ -91,6 +91,10 @@ fn participant(id: u32, outcome: Option<Outcome>) -> ParticipantRow {
     }
 }
 
+fn one_way() -> OneWayDelay {
+    OneWayDelay::from_parts(Some(CaptureBasis::SenderReport), distribution(50), 7, distribution(7))
+}
+
 fn track(id: u32) -> TrackRow {
     TrackRow {
         participant: ParticipantId(id),
@@ -101,7 +105,7 @@ fn track(id: u32) -> TrackRow {
         first_frame_at: None,
         counters: counters(),
         relative_delay_us: distribution(100),
-        absolute_delay: OneWayDelay::from_parts(Some(CaptureBasis::SenderReport), distribution(50), 7),
+        absolute_delay: one_way(),
         fps: None,
         jitter_us: Some(11),
         oven_rtc_tester_delay_us: Some(12),
@@ -192,7 +196,7 @@ fn a_run_reads_back_as_it_was_written() {
     assert_eq!(series_back.relative_delay_us.quantiles(1.0), distribution(50).quantiles(1.0));
     let one_way = &track_back.absolute_delay;
     assert_eq!((one_way.basis(), one_way.negative()), (Some(CaptureBasis::SenderReport), 7));
-    assert_eq!(one_way.distribution().count(), 50);
+    assert_eq!((one_way.distribution().count(), one_way.ahead().count()), (50, 7));
     assert!(series_back.absolute_delay.is_empty() && series_back.absolute_delay.basis().is_none());
     assert_eq!(
         (track_back.counters, track_back.codec, track_back.jitter_us),
@@ -236,6 +240,24 @@ fn a_folder_from_before_missing_time_was_counted_reads_as_a_run_without_any() {
     let run = RunFolder::read(&path).unwrap();
     let expect = TrackCounters { missing_us: 0, rtx_packets_received: 0, ..counters() };
     assert_eq!((run.series[0].counters, run.tracks[0].counters), (expect, expect));
+}
+
+#[test]
+fn a_folder_that_did_not_keep_how_early_frames_are_reads_their_number() {
+    let (_dir, path, mut writer) = new_run();
+    writer.write(Row::Series(Box::new(series(0, 50))));
+    writer.write(Row::Track(Box::new(track(0))));
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
+    db.execute_batch(
+        "ALTER TABLE series DROP COLUMN absolute_delay_ahead_us;
+         ALTER TABLE track DROP COLUMN absolute_delay_ahead_us",
+    )
+    .unwrap();
+    drop(db);
+    let run = RunFolder::read(&path).unwrap();
+    let one_way = &run.tracks[0].absolute_delay;
+    assert_eq!((one_way.negative(), one_way.ahead().count(), run.series.len()), (7, 0, 1));
 }
 
 #[test]
