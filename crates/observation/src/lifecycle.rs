@@ -295,6 +295,27 @@ impl FailureReason {
         }
     }
 
+    /// Whether the target itself is the reason: it is not there, is not what the URL names, or wants other credentials. One
+    /// participant meets it as many do, so that no load explains it. Refusals that a full server gives are not among
+    /// them, nor is silence.
+    #[must_use]
+    pub fn is_of_target(&self) -> bool {
+        matches!(
+            self,
+            Self::Dns
+                | Self::Tcp
+                | Self::Quic
+                | Self::Tls
+                | Self::HttpStatus(401 | 404 | 410)
+                | Self::RtspStatus(401 | 404)
+                | Self::NoSuchRoom
+                | Self::Unauthorized
+                | Self::CodecRefused
+                | Self::Cors
+                | Self::NotAllowed
+        )
+    }
+
     /// Whether the observation of the participant ended, and not its session by a failure.
     #[must_use]
     pub fn is_censored(&self) -> bool {

@@ -401,7 +401,8 @@ pub struct GeneratorRow {
     pub cpu_us: u64,
     /// Time spent runnable but waiting for a CPU, microseconds (`/proc/self/task/T/schedstat` field 2).
     pub run_queue_wait_us: u64,
-    /// 99th percentile of the loop's lateness at its deadlines, microseconds.
+    /// 99th percentile of the loop's lateness at its deadlines, microseconds; of few deadlines what
+    /// [`LATE_DEADLINES_MIN`](crate::limits::LATE_DEADLINES_MIN) of them exceeded.
     pub lag_p99_us: u64,
     /// The largest lateness.
     pub lag_max_us: u64,

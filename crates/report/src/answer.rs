@@ -3,12 +3,13 @@
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict};
 use throng_analysis::capacity::CapacityVerdict;
 
-use crate::summary::Summary;
+use crate::summary::{RunOutcome, Summary};
 
 /// The number, the cause and the change in a sentence, without conditions and evidence. `None` without a load that failed
 /// because of the server.
 pub(crate) fn answer(summary: &Summary) -> Option<String> {
-    let capacity = summary.capacity.as_ref()?;
+    // A target that nobody reached has no capacity.
+    let capacity = summary.capacity.as_ref().filter(|_| summary.outcome != RunOutcome::Error)?;
     let is = |verdict: CapacityVerdict| capacity.verdict == verdict.key();
     let failing = capacity.load(capacity.first_failing?);
     let noun = &capacity.noun;

@@ -1,5 +1,6 @@
 //! The outcome, and the answer in one sentence.
 
+use throng_observation::FailureReason;
 use throng_observation::run::Ending;
 use throng_observation::units::{bit_rate, percent};
 
@@ -24,7 +25,9 @@ pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
 
 /// The outcome by the crowd's figures, without the browsers.
 fn outcome_of_crowd(summary: &Summary, ending: Ending) -> RunOutcome {
-    if let Some(capacity) = &summary.capacity {
+    // No load is too large for a target that nobody reaches.
+    let capacity = summary.capacity.as_ref().filter(|_| !reached_nobody(summary));
+    if let Some(capacity) = capacity {
         // Loads that fail, and a generator past its limits in some hold, are part of a search.
         capacity::outcome(capacity)
     } else if summary.generator.limited {
@@ -38,6 +41,19 @@ fn outcome_of_crowd(summary: &Summary, ending: Ending) -> RunOutcome {
     } else {
         RunOutcome::Missed
     }
+}
+
+/// Whether the target is the reason that nobody was connected: all who failed did so by it.
+fn reached_nobody(summary: &Summary) -> bool {
+    let mut reasons = summary
+        .failures
+        .keys()
+        .filter_map(|key| FailureReason::from_key(key))
+        .filter(|reason| !reason.is_censored())
+        .peekable();
+    summary.participants.connected == 0
+        && reasons.peek().is_some()
+        && reasons.all(|reason| reason.is_of_target())
 }
 
 /// Largest missing time ÷ active time of a run without objectives that passes: the share of users that may have a
@@ -66,6 +82,7 @@ fn everybody_played_or_was_judged(summary: &Summary) -> bool {
 /// The answer in one sentence.
 pub(crate) fn headline(summary: &Summary) -> String {
     let sentence = match summary.outcome {
+        RunOutcome::Error => failure(summary),
         _ if summary.capacity.is_some() => {
             let capacity = summary.capacity.as_ref();
             let statement = capacity.map(|capacity| capacity.statement.as_str()).unwrap_or_default();
@@ -82,7 +99,6 @@ pub(crate) fn headline(summary: &Summary) -> String {
         RunOutcome::Invalid => {
             format!("Invalid: the generator was the limit: {}", summary.generator.reasons.join("; "))
         }
-        RunOutcome::Error => failure(summary),
         RunOutcome::Missed => missed(summary),
         RunOutcome::Met => played(summary),
         RunOutcome::Disputed if summary.objectives.iter().all(|objective| objective.met) => played(summary),

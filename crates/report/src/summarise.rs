@@ -387,6 +387,15 @@ mod tests {
     }
 
     #[test]
+    fn a_search_that_reached_nobody_has_no_limit_to_tell() {
+        let run = RunData { holds: example::searched().holds, ..example::all_failed() };
+        let summary = summary(&run);
+        assert!(summary.capacity.is_some());
+        assert_eq!((summary.outcome, &summary.answer), (RunOutcome::Error, &None));
+        assert!(summary.headline.starts_with("None of "), "{}", summary.headline);
+    }
+
+    #[test]
     fn what_was_agreed_on_and_never_came_is_no_good_run() {
         // So many of ten viewers never received video.
         let without = |pictures: usize| {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use throng_analysis::search::{End, Search, Second};
 use throng_engine::NewParticipant;
 use throng_observation::run::{Ending, Row};
-use throng_observation::{Goal, RunTime, Unloaded};
+use throng_observation::{Failure, Goal, RunTime, Unloaded};
 
 use crate::args::Find;
 use crate::exit::Exit;
@@ -64,6 +64,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
         seconds,
         handle: &*session.handle,
         rows: &session.rows,
+        has_values: !search_plan.values.is_empty(),
         deadline: search_plan.deadline,
         printer: HoldPrinter::new(common.quiet || common.json),
         triggers: ProfileTriggers::new(&search_plan.settings.schedule),
@@ -85,6 +86,8 @@ struct SearchLoop<'a> {
     seconds: Seconds,
     handle: &'a dyn Generator,
     rows: &'a SyncSender<Row>,
+    /// Whether a value varies, and not the size of the crowd.
+    has_values: bool,
     deadline: RunTime,
     printer: HoldPrinter,
     /// When the server is profiled.
@@ -110,6 +113,10 @@ impl SearchLoop<'_> {
                 return None;
             }
             self.take_seconds();
+            if let Some(failure) = self.unreachable() {
+                say(&format!("nobody is served, whatever the load: {failure}; the search ends"));
+                return Some(Ending::Complete);
+            }
             self.judge();
             if self.search.end().is_some() {
                 return Some(Ending::Complete);
@@ -133,6 +140,11 @@ impl SearchLoop<'_> {
             }
             std::thread::sleep(LOOK_EVERY);
         }
+    }
+
+    /// Why a search is of no use. Of values that vary, such as the target itself, another one may be reached.
+    fn unreachable(&self) -> Option<Failure> {
+        self.seconds.unreachable().filter(|_| !self.has_values)
     }
 
     /// Passes closed seconds on to the search.

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throng_analysis::windows::SecondQuality;
-use throng_observation::run::{ParticipantId, Row};
-use throng_observation::{FailureReason, MediaKind, Outcome, RunTime, Unloaded};
+use throng_observation::run::{CrowdRow, ParticipantId, ParticipantRow, Row};
+use throng_observation::{Failure, FailureReason, MediaKind, Outcome, Phase, RunTime, Unloaded};
 
 /// The figures of one second, all cohorts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -30,6 +30,21 @@ struct OpenSeconds {
     media: Unloaded,
     closed: VecDeque<SecondSummary>,
     failed: Failed,
+    reach: TargetReach,
+}
+
+/// Whether the target can be reached at all, by what came of everybody so far.
+#[derive(Debug, Default)]
+struct TargetReach {
+    /// Somebody was connected, or failed for a reason that another load might not have.
+    is_possible: bool,
+    /// Participants of the open second: whose join began so far, and who failed so far.
+    began: u32,
+    gone: u32,
+    /// Why the first of them failed.
+    first: Option<Failure>,
+    /// The same, once all have failed by the target.
+    refused: Option<Failure>,
 }
 
 /// The participants that failed.
@@ -56,11 +71,17 @@ impl Seconds {
     pub(super) fn take_failed(&self) -> Failed {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).failed)
     }
+
+    /// Why nobody can be served, whatever the load: all who came have failed by the target, and nobody was ever connected.
+    pub(super) fn unreachable(&self) -> Option<Failure> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).reach.refused.clone()
+    }
 }
 
 impl OpenSeconds {
     fn observe(&mut self, row: &Row) {
         match row {
+            Row::Crowd(row) => self.reach.crowd(row),
             Row::Series(row) => {
                 // Video if there is any: audio is light enough to arrive when video no longer does.
                 let is_better = row.kind == Some(MediaKind::Video) || self.delay_ms.is_none();
@@ -70,6 +91,7 @@ impl OpenSeconds {
                 self.media = self.media.worst(Unloaded::of(row));
             }
             Row::Participant(row) => {
+                self.reach.participant(row);
                 let Some(Outcome::Failed(failure)) = &row.outcome else { return };
                 self.failed.all.insert(row.participant);
                 if matches!(failure.reason, FailureReason::Generator | FailureReason::WorkerLost) {
@@ -78,6 +100,7 @@ impl OpenSeconds {
             }
             Row::SecondClosed(closed) => {
                 let (delay_ms, media) = (self.delay_ms.take(), std::mem::take(&mut self.media));
+                self.reach.close();
                 if !closed.experience.is_empty() {
                     let mut quality = SecondQuality::default();
                     closed.experience.iter().for_each(|row| quality += SecondQuality::from(row));
@@ -91,6 +114,34 @@ impl OpenSeconds {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+impl TargetReach {
+    fn crowd(&mut self, row: &CrowdRow) {
+        self.began += row.started;
+        self.gone += row.failed;
+        self.is_possible |= row.connected > 0;
+    }
+
+    fn participant(&mut self, row: &ParticipantRow) {
+        let was_connected = row.reached.keys().any(|phase| *phase >= Phase::DtlsConnected);
+        match &row.outcome {
+            Some(Outcome::Failed(failure)) if failure.reason.is_of_target() && !was_connected => {
+                self.first.get_or_insert_with(|| failure.clone());
+            }
+            Some(Outcome::Failed(_) | Outcome::Completed) => self.is_possible = true,
+            // Its row comes again when it has ended.
+            None => self.is_possible |= was_connected,
+        }
+    }
+
+    /// All rows of the second have been seen.
+    fn close(&mut self) {
+        let (began, gone) = (std::mem::take(&mut self.began), std::mem::take(&mut self.gone));
+        if !self.is_possible && began > 0 && gone == began {
+            self.refused = self.first.clone();
         }
     }
 }
@@ -109,9 +160,49 @@ impl SecondSummary {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use throng_observation::run::{CohortId, SeriesRow};
     use throng_observation::{Clause, Distribution, ExperienceRow, SecondClosed};
+
+    /// A second at whose end `began` participants have begun and `gone` have failed, one of them for each of `reasons` in it.
+    fn crowd_of(seconds: &Seconds, began: u32, gone: u32, reasons: &[FailureReason]) {
+        for reason in reasons {
+            seconds.observe(&Row::Participant(Box::new(ParticipantRow {
+                participant: ParticipantId(0),
+                cohort: CohortId(0),
+                intended_at: RunTime(0),
+                reached: BTreeMap::from([(Phase::Started, RunTime(0))]),
+                ended_at: Some(RunTime(1)),
+                outcome: Some(Outcome::Failed(Failure::new(reason.clone(), "127.0.0.1:9"))),
+                local_address: None,
+            })));
+        }
+        seconds.observe(&Row::Crowd(CrowdRow { started: began, failed: gone, ..CrowdRow::default() }));
+        seconds.observe(&Row::SecondClosed(SecondClosed::default()));
+    }
+
+    #[test]
+    fn a_target_where_all_fail_alike_is_not_reached_by_any_load() {
+        use FailureReason as F;
+        let why = |seconds: &Seconds| seconds.unreachable().map(|failure| failure.reason);
+        let closed_port = Seconds::default();
+        crowd_of(&closed_port, 0, 0, &[]);
+        assert_eq!(why(&closed_port), None, "the baseline of the idle server");
+        crowd_of(&closed_port, 3, 2, &[F::Tcp, F::Tcp]);
+        assert_eq!(why(&closed_port), None, "one is still on its way");
+        crowd_of(&closed_port, 3, 3, &[F::Tcp]);
+        assert_eq!(why(&closed_port), Some(F::Tcp));
+        let full = Seconds::default();
+        crowd_of(&full, 2, 2, &[F::HttpStatus(503), F::Tcp]);
+        assert_eq!(why(&full), None, "another load may be served");
+        let connected = Seconds::default();
+        connected.observe(&Row::Crowd(CrowdRow { started: 1, connected: 1, ..CrowdRow::default() }));
+        connected.observe(&Row::SecondClosed(SecondClosed::default()));
+        crowd_of(&connected, 1, 1, &[F::Tcp]);
+        assert_eq!(why(&connected), None, "a server that went away was there");
+    }
 
     #[test]
     fn a_closed_second_sums_its_cohorts_and_has_its_delay_and_the_generators_state() {

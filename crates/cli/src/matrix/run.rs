@@ -262,6 +262,9 @@ impl CellRunner<'_> {
         let is = |exit: Exit| crowd.code == Some(exit as i32);
         let (status, reason) = if let Some(ended) = crowd.server_ended.as_ref().filter(|_| hold.is_none()) {
             (RunStatus::Failed, Some(ended.clone()))
+        } else if is(Exit::Target) && hold.is_none() {
+            // A search that reached nobody found no limit, not one of 0.
+            (RunStatus::Invalid, Some(summary.headline.clone()))
         } else if is(Exit::Met) || is(Exit::Missed) || is(Exit::Target) {
             (RunStatus::Valid, None)
         } else if let Some(reason) = invalid(&summary).filter(|_| is(Exit::Invalid) || is(Exit::Disputed)) {

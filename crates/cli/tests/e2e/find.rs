@@ -83,13 +83,19 @@ fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
     assert!(ran.stdout.starts_with("At least 6 viewers"), "{ran}");
 }
 
-/// A minute: a search, which holds what failed in its first minute once more.
+/// Ten seconds each: a baseline, and the first second of the smallest crowd. A search for its limit would take a minute.
 #[test]
 fn a_server_that_refuses_all_is_distinguished_from_a_full_one() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--token", "for nobody"]);
-    let ran = run(None, &[&["find", &stage.target()][..], &SHORT].concat()).expect_code(1);
-    assert_eq!(ran.summary()["capacity"]["verdict"], "never_passes", "{ran}");
-    assert_eq!(ran.summary()["capacity"]["users"], Value::Null, "{ran}");
+    for (target, reason) in [(stage.target(), "http_401"), ("whep+http://127.0.0.1:9/whep".to_owned(), "tcp")]
+    {
+        let ran = run(None, &[&["find", &target][..], &SHORT].concat()).expect_code(3);
+        assert!(figure(&ran.summary(), "duration_s") < 30.0, "{ran}");
+        assert_eq!(ran.summary()["capacity"], Value::Null, "{ran}");
+        assert!(ran.stdout.starts_with("None of "), "{ran}");
+        assert!(ran.stdout.contains(&format!("failed with {reason}")), "{ran}");
+        assert!(ran.stderr.contains(&format!("nobody is served, whatever the load: {reason}: ")), "{ran}");
+    }
 }
 
 /// A minute and a half: a search, which holds what failed in its first minute once more.

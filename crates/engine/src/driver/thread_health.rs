@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use throng_observation::Distribution;
+use throng_observation::limits::LATE_DEADLINES_MIN;
 use throng_observation::run::GeneratorRow;
 
 use super::collector_sender::DriverEvent;
@@ -88,7 +89,7 @@ impl ThreadHealth {
             thread: Some(io.thread),
             cpu_us: u64::try_from(cpu.saturating_sub(self.cpu).as_micros()).unwrap_or(u64::MAX),
             run_queue_wait_us: queue_wait.saturating_sub(self.queue_wait_ns) / 1000,
-            lag_p99_us: self.lag_us.quantile(0.99).unwrap_or(0),
+            lag_p99_us: lag_p99(&self.lag_us),
             lag_max_us: self.lag_us.quantile(1.0).unwrap_or(0),
             socket_drops: drops.received.saturating_add(of_rings.dropped),
             ring_drops: of_rings.dropped,
@@ -105,6 +106,14 @@ impl ThreadHealth {
     }
 }
 
+/// The 99th percentile of the lateness, but at most the [`LATE_DEADLINES_MIN`]-th largest, or the smallest of fewer.
+fn lag_p99(lag_us: &Distribution) -> u64 {
+    let all = lag_us.count() as f64;
+    // Half a rank below: the quantile is of the next whole one, whatever rounding does.
+    let rank = (all - f64::from(LATE_DEADLINES_MIN) + 1.0).max(1.0) - 0.5;
+    lag_us.quantile((rank / all.max(1.0)).min(0.99)).unwrap_or(0)
+}
+
 fn thread_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
@@ -115,4 +124,24 @@ fn queue_wait_ns(schedstat: Option<&File>) -> u64 {
     let read = schedstat.and_then(|file| file.read_at(&mut bytes, 0).ok()).unwrap_or(0);
     let text = bytes.get(..read).and_then(|bytes| std::str::from_utf8(bytes).ok());
     text.and_then(parse_schedstat).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_late_deadline_of_an_idle_thread_is_no_late_second() {
+        let lag = |on_time: u32, late: u32| {
+            let mut all = Distribution::new();
+            all.record_many(100, on_time);
+            all.record_many(60_000, late);
+            lag_p99(&all) > 20_000
+        };
+        assert!(!lag(9, 1) && !lag(8, 2), "an idle thread looks ten times a second");
+        assert!(lag(7, 3));
+        assert!(lag(0, 1) && lag(0, 2), "a thread that stood still had no other deadline");
+        assert!(!lag(1, 1) && !lag(0, 0));
+        assert!(lag(980, 20) && !lag(995, 5), "of many it is the 99th percentile");
+    }
 }
