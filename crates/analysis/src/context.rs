@@ -12,12 +12,14 @@ use crate::windows::{LoadWindow, Windows};
 
 mod cpu;
 mod cpu_verdict;
+mod felt;
 mod pool;
 mod reading;
 mod threads;
 mod users;
 
 pub(crate) use cpu_verdict::{BUSY_MIN, CpuLimit, OWN_SHARE_MIN, THROTTLED_MIN, WAIT_MIN};
+pub(crate) use felt::accounts_for;
 pub(crate) use pool::Pool;
 pub(crate) use reading::{Change, Growth, Reading};
 pub(crate) use threads::Thread;
@@ -101,6 +103,7 @@ impl<'a> Context<'a> {
             fail: of(self.fail.window),
             // The good seconds of a plain run are no holds: its threads may have been busy with joins.
             most: self.windows.holds_that_passed().filter_map(|load| of(load.window)).reduce(f64::max),
+            is_felt: false,
         }
     }
 
@@ -126,11 +129,12 @@ impl<'a> Context<'a> {
             let known: Vec<f64> = sums(list, window).into_iter().flatten().collect();
             (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
         };
-        Reading {
+        let reading = Reading {
             // Errors may begin while users still join.
             fail: mean(self.fail.window).into_iter().chain(mean(self.onset)).reduce(f64::max),
             ..self.reading(mean)
-        }
+        };
+        self.felt_by_users(metric, list, reading)
     }
 
     /// The series of the metric that is highest under the failing load, and its median second.

@@ -10,6 +10,8 @@ pub(crate) struct Reading {
     pub(crate) fail: Option<f64>,
     /// The highest value under any load that passed.
     pub(crate) most: Option<f64>,
+    /// Users are worse where this error counter counts: see [`super::felt`].
+    pub(crate) is_felt: bool,
 }
 
 /// What a counter counts, which decides how much more of it is growth.
@@ -56,6 +58,8 @@ const EVENT_STEPS: (f64, f64) = (0.5, 1.5);
 const AS_GOOD_AS: f64 = 0.05;
 /// Errors grew if there are this many times as many as under any load that passed.
 const ERRORS_MORE: f64 = 1.25;
+/// Errors that users felt need no more than there were under a load that just passed: the line was drawn through them.
+const FELT_ERRORS_MORE: f64 = 0.9;
 
 impl Reading {
     /// A value of the failing load alone.
@@ -108,9 +112,10 @@ impl Reading {
         }
     }
 
-    /// Whether there are clearly more errors than under any load that passed.
+    /// Whether there are clearly more errors than under any load that passed, or nearly as many that users felt.
     pub(crate) fn has_more_errors(&self) -> bool {
-        self.most.zip(self.fail).is_none_or(|(most, fail)| fail >= most * ERRORS_MORE)
+        let more = if self.is_felt { FELT_ERRORS_MORE } else { ERRORS_MORE };
+        self.most.zip(self.fail).is_none_or(|(most, fail)| fail >= most * more)
     }
 
     /// Whether it was measured before and was as high as under the failing load.
@@ -136,13 +141,20 @@ impl Reading {
             let values: Vec<f64> = readings.iter().filter_map(window).collect();
             (!values.is_empty()).then(|| f(&values))
         };
-        Self { base: of(|r| r.base), pass: of(|r| r.pass), fail: of(|r| r.fail), most: of(|r| r.most) }
+        let is_felt = readings.iter().any(|reading| reading.is_felt);
+        Self {
+            base: of(|r| r.base),
+            pass: of(|r| r.pass),
+            fail: of(|r| r.fail),
+            most: of(|r| r.most),
+            is_felt,
+        }
     }
 
     pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Self {
         let [base, pass, fail, most] =
             [self.base, self.pass, self.fail, self.most].map(|value| value.map(&f));
-        Self { base, pass, fail, most }
+        Self { base, pass, fail, most, ..self }
     }
 
     /// The difference to another reading, where that was measured; never below 0.
@@ -155,9 +167,10 @@ impl Reading {
         self.zip(other, |a, b| Some(f(a?, b?)))
     }
 
+    /// Whether users felt it is a property of the first of them.
     fn zip(self, other: Self, f: impl Fn(Option<f64>, Option<f64>) -> Option<f64>) -> Self {
         let (base, pass) = (f(self.base, other.base), f(self.pass, other.pass));
-        Self { base, pass, fail: f(self.fail, other.fail), most: f(self.most, other.most) }
+        Self { base, pass, fail: f(self.fail, other.fail), most: f(self.most, other.most), ..self }
     }
 }
 
@@ -181,16 +194,21 @@ mod tests {
             (Unit::PerSecond, Some(5.0), None, Some(5.6), Same),
             (Unit::Milliseconds, Some(2.0), None, Some(80.0), Grew),
         ] {
-            let reading = Reading { base, pass, fail, most: None };
+            let reading = Reading { base, pass, fail, ..Reading::default() };
             assert_eq!(reading.change(unit), expect, "{reading:?} {unit:?}");
         }
         let after = |unit, most: f64| {
             let (base, pass, fail) = (Some(0.0), None, Some(0.95));
-            Reading { base, pass, fail, most: Some(most) }.change(unit)
+            Reading { base, pass, fail, most: Some(most), is_felt: false }.change(unit)
         };
         assert_eq!(after(Unit::Ratio, 0.94), Grew, "nearly full before");
         assert_eq!(after(Unit::Ratio, 1.05), Same, "fuller, and users were well");
         assert_eq!((after(Unit::PerSecond, 0.5), after(Unit::PerSecond, 0.9)), (Grew, Same));
+        let felt = |most: f64| {
+            let (base, fail, most) = (Some(0.0), Some(0.95), Some(most));
+            Reading { base, fail, most, pass: None, is_felt: true }.change(Unit::PerSecond)
+        };
+        assert_eq!((felt(0.9), felt(1.2)), (Grew, Same), "nearly as much is enough of what users felt");
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Context<'_> {
         self.run.playback.iter().filter(move |row| seconds.contains(&row.second))
     }
 
-    fn rows(&self, window: Window) -> impl Iterator<Item = &SeriesRow> {
+    pub(super) fn rows(&self, window: Window) -> impl Iterator<Item = &SeriesRow> {
         let seconds = at_least_one(window);
         self.run.series.iter().filter(move |row| seconds.contains(&row.second))
     }

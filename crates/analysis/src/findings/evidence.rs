@@ -34,6 +34,9 @@ pub struct Evidence {
     /// The highest value under any load that passed.
     #[serde(skip)]
     pub(crate) most: Option<f64>,
+    /// Whether users are worse where it counts.
+    #[serde(skip)]
+    is_felt: bool,
 }
 
 /// A constructor of a line of evidence for each unit.
@@ -63,6 +66,7 @@ impl Evidence {
             decides: false,
             growth: Growth::Level,
             most: finite(reading.most),
+            is_felt: reading.is_felt,
         }
     }
 
@@ -97,8 +101,14 @@ impl Evidence {
         self.reading().surpasses(self.kind) && (is_level || self.reading().has_more_errors())
     }
 
+    /// Whether it is an error counter that hardly counted at the baseline.
+    pub(crate) fn begins(&self) -> bool {
+        self.reading().begins()
+    }
+
     fn reading(&self) -> Reading {
-        Reading { base: self.baseline, pass: self.pass, fail: self.fail, most: self.most }
+        let (base, is_felt) = (self.baseline, self.is_felt);
+        Reading { base, pass: self.pass, fail: self.fail, most: self.most, is_felt }
     }
 
     pub(crate) fn limit(self, limit: impl Into<Option<f64>>) -> Self {

@@ -3,7 +3,8 @@
 //! A thread that polls, a host that other processes keep busy, an error counter that always increases: each looks like a limit
 //! if only the failing load is examined. Each finding marks the evidence that it depends on ([`Evidence::decides`]; the first
 //! line if it marks none). One of these lines must be higher under the failing load than at the baseline and than under every
-//! load that passed.
+//! load that passed. Errors that grew from nothing evenly through the limit count if users were worse where they were counted
+//! (`context/felt.rs`).
 
 use super::{Candidate, Evidence, GENERATOR};
 use crate::context::Change;
@@ -42,6 +43,15 @@ fn decisive(evidence: &[Evidence]) -> Vec<&Evidence> {
 
 /// `thread.cpu of victim (7) does not grow with the load (98 % at the baseline, 98 % under the one that failed): …`
 fn said(line: &Evidence) -> String {
+    if !line.surpasses() && line.begins() && line.most <= line.fail {
+        return format!(
+            "{} grew evenly through the limit ({} at the baseline, up to {} under loads that were served well, {} under the one that failed), and users were not worse in its seconds: it explains nothing",
+            line.counter,
+            line.show(line.baseline),
+            line.show(line.most),
+            line.show(line.fail)
+        );
+    }
     if !line.surpasses() {
         return format!(
             "{} was as much under a load that was served well ({}, {} under the one that failed): it explains nothing",

@@ -116,7 +116,7 @@ fn candidate(
         base: busy.baseline.as_ref().map(|time| time.samples as f64),
         pass: busy.near_limit.as_ref().map(|time| time.samples as f64),
         fail: Some(busy.time.samples as f64),
-        most: None,
+        ..Reading::default()
     };
     Candidate {
         used: used_up(busy.cpu.fail()) * (share / enough).clamp(0.0, 1.0),

@@ -58,7 +58,9 @@ impl<'a> Line<'a> {
             sent,
             speed: series.limit().filter(|limit| *limit > 0.0),
             backlog: worst(&metric::QDISC_BACKLOG_PACKETS, &|series| context.median(series)),
-            drops: worst(&metric::QDISC_DROPS, &mean),
+            drops: worst(&metric::QDISC_DROPS, &|series| {
+                context.felt_by_users(&metric::QDISC_DROPS, &[*series], mean(series))
+            }),
             overlimits,
             delayed: overlimits.with(packets.unwrap_or_default(), |delayed, sent| delayed / sent.max(1.0)),
         })

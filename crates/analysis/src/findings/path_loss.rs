@@ -8,7 +8,7 @@ use throng_observation::host::measured::{MeasuredSeries, Window};
 use throng_observation::units::percent;
 
 use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
-use crate::context::{Context, Reading};
+use crate::context::{Context, Reading, accounts_for};
 use crate::windows::{second_range, whole_seconds};
 
 pub(super) const KEY: &str = "path_loss";
@@ -51,7 +51,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     }
     // The load that passed has more of the non-media traffic in common with the failing one.
     let grown = |of: Reading| of.fail() - of.pass.or(of.base).filter(|_| has_baseline).unwrap_or(0.0);
-    if grown(gap) < GAP_OF_LOSS_MIN * grown(loss) {
+    // Loss that grows evenly through the limit was nearly as high where service just passed: then both loads show where it arose,
+    // and users felt it.
+    let is_accounted = loss.begins() && accounts_for(gap, loss);
+    if !is_accounted && grown(gap) < GAP_OF_LOSS_MIN * grown(loss) {
         return ruled_out(format!(
             "Loss on the path: no; users miss {} of the packets, but the part of {interface}'s traffic that no user receives went from {} to {}: they were not sent",
             percent(loss.fail()),
@@ -65,6 +68,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if drops >= 1.0 {
         return ruled_out("Packets are lost before they leave the server, not on the path");
     }
+    let loss = Reading { is_felt: is_accounted, ..loss };
     let (crossed, own_drops) = (context.first_bad_s(), Reading::at_failure(drops));
     Ok(Candidate {
         used: ((loss.fail() - baseline) / LOSS_FULL).clamp(0.0, 1.0),

@@ -158,7 +158,7 @@ impl LockSamples {
             all.find(|other| other.moment.contains(moment)).map(share)
         };
         let fail = profile_of_failure(context).filter(is_of_cpu).map(share);
-        Self(Reading { base: at("base"), pass: at("full"), fail, most: None })
+        Self(Reading { base: at("base"), pass: at("full"), fail, ..Reading::default() })
     }
 
     fn evidence(&self) -> Evidence {

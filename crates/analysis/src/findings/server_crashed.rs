@@ -29,7 +29,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let end = ProcessEnd { by: end.by.or_else(|| ended::as_logged(context, life)), ..end };
     let at_s = lives.iter().filter_map(|life| life.ended).min().map_or(0.0, |at| at.as_secs_f64());
     let count = lives.len() as f64;
-    let once = Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count), most: None };
+    let once = Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count), ..Reading::default() };
     let label = life.process.label();
     let how = match end.how {
         HowEnded::Unknown => String::new(),

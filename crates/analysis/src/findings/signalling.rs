@@ -69,7 +69,12 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         took_ms(joins.iter().filter(is_within), 0.95)
     };
     let alone = took_ms(joins.iter().filter(|join| join.before == 0), 0.5);
-    let times = Reading { base: alone, pass: context.windows.pass.and_then(of_load), fail: p95, most: None };
+    let times = Reading {
+        base: alone,
+        pass: context.windows.pass.and_then(of_load),
+        fail: p95,
+        ..Reading::default()
+    };
     let waiting = Reading { base: Some(0.0), ..Reading::at_failure(most as f64) };
     Ok(Candidate {
         used: (law.each_ms * most as f64 / WAIT_MS_FULL).clamp(0.0, 1.0),

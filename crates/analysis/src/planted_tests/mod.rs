@@ -2,6 +2,7 @@
 
 mod cpu_tests;
 mod ended_tests;
+mod even_growth_tests;
 mod family_tests;
 mod law_tests;
 mod new_tests;

@@ -68,6 +68,10 @@ pub(super) struct SimulatedRun {
     pub(super) is_watched: bool,
     /// How long an answer to a join takes while joins are answered one after the other.
     pub(super) join_s: Option<f64>,
+    /// Audio packets that users lose in a second, all together, in place of what the impact on them is.
+    pub(super) lost_per_s: Option<fn(Moment) -> f64>,
+    /// Whether half of the users have a bad second, in place of all seconds past the limit.
+    pub(super) is_bad: Option<fn(Moment) -> bool>,
     noise: u64,
 }
 
@@ -91,6 +95,8 @@ impl SimulatedRun {
             is_search: true,
             is_watched: true,
             join_s: None,
+            lost_per_s: None,
+            is_bad: None,
             noise: 0x9E37_79B9_7F4A_7C15,
         };
         sim.thread("media", "worker-0", 11, |m| 0.004 * m.users, |_| 0.005);
@@ -270,7 +276,8 @@ impl SimulatedRun {
         for (moment, second) in moments {
             let (second, users) = (*second, moment.users.round() as u32);
             let not_served = moment.over && self.impact == UserImpact::NotServed;
-            let bad = match (moment.over, not_served) {
+            let is_bad = self.is_bad.map_or(moment.over, |is_bad| is_bad(*moment));
+            let bad = match (is_bad, not_served) {
                 (false, _) => 0,
                 (true, true) => users.saturating_sub(PASS),
                 (true, false) => users / 2,
@@ -359,7 +366,22 @@ impl SimulatedRun {
 
     /// Streams of packets: past the limit some are lost, or late.
     fn streams(&mut self, run: &mut RunData, moment: Moment, second: i64, connected: u32) {
-        let lossy = moment.over && self.impact == UserImpact::Loss;
+        let lossy = moment.over && self.impact == UserImpact::Loss && self.lost_per_s.is_none();
+        if let Some(lost_per_s) = self.lost_per_s {
+            let lost = lost_per_s(moment).round();
+            run.series.push(SeriesRow {
+                second,
+                kind: Some(MediaKind::Audio),
+                tracks: connected,
+                counters: TrackCounters {
+                    packets_received: u64::from(connected) * 50 - lost as u64,
+                    packets_lost: lost as i64,
+                    active_us: u64::from(connected) * 1_000_000,
+                    ..TrackCounters::default()
+                },
+                ..SeriesRow::default()
+            });
+        }
         let slow = moment.over && self.impact == UserImpact::Delay;
         let packets = u64::from(connected) * 100;
         let mut delay = Distribution::new();
