@@ -139,7 +139,8 @@ pub struct KindFigures {
     pub absolute_delay_ms: Option<Quantiles>,
     /// The source of its capture times.
     pub absolute_delay_basis: Option<CaptureBasis>,
-    /// Frames that seem to arrive before their capture, because the clocks disagree; `None` where none does.
+    /// Frames that seem to arrive before their capture, because the clocks disagree; `None` where
+    /// none does.
     pub clock_disagreement: Option<ClockDisagreement>,
     /// Jitter of tracks, milliseconds.
     pub jitter_ms: Option<Quantiles>,

@@ -72,25 +72,28 @@ pub struct OneWayDelay {
     ahead_us: Distribution,
 }
 
-/// Frames that seem to have arrived before they were captured or sent: the clocks differ by more than the delay.
+/// Frames that seem to have arrived before they were captured or sent: the clocks differ by more
+/// than the delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockDisagreement {
     /// Their share of all frames.
     pub ratio: f64,
-    /// How much too early they are: 95th percentile, milliseconds; `None` in runs of earlier versions, which did not
-    /// keep it.
+    /// How much too early they are: 95th percentile, milliseconds; `None` in runs of earlier
+    /// versions, which did not keep it.
     pub ahead_ms_p95: Option<f64>,
 }
 
 impl ClockDisagreement {
-    /// This, unless clocks whose error is at most `bound_ms` may do so; without a known bound always this.
+    /// This, unless clocks whose error is at most `bound_ms` may do so; without a known bound
+    /// always this.
     #[must_use]
     pub fn beyond(self, bound_ms: Option<f64>) -> Option<Self> {
         let is_within = self.ahead_ms_p95.zip(bound_ms).is_some_and(|(ahead, bound)| ahead <= bound);
         (!is_within).then_some(self)
     }
 
-    /// For a person: `38.0 % of frames seem to arrive before they were sent, by up to 0.4 ms (p95)`.
+    /// For a person: `38.0 % of frames seem to arrive before they were sent, by up to 0.4 ms
+    /// (p95)`.
     #[must_use]
     pub fn text(&self, basis: CaptureBasis) -> String {
         let done = if basis.is_end_to_end() { "captured" } else { "sent" };
@@ -104,8 +107,8 @@ impl ClockDisagreement {
 }
 
 impl OneWayDelay {
-    /// The parts of a stored row; `delay_us` holds the `negative` frames as 0, and `ahead_us` how much below 0 they
-    /// are (empty where that is not known).
+    /// The parts of a stored row; `delay_us` holds the `negative` frames as 0, and `ahead_us` how
+    /// much below 0 they are (empty where that is not known).
     #[must_use]
     pub fn from_parts(
         basis: Option<CaptureBasis>,

@@ -295,9 +295,9 @@ impl FailureReason {
         }
     }
 
-    /// Whether the target itself is the reason: it is not there, is not what the URL names, or wants other credentials. One
-    /// participant meets it as many do, so that no load explains it. Refusals that a full server gives are not among
-    /// them, nor is silence.
+    /// Whether the target itself is the reason: it is not there, is not what the URL names, or
+    /// wants other credentials. One participant meets it as many do, so that no load explains it.
+    /// Refusals that a full server gives are not among them, nor is silence.
     #[must_use]
     pub fn is_of_target(&self) -> bool {
         matches!(

@@ -14,8 +14,9 @@ pub const THREAD_CPU_RATIO_MAX: f64 = 0.70;
 /// that value a crowd responds as real viewers do.
 pub const LAG_P99_MS_MAX: f64 = 20.0;
 
-/// Least number of late deadlines in a second, or all where it has fewer: a nearly idle thread has ten deadlines a second, of
-/// which a single one would be the 99th percentile. A thread that stands still for long has few deadlines, and all of them late.
+/// Least number of late deadlines in a second, or all where it has fewer: a nearly idle thread has
+/// ten deadlines a second, of which a single one would be the 99th percentile. A thread that stands
+/// still for long has few deadlines, and all of them late.
 pub const LATE_DEADLINES_MIN: u32 = 3;
 
 /// CPU steal (time taken by the hypervisor), share of all CPUs: 50 ms of each second, as long as the shortest

@@ -42,8 +42,9 @@ pub struct Pack {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadMeaning {
-    /// A [glob](glob_matches) on the thread's name, of which the kernel keeps [`THREAD_NAME_BYTES_MAX`] bytes. The case
-    /// of ASCII letters is ignored: servers change it from version to version.
+    /// A [glob](glob_matches) on the thread's name, of which the kernel keeps
+    /// [`THREAD_NAME_BYTES_MAX`] bytes. The case of ASCII letters is ignored: servers change it
+    /// from version to version.
     pub name: String,
     /// The pool they belong to: threads of one group share the same work.
     pub group: String,

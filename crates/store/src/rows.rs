@@ -200,7 +200,8 @@ impl Group<BTreeMap<Phase, RunTime>> for ByPhase {
     }
 }
 
-/// A one-way delay: the histogram, the basis of its capture times, how many delays were negative, and by how much.
+/// A one-way delay: the histogram, the basis of its capture times, how many delays were negative,
+/// and by how much.
 macro_rules! one_way_columns {
     ($($group:ident: $delay:literal, $negative:literal, $ahead:literal;)*) => {$(
         pub(crate) struct $group;

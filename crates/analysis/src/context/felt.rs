@@ -1,9 +1,10 @@
-//! Whether users felt an error counter: they are worse in the seconds in which it counts more, or it counts the packets that they
-//! miss.
+//! Whether users felt an error counter: they are worse in the seconds in which it counts more, or
+//! it counts the packets that they miss.
 //!
-//! The line between the largest load that passed and the first that failed is drawn through a share of bad seconds that grows with
-//! the load. An error counter that grows evenly through that line, from nothing, is nearly as high where service just passed. It may
-//! be the cause all the same, and what the users have in its seconds decides.
+//! The line between the largest load that passed and the first that failed is drawn through a share
+//! of bad seconds that grows with the load. An error counter that grows evenly through that line,
+//! from nothing, is nearly as high where service just passed. It may be the cause all the same, and
+//! what the users have in its seconds decides.
 
 use std::ops::RangeInclusive;
 
@@ -16,17 +17,18 @@ use crate::windows::{quality_by_second, second_range, whole_seconds};
 
 /// Least number of bad seconds, and of good ones, in holds that have both.
 const SECONDS_MIN: usize = 5;
-/// Least share of the pairs of a bad and a good second of a hold in which the bad one has the higher value; by chance it is a half.
+/// Least share of the pairs of a bad and a good second of a hold in which the bad one has the
+/// higher value; by chance it is a half.
 const SUPERIORITY_MIN: f64 = 0.65;
 /// The same in standard deviations: one counter in two hundred does so by chance.
 const Z_MIN: f64 = 2.6;
-/// Growth of what is dropped ÷ growth of what users miss. A datagram that is sent again is dropped again, and other receivers than the
-/// users may miss some.
+/// Growth of what is dropped ÷ growth of what users miss. A datagram that is sent again is dropped
+/// again, and other receivers than the users may miss some.
 const ACCOUNTED: RangeInclusive<f64> = 0.5..=2.0;
 
 impl Context<'_> {
-    /// `reading` of the counter `of` in these series, with whether users felt it. Asked only of what begins with the load and grew
-    /// evenly: what grew clearly more is beyond doubt.
+    /// `reading` of the counter `of` in these series, with whether users felt it. Asked only of
+    /// what begins with the load and grew evenly: what grew clearly more is beyond doubt.
     pub(crate) fn felt_by_users(
         &self,
         of: &Metric,
@@ -43,8 +45,8 @@ impl Context<'_> {
         Reading { is_felt: self.is_worse_with(list) || is_missed(), ..reading }
     }
 
-    /// Whether users are worse in the seconds of a hold in which the sum of the series is higher, or in those a second before or
-    /// after: buffers delay what is felt.
+    /// Whether users are worse in the seconds of a hold in which the sum of the series is higher,
+    /// or in those a second before or after: buffers delay what is felt.
     fn is_worse_with(&self, list: &[MeasuredSeries<'_>]) -> bool {
         let quality_by_second = quality_by_second(self.run);
         [-1, 0, 1].into_iter().any(|shift_s| {
@@ -62,7 +64,8 @@ impl Context<'_> {
         })
     }
 
-    /// Packets that users missed at first, lost for good or sent again, a second: of one kind of media, or of all.
+    /// Packets that users missed at first, lost for good or sent again, a second: of one kind of
+    /// media, or of all.
     pub(crate) fn missed(&self, kind: Option<MediaKind>) -> Reading {
         self.reading(|window| {
             let rows = self.rows(window).filter(|row| kind.is_none() || row.kind == kind);
@@ -73,7 +76,8 @@ impl Context<'_> {
     }
 }
 
-/// Whether the growth of `part` over the baseline is that of `whole`, under the load that passed and under the one that failed.
+/// Whether the growth of `part` over the baseline is that of `whole`, under the load that passed
+/// and under the one that failed.
 pub(crate) fn accounts_for(part: Reading, whole: Reading) -> bool {
     let share = |at: fn(&Reading) -> Option<f64>| {
         let grown = |of: &Reading| Some(at(of)? - of.base?);
@@ -85,8 +89,9 @@ pub(crate) fn accounts_for(part: Reading, whole: Reading) -> bool {
         .all(|share| share.is_some_and(|share| ACCOUNTED.contains(&share)))
 }
 
-/// Whether the value is higher in the bad seconds of a hold than in its good ones: the Mann-Whitney test, pooled over the holds, so
-/// that nothing is compared across loads. Each second is its value and whether it was bad. Ties make it more careful.
+/// Whether the value is higher in the bad seconds of a hold than in its good ones: the Mann-Whitney
+/// test, pooled over the holds, so that nothing is compared across loads. Each second is its value
+/// and whether it was bad. Ties make it more careful.
 fn is_higher_when_bad(holds: &[Vec<(f64, bool)>]) -> bool {
     let (mut seconds_bad, mut seconds_good) = (0, 0);
     let (mut higher, mut pairs, mut variance) = (0.0, 0.0, 0.0);
@@ -129,7 +134,8 @@ mod tests {
         assert!(!is_higher_when_bad(&[hold(50.0, 50.0, 50)]), "as high in good seconds");
         assert!(!is_higher_when_bad(&[hold(50.0, 30.0, 50)]), "lower in bad ones");
         assert!(!is_higher_when_bad(&[hold(7.0, 8.0, 8)]), "by chance");
-        // A load with good seconds only, and one with bad seconds only, differ by more than this counter.
+        // A load with good seconds only, and one with bad seconds only, differ by more than this
+        // counter.
         let (good, bad) = (vec![(50.0, false); 30], vec![(170.0, true); 30]);
         assert!(!is_higher_when_bad(&[good, bad]));
         assert!(!is_higher_when_bad(&[]));

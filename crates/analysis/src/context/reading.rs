@@ -58,7 +58,8 @@ const EVENT_STEPS: (f64, f64) = (0.5, 1.5);
 const AS_GOOD_AS: f64 = 0.05;
 /// Errors grew if there are this many times as many as under any load that passed.
 const ERRORS_MORE: f64 = 1.25;
-/// Errors that users felt need no more than there were under a load that just passed: the line was drawn through them.
+/// Errors that users felt need no more than there were under a load that just passed: the line was
+/// drawn through them.
 const FELT_ERRORS_MORE: f64 = 0.9;
 
 impl Reading {
@@ -112,7 +113,8 @@ impl Reading {
         }
     }
 
-    /// Whether there are clearly more errors than under any load that passed, or nearly as many that users felt.
+    /// Whether there are clearly more errors than under any load that passed, or nearly as many
+    /// that users felt.
     pub(crate) fn has_more_errors(&self) -> bool {
         let more = if self.is_felt { FELT_ERRORS_MORE } else { ERRORS_MORE };
         self.most.zip(self.fail).is_none_or(|(most, fail)| fail >= most * more)

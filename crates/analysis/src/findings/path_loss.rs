@@ -51,8 +51,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     }
     // The load that passed has more of the non-media traffic in common with the failing one.
     let grown = |of: Reading| of.fail() - of.pass.or(of.base).filter(|_| has_baseline).unwrap_or(0.0);
-    // Loss that grows evenly through the limit was nearly as high where service just passed: then both loads show where it arose,
-    // and users felt it.
+    // Loss that grows evenly through the limit was nearly as high where service just passed: then
+    // both loads show where it arose, and users felt it.
     let is_accounted = loss.begins() && accounts_for(gap, loss);
     if !is_accounted && grown(gap) < GAP_OF_LOSS_MIN * grown(loss) {
         return ruled_out(format!(

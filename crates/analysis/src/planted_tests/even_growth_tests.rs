@@ -1,4 +1,5 @@
-//! Error counters that grow evenly through the limit, from nothing: the largest load that passes has nearly as many.
+//! Error counters that grow evenly through the limit, from nothing: the largest load that passes
+//! has nearly as many.
 
 use throng_observation::host::Unit;
 
@@ -6,7 +7,8 @@ use super::simulated_run::{Moment, SimulatedRun, UserImpact};
 use super::{check, explained};
 use crate::bottleneck::BottleneckVerdict;
 
-/// From a third of the crowd on: none with 4 users, 55 a second with 28, 110 with 40, which pass, and 120 with 42, which fail.
+/// From a third of the crowd on: none with 4 users, 55 a second with 28, 110 with 40, which pass,
+/// and 120 with 42, which fail.
 fn evenly(moment: Moment) -> f64 {
     (moment.users - 16.0).max(0.0) * 4.6
 }
@@ -50,7 +52,8 @@ fn each_fourth(moment: Moment) -> bool {
     moment.users > 30.0 && moment.second % 4 == 0
 }
 
-/// Datagrams that the server does not receive are missed by nobody one by one, but users are worse in those seconds.
+/// Datagrams that the server does not receive are missed by nobody one by one, but users are worse
+/// in those seconds.
 #[test]
 fn drops_in_the_bad_seconds_are_a_cause_and_drops_in_all_seconds_are_none() {
     let plant = |sim: &mut SimulatedRun, more: f64| {

@@ -68,7 +68,8 @@ pub(super) struct SimulatedRun {
     pub(super) is_watched: bool,
     /// How long an answer to a join takes while joins are answered one after the other.
     pub(super) join_s: Option<f64>,
-    /// Audio packets that users lose in a second, all together, in place of what the impact on them is.
+    /// Audio packets that users lose in a second, all together, in place of what the impact on them
+    /// is.
     pub(super) lost_per_s: Option<fn(Moment) -> f64>,
     /// Whether half of the users have a bad second, in place of all seconds past the limit.
     pub(super) is_bad: Option<fn(Moment) -> bool>,

@@ -142,7 +142,8 @@ impl SearchLoop<'_> {
         }
     }
 
-    /// Why a search is of no use. Of values that vary, such as the target itself, another one may be reached.
+    /// Why a search is of no use. Of values that vary, such as the target itself, another one may
+    /// be reached.
     fn unreachable(&self) -> Option<Failure> {
         self.seconds.unreachable().filter(|_| !self.has_values)
     }

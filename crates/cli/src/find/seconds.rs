@@ -72,7 +72,8 @@ impl Seconds {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).failed)
     }
 
-    /// Why nobody can be served, whatever the load: all who came have failed by the target, and nobody was ever connected.
+    /// Why nobody can be served, whatever the load: all who came have failed by the target, and
+    /// nobody was ever connected.
     pub(super) fn unreachable(&self) -> Option<Failure> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).reach.refused.clone()
     }
@@ -166,7 +167,8 @@ mod tests {
     use throng_observation::run::{CohortId, SeriesRow};
     use throng_observation::{Clause, Distribution, ExperienceRow, SecondClosed};
 
-    /// A second at whose end `began` participants have begun and `gone` have failed, one of them for each of `reasons` in it.
+    /// A second at whose end `began` participants have begun and `gone` have failed, one of them
+    /// for each of `reasons` in it.
     fn crowd_of(seconds: &Seconds, began: u32, gone: u32, reasons: &[FailureReason]) {
         for reason in reasons {
             seconds.observe(&Row::Participant(Box::new(ParticipantRow {

@@ -106,7 +106,8 @@ impl ThreadHealth {
     }
 }
 
-/// The 99th percentile of the lateness, but at most the [`LATE_DEADLINES_MIN`]-th largest, or the smallest of fewer.
+/// The 99th percentile of the lateness, but at most the [`LATE_DEADLINES_MIN`]-th largest, or the
+/// smallest of fewer.
 fn lag_p99(lag_us: &Distribution) -> u64 {
     let all = lag_us.count() as f64;
     // Half a rank below: the quantile is of the next whole one, whatever rounding does.

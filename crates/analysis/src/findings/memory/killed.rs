@@ -30,7 +30,7 @@ pub(super) fn candidate(context: &Context<'_>, life: &Life, rss: Reading) -> Can
         let counter = format!("cgroup.memory of {}, the most", series.label("cgroup"));
         evidence.push(Evidence::bytes(counter, used).limit(limit));
     }
-    let once = Reading { base: Some(0.0), pass: Some(0.0), fail: Some(1.0), most: None };
+    let once = Reading { base: Some(0.0), pass: Some(0.0), fail: Some(1.0), ..Reading::default() };
     let killed = Evidence::count(format!("{label} killed for lack of memory"), once);
     evidence.push(killed.of_events().crossed(at_s).decides());
     Candidate {
