@@ -47,7 +47,13 @@ fn because(found: Option<&Bottleneck>) -> Option<String> {
 
 /// The claim of a text, before the colon or semicolon that its explanation follows, to go on within a sentence.
 fn in_a_sentence(text: &str) -> String {
-    let claim = text.split([':', ';']).next().unwrap_or(text).trim_end_matches('.');
+    let claim = text.split([':', ';']).next().unwrap_or(text);
+    // An explanation within parentheses goes with its parenthesis.
+    let claim = match claim.rfind('(') {
+        Some(open) if !claim[open..].contains(')') => claim[..open].trim_end(),
+        _ => claim,
+    };
+    let claim = claim.trim_end_matches('.');
     let mut letters = claim.chars();
     match (letters.next(), letters.clone().next()) {
         // Not of an abbreviation, such as CPU.
@@ -104,6 +110,13 @@ mod tests {
     fn a_run_that_searched_nothing_has_no_answer() {
         let plain = summarise(&example::healthy(10, 20), &[], Duration::ZERO);
         assert_eq!(answer(&plain), None);
+    }
+
+    #[test]
+    fn an_explanation_in_parentheses_is_left_out_whole() {
+        let change =
+            "Use more cores (or faster) (the server uses 27 % of them: check what else runs on the host)";
+        assert_eq!(in_a_sentence(change), "use more cores (or faster)");
     }
 
     #[test]
