@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use throng_observation::CohortId;
 use throng_observation::host::catalogue as metric;
-use throng_observation::run::CrowdRow;
+use throng_observation::run::{CohortId, CrowdRow};
 
 use super::{Candidate, CheckResult, Evidence, NoFinding};
 use crate::context::{Context, Reading};
