@@ -354,6 +354,10 @@ impl<'a> CheckResults<'a> {
         match gate(&candidate) {
             Gate::Shut(why) => return self.rule_out(context, candidate.key, why, true),
             Gate::Unproven => candidate.at_most = candidate.at_most.min(CAP_COMPANY),
+            Gate::Untold => {
+                candidate.at_most = candidate.at_most.min(CAP_COMPANY);
+                candidate.title += "; whether users were worse in its seconds cannot be told";
+            }
             Gate::Open => {}
         }
         complete(context, &mut candidate);

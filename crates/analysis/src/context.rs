@@ -103,7 +103,7 @@ impl<'a> Context<'a> {
             fail: of(self.fail.window),
             // The good seconds of a plain run are no holds: its threads may have been busy with joins.
             most: self.windows.holds_that_passed().filter_map(|load| of(load.window)).reduce(f64::max),
-            is_felt: false,
+            felt: None,
         }
     }
 

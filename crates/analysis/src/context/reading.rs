@@ -10,8 +10,9 @@ pub(crate) struct Reading {
     pub(crate) fail: Option<f64>,
     /// The highest value under any load that passed.
     pub(crate) most: Option<f64>,
-    /// Users are worse where this error counter counts: see [`super::felt`].
-    pub(crate) is_felt: bool,
+    /// Whether users are worse where this error counter counts (see [`super::felt`]); `None` where that
+    /// was not asked or cannot be told.
+    pub(crate) felt: Option<bool>,
 }
 
 /// What a counter counts, which decides how much more of it is growth.
@@ -116,7 +117,7 @@ impl Reading {
     /// Whether there are clearly more errors than under any load that passed, or nearly as many
     /// that users felt.
     pub(crate) fn has_more_errors(&self) -> bool {
-        let more = if self.is_felt { FELT_ERRORS_MORE } else { ERRORS_MORE };
+        let more = if self.felt == Some(true) { FELT_ERRORS_MORE } else { ERRORS_MORE };
         self.most.zip(self.fail).is_none_or(|(most, fail)| fail >= most * more)
     }
 
@@ -143,14 +144,9 @@ impl Reading {
             let values: Vec<f64> = readings.iter().filter_map(window).collect();
             (!values.is_empty()).then(|| f(&values))
         };
-        let is_felt = readings.iter().any(|reading| reading.is_felt);
-        Self {
-            base: of(|r| r.base),
-            pass: of(|r| r.pass),
-            fail: of(|r| r.fail),
-            most: of(|r| r.most),
-            is_felt,
-        }
+        // `Some(true)` is the highest, and `None` the lowest.
+        let felt = readings.iter().map(|reading| reading.felt).max().flatten();
+        Self { base: of(|r| r.base), pass: of(|r| r.pass), fail: of(|r| r.fail), most: of(|r| r.most), felt }
     }
 
     pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Self {
@@ -201,14 +197,14 @@ mod tests {
         }
         let after = |unit, most: f64| {
             let (base, pass, fail) = (Some(0.0), None, Some(0.95));
-            Reading { base, pass, fail, most: Some(most), is_felt: false }.change(unit)
+            Reading { base, pass, fail, most: Some(most), felt: None }.change(unit)
         };
         assert_eq!(after(Unit::Ratio, 0.94), Grew, "nearly full before");
         assert_eq!(after(Unit::Ratio, 1.05), Same, "fuller, and users were well");
         assert_eq!((after(Unit::PerSecond, 0.5), after(Unit::PerSecond, 0.9)), (Grew, Same));
         let felt = |most: f64| {
             let (base, fail, most) = (Some(0.0), Some(0.95), Some(most));
-            Reading { base, fail, most, pass: None, is_felt: true }.change(Unit::PerSecond)
+            Reading { base, fail, most, pass: None, felt: Some(true) }.change(Unit::PerSecond)
         };
         assert_eq!((felt(0.9), felt(1.2)), (Grew, Same), "nearly as much is enough of what users felt");
     }
@@ -216,7 +212,8 @@ mod tests {
     #[test]
     fn one_event_is_growth_where_there_was_none() {
         let of = |base, fail| {
-            let reading = Reading { base: Some(base), fail: Some(fail), most: Some(base), pass: None };
+            let (base, fail) = (Some(base), Some(fail));
+            let reading = Reading { base, fail, most: base, ..Reading::default() };
             reading.change_as(Growth::Events, Unit::Count)
         };
         assert_eq!((of(0.0, 1.0), of(0.0, 0.0)), (Change::Grew, Change::Same));

@@ -34,9 +34,9 @@ pub struct Evidence {
     /// The highest value under any load that passed.
     #[serde(skip)]
     pub(crate) most: Option<f64>,
-    /// Whether users are worse where it counts.
+    /// Whether users are worse where it counts; `None` where that cannot be told.
     #[serde(skip)]
-    is_felt: bool,
+    pub(crate) felt: Option<bool>,
 }
 
 /// A constructor of a line of evidence for each unit.
@@ -66,7 +66,7 @@ impl Evidence {
             decides: false,
             growth: Growth::Level,
             most: finite(reading.most),
-            is_felt: reading.is_felt,
+            felt: reading.felt,
         }
     }
 
@@ -106,9 +106,20 @@ impl Evidence {
         self.reading().begins()
     }
 
+    /// Whether it would count as grown if users were worse where it counts, and whether they are
+    /// cannot be told: an error counter that began with the load and grew evenly. Events are told
+    /// one by one.
+    pub(crate) fn is_untold(&self) -> bool {
+        let if_felt = Reading { felt: Some(true), ..self.reading() };
+        self.felt.is_none()
+            && self.growth != Growth::Events
+            && self.begins()
+            && if_felt.change_as(self.growth, self.kind) == Change::Grew
+    }
+
     fn reading(&self) -> Reading {
-        let (base, is_felt) = (self.baseline, self.is_felt);
-        Reading { base, pass: self.pass, fail: self.fail, most: self.most, is_felt }
+        let (base, felt) = (self.baseline, self.felt);
+        Reading { base, pass: self.pass, fail: self.fail, most: self.most, felt }
     }
 
     pub(crate) fn limit(self, limit: impl Into<Option<f64>>) -> Self {

@@ -4,7 +4,7 @@
 //! if only the failing load is examined. Each finding marks the evidence that it depends on ([`Evidence::decides`]; the first
 //! line if it marks none). One of these lines must be higher under the failing load than at the baseline and than under every
 //! load that passed. Errors that grew from nothing evenly through the limit count if users were worse where they were counted
-//! (`context/felt.rs`).
+//! (`context/felt.rs`); where that cannot be told, they make a suspect at most.
 
 use super::{Candidate, Evidence, GENERATOR};
 use crate::context::Change;
@@ -15,6 +15,8 @@ pub(crate) enum Gate {
     Open,
     /// There is no measurement before the failing load, so growth cannot be shown.
     Unproven,
+    /// Errors grew evenly through the limit, and whether users felt them cannot be told.
+    Untold,
     /// The evidence was as high before; the sentence says why it explains nothing.
     Shut(String),
 }
@@ -28,6 +30,7 @@ pub(crate) fn gate(candidate: &Candidate) -> Gate {
     let changes: Vec<Change> = lines.iter().map(|line| line.change()).collect();
     match lines.first() {
         _ if changes.contains(&Change::Grew) => Gate::Open,
+        _ if lines.iter().any(|line| line.is_untold()) => Gate::Untold,
         Some(line) if !changes.contains(&Change::Unknown) => Gate::Shut(said(line)),
         _ => Gate::Unproven,
     }
@@ -43,7 +46,7 @@ fn decisive(evidence: &[Evidence]) -> Vec<&Evidence> {
 
 /// `thread.cpu of victim (7) does not grow with the load (98 % at the baseline, 98 % under the one that failed): …`
 fn said(line: &Evidence) -> String {
-    if !line.surpasses() && line.begins() && line.most <= line.fail {
+    if !line.surpasses() && line.begins() && line.most <= line.fail && line.felt == Some(false) {
         return format!(
             "{} grew evenly through the limit ({} at the baseline, up to {} under loads that were served well, {} under the one that failed), and users were not worse in its seconds: it explains nothing",
             line.counter,

@@ -68,7 +68,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if drops >= 1.0 {
         return ruled_out("Packets are lost before they leave the server, not on the path");
     }
-    let loss = Reading { is_felt: is_accounted, ..loss };
+    let loss = Reading { felt: Some(is_accounted), ..loss };
     let (crossed, own_drops) = (context.first_bad_s(), Reading::at_failure(drops));
     Ok(Candidate {
         used: ((loss.fail() - baseline) / LOSS_FULL).clamp(0.0, 1.0),

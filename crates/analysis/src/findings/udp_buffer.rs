@@ -68,7 +68,7 @@ fn server_drops(context: &Context<'_>, of_host: Reading, of_sockets: Reading) ->
         pass: drops.pass.or(of_host.pass),
         fail: drops.fail.or(of_host.fail),
         most: drops.most.or(of_host.most),
-        is_felt: drops.is_felt,
+        felt: drops.felt,
     }
 }
 

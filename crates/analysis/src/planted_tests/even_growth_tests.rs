@@ -33,10 +33,30 @@ fn drops_that_users_miss_are_a_cause_though_the_load_before_had_nearly_as_many()
     assert!(counters.contains(&"audio packets that users missed at first"), "{counters:?}");
 }
 
+/// Where each second of the failing load is bad and none before it, no second tells whether drops
+/// make it bad.
+#[test]
+fn drops_of_which_no_second_tells_whether_they_are_felt_are_a_suspect() {
+    let mut sim = SimulatedRun::new();
+    send_buffers(&mut sim);
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!(
+        (found.verdict, found.finding.as_deref()),
+        (BottleneckVerdict::Suspect, Some("backpressure")),
+        "{found:#?}"
+    );
+    assert!(
+        found.title.ends_with("whether users were worse in its seconds cannot be told"),
+        "{}",
+        found.title
+    );
+}
+
 #[test]
 fn drops_that_users_do_not_feel_are_none() {
     let mut sim = SimulatedRun::new();
     send_buffers(&mut sim);
+    sim.is_bad = Some(each_fourth);
     let found = explained(&mut sim).bottleneck;
     assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
     let even = "grew evenly through the limit";

@@ -66,6 +66,7 @@ mod tests {
                 resource: Resource::HostCpu,
                 instance: String::new(),
                 group: None,
+                setting: None,
                 unit: "ratio".into(),
                 per_user: 0.02,
                 per_user_error: 0.001,
