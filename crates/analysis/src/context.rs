@@ -13,6 +13,7 @@ use crate::windows::{LoadWindow, Windows};
 mod cpu;
 mod cpu_verdict;
 mod felt;
+mod lives;
 mod pool;
 mod reading;
 mod threads;
@@ -20,6 +21,7 @@ mod users;
 
 pub(crate) use cpu_verdict::{BUSY_MIN, CpuLimit, OWN_SHARE_MIN, THROTTLED_MIN, WAIT_MIN};
 pub(crate) use felt::accounts_for;
+pub(crate) use lives::Lives;
 pub(crate) use pool::Pool;
 pub(crate) use reading::{Change, Growth, Reading};
 pub(crate) use threads::Thread;
@@ -47,6 +49,8 @@ pub(crate) struct Context<'a> {
     pub(crate) threads: Vec<Thread<'a>>,
     /// What of the CPU limits the server: one answer for all findings about CPUs.
     pub(crate) cpu_limit: CpuLimit,
+    /// The watched processes, and which of them are the server's.
+    pub(crate) lives: Lives,
 }
 
 impl<'a> Context<'a> {
@@ -72,6 +76,7 @@ impl<'a> Context<'a> {
             users: Users::default(),
             threads: Vec::new(),
             cpu_limit: CpuLimit::default(),
+            lives: Lives::of(host, windows),
         };
         context.users = context.users();
         context.threads = context.threads();

@@ -1,7 +1,6 @@
 //! The ends of watched processes: which of them is the server's, and which was for lack of memory.
 //!
-//! Processes come and go on a busy host: a transcoder ends with its job, beside a bad second or not. The server is what was
-//! there when the crowd was small, and what took its place.
+//! What is the server's, [`Lives`](crate::context::Lives) knows.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +16,6 @@ use crate::windows::quality_by_second;
 const SLACK_US: i64 = 3_000_000;
 /// The same in the whole seconds of the users.
 const SLACK_S: i64 = 3;
-/// Where there is no baseline, the server is what is found as soon as the first process: its parts are within a pass or two.
-const TOGETHER_US: i64 = 2_000_000;
-/// The longest time in which a supervisor starts a server again.
-const RESTART_US_MAX: i64 = 60_000_000;
 /// A life no longer than this may be a job.
 const JOB_US_MAX: i64 = 60_000_000;
 /// So many other jobs of the kind ended where nobody felt it: such ends are nothing special.
@@ -31,17 +26,23 @@ const RUN_ENDS_US: i64 = 500_000;
 const KILL_US: i64 = 5_000_000;
 /// Half a kill: the window may cut the second in which it was counted.
 const KILLS_MIN: f64 = 0.5;
+/// Share of its limit that a control group uses in the seconds before the kernel kills in it.
+const GROUP_FULL_MIN: f64 = 0.9;
+
+/// A watched process that the kernel killed for lack of memory.
+pub(super) struct Killed<'a> {
+    pub(super) life: &'a Life,
+    /// Whether it is the server's, so that the service ended with it.
+    pub(super) is_of_server: bool,
+    /// Whether it is certain: the host counts the kills of all its processes.
+    pub(super) is_certain: bool,
+}
 
 /// The lives of the server's processes that ended near the failing load, in the order in which they were found.
-pub(super) fn of_server(context: &Context<'_>) -> Vec<Life> {
-    let lives = context.host.lives();
-    let own = are_own(context, &lives);
+pub(super) fn of_server<'a>(context: &'a Context<'_>) -> Vec<&'a Life> {
     let bad = bad_seconds(context);
-    let its = lives
-        .iter()
-        .zip(own)
-        .filter(|(life, is_own)| *is_own && is_near_failure(context, life) && !is_job(life, &lives, &bad));
-    its.map(|(life, _)| life.clone()).collect()
+    let its = context.lives.own().filter(|life| is_near_failure(context, life));
+    its.filter(|life| !is_replaceable(context, life) && !is_job(context, life, &bad)).collect()
 }
 
 /// Who ended it, by the lines of watched logs around its end.
@@ -55,62 +56,56 @@ pub(super) fn as_logged(context: &Context<'_>, life: &Life) -> Option<Culprit> {
 
 /// How many processes of others ended near the failing load.
 pub(super) fn of_others(context: &Context<'_>) -> usize {
-    context.host.lives().iter().filter(|life| is_near_failure(context, life)).count()
+    context.lives.all().iter().filter(|life| is_near_failure(context, life)).count()
 }
 
-/// The first watched process that the kernel killed for lack of memory near the failing load.
-pub(super) fn killed_for_memory(context: &Context<'_>) -> Option<Life> {
-    let is_killed = |life: &Life| {
-        let ended = life.end().zip(life.ended);
-        ended.is_some_and(|(end, at)| end.is_out_of_memory() || is_counted_kill(context, end.how, at))
-    };
-    context.host.lives().into_iter().find(|life| is_near_failure(context, life) && is_killed(life))
+/// The watched process that the kernel killed for lack of memory near the failing load: of several one of the server's, one of
+/// which the signal is known, and one of which it is certain.
+pub(super) fn killed_for_memory<'a>(context: &'a Context<'_>) -> Option<Killed<'a>> {
+    let own = of_server(context);
+    let ends = context.lives.all().iter().filter(|life| is_near_failure(context, life));
+    let killed = ends.filter_map(|life| {
+        let is_certain = is_killed_for_memory(context, life)?;
+        Some(Killed { life, is_of_server: own.iter().any(|its| std::ptr::eq(*its, life)), is_certain })
+    });
+    killed.min_by_key(|killed| {
+        let is_kill = killed.life.end().is_some_and(|end| end.how.is_kill());
+        (!killed.is_of_server, !is_kill, !killed.is_certain)
+    })
 }
 
-/// Whether the kernel counted a kill for lack of memory around the end of a process that may be it.
-fn is_counted_kill(context: &Context<'_>, how: HowEnded, at: RunTime) -> bool {
+/// Whether the kernel killed it for lack of memory: certainly, or probably (`false`).
+fn is_killed_for_memory(context: &Context<'_>, life: &Life) -> Option<bool> {
+    let (end, at) = (life.end()?, life.ended?);
+    if end.is_out_of_memory() {
+        return Some(true);
+    }
     let window = Window { from_us: at.0.saturating_sub(KILL_US), until_us: at.0.saturating_add(SLACK_US) };
     let is_counted = |metric: &Metric| {
         let kills = context.host.metric(metric.name).iter().filter_map(|series| series.integral(window));
         kills.sum::<f64>() >= KILLS_MIN
     };
-    match how {
-        HowEnded::Signal { .. } => {
-            how.is_kill()
-                && (is_counted(&metric::CGROUP_MEMORY_OOM_KILLS)
-                    || is_counted(&metric::HOST_MEMORY_OOM_KILLS))
-        }
-        // The host counts the kills of all; the server's group only its own.
-        HowEnded::Unknown => is_counted(&metric::CGROUP_MEMORY_OOM_KILLS),
-        HowEnded::Exit { .. } | HowEnded::Replaced => false,
-    }
-}
-
-/// Which lives are the server's: those that were found by the end of the baseline, and their successors.
-fn are_own(context: &Context<'_>, lives: &[Life]) -> Vec<bool> {
-    let first_us = lives.iter().filter_map(|life| life.found).map(|at| at.0).min();
-    let baseline = context.windows.base.map(|base| base.window.until_us);
-    let known_by_us = baseline.or(first_us.map(|at| at.saturating_add(TOGETHER_US)));
-    let mut own: Vec<bool> = Vec::with_capacity(lives.len());
-    for (place, life) in lives.iter().enumerate() {
-        let was_there = life.found.zip(known_by_us).is_none_or(|(found, known_by_us)| found.0 <= known_by_us);
-        let before = lives.iter().zip(&own).take(place);
-        let is_successor = before.filter(|(_, is_own)| **is_own).any(|(other, _)| succeeds(life, other));
-        own.push(was_there || is_successor);
-    }
-    own
-}
-
-/// Whether `life` took the place of `other`, which ended.
-fn succeeds(life: &Life, other: &Life) -> bool {
-    let (Some(found), Some(ended), Some(end)) = (life.found, other.ended, other.end()) else { return false };
-    let is_it = match end.how {
-        HowEnded::Replaced => life.process.pid == other.process.pid,
-        HowEnded::Exit { .. } | HowEnded::Signal { .. } | HowEnded::Unknown => life.is_same_kind(other),
+    // A kernel before 6.15 takes the counter of a group away with the group, and what it used is left.
+    let is_group_full = || {
+        context.host.metric(metric::CGROUP_MEMORY.name).iter().any(|group| {
+            let used = group.max(window).zip(group.limit().filter(|limit| *limit > 0.0));
+            used.is_some_and(|(used, limit)| used >= GROUP_FULL_MIN * limit)
+        })
     };
-    // One pass of the watcher may find the next one before it sees that the last one ended.
-    let after_us = found.0.saturating_sub(ended.0);
-    is_it && (-SLACK_US..=RESTART_US_MAX).contains(&after_us)
+    let is_unknown = match end.how {
+        HowEnded::Signal { .. } if end.how.is_kill() => false,
+        HowEnded::Unknown => true,
+        HowEnded::Signal { .. } | HowEnded::Exit { .. } | HowEnded::Replaced => return None,
+    };
+    if is_counted(&metric::CGROUP_MEMORY_OOM_KILLS) {
+        return Some(true);
+    }
+    // The host counts the kills of all; the server's group only its own.
+    match (is_counted(&metric::HOST_MEMORY_OOM_KILLS), is_group_full()) {
+        (true, true) => Some(true),
+        (true, false) if !is_unknown => Some(false),
+        (true | false, _) => None,
+    }
 }
 
 /// Whether it ended near the failing load, and not by executing another program or with the run.
@@ -128,15 +123,28 @@ fn has_lost_users(context: &Context<'_>, at: RunTime) -> bool {
     lost.filter_map(|row| row.ended_at).any(|ended| ended.0.abs_diff(at.0) <= SLACK_US.unsigned_abs())
 }
 
+/// Whether the service goes on without it: it ended in order beside another process of the server, which was there before and
+/// after. A worker that is replaced after so many requests, or at a reload, ends so.
+fn is_replaceable(context: &Context<'_>, life: &Life) -> bool {
+    let (Some(at), Some(end)) = (life.ended, life.end()) else { return false };
+    let stays = |other: &&Life| {
+        other.process.target == life.process.target
+            && !std::ptr::eq(*other, life)
+            && other.found.is_none_or(|found| found.0 <= at.0.saturating_sub(SLACK_US))
+            && other.ended.is_none_or(|ended| ended.0 > at.0.saturating_add(SLACK_US))
+    };
+    end.how.exit_code() == Some(0) && context.lives.own().any(|other| stays(&other))
+}
+
 /// Whether it ended as its kind does: after a short life, as others did in good seconds.
-fn is_job(life: &Life, lives: &[Life], bad: &BTreeSet<i64>) -> bool {
+fn is_job(context: &Context<'_>, life: &Life, bad: &BTreeSet<i64>) -> bool {
     let is_unfelt = |other: &&Life| {
         let second = other.ended.map(RunTime::second);
         second.is_some_and(|at| bad.range(at - SLACK_S..=at + SLACK_S).next().is_none())
     };
     let is_other = |other: &&Life| !std::ptr::eq(*other, life) && other.is_same_kind(life);
-    let jobs = lives.iter().filter(is_other).filter(|other| is_short(other)).filter(is_unfelt);
-    is_short(life) && jobs.count() >= JOBS_MIN
+    let jobs = context.lives.all().iter().filter(is_other).filter(|other| is_short(other)).filter(is_unfelt);
+    is_short(life) && jobs.take(JOBS_MIN).count() >= JOBS_MIN
 }
 
 fn is_short(life: &Life) -> bool {

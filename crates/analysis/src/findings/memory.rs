@@ -69,8 +69,8 @@ impl Memory {
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let memory = Memory::of(context);
-    if let Some(life) = ended::killed_for_memory(context) {
-        return Ok(killed::candidate(context, &life, memory.rss));
+    if let Some(killed) = ended::killed_for_memory(context) {
+        return Ok(killed::candidate(context, &killed, memory.rss));
     }
     if !context.is_seen(&metric::PROCESS_RSS) && !context.is_seen(&metric::HOST_MEMORY_AVAILABLE) {
         return Err(NoFinding::NotMonitored("memory"));

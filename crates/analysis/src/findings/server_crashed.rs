@@ -10,13 +10,13 @@ pub(super) const KEY: &str = "server_crashed";
 const TOLD_MAX: usize = 3;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    // What the kernel killed for lack of memory is told by the finding `memory`.
-    if ended::killed_for_memory(context).is_some() {
+    // A server that the kernel certainly killed for lack of memory is told by the finding `memory`.
+    if ended::killed_for_memory(context).is_some_and(|killed| killed.is_of_server && killed.is_certain) {
         return Err(NoFinding::NotApplicable);
     }
     let lives = ended::of_server(context);
-    let is_told = |life: &&Life| life.end().is_some_and(|end| end.how != HowEnded::Unknown);
-    let Some(life) = lives.iter().find(is_told).or(lives.first()) else {
+    let is_told = |life: &&&Life| life.end().is_some_and(|end| end.how != HowEnded::Unknown);
+    let Some(&life) = lives.iter().find(is_told).or(lives.first()) else {
         return match ended::of_others(context) {
             _ if !ended::is_any_found(context) => Err(NoFinding::NotMonitored("the server's processes")),
             0 => ruled_out("No watched process ended"),
@@ -46,13 +46,17 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         ],
         change: advice(&end, at_s),
         ends_service: true,
-        ..Candidate::new(KEY, format!("{label} ended under the load{how}"), format!("process {}", life.process.name))
+        ..Candidate::new(
+            KEY,
+            format!("{label} ended under the load{how}"),
+            format!("process {}", life.process.name),
+        )
     })
 }
 
 /// `media (PID 7) by signal 11 (SIGSEGV); worker (PID 8) with exit code 1 and 4 more`.
-fn told(lives: &[Life]) -> String {
-    let one = |life: &Life| {
+fn told(lives: &[&Life]) -> String {
+    let one = |life: &&Life| {
         let how = life.end().map(ProcessEnd::words).unwrap_or_default();
         format!("{} {how}", life.process.label())
     };
@@ -71,19 +75,25 @@ fn advice(end: &ProcessEnd, at_s: f64) -> String {
         (_, Some(said)) => format!(" ({said})"),
         (_, None) => String::new(),
     };
-    match &end.by {
-        Some(Culprit::ResourceLimit { name }) => format!(
+    if let Some(Culprit::ResourceLimit { name }) = &end.by {
+        return format!(
             "Raise {name} of the server (ulimit, or LimitCPU=, LimitFSIZE= of its unit), or find out why it reached it at second {at_s:.0}"
+        );
+    }
+    match end.how {
+        HowEnded::Signal { .. } if end.how.is_asked() => format!(
+            "Find out who asked it to end at second {at_s:.0}: a person, systemd, a supervisor or its health check; it says nothing about the capacity of the server{said}"
         ),
-        Some(Culprit::OutOfMemory { .. } | Culprit::Assertion { .. }) | None if end.how.is_asked() => {
-            format!(
-                "Find out who asked it to end at second {at_s:.0}: a person, systemd, a supervisor or its health check; it says nothing about the capacity of the server{said}"
-            )
-        }
-        Some(Culprit::OutOfMemory { .. } | Culprit::Assertion { .. }) | None if end.how.is_kill() => format!(
+        HowEnded::Signal { .. } if end.how.is_kill() => format!(
             "Find out who killed it at second {at_s:.0}: a person, a supervisor or its health check, or the kernel for lack of memory (journalctl -k){said}"
         ),
-        Some(Culprit::OutOfMemory { .. } | Culprit::Assertion { .. }) | None => format!(
+        HowEnded::Exit { .. } if end.how.is_orderly() => format!(
+            "Find out why it ended at second {at_s:.0}: it ended by itself or was asked to (a stop, a deploy), which says nothing about the capacity of the server{said}"
+        ),
+        HowEnded::Unknown => format!(
+            "How it ended is not known: look at its log and journalctl at second {at_s:.0}; it may have been a stop, a restart or a crash{said}"
+        ),
+        HowEnded::Exit { .. } | HowEnded::Signal { .. } | HowEnded::Replaced => format!(
             "Look at the server's log and core dump at second {at_s:.0}; a crash under load is a bug to report, not a limit to raise{said}"
         ),
     }

@@ -90,6 +90,51 @@ fn a_server_that_somebody_stopped_is_no_bug_to_report() {
 }
 
 #[test]
+fn an_end_that_may_be_a_stop_is_no_bug_to_report() {
+    let exit = |code| HowEnded::Exit { code };
+    for (how, said) in [
+        (exit(0), "it ended by itself or was asked to (a stop, a deploy)"),
+        (exit(130), "it ended by itself or was asked to (a stop, a deploy)"),
+        (exit(143), "it ended by itself or was asked to (a stop, a deploy)"),
+        (HowEnded::Unknown, "How it ended is not known: look at its log and journalctl"),
+        (exit(1), "a crash under load is a bug to report"),
+    ] {
+        let mut sim = SimulatedRun::new();
+        sim.impact = UserImpact::NotServed;
+        sim.events.clear();
+        let mut run = sim.run();
+        life(&mut run, (0, OVER_S), "media", 7, how);
+        let found = cause(&run);
+        assert_eq!(found.finding.as_deref(), Some("server_crashed"), "{how:?}: {found:#?}");
+        let change = found.change.unwrap_or_default();
+        assert!(change.contains(said), "{how:?}: {change}");
+        assert_eq!(change.contains("a bug to report"), how == exit(1), "{how:?}: {change}");
+    }
+}
+
+/// A worker of php-fpm that served its number of requests, or one of nginx at a reload.
+#[test]
+fn a_worker_that_ends_in_order_beside_others_is_no_crash() {
+    let with = |stays: bool, how| {
+        let mut sim = SimulatedRun::new();
+        hot_worker(&mut sim);
+        sim.events.clear();
+        let mut run = sim.run();
+        let until_s = if stays { 100_000 } else { OVER_S };
+        life(&mut run, (0, until_s), "fpm", 7, HowEnded::Exit { code: 0 });
+        life(&mut run, (0, OVER_S), "fpm-worker", 8, how);
+        // What takes its place is no proof that the service went on.
+        event(&mut run, (OVER_S + 1) * 1_000, "fpm-worker", 9, None);
+        let found = cause(&run);
+        let others = found.other_findings.iter().map(|other| other.finding.as_str());
+        found.finding.as_deref().into_iter().chain(others).any(|key| key == "server_crashed")
+    };
+    assert!(!with(true, HowEnded::Exit { code: 0 }));
+    assert!(with(true, segv()), "a crash is one, whoever stays");
+    assert!(with(false, HowEnded::Exit { code: 0 }), "nobody stayed");
+}
+
+#[test]
 fn a_server_that_gives_up_is_quoted_from_its_log() {
     let mut sim = SimulatedRun::new();
     sim.impact = UserImpact::NotServed;
@@ -163,6 +208,60 @@ fn a_kill_on_the_host_is_not_the_end_of_a_server_that_lives() {
     run.host.events.retain(|event| event.kind == HostEventKind::ProcessFound);
     let found = cause(&run);
     assert_eq!(found.title, "Memory is exhausted", "{found:#?}");
+}
+
+/// The same, counted by the host alone, while the group uses this share of its limit.
+fn killed_on_the_host(how: HowEnded, used: f64) -> RunData {
+    let mut run = killed(None);
+    for series in run.host.series.iter_mut().filter(|one| one.metric == "cgroup.memory.oom_kills") {
+        (series.metric, series.labels) = ("host.memory.oom_kills".into(), Default::default());
+    }
+    let is_of_group = |one: &&throng_observation::host::HostSeries| one.metric == "cgroup.memory";
+    let group = run.host.series.iter().find(is_of_group).map(|one| one.id);
+    let of_group = run.host.samples.iter_mut().filter(|sample| Some(sample.series) == group);
+    of_group.for_each(|sample| sample.value = used * 4.9e8);
+    let ends = run.host.events.iter_mut().filter_map(|event| event.process.as_mut()?.end.as_mut());
+    ends.for_each(|end| end.how = how);
+    run
+}
+
+#[test]
+fn a_kill_that_the_host_alone_counts_is_certain_only_where_the_group_was_full() {
+    let signal = HowEnded::Signal { number: 9, core: false };
+    for how in [signal, HowEnded::Unknown] {
+        let found = cause(&killed_on_the_host(how, 0.97));
+        assert_eq!(found.finding.as_deref(), Some("memory"), "{how:?}: {found:#?}");
+        assert_eq!(found.title, "The kernel killed media (PID 7) for lack of memory: 490 MB at most");
+    }
+    let found = cause(&killed_on_the_host(signal, 0.3));
+    assert_eq!(found.finding.as_deref(), Some("server_crashed"), "{found:#?}");
+    let memory = found.other_findings.iter().find(|other| other.finding == "memory");
+    let memory = memory.unwrap_or_else(|| panic!("{found:#?}"));
+    assert!(memory.title.starts_with("The kernel probably killed media (PID 7)"), "{}", memory.title);
+    let found = cause(&killed_on_the_host(HowEnded::Unknown, 0.3));
+    let others = found.other_findings.iter().map(|other| &other.title);
+    assert!(others.chain([&found.title]).all(|title| !title.contains("killed media")), "{found:#?}");
+}
+
+/// A transcoder that came later, and is killed in the server's group while the server lives.
+#[test]
+fn a_killed_transcoder_is_not_the_end_of_the_server() {
+    let mut run = killed(None);
+    for event in run.host.events.iter_mut().filter(|event| event.kind == HostEventKind::ProcessEnded) {
+        event.process.as_mut().unwrap().pid = 90;
+        event.process.as_mut().unwrap().name = "ffmpeg".into();
+    }
+    event(&mut run, 100_000, "ffmpeg", 90, None);
+    run.host.events.sort_by_key(|event| event.at);
+    let found = cause(&run);
+    assert_eq!(found.finding.as_deref(), Some("memory"), "{found:#?}");
+    assert!(found.title.contains("ffmpeg (PID 90)"), "{found:#?}");
+    // The server's own end counts for more than that of another.
+    let how = HowEnded::Signal { number: 9, core: false };
+    event(&mut run, OVER_S * 1_000 + 900, "media", 7, Some(ProcessEnd::new(how)));
+    let found = cause(&run);
+    assert!(found.title.contains("media (PID 7)"), "{found:#?}");
+    assert!(found.other_findings.iter().all(|other| other.finding != "server_crashed"), "{found:#?}");
 }
 
 /// A plain run of 120 s in which all is well, until all 20 participants fail in its last second.

@@ -1,5 +1,7 @@
 //! The lives of watched processes: which were found when, and which ended.
 
+use std::collections::HashMap;
+
 use super::measured::Host;
 use super::{HostEvent, HostEventKind, ProcessEnd, ProcessEvent};
 use crate::RunTime;
@@ -40,13 +42,16 @@ impl Host<'_> {
     #[must_use]
     pub fn lives(&self) -> Vec<Life> {
         let mut lives: Vec<Life> = Vec::new();
+        // The places of those that live, by PID; of several with one PID the last one.
+        let mut living: HashMap<u32, Vec<usize>> = HashMap::new();
         for event in &self.events {
             match event.kind {
                 HostEventKind::ProcessFound => {
-                    let life = |process| Life { process, found: Some(event.at), ended: None };
-                    lives.extend(ProcessEvent::of(event).map(life));
+                    let Some(process) = ProcessEvent::of(event) else { continue };
+                    living.entry(process.pid).or_default().push(lives.len());
+                    lives.push(Life { process, found: Some(event.at), ended: None });
                 }
-                HostEventKind::ProcessEnded => end(&mut lives, event),
+                HostEventKind::ProcessEnded => end(&mut lives, &mut living, event),
                 HostEventKind::Unreadable
                 | HostEventKind::RateLowered
                 | HostEventKind::Watcher
@@ -59,10 +64,10 @@ impl Host<'_> {
 }
 
 /// Ends the life that the event is about: of those with its PID the last one.
-fn end(lives: &mut Vec<Life>, event: &HostEvent) {
+fn end(lives: &mut Vec<Life>, living: &mut HashMap<u32, Vec<usize>>, event: &HostEvent) {
     let Some(process) = ProcessEvent::of(event) else { return };
-    let of_it = |life: &&mut Life| life.process.pid == process.pid && life.ended.is_none();
-    match lives.iter_mut().rev().find(of_it) {
+    let place = living.get_mut(&process.pid).and_then(Vec::pop);
+    match place.and_then(|place| lives.get_mut(place)) {
         Some(life) => (life.process.end, life.ended) = (process.end, Some(event.at)),
         // It was watched before the rows begin.
         None => lives.push(Life { process, found: None, ended: Some(event.at) }),

@@ -149,6 +149,13 @@ impl HowEnded {
         self.signal().is_some_and(|number| ASK.contains(&number))
     }
 
+    /// Whether it ended with exit code 0, or with that of a program that was asked to end: 128 and the number of the signal, as
+    /// shells and many servers have it.
+    #[must_use]
+    pub fn is_orderly(self) -> bool {
+        self.exit_code().is_some_and(|code| code == 0 || ASK.iter().any(|number| code == 128 + number))
+    }
+
     /// In words that follow "ended": `by signal 11 (SIGSEGV)`.
     #[must_use]
     pub fn words(self) -> String {
@@ -272,6 +279,15 @@ mod tests {
             let how = HowEnded::of_wait_status(status);
             assert_eq!((how, how.words().as_str()), (expect, words), "{status:#x}");
         }
+    }
+
+    #[test]
+    fn an_exit_is_orderly_if_nothing_failed_or_somebody_asked_for_it() {
+        let orderly = (0..=255).filter(|code| HowEnded::Exit { code: *code }.is_orderly());
+        assert_eq!(orderly.collect::<Vec<u8>>(), [0, 129, 130, 143]);
+        assert!(
+            !HowEnded::Unknown.is_orderly() && !HowEnded::Signal { number: 15, core: false }.is_orderly()
+        );
     }
 
     #[test]
