@@ -67,20 +67,25 @@ impl<'a> Context<'a> {
         if self.throttled().fail() >= THROTTLED_MIN {
             return CpuLimit::Quota;
         }
-        let waiting = self.short_thread();
-        if self.has_filled_host() || waiting.is_some_and(|(_, thread)| self.leaves_too_little(thread)) {
+        let short = self.short_thread();
+        if self.has_filled_host() {
             return CpuLimit::Host;
         }
-        let displaced = waiting.filter(|(_, thread)| thread.is_full());
-        if let Some((waiting, thread)) = displaced {
-            let allowed = self.cpus_allowed(thread);
-            // On the least busy core it could not wait for longer than that is busy.
-            if allowed.is_some() || thread.wait.fail() > self.least_busy_core() {
-                return CpuLimit::Placement { waiting, allowed };
-            }
+        let displaced = short.filter(|(_, thread)| thread.is_full());
+        let bound = displaced.and_then(|(waiting, thread)| Some((waiting, self.cpus_allowed(thread)?)));
+        // A thread that is bound lacks the CPUs that are idle, unless none is.
+        if let Some((waiting, allowed)) = bound.filter(|_| !self.is_host_full()) {
+            return CpuLimit::Placement { waiting, allowed: Some(allowed) };
         }
-        let has_full = self.threads.iter().any(|thread| thread.is_full() && !thread.is_always_busy());
-        if has_full { CpuLimit::Thread } else { CpuLimit::Enough }
+        if short.is_some_and(|(_, thread)| self.leaves_too_little(thread)) {
+            return CpuLimit::Host;
+        }
+        // On the least busy core it could not wait for longer than that is busy.
+        let misplaced = displaced.filter(|(_, thread)| thread.wait.fail() > self.least_busy_core());
+        if let Some((waiting, _)) = misplaced {
+            return CpuLimit::Placement { waiting, allowed: None };
+        }
+        if self.full_threads().next().is_some() { CpuLimit::Thread } else { CpuLimit::Enough }
     }
 
     /// Whether a full host or a quota explains what the threads do.
@@ -123,7 +128,12 @@ impl<'a> Context<'a> {
     /// from the server counts, at any priority.
     fn leaves_too_little(&self, waiting: &Thread<'_>) -> bool {
         let busy = self.host_busy_with_all().and_then(|busy| busy.fail).zip(self.cpus());
-        busy.is_some_and(|(busy, cpus)| busy >= BUSY_MIN || (1.0 - busy) * cpus < waiting.wait.fail())
+        self.is_host_full() || busy.is_some_and(|(busy, cpus)| (1.0 - busy) * cpus < waiting.wait.fail())
+    }
+
+    /// Whether the host counts as full, with work of any priority.
+    pub(crate) fn is_host_full(&self) -> bool {
+        self.host_busy_with_all().is_some_and(|busy| busy.fail() >= BUSY_MIN)
     }
 
     /// The number of CPUs that a thread may run on, where these are not all of the host.

@@ -7,6 +7,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{MeasuredSeries, Window};
 
 use super::{Context, Reading, at_share, middle, seconds};
+use crate::findings::is_any_of_its_pool;
 use crate::findings::score::USED_FROM;
 use crate::knowledge::CROWD_GROUP;
 use crate::windows::LoadWindow;
@@ -64,6 +65,12 @@ impl<'a> Context<'a> {
     /// The busiest thread whose work grew with the load.
     pub(crate) fn hottest(&self) -> Option<&Thread<'a>> {
         self.threads.iter().find(|thread| !thread.is_always_busy())
+    }
+
+    /// The threads that are full by themselves, with work that grew and does not move to other threads.
+    pub(crate) fn full_threads(&self) -> impl Iterator<Item = &Thread<'a>> {
+        let full = self.threads.iter().filter(|thread| thread.is_full() && !thread.is_always_busy());
+        full.filter(move |thread| !is_any_of_its_pool(self, thread))
     }
 
     /// The CPU series of a process's threads, without those that are always busy.

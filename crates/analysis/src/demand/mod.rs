@@ -260,13 +260,15 @@ impl Used {
 pub fn of(host: &Host<'_>, knowledge: &Knowledge, windows: &Windows) -> Vec<Demand> {
     let mut loads: Vec<LoadWindow> = windows.passed.iter().filter(|load| load.users > 0.0).copied().collect();
     loads.sort_by(|a, b| a.users.total_cmp(&b.users));
-    of_used(&resources::used(host, knowledge, &loads), &loads)
+    let starved = resources::starved(host, knowledge, &loads);
+    of_used(&resources::used(host, knowledge, &loads), &loads, &starved)
 }
 
-/// The demand on each of `all` resources of a host.
-fn of_used(all: &[Used], loads: &[LoadWindow]) -> Vec<Demand> {
+/// The demand on each of `all` resources of a host; `starved` are the loads at which the server got too little CPU time.
+fn of_used(all: &[Used], loads: &[LoadWindow], starved: &[bool]) -> Vec<Demand> {
+    let is_full = |load: usize| all.iter().any(|used| used.is_saturated_at(load));
     let is_saturated: Vec<bool> =
-        (0..loads.len()).map(|load| all.iter().any(|used| used.is_saturated_at(load))).collect();
+        starved.iter().enumerate().map(|(load, is_starved)| *is_starved || is_full(load)).collect();
     let mut demands: Vec<Demand> = all.iter().filter_map(|used| demand(used, loads, &is_saturated)).collect();
     demands.sort_by(|a, b| {
         let end = |demand: &Demand| demand.users.unwrap_or(f64::INFINITY);

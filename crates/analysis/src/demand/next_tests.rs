@@ -50,7 +50,7 @@ fn a_host_that_flattens_behind_a_full_thread_does_not_have_room_for_ever() {
     let flat = |users: f64| users.min(24.0);
     let (thread, loads) = used_at(Resource::Thread, Some(1.0), &points(|users| 0.04 * flat(users)));
     let (cpu, _) = used_at(Resource::HostCpu, Some(2.0), &points(|users| 0.05 * flat(users)));
-    let demands = of_used(&[thread, cpu], &loads);
+    let demands = of_used(&[thread, cpu], &loads, &vec![false; loads.len()]);
     let relieved = |demand: &Demand| demand.resource == Resource::Thread;
     let then = after(&demands, 36.0, 36.0, relieved).expect("a prediction");
     assert_eq!(then.next_resource, "CPU of the host", "{demands:#?}");

@@ -1,12 +1,13 @@
 //! The resources, the limit of each, and its use at each load.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::catalogue::Metric;
 use throng_observation::host::measured::{Host, MeasuredSeries};
 
-use super::{Resource, Used};
+use super::{Resource, SATURATED_FROM, Used};
+use crate::context::THROTTLED_MIN;
 use crate::knowledge::{CROWD_GROUP, Knowledge};
 use crate::windows::LoadWindow;
 
@@ -50,6 +51,32 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow])
     // A resource that was never used or measured has no demand.
     all.retain(|used| used.values.iter().flatten().any(|value| *value > 0.0));
     all
+}
+
+/// At which of `loads` the server got less CPU time than it had work for: a thread ran or waited for a CPU in nearly all of the time,
+/// or its group was throttled. A thread that does so at the smallest load as well polls.
+pub(super) fn starved(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow]) -> Vec<bool> {
+    let waits: HashMap<(&str, &str), &MeasuredSeries<'_>> = host
+        .metric(metric::THREAD_RUN_QUEUE_WAIT.name)
+        .iter()
+        .map(|wait| ((wait.label("pid"), wait.label("tid")), wait))
+        .collect();
+    let is_full = |cpu: &MeasuredSeries<'_>, load: &LoadWindow| {
+        let wait = waits.get(&(cpu.label("pid"), cpu.label("tid")));
+        let waited = wait.and_then(|wait| wait.mean(load.window)).unwrap_or(0.0);
+        cpu.mean(load.window).is_some_and(|used| used + waited >= SATURATED_FROM)
+    };
+    let threads: Vec<&MeasuredSeries<'_>> = host
+        .metric(metric::THREAD_CPU.name)
+        .iter()
+        .filter(|cpu| knowledge.group(cpu.label("process"), cpu.label("thread")) != CROWD_GROUP)
+        .filter(|cpu| !loads.first().is_some_and(|smallest| is_full(cpu, smallest)))
+        .collect();
+    let groups = host.metric(metric::CGROUP_THROTTLED_PERIODS.name);
+    let is_throttled = |load: &LoadWindow| {
+        groups.iter().any(|group| group.mean(load.window).is_some_and(|share| share >= THROTTLED_MIN))
+    };
+    loads.iter().map(|load| threads.iter().any(|cpu| is_full(cpu, load)) || is_throttled(load)).collect()
 }
 
 fn means(series: &MeasuredSeries<'_>, loads: &[LoadWindow]) -> Vec<Option<f64>> {

@@ -97,6 +97,21 @@ impl<'c> HostCpu<'c> {
         self.has_low_priority() && self.busy.fail() < BUSY_MIN && self.busy_with_all.fail() >= BUSY_MIN
     }
 
+    fn title(&self, context: &Context<'_>) -> String {
+        let (taker, share) = context.largest_taker();
+        let (cpus, share, taker) = (self.cpus, percent(share), taker.name());
+        match context.short_thread().filter(|_| !context.is_host_full()) {
+            Some((_, thread)) => format!(
+                "The host leaves thread {} too little CPU time: {share} of its {cpus:.0} cores are used by {taker}",
+                thread.label()
+            ),
+            None if self.is_low_priority_in_the_way() => format!(
+                "All {cpus:.0} cores of the host are busy: the server waits for other processes, though they run at lower priority"
+            ),
+            None => format!("All {cpus:.0} cores of the host are busy: {share} of them by {taker}"),
+        }
+    }
+
     fn evidence(&self, context: &Context<'_>, crossed: Option<f64>) -> Vec<Evidence> {
         let (name, busy) = if self.is_low_priority_in_the_way() {
             ("host.cpu.busy, of all cores", self.busy_with_all)
@@ -132,12 +147,6 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     } else {
         String::new()
     };
-    let who = if host.is_low_priority_in_the_way() {
-        "the server waits for other processes, though they run at lower priority".to_owned()
-    } else {
-        let (taker, share) = context.largest_taker();
-        format!("{} of them by {}", percent(share), taker.name())
-    };
     Ok(Candidate {
         used: used_up(host.busy.fail().max(BUSY_MIN)),
         // The wait of its own threads counts, and the delay of its users.
@@ -152,10 +161,6 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         eases: |demand, _| {
             matches!(demand.resource, Resource::HostCpu | Resource::ProcessCpu | Resource::ThreadGroup)
         },
-        ..Candidate::new(
-            KEY,
-            format!("All {:.0} cores of the host are busy: {who}", host.cpus),
-            "CPU of the host",
-        )
+        ..Candidate::new(KEY, host.title(context), "CPU of the host")
     })
 }

@@ -4,14 +4,14 @@
 //! The threads of a runtime that moves work between them (Go, Tokio, the JVM) count as one.
 //!
 //! Detected from readings of the watcher at ten a second. Other limits have stronger evidence, so this one is named only where
-//! there is no other, and no other of the CPU ([`CpuLimit`]).
+//! there is no other, and no other of the CPU ([`CpuLimit`]) but a thread that is far from full.
 
 use throng_observation::host::SeriesId;
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::runtime::{self, Bound};
-use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
+use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out, threads};
 use crate::context::{Context, CpuLimit, Reading, Thread};
 
 pub(super) const KEY: &str = "cpu_bursts";
@@ -19,6 +19,8 @@ pub(super) const KEY: &str = "cpu_bursts";
 const FULL_MIN: f64 = 0.90;
 /// Longest reading that shows bursts: a tenth of a second, and as much again of lateness.
 const MOMENT_US_MAX: i64 = 250_000;
+/// A thread that is used up by less than this has room in its seconds, so that a burst is what it is short of.
+const USED_MIN: f64 = 0.5;
 /// Share of the time: one burst of 100 ms in three seconds. With one in each second every frame waits.
 const BURSTS_MIN: f64 = 0.03;
 const BURSTS_FULL: f64 = 0.10;
@@ -27,12 +29,16 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if !context.is_seen(&metric::THREAD_CPU) {
         return Err(NoFinding::NotMonitored("the server's threads"));
     }
-    let is_elsewhere = context.cpu_limit != CpuLimit::Enough;
+    let is_elsewhere = match context.cpu_limit {
+        CpuLimit::Enough => false,
+        CpuLimit::Thread => context.full_threads().any(|thread| threads::used(thread) >= USED_MIN),
+        CpuLimit::Quota | CpuLimit::Host | CpuLimit::Placement { .. } => true,
+    };
     let bound = runtime::bound(context);
     let is_of_its_own = |thread: &&Thread<'_>| bound.as_ref().is_none_or(|bound| !bound.pool.holds(thread));
     let own = context.threads.iter().filter(is_of_its_own).map(|thread| Bursty::of_thread(context, thread));
     let bursty = own.chain(bound.as_ref().map(|bound| Bursty::of_pool(context, bound)));
-    let with_room = bursty.filter(|one| one.cpu.fail() < super::threads::FULL_MIN);
+    let with_room = bursty.filter(|one| one.cpu.fail() < threads::FULL_MIN);
     let worst = with_room.max_by(|a, b| a.share.fail().total_cmp(&b.share.fail()));
     let worst =
         worst.filter(|one| !is_elsewhere && one.share.fail.is_some()).ok_or(NoFinding::NotApplicable)?;

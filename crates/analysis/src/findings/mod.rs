@@ -50,6 +50,7 @@ mod ports;
 mod tasks;
 
 pub use evidence::Evidence;
+pub(crate) use threads::is_any_of_its_pool;
 
 /// The evidence line of [`Context::host_busy`]: busy CPUs of the host without the low-priority work of other processes.
 pub(crate) const HOST_BUSY: &str = "host.cpu.busy less others' host.cpu.nice, of all cores";

@@ -45,9 +45,7 @@ fn hot<'a, 'b>(context: &'b Context<'a>, wanted: Shape) -> Result<Hot<'a, 'b>, N
     if !context.is_seen(&metric::THREAD_CPU) {
         return Err(NoFinding::NotMonitored("the server's threads"));
     }
-    let full = context.threads.iter().filter(|thread| thread.is_full() && !thread.is_always_busy());
-    let full = full.filter(|thread| !is_any_of_its_pool(context, thread));
-    let thread = full.max_by(|a, b| a.wanted().fail().total_cmp(&b.wanted().fail()));
+    let thread = context.full_threads().max_by(|a, b| a.wanted().fail().total_cmp(&b.wanted().fail()));
     let thread = thread.ok_or_else(|| none_is_full(context))?;
     if context.cpu_limit != CpuLimit::Thread {
         return Err(NoFinding::NotApplicable);
@@ -73,8 +71,15 @@ fn hot<'a, 'b>(context: &'b Context<'a>, wanted: Shape) -> Result<Hot<'a, 'b>, N
 }
 
 /// Whether work moves between the threads of its pool, so that only the pool as a whole can be judged.
-fn is_any_of_its_pool(context: &Context<'_>, thread: &Thread<'_>) -> bool {
+pub(crate) fn is_any_of_its_pool(context: &Context<'_>, thread: &Thread<'_>) -> bool {
     Pool::of(context, thread).wanders(context) || runtime::is_bound(context, thread.process)
+}
+
+/// How far a full thread is used up, 0 to 1. One that is nearly full in the median and steady is full: bursts of frames leave gaps in
+/// a second.
+pub(super) fn used(thread: &Thread<'_>) -> f64 {
+    let wanted = thread.wanted().fail();
+    used_up(if thread.steady >= STEADY_MIN { wanted.max(FULL_MIN) } else { wanted })
 }
 
 /// Why no thread is a candidate: none whose work grew is full. A thread that is always busy looks full.
@@ -131,8 +136,6 @@ fn candidate(
         let name = format!("mean of the {} threads {}", hot.pool.len(), thread.group);
         evidence.push(Evidence::ratio(name, mean).limit(1.0));
     }
-    // A thread that is nearly full in the median and steady is full: bursts of frames leave gaps in a second.
-    let share = if thread.steady >= STEADY_MIN { wanted.fail().max(FULL_MIN) } else { wanted.fail() };
     // The demand of its CPU time says nothing of when it is full where others take a part of its core.
     let is_shared = waits && thread.wait.fail() >= WAIT_MIN;
     let demand = context.demand_of(Resource::Thread, &thread.label()).filter(|_| !is_shared);
@@ -147,7 +150,7 @@ fn candidate(
         title
     };
     Candidate {
-        used: used_up(share),
+        used: used(thread),
         queue: context.backlog(),
         demand: demand.cloned(),
         crossed_at_s: crossed,

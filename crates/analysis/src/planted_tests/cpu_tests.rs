@@ -5,6 +5,7 @@ use throng_observation::host::Unit;
 use super::simulated_run::{FAIL, Moment, SimulatedRun};
 use super::{check, explained, plant_of};
 use crate::bottleneck::BottleneckVerdict;
+use crate::demand::Resource;
 
 /// A thread of a server on two cores that runs and waits for these shares of the time under the load that fails, while the
 /// host is busy by that share.
@@ -103,4 +104,68 @@ fn a_thread_that_is_bound_is_said_to_be_so_and_no_other() {
     assert!(title.ends_with("lowered priority") && change.contains("nice"), "{title}: {change}");
     let (title, change) = waits(Some(8.0), Some("0"));
     assert!(!change.contains("taskset") && !change.contains("nice"), "{title}: {change}");
+}
+
+/// A host that is nearly full, and a thread for which the rest is not enough: bound to a CPU, that is why.
+#[test]
+fn a_bound_thread_on_a_host_that_is_not_full_is_bound_and_one_that_is_not_lacks_the_host() {
+    for (allowed, key, title) in [
+        (None, "cpu_full", "The host leaves thread worker-0 (11) too little CPU time: "),
+        (
+            Some(1.0),
+            "run_queue",
+            "Thread worker-0 (11) waits for a CPU though other CPUs are idle: it may run on 1 of 2",
+        ),
+    ] {
+        let mut sim = SimulatedRun::new();
+        on_two_cores(&mut sim, (0.50, 0.30, 0.90));
+        allowed.into_iter().for_each(|cpus| may_run_on(&mut sim, cpus));
+        let found = explained(&mut sim).bottleneck;
+        assert_eq!(found.finding.as_deref(), Some(key), "{found:#?}");
+        assert!(found.title.starts_with(title), "{}", found.title);
+    }
+    // On a full host no CPU is left for it anyhow.
+    let mut sim = SimulatedRun::new();
+    on_two_cores(&mut sim, (0.55, 0.42, 0.97));
+    may_run_on(&mut sim, 1.0);
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!(found.finding.as_deref(), Some("cpu_full"), "{found:#?}");
+    assert!(found.title.starts_with("All 2 cores of the host are busy"), "{}", found.title);
+}
+
+/// Three quarters of a core in the mean are no full thread, and a fifth of its moments is saturated.
+#[test]
+fn a_thread_with_room_in_its_seconds_is_short_of_what_its_bursts_take() {
+    check("cpu_bursts", |sim| {
+        sim.without("thread.cpu").without("thread.run_queue_wait");
+        sim.bursty_thread("media", "worker-0", 11, |m| match (m.over, m.tenth) {
+            (true, 0 | 1) => 0.99,
+            (true, _) => 0.69,
+            (false, _) => 0.016 * m.users,
+        });
+        sim.process("media", |m| 0.018 * m.users);
+    });
+}
+
+/// What is sent grows no further while a thread waits for a CPU, or its group is throttled: a user costs no less there.
+#[test]
+fn a_use_that_flattens_while_the_server_is_starved_is_no_cheaper_user() {
+    let is_short = |m: Moment| m.users > 23.5;
+    for is_throttled in [false, true] {
+        let mut sim = SimulatedRun::new();
+        sim.put("nic.tx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, Some(125e6), |m| {
+            125e3 * (m.users.min(22.0) + 0.3 * (m.users - 22.0).max(0.0))
+        });
+        if is_throttled {
+            sim.put("cgroup.throttled_periods", &[("cgroup", "/media")], Unit::Ratio, None, move |m| {
+                if is_short(m) { 0.3 } else { 0.0 }
+            });
+        } else {
+            let wait = move |m: Moment| if is_short(m) { 0.5 } else { 0.01 };
+            sim.thread("media", "worker-0", 11, |m| 0.02 * m.users.min(24.0), wait);
+        }
+        let demand = explained(&mut sim).demand;
+        let sent = demand.iter().find(|demand| demand.resource == Resource::NicSent).unwrap();
+        assert!((sent.per_user / 125e3 - 1.0).abs() < 0.05, "{is_throttled}: {sent:?}");
+    }
 }
