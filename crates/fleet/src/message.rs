@@ -24,7 +24,7 @@ use throng_observation::{RunTime, Unloaded};
 use crate::disciplined::{ClockBasis, ClockWord};
 
 /// Version of these messages; both sides must have the same.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// Longest message that is read, bytes. A scenario with its overrides is far shorter.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;

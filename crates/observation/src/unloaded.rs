@@ -1,18 +1,25 @@
-//! What users see of media without load: the pattern of a path that loses packets, or of a source
-//! that sends in bursts. It is no limit of a server. A search that finds even its smallest crowd
+//! What users see of media at the smallest crowd already: the pattern of a path that loses packets,
+//! of a source that sends in bursts, or of the server itself. It is no limit of load. A search that finds even its smallest crowd
 //! badly served by it judges larger ones by what they see beyond it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::BadIf;
 use crate::run::SeriesRow;
 use crate::units::{duration_ms, percent};
+use crate::{BadIf, Clause};
 
 /// A load fails by what exceeds its bound and this much of what is there without load: path loss of
 /// 10 % is 5 to 17 % in a second of a hundred packets.
 const GROWTH: f64 = 2.0;
+/// Beyond these a bound raised by [`GROWTH`] could not be broken, or only by what nobody calls
+/// served: half of the packets lost, a fifth of the frames shown, delays of four seconds.
+const RAISED_MAX: Unloaded =
+    Unloaded { delay_us: 2_000_000, jitter_us: 2_000_000, loss_ppm: 250_000, frames_missing_ppm: 500_000 };
+/// Of two halves of a load whose figures differ by no more than this share of the larger one, none
+/// grows while the load lasts.
+const CONSTANT_WITHIN: f64 = 0.3;
 
 /// The worst that tracks were in a second, or the median of that over the seconds of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +58,36 @@ impl Unloaded {
             loss_ppm: self.loss_ppm.max(other.loss_ppm),
             frames_missing_ppm: self.frames_missing_ppm.max(other.frames_missing_ppm),
         }
+    }
+
+    /// Only the figures whose clause `is_counted`; the others are 0.
+    #[must_use]
+    pub fn of_clauses(self, is_counted: impl Fn(Clause) -> bool) -> Self {
+        let counted = |clause, figure| if is_counted(clause) { figure } else { 0 };
+        Self {
+            delay_us: counted(Clause::Delay, self.delay_us),
+            jitter_us: counted(Clause::Jitter, self.jitter_us),
+            loss_ppm: counted(Clause::Loss, self.loss_ppm),
+            frames_missing_ppm: counted(Clause::Fps, self.frames_missing_ppm),
+        }
+    }
+
+    /// Whether bounds [beyond](BadIf::beyond) it can still be broken.
+    #[must_use]
+    pub fn leaves_room(&self) -> bool {
+        self.worst(RAISED_MAX) == RAISED_MAX
+    }
+
+    /// Whether each figure is about the same as that of `other`.
+    #[must_use]
+    pub fn is_about(&self, other: &Self) -> bool {
+        let is_near = |one: u32, other: u32| {
+            f64::from(one.abs_diff(other)) <= CONSTANT_WITHIN * f64::from(one.max(other))
+        };
+        is_near(self.delay_us, other.delay_us)
+            && is_near(self.jitter_us, other.jitter_us)
+            && is_near(self.loss_ppm, other.loss_ppm)
+            && is_near(self.frames_missing_ppm, other.frames_missing_ppm)
     }
 
     /// The median of each figure; all 0 without seconds.
@@ -126,6 +163,35 @@ mod tests {
         let lossy = usual.beyond(&lossy);
         assert!((lossy.loss_ratio_max - 0.21).abs() < 1e-9 && (lossy.fps_ratio_min - 0.2).abs() < 1e-9);
         assert_eq!(usual.beyond(&Unloaded::default()), usual);
+    }
+
+    #[test]
+    fn bounds_beyond_a_pattern_can_be_broken_or_there_is_none() {
+        let of = |figure: fn(&mut Unloaded, u32), most: u32| {
+            let mut seen = Unloaded::default();
+            figure(&mut seen, most);
+            seen
+        };
+        let limits: [(fn(&mut Unloaded, u32), u32); 3] = [
+            (|seen, most| seen.loss_ppm = most, 250_000),
+            (|seen, most| seen.frames_missing_ppm = most, 500_000),
+            (|seen, most| seen.delay_us = most, 2_000_000),
+        ];
+        for (figure, most) in limits {
+            assert!(of(figure, most).leaves_room() && !of(figure, most + 1).leaves_room());
+        }
+        let worst = BadIf::default().beyond(&RAISED_MAX);
+        assert!(worst.loss_ratio_max < 1.0 && worst.fps_ratio_min > 0.0, "{worst:?}");
+    }
+
+    #[test]
+    fn figures_of_clauses_that_made_nobody_bad_are_none_of_the_pattern() {
+        let delayed = Unloaded { jitter_us: 0, ..BURSTY };
+        assert_eq!(BURSTY.of_clauses(|clause| clause == Clause::Delay), delayed);
+        assert_eq!(BURSTY.of_clauses(|_| false), Unloaded::default());
+        assert!(delayed.is_about(&Unloaded { delay_us: 210_000, ..delayed }));
+        assert!(!delayed.is_about(&Unloaded { delay_us: 200_000, ..delayed }));
+        assert!(!delayed.is_about(&BURSTY));
     }
 
     #[test]

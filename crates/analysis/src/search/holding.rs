@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use throng_observation::limits::{LIMITED_SECONDS_MIN, is_sustained};
-use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime, Unloaded};
+use throng_observation::{Clause, Goal, HoldOutcome, HoldRow, Purpose, RunTime, Unloaded};
 
 use super::trial::Trials;
 use super::{Second, Settings};
@@ -64,6 +64,8 @@ pub(crate) struct Holding {
     media: Vec<Unloaded>,
     bad_when_complete: f64,
     bad_by_patterns: f64,
+    /// How many of these seconds were bad by each clause.
+    clause_seconds: [usize; Clause::ALL.len()],
     /// The load failed so clearly that no more seconds are needed.
     is_lost: bool,
 }
@@ -98,6 +100,7 @@ impl Holding {
             media: Vec::new(),
             bad_when_complete: 0.0,
             bad_by_patterns: 0.0,
+            clause_seconds: [0; Clause::ALL.len()],
             is_lost: false,
         }
     }
@@ -122,6 +125,9 @@ impl Holding {
             self.media.push(second.media);
             self.bad_when_complete += second.bad;
             self.bad_by_patterns += second.bad_by_patterns;
+            for (seconds, users) in self.clause_seconds.iter_mut().zip(second.clauses) {
+                *seconds += usize::from(users > 0);
+            }
         }
         if self.is_settling() {
             self.settle(second);
@@ -190,12 +196,21 @@ impl Holding {
         !self.is_lost && self.counted.good_s >= STRETCHES_APART_S
     }
 
-    /// The media of its bad seconds, if these are bad by a pattern.
+    /// The media of its bad seconds, if these are bad by a pattern: one that stays the same
+    /// throughout, and beyond which worse can be seen.
     pub(crate) fn pattern(&self) -> Option<Unloaded> {
         let otherwise = self.bad_when_complete - self.bad_by_patterns;
-        let is_pattern =
-            self.bad_by_patterns > 0.0 && otherwise <= OTHERWISE_RATIO_MAX * self.bad_when_complete;
-        is_pattern.then(|| Unloaded::median(&self.media))
+        if self.bad_by_patterns <= 0.0 || otherwise > OTHERWISE_RATIO_MAX * self.bad_when_complete {
+            return None;
+        }
+        // What is bad in fewer seconds has a median within its bound.
+        let is_usual = |clause: Clause| self.clause_seconds[clause as usize] * 2 >= self.media.len();
+        let usual = |seconds: &[Unloaded]| Unloaded::median(seconds).of_clauses(is_usual);
+        let (early, late) = self.media.split_at(self.media.len() / 2);
+        // A queue that fills, or a backlog that is served, is the load's work.
+        let is_constant = usual(early).is_about(&usual(late));
+        let pattern = usual(&self.media);
+        (is_constant && pattern.leaves_room() && pattern != Unloaded::default()).then_some(pattern)
     }
 
     /// Counts consecutive seconds in which many users had bad service.
@@ -355,6 +370,46 @@ mod tests {
                 "{row:?}"
             );
         }
+    }
+
+    /// What a hold takes for a pattern whose seconds are bad by `clause`, with these figures.
+    fn pattern_of(clause: Clause, seconds: &[Unloaded]) -> Option<Unloaded> {
+        let schedule = Schedule { hold_s: 60, settle_min_s: 60, settle_max_s: 60, ..Schedule::default() };
+        let settings =
+            Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: 100, schedule };
+        let mut holding = Holding::new(HoldRow { users: 1, ..HoldRow::default() }, settings, 60);
+        let mut clauses = [0; Clause::ALL.len()];
+        clauses[clause as usize] = 1;
+        for (at, media) in (1..).zip(seconds) {
+            holding.second(&Second {
+                at: RunTime(at * 1_000_000),
+                users: 1,
+                bad: 1.0,
+                bad_by_patterns: 1.0,
+                media: *media,
+                clauses,
+                is_complete: true,
+                ..Second::default()
+            });
+        }
+        holding.pattern()
+    }
+
+    #[test]
+    fn a_pattern_is_constant_and_leaves_room_and_has_only_what_made_seconds_bad() {
+        let lossy = |loss_ppm| Unloaded { delay_us: 9_000, loss_ppm, ..Unloaded::default() };
+        let constant = [lossy(100_000), lossy(110_000), lossy(90_000), lossy(100_000)];
+        let only_loss = Unloaded { delay_us: 0, ..lossy(100_000) };
+        assert_eq!(pattern_of(Clause::Loss, &constant), Some(only_loss));
+        assert_eq!(pattern_of(Clause::Loss, &[lossy(260_000); 4]), None, "twice that is no service");
+        let delayed = |delay_us| Unloaded { delay_us, ..Unloaded::default() };
+        let grows: Vec<Unloaded> = (2..8).map(|tenths| delayed(tenths * 100_000)).collect();
+        assert_eq!(pattern_of(Clause::Delay, &grows), None, "a queue that fills");
+        let falls: Vec<Unloaded> = grows.iter().rev().copied().collect();
+        assert_eq!(pattern_of(Clause::Delay, &falls), None, "a backlog that is served");
+        let no_frames = Unloaded { frames_missing_ppm: 1_000_000, ..Unloaded::default() };
+        assert_eq!(pattern_of(Clause::Fps, &[no_frames; 4]), None);
+        assert_eq!(pattern_of(Clause::Jitter, &[delayed(290_000); 4]), None, "it was not the delay");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! After a load that failed the crowd shrinks until service is good again, so that no load is judged by the damage of the one
 //! before. After a hold that the generator limited it shrinks until the generator keeps up again.
 
-use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime, Unloaded};
+use throng_observation::{Clause, Goal, HoldOutcome, HoldRow, Purpose, RunTime, Unloaded};
 
 mod schedule;
 pub use schedule::Schedule;
@@ -81,6 +81,8 @@ pub struct Second {
     pub bad: f64,
     /// Of them, those that were bad only in what a path or a source may do to media without load.
     pub bad_by_patterns: f64,
+    /// Participants with a bad second by [`Clause`], in the order of [`Clause::ALL`].
+    pub clauses: [u64; Clause::ALL.len()],
     /// The worst that received tracks were.
     pub media: Unloaded,
     /// Median of the relative delay of frames, milliseconds; shows when queues have settled.
@@ -129,6 +131,8 @@ pub struct Search {
     unloaded: Option<Unloaded>,
     /// The media of the last hold of the smallest crowd, if it was bad by patterns.
     pattern: Option<Unloaded>,
+    /// Whether the smallest crowd was held after a rest: what a larger one left behind is gone.
+    has_rested: bool,
     now: Now,
 }
 
@@ -137,6 +141,8 @@ enum Now {
     Holding(Box<Holding>),
     Recovering(Recovery, HoldRow),
     Pausing(Pause),
+    /// Nobody is there, so that nothing of a larger crowd is left when the smallest is held again.
+    Resting(Pause),
     Over(End, Option<HoldRow>),
 }
 
@@ -189,11 +195,15 @@ impl Search {
         settings.floor = settings.floor.max(settings.step);
         settings.ceiling = settings.ceiling.max(settings.floor);
         settings.start = settings.start.clamp(settings.floor, settings.ceiling);
+        // A search that had just begun anew has no hold yet that ended so.
+        let unloaded = holds.iter().max_by_key(|hold| hold.number).and_then(|last| last.unloaded);
+        let is_alike = |hold: &&HoldRow| hold.until.is_some() && hold.unloaded == unloaded;
         let mut search = Self {
             settings,
-            holds: HoldRow::judged_alike(holds).filter(|hold| hold.until.is_some()).cloned().collect(),
-            unloaded: HoldRow::judged_alike(holds).find_map(|hold| hold.unloaded),
+            holds: holds.iter().filter(is_alike).cloned().collect(),
+            unloaded,
             pattern: None,
+            has_rested: false,
             repeat: holds.iter().map(|hold| hold.repeat).max().unwrap_or(1).max(1),
             next_number: holds.iter().map(|hold| hold.number + 1).max().unwrap_or(0),
             limited_holds: 0,
@@ -201,7 +211,7 @@ impl Search {
             values: Vec::new(),
             now: Now::Over(End::TooNoisy, None),
         };
-        let at = search.holds.iter().filter_map(|hold| hold.until).max().unwrap_or_default();
+        let at = holds.iter().filter_map(|hold| hold.until).max().unwrap_or_default();
         search.decide(at);
         search
     }
@@ -222,7 +232,7 @@ impl Search {
         match &self.now {
             Now::Holding(holding) => holding.row.users,
             Now::Recovering(recovery, _) => recovery.users,
-            Now::Pausing(pause) => pause.users,
+            Now::Pausing(pause) | Now::Resting(pause) => pause.users,
             Now::Over(..) => 0,
         }
     }
@@ -285,6 +295,17 @@ impl Search {
                 match pause.second(second) {
                     PauseProgress::NotYet => {}
                     PauseProgress::Over => self.decide(second.at),
+                    PauseProgress::Never => self.now = Now::Over(End::GeneratorLimited, None),
+                }
+                Vec::new()
+            }
+            Now::Resting(rest) => {
+                match rest.second(second) {
+                    PauseProgress::NotYet => {}
+                    PauseProgress::Over => {
+                        let Settings { floor, schedule, .. } = self.settings;
+                        self.hold(Purpose::Retest, floor, schedule.hold_s, second.at);
+                    }
                     PauseProgress::Never => self.now = Now::Over(End::GeneratorLimited, None),
                 }
                 Vec::new()
@@ -386,23 +407,38 @@ impl Search {
         }
     }
 
-    /// The smallest crowd is badly served: if that is the pattern of a path or of the source, it is
-    /// no answer about the server. The search begins anew, and judges users beyond that pattern.
-    /// False if it is none, or was left out already.
-    fn begins_beyond_pattern(&mut self) -> bool {
+    /// The pattern by which the smallest crowd is badly served, if it may be one without load: no
+    /// load has passed, and none was left out already.
+    fn pattern_without_load(&self) -> Option<Unloaded> {
+        let has_passed = |hold: &HoldRow| hold.passed(self.settings.goal) == HoldOutcome::Yes;
         // Values of the scenario are no crowds: the smallest is not without load.
         let is_first = self.unloaded.is_none() && self.values.is_empty();
-        let Some(pattern) = self.pattern.take().filter(|_| is_first) else { return false };
+        self.pattern.filter(|_| is_first && !self.holds.iter().any(has_passed))
+    }
+
+    /// The smallest crowd is badly served by `pattern`: that is no answer about load. Once what a
+    /// larger crowd may have left behind is excluded, the search begins anew, and judges users
+    /// beyond the pattern.
+    fn begin_beyond(&mut self, pattern: Unloaded, at: RunTime) {
+        let had_load = self.holds.iter().any(|hold| hold.users > self.settings.floor);
+        self.pattern = None;
+        if had_load && !self.has_rested {
+            self.has_rested = true;
+            self.now = Now::Resting(Pause::new(0, &self.settings.schedule));
+            return;
+        }
         self.unloaded = Some(pattern);
         self.holds.clear();
-        true
+        self.decide(at);
     }
 
     /// Starts the next step.
     fn decide(&mut self, at: RunTime) {
-        let mut next = self.known().next();
-        if next == Next::Over(End::NeverPasses) && self.begins_beyond_pattern() {
-            next = self.known().next();
+        let next = self.known().next();
+        if next == Next::Over(End::NeverPasses)
+            && let Some(pattern) = self.pattern_without_load()
+        {
+            return self.begin_beyond(pattern, at);
         }
         match next {
             Next::Hold(purpose, users, whole_s) => self.hold(purpose, users, whole_s, at),

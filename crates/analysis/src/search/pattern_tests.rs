@@ -1,6 +1,6 @@
 //! A search where even the smallest crowd is badly served, by the pattern of a source or a path.
 
-use throng_observation::{BadIf, Goal, HoldRow, RunTime, Unloaded};
+use throng_observation::{BadIf, Clause, Goal, HoldRow, RunTime, Unloaded};
 
 use super::*;
 use crate::capacity::{Capacity, CapacityVerdict};
@@ -22,45 +22,58 @@ impl Bursty {
     /// The second, as those who play the crowd judge it by `bounds`.
     fn second(self, users: u32, bounds: &BadIf) -> Second {
         let delay_us = BURST_US + if users > self.capacity { self.grows_us } else { 0 };
-        let is_late = f64::from(delay_us) > bounds.delay_us_max(false);
-        let bad = if is_late || self.is_refusing { f64::from(users) } else { 0.0 };
-        Second {
-            users,
-            bad,
-            bad_by_patterns: if self.is_refusing { 0.0 } else { bad },
-            media: Unloaded { delay_us, ..Unloaded::default() },
-            delay_ms: Some(f64::from(delay_us) / 1e3),
-            ..Second::default()
+        let second = late(users, delay_us, bounds);
+        if self.is_refusing {
+            Second { bad: f64::from(users), bad_by_patterns: 0.0, ..second }
+        } else {
+            second
         }
     }
 
-    /// The holds of a search to its end.
     fn searched(self) -> (Search, Vec<HoldRow>) {
-        let mut search = Search::new(settings());
-        let mut holds: Vec<HoldRow> = Vec::new();
-        let (mut users, mut complete_for) = (0_u32, 0);
-        for at in 1..10_000 {
-            if search.end().is_some() {
-                break;
-            }
-            let wants = search.wants();
-            complete_for = if users == wants { complete_for + 1 } else { 0 };
-            users = if wants < users { wants } else { wants.min(users + 40) };
-            let bounds = search.unloaded().map_or(BadIf::default(), |seen| BadIf::default().beyond(seen));
-            let second = Second {
-                at: RunTime(at * 1_000_000),
-                is_complete: complete_for >= 3,
-                ..self.second(users, &bounds)
-            };
-            for row in search.second(&second) {
-                match holds.iter_mut().find(|hold| hold.number == row.number) {
-                    Some(hold) => *hold = row,
-                    None => holds.push(row),
-                }
+        searched(|users, bounds| self.second(users, bounds))
+    }
+}
+
+/// A second in which nothing is amiss but the delay of each user's media.
+fn late(users: u32, delay_us: u32, bounds: &BadIf) -> Second {
+    let are_late = if f64::from(delay_us) > bounds.delay_us_max(false) { users } else { 0 };
+    let mut clauses = [0; Clause::ALL.len()];
+    clauses[Clause::Delay as usize] = u64::from(are_late);
+    Second {
+        users,
+        bad: f64::from(are_late),
+        bad_by_patterns: f64::from(are_late),
+        clauses,
+        media: Unloaded { delay_us, ..Unloaded::default() },
+        delay_ms: Some(f64::from(delay_us) / 1e3),
+        ..Second::default()
+    }
+}
+
+/// A search to its end, whose users see what `second` says by the bounds that it is given.
+fn searched(mut second: impl FnMut(u32, &BadIf) -> Second) -> (Search, Vec<HoldRow>) {
+    let mut search = Search::new(settings());
+    let mut holds: Vec<HoldRow> = Vec::new();
+    let (mut users, mut complete_for) = (0_u32, 0);
+    for at in 1..10_000 {
+        if search.end().is_some() {
+            break;
+        }
+        let wants = search.wants();
+        complete_for = if users == wants { complete_for + 1 } else { 0 };
+        users = if wants < users { wants } else { wants.min(users + 40) };
+        let bounds = search.unloaded().map_or(BadIf::default(), |seen| BadIf::default().beyond(seen));
+        let second =
+            Second { at: RunTime(at * 1_000_000), is_complete: complete_for >= 3, ..second(users, &bounds) };
+        for row in search.second(&second) {
+            match holds.iter_mut().find(|hold| hold.number == row.number) {
+                Some(hold) => *hold = row,
+                None => holds.push(row),
             }
         }
-        (search, holds)
     }
+    (search, holds)
 }
 
 fn settings() -> Settings {
@@ -84,6 +97,37 @@ fn what_is_bad_without_load_fails_no_load_and_what_grows_beyond_it_does() {
     // A search that goes on knows it.
     let cut = holds.len() - 2;
     assert_eq!(Search::resume(settings(), &holds[..cut]).unloaded(), search.unloaded());
+    // So does one that was cut off in the first hold after it was found: what was held before by
+    // other bounds does not end it.
+    let begun = holds.iter().position(|hold| hold.unloaded.is_some()).unwrap();
+    let mut cut = holds[..=begun].to_vec();
+    cut[begun] = HoldRow { until: None, ..cut[begun].clone() };
+    let resumed = Search::resume(settings(), &cut);
+    assert_eq!((resumed.end(), resumed.unloaded()), (None, search.unloaded()));
+    assert_eq!(resumed.wants(), settings().start);
+}
+
+#[test]
+fn a_backlog_that_a_larger_crowd_left_behind_is_no_pattern_of_the_path() {
+    let mut is_behind = false;
+    let (search, holds) = searched(|users, bounds| {
+        // It works it off only while nobody is there.
+        is_behind = users > 5 || (is_behind && users > 0);
+        late(users, if is_behind { BURST_US } else { 5_000 }, bounds)
+    });
+    assert_eq!(search.unloaded(), None, "{holds:?}");
+    let is_served = |hold: &HoldRow| hold.users == 1 && hold.passed(Goal::Acceptable) == HoldOutcome::Yes;
+    assert!(holds.iter().any(is_served), "{holds:?}");
+}
+
+#[test]
+fn a_delay_that_grows_while_the_smallest_crowd_is_held_is_the_server() {
+    let mut delay_us = 200_000;
+    let (search, _) = searched(|users, bounds| {
+        delay_us = if users == 0 { 200_000 } else { delay_us + 20_000 };
+        late(users, delay_us, bounds)
+    });
+    assert_eq!((search.end(), search.unloaded()), (Some(&End::NeverPasses), None));
 }
 
 #[test]

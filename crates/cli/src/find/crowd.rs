@@ -62,7 +62,7 @@ pub(super) struct Crowd {
     failed_by_generator: BTreeSet<ParticipantId>,
     called: u64,
     next_at: RunTime,
-    /// Since when the crowd has the wanted size.
+    /// Since when the crowd has the wanted size and is judged by the bounds of the search.
     right_since: Option<RunTime>,
     /// When a participant was last added, by whoever plays the crowd.
     called_at: Option<RunTime>,
@@ -167,6 +167,12 @@ impl Crowd {
         if self.slots.iter().all(Option::is_some) {
             self.right_since.get_or_insert(now);
         }
+    }
+
+    /// The bounds by which its seconds are judged have changed: those until that is
+    /// [confirmed](Self::confirmed) may be judged by the ones before.
+    pub(super) fn judged_anew(&mut self) {
+        self.right_since = None;
     }
 
     fn replace_failed(&mut self, did: &mut impl FnMut(CrowdAction) -> Option<ParticipantId>) {
@@ -331,6 +337,19 @@ mod tests {
         ask(&mut crowd, 0, 40);
         crowd.confirmed(at(41));
         assert!(crowd.was_complete(at(42)));
+    }
+
+    #[test]
+    fn a_load_counts_anew_from_when_it_is_judged_by_other_bounds() {
+        let (mut crowd, mut next) = (crowd(0), 0);
+        aim(&mut crowd, 1, 0, &mut next);
+        let at = |s: i64| RunTime(s * 1_000_000);
+        assert!(crowd.was_complete(at(20)));
+        crowd.judged_anew();
+        assert!(!crowd.was_complete(at(20)));
+        crowd.confirmed(RunTime(20_100_000));
+        // The second in which they came to apply is judged by either.
+        assert!(!crowd.was_complete(at(21)) && crowd.was_complete(RunTime(21_100_000)));
     }
 
     #[test]

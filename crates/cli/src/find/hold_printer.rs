@@ -42,11 +42,12 @@ impl HoldPrinter {
         say(&line(row, &broken, passing));
     }
 
-    /// The smallest crowd is served badly by what is no limit of a server.
+    /// The smallest crowd is served badly by what is no limit of load.
     pub(super) fn unloaded(&self, unloaded: &Unloaded) {
         if !self.is_quiet {
             say(&format!(
-                "as it is without load: {unloaded}; the search begins anew, and judges by what is beyond"
+                "at the smallest crowd already: {unloaded}, from the path, the source or the server \
+                 itself; the search begins anew, and judges by what is beyond"
             ));
         }
     }

@@ -105,6 +105,7 @@ impl SearchLoop<'_> {
         mut display: Box<dyn Display>,
     ) -> Option<Ending> {
         let mut show_at = Instant::now();
+        self.judge(); // A search that goes on may know it already.
         loop {
             if interrupt.is_set() {
                 return Some(Ending::Interrupted);
@@ -117,7 +118,6 @@ impl SearchLoop<'_> {
                 say(&format!("nobody is served, whatever the load: {failure}; the search ends"));
                 return Some(Ending::Complete);
             }
-            self.judge();
             if self.search.end().is_some() {
                 return Some(Ending::Complete);
             }
@@ -158,6 +158,7 @@ impl SearchLoop<'_> {
                 users: seen.users(),
                 bad: seen.quality.bad_users(),
                 bad_by_patterns: seen.quality.bad_by_patterns(),
+                clauses: seen.quality.clauses,
                 media: seen.media,
                 delay_ms: seen.delay_ms,
                 is_limited: seen.is_limited || self.crowd.has_failed_by_generator(),
@@ -170,6 +171,8 @@ impl SearchLoop<'_> {
                 // Without a store there is nowhere to write it.
                 let _ = self.rows.send(Row::Hold(Box::new(row)));
             }
+            // Before the seconds after it, which other bounds judged.
+            self.judge();
             if let Some(end) = self.search.end() {
                 self.printer.end(why(end));
                 return;
@@ -182,6 +185,7 @@ impl SearchLoop<'_> {
         let Some(unloaded) = self.search.unloaded().copied() else { return };
         if self.judged_beyond.replace(unloaded) != Some(unloaded) {
             self.handle.judge_beyond(unloaded);
+            self.crowd.judged_anew();
             self.printer.unloaded(&unloaded);
         }
     }
