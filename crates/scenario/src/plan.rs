@@ -344,7 +344,8 @@ fn joins_of(
 ) {
     let first = joins.len();
     let size = cohort.size.max(1);
-    for (member, arrives_at) in (0_u32..).zip(cohort.joins(cohort.size.saturating_mul(rooms))) {
+    let arrivals = cohort.joins(cohort.size.saturating_mul(rooms), duration);
+    for (member, arrives_at) in (0_u32..).zip(arrivals) {
         let cohort_id = of_room(member / size);
         let mut visit = |at: Duration, stay: Option<Duration>| {
             let leave_at = stay.and_then(|stay| at.checked_add(stay)).filter(|leave_at| *leave_at < duration);
@@ -491,6 +492,18 @@ mod tests {
         let joins: Vec<u64> = plan.joins.iter().map(|join| join.at.as_secs()).collect();
         assert_eq!(joins, [0, 1, 10, 11]);
         assert!(plan.describe().contains("from 10.00 s on"), "{}", plan.describe());
+    }
+
+    #[test]
+    fn jitter_is_of_what_is_left_of_a_run_that_ends_before_the_last_interval_does() {
+        for arrival in ["{ every = \"5s\" }", "{ ramp = \"15s\" }"] {
+            let toml = format!("[[crowd]]\nname = \"a\"\nsize = 3\narrival = {arrival}");
+            for duration_s in [11, 12, 15, 20] {
+                let joins = plan(&toml, &format!("{duration_s}s")).joins;
+                let last = joins.last().map_or(0, |join| join.at.as_secs());
+                assert!((10..duration_s).contains(&last), "{arrival} {duration_s} s: {joins:?}");
+            }
+        }
     }
 
     #[test]

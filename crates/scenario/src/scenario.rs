@@ -163,9 +163,10 @@ impl Scenario {
 }
 
 impl Cohort {
-    /// The intended joins of `size` participants, in ascending order.
-    pub(crate) fn joins(&self, size: u32) -> impl Iterator<Item = Duration> + '_ {
-        self.arrival.offsets(size).map(|offset| self.starts_at.saturating_add(offset))
+    /// The intended joins of `size` participants in a run of `duration`, in ascending order.
+    pub(crate) fn joins(&self, size: u32, duration: Duration) -> impl Iterator<Item = Duration> + '_ {
+        let offsets = self.arrival.offsets_before(size, duration.saturating_sub(self.starts_at));
+        offsets.map(|offset| self.starts_at.saturating_add(offset))
     }
 
     /// One line for the plan.

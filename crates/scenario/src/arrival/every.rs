@@ -23,8 +23,14 @@ impl Default for Every {
 
 impl Arrival for Every {
     fn offsets(&self, size: u32) -> Box<dyn Iterator<Item = Duration> + '_> {
-        let places = (0..size).map(|index| self.interval.saturating_mul(index));
-        let delays = jitter::delays(self.jitter, self.interval, size);
+        self.offsets_before(size, Duration::MAX)
+    }
+
+    fn offsets_before(&self, size: u32, end: Duration) -> Box<dyn Iterator<Item = Duration> + '_> {
+        let place = |index: u32| self.interval.saturating_mul(index);
+        let room = end.saturating_sub(place(size.saturating_sub(1)));
+        let places = (0..size).map(place);
+        let delays = jitter::delays(self.jitter, self.interval, room, size);
         Box::new(places.zip(delays).map(|(place, delay)| place.saturating_add(delay)))
     }
 
@@ -60,6 +66,19 @@ mod tests {
             let every = Every { interval: Duration::from_millis(interval), jitter: Some(Jitter::default()) };
             let places = every.offsets(size).map(|at| at.as_nanos() / every.interval.as_nanos());
             assert!(places.eq(0..u128::from(size)), "{size} each {interval} ms");
+        }
+    }
+
+    #[test]
+    fn jitter_brings_no_join_beyond_the_end_that_would_come_before_it_without() {
+        for seed in 0..50 {
+            let every = Every { interval: Duration::from_secs(5), jitter: Some(Jitter { seed }) };
+            let end = Duration::from_secs(12);
+            let joins: Vec<Duration> = every.offsets_before(3, end).collect();
+            assert!(joins.is_sorted() && joins[2] < end && joins[2] >= every.interval * 2, "{joins:?}");
+            assert!(every.offsets_before(3, Duration::MAX).eq(every.offsets(3)));
+            let is_late = |at: &Duration| *at >= every.interval * 2;
+            assert!(every.offsets_before(3, Duration::from_secs(10)).last().is_some_and(|at| is_late(&at)));
         }
     }
 }

@@ -20,6 +20,11 @@ pub trait Arrival {
     /// same at every call.
     fn offsets(&self, size: u32) -> Box<dyn Iterator<Item = Duration> + '_>;
 
+    /// The same where the run ends at `end`: a jitter brings no join there that its place in the schedule does not.
+    fn offsets_before(&self, size: u32, _end: Duration) -> Box<dyn Iterator<Item = Duration> + '_> {
+        self.offsets(size)
+    }
+
     /// The most intended joins in any second; for random arrivals, their mean rate.
     fn joins_per_s(&self, size: u32) -> f64;
 
@@ -70,6 +75,10 @@ impl ArrivalKind {
 impl Arrival for ArrivalKind {
     fn offsets(&self, size: u32) -> Box<dyn Iterator<Item = Duration> + '_> {
         self.as_arrival().offsets(size)
+    }
+
+    fn offsets_before(&self, size: u32, end: Duration) -> Box<dyn Iterator<Item = Duration> + '_> {
+        self.as_arrival().offsets_before(size, end)
     }
 
     fn joins_per_s(&self, size: u32) -> f64 {

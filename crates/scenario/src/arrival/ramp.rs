@@ -23,13 +23,19 @@ impl Ramp {
 
 impl Arrival for Ramp {
     fn offsets(&self, size: u32) -> Box<dyn Iterator<Item = Duration> + '_> {
+        self.offsets_before(size, Duration::MAX)
+    }
+
+    fn offsets_before(&self, size: u32, end: Duration) -> Box<dyn Iterator<Item = Duration> + '_> {
         let over_ns = self.over.as_nanos();
         // Multiply before dividing: rounding errors of a step would add up over a large crowd.
-        let places = (0..size).map(move |index| {
+        let place = move |index: u32| {
             let ns = over_ns * u128::from(index) / u128::from(size.max(1));
             Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
-        });
-        let delays = jitter::delays(self.jitter, self.step(size), size);
+        };
+        let room = end.saturating_sub(place(size.saturating_sub(1)));
+        let places = (0..size).map(place);
+        let delays = jitter::delays(self.jitter, self.step(size), room, size);
         Box::new(places.zip(delays).map(|(place, delay)| place.saturating_add(delay)))
     }
 

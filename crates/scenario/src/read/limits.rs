@@ -55,7 +55,7 @@ fn arrives_in_time(
     duration: Duration,
     span: Option<Span>,
 ) {
-    let Some(last) = cohort.joins(size).last().filter(|last| *last >= duration) else {
+    let Some(last) = cohort.joins(size, duration).last().filter(|last| *last >= duration) else {
         return;
     };
     let message = format!(
