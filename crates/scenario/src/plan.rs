@@ -495,6 +495,16 @@ mod tests {
     }
 
     #[test]
+    fn a_scenario_without_jitter_says_so_and_joins_at_an_even_rate() {
+        let text = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n\
+                    arrival = { every = \"2s\" }\n[run]\nduration = \"60s\"\n";
+        let scenario = Scenario::parse(text).unwrap().without_jitter();
+        let joins: Vec<Duration> = scenario.plan().joins.iter().map(|join| join.at).collect();
+        assert_eq!(joins, [0, 2, 4, 6, 8].map(Duration::from_secs));
+        assert!(!scenario.plan().describe().contains("jitter"), "{}", scenario.plan().describe());
+    }
+
+    #[test]
     fn jitter_is_of_what_is_left_of_a_run_that_ends_before_the_last_interval_does() {
         for arrival in ["{ every = \"5s\" }", "{ ramp = \"15s\" }"] {
             let toml = format!("[[crowd]]\nname = \"a\"\nsize = 3\narrival = {arrival}");

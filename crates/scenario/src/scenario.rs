@@ -138,6 +138,13 @@ impl Scenario {
         of_room.saturating_mul(u64::from(self.target.rooms))
     }
 
+    /// The scenario with joins exactly when their schedules say: a search, which adds participants at an even rate, plays it so.
+    #[must_use]
+    pub fn without_jitter(mut self) -> Self {
+        self.crowd.iter_mut().for_each(|cohort| cohort.arrival.remove_jitter());
+        self
+    }
+
     /// The role of a cohort's participants. Those that only send receive nobody, whatever the role says.
     fn role_of(&self, cohort: &Cohort) -> Role {
         let role = cohort.role.clone().unwrap_or_default();

@@ -75,7 +75,7 @@ fn of_value(command: &Find, path: &str, value: &str, longest: Duration) -> Resul
     let gathers = asked.crowd.iter().filter_map(|cohort| cohort.arrival.offsets(cohort.size).last()).max();
     let longest = longest + gathers.unwrap_or_default() + Duration::from_secs(1);
     let duration = Override::flag("--budget", "run.duration", &format!("{}s", longest.as_secs()));
-    scenario::of_find(command, &[set, duration])
+    Ok(scenario::of_find(command, &[set, duration])?.without_jitter())
 }
 
 fn set(path: &str, value: &str) -> Result<Override, CliError> {

@@ -62,6 +62,15 @@ impl ArrivalKind {
         }
     }
 
+    /// Joins come exactly when the schedule says; random arrivals stay so.
+    pub(crate) fn remove_jitter(&mut self) {
+        match self {
+            Self::Every(every) => every.jitter = None,
+            Self::Ramp(ramp) => ramp.jitter = None,
+            Self::Burst(_) | Self::Poisson(_) => {}
+        }
+    }
+
     fn as_arrival(&self) -> &dyn Arrival {
         match self {
             Self::Every(every) => every,
