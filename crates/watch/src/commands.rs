@@ -19,6 +19,8 @@ use crate::target::Target;
 const COMMAND_ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// How long to wait for the last output of a command that has ended: child processes of it may hold the pipe open.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+/// How long to wait for the word of the sampler who killed a command: a few of its passes.
+const KILLER_WITHIN: Duration = Duration::from_secs(3);
 /// How many last lines are shown when a command fails.
 const LAST_LINES_MAX: usize = 3;
 
@@ -50,6 +52,14 @@ impl Commands {
         self.0.iter().find(|(target, _)| *target == place).map(|(_, started)| started.child.id())
     }
 
+    /// Notes who killed the command with this PID, as far as its control group tells.
+    pub(crate) fn note_killer(&self, pid: u32, by: Option<Culprit>) {
+        if let Some((_, command)) = self.0.iter().find(|(_, command)| command.child.id() == pid) {
+            // The first look was nearest to the end.
+            let _ = command.killer.set(by);
+        }
+    }
+
     /// Writes one event for each command that has ended; `reported` lists the targets already reported. The last time no command
     /// is waited for.
     pub(crate) fn report_exits(&self, sink: &Sink, reported: &mut Vec<usize>, is_last: bool) {
@@ -79,6 +89,8 @@ struct StartedCommand {
     outputs: Vec<Drain>,
     /// When its end was first noticed.
     ended_at: OnceLock<Instant>,
+    /// Who killed it, once the sampler has looked.
+    killer: OnceLock<Option<Culprit>>,
 }
 
 impl StartedCommand {
@@ -93,7 +105,8 @@ impl StartedCommand {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(fail)?;
         let (name, program) = (name.clone(), program.to_owned());
-        let mut started = Self { name, program, child, outputs: Vec::new(), ended_at: OnceLock::new() };
+        let (outputs, ended_at, killer) = (Vec::new(), OnceLock::new(), OnceLock::new());
+        let mut started = Self { name, program, child, outputs, ended_at, killer };
         let stderr = started.child.stderr.take().map(|pipe| ("stderr", OwnedFd::from(pipe)));
         let stdout = started.child.stdout.take().map(|pipe| ("stdout", OwnedFd::from(pipe)));
         for (stream, pipe) in stderr.into_iter().chain(stdout) {
@@ -104,7 +117,8 @@ impl StartedCommand {
         Ok(started)
     }
 
-    /// When it was seen to have ended, and how; with its last lines if it failed, for which it is waited unless `is_last`.
+    /// When it was seen to have ended, and how; with its last lines if it failed and who killed it, for which it is waited unless
+    /// `is_last`.
     fn end(&self, is_last: bool) -> Option<(Instant, ProcessEnd)> {
         let how = how_ended(&self.status()?);
         let is_fault = how != HowEnded::Exit { code: 0 };
@@ -113,15 +127,23 @@ impl StartedCommand {
         if is_fault && !is_read && !is_last && ended_at.elapsed() < LAST_WORDS_WITHIN {
             return None;
         }
+        let is_judged = self.killer.get().is_some() || !how.is_kill();
+        if !is_judged && !is_last && ended_at.elapsed() < KILLER_WITHIN {
+            return None;
+        }
         let last = self.last_lines().filter(|_| is_fault);
-        let by = Culprit::of(how, last.as_ref().map_or(&[][..], |(_, lines)| lines.as_slice()));
+        let killer = self.killer.get().cloned().flatten();
+        let lines = last.as_ref().map_or(&[][..], |(_, lines)| lines.as_slice());
+        let by = killer.or_else(|| Culprit::of(how, lines));
         let said = last.map(|(stream, lines)| format!("last lines on {stream}: {}", lines.join(" / ")));
         Some((*ended_at, ProcessEnd { how, by, said }))
     }
 
     fn sentence(&self, end: &ProcessEnd) -> String {
         let said = end.said.as_ref().map_or_else(String::new, |said| format!("; {said}"));
-        format!("the command {} (PID {}) ended {}{said}", self.name, self.child.id(), end.how.words())
+        // Any other culprit is known from the last lines, which follow.
+        let how = if end.is_out_of_memory() { end.words() } else { end.how.words() };
+        format!("the command {} (PID {}) ended {how}{said}", self.name, self.child.id())
     }
 
     /// Its last lines, of standard error if it wrote there.
@@ -167,5 +189,43 @@ impl Drop for StartedCommand {
         }
         self.signal(Signal::KILL);
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_observation::host::{HostId, HostRow};
+
+    use super::*;
+    use crate::rows::rows;
+
+    #[test]
+    fn a_command_that_was_killed_is_reported_with_who_killed_it() {
+        let words = ["sh", "-c", "kill -9 $$"].map(str::to_owned).to_vec();
+        let commands = Commands::start(&[Target::Command(words)]).unwrap();
+        let pid = commands.group(0).unwrap();
+        let (rows, received) = rows(10);
+        let sink = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
+        let command = &commands.0[0].1;
+        while command.status().is_none() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut reported = Vec::new();
+        commands.report_exits(&sink, &mut reported, false);
+        assert!(reported.is_empty(), "nobody has looked into its control group yet");
+        let by = Culprit::OutOfMemory { group: "/a".into(), limit_bytes: Some(9), used_bytes: 8 };
+        commands.note_killer(pid, Some(by.clone()));
+        let until = Instant::now() + 2 * LAST_WORDS_WITHIN;
+        while reported.is_empty() && Instant::now() < until {
+            commands.report_exits(&sink, &mut reported, false);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let event = received.try_iter().find_map(|row| match row {
+            HostRow::Event(event) => Some(event),
+            _ => None,
+        });
+        let event = event.unwrap();
+        assert_eq!(event.process.and_then(|process| process.end).and_then(|end| end.by), Some(by));
+        assert!(event.detail.contains("for lack of memory"), "{}", event.detail);
     }
 }

@@ -78,9 +78,10 @@ impl LocalHost {
         };
         let (stop, stopped) = mpsc::channel::<()>();
         let (its_sink, its_processes, its_commands) = (sink.clone(), processes.clone(), commands.clone());
+        let of_sampler = commands.clone();
         let mut reported = Vec::new();
         let thread = BackgroundThread::spawn("watch", move || {
-            let mut sampler = Sampler::new(settings, its_sink.clone(), finder, its_processes);
+            let mut sampler = Sampler::new(settings, its_sink.clone(), finder, of_sampler, its_processes);
             sampler.run(|wait| {
                 its_commands.report_exits(&its_sink, &mut reported, false);
                 !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout))

@@ -153,7 +153,8 @@ impl Watchers {
         self.forwarder.as_ref().map(|forwarder| forwarder.hosts().figures()).unwrap_or_default()
     }
 
-    /// Waits a moment for the end of a process: a run may end in the second in which its server does.
+    /// Waits a moment for the end of a process that was there before the crowd: a run may end in the second in which its server
+    /// does. The end of another, such as a job, is not waited for.
     pub(crate) fn wait_for_an_end(&self) {
         let until = Instant::now() + LAST_LOOK;
         let Some(forwarder) = &self.forwarder else { return };

@@ -58,11 +58,11 @@ pub enum HowEnded {
 pub enum Culprit {
     /// The kernel, for lack of memory.
     OutOfMemory {
-        /// Its control group.
+        /// The control group that had no memory left; the process's own if that was the host.
         group: String,
         /// The memory that the group may use, bytes; `None` if the host's memory was the limit.
         limit_bytes: Option<u64>,
-        /// What the group used when it was last read, bytes.
+        /// What the group used when it was last read before, bytes.
         used_bytes: u64,
     },
     /// The kernel, at a limit of setrlimit(2).

@@ -1,9 +1,11 @@
 //! The control groups of watched processes: CPU and quota, memory, tasks, I/O; cgroup v1, v2 and mixed.
 
+use std::cmp::Reverse;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use throng_observation::host::Culprit;
 use throng_observation::host::catalogue::{self as metric, Metric};
 
 use super::files::{ReadFailures, Reader};
@@ -78,19 +80,22 @@ struct Meters {
     hits: Rate,
     ooms: Rate,
     oom_kills: Rate,
-    last: LastMemory,
+    last: MemoryState,
+    before_last: MemoryState,
     pids: Meter,
     pids_hits: Rate,
     io: [Rate; 2],
 }
 
-/// What the last pass read of a group's memory.
+/// What a pass read of a group's memory.
 #[derive(Clone, Copy, Debug, Default)]
-struct LastMemory {
+struct MemoryState {
     used_bytes: u64,
     limit_bytes: Option<u64>,
     /// Processes killed so far; `None` before the first pass.
     kills: Option<u64>,
+    /// How often its limit left no memory so far; `None` where the kernel does not count it (version 1).
+    ooms: Option<u64>,
 }
 
 const PRESSURE: [(&str, [&Metric; 2]); 3] = [
@@ -98,6 +103,28 @@ const PRESSURE: [(&str, [&Metric; 2]); 3] = [
     ("memory", [&metric::CGROUP_PRESSURE_MEMORY_SOME, &metric::CGROUP_PRESSURE_MEMORY_FULL]),
     ("io", [&metric::CGROUP_PRESSURE_IO_SOME, &metric::CGROUP_PRESSURE_IO_FULL]),
 ];
+
+/// Who killed a process of the group `path` for lack of memory; `None` if the kernel has counted no kill there of late. It counts
+/// kills in the group of the victim and above, and a limit that was hit in the group that has it and above: of the groups from
+/// the victim's upward the first that counts is the one without memory. Where none does it was the host.
+pub(crate) fn killer(groups: &[Cgroup], path: &str, reader: &mut Reader) -> Option<Culprit> {
+    let own = groups.iter().find(|group| group.path == path)?;
+    let used_bytes = own.used_before(reader, b"oom_kill", |pass| pass.kills)?;
+    let is_above = |group: &&Cgroup| Path::new(path).starts_with(&group.path);
+    let mut upward: Vec<&Cgroup> = groups.iter().filter(is_above).collect();
+    upward.sort_by_key(|group| Reverse(group.path.len()));
+    let full = if own.meters.last.ooms.is_some() {
+        let used = |group: &Cgroup, reader: &mut Reader| group.used_before(reader, b"oom", |pass| pass.ooms);
+        upward.into_iter().find_map(|group| Some((group, used(group, reader)?)))
+    } else {
+        // Version 1 does not say which: the tightest limit, as that of a slice around its services.
+        let limited = upward.into_iter().filter(|group| group.meters.last.limit_bytes.is_some());
+        limited.min_by_key(|group| group.meters.last.limit_bytes).map(|group| (group, used_bytes))
+    };
+    let limit = |(group, used): (&Cgroup, u64)| (group.path.clone(), group.meters.last.limit_bytes, used);
+    let (group, limit_bytes, used_bytes) = full.map_or((own.path.clone(), None, used_bytes), limit);
+    Some(Culprit::OutOfMemory { group, limit_bytes, used_bytes })
+}
 
 /// The group of a process: that of its cpu controller, else of memory, of pids, or of any. The root of all hierarchies
 /// is the machine, which is read separately; in a container it is the container's group.
@@ -139,18 +166,19 @@ impl Cgroup {
         paths
     }
 
-    /// What the group used before the kernel killed one of its processes for lack of memory; `None` if it killed none since the
-    /// last pass.
-    pub(crate) fn killed_at(&self, reader: &mut Reader) -> Option<u64> {
+    /// What the group used before its count of `key` last grew, bytes; `None` if it has not since the pass before the last one. The
+    /// kernel counts a kill before the process has ended: a pass may read the count and still find the process.
+    fn used_before(
+        &self,
+        reader: &mut Reader,
+        key: &[u8],
+        count: impl Fn(&MemoryState) -> Option<u64>,
+    ) -> Option<u64> {
         let file = self.files.memory.as_ref()?.oom.as_ref()?;
-        let kills = scan::find(reader.one(file).ok()?, b"oom_kill")?;
-        let last = self.meters.last;
-        (kills > last.kills?).then_some(last.used_bytes)
-    }
-
-    /// The most memory that the group may use, bytes.
-    pub(crate) fn memory_limit(&self) -> Option<u64> {
-        self.meters.last.limit_bytes
+        let now = scan::find(reader.one(file).ok()?, key)?;
+        let passes = [self.meters.last, self.meters.before_last];
+        let grew = passes.iter().find(|&pass| count(pass).is_some_and(|then| now > then))?;
+        Some(grew.used_bytes)
     }
 
     /// Reopens the files if `pid` has changed its groups: with version 1 a process joins one hierarchy after the other.
@@ -381,6 +409,7 @@ impl Memory {
     fn read(&self, sink: &Sink, reader: &mut Reader, meters: &mut Meters, labels: &[(&str, &str)]) {
         let limit = reader.path(&self.limit.to_string_lossy()).ok().and_then(cgroup_files::level);
         let now = Instant::now();
+        meters.before_last = meters.last;
         meters.last.limit_bytes = limit;
         if let Some(bytes) = level(reader, &self.usage) {
             meters.last.used_bytes = bytes;
@@ -410,6 +439,7 @@ impl Memory {
                 }
             }
             meters.last.kills = scan::find(text, b"oom_kill");
+            meters.last.ooms = scan::find(text, b"oom");
         }
     }
 }

@@ -89,6 +89,13 @@ const V2_6_18: [[(&str, &str); 10]; 2] = [
     ],
 ];
 
+/// A slice around the service, with a memory limit of 600 MiB.
+const SLICE: [(&str, &str); 3] = [
+    ("memory.current", "524288000\n"),
+    ("memory.max", "629145600\n"),
+    ("memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n"),
+];
+
 /// Linux 4.18 (RHEL 8): without a quota there is no throttling, and there is no pressure.
 const V2_4_18: [(&str, &str); 6] = [
     ("cgroup.procs", "812\n"),
@@ -105,30 +112,50 @@ const PRESSURE: &str =
 /// A version 2 hierarchy in a folder, and the readings of a group in it.
 struct Hierarchy {
     mount: tempfile::TempDir,
-    group: Cgroup,
+    /// The group, and the slice around it.
+    groups: [Cgroup; 2],
     sink: Sink,
     receiver: RowReceiver,
 }
 
 impl Hierarchy {
     const PATH: &str = "/media.slice/janus.service";
+    const SLICE: &str = "/media.slice";
 
     fn new(files: &[(&str, &str)]) -> Self {
         let mount = tempfile::tempdir().unwrap();
         let (rows, receiver) = rows(1_000);
         let sink = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
         write(&mount, files);
+        write_to(&mount, Self::SLICE, &SLICE);
         let mounted =
             format!("25 23 0:22 / {} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n", mount.path().display());
         let mounts = Mounts { text: mounted.into_bytes(), root: String::new() };
         let groups = format!("0::{}\n", Self::PATH).into_bytes();
-        let files = Files::find(groups, &mounts, Self::PATH, &sink, &mut ReadFailures::default());
-        let group = Cgroup::of_files(files, Self::PATH.to_owned());
-        Self { mount, group, sink, receiver }
+        let groups = [Self::PATH, Self::SLICE].map(|path| {
+            let files = Files::find(groups.clone(), &mounts, path, &sink, &mut ReadFailures::default());
+            Cgroup::of_files(files, path.to_owned())
+        });
+        Self { mount, groups, sink, receiver }
     }
 
     fn read(&mut self) {
-        self.group.read(&self.sink, &mut Reader::new(), &Units::of_this_kernel());
+        self.groups[0].read(&self.sink, &mut Reader::new(), &Units::of_this_kernel());
+    }
+
+    /// A pass over both groups.
+    fn read_all(&mut self) {
+        for group in &mut self.groups {
+            group.read(&self.sink, &mut Reader::new(), &Units::of_this_kernel());
+        }
+    }
+
+    /// Who killed a process of the group: the group without memory, its limit, and what it used.
+    fn killer(&self) -> Option<(String, Option<u64>, u64)> {
+        match killer(&self.groups, Self::PATH, &mut Reader::new())? {
+            Culprit::OutOfMemory { group, limit_bytes, used_bytes } => Some((group, limit_bytes, used_bytes)),
+            other => panic!("{other:?}"),
+        }
     }
 
     /// The last value and the limit of each series.
@@ -152,7 +179,11 @@ impl Hierarchy {
 }
 
 fn write(mount: &tempfile::TempDir, files: &[(&str, &str)]) {
-    let folder = mount.path().join(Hierarchy::PATH.trim_start_matches('/'));
+    write_to(mount, Hierarchy::PATH, files);
+}
+
+fn write_to(mount: &tempfile::TempDir, path: &str, files: &[(&str, &str)]) {
+    let folder = mount.path().join(path.trim_start_matches('/'));
     std::fs::create_dir_all(&folder).unwrap();
     files.iter().for_each(|(name, text)| std::fs::write(folder.join(name), text).unwrap());
 }
@@ -184,17 +215,33 @@ fn a_cgroup_v2_service_reports_use_limits_and_throttling() {
 fn a_kill_since_the_last_pass_is_told_with_what_was_used_before() {
     let [before, after] = V2_6_18;
     let mut hierarchy = Hierarchy::new(&before);
-    let killed_at = |hierarchy: &Hierarchy| hierarchy.group.killed_at(&mut Reader::new());
-    assert_eq!(killed_at(&hierarchy), None, "nothing was read yet");
-    hierarchy.read();
-    assert_eq!(killed_at(&hierarchy), None);
+    assert_eq!(hierarchy.killer(), None, "nothing was read yet");
+    hierarchy.read_all();
+    assert_eq!(hierarchy.killer(), None);
     write(&hierarchy.mount, &after);
-    assert_eq!(
-        (killed_at(&hierarchy), hierarchy.group.memory_limit()),
-        (Some(104_857_600), Some(536_870_912))
-    );
-    hierarchy.read();
-    assert_eq!(killed_at(&hierarchy), None, "it was told");
+    let killer = Some((Hierarchy::PATH.to_owned(), Some(536_870_912), 104_857_600));
+    assert_eq!(hierarchy.killer(), killer);
+    hierarchy.read_all();
+    assert_eq!(hierarchy.killer(), killer, "the count was read before the end of the process was seen");
+    hierarchy.read_all();
+    assert_eq!(hierarchy.killer(), None, "that was another process");
+}
+
+#[test]
+fn the_group_without_memory_is_the_lowest_that_counts_its_limit_or_it_was_the_host() {
+    let killed = [("memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\n")];
+    let mut of_host = Hierarchy::new(&V2_6_18[0]);
+    of_host.read_all();
+    write(&of_host.mount, &killed);
+    write_to(&of_host.mount, Hierarchy::SLICE, &killed);
+    assert_eq!(of_host.killer(), Some((Hierarchy::PATH.to_owned(), None, 104_857_600)));
+
+    let mut of_slice = Hierarchy::new(&V2_6_18[0]);
+    of_slice.read_all();
+    write(&of_slice.mount, &killed);
+    write_to(&of_slice.mount, Hierarchy::SLICE, &[("memory.events", "oom 1\noom_kill 1\n")]);
+    let killer = Some((Hierarchy::SLICE.to_owned(), Some(629_145_600), 524_288_000));
+    assert_eq!(of_slice.killer(), killer, "its own limit is the tighter one, and was not hit");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use throng_observation::host::{Culprit, HostEventKind, HowEnded, ProcessEnd, catalogue as metric};
 use throng_observation::units::duration;
 
+use crate::commands::Commands;
 use crate::config::WatchedProcess;
 use crate::cpu_accounting::{ChargeGuard, CpuUsage, Purpose, process_cpu};
 use crate::discovery::{Finder, TargetProcess, command_line};
@@ -70,6 +71,7 @@ pub(crate) struct Sampler {
     settings: Settings,
     sink: Sink,
     finder: Finder,
+    commands: Commands,
     shared_processes: SharedProcesses,
     reader: Reader,
     failures: ReadFailures,
@@ -117,6 +119,7 @@ impl Sampler {
         settings: Settings,
         sink: Sink,
         finder: Finder,
+        commands: Commands,
         shared_processes: SharedProcesses,
     ) -> Self {
         let cost = sink.rows.charge(sink.host, Purpose::Reading);
@@ -128,6 +131,7 @@ impl Sampler {
             pace: settings.pace,
             budget: Budget::new(settings.cpu_max, Instant::now(), CpuUsage::default()),
             finder,
+            commands,
             shared_processes,
             reader: Reader::new(),
             failures,
@@ -201,7 +205,7 @@ impl Sampler {
                 }
             }
         }
-        ended.into_iter().for_each(|(pid, how)| self.remove(pid, how));
+        ended.into_iter().for_each(|(pid, how)| self.ended(pid, how));
         self.machine.read(&self.sink, &mut self.reader, true);
         self.read_places();
         self.choose_hot();
@@ -334,6 +338,19 @@ impl Sampler {
         }
     }
 
+    /// A process was seen to have ended. If the kernel does not say how while its parent has not reaped it, it is asked once more in
+    /// the next pass.
+    fn ended(&mut self, pid: u32, how: HowEnded) {
+        let Some(process) = self.processes.remove(&pid) else { return };
+        let how = process.how_ended(how);
+        let is_first_look = process.ended_by.set(self.killed_for_memory(&process, how)).is_ok();
+        let is_asked_again = is_first_look && how == HowEnded::Unknown && process.is_zombie(&mut self.reader);
+        self.processes.insert(pid, process);
+        if !is_asked_again {
+            self.remove(pid, how);
+        }
+    }
+
     fn remove(&mut self, pid: u32, how: HowEnded) {
         let Some(mut process) = self.processes.remove(&pid) else { return };
         self.report_end(&process, how);
@@ -348,13 +365,16 @@ impl Sampler {
 
     /// Writes an event about the end of a process, with how it ended and who ended it as far as the kernel tells.
     fn report_end(&mut self, process: &Process, how: HowEnded) {
+        let how = process.how_ended(how);
+        let may_be_killed = how.is_kill() || how == HowEnded::Unknown;
+        let seen_by = process.ended_by.get().cloned().flatten().filter(|_| may_be_killed);
+        let by = seen_by.or_else(|| self.killed_for_memory(process, how));
         // The command itself is reported by who started it, with its last lines.
         if how != HowEnded::Replaced && self.finder.is_command(process.pid) {
-            return;
+            return self.commands.note_killer(process.pid, by);
         }
-        let how = process.how_ended(how);
         let end = ProcessEnd::new(how);
-        let end = ProcessEnd { by: self.killed_for_memory(process, how).or(end.by), ..end };
+        let end = ProcessEnd { by: by.or(end.by), ..end };
         let detail = match how {
             HowEnded::Exit { .. } | HowEnded::Signal { .. } => format!(": it ended {}", end.words()),
             HowEnded::Replaced => ": it executed another program".into(),
@@ -365,19 +385,11 @@ impl Sampler {
         self.sink.process_event(Instant::now(), process, detail);
     }
 
-    /// The control group of a process that the kernel may have killed for lack of memory, if it counted a kill there since the
-    /// last pass.
+    /// The control group of a process that the kernel may have killed for lack of memory, if it counted a kill there of late.
     fn killed_for_memory(&mut self, process: &Process, how: HowEnded) -> Option<Culprit> {
         let may_be_it = how.is_kill() || how == HowEnded::Unknown;
         let path = process.cgroup.as_deref().filter(|_| may_be_it)?;
-        let group = self.cgroups.iter().find(|group| group.path == path)?;
-        let used_bytes = group.killed_at(&mut self.reader)?;
-        // A slice may limit its services: its limit is the tighter one.
-        let above = self.cgroups.iter().filter(|other| std::path::Path::new(path).starts_with(&other.path));
-        let tightest =
-            above.filter_map(|group| Some((group.memory_limit()?, group))).min_by_key(|(limit, _)| *limit);
-        let (limit_bytes, group) = tightest.map_or((None, group), |(limit, group)| (Some(limit), group));
-        Some(Culprit::OutOfMemory { group: group.path.clone(), limit_bytes, used_bytes })
+        cgroup::killer(&self.cgroups, path, &mut self.reader)
     }
 
     /// Reports once for each target that none of its processes runs.

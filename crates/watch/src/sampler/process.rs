@@ -1,11 +1,12 @@
 //! A watched process: CPU, memory, faults, I/O, descriptors.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use throng_observation::host::{HowEnded, ProcessEnd, ProcessEvent, catalogue as metric};
+use throng_observation::host::{Culprit, HowEnded, ProcessEnd, ProcessEvent, catalogue as metric};
 
 use super::end::EndWatch;
 use super::files::{HELP_RIGHTS, ReadFailures, Reader};
@@ -53,6 +54,8 @@ pub(crate) struct Process {
     pub(crate) namespace: Option<u64>,
     /// The path of its control group, once looked up.
     pub(crate) cgroup: Option<Box<str>>,
+    /// Who ended it, as far as was known when its end was first seen.
+    pub(crate) ended_by: OnceCell<Option<Culprit>>,
     started_ticks: u64,
     opened_at: Instant,
     end_watch: EndWatch,
@@ -100,6 +103,7 @@ impl Process {
             target,
             namespace: None,
             cgroup: None,
+            ended_by: OnceCell::new(),
             started_ticks,
             opened_at: Instant::now(),
             end_watch: EndWatch::open(pid),
@@ -179,7 +183,7 @@ impl Process {
 
     /// How it ended, if `stat` says so.
     fn end_of(&self, stat: &Stat<'_>) -> Option<HowEnded> {
-        if stat.state == b'Z' || stat.state == b'X' {
+        if matches!(stat.state, b'Z' | b'X') {
             return Some(stat.how_ended(self.is_visible()));
         }
         // A process found between its fork and its exec, or as `ip netns exec`, gets its name now.
@@ -202,6 +206,12 @@ impl Process {
             Ok(text) => stat::parse(text).and_then(|stat| self.end_of(&stat)),
             Err(error) => is_gone(&error).then_some(HowEnded::Unknown),
         }
+    }
+
+    /// Whether it has ended and its parent has not reaped it.
+    pub(crate) fn is_zombie(&self, reader: &mut Reader) -> bool {
+        let text = reader.one(&self.stat).ok();
+        text.and_then(stat::parse).is_some_and(|stat| matches!(stat.state, b'Z' | b'X'))
     }
 
     /// How it ended, where `how` does not tell: its parent may have reaped it.
