@@ -1,5 +1,7 @@
 //! The bottleneck: which finding stopped the server, which findings are its symptoms, and which limits are ruled out.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::Goal;
@@ -223,6 +225,8 @@ const RULED_OUT_ORDER: &[&str] = &[
 struct ScoredCandidate<'a> {
     candidate: Candidate,
     machine: HostId,
+    /// The numbers of the processes whose series show it: two instances of one server have two limits.
+    processes: BTreeSet<String>,
     score: f64,
     role: FindingRole,
     demand: &'a [Demand],
@@ -233,13 +237,14 @@ struct ScoredCandidate<'a> {
 }
 
 impl ScoredCandidate<'_> {
-    /// Whether both tell the same: of one resource of one machine, or of the crowd alone, which all hosts serve.
+    /// Whether both tell the same: of one resource of one machine and of the same processes, or of the crowd alone, which all hosts
+    /// serve.
     fn tells_the_same(&self, other: &Self) -> bool {
         let (own, others) = (&self.candidate, &other.candidate);
         let is_of_crowd = own.series.is_empty() && others.series.is_empty() && own.title == others.title;
         own.key == others.key
             && own.resource == others.resource
-            && (self.machine == other.machine || is_of_crowd)
+            && (self.machine == other.machine && self.processes == other.processes || is_of_crowd)
     }
 }
 
@@ -365,7 +370,10 @@ impl<'a> CheckResults<'a> {
         let served = context.windows.pass.map_or(0.0, |pass| pass.users);
         let tried = served.max(context.fail.users);
         let machine = context.machine_id();
-        let new = ScoredCandidate { candidate, machine, score, role, demand, served, tried };
+        // Memory is of the machine or of a group, whichever processes of it a watch sees.
+        let is_of_all = candidate.key == MEMORY;
+        let processes = if is_of_all { BTreeSet::new() } else { context.processes_of(&candidate.series) };
+        let new = ScoredCandidate { candidate, machine, processes, score, role, demand, served, tried };
         match self.scored.iter_mut().find(|known| known.tells_the_same(&new)) {
             Some(known) if known.score < new.score => *known = new,
             Some(_) => {}

@@ -1,5 +1,7 @@
 //! The context of a check: the run, a host, the windows, the users, the demand, and the questions that all findings ask of them.
 
+use std::collections::BTreeSet;
+
 use throng_observation::RunTime;
 use throng_observation::host::catalogue::{self as metric, Metric};
 use throng_observation::host::measured::{Grid, Host, MeasuredSeries, Window};
@@ -178,6 +180,12 @@ impl<'a> Context<'a> {
     /// The numbers of all series of a metric.
     pub(crate) fn ids(&self, metric: &Metric) -> Vec<SeriesId> {
         self.host.metric(metric.name).iter().map(|series| series.series.id).collect()
+    }
+
+    /// The numbers (PID) of the processes to which these series belong.
+    pub(crate) fn processes_of(&self, series: &[SeriesId]) -> BTreeSet<String> {
+        let all = self.run.host.series.iter().filter(|one| series.contains(&one.id));
+        all.filter_map(|one| one.labels.get("pid").cloned()).collect()
     }
 
     pub(crate) fn is_seen(&self, metric: &Metric) -> bool {

@@ -5,7 +5,9 @@ use std::ops::{AddAssign, Range};
 
 use throng_observation::host::measured::Window;
 use throng_observation::run::{ParticipantRow, RunData};
-use throng_observation::{ChatRow, Clause, ExperienceRow, Goal, HoldOutcome, HoldRow, Purpose, RunTime};
+use throng_observation::{
+    ChatRow, Clause, ExperienceRow, Goal, HoldOutcome, HoldRow, Outcome, Purpose, RunTime,
+};
 
 use crate::capacity::Capacity;
 
@@ -17,6 +19,8 @@ const GAP_S_MAX: i64 = 5;
 const BACK_S: i64 = 30;
 /// A run that ends with its users: they are lost within this time.
 const LOST_S: i64 = 3;
+/// Share of the participants that have failed or left when a run ends because nobody is left.
+const GONE_MIN: f64 = 0.9;
 /// Errors and crossings count from this long before the failing load.
 const BEFORE_S: i64 = 10;
 
@@ -342,7 +346,8 @@ fn worst_interval(
     worst.map(|(from, until, _)| (from, until))
 }
 
-/// The last seconds of a run in which at least half of those who were there failed: it ended because nobody was left.
+/// The last seconds of a run in which at least half of those who were there failed, and after which nearly all of its participants
+/// have failed or left: it ended because nobody was left.
 fn lost_at_the_end(run: &RunData) -> Option<LoadWindow> {
     let end = run.ended_at?;
     let begins = RunTime(end.0.saturating_sub(LOST_S * 1_000_000));
@@ -351,6 +356,12 @@ fn lost_at_the_end(run: &RunData) -> Option<LoadWindow> {
     let there = run.participants.iter().filter(was_there);
     let (lost, left): (Vec<_>, Vec<_>) =
         there.partition(|row| row.failure().is_some_and(|why| !why.is_ours()));
+    let is_gone = |row: &&ParticipantRow| row.failure().is_some() || row.outcome == Some(Outcome::Completed);
+    let began = run.participants.iter().filter(|row| row.intended_at <= end);
+    let gone = began.clone().filter(is_gone).count();
+    if (gone as f64) < GONE_MIN * began.count() as f64 {
+        return None;
+    }
     let first = lost.iter().filter_map(|row| row.ended_at).min()?;
     let window = window_of(first.second(), end.second().saturating_add(1));
     (lost.len() >= left.len()).then(|| LoadWindow { window, users: (lost.len() + left.len()) as f64 })

@@ -300,20 +300,47 @@ impl FailureReason {
     /// Refusals that a full server gives are not among them, nor is silence.
     #[must_use]
     pub fn is_of_target(&self) -> bool {
-        matches!(
-            self,
+        match self.refusal() {
+            // 403 is a wrong key, and also what some servers answer beyond their number of users or
+            // that of their licence, and firewalls of applications to an address that asks too
+            // often: another load may not meet it.
+            Some(RefusalKind::Credentials) => !matches!(self, Self::HttpStatus(403) | Self::RtspStatus(403)),
+            Some(RefusalKind::Missing) => true,
+            Some(RefusalKind::Full | RefusalKind::RatePerAddress | RefusalKind::Other) => false,
+            None => self.is_of_target_without_refusal(),
+        }
+    }
+
+    /// The same of what is no refusal.
+    fn is_of_target_without_refusal(&self) -> bool {
+        match self {
             Self::Dns
-                | Self::Tcp
-                | Self::Quic
-                | Self::Tls
-                | Self::HttpStatus(401 | 404 | 410)
-                | Self::RtspStatus(401 | 404)
-                | Self::NoSuchRoom
-                | Self::Unauthorized
-                | Self::CodecRefused
-                | Self::Cors
-                | Self::NotAllowed
-        )
+            | Self::Tcp
+            | Self::Quic
+            | Self::Tls
+            | Self::CodecRefused
+            | Self::Cors
+            | Self::NotAllowed => true,
+            Self::HttpStatus(_)
+            | Self::RtspStatus(_)
+            | Self::Protocol
+            | Self::Refused
+            | Self::NoSuchRoom
+            | Self::RoomFull
+            | Self::Unauthorized
+            | Self::Kicked
+            | Self::RoomEnded
+            | Self::SignallingTimeout
+            | Self::SignallingClosed
+            | Self::Ice
+            | Self::Dtls
+            | Self::NoMedia
+            | Self::MediaLost
+            | Self::Generator
+            | Self::InternalError
+            | Self::NotStarted
+            | Self::WorkerLost => false,
+        }
     }
 
     /// Whether the observation of the participant ended, and not its session by a failure.
@@ -409,6 +436,38 @@ mod tests {
         }
         for rubbish in ["", "http_", "http_70000", "nothing"] {
             assert_eq!(FailureReason::from_key(rubbish), None);
+        }
+    }
+
+    #[test]
+    fn what_any_load_meets_is_of_the_target_and_what_a_full_server_says_is_not() {
+        use FailureReason as F;
+        for reason in [
+            F::Tcp,
+            F::Dns,
+            F::CodecRefused,
+            F::Unauthorized,
+            F::HttpStatus(401),
+            F::HttpStatus(407),
+            F::HttpStatus(404),
+            F::RtspStatus(404),
+            F::NoSuchRoom,
+        ] {
+            assert!(reason.is_of_target(), "{reason:?}");
+        }
+        for reason in [
+            F::HttpStatus(403),
+            F::RtspStatus(403),
+            F::HttpStatus(429),
+            F::HttpStatus(500),
+            F::HttpStatus(503),
+            F::RoomFull,
+            F::Refused,
+            F::SignallingTimeout,
+            F::Ice,
+            F::Generator,
+        ] {
+            assert!(!reason.is_of_target(), "{reason:?}");
         }
     }
 

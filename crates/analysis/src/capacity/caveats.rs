@@ -179,7 +179,7 @@ impl HoldsSummary<'_> {
         if let Some(unloaded) = self.ended.iter().find_map(|hold| hold.unloaded) {
             notes.push(format!(
                 "as it is without load, from the path or the source: {unloaded}; loads are judged \
-                 by what is twice as bad"
+                 by the bound plus twice that"
             ));
         }
         if let Some(ms) = recovery_ms.filter(|ms| *ms > RECOVERY_MS_MAX) {

@@ -7,6 +7,11 @@ use super::{Context, Reading, Thread};
 use crate::knowledge::is_low_priority;
 use crate::windows::second_range;
 
+/// Two watches that read one process at different moments see the same use within this share of it…
+const SAME_WITHIN: f64 = 0.1;
+/// …or of so many cores, if it is idle.
+const CORES_MIN: f64 = 0.1;
+
 impl<'a> Context<'a> {
     pub(crate) fn cpus(&self) -> Option<f64> {
         let busy = self.host.metric(metric::HOST_CPU_BUSY.name).first();
@@ -75,8 +80,11 @@ impl<'a> Context<'a> {
         for host in self.machine.iter().copied() {
             let wanted = host.metric(metric.name).iter().filter(|one| is_wanted(host, one.label("process")));
             for process in wanted {
+                // In two PID namespaces two processes may have one number: they do not use as much.
+                let used = |one: &MeasuredSeries<'_>| one.mean(self.fail.window).unwrap_or(0.0);
                 let is_known = |known: &MeasuredSeries<'_>| {
                     ["process", "pid"].iter().all(|name| known.label(name) == process.label(name))
+                        && (used(known) - used(process)).abs() <= SAME_WITHIN * used(process).max(CORES_MIN)
                 };
                 if !list.iter().any(is_known) {
                     list.push(*process);

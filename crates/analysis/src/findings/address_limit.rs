@@ -38,11 +38,18 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         Evidence::ratio(NOT_SERVED, not_served),
         Evidence::count("participants that failed", failures),
     ];
-    let addresses = addresses(context);
-    if addresses > 0 {
-        let of = Reading::at_failure(addresses as f64);
+    let all = addresses(context, |_| true);
+    if all > 0 {
+        let of = Reading::at_failure(all as f64);
         evidence.push(Evidence::count("local addresses of the crowd's media", of));
     }
+    // A limit that several addresses meet may be of each of them, of a token or account, or of all requests.
+    let is_of_several = addresses(context, is_refused) > 1;
+    let title = if is_of_several {
+        "The server limits how often one may ask (HTTP 429), for each address, for each user or in all"
+    } else {
+        "The server limits how often one address may ask (HTTP 429), which is not its capacity"
+    };
     Ok(Candidate {
         used: 1.0,
         refuses: refused.begins(),
@@ -51,18 +58,15 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         change: format!(
             "Give the crowd more addresses (--source-ip, source_ips of a cohort), let users come more slowly, or raise the server's rate limit for the generator's address{hint}: how many users the server can serve is not known from this run"
         ),
-        at_most: if is_most { 100.0 } else { CAP_COMPANY },
-        ..Candidate::new(
-            KEY,
-            "The server limits how often one address may ask (HTTP 429), which is not its capacity",
-            "rate limit for each address",
-        )
+        at_most: if is_most && !is_of_several { 100.0 } else { CAP_COMPANY },
+        ..Candidate::new(KEY, title, "rate limit for each address")
     })
 }
 
-/// Distinct local addresses of the participants; 0 where none is known.
-fn addresses(context: &Context<'_>) -> usize {
+/// Distinct local addresses of such participants; 0 where none is known.
+fn addresses(context: &Context<'_>, is_such: impl Fn(&ParticipantRow) -> bool) -> usize {
     let address = |row: &ParticipantRow| row.local_address.as_ref()?.parse::<SocketAddr>().ok();
-    let all = context.run.participants.iter().filter_map(address).map(|address| address.ip());
+    let rows = context.run.participants.iter().filter(|row| is_such(row));
+    let all = rows.filter_map(address).map(|address| address.ip());
     all.collect::<BTreeSet<_>>().len()
 }

@@ -7,6 +7,7 @@ use throng_observation::{FailureReason, Outcome, RefusalKind, RunTime};
 
 use super::address_limit;
 use super::line::sent_text;
+use super::never_connected;
 use super::{CONNECTED, Candidate, CheckResult, Evidence, NOT_SERVED, NoFinding, ruled_out};
 use crate::context::{Context, Reading};
 
@@ -14,6 +15,8 @@ pub(super) const KEY: &str = "configured_ceiling";
 const RESOURCE: &str = "configuration of the server";
 /// Share of the bad user-seconds that are of users that were not served at all.
 const NOT_SERVED_MIN: f64 = 0.90;
+/// Share of the failures that must be of what does not exist for that to be why.
+const MISSING_MIN: f64 = 0.5;
 
 /// Patterns of knowledge packs for log lines in which an HTTP server reports that its limit of connections is reached
 /// (nginx, lighttpd). It then closes connections, or accepts none until some end: no participant is told so.
@@ -123,10 +126,15 @@ fn without_refusals(
     let hint = last.map_or_else(String::new, |said| format!(" (the last: {said})"));
     let is_missing =
         |row: &ParticipantRow| row.failure().and_then(FailureReason::refusal) == Some(RefusalKind::Missing);
-    let why = if failed(context, is_missing).0.fail() > 0.0 {
-        "as what they ask for does not exist"
+    let (missing, _) = failed(context, is_missing);
+    let (why, change) = if missing.fail() > MISSING_MIN * failures.fail() {
+        let change = never_connected::change(&FailureReason::NoSuchRoom);
+        ("as what they ask for does not exist", format!("{change}{hint}"))
     } else {
-        "though the server refused none"
+        let change = format!(
+            "Find out why they failed{hint}: a maximum of about {served:.0} that is not reported (ports, sessions), or a blocked network path"
+        );
+        ("though the server refused none", change)
     };
     let title = format!("{served:.0} users are served and further ones fail, {why}");
     Candidate {
@@ -135,9 +143,7 @@ fn without_refusals(
             Evidence::count("participants that failed", failures).decides(),
             Evidence::count("participants refused by the server", refused),
         ],
-        change: format!(
-            "Find out why they failed{hint}: a maximum of about {served:.0} that is not reported (ports, sessions), or a blocked network path"
-        ),
+        change,
         at_most: super::score::CAP_COMPANY,
         ..Candidate::new(KEY, title, RESOURCE)
     }

@@ -301,6 +301,19 @@ fn a_run_that_ends_in_the_second_of_its_server_says_how_that_ended() {
     assert_eq!(found.first_bad_s, Some(120));
 }
 
+/// Some of a crowd fail in the seconds in which the run ends by its duration: the others play on.
+#[test]
+fn a_run_of_which_most_play_to_its_end_did_not_end_for_lack_of_users() {
+    let verdict = |playing: usize| {
+        let mut run = ends_with_its_users();
+        life(&mut run, (0, 121), "media", 7, HowEnded::Signal { number: 9, core: false });
+        let players = run.participants.iter_mut().take(playing);
+        players.for_each(|row| (row.ended_at, row.outcome) = (None, None));
+        cause(&run).verdict
+    };
+    assert_eq!((verdict(8), verdict(1)), (BottleneckVerdict::NothingFailed, BottleneckVerdict::Bottleneck));
+}
+
 #[test]
 fn a_run_that_ends_in_a_second_without_an_event_is_not_explained() {
     let mut run = ends_with_its_users();

@@ -6,7 +6,7 @@ use throng_observation::{Clause, Failure, FailureReason, Outcome, Phase, RunTime
 
 use super::explained;
 use super::new_tests::{cause, nobody};
-use super::simulated_run::{SimulatedRun, UserImpact};
+use super::simulated_run::{Moment, SimulatedRun, UserImpact};
 use crate::bottleneck::BottleneckVerdict;
 
 /// HTTP 429 (RFC 6585): the rule of a proxy or a framework for each address, met by a crowd behind one.
@@ -77,13 +77,22 @@ fn without_media(sim: &mut SimulatedRun, reached: &[Phase], failure: (FailureRea
 fn when_all_lose_their_media_at_once_the_source_stopped_and_no_maximum_is_met() {
     let reached = [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame];
     let lost = || (FailureReason::MediaLost, "no media for 10 s");
-    for (has_ingest, verdict) in [(false, BottleneckVerdict::Suspect), (true, BottleneckVerdict::Bottleneck)]
-    {
+    // What comes in: from a source that stops with the media, or one that goes on while the server hangs; the acknowledgements of the
+    // viewers, which end with the media; on the loopback interface the media themselves.
+    let of_source: fn(Moment) -> f64 = |m| if m.over { 5e3 } else { 400e3 + 2e3 * m.users };
+    let goes_on: fn(Moment) -> f64 = |m| if m.over { 400e3 } else { 400e3 + 2e3 * m.users };
+    let of_viewers: fn(Moment) -> f64 = |m| if m.over { 0.0 } else { 10e3 * m.users };
+    for (received, verdict) in [
+        (None, BottleneckVerdict::Suspect),
+        (Some(("eth0", of_source)), BottleneckVerdict::Bottleneck),
+        (Some(("eth0", goes_on)), BottleneckVerdict::Suspect),
+        (Some(("eth0", of_viewers)), BottleneckVerdict::Suspect),
+        (Some(("lo", of_source)), BottleneckVerdict::Suspect),
+    ] {
         let mut sim = SimulatedRun::new();
-        if has_ingest {
-            sim.put("nic.rx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, None, |m| {
-                if m.over { 5e3 } else { 400e3 }
-            });
+        if let Some((interface, bytes)) = received {
+            let labels = [("interface", interface)];
+            sim.put("nic.rx_bytes", &labels, Unit::BytesPerSecond, None, bytes);
         }
         let found = cause(&without_media(&mut sim, &reached, lost()));
         assert_eq!(
@@ -91,7 +100,11 @@ fn when_all_lose_their_media_at_once_the_source_stopped_and_no_maximum_is_met() 
             (verdict, Some("source_stopped")),
             "{found:#?}"
         );
-        assert!(found.title.starts_with("The source stopped: all 42 viewers"), "{}", found.title);
+        let is_proven = found.title.starts_with("The source stopped: all 42 viewers");
+        assert_eq!(is_proven, verdict == BottleneckVerdict::Bottleneck, "{}", found.title);
+        let is_open = found.title.starts_with("42 users lost their media in one second, for ")
+            && found.title.ends_with(" s: the source, the server or the path");
+        assert!(is_proven || is_open, "{}", found.title);
         assert!(found.other_findings.is_empty(), "{found:#?}");
     }
     // Unwatched, the crowd alone shows it.
@@ -115,4 +128,74 @@ fn where_none_is_served_there_is_no_maximum() {
     let found = cause(&run);
     assert_ne!(found.finding.as_deref(), Some("configured_ceiling"), "{found:#?}");
     assert!(!found.title.contains("users are served"), "{}", found.title);
+    // Where none stays connected until the end of a second, that is the finding.
+    run.crowd.iter_mut().for_each(|row| row.connected = 0);
+    let found = cause(&run);
+    assert_eq!(found.finding.as_deref(), Some("never_served"), "{found:#?}");
+    assert!(found.title.starts_with("No participant was served for a whole second"), "{}", found.title);
+}
+
+/// Ten users whose room does not exist, among others that the server is silent to.
+#[test]
+fn what_does_not_exist_is_no_maximum_and_a_few_of_them_do_not_decide() {
+    let found = |missing: usize, silent: usize| {
+        let mut sim = SimulatedRun::new();
+        sim.impact = UserImpact::NotServed;
+        let mut run = sim.run();
+        let at = RunTime(run.experience.iter().find(|row| row.bad > 0).unwrap().second * 1_000_000);
+        let failures = std::iter::repeat_n(FailureReason::NoSuchRoom, missing)
+            .chain(std::iter::repeat_n(FailureReason::SignallingTimeout, silent));
+        run.participants.extend((0..).zip(failures).map(|(id, reason)| ParticipantRow {
+            participant: ParticipantId(id),
+            cohort: Default::default(),
+            intended_at: at,
+            reached: Default::default(),
+            ended_at: Some(at),
+            outcome: Some(Outcome::Failed(Failure::new(reason, "no answer"))),
+            local_address: None,
+        }));
+        let found = cause(&run);
+        assert_eq!(found.finding.as_deref(), Some("configured_ceiling"), "{found:#?}");
+        (found.title, found.change.unwrap_or_default())
+    };
+    let (title, change) = found(10, 2);
+    assert!(title.ends_with("as what they ask for does not exist"), "{title}");
+    assert!(change.contains("does it exist") && !change.contains("maximum"), "{change}");
+    let (title, change) = found(2, 10);
+    assert!(title.ends_with("though the server refused none"), "{title}");
+    assert!(change.contains("a maximum of about"), "{change}");
+}
+
+/// A limit that a crowd of several addresses meets with all of them is perhaps one of each user, or of all.
+#[test]
+fn a_429_to_several_addresses_may_be_of_all() {
+    let found = |addresses: u32| {
+        let mut sim = SimulatedRun::new();
+        sim.impact = UserImpact::NotServed;
+        let mut run = sim.run();
+        let at = RunTime(run.experience.iter().find(|row| row.bad > 0).unwrap().second * 1_000_000);
+        run.participants.extend((0..8).map(|id| ParticipantRow {
+            participant: ParticipantId(id),
+            cohort: Default::default(),
+            intended_at: at,
+            reached: Default::default(),
+            ended_at: Some(at),
+            outcome: Some(Outcome::Failed(Failure::new(FailureReason::HttpStatus(429), "429"))),
+            local_address: Some(format!("10.0.0.{}:5000", 1 + id % addresses)),
+        }));
+        cause(&run)
+    };
+    let of_one = found(1);
+    assert_eq!(
+        (of_one.verdict, of_one.finding.as_deref()),
+        (BottleneckVerdict::Bottleneck, Some("address_limit")),
+        "{of_one:#?}"
+    );
+    let of_two = found(2);
+    assert_eq!(
+        (of_two.verdict, of_two.finding.as_deref()),
+        (BottleneckVerdict::Suspect, Some("address_limit")),
+        "{of_two:#?}"
+    );
+    assert!(of_two.title.contains("for each address, for each user or in all"), "{}", of_two.title);
 }

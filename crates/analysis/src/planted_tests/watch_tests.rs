@@ -6,6 +6,7 @@ use throng_observation::run::RunData;
 
 use super::new_tests::cause;
 use super::plant_of;
+use super::planted_limits::full;
 use super::simulated_run::SimulatedRun;
 use crate::bottleneck::{BottleneckVerdict, explain};
 use crate::demand::{Demand, Resource};
@@ -81,4 +82,44 @@ fn what_is_of_the_machine_is_told_once_however_many_watch_it() {
         (1, 1),
         "{found:#?}"
     );
+}
+
+/// Two instances of one server on one machine, each watched by a watch of its own.
+#[test]
+fn two_instances_that_are_full_are_two() {
+    let others = |is_another: bool| {
+        let mut sim = SimulatedRun::new();
+        plant_of("file_descriptors")(&mut sim);
+        sim.facts.insert("boot_id".into(), "5f0c".into());
+        let mut run = sim.run();
+        watched_by(&mut run, 2);
+        for series in run.host.series.iter_mut().filter(|one| is_another && one.host == HostId(1)) {
+            series.labels.entry("pid".into()).and_modify(|pid| *pid = "8".into());
+        }
+        let found = cause(&run);
+        assert_eq!(found.finding.as_deref(), Some("file_descriptors"), "{found:#?}");
+        found.other_findings.iter().filter(|other| other.finding == "file_descriptors").count()
+    };
+    assert_eq!((others(false), others(true)), (0, 1));
+}
+
+/// In two containers two processes of one name may have one PID.
+#[test]
+fn processes_of_one_number_that_use_other_amounts_are_two() {
+    let taker = |times: f64| {
+        let mut sim = SimulatedRun::new();
+        plant_of("cpu_full")(&mut sim);
+        sim.facts.insert("boot_id".into(), "5f0c".into());
+        sim.process("media", |m| 3.0 * full(m));
+        let mut run = sim.run();
+        watched_by(&mut run, 2);
+        let is_it = |one: &&HostSeries| one.host == HostId(1) && one.metric == "process.cpu";
+        let its = run.host.series.iter().find(is_it).map(|one| one.id);
+        let samples = run.host.samples.iter_mut().filter(|sample| Some(sample.series) == its);
+        samples.for_each(|sample| sample.value *= times);
+        cause(&run).title
+    };
+    let (one, two) = (taker(1.0), taker(1.5));
+    assert!(one.starts_with("All 8 cores") && one.ends_with("by other processes"), "{one}");
+    assert!(two.starts_with("All 8 cores") && two.ends_with("by the server itself"), "{two}");
 }

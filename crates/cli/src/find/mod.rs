@@ -145,7 +145,8 @@ impl SearchLoop<'_> {
     /// Why a search is of no use. Of values that vary, such as the target itself, another one may
     /// be reached.
     fn unreachable(&self) -> Option<Failure> {
-        self.seconds.unreachable().filter(|_| !self.has_values)
+        let wanted = self.search.wants().max(self.crowd.fixed());
+        self.seconds.unreachable(wanted).filter(|_| !self.has_values)
     }
 
     /// Passes closed seconds on to the search.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use throng_analysis::windows::SecondQuality;
 use throng_observation::run::{CrowdRow, ParticipantId, ParticipantRow, Row};
-use throng_observation::{Failure, FailureReason, MediaKind, Outcome, Phase, RunTime, Unloaded};
+use throng_observation::{Failure, FailureReason, MediaKind, Outcome, RunTime, Unloaded};
 
 /// The figures of one second, all cohorts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -43,9 +43,16 @@ struct TargetReach {
     gone: u32,
     /// Why the first of them failed.
     first: Option<Failure>,
-    /// The same, once all have failed by the target.
-    refused: Option<Failure>,
+    /// The seconds in a row, up to the last one, in which all who had come had failed.
+    seconds: u32,
+    /// How many these were.
+    refused: u32,
 }
+
+/// So many who fail by the target say it of all; of a smaller crowd all of it.
+const REFUSED_MIN: u32 = 3;
+/// For so many seconds, where more are wanted than have come.
+const SECONDS_MIN: u32 = 2;
 
 /// The participants that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,10 +79,10 @@ impl Seconds {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).failed)
     }
 
-    /// Why nobody can be served, whatever the load: all who came have failed by the target, and
-    /// nobody was ever connected.
-    pub(super) fn unreachable(&self) -> Option<Failure> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).reach.refused.clone()
+    /// Why nobody can be served, whatever the load: all who came of the first `wanted` have failed by
+    /// the target, and nobody was ever connected.
+    pub(super) fn unreachable(&self, wanted: u32) -> Option<Failure> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).reach.refused_of(wanted).cloned()
     }
 }
 
@@ -127,7 +134,7 @@ impl TargetReach {
     }
 
     fn participant(&mut self, row: &ParticipantRow) {
-        let was_connected = row.reached.keys().any(|phase| *phase >= Phase::DtlsConnected);
+        let was_connected = row.was_connected();
         match &row.outcome {
             Some(Outcome::Failed(failure)) if failure.reason.is_of_target() && !was_connected => {
                 self.first.get_or_insert_with(|| failure.clone());
@@ -141,9 +148,15 @@ impl TargetReach {
     /// All rows of the second have been seen.
     fn close(&mut self) {
         let (began, gone) = (std::mem::take(&mut self.began), std::mem::take(&mut self.gone));
-        if !self.is_possible && began > 0 && gone == began {
-            self.refused = self.first.clone();
-        }
+        let are_all_gone = !self.is_possible && began > 0 && gone == began;
+        self.seconds = if are_all_gone { self.seconds + 1 } else { 0 };
+        self.refused = gone;
+    }
+
+    fn refused_of(&self, wanted: u32) -> Option<&Failure> {
+        let is_enough =
+            self.refused >= wanted.max(1) || self.refused >= REFUSED_MIN && self.seconds >= SECONDS_MIN;
+        self.first.as_ref().filter(|_| self.seconds > 0 && is_enough)
     }
 }
 
@@ -165,7 +178,7 @@ mod tests {
 
     use super::*;
     use throng_observation::run::{CohortId, SeriesRow};
-    use throng_observation::{Clause, Distribution, ExperienceRow, SecondClosed};
+    use throng_observation::{Clause, Distribution, ExperienceRow, Phase, SecondClosed};
 
     /// A second at whose end `began` participants have begun and `gone` have failed, one of them
     /// for each of `reasons` in it.
@@ -188,7 +201,7 @@ mod tests {
     #[test]
     fn a_target_where_all_fail_alike_is_not_reached_by_any_load() {
         use FailureReason as F;
-        let why = |seconds: &Seconds| seconds.unreachable().map(|failure| failure.reason);
+        let why = |seconds: &Seconds| seconds.unreachable(3).map(|failure| failure.reason);
         let closed_port = Seconds::default();
         crowd_of(&closed_port, 0, 0, &[]);
         assert_eq!(why(&closed_port), None, "the baseline of the idle server");
@@ -204,6 +217,44 @@ mod tests {
         connected.observe(&Row::SecondClosed(SecondClosed::default()));
         crowd_of(&connected, 1, 1, &[F::Tcp]);
         assert_eq!(why(&connected), None, "a server that went away was there");
+    }
+
+    /// One who fails may have met what no other does: a name server that was slow, a connection that was reset.
+    #[test]
+    fn one_of_many_that_fails_does_not_end_a_search() {
+        use FailureReason as F;
+        let seconds = Seconds::default();
+        let is_over = |wanted| seconds.unreachable(wanted).is_some();
+        crowd_of(&seconds, 1, 1, &[F::Tcp]);
+        assert!(is_over(1) && !is_over(10), "the whole crowd, or one of ten");
+        crowd_of(&seconds, 1, 1, &[]);
+        assert!(!is_over(10), "for two seconds, and still one");
+        crowd_of(&seconds, 3, 3, &[F::Tcp, F::Tcp]);
+        assert!(is_over(10), "three, and all for three seconds");
+        crowd_of(&seconds, 4, 3, &[]);
+        assert!(!is_over(10), "the fourth is on its way");
+        crowd_of(&seconds, 4, 4, &[F::Tcp]);
+        assert!(!is_over(10), "for a second");
+    }
+
+    /// A participant without WebRTC is connected by the request that is answered.
+    #[test]
+    fn who_was_connected_by_any_protocol_met_a_target_that_is_there() {
+        for phase in Phase::CONNECTED {
+            let seconds = Seconds::default();
+            seconds.observe(&Row::Participant(Box::new(ParticipantRow {
+                participant: ParticipantId(0),
+                cohort: CohortId(0),
+                intended_at: RunTime(0),
+                reached: BTreeMap::from([(phase, RunTime(0))]),
+                ended_at: Some(RunTime(1)),
+                outcome: Some(Outcome::Failed(Failure::new(FailureReason::Tcp, "127.0.0.1:9"))),
+                local_address: None,
+            })));
+            crowd_of(&seconds, 3, 3, &[FailureReason::Tcp, FailureReason::Tcp]);
+            crowd_of(&seconds, 3, 3, &[]);
+            assert_eq!(seconds.unreachable(3), None, "{phase:?}");
+        }
     }
 
     #[test]

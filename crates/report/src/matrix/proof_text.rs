@@ -67,17 +67,20 @@ fn interval(interval: Option<[f64; 2]>) -> String {
 
 /// Whether the demand model was right.
 pub(crate) fn prediction(one: &CapacityPrediction) -> String {
-    let range = match one.users_high {
-        Some(high) => format!("{:.0} to {high:.0} users", one.users_low),
-        None => format!("more than {:.0} users", one.users_low),
-    };
     let held = match one.held {
         Some(true) => "; held",
         Some(false) => "; did not hold",
         None => "",
     };
     let unknown = cause::unknown(&one.unknown);
-    format!("the demand model predicted {range}, then full: {}{held}{unknown}", one.resource)
+    let end = match one.users_high {
+        Some(high) => {
+            format!("predicted {:.0} to {high:.0} users, then full: {}", one.users_low, one.resource)
+        }
+        // Nothing is known of more: the resource ends the knowledge, and not the server.
+        None => format!("is known up to {:.0} users, by {}", one.users_low, one.resource),
+    };
+    format!("the demand model {end}{held}{unknown}")
 }
 
 /// How far the capacity followed a shrunk resource.
@@ -143,4 +146,29 @@ pub(crate) fn pair_row(kind: ResponseKind, pair: &ProofPair) -> Vec<String> {
         pair.ratio.map_or_else(dash, factor),
         pair.discarded.as_ref().map(|why| format!("discarded: {why}")).unwrap_or_default(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_only_known_up_to_somewhere_is_not_said_to_be_full_there() {
+        let of = |users_high| {
+            prediction(&CapacityPrediction {
+                users: 121.0,
+                users_low: 121.0,
+                users_high,
+                resource: "CPU of the host".into(),
+                runs: 1,
+                unknown: Vec::new(),
+                held: None,
+            })
+        };
+        assert_eq!(of(None), "the demand model is known up to 121 users, by CPU of the host");
+        assert_eq!(
+            of(Some(130.0)),
+            "the demand model predicted 121 to 130 users, then full: CPU of the host"
+        );
+    }
 }
