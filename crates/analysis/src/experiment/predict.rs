@@ -18,8 +18,7 @@ pub struct CapacityPrediction {
     pub users_low: f64,
     /// The upper end: from the first crowd that was not; `null` if no known limit is near, or the demand cannot be told from noise.
     pub users_high: Option<f64>,
-    /// The resource that is exhausted then, with its setting where one is known; where there is no upper end, the one of which no
-    /// more is known.
+    /// The resource that is exhausted then, with its setting where one is known.
     pub resource: String,
     /// Runs of the baseline that it is from.
     pub runs: usize,
