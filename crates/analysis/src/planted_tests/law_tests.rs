@@ -284,7 +284,8 @@ fn what_a_change_would_give_is_what_the_price_says() {
             continue;
         };
         holds_by_price(&finding, &found, then);
-        let next = found.demand.iter().find(|demand| demand.name_and_setting() == then.next_resource).unwrap();
+        let next =
+            found.demand.iter().find(|demand| demand.name_and_setting() == then.next_resource).unwrap();
         let (usable, growth) = (next.usable().unwrap(), Growth::of(&[next]).unwrap());
         let used = growth.at(then.users);
         if then.users_high.is_some() {
