@@ -1,7 +1,7 @@
 //! Late joins under loads that pass: a load is judged after its joins, so that its result does not include them.
 
 use throng_observation::run::RunData;
-use throng_observation::{Clause, HoldOutcome};
+use throng_observation::{Clause, HoldOutcome, HoldRow};
 
 use crate::capacity::Capacity;
 use crate::windows::{SecondQuality, quality_by_second};
@@ -15,7 +15,7 @@ const LATE_MIN: u64 = 2;
 pub fn late_joins(run: &RunData, capacity: &Capacity) -> Option<String> {
     let passing = capacity.users?;
     let quality_by_second = quality_by_second(run);
-    let held = run.holds.iter().filter(|hold| {
+    let held = HoldRow::judged_alike(&run.holds).filter(|hold| {
         hold.users <= passing && hold.passed(capacity.goal) == HoldOutcome::Yes && hold.limited_seconds == 0
     });
     let most = held.filter_map(|hold| {

@@ -1,11 +1,11 @@
 //! The current figures of the watched hosts, from their rows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::{HostEventKind, HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId};
-use throng_observation::untrusted;
+use throng_observation::{RunTime, untrusted};
 
 /// The figures of a watched host on the live display.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,6 +38,8 @@ struct HostState {
     values: HashMap<SeriesId, LatestValue>,
     last_row_at: Option<Instant>,
     has_found_process: bool,
+    /// Processes that were found when the crowd had begun to join: jobs, most of them.
+    found_later: BTreeSet<u32>,
     process_ended_at: Option<Instant>,
 }
 
@@ -72,7 +74,12 @@ impl LiveHosts {
                 // Not all events come from the watcher.
                 let seen = self.hosts.entry(event.host).or_default();
                 seen.has_found_process |= event.kind == HostEventKind::ProcessFound;
-                if event.kind == HostEventKind::ProcessEnded {
+                let pid = event.process.as_ref().map(|process| process.pid);
+                if event.kind == HostEventKind::ProcessFound && event.at >= RunTime(0) {
+                    seen.found_later.extend(pid);
+                }
+                let is_later = pid.is_some_and(|pid| seen.found_later.contains(&pid));
+                if event.kind == HostEventKind::ProcessEnded && !is_later {
                     seen.process_ended_at = Some(Instant::now());
                 }
             }
@@ -138,7 +145,7 @@ impl LiveHosts {
         self.hosts.get(&host).is_some_and(|state| state.has_found_process)
     }
 
-    /// Whether a watcher has reported the end of a process within this time.
+    /// Whether a watcher has reported, within this time, the end of a process that was there before the crowd.
     pub(crate) fn has_seen_an_end(&self, within: Duration) -> bool {
         let mut ends = self.hosts.values().filter_map(|state| state.process_ended_at);
         ends.any(|at| at.elapsed() < within)
@@ -201,7 +208,7 @@ impl ServerFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng_observation::RunTime;
+    use throng_observation::host::{HostEvent, ProcessEnd, ProcessEvent};
 
     fn series(id: u32, metric: &str, label: (&str, &str)) -> HostRow {
         let labels = BTreeMap::from([(label.0.to_owned(), label.1.to_owned())]);
@@ -215,6 +222,24 @@ mod tests {
 
     fn sample(id: u32, value: f64) -> HostRow {
         HostRow::Sample(HostSample { series: SeriesId(id), at: RunTime(0), value })
+    }
+
+    #[test]
+    fn the_end_of_a_job_is_not_that_of_the_server() {
+        let event = |pid, at, end: Option<ProcessEnd>| {
+            let kind = if end.is_some() { HostEventKind::ProcessEnded } else { HostEventKind::ProcessFound };
+            let process = ProcessEvent { target: 0, name: "media".into(), pid, end };
+            let event = HostEvent::new(HostId(0), RunTime(at), kind, "");
+            HostRow::Event(HostEvent { process: Some(process), ..event })
+        };
+        let mut now = LiveHosts::default();
+        let ended = || Some(ProcessEnd::default());
+        for row in [event(7, -4_000_000, None), event(8, 1_000_000, None), event(8, 2_000_000, ended())] {
+            now.take(&row);
+        }
+        assert!(!now.has_seen_an_end(Duration::from_secs(60)), "a job");
+        now.take(&event(7, 3_000_000, ended()));
+        assert!(now.has_seen_an_end(Duration::from_secs(60)));
     }
 
     #[test]

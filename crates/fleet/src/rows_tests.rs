@@ -150,7 +150,7 @@ impl Numbers {
             counters: self.playback_counters(),
             buffer_us: self.distribution(),
             shortfall_ppm: self.distribution(),
-            dates_ahead: self.u32(),
+            dates_ahead: Some(self.u32()),
             latency_us: self.distribution(),
             edge_latency_us: self.distribution(),
             capture_latency_us: self.distribution(),

@@ -43,7 +43,7 @@ impl LatencyBasis {
 /// playlists, would disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyVote {
-    /// All of them; in runs of versions that measured each by one basis alone, those without dates.
+    /// All of them.
     live: u64,
     /// Those of playlists with dates.
     dated: u64,
@@ -62,9 +62,12 @@ impl LatencyVote {
 
     /// Adds a second.
     pub fn add(&mut self, row: &PlaybackRow) {
-        self.live = self.live.saturating_add(row.edge_latency_us.count());
-        self.dated = self.dated.saturating_add(row.latency_us.count());
-        self.ahead = self.ahead.saturating_add(row.dates_ahead.into());
+        let (edge, dated) = (row.edge_latency_us.count(), row.latency_us.count());
+        // Of versions that measured each player by one basis these are the others.
+        let live = if row.dates_ahead.is_some() { edge } else { edge.saturating_add(dated) };
+        self.live = self.live.saturating_add(live);
+        self.dated = self.dated.saturating_add(dated);
+        self.ahead = self.ahead.saturating_add(row.dates_ahead.unwrap_or(0).into());
     }
 
     /// The basis: dates where all players have them and they are not in the future, else the ends
@@ -108,6 +111,7 @@ mod tests {
     /// A second of `live` players, of which `dated` have dates and `dates_ahead` find them ahead of
     /// the clock.
     fn second(live: u32, dated: u32, dates_ahead: u32) -> PlaybackRow {
+        let dates_ahead = Some(dates_ahead);
         let mut row = PlaybackRow { players: live, dates_ahead, ..PlaybackRow::default() };
         (0..live).for_each(|_| row.edge_latency_us.record(12_000_000));
         (0..dated).for_each(|_| row.latency_us.record(14_000_000));
@@ -138,14 +142,21 @@ mod tests {
             ("one stream of two has none", vec![second(10, 5, 0); 30], PlaylistEdge),
             (
                 "all dated, of a version that measured each by one basis",
-                vec![second(0, 10, 0); 30],
+                vec![PlaybackRow { dates_ahead: None, ..second(0, 10, 0) }; 30],
                 ProgramDateTime,
+            ),
+            (
+                "a third without, of such a version",
+                vec![PlaybackRow { dates_ahead: None, ..second(5, 10, 0) }; 30],
+                PlaylistEdge,
             ),
         ] {
             assert_eq!(LatencyVote::of(&seconds).basis(), expect, "{what}");
         }
         let vote = LatencyVote::of(&[second(10, 8, 2)]);
         assert_eq!((vote.undated_ratio(), vote.dates_ahead_ratio()), (0.2, 0.25));
+        let old = PlaybackRow { dates_ahead: None, ..second(2, 8, 0) };
+        assert_eq!(LatencyVote::of(&[old]).undated_ratio(), 0.2);
         assert_eq!(LatencyVote::default().basis(), PlaylistEdge);
     }
 }

@@ -258,8 +258,9 @@ pub struct PlaybackRow {
     /// tolerance of its bound.
     pub shortfall_ppm: Distribution,
     /// Players whose playlist's dates are ahead of this host's clock
-    /// ([`DATES_AHEAD_US_MAX`](crate::DATES_AHEAD_US_MAX)).
-    pub dates_ahead: u32,
+    /// ([`DATES_AHEAD_US_MAX`](crate::DATES_AHEAD_US_MAX)); `None` of versions that measured each
+    /// player by one basis.
+    pub dates_ahead: Option<u32>,
     /// [`LiveInterval::since_date_us`] of each player that has it; 0 where the clocks disagree so
     /// much that it is negative.
     pub latency_us: Distribution,

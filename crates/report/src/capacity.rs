@@ -14,7 +14,9 @@ use crate::summary::{CapacitySummary, GoalBracket, RunOutcome, SoakSummary};
 /// The capacity by the holds of a run; `None` for a plain run. `was_generator`: the failing load failed because of the
 /// generator, so it does not count. `limits`: those of its limits that invalidate the whole run.
 pub(crate) fn summarise(run: &RunData, was_generator: bool, limits: &[String]) -> Option<CapacitySummary> {
-    let mut capacity = Capacity::of(&run.holds, Goal::Acceptable)?;
+    // Those before the search began anew were judged by other bounds.
+    let holds: Vec<HoldRow> = HoldRow::judged_alike(&run.holds).cloned().collect();
+    let mut capacity = Capacity::of(&holds, Goal::Acceptable)?;
     if was_generator {
         capacity = capacity.invalidated();
     }
@@ -26,10 +28,10 @@ pub(crate) fn summarise(run: &RunData, was_generator: bool, limits: &[String]) -
         passing: loads.passing,
         failing: loads.failing,
         statement: loads.statement(|load| capacity.load(load)),
-        reasons: why_failed(run, &seconds, loads.failing, goal),
+        reasons: why_failed(&holds, &seconds, loads.failing, goal),
     };
-    let of_soak = soaked(run, &seconds, capacity.goal);
-    let why = why(run, &seconds, &capacity, limits);
+    let of_soak = soaked(&holds, &seconds, capacity.goal);
+    let why = why((run, &holds), &seconds, &capacity, limits);
     let disturbances = Disturbances::of(run, &capacity).map(|times| times.sentence());
     Some(CapacitySummary {
         users: capacity.users,
@@ -39,7 +41,7 @@ pub(crate) fn summarise(run: &RunData, was_generator: bool, limits: &[String]) -
         verdict: capacity.verdict.key().to_owned(),
         statement: format!("{}{why}", capacity.statement(&noun)),
         noun,
-        values: values(&run.holds),
+        values: values(&holds),
         goals: Goal::ALL.into_iter().zip(&capacity.goals).map(bracket).collect(),
         recovery_ms: capacity.recovery_ms,
         judged_s: capacity.judged_s,
@@ -50,37 +52,41 @@ pub(crate) fn summarise(run: &RunData, was_generator: bool, limits: &[String]) -
 }
 
 /// Which clauses made a load fail; empty where none did.
-fn why_failed(run: &RunData, seconds: &BySecond, failing: Option<u32>, goal: Goal) -> Vec<Reason> {
-    failing.map_or_else(Vec::new, |load| reasons::of_load(seconds, &run.holds, load, goal))
+fn why_failed(holds: &[HoldRow], seconds: &BySecond, failing: Option<u32>, goal: Goal) -> Vec<Reason> {
+    failing.map_or_else(Vec::new, |load| reasons::of_load(seconds, holds, load, goal))
 }
 
 /// Which clauses made the seconds of the last soak bad.
-fn soaked(run: &RunData, seconds: &BySecond, goal: Goal) -> Vec<Reason> {
+fn soaked(holds: &[HoldRow], seconds: &BySecond, goal: Goal) -> Vec<Reason> {
     let is_soak = |hold: &&HoldRow| hold.purpose == Purpose::Soak && hold.until.is_some();
-    run.holds.iter().rfind(is_soak).map_or_else(Vec::new, |hold| reasons::of_hold(seconds, hold, goal))
+    holds.iter().rfind(is_soak).map_or_else(Vec::new, |hold| reasons::of_hold(seconds, hold, goal))
 }
 
 /// The end of a statement that is no capacity: the clauses that made service bad, or the limits of the
 /// generator. A load that failed above a capacity has its reasons in the line of its goal.
-fn why(run: &RunData, seconds: &BySecond, capacity: &Capacity, limits: &[String]) -> String {
+fn why(
+    (run, holds): (&RunData, &[HoldRow]),
+    seconds: &BySecond,
+    capacity: &Capacity,
+    limits: &[String],
+) -> String {
     let goal = capacity.goal;
     let suffered = match capacity.verdict {
         CapacityVerdict::Found | CapacityVerdict::AtLeast => return String::new(),
-        CapacityVerdict::Invalid => return generator(run, capacity.users, limits),
-        CapacityVerdict::NotSustained => soaked(run, seconds, goal),
-        CapacityVerdict::NeverPasses => why_failed(run, seconds, capacity.first_failing, goal),
-        CapacityVerdict::Undecidable => reasons::of_holds(seconds, &run.holds, goal),
+        CapacityVerdict::Invalid => return generator((run, holds), capacity.users, limits),
+        CapacityVerdict::NotSustained => soaked(holds, seconds, goal),
+        CapacityVerdict::NeverPasses => why_failed(holds, seconds, capacity.first_failing, goal),
+        CapacityVerdict::Undecidable => reasons::of_holds(seconds, holds, goal),
     };
     reasons::words(&suffered).map_or_else(String::new, |words| format!(", {words}"))
 }
 
 /// The limits that the generator passed under the loads that it kept from being judged; those of the
 /// whole run where no second has one, as for participants that failed for lack of ports.
-fn generator(run: &RunData, passing: Option<u32>, of_run: &[String]) -> String {
+fn generator((run, holds): (&RunData, &[HoldRow]), passing: Option<u32>, of_run: &[String]) -> String {
     let is_unjudged =
         |hold: &&HoldRow| hold.limited_seconds > 0 || passing.is_none_or(|passing| hold.users > passing);
-    let unjudged: Vec<_> = run
-        .holds
+    let unjudged: Vec<_> = holds
         .iter()
         .filter(is_unjudged)
         .filter_map(|hold| Some(hold.from.second()..hold.until?.second()))

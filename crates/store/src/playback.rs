@@ -25,7 +25,7 @@ const ADDED: [(&str, &str); 30] = [
     ("segments", "0"),
     ("segment_download_us", "0"),
     ("segment_media_us", "0"),
-    ("dates_ahead", "0"),
+    ("dates_ahead", "NULL"),
     ("latency_us", "NULL"),
     ("edge_latency_us", "NULL"),
     ("capture_latency_us", "NULL"),
@@ -118,7 +118,7 @@ mod tests {
             players: 5,
             stalled: 2,
             starting: 1,
-            dates_ahead: 3,
+            dates_ahead: Some(3),
             counters,
             ..PlaybackRow::default()
         };
@@ -184,7 +184,7 @@ mod tests {
         let [third, ..] = run.playback.as_slice() else { panic!("{:?}", run.playback) };
         let written = second(3, 2_000_000);
         assert_eq!((third.second, third.cohort, third.players), (3, CohortId(1), 5));
-        assert_eq!((third.stalled, third.starting, third.dates_ahead), (2, 1, 3));
+        assert_eq!((third.stalled, third.starting, third.dates_ahead), (2, 1, Some(3)));
         assert_eq!(third.counters, written.counters);
         assert_eq!(third.buffer_us.quantile(0.5), written.buffer_us.quantile(0.5));
         assert_eq!(run.players.counters().stall_us, 25, "a later row replaces an earlier one");

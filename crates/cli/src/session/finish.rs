@@ -14,10 +14,11 @@ impl Session {
         let Self { handle, watchers, rows, folder, canaries, tap, store, report } = self;
         canaries.stop();
         let (was_over, ends_at) = (handle.is_finished() && !handle.is_stopped(), handle.ends_at());
+        let has_failures = !handle.live().failures.is_empty();
         handle.stop();
         let (end, clocks) = handle.wait();
         tap.into_iter().for_each(RunTap::finish);
-        if was_over && end.ended_at < ends_at {
+        if has_failures && was_over && end.ended_at < ends_at {
             watchers.wait_for_an_end();
         }
         watchers.stop();

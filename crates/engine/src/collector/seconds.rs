@@ -226,7 +226,8 @@ fn playback_row(players: &HashMap<u32, PlayerSecond>) -> PlaybackRow {
             record(&mut row.edge_latency_us, live.to_edge_us);
             live.since_date_us.iter().for_each(|us| record(&mut row.latency_us, *us));
             live.capture_latency_us.iter().for_each(|us| record(&mut row.capture_latency_us, *us));
-            row.dates_ahead += u32::from(live.dates_ahead_us.is_some_and(|us| us > DATES_AHEAD_US_MAX));
+            let is_ahead = live.dates_ahead_us.is_some_and(|us| us > DATES_AHEAD_US_MAX);
+            *row.dates_ahead.get_or_insert(0) += u32::from(is_ahead);
         }
     }
     row
@@ -429,7 +430,7 @@ mod tests {
             seconds.playback(0, id, CohortId(0), &interval);
         }
         let row = &seconds.close(0, |_| 3).playback[0];
-        assert_eq!((row.edge_latency_us.count(), row.latency_us.count(), row.dates_ahead), (3, 2, 1));
+        assert_eq!((row.edge_latency_us.count(), row.latency_us.count(), row.dates_ahead), (3, 2, Some(1)));
     }
 
     #[test]

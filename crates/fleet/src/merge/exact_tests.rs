@@ -73,7 +73,7 @@ fn second_of_people(second: i64, people: &[Person], is_limited: bool) -> Vec<Row
                 PlaybackCounters { played_us: n.below(1_000_000), ..PlaybackCounters::default() };
             playback.buffer_us.record(n.below(30_000_000));
             playback.capture_latency_us.record(n.below(1 << 40));
-            playback.dates_ahead += n.below(2) as u32;
+            *playback.dates_ahead.get_or_insert(0) += n.below(2) as u32;
             chat.members += 1;
             chat.occupants_max = chat.occupants_max.max(n.below(40) as u32);
             chat.counters += ChatCounters { messages_due: n.below(9), ..ChatCounters::default() };

@@ -16,7 +16,9 @@ impl Adds for PlaybackRow {
         add(&mut self.players, other.players);
         add(&mut self.stalled, other.stalled);
         add(&mut self.starting, other.starting);
-        add(&mut self.dates_ahead, other.dates_ahead);
+        if let Some(ahead) = other.dates_ahead {
+            add(self.dates_ahead.get_or_insert(0), ahead);
+        }
         self.counters += other.counters;
         self.add_samples(&other);
     }

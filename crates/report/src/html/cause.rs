@@ -3,9 +3,9 @@
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict};
 use throng_analysis::reasons;
 use throng_analysis::windows::{LoadWindow, judged_window, quality_by_second};
-use throng_observation::HoldOutcome;
 use throng_observation::host::Unit;
 use throng_observation::run::RunData;
+use throng_observation::{HoldOutcome, HoldRow};
 
 use super::chart::{Chart, Line, Overlay, Scale};
 use super::markup::{escape, table};
@@ -178,7 +178,7 @@ fn counter(
 /// Loads as stretches, and the moments that matter.
 fn overlay(run: &RunData, found: &Bottleneck) -> Overlay {
     let mut bands = Vec::new();
-    for hold in &run.holds {
+    for hold in HoldRow::judged_alike(&run.holds) {
         let Some(LoadWindow { window, .. }) = judged_window(hold) else { continue };
         let from = window.from_us as f64 / 1e6;
         let is_pass = found.pass_s.is_some_and(|[pass, _]| (pass - from).abs() < 0.5);

@@ -1,5 +1,6 @@
 //! How the capacity was found: each load and its outcome, and the soak.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use throng_analysis::reasons;
@@ -13,6 +14,8 @@ use crate::summary::{CapacitySummary, Summary};
 
 /// Most loads in the table; a search has a few tens.
 const HOLDS_MAX: usize = 500;
+/// The column of outcomes.
+const OUTCOME: usize = 3;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(capacity) = &summary.capacity else { return String::new() };
@@ -27,7 +30,17 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         out.push_str("</ul>");
     }
     let seconds = quality_by_second(run);
-    let rows: Vec<_> = run.holds.iter().take(HOLDS_MAX).map(|hold| row(hold, capacity, &seconds)).collect();
+    let judged: BTreeSet<u32> = HoldRow::judged_alike(&run.holds).map(|hold| hold.number).collect();
+    let row_of = |hold: &HoldRow| {
+        let mut cells = row(hold, capacity, &seconds);
+        if !judged.contains(&hold.number)
+            && let Some(outcome) = cells.get_mut(OUTCOME)
+        {
+            "judged before: as without load".clone_into(outcome);
+        }
+        cells
+    };
+    let rows: Vec<_> = run.holds.iter().take(HOLDS_MAX).map(row_of).collect();
     let _ = write!(out, "<details><summary>All {} loads that were held</summary>", run.holds.len());
     out.push_str(&table(
         &[
@@ -103,5 +116,23 @@ mod tests {
         assert!(!page.contains("<b>") && page.contains("<td>confirm</td>"), "{page}");
         assert!(page.contains("<td>mostly delay (100 %), fps 10 %</td>"), "{page}");
         assert_eq!(of(&example::healthy(1, 1)), "");
+    }
+
+    #[test]
+    fn loads_that_were_judged_by_other_bounds_are_marked_and_give_no_reasons() {
+        let run = example::searched();
+        let mut begun_anew = run.clone();
+        let unloaded = throng_observation::Unloaded { delay_us: 290_000, ..Default::default() };
+        begun_anew.holds.iter_mut().for_each(|hold| hold.unloaded = Some(unloaded));
+        let failed = run.holds.iter().rfind(|hold| hold.passed(Goal::Acceptable) == HoldOutcome::No);
+        let before = HoldRow { number: 0, unloaded: None, ..failed.cloned().expect("a load that failed") };
+        begun_anew.holds.iter_mut().for_each(|hold| hold.number += 1);
+        begun_anew.holds.insert(0, before);
+        let (plain, anew) =
+            (&summarise(&run, &[], Duration::ZERO), &summarise(&begun_anew, &[], Duration::ZERO));
+        assert_eq!(render(&run, plain).matches("judged before").count(), 0);
+        assert_eq!(render(&begun_anew, anew).matches("judged before: as without load").count(), 1);
+        let goals = |summary: &Summary| summary.capacity.as_ref().map(|capacity| capacity.goals.clone());
+        assert_eq!(goals(plain), goals(anew));
     }
 }

@@ -163,7 +163,7 @@ fn dates_that_run_ahead_for_some_give_all_players_of_the_run_the_other_basis() {
     let seen = |ahead_of_100: u32, dated_of_100: u32| {
         let mut run = players(0);
         for row in &mut run.playback {
-            row.dates_ahead = ahead_of_100;
+            row.dates_ahead = Some(ahead_of_100);
             (0..100).for_each(|_| row.edge_latency_us.record(12_000_000));
             (0..dated_of_100).for_each(|_| row.latency_us.record(10_500_000));
         }
