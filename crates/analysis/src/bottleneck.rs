@@ -64,6 +64,12 @@ pub struct Bottleneck {
     pub score: Option<f64>,
     /// The resource and its owner.
     pub resource: Option<String>,
+    /// The name of the thread that is the limit; `null` if it is none.
+    #[serde(default)]
+    pub thread: Option<String>,
+    /// The setting that gives this thread room; `null` where none is known.
+    #[serde(default)]
+    pub setting: Option<String>,
     /// The counters that show it.
     pub evidence: Vec<Evidence>,
     /// Numbers of the series in `run.db` behind the first line of evidence.
@@ -433,6 +439,8 @@ fn finding(scored: &ScoredCandidate<'_>, role: FindingRole) -> Finding {
         title: candidate.title.clone(),
         score: (scored.score * 10.0).round() / 10.0,
         resource: candidate.resource.clone(),
+        thread: candidate.thread.as_ref().map(|thread| thread.name.clone()),
+        setting: candidate.thread.as_ref().and_then(|thread| thread.setting.clone()),
         role,
         evidence: candidate.evidence.clone(),
         series: candidate.series.iter().map(|series| series.0).collect(),
@@ -448,6 +456,8 @@ fn named(found: Finding, verdict: BottleneckVerdict, empty: Bottleneck) -> Bottl
         title: found.title,
         score: Some(found.score),
         resource: Some(found.resource),
+        thread: found.thread,
+        setting: found.setting,
         evidence: found.evidence,
         series: found.series,
         change: Some(found.change),

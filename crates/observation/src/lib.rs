@@ -52,6 +52,9 @@ pub use hold::{Goal, HoldOutcome, HoldRow, Purpose};
 mod layer;
 pub use layer::{Layer, LayerSwitch};
 
+mod relief;
+pub use relief::Relief;
+
 mod observation;
 pub use observation::{CodedFrame, MediaPath, Observation, RefusedDestination, from_tap_kind, tap_kind};
 

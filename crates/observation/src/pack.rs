@@ -42,9 +42,8 @@ pub struct Pack {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadMeaning {
-    /// A [glob](glob_matches) on the thread's name, of which the kernel keeps
-    /// [`THREAD_NAME_BYTES_MAX`] bytes. The case of ASCII letters is ignored: servers change it
-    /// from version to version.
+    /// A [glob](thread_name_matches) on the thread's name, of which the kernel keeps
+    /// [`THREAD_NAME_BYTES_MAX`] bytes.
     pub name: String,
     /// The pool they belong to: threads of one group share the same work.
     pub group: String,
@@ -282,9 +281,7 @@ impl Pack {
     #[must_use]
     pub fn thread_meaning(&self, name: &str) -> Option<&ThreadMeaning> {
         let name = as_the_kernel_cuts(name);
-        self.threads
-            .iter()
-            .find(|meaning| glob_matches_by(&meaning.name, name, |a, b| a.eq_ignore_ascii_case(&b)))
+        self.threads.iter().find(|meaning| thread_name_matches(&meaning.name, name))
     }
 
     /// Whether the process of this name (its `comm`, or its program's file name) is such a server.
@@ -360,6 +357,13 @@ fn as_the_kernel_cuts(name: &str) -> &str {
 #[must_use]
 pub fn glob_matches(glob: &str, text: &str) -> bool {
     glob_matches_by(glob, text, |a, b| a == b)
+}
+
+/// Whether `glob` matches the name of a thread: the case of ASCII letters is ignored, as servers
+/// change it from version to version.
+#[must_use]
+pub fn thread_name_matches(glob: &str, name: &str) -> bool {
+    glob_matches_by(glob, name, |a, b| a.eq_ignore_ascii_case(&b))
 }
 
 /// The same with another equality of bytes.

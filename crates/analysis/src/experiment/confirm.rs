@@ -3,8 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throng_observation::Relief;
 
-use super::{CellValues, Factor, Margin, Noise, resource_of};
+use super::{CellValues, Factor, Margin, NamedLimit, Noise, is_relieved, resource_of, resource_of_relief};
 
 /// A cell with a verdict.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,8 +14,8 @@ pub struct JudgedCell {
     pub number: usize,
     /// How well it served: one value for each valid run, more is better.
     pub service: CellValues,
-    /// The finding that most of its runs name; `None` if nothing failed or nothing is named.
-    pub finding: Option<String>,
+    /// The limit that most of its runs name; `None` if nothing failed or nothing is named.
+    pub limit: Option<NamedLimit>,
 }
 
 /// What the service of cells is.
@@ -35,7 +36,7 @@ pub struct Confirmation {
     pub other_cell: usize,
     /// The finding.
     pub finding: String,
-    /// The resource that the finding is about.
+    /// The resource that the finding is about; of a finding without one, the finding.
     pub resource: String,
     /// The factor that gives more of it.
     pub factor: String,
@@ -76,13 +77,13 @@ impl ConfirmationOutcome {
     }
 }
 
-/// All verdicts that a neighbouring cell can confirm or refute. `relieved` names the resource of which the step of a factor
-/// from one level to another gives more.
+/// All verdicts that a neighbouring cell can confirm or refute. `relieved` says what the step of a factor from one level to
+/// another gives more of.
 #[must_use]
 pub fn confirmations<'r>(
     factors: &[Factor],
     cells: &[JudgedCell],
-    relieved: &dyn Fn(usize, usize, usize) -> Option<&'r str>,
+    relieved: &dyn Fn(usize, usize, usize) -> Option<&'r Relief>,
     service: Service,
     margin: Margin,
 ) -> Vec<Confirmation> {
@@ -90,32 +91,29 @@ pub fn confirmations<'r>(
     let (noise, margin) = (Noise::of(&values), margin.of(&values));
     let mut all = Vec::new();
     for cell in cells {
-        let Some((finding, resource)) = cell.finding.as_ref().and_then(|key| Some((key, resource_of(key)?)))
-        else {
-            continue;
-        };
+        let Some(limit) = &cell.limit else { continue };
         for other in cells {
             let Some((index, from, to)) = one_step(&cell.service, &other.service) else { continue };
-            if relieved(index, from, to) != Some(resource) {
-                continue;
-            }
+            let relief = relieved(index, from, to).filter(|relief| is_relieved(limit, relief));
+            let Some(relief) = relief else { continue };
             let (Some(a), Some(b)) = (cell.service.mean(), other.service.mean()) else { continue };
             let runs = [(cell.service.count(), 1.0), (other.service.count(), 1.0)];
             let gain_interval = noise.map(|noise| noise.around(b - a, runs.into_iter()));
-            let is_named = other.finding.as_deref().and_then(resource_of) == Some(resource);
+            let is_named = other.limit.as_ref().is_some_and(|limit| is_relieved(limit, relief));
+            let resource = resource_of(&limit.finding).or_else(|| resource_of_relief(relief));
             let name = |level: usize| {
                 factors.get(index).and_then(|factor| factor.levels.get(level)).cloned().unwrap_or_default()
             };
             all.push(Confirmation {
                 cell: cell.number,
                 other_cell: other.number,
-                finding: finding.clone(),
-                resource: resource.to_owned(),
+                finding: limit.finding.clone(),
+                resource: resource.unwrap_or(&limit.finding).to_owned(),
                 factor: factors.get(index).map(|factor| factor.name.clone()).unwrap_or_default(),
                 levels: [name(from), name(to)],
                 service: [a, b],
                 gain_interval,
-                other_finding: other.finding.clone(),
+                other_finding: other.limit.as_ref().map(|limit| limit.finding.clone()),
                 outcome: outcome(b - a, gain_interval, margin, is_named && service == Service::OfCrowd),
             });
         }

@@ -13,6 +13,7 @@ mod interactions;
 mod noise;
 mod pairs;
 mod predict;
+mod relief;
 mod resource;
 mod verdict;
 
@@ -22,6 +23,7 @@ pub use interactions::{Contrast, Interaction, interactions};
 pub use noise::Noise;
 pub use pairs::{Claim, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, decide, is_control_off};
 pub use predict::{CapacityPrediction, predict};
+pub use relief::{NamedLimit, is_relieved, resource_of_relief};
 pub use resource::resource_of;
 pub use verdict::EffectVerdict;
 

@@ -4,8 +4,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throng_observation::Relief;
+use throng_observation::pack::thread_name_matches;
 
-use super::resource_of;
+use super::{resource_of, resource_of_relief};
 use crate::demand::{Demand, End, REACH_MAX, Resource, without_limit};
 
 /// The capacity of a variant, predicted from the demand of a user in the baseline's runs.
@@ -29,8 +31,7 @@ pub struct CapacityPrediction {
     pub held: Option<bool>,
 }
 
-/// The prediction from the demands of each run of the baseline, if its limit (the finding, else the resource that the variant
-/// relieves) becomes `more` times as high; without `more` it is no limit at all. `capacity` is that of the baseline: the largest
+/// The prediction from the demands of each run of the baseline, if its limit (the finding, else what the variant relieves) becomes `more` times as high; without `more` it is no limit at all. `capacity` is that of the baseline: the largest
 /// crowd that was served well, and the first that was not.
 ///
 /// What the resource carried at this capacity is taken for its limit: a line ends below its rate because frames come in bursts,
@@ -39,13 +40,13 @@ pub struct CapacityPrediction {
 pub fn predict(
     runs: &[Vec<Demand>],
     finding: Option<&str>,
-    relieves: &str,
+    relief: &Relief,
     more: Option<f64>,
     capacity: [f64; 2],
 ) -> Option<CapacityPrediction> {
     let most = REACH_MAX * capacity[0];
     let of_run = |demands: &Vec<Demand>| {
-        let is_relieved = relieved(demands, finding, relieves);
+        let is_relieved = relieved(demands, finding, relief);
         let ends = demands.iter().filter_map(|demand| {
             let end = if is_relieved(demand) {
                 scaled(demand, more?, capacity)?.at_least(0.0)
@@ -73,7 +74,7 @@ pub fn predict(
         resource: resource.clone(),
         runs: ends.len(),
         unknown: runs.first().map_or_else(Vec::new, |demands| {
-            let is_relieved = relieved(demands, finding, relieves);
+            let is_relieved = relieved(demands, finding, relief);
             without_limit(demands.iter().filter(|demand| !is_relieved(demand)))
         }),
         held: None,
@@ -90,16 +91,38 @@ impl CapacityPrediction {
     }
 }
 
-/// Which demands have a higher limit in the variant: those of the kind that the finding names, where it is measured; else
-/// all of the resource.
-fn relieved(demands: &[Demand], finding: Option<&str>, relieves: &str) -> impl Fn(&Demand) -> bool + use<> {
-    let all: Vec<Resource> = kinds(relieves).to_vec();
-    let named: Vec<Resource> = finding
-        .filter(|finding| resource_of(finding) == Some(relieves))
-        .map(|finding| of_finding(finding).to_vec())
+/// Which demands have a higher limit in the variant: those of the threads that it relieves; else those of the kind that the finding
+/// names, where they are measured; else all of the resource.
+fn relieved(demands: &[Demand], finding: Option<&str>, relief: &Relief) -> impl Fn(&Demand) -> bool + use<> {
+    let resource = resource_of_relief(relief);
+    let all = kinds(resource.unwrap_or_default());
+    let named = finding
+        .filter(|finding| resource_of(finding) == resource)
+        .map(of_finding)
         .filter(|named| demands.iter().any(|demand| named.contains(&demand.resource)))
         .unwrap_or(all);
-    move |demand| named.contains(&demand.resource)
+    let pools = pools(demands, relief);
+    move |demand| {
+        if pools.is_empty() {
+            return named.contains(&demand.resource);
+        }
+        matches!(demand.resource, Resource::Thread | Resource::ThreadGroup)
+            && demand.group.as_ref().is_some_and(|pool| pools.contains(pool))
+    }
+}
+
+/// The pools of the threads that `relief` names, by thread or by setting; empty if it names none that was measured.
+fn pools(demands: &[Demand], relief: &Relief) -> Vec<String> {
+    let is_named = |demand: &&Demand| {
+        // `SW-WebRTC (4711)`
+        let name = demand.instance.split(" (").next().unwrap_or_default();
+        match (&relief.thread, &relief.setting) {
+            (Some(glob), _) => demand.resource == Resource::Thread && thread_name_matches(glob, name),
+            (None, Some(setting)) => demand.setting.as_ref() == Some(setting),
+            (None, None) => false,
+        }
+    };
+    demands.iter().filter(is_named).filter_map(|demand| demand.group.clone()).collect()
 }
 
 /// The demands of a resource.
@@ -190,7 +213,7 @@ mod tests {
         let thread = demand(Resource::Thread, 0.1, 0.009, 1.0);
         let line = demand(Resource::NicSent, 0.0, 125_000.0, 20e6);
         let runs = vec![vec![thread.clone(), line.clone()]; 3];
-        let predicted = |more| predict(&runs, Some("one_thread_full"), "cpu", more, [100.0; 2]).unwrap();
+        let predicted = |more| predict(&runs, Some("one_thread_full"), &cpu(), more, [100.0; 2]).unwrap();
         let twice = predicted(Some(1.5));
         assert!((twice.users - 155.6).abs() < 0.1 && twice.resource == "thread w", "{twice:?}");
         let four = predicted(Some(4.0));
@@ -199,14 +222,46 @@ mod tests {
         assert!(four.users_low < 153.0 && four.users_high.unwrap() > 167.0);
     }
 
+    fn cpu() -> Relief {
+        Relief::of_resource("cpu")
+    }
+
+    #[test]
+    fn only_the_threads_that_are_named_are_relieved() {
+        // The packetiser's thread is full at 150 users, and no more StreamWorkers give it room.
+        let of = |instance: &str, group: &str, setting: &str, per_user: f64| Demand {
+            instance: instance.into(),
+            group: Some(group.into()),
+            setting: Some(setting.into()),
+            ..demand(Resource::Thread, 0.0, per_user, 1.0)
+        };
+        let runs = vec![vec![
+            of("SW-WebRTC (11)", "StreamWorker", "StreamWorkerCount", 0.0095),
+            of("AW-WebRTC0 (12)", "AppWorker", "AppWorkerCount", 1.0 / 150.0),
+        ]];
+        let named = |relief: &Relief| {
+            let found = predict(&runs, Some("one_thread_full"), relief, Some(4.0), [100.0; 2]).unwrap();
+            (found.users.round(), found.resource)
+        };
+        let thread = Relief { thread: Some("SW-*".into()), ..cpu() };
+        let setting = Relief { setting: Some("StreamWorkerCount".into()), ..cpu() };
+        for relief in [&thread, &setting] {
+            let (users, resource) = named(relief);
+            assert!(users == 150.0 && resource.starts_with("thread AW-WebRTC0"), "{users} {resource}");
+        }
+        assert_eq!(named(&cpu()).0, 400.0, "all threads, where none is named");
+        let other = Relief { thread: Some("other".into()), ..cpu() };
+        assert_eq!(named(&other).0, 400.0, "all threads, where it was not measured");
+    }
+
     #[test]
     fn only_what_the_finding_names_is_relieved() {
         // Four workers are not more CPUs: the host's stay the limit.
         let runs =
             vec![vec![demand(Resource::Thread, 0.0, 0.01, 1.0), demand(Resource::HostCpu, 0.0, 0.0125, 2.0)]];
-        let named = predict(&runs, Some("one_thread_full"), "cpu", Some(4.0), [100.0; 2]).unwrap();
+        let named = predict(&runs, Some("one_thread_full"), &cpu(), Some(4.0), [100.0; 2]).unwrap();
         assert_eq!((named.users.round(), named.resource.as_str()), (160.0, "CPU of the host"));
-        let unnamed = predict(&runs, None, "cpu", Some(4.0), [100.0; 2]).unwrap();
+        let unnamed = predict(&runs, None, &cpu(), Some(4.0), [100.0; 2]).unwrap();
         assert_eq!((unnamed.users.round(), unnamed.resource.as_str()), (400.0, "thread w"));
     }
 
@@ -225,7 +280,7 @@ mod tests {
             fit: Some(fitted([idle, b, c], n)),
             ..demand(Resource::Quota, idle, b, limit)
         };
-        let twice = predict(&[vec![curved]], Some("cpu_quota"), "cpu", Some(2.0), [users; 2]).unwrap();
+        let twice = predict(&[vec![curved]], Some("cpu_quota"), &cpu(), Some(2.0), [users; 2]).unwrap();
         let expect = (-b + f64::sqrt(b * b + 4.0 * c * 2.0 * limit)) / (2.0 * c);
         assert!((twice.users - expect).abs() < 0.5, "{twice:?} {expect}");
     }
@@ -244,7 +299,14 @@ mod tests {
             fit: Some(fitted([0.0, 0.0, 1.0], 40.0)),
             ..demand(Resource::NicSent, 0.0, 1.0, 1.0)
         };
-        let twice = predict(&[vec![line]], Some("line_rate"), "network", Some(2.0), [40.0, 44.0]).unwrap();
+        let twice = predict(
+            &[vec![line]],
+            Some("line_rate"),
+            &Relief::of_resource("network"),
+            Some(2.0),
+            [40.0, 44.0],
+        )
+        .unwrap();
         assert!(
             (twice.users_low - 56.6).abs() < 0.1 && (twice.users_high.unwrap() - 62.2).abs() < 0.1,
             "{twice:?}"
@@ -256,16 +318,16 @@ mod tests {
     #[test]
     fn beyond_four_times_the_crowd_there_is_no_upper_end() {
         let runs = vec![vec![demand(Resource::Thread, 0.0, 0.01, 1.0)]];
-        let far = predict(&runs, Some("one_thread_full"), "cpu", Some(8.0), [100.0; 2]).unwrap();
+        let far = predict(&runs, Some("one_thread_full"), &cpu(), Some(8.0), [100.0; 2]).unwrap();
         assert_eq!((far.users, far.users_high), (400.0, None));
         assert_eq!(far.clone().judged(500.0, 550.0).held, Some(true));
         assert_eq!(far.judged(100.0, 105.0).held, Some(false));
         assert_eq!(
-            predict(&runs, Some("one_thread_full"), "cpu", None, [100.0; 2]),
+            predict(&runs, Some("one_thread_full"), &cpu(), None, [100.0; 2]),
             None,
             "no other limit is known"
         );
-        assert_eq!(predict(&[], None, "cpu", Some(2.0), [100.0; 2]), None);
+        assert_eq!(predict(&[], None, &cpu(), Some(2.0), [100.0; 2]), None);
     }
 
     #[test]
@@ -290,7 +352,7 @@ mod tests {
             ..demand(Resource::NicSent, 0.0, 125_000.0, 20e6)
         };
         let runs = [vec![thread, host, line]];
-        let twice = predict(&runs, Some("one_thread_full"), "cpu", Some(2.0), [100.0; 2]).unwrap();
+        let twice = predict(&runs, Some("one_thread_full"), &cpu(), Some(2.0), [100.0; 2]).unwrap();
         assert_eq!((twice.resource.as_str(), twice.users_high), ("CPU of the host", None), "{twice:?}");
         assert!((twice.users - 121.0).abs() < 1.0, "{twice:?}");
         assert_eq!(twice.unknown, ["sent by w"]);
@@ -306,14 +368,14 @@ mod tests {
             fit: Some(fitted([0.0, 0.02, -0.000_1], 50.0)),
             ..demand(Resource::Quota, 0.0, 0.01, 1.0)
         };
-        let twice = predict(&[vec![curved]], Some("cpu_quota"), "cpu", Some(2.0), [50.0; 2]).unwrap();
+        let twice = predict(&[vec![curved]], Some("cpu_quota"), &cpu(), Some(2.0), [50.0; 2]).unwrap();
         assert!((twice.users - 125.0).abs() < 0.1, "{twice:?}");
     }
 
     #[test]
     fn a_prediction_holds_if_the_limit_can_lie_within_it() {
         let runs = vec![vec![demand(Resource::Thread, 0.0, 0.01, 1.0)]];
-        let twice = predict(&runs, Some("one_thread_full"), "cpu", Some(2.0), [95.0, 105.0]).unwrap();
+        let twice = predict(&runs, Some("one_thread_full"), &cpu(), Some(2.0), [95.0, 105.0]).unwrap();
         // 190 to 210.
         for (passing, failing, expect) in [
             (200.0, 205.0, true),

@@ -1,9 +1,15 @@
 //! Laws of the arithmetic: what is planted comes out, and nothing else does.
 
 use super::*;
+use throng_observation::Relief;
 
 fn factor(name: &str, levels: &[&str]) -> Factor {
     Factor { name: name.into(), levels: levels.iter().map(|&level| level.into()).collect() }
+}
+
+/// The limit of a run that names nothing but `finding`.
+fn named(finding: &str) -> NamedLimit {
+    NamedLimit { finding: finding.into(), ..NamedLimit::default() }
 }
 
 /// Two factors of two and three levels and a placebo, `repeats` runs each; `value` of a cell, and the noise of a run.
@@ -126,7 +132,7 @@ fn two(disk: (&[f64], Option<&str>), tmpfs: (&[f64], Option<&str>)) -> Vec<Judge
         .map(|(level, (values, finding))| JudgedCell {
             number: level + 1,
             service: CellValues { levels: vec![level], values: values.to_vec() },
-            finding: finding.map(str::to_owned),
+            limit: finding.map(named),
         })
         .collect()
 }
@@ -135,7 +141,8 @@ fn two(disk: (&[f64], Option<&str>), tmpfs: (&[f64], Option<&str>)) -> Vec<Judge
 fn a_verdict_is_confirmed_by_the_change_that_removes_it() {
     use ConfirmationOutcome::{Confirmed, NotDecided, Refuted};
     let factors = [factor("storage", &["disk", "tmpfs"])];
-    let relieves = |_: usize, from: usize, to: usize| (from == 0 && to == 1).then_some("disk");
+    let storage = Relief::of_resource("disk");
+    let relieves = |_: usize, from: usize, to: usize| (from == 0 && to == 1).then_some(&storage);
     let disk = Some("disk_read");
     let bad: &[f64] = &[0.30, 0.32];
     for (cells, service, expect) in [
@@ -165,9 +172,10 @@ fn only_a_change_of_one_factor_confirms() {
     let cell = |number, levels: [usize; 2], service, finding: Option<&str>| JudgedCell {
         number,
         service: CellValues { levels: levels.to_vec(), values: vec![service] },
-        finding: finding.map(str::to_owned),
+        limit: finding.map(named),
     };
     let cells = [cell(1, [0, 1], 0.3, Some("disk_read")), cell(2, [1, 0], 1.0, None)];
-    let relieves = |factor: usize, _: usize, to: usize| (factor == 0 && to == 1).then_some("disk");
+    let disk = Relief::of_resource("disk");
+    let relieves = |factor: usize, _: usize, to: usize| (factor == 0 && to == 1).then_some(&disk);
     assert!(confirmations(&factors, &cells, &relieves, Service::OfCrowd, Margin::Absolute(0.05)).is_empty());
 }

@@ -11,7 +11,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::runtime::{self, Bound};
-use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out, threads};
+use super::{Candidate, CheckResult, Evidence, NamedThread, NoFinding, ruled_out, threads};
 use crate::context::{Context, CpuLimit, Reading, Thread};
 
 pub(super) const KEY: &str = "cpu_bursts";
@@ -59,6 +59,8 @@ struct Bursty {
     cpu: Reading,
     series: Vec<SeriesId>,
     group: String,
+    /// Of a pool the first of its threads: they share one name.
+    thread: Option<NamedThread>,
     change: String,
 }
 
@@ -70,6 +72,7 @@ impl Bursty {
             cpu: thread.cpu,
             series: vec![thread.measured.series.id],
             group: thread.group.clone(),
+            thread: Some(NamedThread::of(context, thread)),
             change: "more threads, or a faster core".to_owned(),
         }
     }
@@ -83,6 +86,7 @@ impl Bursty {
             cpu: bound.cores.map(|used| used / bound.at()),
             series: bound.pool.threads.iter().map(|thread| thread.measured.series.id).collect(),
             group: bound.group.clone(),
+            thread: bound.pool.threads.first().map(|first| NamedThread::of(context, first)),
             change: bound.change(),
         }
     }
@@ -118,6 +122,7 @@ impl Bursty {
                 self.change
             ),
             pool: Some(self.group),
+            thread: self.thread,
             ..Candidate::new(KEY, title, name)
         }
     }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::host::SeriesId;
 
-use crate::context::Context;
+use crate::context::{Context, Thread};
 use crate::demand::{Demand, Prediction};
 
 mod evidence;
@@ -105,6 +105,8 @@ pub(crate) struct Candidate {
     pub(crate) eases: fn(&Demand, &Candidate) -> bool,
     /// The thread pool that the change relieves.
     pub(crate) pool: Option<String>,
+    /// The thread that is the limit, if it is one.
+    pub(crate) thread: Option<NamedThread>,
     /// Upper bound of the score, below 100 where the evidence is incomplete.
     pub(crate) at_most: f64,
     /// Whether it ended or stopped the server: whatever else is full then is a symptom.
@@ -127,9 +129,25 @@ impl Candidate {
             change: String::new(),
             eases: |_, _| false,
             pool: None,
+            thread: None,
             at_most: 100.0,
             ends_service: false,
         }
+    }
+}
+
+/// A thread by its name: of a pool any of its threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedThread {
+    pub(crate) name: String,
+    /// The name of the setting that gives it room; `None` where none is known.
+    pub(crate) setting: Option<String>,
+}
+
+impl NamedThread {
+    fn of(context: &Context<'_>, thread: &Thread<'_>) -> Self {
+        let setting = context.knowledge.thread_setting(thread.process, thread.name);
+        Self { name: thread.name.to_owned(), setting }
     }
 }
 
@@ -144,6 +162,12 @@ pub struct Finding {
     pub score: f64,
     /// The resource and its owner.
     pub resource: String,
+    /// The name of the thread that is the limit; `null` if it is none.
+    #[serde(default)]
+    pub thread: Option<String>,
+    /// The setting that gives this thread room; `null` where none is known.
+    #[serde(default)]
+    pub setting: Option<String>,
     /// Its relation to the other findings.
     pub role: FindingRole,
     /// The counters that show it: at least three lines.
@@ -197,6 +221,11 @@ pub(crate) type Rule = (&'static str, fn(&Context<'_>) -> CheckResult);
 
 /// The finding that the generator was the limit; it says nothing about the server.
 pub(crate) const GENERATOR: &str = generator::KEY;
+
+/// The keys of all findings, in the order of docs/findings.md.
+pub fn keys() -> impl Iterator<Item = &'static str> {
+    RULES.iter().map(|(key, _)| *key)
+}
 
 /// All findings.
 pub(crate) const RULES: &[Rule] = &[

@@ -3,7 +3,7 @@
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
-use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
+use super::{Candidate, CheckResult, Evidence, NamedThread, NoFinding, ruled_out};
 use crate::context::{Context, CpuLimit, Reading, Thread, WAIT_MIN};
 use crate::knowledge::is_low_priority;
 
@@ -43,6 +43,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         series: own.iter().map(|wait| wait.series.id).collect(),
         evidence,
         change,
+        thread: Some(NamedThread::of(context, thread)),
         ..Candidate::new(
             KEY,
             format!("Thread {label} waits for a CPU though other CPUs are idle{why}"),

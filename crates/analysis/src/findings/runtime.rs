@@ -7,7 +7,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::pack::Runtime;
 
 use super::score::used_up;
-use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, ruled_out};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NamedThread, NoFinding, ruled_out};
 use crate::context::{Context, Pool, Reading};
 use crate::demand::Resource;
 
@@ -142,6 +142,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         ],
         change: bound.change(),
         eases: |demand, _| matches!(demand.resource, Resource::Thread | Resource::ThreadGroup),
+        thread: bound.pool.threads.first().map(|first| NamedThread::of(context, first)),
         ..Candidate::new(KEY, bound.title(), format!("threads of {process}"))
     })
 }

@@ -5,7 +5,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, Evidence, HOST_BUSY, NoFinding, runtime};
+use super::{Candidate, Evidence, HOST_BUSY, NamedThread, NoFinding, runtime};
 use crate::context::{Context, CpuLimit, Pool, Reading, Thread, WAIT_MIN};
 use crate::demand::Resource;
 
@@ -162,6 +162,7 @@ fn candidate(
                 && demand.group == candidate.pool
         },
         pool: Some(thread.group.clone()),
+        thread: Some(NamedThread::of(context, thread)),
         ..Candidate::new(key, title, format!("thread {}", thread.label()))
     }
 }

@@ -61,6 +61,23 @@ fn a_full_thread_is_named_with_its_setting_and_the_moment_at_which_it_was_full()
     );
 }
 
+/// What names of one limit have in common, so that an experiment on it counts them together.
+#[test]
+fn a_thread_that_is_the_limit_is_given_apart_whichever_finding_names_it() {
+    for key in ["one_thread_full", "cpu_bursts", "run_queue"] {
+        let mut sim = SimulatedRun::new();
+        plant_of(key)(&mut sim);
+        let found = explained(&mut sim).bottleneck;
+        assert_eq!(found.finding.as_deref(), Some(key));
+        assert!(found.thread.as_ref().is_some_and(|name| name.starts_with("worker-")), "{found:#?}");
+        assert_eq!(found.setting.as_deref(), Some("--workers"), "{found:#?}");
+    }
+    let mut sim = SimulatedRun::new();
+    full_line(&mut sim);
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!((found.thread, found.setting), (None, None));
+}
+
 #[test]
 fn a_host_that_others_kept_full_from_the_start_does_not_hide_a_lock() {
     let mut sim = SimulatedRun::new();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use throng_analysis::findings;
 use throng_report::matrix::{MatrixFactor, MatrixMeasure, ProofInput, ProofShrink, ProofVariant};
 use throng_rig::parse_cpus;
 use throng_scenario::matrix::{
@@ -146,6 +147,7 @@ impl MatrixPlan {
     /// Checks every cell: its overrides, files, CPUs and patterns. A cell that would fail at its turn, hours later, is an error
     /// now; what this machine does not allow is found out when it runs.
     pub(super) fn check(&self) -> Result<(), CliError> {
+        self.check_findings()?;
         for cell in &self.cells {
             let config = self.config(cell, Path::new("/dir"));
             self.confined(config).and_then(|config| self.check_cell(&config)).map_err(|stop| {
@@ -154,6 +156,20 @@ impl MatrixPlan {
             })?;
         }
         Ok(())
+    }
+
+    /// A finding that does not exist would never be named, and so never still be.
+    fn check_findings(&self) -> Result<(), CliError> {
+        let levels = self.matrix.factors.iter().flat_map(|factor| &factor.levels);
+        let of_levels = levels.filter_map(|level| level.relieves.as_ref());
+        let of_factors = self.matrix.factors.iter().filter_map(|factor| factor.relieves.as_ref());
+        let mut named = of_levels.chain(of_factors).filter_map(|relief| relief.finding.as_deref());
+        match named.find(|named| findings::keys().all(|key| key != *named)) {
+            Some(unknown) => Err(CliError::usage(format!(
+                "relieves.finding: there is no finding `{unknown}`; docs/findings.md lists all"
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn check_cell(&self, config: &CellConfig) -> Result<(), CliError> {

@@ -55,6 +55,8 @@ pub fn figures(run: &RunData, summary: &Summary, hold: Option<(i64, i64)>) -> Ru
         hot_functions: hot(&run.host.profiles),
         verdict: verdict(bottleneck.verdict),
         finding: bottleneck.finding,
+        thread: bottleneck.thread,
+        setting: bottleneck.setting,
         title: bottleneck.title,
         score: bottleneck.score,
         evidence: bottleneck.evidence.iter().take(EVIDENCE).map(evidence).collect(),

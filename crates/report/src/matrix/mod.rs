@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throng_analysis::experiment::{Confirmation, FactorEffect, Interaction};
+use throng_analysis::experiment::{Confirmation, FactorEffect, Interaction, NamedLimit};
 use throng_analysis::reasons::Reason;
 use throng_observation::untrusted;
 
@@ -226,6 +226,12 @@ pub struct RunFigures {
     pub verdict: CellVerdict,
     /// The finding; `null` if there is none.
     pub finding: Option<String>,
+    /// The name of the thread that is the limit; `null` if it is none.
+    #[serde(default)]
+    pub thread: Option<String>,
+    /// The setting that gives this thread room; `null` where none is known.
+    #[serde(default)]
+    pub setting: Option<String>,
     /// The finding as a sentence.
     pub title: String,
     /// Its score, 0 to 100.
@@ -310,6 +316,14 @@ impl MatrixReport {
         let mut json = serde_json::to_string_pretty(self).expect("plain data");
         json.push('\n');
         untrusted::json(&json).into_owned()
+    }
+}
+
+impl RunFigures {
+    /// The limit that it names; `None` if service was good or no cause is named.
+    pub(crate) fn limit(&self) -> Option<NamedLimit> {
+        let finding = self.finding.clone().filter(|_| self.verdict.names_a_cause())?;
+        Some(NamedLimit { finding, thread: self.thread.clone(), setting: self.setting.clone() })
     }
 }
 

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use throng_analysis::demand::Demand;
 use throng_analysis::experiment::{
     CapacityPrediction, Claim, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, decide, is_control_off,
-    predict, resource_of,
+    is_relieved, predict, resource_of, resource_of_relief,
 };
+use throng_observation::Relief;
 
 use super::environment::difference;
 use super::{MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunFigures, RunStatus, proof_text};
@@ -22,8 +23,8 @@ const SERVED_WELL: f64 = 0.95;
 pub struct ProofVariant {
     /// Its cell, an index of `cells`; that of the baseline is 0.
     pub cell: usize,
-    /// The resource of which it has more.
-    pub relieves: Option<String>,
+    /// What it has more of.
+    pub relieves: Option<Relief>,
     /// How many times as much.
     pub more: Option<f64>,
     /// The resource of which it has less.
@@ -66,8 +67,11 @@ pub struct VariantProof {
     pub cell: usize,
     /// The baseline.
     pub baseline: String,
-    /// The resource of which it has more; `null` if it claims nothing.
+    /// The resource of which it has more, of a finding without one the finding; `null` if it claims nothing.
     pub relieves: Option<String>,
+    /// What is said to be the limit, in words: a thread with its setting, or a resource; empty if it claims nothing.
+    #[serde(default)]
+    pub accused: String,
     /// How many times as much; `null` if not known.
     pub more: Option<f64>,
     /// The resource of which it has less; `null` if none.
@@ -131,14 +135,14 @@ fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> O
         .collect();
     let control = RatioEstimate::of(&counted(&control));
     let is_search = report.measure == MatrixMeasure::Find;
-    let is_still_named = !is_search
-        && variant.relieves.is_some()
-        && majority(cell).and_then(resource_of) == variant.relieves.as_deref();
+    let names_it = |cell: &MatrixCell| variant.relieves.as_ref().map(|relief| is_named(cell, relief));
+    let is_still_named = !is_search && names_it(cell) == Some(true);
     let mut proof = VariantProof {
         variant: level_name(report, cell),
         cell: cell.number,
         baseline: level_name(report, baseline),
-        relieves: variant.relieves.clone(),
+        relieves: variant.relieves.as_ref().map(what),
+        accused: accused(variant, baseline),
         more: variant.more,
         shrink: variant.shrink.clone(),
         outcome: decide(effect.as_ref(), control.as_ref(), claim(variant), is_still_named),
@@ -159,9 +163,30 @@ fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> O
         proof.outcome = ProofOutcome::NotDecided;
         proof.reasons.push(reason);
     }
-    proof.reasons.extend(reasons(&proof, is_still_named));
+    proof.reasons.extend(reasons(&proof, names_it(baseline) == Some(false), is_still_named));
     proof.answer = proof_text::answer(&proof, report.measure);
     Some(proof)
+}
+
+/// Whether more than half of the valid runs name what `relief` gives more of, by whichever finding.
+fn is_named(cell: &MatrixCell, relief: &Relief) -> bool {
+    let named = valid(cell).filter_map(RunFigures::limit).filter(|limit| is_relieved(limit, relief));
+    named.count() * 2 > valid(cell).count()
+}
+
+/// The resource that `relief` gives more of, else its finding.
+fn what(relief: &Relief) -> String {
+    resource_of_relief(relief).or(relief.finding.as_deref()).unwrap_or_default().to_owned()
+}
+
+/// What is said to be the limit, in words: a thread by the name that the runs of the baseline give it.
+fn accused(variant: &ProofVariant, baseline: &MatrixCell) -> String {
+    let Some(relief) = &variant.relieves else {
+        return variant.shrink.as_ref().map(|shrink| shrink.resource.clone()).unwrap_or_default();
+    };
+    let mut limits = valid(baseline).filter_map(RunFigures::limit);
+    let named = limits.find(|limit| is_relieved(limit, relief)).unwrap_or_default();
+    relief.words(named.thread.as_deref(), named.setting.as_deref())
 }
 
 fn claim(variant: &ProofVariant) -> Claim {
@@ -279,10 +304,10 @@ fn predicted(
     baseline: &MatrixCell,
     cell: &MatrixCell,
 ) -> Option<CapacityPrediction> {
-    let relieves = variant.relieves.as_deref()?;
+    let relief = variant.relieves.as_ref()?;
     // Without a crowd that failed there is no limit of which there could be more.
     let measured = limit(baseline).filter(|[_, failing]| failing.is_finite())?;
-    let prediction = predict(&input.demands, majority(baseline), relieves, variant.more, measured)?;
+    let prediction = predict(&input.demands, majority(baseline), relief, variant.more, measured)?;
     Some(match limit(cell) {
         Some([passing, failing]) => prediction.judged(passing, failing),
         None => prediction,
@@ -333,17 +358,16 @@ fn cannot_say(proof: &VariantProof, measure: MatrixMeasure, cells: [&MatrixCell;
     }
 }
 
-fn reasons(proof: &VariantProof, is_still_named: bool) -> Vec<String> {
+/// What a reader must know. `is_other_named`: the baseline's runs do not name what is accused.
+fn reasons(proof: &VariantProof, is_other_named: bool, is_still_named: bool) -> Vec<String> {
     let mut reasons = Vec::new();
     let discarded = proof.pairs.iter().filter(|pair| pair.discarded.is_some()).count();
     if discarded > 0 {
         reasons.push(format!("{discarded} of {} pairs do not count.", proof.pairs.len()));
     }
-    let accused = proof.relieves.as_deref();
-    let named = proof.baseline_finding.as_deref();
-    if let (Some(accused), Some(named)) = (accused, named)
-        && resource_of(named).is_some_and(|resource| resource != accused)
-    {
+    let accused = &proof.accused;
+    let named = proof.baseline_finding.as_deref().filter(|named| resource_of(named).is_some());
+    if let Some(named) = named.filter(|_| is_other_named) {
         reasons.push(format!("The runs of the baseline name {named}, not {accused}."));
     }
     if proof.outcome != ProofOutcome::NotDecided || !proof.reasons.is_empty() {
@@ -358,7 +382,7 @@ fn reasons(proof: &VariantProof, is_still_named: bool) -> Vec<String> {
         ),
         (_, _, None) => "One pair has no interval.".to_owned(),
         (_, _, Some([low, _])) if is_still_named && low > 1.0 => {
-            format!("It serves better, but {} is still named as the limit.", accused.unwrap_or_default())
+            format!("It serves better, but {accused} is still named as the limit.")
         }
         _ => "The interval allows for a change and for none: more `pairs` would decide.".to_owned(),
     });

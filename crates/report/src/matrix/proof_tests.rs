@@ -1,6 +1,7 @@
 //! Proofs with a known answer.
 
 use throng_analysis::demand::{Demand, FittedUse, Resource};
+use throng_observation::Relief;
 
 use super::*;
 use throng_analysis::experiment::ProofOutcome;
@@ -121,7 +122,7 @@ fn demands() -> Vec<Demand> {
 }
 
 fn relieving(more: Option<f64>) -> Vec<ProofVariant> {
-    vec![ProofVariant { cell: 1, relieves: Some("cpu".into()), more, shrink: None }]
+    vec![ProofVariant { cell: 1, relieves: Some(Relief::of_resource("cpu")), more, shrink: None }]
 }
 
 fn untouched(_: &mut Vec<MatrixCell>) {}
@@ -211,6 +212,52 @@ fn a_hold_in_which_the_resource_is_still_named_decides_nothing() {
     let report = proof(MatrixMeasure::Hold, relieving(None), found, |_| Some("cpu_full"), untouched);
     assert_eq!(report.proofs[0].outcome, ProofOutcome::NotDecided);
     assert!(report.proofs[0].reasons[0].contains("cpu is still named"), "{:?}", report.proofs[0].reasons);
+}
+
+/// Runs of one limit on a small host: four names, of which three have the thread in common.
+fn workers(names_in_variant: bool, thread: &'static str) -> MatrixReport {
+    let relieves = Relief {
+        thread: Some("sw-webrtc*".into()),
+        setting: Some("StreamWorkerCount".into()),
+        ..Relief::of_resource("cpu")
+    };
+    let variants = vec![ProofVariant { cell: 1, relieves: Some(relieves), ..ProofVariant::default() }];
+    let found = |cell: usize, _| Found::Served(if cell == 0 { 0.04 } else { 0.8 });
+    let change = |cells: &mut Vec<MatrixCell>| {
+        for cell in cells.iter_mut().filter(|cell| cell.number == 1 || names_in_variant) {
+            let findings = ["one_thread_full", "cpu_bursts", "cpu_full", "run_queue"];
+            for (run, finding) in cell.runs.iter_mut().zip(findings) {
+                let figures = run.figures.as_mut().unwrap();
+                figures.verdict = CellVerdict::Bottleneck;
+                figures.finding = Some(finding.into());
+                let name = if cell.number == 1 { "SW-WebRTC" } else { thread };
+                figures.thread = (finding != "cpu_full").then(|| name.into());
+            }
+        }
+    };
+    proof(MatrixMeasure::Hold, variants, found, |_| None, change)
+}
+
+#[test]
+fn a_thread_is_confirmed_by_name_and_setting_whichever_finding_names_it() {
+    let text = "thread SW-WebRTC (StreamWorkerCount)";
+    let report = workers(false, "");
+    let proof = &report.proofs[0];
+    assert_eq!(proof.outcome, ProofOutcome::Confirmed, "{proof:#?}");
+    assert!(
+        proof.answer.starts_with(&format!("confirmed: {text} limits one; four has ×")),
+        "{}",
+        proof.answer
+    );
+    assert_eq!((proof.accused.as_str(), proof.relieves.as_deref()), (text, Some("cpu")));
+    assert!(proof.reasons.is_empty(), "three of four runs name it: {:?}", proof.reasons);
+    // Still full in the variant, by another finding in each run.
+    let proof = &workers(true, "SW-WebRTC").proofs[0];
+    assert_eq!(proof.outcome, ProofOutcome::NotDecided, "{proof:#?}");
+    assert!(proof.reasons[0].contains(&format!("{text} is still named")), "{:?}", proof.reasons);
+    // Another thread is the next limit, of the same resource.
+    let proof = &workers(true, "AW-WebRTC0").proofs[0];
+    assert_eq!(proof.outcome, ProofOutcome::Confirmed, "{proof:#?}");
 }
 
 #[test]

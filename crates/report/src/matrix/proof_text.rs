@@ -27,7 +27,7 @@ pub(crate) fn estimate(one: Option<&RatioEstimate>) -> String {
 
 /// The answer for one variant.
 pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure) -> String {
-    let VariantProof { variant, baseline, .. } = proof;
+    let VariantProof { variant, baseline, accused, .. } = proof;
     let what = match measure {
         MatrixMeasure::Find => "users",
         MatrixMeasure::Hold => "user-seconds served well",
@@ -35,11 +35,6 @@ pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure) -> String {
     let size = match &proof.effect {
         Some(effect) => format!("{} the {what}, 95 % {}", factor(effect.ratio), interval(effect.interval)),
         None => "nothing to compare".to_owned(),
-    };
-    let accused = match (&proof.relieves, &proof.shrink) {
-        (Some(resource), _) => resource.clone(),
-        (None, Some(shrink)) => shrink.resource.clone(),
-        _ => String::new(),
     };
     let words = proof.outcome.words();
     let said = match proof.outcome {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use throng_analysis::experiment::{
     CellValues, Factor, JudgedCell, Noise, Service, confirmations, effects, interactions, resource_of,
 };
+use throng_observation::Relief;
 use throng_observation::limits::STEAL_RATIO_MAX;
 
 use super::environment::SAME;
@@ -29,8 +30,8 @@ pub struct MatrixInput<'a> {
     pub factors: Vec<MatrixFactor>,
     /// The cells; of each, number, levels, name and runs.
     pub cells: Vec<MatrixCell>,
-    /// The resource of which the step of a factor (its index) from one level to another gives more.
-    pub relieved: &'a dyn Fn(usize, usize, usize) -> Option<&'a str>,
+    /// What the step of a factor (its index) from one level to another gives more of.
+    pub relieved: &'a dyn Fn(usize, usize, usize) -> Option<&'a Relief>,
     /// The throng that makes the report.
     pub throng_version: String,
 }
@@ -55,8 +56,10 @@ pub fn summarise(input: MatrixInput<'_>) -> MatrixReport {
         .map(|cell| JudgedCell {
             number: cell.number,
             service: values(first, cell),
-            // A finding that only some runs name is nothing to confirm.
-            finding: cell.finding.clone().filter(|_| cell.agreeing_runs * 2 > cell.valid_runs),
+            // A limit that only some runs name is nothing to confirm.
+            limit: super::text::cause(cell)
+                .filter(|_| cell.agreeing_runs * 2 > cell.valid_runs)
+                .and_then(RunFigures::limit),
         })
         .collect();
     let confirmations = confirmations(&factors, &judged, input.relieved, service, first.margin());

@@ -2,7 +2,7 @@
 
 use super::*;
 use throng_analysis::experiment::{ConfirmationOutcome, EffectVerdict};
-use throng_observation::Clause;
+use throng_observation::{Clause, Relief};
 
 /// A run that served `served` of its user-seconds.
 fn run(cell: &str, repeat: u32, served: f64, finding: Option<&str>) -> MatrixRun {
@@ -74,8 +74,9 @@ fn matrix(
         MatrixCell { number: index + 1, levels, name: words.join(" "), runs, ..MatrixCell::default() }
     };
     let cells = grid.into_iter().enumerate().map(cell).collect();
+    let disk = Relief::of_resource("disk");
     let relieved =
-        |factor: usize, from: usize, to: usize| (factor == 1 && from == 0 && to == 1).then_some("disk");
+        |factor: usize, from: usize, to: usize| (factor == 1 && from == 0 && to == 1).then_some(&disk);
     summarise(MatrixInput {
         name: Some("files and storage".into()),
         measure: MatrixMeasure::Hold,
@@ -163,7 +164,8 @@ fn runs_that_are_not_valid_decide_nothing() {
         (run.status, run.reason) = (RunStatus::Skipped, Some("no control groups".into()));
     }
     cells[0].runs[1].status = RunStatus::Pending;
-    let relieved = |_: usize, _: usize, _: usize| Some("disk");
+    let disk = Relief::of_resource("disk");
+    let relieved = |_: usize, _: usize, _: usize| Some(&disk);
     let report = summarise(MatrixInput {
         name: None,
         measure: report.measure,
@@ -193,7 +195,8 @@ fn runs_that_disagree_confirm_nothing() {
     let mut report = campus();
     let figures = report.cells[2].runs[1].figures.as_mut().unwrap();
     (figures.finding, figures.verdict) = (None, CellVerdict::Unattributed);
-    let relieved = |factor: usize, from: usize, to: usize| (factor == 1 && from < to).then_some("disk");
+    let disk = Relief::of_resource("disk");
+    let relieved = |factor: usize, from: usize, to: usize| (factor == 1 && from < to).then_some(&disk);
     let again = summarise(MatrixInput {
         name: None,
         measure: report.measure,

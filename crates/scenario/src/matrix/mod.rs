@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use throng_observation::Relief;
+
 mod cell;
 mod grid;
 mod proof;
@@ -95,8 +97,8 @@ pub struct Factor {
     pub name: String,
     /// Its levels, at least one; the first is the one that others are compared with.
     pub levels: Vec<Level>,
-    /// The resource of which later levels have more.
-    pub relieves: Option<String>,
+    /// What later levels have more of.
+    pub relieves: Option<Relief>,
 }
 
 /// One value of a factor.
@@ -112,8 +114,8 @@ pub struct Level {
     pub server: Server<Template>,
     /// Further commands before the server starts.
     pub setup: Vec<Step<Template>>,
-    /// The resource of which this level has more than the levels that do not say so.
-    pub relieves: Option<String>,
+    /// What this level has more of than the levels that do not say so.
+    pub relieves: Option<Relief>,
     /// How many times as much of it: for the prediction of a proof.
     pub more: Option<f64>,
     /// Resources of which it has less.
@@ -148,15 +150,14 @@ pub struct Step<T> {
 }
 
 impl Matrix {
-    /// Cells that differ in exactly one factor, and whether the change from the first to the second gives more of a
-    /// resource: its name.
+    /// What the change of a factor from one level to another gives more of, in cells that differ in nothing else.
     #[must_use]
-    pub fn relieved(&self, factor: usize, from: usize, to: usize) -> Option<&str> {
+    pub fn relieved(&self, factor: usize, from: usize, to: usize) -> Option<&Relief> {
         let factor = self.factors.get(factor)?;
         let (a, b) = (factor.levels.get(from)?, factor.levels.get(to)?);
         match (&b.relieves, &factor.relieves) {
-            (Some(resource), _) if a.relieves.as_ref() != Some(resource) => Some(resource),
-            (_, Some(resource)) if to > from => Some(resource),
+            (Some(relief), _) if a.relieves.as_ref() != Some(relief) => Some(relief),
+            (_, Some(relief)) if to > from => Some(relief),
             _ => None,
         }
     }

@@ -2,6 +2,9 @@
 
 use std::collections::HashSet;
 
+use throng_observation::Relief;
+use throng_observation::pack::THREAD_NAME_BYTES_MAX;
+
 use super::super::fields::{Fields, Reader};
 use super::super::tree::{Entry, Node, Value};
 use super::server;
@@ -87,8 +90,41 @@ fn factor(
     Some(Factor { name: name?, levels, relieves })
 }
 
-fn relieves(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<String> {
-    reader.word(fields, "relieves", &RESOURCES)
+/// What a level has more of: a resource, or a table with the part of it.
+fn relieves(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Relief> {
+    let node = fields.get("relieves")?;
+    if !matches!(node.value, Value::Table(_)) {
+        return reader.word(fields, "relieves", &RESOURCES).map(|resource| Relief::of_resource(&resource));
+    }
+    let mut table = reader.section(fields, "relieves");
+    let resource = reader.word(&mut table, "resource", &RESOURCES);
+    let thread = text_of(reader, &mut table, "thread", "the name of threads such as \"SW-WebRTC*\"");
+    let setting =
+        text_of(reader, &mut table, "setting", "the name of a setting such as \"StreamWorkerCount\"");
+    let finding = text_of(reader, &mut table, "finding", "a finding such as \"one_thread_full\"");
+    reader.finish(&table);
+    let is_named =
+        |name: &String| name.chars().any(|c| !"*?".contains(c)) && !name.chars().any(char::is_control);
+    if [&thread, &setting, &finding].into_iter().flatten().any(|name| !is_named(name)) {
+        let help = "write for example { thread = \"SW-WebRTC*\", setting = \"StreamWorkerCount\" }";
+        reader.fail(node.span, format!("`{}` has a name without letters", table.path), help);
+    }
+    // A longer name matches no thread.
+    if thread.as_ref().is_some_and(|name| name.trim_end_matches('*').len() > THREAD_NAME_BYTES_MAX) {
+        let message = format!(
+            "`{}.thread` is longer than the {THREAD_NAME_BYTES_MAX} bytes that the kernel keeps",
+            table.path
+        );
+        reader.fail(node.span, message, "write what `top -H` shows, such as \"SW-WebRTC*\"");
+    }
+    if thread.is_none() && setting.is_none() && finding.is_none() && reader.is_clean() {
+        let help = "write { thread = \"SW-WebRTC*\" }, or relieves = \"cpu\" for all of a resource";
+        reader.fail(node.span, format!("`{}` names no thread, setting or finding", table.path), help);
+    }
+    // More threads are more CPU time; a finding has its own resource.
+    let is_of_cpu = finding.is_none() || thread.is_some();
+    let resource = resource.or_else(|| is_of_cpu.then(|| "cpu".to_owned()));
+    Some(Relief { resource, thread, setting, finding })
 }
 
 fn levels(reader: &mut Reader, fields: &mut Fields<'_>, shorthand: &Shorthand, known: &Known) -> Vec<Level> {

@@ -1,3 +1,5 @@
+use throng_observation::Relief;
+
 use crate::matrix::{Matrix, Order, Places, Shrink, ShrunkResource};
 
 const WORKERS: &str = include_str!("../../../../../fuzz/seeds/proof/workers.toml");
@@ -18,13 +20,41 @@ fn a_proof_is_a_matrix_of_one_factor() {
     let cells = proof.cells();
     let names: Vec<String> = cells.iter().map(|cell| proof.describe(cell)).collect();
     assert_eq!(names, ["variant=one", "variant=four", "variant=placebo"]);
-    assert_eq!((proof.relieved(0, 0, 1), proof.relieved(0, 0, 2)), (Some("cpu"), None));
+    let cpu = Relief::of_resource("cpu");
+    assert_eq!((proof.relieved(0, 0, 1), proof.relieved(0, 0, 2)), (Some(&cpu), None));
     assert_eq!(proof.factors[0].levels[1].more, Some(4.0));
     let server = |cell: usize| proof.cell(&cells[cell], &places()).server;
     assert_eq!(server(0).command.unwrap()[3], "1");
     assert_eq!(server(1).command.unwrap()[3], "4");
     assert_eq!(server(2).env, [("VARIANT".to_owned(), "placebo".to_owned())]);
     assert_eq!(server(0).nofile, Some(4096));
+}
+
+/// A table names what a finding names: a thread, its setting, the finding itself.
+#[test]
+fn a_variant_may_relieve_a_thread_a_setting_or_a_finding() {
+    let relieves = |table: &str| {
+        let text = format!(
+            "scenario = \"a.toml\"\nhold = \"20s\"\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\nrelieves = {table}\n"
+        );
+        let proof = Matrix::parse_proof(&text, None).unwrap_or_else(|error| panic!("{error}"));
+        proof.relieved(0, 0, 1).cloned().unwrap()
+    };
+    let named = |name: &str| Some(name.to_owned());
+    let cpu = || Relief::of_resource("cpu");
+    assert_eq!(
+        relieves("{ thread = \"SW-WebRTC*\", setting = \"StreamWorkerCount\" }"),
+        Relief { thread: named("SW-WebRTC*"), setting: named("StreamWorkerCount"), ..cpu() }
+    );
+    assert_eq!(relieves("{ thread = \"mp *\" }"), Relief { thread: named("mp *"), ..cpu() });
+    assert_eq!(
+        relieves("{ setting = \"worker_connections\", resource = \"sockets\" }"),
+        Relief { setting: named("worker_connections"), ..Relief::of_resource("sockets") }
+    );
+    assert_eq!(
+        relieves("{ finding = \"configured_ceiling\" }"),
+        Relief { finding: named("configured_ceiling"), ..Relief::default() }
+    );
 }
 
 #[test]
@@ -97,6 +127,18 @@ fn errors_name_the_line_and_the_fix() {
         (format!("{head}{two}more = 2\n"), None, "how much, but not of what"),
         (format!("{head}{two}relieves = \"cpu\"\nmore = 0.5\n"), None, "must be above 1"),
         (format!("{head}{two}relieves = \"cpus\"\n"), None, "did you mean \"cpu\"?"),
+        (
+            format!("{head}{two}relieves = {{ resource = \"cpu\" }}\n"),
+            None,
+            "names no thread, setting or finding",
+        ),
+        (format!("{head}{two}relieves = {{ tread = \"a\" }}\n"), None, "did you mean `thread`?"),
+        (format!("{head}{two}relieves = {{ thread = \"*\" }}\n"), None, "has a name without letters"),
+        (
+            format!("{head}{two}relieves = {{ thread = \"SW-WebRTCPublisher*\" }}\n"),
+            None,
+            "longer than the 15 bytes",
+        ),
         (
             format!("{head}[[variant]]\nname = \"a\"\nrelieves = \"cpu\"\n"),
             None,

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use throng_observation::Relief;
+
 use crate::matrix::{Matrix, Measure, Places, ReadyWhen, SetTo};
 
 const CAMPUS: &str = include_str!("../../../../../fuzz/seeds/matrix/campus.toml");
@@ -65,9 +67,10 @@ fn a_cell_has_the_changes_of_its_levels() {
 #[test]
 fn what_a_level_relieves_is_seen_against_levels_that_do_not() {
     let matrix = campus();
-    assert_eq!(matrix.relieved(1, 0, 1), Some("disk"));
+    let of = Relief::of_resource;
+    assert_eq!(matrix.relieved(1, 0, 1), Some(&of("disk")));
     assert_eq!(matrix.relieved(1, 1, 0), None, "from tmpfs to the disk relieves nothing");
-    assert_eq!((matrix.relieved(3, 0, 1), matrix.relieved(3, 1, 0)), (Some("cpu"), None));
+    assert_eq!((matrix.relieved(3, 0, 1), matrix.relieved(3, 1, 0)), (Some(&of("cpu")), None));
     assert_eq!(matrix.relieved(0, 0, 1), None);
 }
 

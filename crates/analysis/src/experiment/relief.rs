@@ -1,0 +1,93 @@
+//! Whether the limit that a run names is what a change gives more of. Runs of one limit may call it
+//! by several findings (a full thread, its bursts, its wait for a CPU): what they have in common is
+//! the thread, or the resource.
+
+use throng_observation::Relief;
+use throng_observation::pack::thread_name_matches;
+
+use super::resource_of;
+
+/// The limit that a run names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedLimit {
+    /// The key of its finding (docs/findings.md).
+    pub finding: String,
+    /// The name of the thread that is the limit, if it is one.
+    pub thread: Option<String>,
+    /// The setting that gives this thread room, if one is known.
+    pub setting: Option<String>,
+}
+
+/// The resource that `relief` gives more of; `None` for a finding that no amount of one removes.
+#[must_use]
+pub fn resource_of_relief(relief: &Relief) -> Option<&str> {
+    relief.resource.as_deref().or_else(|| relief.finding.as_deref().and_then(resource_of))
+}
+
+/// Whether `limit` is what `relief` gives more of: the thread decides, else the setting, else the
+/// resource; and the finding, where one is asked for.
+#[must_use]
+pub fn is_relieved(limit: &NamedLimit, relief: &Relief) -> bool {
+    let is_of_finding = relief.finding.as_ref().is_none_or(|finding| *finding == limit.finding);
+    let is_of_resource = || {
+        let resource = resource_of(&limit.finding);
+        relief.finding.is_some() || resource.is_some() && resource == resource_of_relief(relief)
+    };
+    let is_of_part = match (&relief.thread, &relief.setting) {
+        (Some(glob), _) => limit.thread.as_ref().is_some_and(|name| thread_name_matches(glob, name)),
+        // Without a pack that knows the thread its setting is not known either.
+        (None, Some(setting)) => limit.setting.as_ref().map_or_else(is_of_resource, |named| named == setting),
+        (None, None) => is_of_resource(),
+    };
+    is_of_finding && is_of_part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(finding: &str, thread: Option<&str>, setting: Option<&str>) -> NamedLimit {
+        NamedLimit {
+            finding: finding.into(),
+            thread: thread.map(str::to_owned),
+            setting: setting.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn one_limit_of_many_names_is_one_and_others_are_not() {
+        let thread = Relief { thread: Some("sw-webrtc*".into()), ..Relief::of_resource("cpu") };
+        let setting = Relief { setting: Some("StreamWorkerCount".into()), ..Relief::of_resource("cpu") };
+        let finding = Relief { finding: Some("configured_ceiling".into()), ..Relief::default() };
+        let cpu = Relief::of_resource("cpu");
+        let (workers, count) = (Some("SW-WebRTC"), Some("StreamWorkerCount"));
+        for (relief, limit, expect) in [
+            (&thread, limit("one_thread_full", workers, count), true),
+            (&thread, limit("cpu_bursts", workers, None), true),
+            (&thread, limit("run_queue", workers, count), true),
+            (&thread, limit("one_thread_full", Some("AW-WebRTC0"), Some("AppWorkerCount")), false),
+            (&thread, limit("cpu_full", None, None), false),
+            (&setting, limit("one_thread_full", workers, count), true),
+            (&setting, limit("one_thread_full", Some("AW-WebRTC0"), Some("AppWorkerCount")), false),
+            (&setting, limit("one_thread_full", Some("worker"), None), true),
+            (&setting, limit("line_rate", None, None), false),
+            (&finding, limit("configured_ceiling", None, None), true),
+            (&finding, limit("cpu_full", None, None), false),
+            (&cpu, limit("cpu_bursts", workers, count), true),
+            (&cpu, limit("disk_read", None, None), false),
+            (&cpu, limit("configured_ceiling", None, None), false),
+        ] {
+            assert_eq!(is_relieved(&limit, relief), expect, "{relief:?} {limit:?}");
+        }
+    }
+
+    #[test]
+    fn a_finding_has_its_resource_and_a_thread_may_have_both() {
+        let finding = |key: &str| Relief { finding: Some(key.into()), ..Relief::default() };
+        assert_eq!(resource_of_relief(&finding("disk_read")), Some("disk"));
+        assert_eq!(resource_of_relief(&finding("configured_ceiling")), None);
+        let both = Relief { thread: Some("SW-*".into()), ..finding("one_thread_full") };
+        assert!(is_relieved(&limit("one_thread_full", Some("SW-WebRTC"), None), &both));
+        assert!(!is_relieved(&limit("cpu_bursts", Some("SW-WebRTC"), None), &both));
+    }
+}
