@@ -9,6 +9,7 @@ use throng_scenario::matrix::PlannedRun;
 
 use super::folder::MatrixFolder;
 use super::plan::MatrixPlan;
+use super::repeats::repeated;
 use super::run::measure;
 use crate::exit::Exit;
 use crate::{CliError, print, print_json, say};
@@ -19,11 +20,14 @@ pub(super) fn make(
     folder: &MatrixFolder,
     as_json: bool,
 ) -> Result<MatrixReport, CliError> {
-    let mut proof = plan.proof();
+    let repeated = repeated(plan, folder);
+    let mut proof = plan.proof(&repeated);
     let mut cells = Vec::new();
     for (index, cell) in plan.cells.iter().enumerate() {
         let mut runs = Vec::new();
-        for repeat in 1..=plan.matrix.repeats_of(index) {
+        let again = repeated.iter().flat_map(|pair| &pair.runs).filter(|run| run.cell == index).count();
+        let repeats = plan.matrix.repeats_of(index) + u32::try_from(again).unwrap_or(u32::MAX);
+        for repeat in 1..=repeats {
             let (run, demand) = measured(&PlannedRun { cell: index, repeat }, plan, folder);
             // A prediction comes from the baseline.
             if let Some(proof) = proof.as_mut().filter(|_| index == 0 && run.status == RunStatus::Valid) {

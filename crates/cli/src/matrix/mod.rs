@@ -6,6 +6,7 @@ mod answer;
 mod child;
 mod folder;
 mod plan;
+mod repeats;
 mod run;
 #[cfg(test)]
 mod scale_tests;
@@ -132,15 +133,22 @@ fn all_runs(
     runner: &mut CellRunner<'_>,
     is_quiet: bool,
 ) -> Result<Option<Cut>, CliError> {
-    let runs = plan.runs();
-    for (index, planned) in runs.iter().enumerate() {
+    let mut runs = repeats::runs(plan, folder);
+    let mut made = 0;
+    loop {
+        if made == runs.len() {
+            // Only then it is known which pairs are lost.
+            runs = repeats::runs(plan, folder);
+        }
+        let Some(planned) = runs.get(made) else { return Ok(None) };
+        made += 1;
         if folder.record(planned, plan).is_some_and(|run| run.status != RunStatus::Pending) {
             continue;
         }
         if runner.interrupt.is_set() {
             return Ok(Some(Cut::Interrupted));
         }
-        let place = index + 1;
+        let place = made;
         let label = format!("[{place}/{}] {}", runs.len(), plan.label(planned));
         // What was not possible in one run of a cell is not possible in the next.
         let skipped = folder.skipped(planned, plan);
@@ -156,14 +164,13 @@ fn all_runs(
             say(&format!("{label}: {}", text::run_line(&run)));
             run.notes.iter().for_each(|note| say(&format!("  {note}")));
         }
-        // What no signal cut off had nobody to play it, and neither has the next one.
-        if run.status == RunStatus::Pending && !runner.interrupt.is_set() {
-            return Ok(Some(Cut::NoFleet(run.reason.unwrap_or_default())));
+        if run.status == RunStatus::Pending {
+            // What no signal cut off had nobody to play it, and neither has the next one.
+            let is_cut_off = runner.interrupt.is_set();
+            let no_fleet = || Cut::NoFleet(run.reason.unwrap_or_default());
+            return Ok(Some(if is_cut_off { Cut::Interrupted } else { no_fleet() }));
         }
     }
-    let is_missing =
-        |planned| folder.record(planned, plan).is_none_or(|run| run.status == RunStatus::Pending);
-    Ok((runner.interrupt.is_set() && runs.iter().any(is_missing)).then_some(Cut::Interrupted))
 }
 
 /// Undoes what a throng that was killed left changed.

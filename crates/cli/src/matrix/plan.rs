@@ -10,7 +10,7 @@ use throng_analysis::findings;
 use throng_report::matrix::{MatrixFactor, MatrixMeasure, ProofInput, ProofShrink, ProofVariant};
 use throng_rig::parse_cpus;
 use throng_scenario::matrix::{
-    Cell, CellConfig, Matrix, Measure, Order, Places, PlannedRun, ReadyWhen, Template,
+    Cell, CellConfig, Matrix, Measure, Order, Pair, Places, PlannedRun, ReadyWhen, Template,
 };
 use throng_scenario::{Arrival as _, Override, Scenario, units};
 
@@ -338,7 +338,7 @@ impl MatrixPlan {
     }
 
     /// What a proof compares; `None` for a matrix.
-    pub(super) fn proof(&self) -> Option<ProofInput> {
+    pub(super) fn proof(&self, repeated: &[Pair]) -> Option<ProofInput> {
         let levels = &self.matrix.factors.first().filter(|_| self.matrix.is_proof())?.levels;
         let variant = |(cell, level): (usize, &throng_scenario::matrix::Level)| {
             // A filter at the full rate is no change.
@@ -359,7 +359,11 @@ impl MatrixPlan {
         let blocks =
             blocks.map(|block| (block.variant, block.runs.map(|run| (run.cell, run.repeat)))).collect();
         let busy_difference = self.matrix.busy_difference;
-        Some(ProofInput { variants, blocks, demands: Vec::new(), busy_difference })
+        let repeated = repeated
+            .iter()
+            .map(|pair| (pair.variant, pair.runs.each_ref().map(|run| (run.cell, run.repeat))))
+            .collect();
+        Some(ProofInput { variants, blocks, repeated, demands: Vec::new(), busy_difference })
     }
 
     /// `6 cells, 12 runs`.

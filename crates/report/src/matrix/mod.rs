@@ -24,7 +24,10 @@ pub use summarise::{MatrixInput, summarise};
 mod environment;
 
 mod proof;
-pub use proof::{ProofBlock, ProofInput, ProofPair, ProofShrink, ProofVariant, VariantProof, with_proofs};
+pub use proof::{
+    ProofBlock, ProofInput, ProofPair, ProofShrink, ProofVariant, RepeatedPair, VariantProof, is_lost,
+    with_proofs,
+};
 pub(crate) mod proof_text;
 
 pub mod text;

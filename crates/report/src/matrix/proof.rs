@@ -45,6 +45,9 @@ pub struct ProofShrink {
 /// Four runs in the order A B B A: cell (its index) and repeat of each.
 pub type ProofBlock = (usize, [(usize, u32); 4]);
 
+/// Two runs that were made once more for a pair that did not count: cell (its index) and repeat of each.
+pub type RepeatedPair = (usize, [(usize, u32); 2]);
+
 /// A proof, next to the cells of its report.
 #[derive(Clone, Debug, Default)]
 pub struct ProofInput {
@@ -52,6 +55,8 @@ pub struct ProofInput {
     pub variants: Vec<ProofVariant>,
     /// The blocks: the variant's cell, and the runs.
     pub blocks: Vec<ProofBlock>,
+    /// The pairs that were made once more: the variant's cell, and the runs.
+    pub repeated: Vec<RepeatedPair>,
     /// The demand of a user in each valid run of the baseline.
     pub demands: Vec<Vec<Demand>>,
     /// The most by which the share of CPU time that others used before the two runs of a pair may differ.
@@ -127,8 +132,11 @@ fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> O
     let (baseline, cell) = (report.cells.first()?, report.cells.get(variant.cell)?);
     let most = input.busy_difference;
     let blocks = || input.blocks.iter().filter(|(of, _)| *of == variant.cell);
-    let compared: Vec<(ProofPair, Option<RunPair>)> =
-        blocks().flat_map(|(_, runs)| pairs_of(report, runs, most)).collect();
+    let repeated = input.repeated.iter().filter(|(of, _)| *of == variant.cell);
+    let compared: Vec<(ProofPair, Option<RunPair>)> = blocks()
+        .flat_map(|(_, [a, b, c, d])| [pair(report, [*a, *b], most), pair(report, [*c, *d], most)])
+        .chain(repeated.map(|(_, runs)| pair(report, *runs, most)))
+        .collect();
     let effect = RatioEstimate::of(&counted(&compared));
     let control: Vec<(ProofPair, Option<RunPair>)> = blocks()
         .flat_map(|(_, [a, b, c, d])| [compare(report, *a, *d, most), compare(report, *b, *c, most)])
@@ -163,7 +171,9 @@ fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> O
         proof.outcome = ProofOutcome::NotDecided;
         proof.reasons.push(reason);
     }
-    proof.reasons.extend(reasons(&proof, names_it(baseline) == Some(false), is_still_named));
+    let repeated = input.repeated.iter().filter(|(of, _)| *of == variant.cell).count();
+    let is_other_named = names_it(baseline) == Some(false);
+    proof.reasons.extend(reasons(&proof, repeated, is_other_named, is_still_named));
     proof.answer = proof_text::answer(&proof, report.measure);
     Some(proof)
 }
@@ -201,17 +211,26 @@ fn counted(pairs: &[(ProofPair, Option<RunPair>)]) -> Vec<RunPair> {
     pairs.iter().filter_map(|(_, pair)| *pair).collect()
 }
 
-/// The two pairs of a block, the baseline first in each.
-fn pairs_of(
+/// Whether a pair of runs does not count for a reason that it may not have another time: the generator was the limit, a search
+/// could not decide, or others used the machine differently. What is not possible here, or fails, would be so again.
+#[must_use]
+pub fn is_lost(runs: [&MatrixRun; 2], busy_difference: f64) -> bool {
+    let has = |wanted: RunStatus| runs.iter().any(|run| run.status == wanted);
+    if [RunStatus::Pending, RunStatus::Skipped, RunStatus::Failed].into_iter().any(has) {
+        return false;
+    }
+    let [a, b] = runs;
+    has(RunStatus::Invalid) || difference(&a.environment, &b.environment, busy_difference).is_some()
+}
+
+/// Two neighbouring runs, the baseline first.
+fn pair(
     report: &MatrixReport,
-    [first, second, third, fourth]: &[(usize, u32); 4],
+    [x, y]: [(usize, u32); 2],
     busy_difference: f64,
-) -> [(ProofPair, Option<RunPair>); 2] {
-    let pair = |x: (usize, u32), y: (usize, u32)| {
-        let [x, y] = if x.0 == 0 { [x, y] } else { [y, x] };
-        compare(report, x, y, busy_difference)
-    };
-    [pair(*first, *second), pair(*third, *fourth)]
+) -> (ProofPair, Option<RunPair>) {
+    let [x, y] = if x.0 == 0 { [x, y] } else { [y, x] };
+    compare(report, x, y, busy_difference)
 }
 
 /// Two runs, and what their comparison counts as; `None` if they cannot be compared.
@@ -358,12 +377,18 @@ fn cannot_say(proof: &VariantProof, measure: MatrixMeasure, cells: [&MatrixCell;
     }
 }
 
-/// What a reader must know. `is_other_named`: the baseline's runs do not name what is accused.
-fn reasons(proof: &VariantProof, is_other_named: bool, is_still_named: bool) -> Vec<String> {
+/// What a reader must know. `repeated` of the pairs were made once more; `is_other_named`: the baseline's runs do not name what is
+/// accused.
+fn reasons(proof: &VariantProof, repeated: usize, is_other_named: bool, is_still_named: bool) -> Vec<String> {
     let mut reasons = Vec::new();
     let discarded = proof.pairs.iter().filter(|pair| pair.discarded.is_some()).count();
     if discarded > 0 {
-        reasons.push(format!("{discarded} of {} pairs do not count.", proof.pairs.len()));
+        let again = match repeated {
+            0 => String::new(),
+            1 => "; 1 was made once more".to_owned(),
+            more => format!("; {more} were made once more"),
+        };
+        reasons.push(format!("{discarded} of {} pairs do not count{again}.", proof.pairs.len()));
     }
     let accused = &proof.accused;
     let named = proof.baseline_finding.as_deref().filter(|named| resource_of(named).is_some());

@@ -76,6 +76,11 @@ fn proof(
         cells[cell].runs.push(run(repeat, place + 1, found(cell, place), finding(cell)));
     }
     change(&mut cells);
+    // Runs that `change` adds beyond those of the blocks are pairs that were made once more.
+    let planned = |cell: usize| blocks.iter().flat_map(|(_, runs)| runs).filter(|run| run.0 == cell).count();
+    let repeats = |cell: usize| planned(cell) + 1..=cells[cell].runs.len();
+    let pair = |(a, b): (usize, usize)| (1, [(0, a as u32), (1, b as u32)]);
+    let repeated: Vec<RepeatedPair> = repeats(0).zip(repeats(1)).map(pair).collect();
     let none = |_: usize, _: usize, _: usize| None;
     let report = summarise(MatrixInput {
         name: None,
@@ -88,7 +93,8 @@ fn proof(
         relieved: &none,
         throng_version: "0".into(),
     });
-    with_proofs(report, &ProofInput { variants, blocks, demands: vec![demands(); 4], busy_difference: 0.25 })
+    let demands = vec![demands(); 4];
+    with_proofs(report, &ProofInput { variants, blocks, repeated, demands, busy_difference: 0.25 })
 }
 
 /// A thread that is full at 60 users, and a line that is at 130.
@@ -306,6 +312,51 @@ fn pairs_of_different_environments_do_not_count_and_say_why() {
     assert_eq!(proof.outcome, ProofOutcome::NotDecided, "one pair decides nothing");
     assert!(proof.reasons[0].contains("3 of 4 pairs do not count"), "{:?}", proof.reasons);
     assert!(report.partial && report.headline.ends_with("not finished"), "{}", report.headline);
+}
+
+/// A hypervisor took CPU time in half of the pairs, which were then made once more.
+#[test]
+fn a_pair_that_was_made_once_more_takes_the_place_of_the_lost_one() {
+    let stolen = |cells: &mut Vec<MatrixCell>| {
+        for run in &mut cells[1].runs[..2] {
+            run.environment.insert("steal_ratio".into(), "0.2000".into());
+        }
+    };
+    let found = |cell: usize, _| Found::Capacity(if cell == 0 { 60 } else { 120 });
+    let repeated = |cells: &mut Vec<MatrixCell>| {
+        stolen(cells);
+        for repeat in 5..=6 {
+            let place = repeat as usize * 2;
+            cells[0].runs.push(run(repeat, place, found(0, 0), Some("one_thread_full")));
+            cells[1].runs.push(run(repeat, place + 1, found(1, 0), None));
+        }
+    };
+    let finding = |cell| (cell == 0).then_some("one_thread_full");
+    let report = proof(MatrixMeasure::Find, relieving(None), found, finding, stolen);
+    assert_eq!(report.proofs[0].effect.unwrap().pairs, 2);
+    let report = proof(MatrixMeasure::Find, relieving(None), found, finding, repeated);
+    let proof = &report.proofs[0];
+    assert_eq!((proof.effect.unwrap().pairs, proof.pairs.len()), (4, 6), "{proof:#?}");
+    assert_eq!(proof.outcome, ProofOutcome::Confirmed);
+    assert_eq!(proof.reasons[0], "2 of 6 pairs do not count; 2 were made once more.");
+}
+
+#[test]
+fn only_what_may_be_otherwise_another_time_is_made_again() {
+    let usual = run(1, 1, Found::Served(0.5), None);
+    let of = |status: RunStatus| MatrixRun { status, ..usual.clone() };
+    let mut stolen = usual.clone();
+    stolen.environment.insert("steal_ratio".into(), "0.2000".into());
+    for (other, expect) in [
+        (usual.clone(), false),
+        (stolen.clone(), true),
+        (of(RunStatus::Invalid), true),
+        (of(RunStatus::Failed), false),
+        (of(RunStatus::Skipped), false),
+        (MatrixRun { status: RunStatus::Pending, ..stolen }, false),
+    ] {
+        assert_eq!(is_lost([&usual, &other], 0.25), expect, "{other:?}");
+    }
 }
 
 #[test]

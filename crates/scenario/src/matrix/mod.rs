@@ -16,7 +16,7 @@ mod template;
 
 pub use cell::{CellConfig, Places};
 pub use grid::{Cell, CellFilter, PlannedRun};
-pub use proof::{Block, Shrink, ShrunkResource, VARIANT};
+pub use proof::{Block, Pair, Shrink, ShrunkResource, VARIANT};
 pub use server::{DiskLimit, Ready, ReadyWhen, Server, ServerFile, Stop};
 pub use template::Template;
 

@@ -1,6 +1,8 @@
 //! A proof: a matrix of one factor whose runs are made in pairs, so that a variant is only compared with the baseline that
 //! ran next to it.
 
+use std::collections::VecDeque;
+
 use super::{Matrix, PlannedRun};
 
 /// The name of the only factor of a proof; its first level is the baseline.
@@ -14,6 +16,23 @@ pub struct Block {
     /// Its runs, in order. The first and the second are a pair, and the third and the fourth; the first and the fourth are of one
     /// configuration, and so are the second and the third.
     pub runs: [PlannedRun; 4],
+}
+
+impl Block {
+    /// Its two pairs of neighbouring runs.
+    fn pairs(&self) -> [Pair; 2] {
+        let [a, b, c, d] = self.runs.clone();
+        [Pair { variant: self.variant, runs: [a, b] }, Pair { variant: self.variant, runs: [c, d] }]
+    }
+}
+
+/// Two neighbouring runs in the order in which they are made, one of the baseline and one of a variant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The index of the variant's cell; that of the baseline is 0.
+    pub variant: usize,
+    /// Its runs.
+    pub runs: [PlannedRun; 2],
 }
 
 /// Less of a resource for a variant.
@@ -112,7 +131,42 @@ impl Matrix {
         blocks
     }
 
-    /// Planned runs of a cell: the baseline of a proof has as many as all variants together.
+    /// The pairs that are made once more, after all blocks, for those that are lost: in the same order of their two runs, so that
+    /// either side begins as often as before. A pair that is lost again is made again, up to as many as there are pairs.
+    ///
+    /// What was made decides what comes next: the list for more lost pairs begins with the list for fewer, if none before them is
+    /// lost later.
+    #[must_use]
+    pub fn repeated(&self, is_lost: &dyn Fn(&Pair) -> bool) -> Vec<Pair> {
+        if !self.is_proof() {
+            return Vec::new();
+        }
+        let cells = self.cells().len();
+        let mut made: Vec<u32> = (0..cells).map(|cell| self.repeats_of(cell)).collect();
+        let mut left = vec![self.pairs.unwrap_or(0); cells];
+        let mut next: VecDeque<Pair> = self.blocks().iter().flat_map(Block::pairs).collect();
+        let mut repeated = Vec::new();
+        while let Some(pair) = next.pop_front() {
+            let Some(left) = left.get_mut(pair.variant).filter(|left| **left > 0) else { continue };
+            if !is_lost(&pair) {
+                continue;
+            }
+            *left -= 1;
+            let again = |run: PlannedRun| {
+                let repeat = made.get_mut(run.cell).map_or(0, |made| {
+                    *made += 1;
+                    *made
+                });
+                PlannedRun { repeat, ..run }
+            };
+            let again = Pair { variant: pair.variant, runs: pair.runs.map(again) };
+            next.push_back(again.clone());
+            repeated.push(again);
+        }
+        repeated
+    }
+
+    /// Planned runs of a cell, without those that are repeated: the baseline of a proof has as many as all variants together.
     #[must_use]
     pub fn repeats_of(&self, cell: usize) -> u32 {
         let variants = u32::try_from(self.cells().len()).unwrap_or(u32::MAX);

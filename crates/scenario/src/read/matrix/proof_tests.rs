@@ -1,6 +1,6 @@
 use throng_observation::Relief;
 
-use crate::matrix::{Matrix, Order, Places, Shrink, ShrunkResource};
+use crate::matrix::{Matrix, Order, Pair, Places, PlannedRun, Shrink, ShrunkResource};
 
 const WORKERS: &str = include_str!("../../../../../fuzz/seeds/proof/workers.toml");
 const SHRINK: &str = include_str!("../../../../../fuzz/seeds/proof/shrink.toml");
@@ -82,6 +82,33 @@ fn every_block_has_each_side_twice_and_either_side_begins() {
         assert_eq!(count, proof.repeats_of(cell) as usize, "cell {cell}");
     }
     assert_eq!(proof.runs(), workers().runs(), "the same seed, the same order");
+}
+
+#[test]
+fn a_lost_pair_is_made_once_more_in_the_same_order_and_not_for_ever() {
+    let proof = workers();
+    let first = &proof.blocks()[0];
+    let lost = |pair: &Pair| pair.runs == first.runs[2..];
+    let again = proof.repeated(&lost);
+    assert_eq!(again.len(), 1, "{again:?}");
+    assert_eq!(again[0].variant, first.variant);
+    let cells = |runs: &[PlannedRun]| runs.iter().map(|run| run.cell).collect::<Vec<_>>();
+    assert_eq!(cells(&again[0].runs), cells(&first.runs[2..]), "the same side begins");
+    for run in &again[0].runs {
+        assert_eq!(run.repeat, proof.repeats_of(run.cell) + 1, "a folder of its own");
+    }
+    assert!(proof.repeated(&|_| false).is_empty());
+    // What is lost every time ends with as many pairs as were planned, of each variant.
+    let all = proof.repeated(&|_| true);
+    assert_eq!(all.len(), 2 * 6);
+    let mut runs: Vec<(usize, u32)> =
+        all.iter().flat_map(|pair| &pair.runs).map(|run| (run.cell, run.repeat)).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    assert_eq!(runs.len(), 2 * 12);
+    // Of a variant alone.
+    let of_placebo = proof.repeated(&|pair| pair.variant == 2);
+    assert!(of_placebo.len() == 6 && of_placebo.iter().all(|pair| pair.variant == 2));
 }
 
 #[test]
