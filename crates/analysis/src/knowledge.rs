@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use throng_observation::host::HostInfo;
 use throng_observation::host::measured::Host;
-use throng_observation::pack::{LogPattern, PACKS_FACT, Pack, Runtime, ThreadMeaning, packs_of_process};
+use throng_observation::pack::{
+    LogPattern, PACKS_FACT, Pack, Runtime, ThreadMeaning, packs_of_process, thread_name_matches,
+};
 
 /// The group of throng's own threads that drive participants: they do not belong to the server.
 pub const CROWD_GROUP: &str = "crowd";
@@ -66,6 +68,13 @@ impl Knowledge {
     #[must_use]
     pub fn log(&self, pattern: &str) -> Option<&LogPattern> {
         self.packs.iter().find_map(|pack| pack.log_pattern(pattern))
+    }
+
+    /// The log lines that speak of threads of this name.
+    pub(crate) fn logs_of_thread(&self, process: &str, name: &str) -> impl Iterator<Item = &LogPattern> {
+        let is_of_it =
+            move |log: &&LogPattern| log.thread.as_ref().is_some_and(|glob| thread_name_matches(glob, name));
+        packs_of_process(&self.packs, process).flat_map(|pack| &pack.logs).filter(is_of_it)
     }
 
     /// The group of a thread: the pack's, else the threads whose names differ only in a number.

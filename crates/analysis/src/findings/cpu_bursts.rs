@@ -11,7 +11,9 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::runtime::{self, Bound};
-use super::{Candidate, CheckResult, Evidence, NamedThread, NoFinding, ruled_out, threads};
+use super::{
+    Candidate, CheckResult, Evidence, NamedThread, NoFinding, ruled_out, thread_log, threads,
+};
 use crate::context::{Context, CpuLimit, Reading, Thread};
 
 pub(super) const KEY: &str = "cpu_bursts";
@@ -61,6 +63,8 @@ struct Bursty {
     group: String,
     /// Of a pool the first of its threads: they share one name.
     thread: Option<NamedThread>,
+    /// What the server's log says of the thread.
+    said: Vec<Evidence>,
     change: String,
 }
 
@@ -73,6 +77,7 @@ impl Bursty {
             series: vec![thread.measured.series.id],
             group: thread.group.clone(),
             thread: Some(NamedThread::of(context, thread)),
+            said: thread_log::evidence(context, thread),
             change: "more threads, or a faster core".to_owned(),
         }
     }
@@ -87,6 +92,7 @@ impl Bursty {
             series: bound.pool.threads.iter().map(|thread| thread.measured.series.id).collect(),
             group: bound.group.clone(),
             thread: bound.pool.threads.first().map(|first| NamedThread::of(context, first)),
+            said: Vec::new(),
             change: bound.change(),
         }
     }
@@ -103,20 +109,19 @@ impl Bursty {
                 "{who} are saturated together in bursts: {of_time} of the time, though their mean utilisation is lower"
             ),
         };
+        let mut evidence = vec![
+            Evidence::ratio(format!("share of readings of 100 ms in which {name} had no idle time"), share)
+                .decides(),
+            Evidence::ratio(format!("CPU of {name}, the median second"), cpu).limit(1.0),
+            context.users.first_evidence(),
+        ];
+        evidence.extend(self.said);
         Candidate {
             used: (share.fail() / BURSTS_FULL).clamp(0.0, 1.0),
             queue: context.backlog(),
             crossed_at_s: context.first_bad_s(),
             series: self.series,
-            evidence: vec![
-                Evidence::ratio(
-                    format!("share of readings of 100 ms in which {name} had no idle time"),
-                    share,
-                )
-                .decides(),
-                Evidence::ratio(format!("CPU of {name}, the median second"), cpu).limit(1.0),
-                context.users.first_evidence(),
-            ],
+            evidence,
             change: format!(
                 "Spread the bursts: send key frames of different streams at different times, pace the packets of a key frame over the following frames; or use {}",
                 self.change

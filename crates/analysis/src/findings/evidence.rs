@@ -52,7 +52,7 @@ macro_rules! constructors {
 constructors!(ratio: Ratio, count: Count, per_second: PerSecond, bytes: Bytes, bytes_per_second: BytesPerSecond, milliseconds: Milliseconds);
 
 impl Evidence {
-    fn new(counter: impl Into<String>, unit: Unit, reading: Reading) -> Self {
+    pub(super) fn new(counter: impl Into<String>, unit: Unit, reading: Reading) -> Self {
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
         Self {
             counter: counter.into(),

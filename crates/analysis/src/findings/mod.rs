@@ -27,6 +27,7 @@ mod cpu_steal;
 mod run_queue;
 mod runtime;
 mod serialised;
+mod thread_log;
 mod threads;
 
 mod hot_code;

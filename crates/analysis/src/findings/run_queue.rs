@@ -3,7 +3,7 @@
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
-use super::{Candidate, CheckResult, Evidence, NamedThread, NoFinding, ruled_out};
+use super::{Candidate, CheckResult, Evidence, NamedThread, NoFinding, ruled_out, thread_log};
 use crate::context::{Context, CpuLimit, Reading, Thread, WAIT_MIN};
 use crate::knowledge::is_low_priority;
 
@@ -35,6 +35,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         let name = format!("CPUs that {label} may run on");
         evidence.push(Evidence::count(name, Reading::at_failure(allowed)).limit(context.cpus()));
     }
+    evidence.extend(thread_log::evidence(context, thread));
     let (why, change) = why(context, thread, allowed);
     Ok(Candidate {
         used: (thread.wait.fail() / WAIT_FULL).clamp(0.0, 1.0),

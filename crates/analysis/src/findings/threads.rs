@@ -5,7 +5,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::used_up;
-use super::{Candidate, Evidence, HOST_BUSY, NamedThread, NoFinding, runtime};
+use super::{Candidate, Evidence, HOST_BUSY, NamedThread, NoFinding, runtime, thread_log};
 use crate::context::{Context, CpuLimit, Pool, Reading, Thread, WAIT_MIN};
 use crate::demand::Resource;
 
@@ -136,6 +136,7 @@ fn candidate(
         let name = format!("mean of the {} threads {}", hot.pool.len(), thread.group);
         evidence.push(Evidence::ratio(name, mean).limit(1.0));
     }
+    evidence.extend(thread_log::evidence(context, thread));
     // The demand of its CPU time says nothing of when it is full where others take a part of its core.
     let is_shared = waits && thread.wait.fail() >= WAIT_MIN;
     let demand = context.demand_of(Resource::Thread, &thread.label()).filter(|_| !is_shared);

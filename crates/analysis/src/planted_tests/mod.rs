@@ -13,6 +13,7 @@ mod watch_tests;
 
 use throng_observation::Goal;
 use throng_observation::host::Unit;
+use throng_observation::pack::PACKS_FACT;
 
 use crate::bottleneck::{BottleneckVerdict, Explanation, explain};
 use crate::demand::{Resource, after};
@@ -59,6 +60,31 @@ fn a_full_thread_is_named_with_its_setting_and_the_moment_at_which_it_was_full()
         found.first_bad_s.is_some_and(|bad| (bad as f64 - 15.0..bad as f64 + 2.0).contains(&crossed)),
         "{crossed}"
     );
+}
+
+/// The log of OvenMediaEngine says how long the queue of its full worker is.
+#[test]
+fn what_a_log_says_of_a_full_thread_is_evidence_and_what_it_says_of_others_is_none() {
+    let pack = |thread: &str| {
+        format!(
+            r#"[{{"pack":"media","processes":["media"],"log":[{{"id":"queue","pattern":"queue","thread":"{thread}",
+               "meaning":"Packets wait","value":[{{"group":"size","metric":"media.queue","unit":"count","meaning":"how many"}}]}}]}}]"#
+        )
+    };
+    let named = |thread: &str| {
+        let mut sim = SimulatedRun::new();
+        hot_worker(&mut sim);
+        sim.facts.insert(PACKS_FACT.to_owned(), pack(thread));
+        let labels = [("log", "/l"), ("pattern", "queue")];
+        sim.put("log.lines", &labels, Unit::PerSecond, None, |m| if m.over { 2.0 } else { 0.0 });
+        sim.put("media.queue", &labels[..1], Unit::Count, None, |m| if m.over { 922.0 } else { 12.0 });
+        let evidence = explained(&mut sim).bottleneck.evidence;
+        evidence.into_iter().filter(|line| line.counter.starts_with("media.queue")).collect::<Vec<_>>()
+    };
+    let told = named("WORKER-*");
+    assert!(told.len() == 1 && told[0].fail.is_some_and(|size| size > 800.0), "{told:#?}");
+    assert!(told[0].pass.is_some_and(|size| size < 100.0), "{told:#?}");
+    assert!(named("other-*").is_empty());
 }
 
 /// What names of one limit have in common, so that an experiment on it counts them together.

@@ -30,6 +30,9 @@ const STEP_WITHIN: Duration = Duration::from_secs(300);
 /// How long others are watched before a run of a proof.
 const BUSY_FOR: Duration = Duration::from_secs(1);
 
+/// The folder of the server's files, in a run folder.
+const SERVER: &str = "server";
+
 /// The value of `server.watch` for a server that is not watched.
 pub(super) const NOT_WATCHED: &str = "none";
 
@@ -176,7 +179,7 @@ impl CellRunner<'_> {
                 memory_bytes: server.memory_bytes,
                 disk_read: disk,
             },
-            log: dir.join("output.log"),
+            log: log_of(dir),
             name: name.to_owned(),
         };
         let interrupt = self.interrupt;
@@ -213,7 +216,7 @@ impl CellRunner<'_> {
             flag("--threads", &threads.to_string());
         }
         if let Some(server) = server.filter(|_| config.watch.as_deref() != Some(NOT_WATCHED)) {
-            flag("--watch", &watch(server, config.watch.as_deref()));
+            flag("--watch", &watch(server, &log_of(&folder.join(SERVER)), config.watch.as_deref()));
         }
         flag("--output", &shown(folder));
         words.push("--quiet".to_owned());
@@ -308,7 +311,7 @@ fn fresh(folder: &Path) -> std::io::Result<PathBuf> {
     if folder.exists() {
         std::fs::remove_dir_all(folder)?;
     }
-    let dir = folder.join("server");
+    let dir = folder.join(SERVER);
     std::fs::create_dir_all(&dir)?;
     Ok(dir)
 }
@@ -332,14 +335,27 @@ fn readiness(ready: &throng_scenario::matrix::Ready) -> Result<Readiness, String
     Ok(Readiness { sign, within: ready.within })
 }
 
-/// The watch of a server: all processes of its control group; where there is none, those that listen on its port.
-fn watch(server: &RunningServer, more: Option<&str>) -> String {
+/// What a server writes to its standard output and error, in the folder of its files.
+fn log_of(dir: &Path) -> PathBuf {
+    dir.join("output.log")
+}
+
+/// The watch of a server: all processes of its control group, where there is none those that listen on its port; and its output, in
+/// which many say what they lack.
+fn watch(server: &RunningServer, log: &Path, more: Option<&str>) -> String {
     let target = match (server.control_group(), server.port()) {
         (Some(group), _) => format!("cgroup={group}"),
         (None, Some(port)) => format!("port={port}"),
         (None, None) => format!("pid={}", server.pid()),
     };
-    more.filter(|more| !more.is_empty()).map_or_else(|| target.clone(), |more| format!("{target},{more}"))
+    watch_with(&target, &shown(log), more)
+}
+
+/// A value of `--watch`, which a comma ends: a log whose path has one is not followed.
+fn watch_with(target: &str, log: &str, more: Option<&str>) -> String {
+    let log = (!log.contains(',')).then(|| format!("logs={log}"));
+    let parts = [Some(target.to_owned()), log, more.filter(|more| !more.is_empty()).map(str::to_owned)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(",")
 }
 
 /// The command line without what only this matrix needs.
@@ -404,6 +420,18 @@ mod tests {
         ];
         let line = by_hand(&words.map(str::to_owned));
         assert_eq!(line, "throng run a.toml --set 'crowd.arrival={ every = \"1s\" }'");
+    }
+
+    #[test]
+    fn the_output_of_a_server_is_followed() {
+        for (log, more, expect) in [
+            ("/runs/1/server/output.log", None, "cgroup=/a,logs=/runs/1/server/output.log"),
+            ("/o.log", Some("profile=full"), "cgroup=/a,logs=/o.log,profile=full"),
+            ("/o.log", Some(""), "cgroup=/a,logs=/o.log"),
+            ("/of,two/o.log", None, "cgroup=/a"),
+        ] {
+            assert_eq!(watch_with("cgroup=/a", log, more), expect);
+        }
     }
 
     #[test]

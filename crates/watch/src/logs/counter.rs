@@ -254,6 +254,29 @@ mod tests {
         assert_eq!(value_of(&readings, "ffmpeg.fps"), Some(27.0));
     }
 
+    /// Its queues have names; the line comes when one is longer than ever before.
+    #[test]
+    fn oven_media_engine_tells_its_full_worker_with_queue_and_rates() {
+        let mut counter = counter("ovenmediaengine");
+        counter.read(
+            b"[2026-11-27 10:04:11.327] W [AW-WebRTC0:4711] ManagedQueue | managed_queue.h:470  | [12] mngq:v=#default#app:s=live:p=pub:n=streamworker_webrtc has exceeded the threshold and increased peak. size: 922, threshold: 500, peak: 922, imps: 309, omps: 230\n",
+        );
+        counter.read(
+            b"[2026-11-27 10:04:11.501] W [OutboundWorker:4705] ManagedQueue | managed_queue.h:470  | [3] mngq:v=#default#app:p=imr:n=outbound has exceeded the threshold and increased peak. size: 501, threshold: 500, peak: 501, imps: 90, omps: 12\n",
+        );
+        let readings = counter.tick(RunTime(1_000_000));
+        for (name, expect) in [
+            ("log.lines[stream_worker_queue]", 1.0),
+            ("log.lines[queue_over_threshold]", 2.0),
+            ("oven_media_engine.stream_worker_queue", 922.0),
+            ("oven_media_engine.stream_worker_queue_threshold", 500.0),
+            ("oven_media_engine.stream_worker_in", 309.0),
+            ("oven_media_engine.stream_worker_out", 230.0),
+        ] {
+            assert_eq!(value_of(&readings, name), Some(expect), "{name}");
+        }
+    }
+
     #[test]
     fn a_flood_is_counted_and_only_its_beginning_searched() {
         let mut counter = counter("janus");

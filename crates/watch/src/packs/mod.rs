@@ -177,6 +177,7 @@ struct ThreadRule {
 struct LogRule {
     id: Spanned<String>,
     pattern: Spanned<String>,
+    thread: Option<Spanned<String>>,
     #[serde(default, rename = "value")]
     values: Vec<LogValue>,
 }
@@ -214,6 +215,7 @@ impl SpannedPack {
             .or_else(|| metrics.clone().find_map(bad_metric))
             .or_else(|| self.processes.iter().find_map(empty))
             .or_else(|| self.threads.iter().find_map(|thread| bad_thread_name(&thread.name)))
+            .or_else(|| self.logs.iter().filter_map(|log| log.thread.as_ref()).find_map(bad_thread_name))
             .or_else(|| self.logs.iter().find_map(LogRule::problem))
             .or_else(|| duplicate(self.logs.iter().map(|log| &log.id)))
             .or_else(|| self.endpoints.iter().find_map(|endpoint| bad_url(&endpoint.url)))

@@ -152,6 +152,12 @@ fn what_is_wrong_with_a_pack_is_said_with_line_and_column() {
             "line 5, column 8: `SPRtcSignallingX` cannot match any thread",
         ),
         (
+            &format!(
+                "{GOOD}[[log]]\nid = \"a\"\npattern = 'x'\nmeaning = \"z\"\nthread = \"SPRtcSignallingX\""
+            ),
+            "line 8, column 10: `SPRtcSignallingX` cannot match any thread",
+        ),
+        (
             &format!("{GOOD}[[log]]\nid = \"a\"\npattern = 'ö('\nmeaning = \"z\""),
             "line 6, column 11: not a supported regular expression",
         ),

@@ -110,7 +110,10 @@ fn relieves(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Relief> {
         reader.fail(node.span, format!("`{}` has a name without letters", table.path), help);
     }
     // A longer name matches no thread.
-    if thread.as_ref().is_some_and(|name| name.trim_end_matches('*').len() > THREAD_NAME_BYTES_MAX) {
+    if thread
+        .as_ref()
+        .is_some_and(|name| name.bytes().filter(|byte| *byte != b'*').count() > THREAD_NAME_BYTES_MAX)
+    {
         let message = format!(
             "`{}.thread` is longer than the {THREAD_NAME_BYTES_MAX} bytes that the kernel keeps",
             table.path
