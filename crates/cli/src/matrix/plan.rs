@@ -415,9 +415,78 @@ fn counted(count: usize, what: &str) -> String {
 /// When the last participant joins for the first time.
 fn gathers(scenario: &Scenario) -> Duration {
     let rooms = scenario.target.rooms;
-    let last = scenario
-        .crowd
-        .iter()
-        .filter_map(|cohort| cohort.arrival.offsets(cohort.size.saturating_mul(rooms)).last());
+    let last = scenario.crowd.iter().filter_map(|cohort| {
+        let last = cohort.arrival.offsets(cohort.size.saturating_mul(rooms)).last()?;
+        Some(cohort.starts_at.saturating_add(last))
+    });
     last.max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(file: &Path) -> MatrixPlan {
+        MatrixPlan::read(file, Options { kind: Kind::Proof, ..Options::default() })
+            .unwrap_or_else(|stop| panic!("{}: {:#}", file.display(), stop.error))
+    }
+
+    /// With its scenario and all templates.
+    #[test]
+    fn every_proof_among_the_examples_can_be_run() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/prove");
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let is_proof = |path: &PathBuf| {
+            path.extension().is_some_and(|extension| extension == "toml")
+                && std::fs::read_to_string(path).unwrap().contains("[[variant]]")
+        };
+        let proofs: Vec<PathBuf> = files.filter(is_proof).collect();
+        assert!(proofs.len() >= 7, "{proofs:?}");
+        for file in proofs {
+            plan(&file).check().unwrap_or_else(|stop| panic!("{}: {:#}", file.display(), stop.error));
+        }
+    }
+
+    #[test]
+    fn a_hold_begins_when_the_cohort_that_comes_last_has_come() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, scenario) = (place.path().join("proof.toml"), place.path().join("viewers.toml"));
+        let cohort = |name: &str, more: &str| {
+            format!(
+                "[[crowd]]\nname = \"{name}\"\nsize = 5\narrival = {{ every = \"1s\", jitter = false }}\n{more}\n"
+            )
+        };
+        let text = format!(
+            "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n{}{}",
+            cohort("first", ""),
+            cohort("second", "starts_at = \"20s\"")
+        );
+        std::fs::write(&scenario, text).unwrap();
+        std::fs::write(
+            &file,
+            "scenario = \"viewers.toml\"\nhold = \"5s\"\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n",
+        )
+        .unwrap();
+        let plan = plan(&file);
+        let config = plan.config(&plan.cells[0], Path::new("/dir"));
+        let (_, times) = plan.overrides(&config).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        // The last of five comes 4 s after the first, and has 3 s to begin.
+        assert_eq!(times, Some(HoldTimes { from_s: 27, until_s: 32 }));
+    }
+
+    #[test]
+    fn a_finding_that_does_not_exist_is_an_error_at_once() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("proof.toml");
+        let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";
+        std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
+        for (finding, is_known) in [("one_thread_full", true), ("one_thread_ful", false)] {
+            let text = format!(
+                "scenario = \"viewers.toml\"\nhold = \"5s\"\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\nrelieves = {{ finding = \"{finding}\" }}\n"
+            );
+            std::fs::write(&file, text).unwrap();
+            let checked = plan(&file).check();
+            assert_eq!(checked.is_ok(), is_known, "{finding}");
+        }
+    }
 }

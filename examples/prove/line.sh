@@ -1,7 +1,7 @@
 #!/bin/sh
 # A line of its own: a network namespace for the server, joined to this machine by a veth pair whose server end is shaped.
-#   janus-line.sh up NAME RATE NET      NAME: of the namespace and of this end; RATE as tc has it; NET.1 is the server, NET.2 this end
-#   janus-line.sh down NAME
+#   line.sh up NAME RATE NET      NAME: of the namespace and of this end; RATE as tc has it, or none; NET.1 is the server, NET.2 this end
+#   line.sh down NAME
 # 69 (EX_UNAVAILABLE) tells throng that the run is not possible here.
 set -eu
 
@@ -11,7 +11,7 @@ case ${1:-} in
   up)
     name=$2 rate=$3 net=$4
     [ "$(id -u)" -eq 0 ] || unavailable "network namespaces need root"
-    command -v tc > /dev/null || unavailable "no tc here: apt-get install iproute2"
+    [ "$rate" = none ] || command -v tc > /dev/null || unavailable "no tc here: apt-get install iproute2"
     ip netns add "$name" || unavailable "this machine makes no network namespaces"
     ip link add "$name" type veth peer name v0 netns "$name"
     ip addr add "$net.2/24" dev "$name"
@@ -20,8 +20,8 @@ case ${1:-} in
     ip -n "$name" link set lo up
     ip -n "$name" link set v0 up
     # Frames of all participants come at once: a queue of a second, so that the rate is the limit and not one burst.
-    tc -n "$name" qdisc add dev v0 root tbf rate "$rate" burst 32kb latency 1s || unavailable "no token bucket filter"
-    # Janus ignores an interface that does not carry packets yet.
+    [ "$rate" = none ] || tc -n "$name" qdisc add dev v0 root tbf rate "$rate" burst 32kb latency 1s || unavailable "no token bucket filter"
+    # WebRTC servers ignore an interface that does not carry packets yet.
     tries=0
     until ip -n "$name" link show dev v0 | grep -q "state UP"; do
       tries=$((tries + 1))
@@ -36,7 +36,7 @@ case ${1:-} in
     ! ip link show dev "$name" > /dev/null 2>&1 || ip link del "$name" 2> /dev/null || true
     ;;
   *)
-    echo "usage: janus-line.sh up NAME RATE NET, janus-line.sh down NAME" >&2
+    echo "usage: line.sh up NAME RATE NET, line.sh down NAME" >&2
     exit 2
     ;;
 esac
