@@ -20,19 +20,22 @@ fn first_number(text: &str) -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// CPU time of this machine so far, in ticks (`/proc/stat`).
+/// CPU time of this machine so far, in ticks (`/proc/stat`), and how much of it was this process's and that of its children that
+/// have ended (`/proc/self/stat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     total: u64,
     idle: u64,
     stolen: u64,
+    own: u64,
 }
 
 impl CpuTimes {
     /// Until now.
     #[must_use]
     pub fn so_far() -> Self {
-        Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self { own: own_ticks(&read("/proc/self/stat")), ..Self::parse(&read("/proc/stat")) }
     }
 
     /// user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time.
@@ -45,6 +48,7 @@ impl CpuTimes {
             // Waiting for I/O is idle too.
             idle: ticks.iter().skip(3).take(2).fold(0, |sum, ticks| sum.saturating_add(*ticks)),
             stolen: ticks.get(7).copied().unwrap_or(0),
+            own: 0,
         }
     }
 
@@ -63,6 +67,22 @@ impl CpuTimes {
         let idle = not_busy(self).saturating_sub(not_busy(earlier)).min(total);
         if total == 0 { 0.0 } else { (total - idle) as f64 / total as f64 }
     }
+
+    /// The share of the time since `earlier` in which CPUs worked for neither this process nor any of its children, if those have
+    /// ended.
+    #[must_use]
+    pub fn others_ratio_since(self, earlier: Self) -> f64 {
+        let total = self.total.saturating_sub(earlier.total);
+        let own = self.own.saturating_sub(earlier.own) as f64 / total.max(1) as f64;
+        (self.busy_ratio_since(earlier) - own).max(0.0)
+    }
+}
+
+/// utime, stime, cutime and cstime of proc_pid_stat(5). The name of the program may have blanks and parentheses.
+fn own_ticks(stat: &str) -> u64 {
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = after_name.split_whitespace().skip(11).take(4);
+    ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -76,6 +96,16 @@ mod tests {
         assert!((after.steal_ratio_since(before) - 0.2).abs() < 1e-9);
         assert!((after.busy_ratio_since(before) - 0.2).abs() < 1e-9, "idle 0.6, stolen 0.2");
         assert!(CpuTimes::parse("").steal_ratio_since(before).abs() < 1e-9);
+        // Of 20 ticks of work this process and its children had 15.
+        let after = CpuTimes { own: before.own + 15, ..after };
+        assert!((after.others_ratio_since(before) - 0.05).abs() < 1e-9);
+        assert!(
+            (CpuTimes { own: 99, ..after }).others_ratio_since(before).abs() < 1e-9,
+            "never below nothing"
+        );
+        assert!(before.others_ratio_since(before).abs() < 1e-9);
+        assert_eq!(own_ticks("7 (a) b) S 1 7 7 0 -1 4194560 9 8 7 6 100 20 3000 400 20 0 1 0"), 3_520);
+        assert_eq!(own_ticks(""), 0);
         assert_eq!(first_number("0.42 0.30 0.20 1/99 77\n"), Some(0.42));
     }
 }

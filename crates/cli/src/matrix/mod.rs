@@ -5,6 +5,7 @@
 mod answer;
 mod child;
 mod folder;
+mod needs;
 mod plan;
 mod repeats;
 mod run;
@@ -86,6 +87,10 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     undo_what_is_left(&mut journal);
     if !command.quiet {
         say(&plan.introduction(&folder));
+        if kind == Kind::Proof {
+            let machine = needs::Machine::now(&interrupt);
+            machine.said(plan.takes(), plan.matrix.busy_difference).iter().for_each(|line| say(line));
+        }
     }
     let crew = workers.map(|workers| Crew::start(&command.fleet, workers, &plan.options.allow_target));
     let crew = crew.transpose()?;

@@ -321,7 +321,7 @@ impl MatrixPlan {
     }
 
     /// How long the runs take, without the starts and stops of servers.
-    fn takes(&self) -> Duration {
+    pub(super) fn takes(&self) -> Duration {
         let of = |cell: &Cell| match self.matrix.measure {
             Measure::Find { budget, .. } => budget,
             Measure::Hold(_) => {

@@ -18,7 +18,7 @@ use throng_store::{RunFolder, StoreError};
 use super::child::{self, CrowdEnd};
 use super::folder::{self, MatrixFolder};
 use super::plan::{HoldTimes, MatrixPlan};
-use super::shown;
+use super::{needs, shown};
 use crate::exit::Exit;
 use crate::fleet::Crew;
 use crate::interrupt::Interrupt;
@@ -26,9 +26,6 @@ use crate::report;
 
 /// How long a setup command may take.
 const STEP_WITHIN: Duration = Duration::from_secs(300);
-
-/// How long others are watched before a run of a proof.
-const BUSY_FOR: Duration = Duration::from_secs(1);
 
 /// The folder of the server's files, in a run folder.
 const SERVER: &str = "server";
@@ -66,7 +63,7 @@ impl CellRunner<'_> {
             return MatrixRun { status: RunStatus::Pending, reason: Some(gone), ..MatrixRun::default() };
         }
         let before = self.journal.left();
-        let busy = self.plan.matrix.is_proof().then(|| busy_ratio(self.interrupt));
+        let busy = self.plan.matrix.is_proof().then(|| needs::Machine::now(self.interrupt).busy_ratio);
         let (started, load) = (CpuTimes::so_far(), load_average());
         let mut notes = Vec::new();
         let mut run = match self.measured(planned, &mut notes) {
@@ -85,7 +82,7 @@ impl CellRunner<'_> {
             let reason = run.reason.take().map(|reason| format!("{reason}; ")).unwrap_or_default();
             run.reason = Some(format!("{reason}{gone}"));
         }
-        run.environment.extend(environment(load, CpuTimes::so_far().steal_ratio_since(started)));
+        run.environment.extend(environment(load, CpuTimes::so_far(), started));
         run.environment.extend(busy.map(|busy| ("busy_ratio_before".to_owned(), format!("{busy:.3}"))));
         run
     }
@@ -375,15 +372,6 @@ pub(super) fn by_hand(arguments: &[String]) -> String {
     words.join(" ")
 }
 
-/// The share of this machine's CPU time that is used before a run begins: by others, for nothing of the run before is left.
-fn busy_ratio(interrupt: &Interrupt) -> f64 {
-    let (before, began) = (CpuTimes::so_far(), std::time::Instant::now());
-    while began.elapsed() < BUSY_FOR && !interrupt.is_set() {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    CpuTimes::so_far().busy_ratio_since(before)
-}
-
 /// The workers of a run that a fleet played: those of two runs that are compared must be the same.
 fn played_by(summary: &Summary) -> Option<(String, String)> {
     let mut names: Vec<&str> = summary.generator.workers.iter().map(|worker| worker.name.as_str()).collect();
@@ -392,12 +380,14 @@ fn played_by(summary: &Summary) -> Option<(String, String)> {
 }
 
 /// What may differ between runs on one machine, and what tells machines apart.
-fn environment(load: Option<f64>, steal_ratio: f64) -> BTreeMap<String, String> {
+fn environment(load: Option<f64>, now: CpuTimes, started: CpuTimes) -> BTreeMap<String, String> {
     let mut facts = throng_engine::host::fingerprint();
     facts.retain(|name, _| ["cpu_model", "cores", "kernel"].contains(&name.as_str()));
     facts.extend(governor().map(|governor| ("governor".to_owned(), governor)));
     facts.extend(load.map(|load| ("load_average_before".to_owned(), format!("{load:.2}"))));
-    facts.insert("steal_ratio".to_owned(), format!("{steal_ratio:.4}"));
+    facts.insert("steal_ratio".to_owned(), format!("{:.4}", now.steal_ratio_since(started)));
+    // Server and crowd have ended, and count as this process's.
+    facts.insert("others_ratio".to_owned(), format!("{:.4}", now.others_ratio_since(started)));
     facts
 }
 

@@ -165,8 +165,8 @@ pub struct MatrixRun {
     pub folder: Option<String>,
     /// What happened to the server, in sentences.
     pub notes: Vec<String>,
-    /// This machine before and during the run: CPU model, kernel, governor, load average, CPU steal; of a fleet its workers
-    /// (`played_by`).
+    /// This machine before and during the run: CPU model, kernel, governor, load average, CPU steal, the share of its CPU time that
+    /// others used (`others_ratio`); of a fleet its workers (`played_by`).
     pub environment: BTreeMap<String, String>,
     /// The command that does the same by hand, against a server that runs.
     pub command: Option<String>,

@@ -121,6 +121,10 @@ fn the_line_of_a_run_says_what_was_bad_in_it() {
     }
     let line = text::run_line(&stalls);
     assert!(line.starts_with("49.0 % served well (bad: mostly stall (90 %), delivery 40 %), "), "{line}");
+    assert!(!line.contains("others"), "{line}");
+    stalls.environment.insert("others_ratio".into(), "0.5123".into());
+    let line = text::run_line(&stalls);
+    assert!(line.contains(", others 51.2 %: disk_read"), "{line}");
     // From the rows of a run.
     let degraded = crate::example::degraded();
     let summary = crate::summarise(&degraded, &[], std::time::Duration::ZERO);

@@ -67,7 +67,8 @@ pub fn run_line(run: &MatrixRun) -> String {
         (None, Some(served)) => format!("{} served well{}", percent(served), bad("bad")),
         _ => "nobody to serve".to_owned(),
     };
-    let shares = [("idle", figures.idle_ratio), ("iowait", figures.iowait_ratio)];
+    let others = run.environment.get("others_ratio").and_then(|ratio| ratio.parse().ok());
+    let shares = [("idle", figures.idle_ratio), ("iowait", figures.iowait_ratio), ("others", others)];
     let host: Vec<String> =
         shares.into_iter().filter_map(|(name, share)| Some(format!("{name} {}", percent(share?)))).collect();
     let host = if host.is_empty() { String::new() } else { format!(", {}", host.join(", ")) };

@@ -1,0 +1,90 @@
+//! What a proof needs of this machine, said before it begins: an hour later its pairs are discarded for what could be seen at once.
+
+use std::time::{Duration, Instant};
+
+use throng_observation::limits::STEAL_RATIO_MAX;
+use throng_observation::units::percent;
+use throng_rig::CpuTimes;
+use throng_scenario::units::write_duration;
+
+use crate::interrupt::Interrupt;
+
+/// How long this machine is watched.
+const WATCHED_FOR: Duration = Duration::from_secs(1);
+/// From this share of its CPU time on, others take what the server and its crowd may need.
+const OTHERS_MAX: f64 = 0.10;
+
+/// The use of this machine while nothing of a proof runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Machine {
+    cores: usize,
+    /// Share of all CPU time that is used: by others, for nothing of the run before is left.
+    pub(super) busy_ratio: f64,
+    /// Share that a hypervisor takes.
+    steal_ratio: f64,
+}
+
+impl Machine {
+    /// As it is now.
+    pub(super) fn now(interrupt: &Interrupt) -> Self {
+        let (before, began) = (CpuTimes::so_far(), Instant::now());
+        while began.elapsed() < WATCHED_FOR && !interrupt.is_set() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let now = CpuTimes::so_far();
+        Self {
+            cores: throng_rig::cpus_allowed(),
+            busy_ratio: now.busy_ratio_since(before),
+            steal_ratio: now.steal_ratio_since(before),
+        }
+    }
+
+    /// What a proof whose planned runs take `takes` needs, in sentences; the last ones are what it does not have. Two runs of a pair
+    /// may differ by `busy_difference` in what others use.
+    pub(super) fn said(&self, takes: Duration, busy_difference: f64) -> Vec<String> {
+        let minutes = |times: u32| write_duration(Duration::from_secs(takes.as_secs()) * times);
+        let cores = self.cores as f64;
+        let mut said = vec![format!(
+            "needs {} to {} (pairs that do not count are made once more) of a machine that others use alike: now {:.2} of {cores} cores",
+            minutes(1),
+            minutes(2),
+            self.busy_ratio * cores
+        )];
+        if self.busy_ratio > OTHERS_MAX {
+            said.push(format!(
+                "warning: others use {} of the CPU time, which server and crowd may need; a pair counts if that was within {} before both of its runs",
+                percent(self.busy_ratio),
+                percent(busy_difference)
+            ));
+        }
+        if self.steal_ratio > STEAL_RATIO_MAX {
+            said.push(format!(
+                "warning: a hypervisor takes {} of the CPU time; pairs in which that differs do not count",
+                percent(self.steal_ratio)
+            ));
+        }
+        said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_machine_lacks_is_said_before_the_first_run() {
+        let said = |busy_ratio: f64, steal_ratio: f64| {
+            Machine { cores: 2, busy_ratio, steal_ratio }.said(Duration::from_secs(208), 0.25)
+        };
+        let quiet = said(0.02, 0.01);
+        assert_eq!(quiet.len(), 1, "{quiet:?}");
+        assert!(
+            quiet[0].starts_with("needs 208s to 416s (") && quiet[0].ends_with("now 0.04 of 2 cores"),
+            "{quiet:?}"
+        );
+        let taken = said(0.51, 0.01);
+        assert!(taken.len() == 2 && taken[1].contains("others use 51"), "{taken:?}");
+        let stolen = said(0.02, 0.12);
+        assert!(stolen.len() == 2 && stolen[1].contains("a hypervisor takes 12"), "{stolen:?}");
+    }
+}
