@@ -6,12 +6,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::noise::t_975;
+use super::noise::Level;
 
 /// A change of less than this share does not matter.
 pub const RATIO_MARGIN: f64 = 0.05;
-/// The 97.5 % quantile of the normal distribution: for an error whose size is known beforehand.
-const Z_975: f64 = 1.959_963_985;
 
 /// What two neighbouring runs measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,6 +82,14 @@ impl RatioEstimate {
     /// The estimate from `pairs`; pairs with a value that is not above 0 are left out. `None` without any.
     #[must_use]
     pub fn of(pairs: &[RunPair]) -> Option<Self> {
+        Self::of_looks(pairs, 1)
+    }
+
+    /// The same where the pairs are looked at up to `looks` times while they become more, and the first look that decides is the
+    /// last: each interval is wider, so that all hold together with 95 %.
+    #[must_use]
+    pub fn of_looks(pairs: &[RunPair], looks: usize) -> Option<Self> {
+        let level = Level::of_looks(looks);
         let is_good = |pair: &&RunPair| pair.values.iter().all(|value| value.is_finite() && *value > 0.0);
         let good: Vec<&RunPair> = pairs.iter().filter(is_good).collect();
         let logs: Vec<f64> = good.iter().map(|pair| (pair.values[1] / pair.values[0]).ln()).collect();
@@ -96,8 +102,8 @@ impl RatioEstimate {
             let freedom = logs.len() - 1;
             let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / freedom as f64;
             let resolution = good.iter().flat_map(|pair| pair.resolution).map(|one| one.powi(2)).sum::<f64>();
-            let spread = t_975(freedom) * (variance / count).sqrt();
-            let half = spread.max(Z_975 * resolution.sqrt() / count);
+            let spread = level.t(freedom) * (variance / count).sqrt();
+            let half = spread.max(level.z * resolution.sqrt() / count);
             [(mean - half).exp(), (mean + half).exp()]
         });
         Some(Self { ratio: mean.exp(), interval, pairs: logs.len() })
@@ -216,6 +222,32 @@ mod tests {
         }
         assert!(confirmed >= 195, "{confirmed} of 200 confirmed");
         assert!(same >= 150 && false_alarms == 0, "{same} of 200 the same, {false_alarms} false alarms");
+    }
+
+    /// Up to four looks, after two pairs each, at a change that does nothing, and at one that does.
+    #[test]
+    fn looking_after_every_block_does_not_decide_by_chance() {
+        let (mut wrong, mut found, mut looked) = (0, 0, 0);
+        for seed in 0..2_000 {
+            let mut random = Rng(seed);
+            let mut measured = |gain: f64| -> Vec<RunPair> {
+                (0..8)
+                    .map(|_| pair((0.08 * random.normal()).exp(), gain * (0.08 * random.normal()).exp()))
+                    .collect()
+            };
+            let decides = |pairs: &[RunPair], count: usize| {
+                let [low, high] = RatioEstimate::of_looks(&pairs[..count], 4).unwrap().interval.unwrap();
+                low > 1.0 || high < 1.0
+            };
+            let nothing = measured(1.0);
+            wrong += i32::from([2, 4, 6, 8].into_iter().any(|count| decides(&nothing, count)));
+            let twice = measured(2.0);
+            let first = [2, 4, 6, 8].into_iter().find(|count| decides(&twice, *count));
+            found += i32::from(first.is_some());
+            looked += first.unwrap_or(8);
+        }
+        assert!(wrong <= 130, "{wrong} of 2,000 by chance");
+        assert!(found >= 1_990 && looked < 2_000 * 5, "{found} of 2,000, after {looked} pairs");
     }
 
     #[test]

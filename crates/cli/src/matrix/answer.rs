@@ -20,6 +20,27 @@ pub(super) fn make(
     folder: &MatrixFolder,
     as_json: bool,
 ) -> Result<MatrixReport, CliError> {
+    let report = report(plan, folder);
+    let json = report.to_json();
+    folder.put("matrix.json", &json)?;
+    let page = folder.put("report.html", &throng_report::html::matrix::render(&report))?;
+    if as_json {
+        print_json(&json);
+    } else {
+        print(&text::summary(&report));
+        print(&format!("\nreport  {}\n", page.display()));
+    }
+    Ok(report)
+}
+
+/// Whether the first `pairs` pairs of a proof decide all of its variants.
+pub(super) fn is_decided(plan: &MatrixPlan, folder: &MatrixFolder, pairs: u32) -> bool {
+    let report = report(&plan.clone().ending_after(pairs), folder);
+    !report.proofs.is_empty() && report.proofs.iter().all(|proof| proof.outcome != ProofOutcome::NotDecided)
+}
+
+/// Measures every run, one at a time.
+fn report(plan: &MatrixPlan, folder: &MatrixFolder) -> MatrixReport {
     let repeated = repeated(plan, folder);
     let mut proof = plan.proof(&repeated);
     let mut cells = Vec::new();
@@ -50,20 +71,10 @@ pub(super) fn make(
         relieved: &relieved,
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
     });
-    let report = match &proof {
+    match &proof {
         Some(proof) => with_proofs(report, proof),
         None => report,
-    };
-    let json = report.to_json();
-    folder.put("matrix.json", &json)?;
-    let page = folder.put("report.html", &throng_report::html::matrix::render(&report))?;
-    if as_json {
-        print_json(&json);
-    } else {
-        print(&text::summary(&report));
-        print(&format!("\nreport  {}\n", page.display()));
     }
-    Ok(report)
 }
 
 /// A run as it was recorded, with its figures, and the demand of a user in it.

@@ -4,6 +4,7 @@
 //! matrix.toml  scenario.toml   as they were when it began
 //! options.json                 where the file is, and the flags
 //! journal.jsonl                what has to be undone (throng-rig)
+//! decided.json                 after how many pairs a proof was decided, if before its end
 //! cells/CELL/REPEAT/           a run folder; record.json: how the run ended; server/: its files and output
 //! matrix.json  report.html     the answer
 //! ```
@@ -24,11 +25,18 @@ const MATRIX: &str = "matrix.toml";
 const SCENARIO: &str = "scenario.toml";
 const OPTIONS: &str = "options.json";
 const RECORD: &str = "record.json";
+const DECIDED: &str = "decided.json";
 /// Longer names of cells are cut in paths.
 const NAME_MAX: usize = 80;
 
 pub(super) struct MatrixFolder {
     path: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Decided {
+    /// Pairs of each variant.
+    pairs: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -86,11 +94,31 @@ impl MatrixFolder {
         let kept: Kept = serde_json::from_str(&self.text(OPTIONS)?)
             .map_err(|error| CliError::usage(format!("{}: {error}", shown(&self.path.join(OPTIONS)))))?;
         if kept.file.is_file() {
-            return MatrixPlan::read(&kept.file, kept.options);
+            return MatrixPlan::read(&kept.file, kept.options).map(|plan| self.as_decided(plan));
         }
         let plan =
             MatrixPlan::of_copies(&self.text(MATRIX)?, &self.path.join(SCENARIO), &kept.file, kept.options)?;
-        Ok(plan)
+        Ok(self.as_decided(plan))
+    }
+
+    /// The plan without the runs that were not needed.
+    pub(super) fn as_decided(&self, plan: MatrixPlan) -> MatrixPlan {
+        match self.decided() {
+            Some(pairs) => plan.ending_after(pairs),
+            None => plan,
+        }
+    }
+
+    /// After how many pairs the proof was decided, if before its end.
+    pub(super) fn decided(&self) -> Option<u32> {
+        let text = std::fs::read_to_string(self.path.join(DECIDED)).ok()?;
+        serde_json::from_str::<Decided>(&text).ok().map(|decided| decided.pairs)
+    }
+
+    /// Writes that no more runs are needed.
+    pub(super) fn decide(&self, pairs: u32) -> Result<(), CliError> {
+        let text = serde_json::to_string(&Decided { pairs }).map_err(CliError::invalid)?;
+        self.put(DECIDED, &text).map(drop)
     }
 
     /// Runs of different files cannot be compared.

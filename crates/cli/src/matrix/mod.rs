@@ -109,6 +109,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     let cut = all_runs(&plan, &folder, &mut runner, command.quiet)?;
     // Workers of `--on` end here.
     drop(runner);
+    let plan = folder.as_decided(plan);
     let report = answer::make(&plan, &folder, command.json)?;
     let Some(cut) = cut else { return Ok(answer::exit(&report)) };
     say(&format!("to continue this {}: {resume}", kind.noun()));
@@ -152,6 +153,13 @@ fn all_runs(
         }
         if runner.interrupt.is_set() {
             return Ok(Some(Cut::Interrupted));
+        }
+        if let Some(pairs) = plan.look_before(made - 1)
+            && answer::is_decided(plan, folder, pairs)
+        {
+            folder.decide(pairs)?;
+            say(&format!("decided after {pairs} pairs of {}", plan.matrix.pairs.unwrap_or(pairs)));
+            return Ok(None);
         }
         let place = made;
         let label = format!("[{place}/{}] {}", runs.len(), plan.label(planned));

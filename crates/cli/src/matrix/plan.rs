@@ -69,6 +69,7 @@ impl Kind {
 }
 
 /// A matrix and where its files are.
+#[derive(Clone)]
 pub(super) struct MatrixPlan {
     pub(super) matrix: Matrix,
     /// The file as it was read.
@@ -82,6 +83,8 @@ pub(super) struct MatrixPlan {
     pub(super) scenario_text: String,
     pub(super) options: Options,
     pub(super) cells: Vec<Cell>,
+    /// Of a proof: after how many pairs it is looked at, by the file.
+    pub(super) looks: Vec<u32>,
 }
 
 /// The times of a cell's run.
@@ -139,9 +142,24 @@ impl MatrixPlan {
         let scenario = scenario.map_or_else(|| base.join(&matrix.scenario), Path::to_owned);
         let scenario_text = std::fs::read_to_string(&scenario)
             .map_err(|error| CliError::usage(format!("cannot read {}: {error}", scenario.display())))?;
-        let cells = matrix.cells();
+        let (cells, looks) = (matrix.cells(), matrix.looks());
         let (text, file) = (text.to_owned(), file.to_owned());
-        Ok(Self { matrix, text, file, base, scenario, scenario_text, options, cells })
+        Ok(Self { matrix, text, file, base, scenario, scenario_text, options, cells, looks })
+    }
+
+    /// The same of a proof that ends after so many pairs: its runs are the first ones of the longer proof.
+    pub(super) fn ending_after(mut self, pairs: u32) -> Self {
+        self.matrix.pairs = Some(pairs);
+        self
+    }
+
+    /// After how many pairs this is a look that may end the proof, if the run with this index is next.
+    pub(super) fn look_before(&self, index: usize) -> Option<u32> {
+        let runs_of_pair = 2 * self.cells.len().saturating_sub(1);
+        let is_next = |pairs: &u32| {
+            self.matrix.pairs.is_some_and(|all| *pairs < all) && *pairs as usize * runs_of_pair == index
+        };
+        self.looks.iter().copied().find(is_next)
     }
 
     /// Checks every cell: its overrides, files, CPUs and patterns. A cell that would fail at its turn, hours later, is an error
@@ -363,7 +381,8 @@ impl MatrixPlan {
             .iter()
             .map(|pair| (pair.variant, pair.runs.each_ref().map(|run| (run.cell, run.repeat))))
             .collect();
-        Some(ProofInput { variants, blocks, repeated, demands: Vec::new(), busy_difference })
+        let looks = self.looks.len();
+        Some(ProofInput { variants, blocks, repeated, looks, demands: Vec::new(), busy_difference })
     }
 
     /// `6 cells, 12 runs`.
@@ -472,6 +491,19 @@ mod tests {
         let (_, times) = plan.overrides(&config).unwrap_or_else(|stop| panic!("{:#}", stop.error));
         // The last of five comes 4 s after the first, and has 3 s to begin.
         assert_eq!(times, Some(HoldTimes { from_s: 27, until_s: 32 }));
+    }
+
+    #[test]
+    fn a_look_is_before_the_first_run_of_the_next_round() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/prove/stage-workers.toml");
+        // Four pairs of each of two variants: rounds of eight runs.
+        let plan = plan(Path::new(file));
+        let looks = |plan: &MatrixPlan| {
+            (0..16).filter_map(|index| Some((index, plan.look_before(index)?))).collect::<Vec<_>>()
+        };
+        assert_eq!((plan.runs().len(), looks(&plan)), (16, vec![(8, 2)]));
+        let ended = plan.ending_after(2);
+        assert_eq!((ended.runs().len(), looks(&ended), ended.looks.len()), (8, vec![], 2));
     }
 
     #[test]

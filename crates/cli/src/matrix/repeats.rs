@@ -8,6 +8,10 @@ use super::plan::MatrixPlan;
 
 /// The pairs to make once more, made or not; none of a matrix.
 pub(super) fn repeated(plan: &MatrixPlan, folder: &MatrixFolder) -> Vec<Pair> {
+    // What is decided needs no more.
+    if folder.decided().is_some() {
+        return Vec::new();
+    }
     plan.matrix.repeated(&|pair| {
         let [a, b] = pair.runs.each_ref().map(|run| folder.record(run, plan));
         let made = a.zip(b);

@@ -57,6 +57,8 @@ pub struct ProofInput {
     pub blocks: Vec<ProofBlock>,
     /// The pairs that were made once more: the variant's cell, and the runs.
     pub repeated: Vec<RepeatedPair>,
+    /// How often the pairs are looked at, at most.
+    pub looks: usize,
     /// The demand of a user in each valid run of the baseline.
     pub demands: Vec<Vec<Demand>>,
     /// The most by which the share of CPU time that others used before the two runs of a pair may differ.
@@ -123,7 +125,7 @@ pub struct ProofPair {
 pub fn with_proofs(mut report: MatrixReport, input: &ProofInput) -> MatrixReport {
     report.proofs = input.variants.iter().filter_map(|variant| proof(&report, input, variant)).collect();
     report.confirmations.clear();
-    report.method = method(report.measure);
+    report.method = method(report.measure, input.looks);
     report.headline = proof_text::headline(&report);
     report
 }
@@ -137,7 +139,7 @@ fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> O
         .flat_map(|(_, [a, b, c, d])| [pair(report, [*a, *b], most), pair(report, [*c, *d], most)])
         .chain(repeated.map(|(_, runs)| pair(report, *runs, most)))
         .collect();
-    let effect = RatioEstimate::of(&counted(&compared));
+    let effect = RatioEstimate::of_looks(&counted(&compared), input.looks);
     let control: Vec<(ProofPair, Option<RunPair>)> = blocks()
         .flat_map(|(_, [a, b, c, d])| [compare(report, *a, *d, most), compare(report, *b, *c, most)])
         .collect();
@@ -414,7 +416,7 @@ fn reasons(proof: &VariantProof, repeated: usize, is_other_named: bool, is_still
     reasons
 }
 
-fn method(measure: MatrixMeasure) -> Vec<String> {
+fn method(measure: MatrixMeasure, looks: usize) -> Vec<String> {
     let what = match measure {
         MatrixMeasure::Find => {
             "The value of a run is the largest crowd that was served well, by a search (docs/find.md)."
@@ -424,7 +426,7 @@ fn method(measure: MatrixMeasure) -> Vec<String> {
              than 5 % counts as 5 %."
         }
     };
-    vec![
+    let mut method = vec![
         what.to_owned(),
         "Runs are made in blocks of baseline, variant, variant, baseline, or the reverse, with a new server for each. A ratio is the \
          geometric mean over pairs of neighbouring runs; its 95 % interval is Student's t over the pairs."
@@ -433,5 +435,12 @@ fn method(measure: MatrixMeasure) -> Vec<String> {
          decided."
             .to_owned(),
         format!("A change within {:.0} % does not matter.", RATIO_MARGIN * 1e2),
-    ]
+    ];
+    if looks > 1 {
+        method.push(format!(
+            "The pairs are looked at up to {looks} times, and the first look that decides all variants ends the proof: intervals are wider, so \
+             that all looks together hold with 95 % (Pocock)."
+        ));
+    }
+    method
 }

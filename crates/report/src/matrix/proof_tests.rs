@@ -94,7 +94,7 @@ fn proof(
         throng_version: "0".into(),
     });
     let demands = vec![demands(); 4];
-    with_proofs(report, &ProofInput { variants, blocks, repeated, demands, busy_difference: 0.25 })
+    with_proofs(report, &ProofInput { variants, blocks, repeated, looks: 1, demands, busy_difference: 0.25 })
 }
 
 /// A thread that is full at 60 users, and a line that is at 130.

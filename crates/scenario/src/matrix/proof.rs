@@ -131,6 +131,17 @@ impl Matrix {
         blocks
     }
 
+    /// After how many pairs of each variant a proof is looked at, which ends it if all variants are decided: after each round of
+    /// blocks, but not more often than intervals are known for. The last is its end.
+    #[must_use]
+    pub fn looks(&self) -> Vec<u32> {
+        const LOOKS_MAX: u32 = 10;
+        let rounds = self.pairs.unwrap_or(0) / 2;
+        let step = rounds.div_ceil(LOOKS_MAX).max(1);
+        let is_look = |round: &u32| round.is_multiple_of(step) || *round == rounds;
+        (1..=rounds).filter(is_look).map(|round| round * 2).collect()
+    }
+
     /// The pairs that are made once more, after all blocks, for those that are lost: in the same order of their two runs, so that
     /// either side begins as often as before. A pair that is lost again is made again, up to as many as there are pairs.
     ///

@@ -85,6 +85,18 @@ fn every_block_has_each_side_twice_and_either_side_begins() {
 }
 
 #[test]
+fn a_proof_is_looked_at_after_each_round_and_its_beginning_does_not_depend_on_its_length() {
+    let of = |pairs: u32| Matrix { pairs: Some(pairs), ..workers() };
+    for (pairs, expect) in [(2, &[2][..]), (6, &[2, 4, 6]), (22, &[4, 8, 12, 16, 20, 22])] {
+        assert_eq!(of(pairs).looks(), expect);
+    }
+    assert_eq!(of(100).looks().len(), 10);
+    // A proof that ends after two pairs is the beginning of a longer one.
+    let (short, long) = (of(2).runs(), of(6).runs());
+    assert_eq!(short[..], long[..short.len()]);
+}
+
+#[test]
 fn a_lost_pair_is_made_once_more_in_the_same_order_and_not_for_ever() {
     let proof = workers();
     let first = &proof.blocks()[0];
