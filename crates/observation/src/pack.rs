@@ -190,8 +190,8 @@ pub struct LogPattern {
     /// The bottleneck that it points to.
     #[serde(default)]
     pub hint: Option<String>,
-    /// The threads that it speaks of, a [glob](thread_name_matches) on their names: where one of them is
-    /// the limit, the lines and their values are evidence.
+    /// The threads that it speaks of, a [glob](thread_name_matches) on their names: where one of
+    /// them is the limit, the lines and their values are evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
     /// Values in the line.

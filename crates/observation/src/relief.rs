@@ -1,7 +1,7 @@
 //! What a change of a server gives more of: the claim that an experiment tests.
 
-/// A resource, or the part of it that a finding names. Words of the file of an experiment; whether a
-/// run names it as its limit is decided by `throng-analysis`.
+/// A resource, or the part of it that a finding names. Words of the file of an experiment; whether
+/// a run names it as its limit is decided by `throng-analysis`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Relief {
     /// `cpu`, `disk`, `memory`, `network` or `sockets`; `None` where only a finding is named.

@@ -20,8 +20,8 @@ fn first_number(text: &str) -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// CPU time of this machine so far, in ticks (`/proc/stat`), and how much of it was this process's and that of its children that
-/// have ended (`/proc/self/stat`).
+/// CPU time of this machine so far, in ticks (`/proc/stat`), and how much of it was this process's
+/// and that of its children that have ended (`/proc/self/stat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     total: u64,
@@ -68,8 +68,8 @@ impl CpuTimes {
         if total == 0 { 0.0 } else { (total - idle) as f64 / total as f64 }
     }
 
-    /// The share of the time since `earlier` in which CPUs worked for neither this process nor any of its children, if those have
-    /// ended.
+    /// The share of the time since `earlier` in which CPUs worked for neither this process nor any
+    /// of its children, if those have ended.
     #[must_use]
     pub fn others_ratio_since(self, earlier: Self) -> f64 {
         let total = self.total.saturating_sub(earlier.total);
@@ -78,7 +78,8 @@ impl CpuTimes {
     }
 }
 
-/// utime, stime, cutime and cstime of proc_pid_stat(5). The name of the program may have blanks and parentheses.
+/// utime, stime, cutime and cstime of proc_pid_stat(5). The name of the program may have blanks and
+/// parentheses.
 fn own_ticks(stat: &str) -> u64 {
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks = after_name.split_whitespace().skip(11).take(4);

@@ -77,8 +77,8 @@ impl ConfirmationOutcome {
     }
 }
 
-/// All verdicts that a neighbouring cell can confirm or refute. `relieved` says what the step of a factor from one level to
-/// another gives more of.
+/// All verdicts that a neighbouring cell can confirm or refute. `relieved` says what the step of a
+/// factor from one level to another gives more of.
 #[must_use]
 pub fn confirmations<'r>(
     factors: &[Factor],

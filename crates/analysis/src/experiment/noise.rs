@@ -32,8 +32,9 @@ impl Noise {
     }
 }
 
-/// The critical value of the normal distribution and the chance of both tails beyond it, for 1, 2, … looks at data that grow: the
-/// chance that any of the looks is beyond it is 5 %, with Student's t up to 6 % (Pocock, Biometrika 64, 1977; the constants as in Jennison and Turnbull, Group
+/// The critical value of the normal distribution and the chance of both tails beyond it, for 1, 2,
+/// … looks at data that grow: the chance that any of the looks is beyond it is 5 %, with Student's
+/// t up to 6 % (Pocock, Biometrika 64, 1977; the constants as in Jennison and Turnbull, Group
 /// Sequential Methods, table 2.1).
 const POCOCK: [(f64, f64); 10] = [
     (1.959_963_985, 0.05),
@@ -65,8 +66,8 @@ impl Level {
         Self { z, tail: both / 2.0 }
     }
 
-    /// The same in standard deviations by Student's t, within 1 % (Abramowitz and Stegun 26.7.5 from three degrees of freedom on;
-    /// exact for one and two).
+    /// The same in standard deviations by Student's t, within 1 % (Abramowitz and Stegun 26.7.5
+    /// from three degrees of freedom on; exact for one and two).
     pub(super) fn t(self, freedom: usize) -> f64 {
         let between = 1.0 - 2.0 * self.tail;
         match freedom {

@@ -85,8 +85,9 @@ impl RatioEstimate {
         Self::of_looks(pairs, 1)
     }
 
-    /// The same where the pairs are looked at up to `looks` times while they become more, and the first look that decides is the
-    /// last: each interval is wider, so that all hold together with 95 %.
+    /// The same where the pairs are looked at up to `looks` times while they become more, and the
+    /// first look that decides is the last: each interval is wider, so that all hold together with
+    /// 95 %.
     #[must_use]
     pub fn of_looks(pairs: &[RunPair], looks: usize) -> Option<Self> {
         let level = Level::of_looks(looks);

@@ -31,8 +31,10 @@ pub struct CapacityPrediction {
     pub held: Option<bool>,
 }
 
-/// The prediction from the demands of each run of the baseline, if its limit (the finding, else what the variant relieves) becomes `more` times as high; without `more` it is no limit at all. `capacity` is that of the baseline: the largest
-/// crowd that was served well, and the first that was not.
+/// The prediction from the demands of each run of the baseline, if its limit (the finding, else
+/// what the variant relieves) becomes `more` times as high; without `more` it is no limit at all.
+/// `capacity` is that of the baseline: the largest crowd that was served well, and the first that
+/// was not.
 ///
 /// What the resource carried at this capacity is taken for its limit: a line ends below its rate because frames come in bursts,
 /// and does so again when it is twice as fast.
@@ -91,8 +93,8 @@ impl CapacityPrediction {
     }
 }
 
-/// Which demands have a higher limit in the variant: those of the threads that it relieves; else those of the kind that the finding
-/// names, where they are measured; else all of the resource.
+/// Which demands have a higher limit in the variant: those of the threads that it relieves; else
+/// those of the kind that the finding names, where they are measured; else all of the resource.
 fn relieved(demands: &[Demand], finding: Option<&str>, relief: &Relief) -> impl Fn(&Demand) -> bool + use<> {
     let resource = resource_of_relief(relief);
     let all = kinds(resource.unwrap_or_default());
@@ -111,7 +113,8 @@ fn relieved(demands: &[Demand], finding: Option<&str>, relief: &Relief) -> impl 
     }
 }
 
-/// The pools of the threads that `relief` names, by thread or by setting; empty if it names none that was measured.
+/// The pools of the threads that `relief` names, by thread or by setting; empty if it names none
+/// that was measured.
 fn pools(demands: &[Demand], relief: &Relief) -> Vec<String> {
     let is_named = |demand: &&Demand| {
         // `SW-WebRTC (4711)`

@@ -1,6 +1,6 @@
 //! What a server's own log says of a thread: the lines that a knowledge pack ties to threads of its
-//! name, and the values in them. It is evidence next to what was measured of the thread, and decides
-//! nothing: what a server does not log is not there.
+//! name, and the values in them. It is evidence next to what was measured of the thread, and
+//! decides nothing: what a server does not log is not there.
 
 use super::Evidence;
 use crate::context::{Context, Thread};

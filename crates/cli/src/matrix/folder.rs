@@ -103,7 +103,7 @@ impl MatrixFolder {
 
     /// The plan without the runs that were not needed.
     pub(super) fn as_decided(&self, plan: MatrixPlan) -> MatrixPlan {
-        match self.decided() {
+        match self.decided().filter(|pairs| plan.looks.contains(pairs)) {
             Some(pairs) => plan.ending_after(pairs),
             None => plan,
         }

@@ -1,4 +1,5 @@
-//! What a proof needs of this machine, said before it begins: an hour later its pairs are discarded for what could be seen at once.
+//! What a proof needs of this machine, said before it begins: an hour later its pairs are discarded
+//! for what could be seen at once.
 
 use std::time::{Duration, Instant};
 
@@ -39,8 +40,8 @@ impl Machine {
         }
     }
 
-    /// What a proof whose planned runs take `takes` needs, in sentences; the last ones are what it does not have. Two runs of a pair
-    /// may differ by `busy_difference` in what others use.
+    /// What a proof whose planned runs take `takes` needs, in sentences; the last ones are what it
+    /// does not have. Two runs of a pair may differ by `busy_difference` in what others use.
     pub(super) fn said(&self, takes: Duration, busy_difference: f64) -> Vec<String> {
         let minutes = |times: u32| write_duration(Duration::from_secs(takes.as_secs()) * times);
         let cores = self.cores as f64;

@@ -147,13 +147,15 @@ impl MatrixPlan {
         Ok(Self { matrix, text, file, base, scenario, scenario_text, options, cells, looks })
     }
 
-    /// The same of a proof that ends after so many pairs: its runs are the first ones of the longer proof.
+    /// The same of a proof that ends after so many pairs: its runs are the first ones of the longer
+    /// proof.
     pub(super) fn ending_after(mut self, pairs: u32) -> Self {
         self.matrix.pairs = Some(pairs);
         self
     }
 
-    /// After how many pairs this is a look that may end the proof, if the run with this index is next.
+    /// After how many pairs this is a look that may end the proof, if the run with this index is
+    /// next.
     pub(super) fn look_before(&self, index: usize) -> Option<u32> {
         let runs_of_pair = 2 * self.cells.len().saturating_sub(1);
         let is_next = |pairs: &u32| {

@@ -19,7 +19,8 @@ pub(super) fn repeated(plan: &MatrixPlan, folder: &MatrixFolder) -> Vec<Pair> {
     })
 }
 
-/// All runs in the order in which they are made, as far as that is known: those planned, and those of repeated pairs.
+/// All runs in the order in which they are made, as far as that is known: those planned, and those
+/// of repeated pairs.
 pub(super) fn runs(plan: &MatrixPlan, folder: &MatrixFolder) -> Vec<PlannedRun> {
     let again = repeated(plan, folder).into_iter().flat_map(|pair| pair.runs);
     plan.runs().into_iter().chain(again).collect()

@@ -337,8 +337,8 @@ fn log_of(dir: &Path) -> PathBuf {
     dir.join("output.log")
 }
 
-/// The watch of a server: all processes of its control group, where there is none those that listen on its port; and its output, in
-/// which many say what they lack.
+/// The watch of a server: all processes of its control group, where there is none those that listen
+/// on its port; and its output, in which many say what they lack.
 fn watch(server: &RunningServer, log: &Path, more: Option<&str>) -> String {
     let target = match (server.control_group(), server.port()) {
         (Some(group), _) => format!("cgroup={group}"),

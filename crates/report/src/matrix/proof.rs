@@ -45,7 +45,8 @@ pub struct ProofShrink {
 /// Four runs in the order A B B A: cell (its index) and repeat of each.
 pub type ProofBlock = (usize, [(usize, u32); 4]);
 
-/// Two runs that were made once more for a pair that did not count: cell (its index) and repeat of each.
+/// Two runs that were made once more for a pair that did not count: cell (its index) and repeat of
+/// each.
 pub type RepeatedPair = (usize, [(usize, u32); 2]);
 
 /// A proof, next to the cells of its report.
@@ -191,7 +192,8 @@ fn what(relief: &Relief) -> String {
     resource_of_relief(relief).or(relief.finding.as_deref()).unwrap_or_default().to_owned()
 }
 
-/// What is said to be the limit, in words: a thread by the name that the runs of the baseline give it.
+/// What is said to be the limit, in words: a thread by the name that the runs of the baseline give
+/// it.
 fn accused(variant: &ProofVariant, baseline: &MatrixCell) -> String {
     let Some(relief) = &variant.relieves else {
         return variant.shrink.as_ref().map(|shrink| shrink.resource.clone()).unwrap_or_default();
@@ -213,8 +215,9 @@ fn counted(pairs: &[(ProofPair, Option<RunPair>)]) -> Vec<RunPair> {
     pairs.iter().filter_map(|(_, pair)| *pair).collect()
 }
 
-/// Whether a pair of runs does not count for a reason that it may not have another time: the generator was the limit, a search
-/// could not decide, or others used the machine differently. What is not possible here, or fails, would be so again.
+/// Whether a pair of runs does not count for a reason that it may not have another time: the
+/// generator was the limit, a search could not decide, or others used the machine differently. What
+/// is not possible here, or fails, would be so again.
 #[must_use]
 pub fn is_lost(runs: [&MatrixRun; 2], busy_difference: f64) -> bool {
     let has = |wanted: RunStatus| runs.iter().any(|run| run.status == wanted);
@@ -379,8 +382,8 @@ fn cannot_say(proof: &VariantProof, measure: MatrixMeasure, cells: [&MatrixCell;
     }
 }
 
-/// What a reader must know. `repeated` of the pairs were made once more; `is_other_named`: the baseline's runs do not name what is
-/// accused.
+/// What a reader must know. `repeated` of the pairs were made once more; `is_other_named`: the
+/// baseline's runs do not name what is accused.
 fn reasons(proof: &VariantProof, repeated: usize, is_other_named: bool, is_still_named: bool) -> Vec<String> {
     let mut reasons = Vec::new();
     let discarded = proof.pairs.iter().filter(|pair| pair.discarded.is_some()).count();

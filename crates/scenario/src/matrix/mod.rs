@@ -150,7 +150,8 @@ pub struct Step<T> {
 }
 
 impl Matrix {
-    /// What the change of a factor from one level to another gives more of, in cells that differ in nothing else.
+    /// What the change of a factor from one level to another gives more of, in cells that differ in
+    /// nothing else.
     #[must_use]
     pub fn relieved(&self, factor: usize, from: usize, to: usize) -> Option<&Relief> {
         let factor = self.factors.get(factor)?;

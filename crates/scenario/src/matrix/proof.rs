@@ -26,7 +26,8 @@ impl Block {
     }
 }
 
-/// Two neighbouring runs in the order in which they are made, one of the baseline and one of a variant.
+/// Two neighbouring runs in the order in which they are made, one of the baseline and one of a
+/// variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The index of the variant's cell; that of the baseline is 0.
@@ -131,8 +132,9 @@ impl Matrix {
         blocks
     }
 
-    /// After how many pairs of each variant a proof is looked at, which ends it if all variants are decided: after each round of
-    /// blocks, but not more often than intervals are known for. The last is its end.
+    /// After how many pairs of each variant a proof is looked at, which ends it if all variants are
+    /// decided: after each round of blocks, but not more often than intervals are known for. The
+    /// last is its end.
     #[must_use]
     pub fn looks(&self) -> Vec<u32> {
         const LOOKS_MAX: u32 = 10;
@@ -142,11 +144,12 @@ impl Matrix {
         (1..=rounds).filter(is_look).map(|round| round * 2).collect()
     }
 
-    /// The pairs that are made once more, after all blocks, for those that are lost: in the same order of their two runs, so that
-    /// either side begins as often as before. A pair that is lost again is made again, up to as many as there are pairs.
+    /// The pairs that are made once more, after all blocks, for those that are lost: in the same
+    /// order of their two runs, so that either side begins as often as before. A pair that is lost
+    /// again is made again, up to as many as there are pairs.
     ///
-    /// What was made decides what comes next: the list for more lost pairs begins with the list for fewer, if none before them is
-    /// lost later.
+    /// What was made decides what comes next: the list for more lost pairs begins with the list for
+    /// fewer, if none before them is lost later.
     #[must_use]
     pub fn repeated(&self, is_lost: &dyn Fn(&Pair) -> bool) -> Vec<Pair> {
         if !self.is_proof() {
@@ -177,7 +180,8 @@ impl Matrix {
         repeated
     }
 
-    /// Planned runs of a cell, without those that are repeated: the baseline of a proof has as many as all variants together.
+    /// Planned runs of a cell, without those that are repeated: the baseline of a proof has as many
+    /// as all variants together.
     #[must_use]
     pub fn repeats_of(&self, cell: usize) -> u32 {
         let variants = u32::try_from(self.cells().len()).unwrap_or(u32::MAX);
