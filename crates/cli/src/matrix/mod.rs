@@ -158,7 +158,9 @@ fn all_runs(
             && answer::is_decided(plan, folder, pairs)
         {
             folder.decide(pairs)?;
-            say(&format!("decided after {pairs} pairs of {}", plan.matrix.pairs.unwrap_or(pairs)));
+            if !is_quiet {
+                say(&format!("decided after {pairs} pairs of {}", plan.matrix.pairs.unwrap_or(pairs)));
+            }
             return Ok(None);
         }
         let place = made;
