@@ -19,7 +19,7 @@ pub struct Prediction {
     /// The upper end; `null` if it is only known that they are enough: saturation lies too far beyond the loads that were tried, or
     /// the demand cannot be told from noise.
     pub users_high: Option<f64>,
-    /// The resource that saturates then.
+    /// The resource that saturates then, with its setting where one is known.
     pub next_resource: String,
     /// Whether that is an extrapolation, which is optimistic.
     pub extrapolated: bool,

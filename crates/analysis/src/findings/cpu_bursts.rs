@@ -11,9 +11,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::runtime::{self, Bound};
-use super::{
-    Candidate, CheckResult, Evidence, NamedThread, NoFinding, ruled_out, thread_log, threads,
-};
+use super::{Candidate, CheckResult, Evidence, NamedThread, NoFinding, ruled_out, thread_log, threads};
 use crate::context::{Context, CpuLimit, Reading, Thread};
 
 pub(super) const KEY: &str = "cpu_bursts";

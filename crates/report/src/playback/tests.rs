@@ -133,6 +133,7 @@ fn the_latency_of_live_players_names_its_basis_and_what_was_lost_over_the_run() 
             let latency_us = 12_000_000 + u64::try_from(row.second).unwrap() * 100_000;
             // To the end of the playlist it is less than by dates.
             let to_edge_us = if dated { latency_us - 3_000_000 } else { latency_us };
+            row.dates_ahead = Some(0);
             (0..100).for_each(|_| row.edge_latency_us.record(to_edge_us));
             (0..100).filter(|_| dated).for_each(|_| row.latency_us.record(latency_us));
         }
