@@ -167,18 +167,14 @@ mod tests {
 
     #[test]
     fn bounds_beyond_a_pattern_can_be_broken_or_there_is_none() {
-        let of = |figure: fn(&mut Unloaded, u32), most: u32| {
-            let mut seen = Unloaded::default();
-            figure(&mut seen, most);
-            seen
-        };
-        let limits: [(fn(&mut Unloaded, u32), u32); 3] = [
-            (|seen, most| seen.loss_ppm = most, 250_000),
-            (|seen, most| seen.frames_missing_ppm = most, 500_000),
-            (|seen, most| seen.delay_us = most, 2_000_000),
-        ];
-        for (figure, most) in limits {
-            assert!(of(figure, most).leaves_room() && !of(figure, most + 1).leaves_room());
+        let none = Unloaded::default();
+        for beyond in [0, 1] {
+            let most = [
+                Unloaded { loss_ppm: 250_000 + beyond, ..none },
+                Unloaded { frames_missing_ppm: 500_000 + beyond, ..none },
+                Unloaded { delay_us: 2_000_000 + beyond, ..none },
+            ];
+            assert!(most.iter().all(|seen| seen.leaves_room() == (beyond == 0)), "{most:?}");
         }
         let worst = BadIf::default().beyond(&RAISED_MAX);
         assert!(worst.loss_ratio_max < 1.0 && worst.fps_ratio_min > 0.0, "{worst:?}");

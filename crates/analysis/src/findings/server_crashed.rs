@@ -1,5 +1,6 @@
 //! A process of the server ended, and its users are no longer served.
 
+use throng_observation::RunTime;
 use throng_observation::host::{Culprit, HowEnded, Life, ProcessEnd};
 
 use super::{Candidate, CheckResult, Evidence, NoFinding, ended, ruled_out};
@@ -27,7 +28,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     };
     let end = life.end().cloned().unwrap_or_default();
     let end = ProcessEnd { by: end.by.or_else(|| ended::as_logged(context, life)), ..end };
-    let at_s = lives.iter().filter_map(|life| life.ended).min().map_or(0.0, |at| at.as_secs_f64());
+    let at_s = lives.iter().filter_map(|life| life.ended).min().map_or(0.0, RunTime::as_secs_f64);
     let count = lives.len() as f64;
     let once = Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count), ..Reading::default() };
     let label = life.process.label();

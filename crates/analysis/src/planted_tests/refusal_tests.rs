@@ -46,7 +46,7 @@ fn a_rate_for_each_address_is_no_maximum_of_the_server() {
 }
 
 /// From the first second of the failing load on nobody has media; `reached` is how far those came that fail then.
-fn without_media(sim: &mut SimulatedRun, reached: &[Phase], failure: (FailureReason, &str)) -> RunData {
+fn without_media(sim: &mut SimulatedRun, reached: &[Phase], failure: &(FailureReason, &str)) -> RunData {
     sim.is_search = false;
     let mut run = sim.run();
     let silent: Vec<i64> = run.experience.iter().filter(|row| row.bad > 0).map(|row| row.second).collect();
@@ -94,7 +94,7 @@ fn when_all_lose_their_media_at_once_the_source_stopped_and_no_maximum_is_met() 
             let labels = [("interface", interface)];
             sim.put("nic.rx_bytes", &labels, Unit::BytesPerSecond, None, bytes);
         }
-        let found = cause(&without_media(&mut sim, &reached, lost()));
+        let found = cause(&without_media(&mut sim, &reached, &lost()));
         assert_eq!(
             (found.verdict, found.finding.as_deref()),
             (verdict, Some("source_stopped")),
@@ -110,7 +110,7 @@ fn when_all_lose_their_media_at_once_the_source_stopped_and_no_maximum_is_met() 
     // Unwatched, the crowd alone shows it.
     let mut sim = SimulatedRun::new();
     sim.is_watched = false;
-    let found = cause(&without_media(&mut sim, &reached, lost()));
+    let found = cause(&without_media(&mut sim, &reached, &lost()));
     assert_eq!(
         (found.verdict, found.finding.as_deref()),
         (BottleneckVerdict::Suspect, Some("source_stopped")),
@@ -123,7 +123,7 @@ fn when_all_lose_their_media_at_once_the_source_stopped_and_no_maximum_is_met() 
 fn where_none_is_served_there_is_no_maximum() {
     let mut sim = SimulatedRun::new();
     let no_media = (FailureReason::NoMedia, "no media for 10 s");
-    let mut run = without_media(&mut sim, &[Phase::DtlsConnected], no_media);
+    let mut run = without_media(&mut sim, &[Phase::DtlsConnected], &no_media);
     run.crowd.iter_mut().for_each(|row| row.playing = 0);
     let found = cause(&run);
     assert_ne!(found.finding.as_deref(), Some("configured_ceiling"), "{found:#?}");

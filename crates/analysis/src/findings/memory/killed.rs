@@ -1,5 +1,6 @@
 //! The kernel killed a watched process for lack of memory: one event, and the whole cause.
 
+use throng_observation::RunTime;
 use throng_observation::host::Culprit;
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::bytes;
@@ -15,7 +16,7 @@ use crate::demand::{Demand, Resource, memory_limit};
 pub(super) fn candidate(context: &Context<'_>, killed: &Killed<'_>, rss: Reading) -> Candidate {
     let life = killed.life;
     let label = life.process.label();
-    let at_s = life.ended.map(|at| at.as_secs_f64());
+    let at_s = life.ended.map(RunTime::as_secs_f64);
     let (group, group_limit) = match life.end().and_then(|end| end.by.as_ref()) {
         Some(Culprit::OutOfMemory { group, limit_bytes, .. }) => (Some(group), *limit_bytes),
         Some(Culprit::ResourceLimit { .. } | Culprit::Assertion { .. }) | None => (None, None),
