@@ -178,8 +178,8 @@ impl HoldsSummary<'_> {
         }
         if let Some(unloaded) = self.ended.iter().find_map(|hold| hold.unloaded) {
             notes.push(format!(
-                "as it is without load, from the path or the source: {unloaded}; loads are judged \
-                 by the bound plus twice that"
+                "at the smallest crowd already, from the path, the source or the server itself: \
+                 {unloaded}; loads are judged by the bound plus twice that"
             ));
         }
         if let Some(ms) = recovery_ms.filter(|ms| *ms > RECOVERY_MS_MAX) {

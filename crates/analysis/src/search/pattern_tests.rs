@@ -90,7 +90,7 @@ fn what_is_bad_without_load_fails_no_load_and_what_grows_beyond_it_does() {
     assert_eq!((capacity.verdict, capacity.first_failing), (CapacityVerdict::Found, Some(61)), "{holds:?}");
     assert_eq!(capacity.users, Some(60));
     assert!(
-        capacity.notes.iter().any(|note| note.starts_with("as it is without load")),
+        capacity.notes.iter().any(|note| note.starts_with("at the smallest crowd already")),
         "{:?}",
         capacity.notes
     );

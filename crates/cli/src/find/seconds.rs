@@ -288,7 +288,7 @@ mod tests {
         assert_eq!((quality.bad_users(), quality.clauses[Clause::Stall as usize]), (3.0, 3));
         assert!(seen[0].delay_ms.is_some_and(|ms| (ms - 20.0).abs() < 0.5), "{seen:?}");
         assert_eq!((seen[0].ends_at(), seen[1].delay_ms), (RunTime(5_000_000), None));
-        assert_eq!((seen[0].quality.bad_by_patterns(), seen[1].media), (3.0, Unloaded::default()));
+        assert_eq!((seen[0].quality.bad_by_patterns(), seen[1].media), (0.0, Unloaded::default()));
         assert!((19_500..20_500).contains(&seen[0].media.delay_us), "{seen:?}");
     }
 }

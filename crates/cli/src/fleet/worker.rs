@@ -245,6 +245,8 @@ fn read(assignment: &Assignment, allowed: &[Network], command: &args::Worker) ->
         })
         .collect();
     let scenario = Scenario::parse_with(&order.scenario, &overrides).map_err(CliError::usage)?;
+    let is_search = order.added_participants_max.is_some();
+    let scenario = if is_search { scenario.without_jitter() } else { scenario };
     let mut whole = scenario.plan();
     let plan_sha256 = build::plan_sha256(&scenario, &whole);
     // Whom this machine may load is its owner's decision, not that of a plan.

@@ -319,9 +319,11 @@ impl Sampler {
                 let detail = format!("{} (PID {}): {line}", process.name, new.pid);
                 let detail = detail.trim_end_matches([':', ' ']);
                 self.add_process_facts(&process);
-                self.sink.process_event(Instant::now(), process.event(None), detail);
+                let found = process.event(None);
                 self.processes.insert(new.pid, process);
+                // Who reads the event may look for the process.
                 self.publish_processes();
+                self.sink.process_event(Instant::now(), found, detail);
             }
             Err(error) if is_gone(&error) => {}
             Err(error) if is_out_of_descriptors(&error) => {
@@ -353,6 +355,7 @@ impl Sampler {
 
     fn remove(&mut self, pid: u32, how: HowEnded) {
         let Some(mut process) = self.processes.remove(&pid) else { return };
+        self.publish_processes();
         self.report_end(&process, how);
         self.thread_budget += process.end(&self.sink);
         self.nets.iter_mut().for_each(|net| net.sockets.end(&self.sink, pid));
@@ -360,7 +363,6 @@ impl Sampler {
         if let Some(missing) = self.missing.get_mut(process.target) {
             *missing = false;
         }
-        self.publish_processes();
     }
 
     /// Writes an event about the end of a process, with how it ended and who ended it as far as the kernel tells.
