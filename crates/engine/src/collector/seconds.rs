@@ -134,12 +134,12 @@ impl Seconds {
         player.live = interval.live.or(player.live);
     }
 
-    /// Adds an interval of the chat of a participant.
-    pub(super) fn chat(&mut self, second: i64, cohort: CohortId, interval: &ChatInterval) {
+    /// Adds an interval of the chat of a participant; `is_first`: of it in this second.
+    pub(super) fn chat(&mut self, second: i64, cohort: CohortId, interval: &ChatInterval, is_first: bool) {
         let rows = &mut self.open.entry(second).or_default().chat;
         let row = rows.entry(cohort.0).or_insert_with(|| ChatRow { second, cohort, ..ChatRow::default() });
-        row.members += 1;
-        row.joined += u32::from(interval.is_joined);
+        row.members += u32::from(is_first);
+        row.joined += u32::from(is_first && interval.is_joined);
         row.occupants_max = row.occupants_max.max(interval.occupants);
         row.counters += interval.counters;
         interval.delays_us.iter().for_each(|us| row.delay_us.record(*us));
