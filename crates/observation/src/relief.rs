@@ -26,7 +26,7 @@ impl Relief {
     #[must_use]
     pub fn words(&self, thread: Option<&str>, setting: Option<&str>) -> String {
         if let Some(glob) = &self.thread {
-            let name = thread.unwrap_or_else(|| glob.trim_end_matches('*'));
+            let name = thread.unwrap_or_else(|| glob.trim_end_matches(['*', '?', ' ']));
             return match self.setting.as_deref().or(setting) {
                 Some(setting) => format!("thread {name} ({setting})"),
                 None => format!("thread {name}"),

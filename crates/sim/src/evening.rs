@@ -136,12 +136,18 @@ fn is_installed(program: &str) -> bool {
     places.into_iter().any(|folder| folder.join(program).exists())
 }
 
-/// The first of several ports that nobody listens on.
+/// The lowest port of a stand, and the first above all: from there on the kernel gives ports to whoever connects
+/// (ip_local_port_range), and may give one away before the stand listens.
+const PORTS_OF_STANDS: [u16; 2] = [10_000, 32_768];
+
+/// The first of several ports that nobody listens on. Other stands begin elsewhere.
 fn free_ports() -> Result<u16, SimError> {
-    for _ in 0..100 {
-        let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let Some(end) = first.checked_add(PORTS) else { continue };
-        if (first..end).all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()) {
+    let [lowest, end] = PORTS_OF_STANDS;
+    let places = u32::from((end - lowest) / PORTS);
+    for at in 0..100 {
+        let place = u16::try_from((std::process::id() + at) % places).unwrap_or(0);
+        let first = lowest + place * PORTS;
+        if (first..first + PORTS).all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()) {
             return Ok(first);
         }
     }

@@ -33,10 +33,13 @@ pub fn is_relieved(limit: &NamedLimit, relief: &Relief) -> bool {
         let resource = resource_of(&limit.finding);
         relief.finding.is_some() || resource.is_some() && resource == resource_of_relief(relief)
     };
+    // A setting gives threads room; a full host has none.
+    let is_cpu = resource_of_relief(relief) == Some("cpu");
+    let is_of_thread = || is_of_resource() && (limit.thread.is_some() || !is_cpu);
     let is_of_part = match (&relief.thread, &relief.setting) {
         (Some(glob), _) => limit.thread.as_ref().is_some_and(|name| thread_name_matches(glob, name)),
         // Without a pack that knows the thread its setting is not known either.
-        (None, Some(setting)) => limit.setting.as_ref().map_or_else(is_of_resource, |named| named == setting),
+        (None, Some(setting)) => limit.setting.as_ref().map_or_else(is_of_thread, |named| named == setting),
         (None, None) => is_of_resource(),
     };
     is_of_finding && is_of_part
@@ -70,6 +73,7 @@ mod tests {
             (&setting, limit("one_thread_full", workers, count), true),
             (&setting, limit("one_thread_full", Some("AW-WebRTC0"), Some("AppWorkerCount")), false),
             (&setting, limit("one_thread_full", Some("worker"), None), true),
+            (&setting, limit("cpu_full", None, None), false),
             (&setting, limit("line_rate", None, None), false),
             (&finding, limit("configured_ceiling", None, None), true),
             (&finding, limit("cpu_full", None, None), false),

@@ -3,7 +3,7 @@
 use throng_analysis::demand::Demand;
 use throng_analysis::experiment::ProofOutcome;
 use throng_report::matrix::{
-    MatrixCell, MatrixInput, MatrixReport, MatrixRun, RunStatus, summarise, text, with_proofs,
+    MatrixCell, MatrixInput, MatrixReport, MatrixRun, RunStatus, VariantProof, summarise, text, with_proofs,
 };
 use throng_scenario::matrix::PlannedRun;
 
@@ -13,6 +13,9 @@ use super::repeats::repeated;
 use super::run::measure;
 use crate::exit::Exit;
 use crate::{CliError, print, print_json, say};
+
+/// Least pairs that count for an early end that says that a change has no effect.
+const PAIRS_TO_BE_SAME: usize = 4;
 
 /// Measures, writes matrix.json and report.html, prints.
 pub(super) fn make(
@@ -36,12 +39,22 @@ pub(super) fn make(
 /// Whether the first `pairs` pairs of a proof decide all of its variants.
 pub(super) fn is_decided(plan: &MatrixPlan, folder: &MatrixFolder, pairs: u32) -> bool {
     let report = report(&plan.clone().ending_after(pairs), folder);
-    !report.proofs.is_empty() && report.proofs.iter().all(|proof| proof.outcome != ProofOutcome::NotDecided)
+    // Two pairs that are alike by chance have no spread: that nothing changed takes more of them.
+    let is_settled = |proof: &VariantProof| match proof.outcome {
+        ProofOutcome::NotDecided => false,
+        ProofOutcome::Same | ProofOutcome::Refuted => {
+            proof.effect.is_some_and(|effect| effect.pairs >= PAIRS_TO_BE_SAME)
+        }
+        _ => true,
+    };
+    !report.proofs.is_empty() && report.proofs.iter().all(is_settled)
 }
 
 /// Measures every run, one at a time.
 fn report(plan: &MatrixPlan, folder: &MatrixFolder) -> MatrixReport {
-    let repeated = repeated(plan, folder);
+    let mut repeated = repeated(plan, folder);
+    // Those that were never made are of a run that goes on, or of a version that made none.
+    repeated.retain(|pair| pair.runs.iter().any(|run| folder.record(run, plan).is_some()));
     let mut proof = plan.proof(&repeated);
     let mut cells = Vec::new();
     for (index, cell) in plan.cells.iter().enumerate() {

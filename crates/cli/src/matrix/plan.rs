@@ -41,6 +41,9 @@ pub(super) struct Options {
     /// How many workers play each run; `None` on one machine. Not their bus: its address may have a password.
     #[serde(default)]
     pub(super) workers: Option<usize>,
+    /// A proof is looked at after each round, and its intervals allow for that; not in folders of versions that looked once.
+    #[serde(default)]
+    pub(super) is_sequential: bool,
 }
 
 /// What the file is one of.
@@ -105,6 +108,7 @@ impl Options {
             allow_target: command.allow_target.clone(),
             threads: command.threads,
             workers: None,
+            is_sequential: true,
         }
     }
 }
@@ -142,7 +146,8 @@ impl MatrixPlan {
         let scenario = scenario.map_or_else(|| base.join(&matrix.scenario), Path::to_owned);
         let scenario_text = std::fs::read_to_string(&scenario)
             .map_err(|error| CliError::usage(format!("cannot read {}: {error}", scenario.display())))?;
-        let (cells, looks) = (matrix.cells(), matrix.looks());
+        let cells = matrix.cells();
+        let looks = if options.is_sequential { matrix.looks() } else { matrix.pairs.into_iter().collect() };
         let (text, file) = (text.to_owned(), file.to_owned());
         Ok(Self { matrix, text, file, base, scenario, scenario_text, options, cells, looks })
     }
@@ -159,7 +164,7 @@ impl MatrixPlan {
     pub(super) fn look_before(&self, index: usize) -> Option<u32> {
         let runs_of_pair = 2 * self.cells.len().saturating_sub(1);
         let is_next = |pairs: &u32| {
-            self.matrix.pairs.is_some_and(|all| *pairs < all) && *pairs as usize * runs_of_pair == index
+            self.matrix.pairs.is_some_and(|all| *pairs <= all) && *pairs as usize * runs_of_pair == index
         };
         self.looks.iter().copied().find(is_next)
     }
@@ -379,12 +384,14 @@ impl MatrixPlan {
         let blocks =
             blocks.map(|block| (block.variant, block.runs.map(|run| (run.cell, run.repeat)))).collect();
         let busy_difference = self.matrix.busy_difference;
-        let repeated = repeated
+        let again = repeated
             .iter()
             .map(|pair| (pair.variant, pair.runs.each_ref().map(|run| (run.cell, run.repeat))))
             .collect();
-        let looks = self.looks.len();
-        Some(ProofInput { variants, blocks, repeated, looks, demands: Vec::new(), busy_difference })
+        // Before pairs are made once more there is a further look.
+        let looks = self.looks.len() + usize::from(!repeated.is_empty());
+        let demands = Vec::new();
+        Some(ProofInput { variants, blocks, repeated: again, looks, demands, busy_difference })
     }
 
     /// `6 cells, 12 runs`.
@@ -448,7 +455,7 @@ mod tests {
     use super::*;
 
     fn plan(file: &Path) -> MatrixPlan {
-        MatrixPlan::read(file, Options { kind: Kind::Proof, ..Options::default() })
+        MatrixPlan::read(file, Options { kind: Kind::Proof, is_sequential: true, ..Options::default() })
             .unwrap_or_else(|stop| panic!("{}: {:#}", file.display(), stop.error))
     }
 
@@ -501,11 +508,11 @@ mod tests {
         // Four pairs of each of two variants: rounds of eight runs.
         let plan = plan(Path::new(file));
         let looks = |plan: &MatrixPlan| {
-            (0..16).filter_map(|index| Some((index, plan.look_before(index)?))).collect::<Vec<_>>()
+            (0..=16).filter_map(|index| Some((index, plan.look_before(index)?))).collect::<Vec<_>>()
         };
-        assert_eq!((plan.runs().len(), looks(&plan)), (16, vec![(8, 2)]));
+        assert_eq!((plan.runs().len(), looks(&plan)), (16, vec![(8, 2), (16, 4)]));
         let ended = plan.ending_after(2);
-        assert_eq!((ended.runs().len(), looks(&ended), ended.looks.len()), (8, vec![], 2));
+        assert_eq!((ended.runs().len(), looks(&ended), ended.looks.len()), (8, vec![(8, 2)], 2));
     }
 
     #[test]

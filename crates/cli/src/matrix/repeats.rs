@@ -9,7 +9,7 @@ use super::plan::MatrixPlan;
 /// The pairs to make once more, made or not; none of a matrix.
 pub(super) fn repeated(plan: &MatrixPlan, folder: &MatrixFolder) -> Vec<Pair> {
     // What is decided needs no more.
-    if folder.decided().is_some() {
+    if folder.decided().is_some_and(|pairs| plan.looks.contains(&pairs)) {
         return Vec::new();
     }
     plan.matrix.repeated(&|pair| {
@@ -40,7 +40,7 @@ mod tests {
         let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 2\n";
         std::fs::write(place.path().join("proof.toml"), proof).unwrap();
         std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
-        let options = Options { kind: Kind::Proof, ..Options::default() };
+        let options = Options { kind: Kind::Proof, is_sequential: true, ..Options::default() };
         let plan = MatrixPlan::read(&place.path().join("proof.toml"), options)
             .unwrap_or_else(|stop| panic!("{:#}", stop.error));
         let folder =

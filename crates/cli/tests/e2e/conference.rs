@@ -58,6 +58,8 @@ fn plays_every_pair(users: u32, per_feed: bool) {
     let namespace = Namespace::with_veth("conference", ADDRESS).unwrap();
     let (url, size) = (url(), users.to_string());
     let mut view = vec!["view", &url, "-n", &size, "--every", "300ms", "--for", "13s", "--set", MUTE];
+    // What goes in and out is compared in the few seconds in which nobody mutes or comes back: whole ones.
+    view.extend(["--set", "crowd.arrival.jitter=false"]);
     view.extend(per_feed.then_some(["--set", "crowd.connection_per_feed=true"]).into_iter().flatten());
     let (ran, (counts, events)) = valid(|| {
         let events = JanusEvents::listen(&namespace).unwrap();

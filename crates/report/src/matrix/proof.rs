@@ -177,7 +177,7 @@ fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> O
     let repeated = input.repeated.iter().filter(|(of, _)| *of == variant.cell).count();
     let is_other_named = names_it(baseline) == Some(false);
     proof.reasons.extend(reasons(&proof, repeated, is_other_named, is_still_named));
-    proof.answer = proof_text::answer(&proof, report.measure);
+    proof.answer = proof_text::answer(&proof, report.measure, cell.finding.is_some());
     Some(proof)
 }
 
@@ -442,7 +442,7 @@ fn method(measure: MatrixMeasure, looks: usize) -> Vec<String> {
     if looks > 1 {
         method.push(format!(
             "The pairs are looked at up to {looks} times, and the first look that decides all variants ends the proof: intervals are wider, so \
-             that all looks together hold with 95 % (Pocock)."
+             that all looks together hold with about 95 % (Pocock)."
         ));
     }
     method

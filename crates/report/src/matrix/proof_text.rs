@@ -25,8 +25,8 @@ pub(crate) fn estimate(one: Option<&RatioEstimate>) -> String {
     }
 }
 
-/// The answer for one variant.
-pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure) -> String {
+/// The answer for one variant; `is_any_named`: some of its runs name a limit.
+pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure, is_any_named: bool) -> String {
     let VariantProof { variant, baseline, accused, .. } = proof;
     let what = match measure {
         MatrixMeasure::Find => "users",
@@ -49,7 +49,8 @@ pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure) -> String {
             format!("; then {next} is the limit")
         }
         (ProofOutcome::Confirmed, None) if proof.shrink.is_none() && measure == MatrixMeasure::Hold => {
-            "; then nothing is named".to_owned()
+            if is_any_named { "; then its runs name different limits" } else { "; then nothing is named" }
+                .to_owned()
         }
         _ => String::new(),
     };

@@ -53,7 +53,9 @@ fn a_room_by_the_template_of_the_example_is_heard_as_by_an_independent_client() 
 fn streams_that_end_are_opened_again_and_what_was_missed_comes_after_the_last_event_id() {
     for (replay, is_resumed) in [("true", true), ("false", false)] {
         let (server, port) = Listener::plain("events.py", &["forgetful"]);
-        let ran = room(&port, 4, 12, &[&format!("crowd.chat.template.replay={replay}")]);
+        // Each at its place in the two seconds of its stream: how late messages are hangs on it.
+        let set = [&*format!("crowd.chat.template.replay={replay}"), "crowd.arrival.jitter=false"];
+        let ran = room(&port, 4, 12, &set);
         drop(server);
         let summary = ran.summary();
         let of = |key: &str| figure(&summary, &format!("chat.{key}"));
@@ -64,7 +66,7 @@ fn streams_that_end_are_opened_again_and_what_was_missed_comes_after_the_last_ev
         // Without a replay, nobody gets what was said after a stream ended and before its client saw that.
         assert!(of("messages_missing") <= if is_resumed { 0.0 } else { 2.0 }, "{ran}");
         // What was said in those 300 ms is late for those who get it.
-        assert_eq!(of("delivery_ms_max") > 100.0, is_resumed, "{ran}");
+        assert_eq!(of("delivery_ms_max") > 250.0, is_resumed, "{ran}");
     }
 }
 
