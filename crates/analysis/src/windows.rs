@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{AddAssign, Range};
 
 use throng_observation::host::measured::Window;
-use throng_observation::run::{ParticipantRow, RunData};
+use throng_observation::run::{CohortId, ParticipantRow, RunData};
 use throng_observation::{
     ChatRow, Clause, ExperienceRow, Goal, HoldOutcome, HoldRow, Outcome, Purpose, RunTime,
 };
@@ -198,10 +198,24 @@ pub fn edges(run: &RunData) -> BTreeSet<i64> {
     edges
 }
 
-/// Whether participants were started and at the end of no second of the run one was connected. Some may have been for less.
+/// The cohorts that send and receive nothing, beside others that are to receive: the source of what
+/// users play, and no users themselves.
+pub(crate) fn sources(run: &RunData) -> BTreeSet<CohortId> {
+    let all = run.crowd.iter().filter(|row| row.started > 0).map(|row| row.cohort);
+    let receive = run.series.iter().map(|row| row.cohort);
+    let receive = receive.chain(run.playback.iter().map(|row| row.cohort));
+    let receive: BTreeSet<CohortId> = receive.chain(run.chat.iter().map(|row| row.cohort)).collect();
+    let send = run.sent.iter().filter(|row| row.tracks > 0).map(|row| row.cohort);
+    let only_send: BTreeSet<CohortId> = send.filter(|cohort| !receive.contains(cohort)).collect();
+    let are_all = all.collect::<BTreeSet<_>>().is_subset(&only_send);
+    if are_all { BTreeSet::new() } else { only_send }
+}
+
+/// Whether users were started and at the end of no second of the run one was connected. Some may have been for less.
 pub(crate) fn was_none_served(run: &RunData) -> bool {
-    run.crowd.iter().any(|row| row.started > 0)
-        && run.crowd.iter().all(|row| row.connected == 0 && row.playing == 0)
+    let sources = sources(run);
+    let users = || run.crowd.iter().filter(|row| !sources.contains(&row.cohort));
+    users().any(|row| row.started > 0) && users().all(|row| row.connected == 0 && row.playing == 0)
 }
 
 /// The idle server before the first join, if it was watched for long enough.

@@ -138,9 +138,9 @@ pub enum FailureReason {
     RtspStatus(u16),
     /// The server's message did not follow the protocol: malformed JSON, SDP, HTTP.
     Protocol,
-    /// The server refused in its own protocol (error code, no such stream, not authorised).
+    /// The server refused in its own protocol (error code, not authorised).
     Refused,
-    /// The room does not exist.
+    /// The room does not exist, or the stream of a server that names it by its signalling.
     NoSuchRoom,
     /// The room has no place for another publisher.
     RoomFull,

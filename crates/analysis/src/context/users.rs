@@ -9,7 +9,7 @@ use throng_observation::{Clause, Distribution, MediaKind, PlaybackCounters, Play
 
 use super::{Context, Reading, middle};
 use crate::findings::{Evidence, FRAME_DELAY, NOT_DELIVERED, PACKETS_LOST, WAITING};
-use crate::windows::{SecondQuality, quality_by_second, second_range, whole_seconds};
+use crate::windows::{SecondQuality, quality_by_second, second_range, sources, whole_seconds};
 
 /// The users' experience.
 #[derive(Clone, Copy, Debug, Default)]
@@ -140,11 +140,17 @@ impl Context<'_> {
         })
     }
 
+    /// Without the sources of the run itself: a publisher beside viewers is no user that is served.
     fn served(&self) -> Reading {
-        let quality_by_second = quality_by_second(self.run);
+        let sources = sources(self.run);
+        let users = self.run.experience.iter().filter(|row| !sources.contains(&row.cohort));
+        let mut by_second: BTreeMap<i64, u32> = BTreeMap::new();
+        for row in users {
+            *by_second.entry(row.second).or_default() += row.users.saturating_sub(row.bad);
+        }
         self.reading(|window| {
-            let rows = quality_by_second.range(at_least_one(window));
-            middle(rows.map(|(_, quality)| quality.users.saturating_sub(quality.bad) as f64).collect())
+            let rows = by_second.range(at_least_one(window));
+            middle(rows.map(|(_, served)| f64::from(*served)).collect())
         })
     }
 

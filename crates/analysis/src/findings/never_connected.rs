@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use throng_observation::run::ParticipantRow;
+use throng_observation::run::{ParticipantRow, RunData};
 use throng_observation::{Failure, FailureReason, Outcome, Phase, RefusalKind};
 
 use super::{Candidate, CheckResult, Evidence, NoFinding};
 use crate::context::{Context, Reading};
-use crate::windows::was_none_served;
+use crate::windows::{sources, was_none_served};
 
 pub(super) const KEY: &str = "never_connected";
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    let all: Vec<&ParticipantRow> = context.run.participants.iter().filter(|row| began(row)).collect();
+    let all = users(context.run);
     // The crowd's line counts who was connected at any time, however briefly.
     if !was_none_served(context.run) || all.iter().any(|row| row.was_connected()) {
         return Err(NoFinding::NotApplicable);
@@ -48,9 +48,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     })
 }
 
-/// Whether a participant began to join.
-pub(super) fn began(row: &ParticipantRow) -> bool {
-    row.reached.contains_key(&Phase::Started) || row.failure().is_some()
+/// The users that began to join.
+pub(super) fn users(run: &RunData) -> Vec<&ParticipantRow> {
+    let sources = sources(run);
+    let began = |row: &&ParticipantRow| row.reached.contains_key(&Phase::Started) || row.failure().is_some();
+    run.participants.iter().filter(began).filter(|row| !sources.contains(&row.cohort)).collect()
 }
 
 /// The candidate if no participant failed either: all were still waiting when the run ended.

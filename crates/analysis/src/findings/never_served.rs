@@ -1,9 +1,7 @@
 //! Participants connected, and none was served for as long as a second: the server or its source ends, or what it sends cannot be
 //! played. No resource had a load then, as where none could connect.
 
-use throng_observation::run::ParticipantRow;
-
-use super::never_connected::{began, by_reason, change, rest, what};
+use super::never_connected::{by_reason, change, rest, users, what};
 use super::{Candidate, CheckResult, Evidence, NoFinding};
 use crate::context::{Context, Reading};
 use crate::windows::was_none_served;
@@ -11,7 +9,7 @@ use crate::windows::was_none_served;
 pub(super) const KEY: &str = "never_served";
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    let all: Vec<&ParticipantRow> = context.run.participants.iter().filter(|row| began(row)).collect();
+    let all = users(context.run);
     let connected = all.iter().filter(|row| row.was_connected()).count();
     if connected == 0 || !was_none_served(context.run) {
         return Err(NoFinding::NotApplicable);

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use throng_observation::host::{HostInfo, Unit};
-use throng_observation::run::{ParticipantId, ParticipantRow, RunData};
-use throng_observation::{Clause, Failure, FailureReason, Goal, HoldOutcome, Outcome, Phase, RunTime};
+use throng_observation::run::{CohortId, ParticipantId, ParticipantRow, RunData, SentRow};
+use throng_observation::{
+    Clause, Failure, FailureReason, Goal, HoldOutcome, MediaKind, Outcome, Phase, RunTime, SentCounters,
+};
 
 use super::planted_limits::{full, go_on_one_core, hot_worker};
 use super::simulated_run::{SimulatedRun, UserImpact};
@@ -65,6 +67,37 @@ fn when_none_could_connect_the_cause_is_the_failure() {
             found.other_findings.is_empty() && found.change.is_some_and(|change| change.contains("ss -ltn"))
         );
         assert!(found.evidence.len() >= 3, "{:?}", found.evidence);
+    }
+}
+
+/// A stream that is not there yet when its viewers come: the publisher of the run is connected all the time.
+#[test]
+fn a_publisher_of_the_run_is_no_user_that_is_served() {
+    let missing = [(FailureReason::NoSuchRoom, "OvenMediaEngine refused: code 404, Cannot create offer")];
+    for is_watched in [true, false] {
+        let mut run = nobody(&missing, false, is_watched);
+        let source = CohortId(7);
+        let mut crowd = run.crowd.clone();
+        let mut experience = run.experience.clone();
+        crowd.iter_mut().for_each(|row| {
+            (row.cohort, row.started, row.connected, row.playing) = (source, 1, 1, 1);
+        });
+        experience.iter_mut().for_each(|row| {
+            (row.cohort, row.users, row.bad) = (source, 1, 0);
+            row.clauses = [0; Clause::ALL.len()];
+        });
+        run.sent.extend(crowd.iter().map(|row| SentRow {
+            second: row.second,
+            cohort: source,
+            kind: MediaKind::Video,
+            tracks: 1,
+            counters: SentCounters::default(),
+        }));
+        run.crowd.extend(crowd);
+        run.experience.extend(experience);
+        let found = cause(&run);
+        assert_eq!(found.finding.as_deref(), Some("never_connected"), "{found:#?}");
+        assert!(found.title.contains("Cannot create offer (30 of 30)"), "{}", found.title);
     }
 }
 

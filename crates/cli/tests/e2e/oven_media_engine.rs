@@ -195,7 +195,7 @@ fn check(behaviour: Behaviour, path: &str, reason: &str) {
 #[test]
 fn servers_that_refuse_or_misbehave_are_named() {
     check(Behaviour { refuse_upgrade: Some(401), ..speaking() }, STREAM, "http_401");
-    check(speaking(), "/app/other", "refused");
+    check(speaking(), "/app/other", "no_such_room");
     check(Behaviour { silent: true, ..speaking() }, STREAM, "signalling_timeout");
     check(Behaviour { garbage: Some("{\"command\":".into()), ..speaking() }, STREAM, "protocol");
 }

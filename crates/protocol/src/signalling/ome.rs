@@ -100,10 +100,9 @@ impl Ome {
         let said: Said = said::json(SERVER, message)?;
         if let Some(code) = said.code.filter(|code| *code != 200) {
             let error = said.error.as_deref().map_or_else(|| "no reason given".into(), said::excerpt);
-            return Err(Failure::new(
-                FailureReason::Refused,
-                format!("{SERVER} refused: code {code}, {error}"),
-            ));
+            // "Cannot create offer": the stream is not there, or not yet.
+            let reason = if code == 404 { FailureReason::NoSuchRoom } else { FailureReason::Refused };
+            return Err(Failure::new(reason, format!("{SERVER} refused: code {code}, {error}")));
         }
         match said.command.as_deref() {
             Some("offer") => self.offered(said),

@@ -81,9 +81,9 @@ fn what_does_not_concern_a_viewer_is_passed_over() {
 
 #[test]
 fn refusals_and_rubbish_are_named() {
-    use FailureReason::{Protocol, Refused, SignallingClosed};
+    use FailureReason::{NoSuchRoom, Protocol, Refused, SignallingClosed};
     for (said, reason, says) in [
-        (r#"{"code":404,"error":"Cannot find stream"}"#, Refused, "code 404, Cannot find stream"),
+        (r#"{"code":404,"error":"Cannot find stream"}"#, NoSuchRoom, "code 404, Cannot find stream"),
         (r#"{"code":400,"error":{"x":1}}"#, Refused, "code 400"),
         (r#"{"error":"no"}"#, Refused, "refused: no"),
         (r#"{"command":"stop","id":7}"#, SignallingClosed, "stopped"),
