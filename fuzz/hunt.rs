@@ -1,5 +1,6 @@
-//! A brief fuzz on the stable compiler: good inputs, damaged in every simple way, passed to one law. The seed is
-//! fixed, so that a failure is reproducible; libFuzzer runs longer with the same laws.
+//! A brief fuzz on the stable compiler: good inputs, damaged in every simple way, passed to one
+//! law. The seed is fixed, so that a failure is reproducible; libFuzzer runs longer with the same
+//! laws.
 
 #![allow(dead_code, reason = "a test uses what its inputs need")]
 
@@ -8,8 +9,8 @@ use std::path::Path;
 /// Longest input that damage makes, bytes.
 const LEN_MAX: usize = 16_384;
 
-/// Inputs that break parsers of text: values of the wrong kind, numbers beyond every width, brackets, blanks, a
-/// byte that is not UTF-8.
+/// Inputs that break parsers of text: values of the wrong kind, numbers beyond every width,
+/// brackets, blanks, a byte that is not UTF-8.
 pub(crate) const TEXT: &[&[u8]] = &[
     b"null",
     b"-1",
@@ -111,7 +112,8 @@ fn damage(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], words: &[&[u8]], random: &mut 
     bytes.truncate(LEN_MAX);
 }
 
-/// Checks `law` with every seed, with empty input, and with `rounds` damaged seeds; text also gets `words`.
+/// Checks `law` with every seed, with empty input, and with `rounds` damaged seeds; text also gets
+/// `words`.
 pub(crate) fn hunt(law: fn(&[u8]), seeds: &[Vec<u8>], words: &[&[u8]], rounds: usize) {
     assert!(!seeds.is_empty());
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -129,8 +131,10 @@ pub(crate) fn hunt(law: fn(&[u8]), seeds: &[Vec<u8>], words: &[&[u8]], rounds: u
 /// The files of a folder of seeds, `fuzz/seeds/janus` for example, in the order of their names.
 pub(crate) fn seeds_in(folder: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
-    let mut files: Vec<_> =
-        std::fs::read_dir(&folder).expect("a folder of seeds").map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .expect("a folder of seeds")
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.retain(|path| path.is_file());
     files.sort();
     files.iter().map(|file| std::fs::read(file).expect("a seed")).collect()

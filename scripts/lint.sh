@@ -19,7 +19,14 @@ dependencies() {
   }
 }
 
-step "formatting" cargo fmt --all --check
+# rustfmt keeps code within 100 columns, and leaves comments as they are.
+formatting() {
+  cargo fmt --all --check || return
+  ! LC_ALL=C.UTF-8 git grep --line-number --perl-regexp '^(?=\s*//).{101,}$' -- '*.rs' ||
+    { echo "comments above are wider than 100 columns"; return 1; }
+}
+
+step "formatting" formatting
 step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 step "docs" docs
 step "formatting, clippy and docs of the ring" env CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}" ring/scripts/lint.sh

@@ -1,5 +1,5 @@
-//! The cost of a conference on a real Janus: publishers compared with those of pion, receivers of many streams
-//! compared with viewers of one, and a conference in which all receive all.
+//! The cost of a conference on a real Janus: publishers compared with those of pion, receivers of
+//! many streams compared with viewers of one, and a conference in which all receive all.
 
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
@@ -166,7 +166,16 @@ impl Bench<'_> {
         if let Crowd::PionPublishers(_) = crowd {
             let url = format!("ws://{}:8188/", self.address);
             command.arg(self.pion.context("no pion publisher")?).args(["-url", &url]);
-            command.args(["-room", &ROOM.to_string(), "-n", &size, "-every", &every, "-for", &lasts]);
+            command.args([
+                "-room",
+                &ROOM.to_string(),
+                "-n",
+                &size,
+                "-every",
+                &every,
+                "-for",
+                &lasts,
+            ]);
             command.arg("-video").arg(self.clips.join("card-240p.ivf"));
             command.arg("-audio").arg(self.clips.join("speech.opus.ogg")).stdout(Stdio::piped());
             let mut running = Running::start(&mut command)?;
@@ -176,7 +185,9 @@ impl Bench<'_> {
         let number = std::fs::read_dir(&self.folder)?.count();
         let folder = self.folder.join(format!("run-{number}"));
         let url = format!("janus+ws://{}:8188/videoroom/{ROOM}", self.address);
-        command.arg(self.throng).args(["view", &url, "-n", &size, "--every", &every, "--for", &lasts]);
+        command
+            .arg(self.throng)
+            .args(["view", &url, "-n", &size, "--every", &every, "--for", &lasts]);
         let more = match crowd {
             Crowd::Publishers(_) => Some("crowd.subscribe=none"),
             Crowd::Receivers(_) => Some("crowd.publish=none"),
@@ -195,7 +206,8 @@ impl Bench<'_> {
     /// If it cannot be started or ends early.
     pub fn measure(&self, crowd: Crowd) -> Result<Measured> {
         let before = EVERY * crowd.size() + SETTLE;
-        let working = self.start(crowd, before + self.window + Duration::from_secs(2), GENERATOR_CPU)?;
+        let working =
+            self.start(crowd, before + self.window + Duration::from_secs(2), GENERATOR_CPU)?;
         std::thread::sleep(before);
         let ended = || format!("{} ended early", crowd.name());
         let (server_before, core_before) = (Usage::of(self.server_pid)?, CoreTime::of(SERVER_CPU)?);
@@ -260,7 +272,8 @@ impl Working {
 
 fn counted(run: &RunData, crowd: Crowd) -> Counted {
     let start_s = run.info.started_at_unix_us as f64 / 1e6;
-    let up = run.participants.iter().filter(|p| p.reached.contains_key(&Phase::DtlsConnected)).count();
+    let up =
+        run.participants.iter().filter(|p| p.reached.contains_key(&Phase::DtlsConnected)).count();
     let connected = u32::try_from(up).unwrap_or(u32::MAX);
     let account = |rows: Vec<(i64, u64)>, lost| Account {
         received: over_time(start_s, rows),
@@ -270,7 +283,8 @@ fn counted(run: &RunData, crowd: Crowd) -> Counted {
     };
     let sent = run.sent.iter().map(|row| (row.second, row.counters.packets_sent)).collect();
     let counters = run.series.iter().map(|row| (row.second, row.counters));
-    let received = counters.map(|(second, c)| (second, c.packets_received + c.packets_recovered)).collect();
+    let received =
+        counters.map(|(second, c)| (second, c.packets_received + c.packets_recovered)).collect();
     let lost = run.tracks.iter().map(|track| track.counters.packets_lost).sum();
     let playing = run.tracks.iter().filter(|track| track.counters.frames_decodable > 0).count();
     let expected = match crowd {
@@ -318,7 +332,8 @@ fn follow(running: &mut Running) -> Result<Arc<Mutex<Account>>> {
 /// # Errors
 /// If `program` is not installed.
 pub fn has(program: &str) -> Result<()> {
-    let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let found =
+        Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     ensure!(found.is_ok(), "{program} is not installed: scripts/setup.sh test");
     Ok(())
 }

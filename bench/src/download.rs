@@ -1,5 +1,5 @@
-//! Clients that download one file again and again, each in a process of its own: throng's engine, and the bare library
-//! for HTTP/3, for which no load generator is packaged.
+//! Clients that download one file again and again, each in a process of its own: throng's engine,
+//! and the bare library for HTTP/3, for which no load generator is packaged.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -62,8 +62,11 @@ impl Viewer {
         let id = FetchId(self.download);
         // The URL was parsed when the client began.
         let Ok(request) = http::Request::get(self.viewers.url.as_str()).body(()) else { return };
-        let request =
-            Request { head: request.into_parts().0, body: Vec::new(), timeout: Duration::from_secs(30) };
+        let request = Request {
+            head: request.into_parts().0,
+            body: Vec::new(),
+            timeout: Duration::from_secs(30),
+        };
         self.outputs.push_back(Output::Download(id, Box::new(request), self.viewers.version));
         self.demand();
     }
@@ -98,7 +101,11 @@ impl Participant for Viewer {
     }
 
     fn poll_output(&mut self, now: Instant) -> Output {
-        let next = if self.viewers.pace_bps.is_some() { self.next } else { now + Duration::from_secs(3600) };
+        let next = if self.viewers.pace_bps.is_some() {
+            self.next
+        } else {
+            now + Duration::from_secs(3600)
+        };
         self.outputs.pop_front().unwrap_or(Output::Timeout(next, "the next second's bytes"))
     }
 }
@@ -127,7 +134,13 @@ pub fn with_engine(viewers: &Viewers) -> Result<Received> {
     let (own, viewers) = (Arc::clone(&counts), viewers.clone());
     let factory = move |_: &Join| -> Box<dyn Participant> {
         let (viewers, counts) = (viewers.clone(), Arc::clone(&own));
-        Box::new(Viewer { viewers, outputs: VecDeque::new(), counts, download: 0, next: Instant::now() })
+        Box::new(Viewer {
+            viewers,
+            outputs: VecDeque::new(),
+            counts,
+            download: 0,
+            next: Instant::now(),
+        })
     };
     let (rows, written) = mpsc::sync_channel(10_000);
     let reading = std::thread::spawn(move || first_failure(&written));
@@ -154,7 +167,8 @@ fn first_failure(rows: &mpsc::Receiver<Row>) -> Option<String> {
     first
 }
 
-/// Downloads over HTTP/3 with h3 and quinn alone: a loop that reads and drops, with the windows that throng uses.
+/// Downloads over HTTP/3 with h3 and quinn alone: a loop that reads and drops, with the windows
+/// that throng uses.
 ///
 /// # Errors
 /// When a connection fails.
@@ -166,8 +180,9 @@ pub fn with_bare_http3(viewers: &Viewers) -> Result<Received> {
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..viewers.count {
             let (url, counts) = (viewers.url.parse::<http::Uri>()?, Arc::clone(&counts));
-            tasks
-                .spawn(async move { tokio::time::timeout_at(until.into(), loop_http3(&url, &counts)).await });
+            tasks.spawn(async move {
+                tokio::time::timeout_at(until.into(), loop_http3(&url, &counts)).await
+            });
         }
         while let Some(ended) = tasks.join_next().await {
             if let Ok(failed) = ended? {

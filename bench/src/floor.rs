@@ -71,6 +71,11 @@ pub fn run(
         command.args([flag, &value]);
     }
     let output = command.output().context("cannot start the floor")?;
-    ensure!(output.status.success(), "the floor failed: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).context("the floor printed something else than its result")
+    ensure!(
+        output.status.success(),
+        "the floor failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout)
+        .context("the floor printed something else than its result")
 }

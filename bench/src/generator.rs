@@ -121,7 +121,14 @@ impl Programs {
         let throng = self.throng.as_deref().context("no throng")?;
         // A unique number for each run.
         let number = std::fs::read_dir(folder)?.count();
-        Generator::throng(throng, namespace, crowd, receive, target, &folder.join(format!("run-{number}")))
+        Generator::throng(
+            throng,
+            namespace,
+            crowd,
+            receive,
+            target,
+            &folder.join(format!("run-{number}")),
+        )
     }
 }
 
@@ -209,7 +216,8 @@ impl Account {
     }
 
     fn at(&self, at_s: f64) -> f64 {
-        let after = self.received.iter().position(|r| r.at_s >= at_s).unwrap_or(self.received.len());
+        let after =
+            self.received.iter().position(|r| r.at_s >= at_s).unwrap_or(self.received.len());
         let earlier = after.checked_sub(1).and_then(|index| self.received.get(index));
         match (earlier, self.received.get(after)) {
             (Some(a), Some(b)) => {
@@ -276,7 +284,8 @@ impl Generator {
         Ok(Self { running, counter: Counter::Lines(account) })
     }
 
-    /// Sends throng's viewers at `target`, which receive only in the given way; its run folder is `folder`, which must not exist.
+    /// Sends throng's viewers at `target`, which receive only in the given way; its run folder is
+    /// `folder`, which must not exist.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -292,7 +301,9 @@ impl Generator {
         command.args(["view", &target.url, "-n", &crowd.viewers.to_string()]).args(&target.throng);
         command.args(["--quiet", "-o"]).arg(folder);
         command.args(["--receive", receive.flag()]);
-        command.args(["--every", &millis(crowd.every), "--for", &millis(crowd.lasts)]).stdout(Stdio::null());
+        command
+            .args(["--every", &millis(crowd.every), "--for", &millis(crowd.lasts)])
+            .stdout(Stdio::null());
         let running = Running::start(&mut command)?;
         Ok(Self { running, counter: Counter::Folder(folder.to_owned()) })
     }
@@ -309,7 +320,9 @@ impl Generator {
     /// If throng does not end by itself, or left no run folder.
     pub fn account(mut self) -> Result<Account> {
         match &self.counter {
-            Counter::Lines(account) => Ok(account.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            Counter::Lines(account) => {
+                Ok(account.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            }
             Counter::Folder(folder) => {
                 let code = self.running.ended_within(Duration::from_secs(60))?;
                 code.context("throng did not end by itself")?;
@@ -319,7 +332,8 @@ impl Generator {
     }
 }
 
-/// `program` inside the namespace and on the generator's CPU. Both wrappers exec it, so the process id is its own.
+/// `program` inside the namespace and on the generator's CPU. Both wrappers exec it, so the process
+/// id is its own.
 fn pinned(namespace: &Namespace, program: &Path) -> Command {
     let mut command = namespace.command("taskset");
     command.args(["-c", &GENERATOR_CPU.to_string()]).arg(program).stdin(Stdio::null());
@@ -347,8 +361,10 @@ fn read_folder(folder: &Path) -> Result<Account> {
             received.push(Received { at_s: start_s + (second + 1) as f64, packets });
         }
     }
-    let connected = run.participants.iter().filter(|p| p.reached.contains_key(&Phase::DtlsConnected)).count();
-    let failures = run.participants.iter().filter_map(|p| p.failure().map(|reason| format!("{reason:?}")));
+    let connected =
+        run.participants.iter().filter(|p| p.reached.contains_key(&Phase::DtlsConnected)).count();
+    let failures =
+        run.participants.iter().filter_map(|p| p.failure().map(|reason| format!("{reason:?}")));
     Ok(Account {
         received,
         connected: u32::try_from(connected)?,
@@ -405,16 +421,22 @@ mod tests {
     fn both_ways_of_throng_are_generators_of_their_own() {
         let programs = Programs { throng: Some("throng".into()), pion: None };
         assert_eq!(programs.kinds(), [Kind::ThrongSockets, Kind::Throng]);
-        assert_eq!(programs.kinds().into_iter().filter_map(Kind::receive).collect::<Vec<_>>(), Receive::ALL);
+        assert_eq!(
+            programs.kinds().into_iter().filter_map(Kind::receive).collect::<Vec<_>>(),
+            Receive::ALL
+        );
         assert_eq!(serde_json::to_string(&Receive::ALL).unwrap(), r#"["sockets","ring"]"#);
     }
 
     #[test]
     fn drops_of_threads_are_not_counted_again_with_those_of_the_process() {
         use throng_observation::run::GeneratorRow;
-        let row = |thread, socket_drops| GeneratorRow { thread, socket_drops, ..GeneratorRow::default() };
-        let run =
-            RunData { generator: vec![row(Some(0), 3), row(Some(1), 4), row(None, 7)], ..RunData::default() };
+        let row =
+            |thread, socket_drops| GeneratorRow { thread, socket_drops, ..GeneratorRow::default() };
+        let run = RunData {
+            generator: vec![row(Some(0), 3), row(Some(1), 4), row(None, 7)],
+            ..RunData::default()
+        };
         assert_eq!(drops(&run), 7);
     }
 }

@@ -11,7 +11,8 @@ use crate::page;
 use crate::results::{Spread, ms_per_join};
 use crate::stand::StandKind;
 
-/// The compared generators: the ring is for media, and a pion that sends RTCP has none to report on.
+/// The compared generators: the ring is for media, and a pion that sends RTCP has none to report
+/// on.
 pub const KINDS: [Kind; 2] = [Kind::ThrongSockets, Kind::PionSilent];
 /// A join is to cost at most one in so many of pion's.
 const GOAL: f64 = 4.0;
@@ -39,7 +40,8 @@ pub struct Results {
     pub viewers: u32,
     /// Runs with one viewer, and with a crowd.
     pub runs: Vec<OnStand>,
-    /// Runs that were repeated and are not part of the above, as too much CPU time was stolen from them: a sentence for each.
+    /// Runs that were repeated and are not part of the above, as too much CPU time was stolen from
+    /// them: a sentence for each.
     pub repeated: Vec<String>,
     /// Servers that could not be measured on, with the reason: a sentence for each.
     pub not_measured: Vec<String>,
@@ -107,14 +109,20 @@ impl Results {
 
     /// `100, 99 of 100`: of each run with the whole crowd.
     fn joined(&self, stand: StandKind, kind: Kind) -> String {
-        let counts: Vec<String> = self.crowds(stand, kind).map(|run| run.connected.to_string()).collect();
+        let counts: Vec<String> =
+            self.crowds(stand, kind).map(|run| run.connected.to_string()).collect();
         format!("{} of {}", counts.join(", "), self.viewers)
     }
 
     /// A sentence for each run that does not count.
     fn excluded(&self) -> Vec<String> {
         let excluded = self.runs.iter().filter_map(|run| {
-            Some(format!("{}, {}: {}", run.stand.name(), run.joining.kind.name(), run.joining.excluded()?))
+            Some(format!(
+                "{}, {}: {}",
+                run.stand.name(),
+                run.joining.kind.name(),
+                run.joining.excluded()?
+            ))
         });
         excluded.collect()
     }
@@ -134,8 +142,14 @@ mod tests {
     use super::*;
 
     fn run(stand: StandKind, kind: Kind, viewers: u32, connected: u32, cpu_ms: u64) -> OnStand {
-        let joining =
-            Joining { kind, viewers, connected, cpu_us: 1_000 * cpu_ms, steal_ratio: 0.0, load: 1.5 };
+        let joining = Joining {
+            kind,
+            viewers,
+            connected,
+            cpu_us: 1_000 * cpu_ms,
+            steal_ratio: 0.0,
+            load: 1.5,
+        };
         OnStand { stand, joining }
     }
 
@@ -143,7 +157,12 @@ mod tests {
         Results {
             date: "today".into(),
             command: "bench/joins.sh".into(),
-            machine: Machine { cpu: "a CPU".into(), cores: 2, kernel: "6".into(), versions: Vec::new() },
+            machine: Machine {
+                cpu: "a CPU".into(),
+                cores: 2,
+                kernel: "6".into(),
+                versions: Vec::new(),
+            },
             viewers: 101,
             runs,
             repeated: Vec::new(),
@@ -154,11 +173,13 @@ mod tests {
     #[test]
     fn a_join_is_what_a_further_viewer_costs() {
         let [own, pion] = KINDS;
-        let runs = [(own, 1, 100), (own, 101, 300), (own, 101, 400), (pion, 1, 50), (pion, 101, 1_100)];
-        let runs = runs.map(|(kind, viewers, ms)| run(StandKind::Srs, kind, viewers, viewers, ms)).to_vec();
+        let runs =
+            [(own, 1, 100), (own, 101, 300), (own, 101, 400), (pion, 1, 50), (pion, 101, 1_100)];
+        let runs = runs
+            .map(|(kind, viewers, ms)| run(StandKind::Srs, kind, viewers, viewers, ms))
+            .to_vec();
         let text = results(runs).table();
-        let row =
-            "| SRS-like (stage) | 2.50 (2.00 to 3.00) | 10.50 | 1/4.2 | met | 101, 101 of 101 | 101 of 101 |";
+        let row = "| SRS-like (stage) | 2.50 (2.00 to 3.00) | 10.50 | 1/4.2 | met | 101, 101 of 101 | 101 of 101 |";
         assert!(text.contains(row), "{row}\n{text}");
         assert!(!text.contains("Janus (real)") && !text.contains("Excluded"), "{text}");
     }
@@ -166,8 +187,10 @@ mod tests {
     #[test]
     fn runs_in_which_not_all_joined_are_listed_and_do_not_count() {
         let [own, pion] = KINDS;
-        let runs = [(own, 1, 1, 100), (own, 101, 99, 300), (pion, 1, 1, 50), (pion, 101, 101, 1_100)];
-        let runs = runs.map(|(kind, viewers, up, ms)| run(StandKind::Ome, kind, viewers, up, ms)).to_vec();
+        let runs =
+            [(own, 1, 1, 100), (own, 101, 99, 300), (pion, 1, 1, 50), (pion, 101, 101, 1_100)];
+        let runs =
+            runs.map(|(kind, viewers, up, ms)| run(StandKind::Ome, kind, viewers, up, ms)).to_vec();
         let mut results = results(runs);
         results.not_measured.push("LiveKit: it is not installed".into());
         let text = results.table();

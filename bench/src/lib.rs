@@ -1,4 +1,5 @@
-//! The benchmarks of docs/performance.md: the cost of a generator on a real server, measured from outside.
+//! The benchmarks of docs/performance.md: the cost of a generator on a real server, measured from
+//! outside.
 
 pub mod machine;
 pub mod process;

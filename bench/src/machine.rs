@@ -24,7 +24,8 @@ impl Machine {
     #[must_use]
     pub fn read(throng: Option<&Path>, pion: Option<&Path>) -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let model =
+            cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let mut versions = vec![
             first_line(Command::new("janus").arg("--version")),
             first_line(Command::new("ffmpeg").arg("-version")),
@@ -38,7 +39,10 @@ impl Machine {
         Self {
             cpu: model.map_or("CPU not known", |(_, name)| name).to_owned(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
             versions,
         }
     }
@@ -78,7 +82,9 @@ fn go_versions(pion: &Path) -> Vec<String> {
             (Some("dep"), Some(module), Some(version)) if module.ends_with("pion/webrtc/v4") => {
                 versions.push(format!("pion/webrtc {version}"));
             }
-            (Some(_), Some(go), None) if go.starts_with("go1") => versions.push(go.replace("go1", "Go 1")),
+            (Some(_), Some(go), None) if go.starts_with("go1") => {
+                versions.push(go.replace("go1", "Go 1"))
+            }
             _ => {}
         }
     }

@@ -14,15 +14,16 @@ use crate::stream::Stream;
 
 /// The share of the expected packets that a run must have received to count.
 pub const PACKETS_NEEDED: f64 = 0.95;
-/// The share of the generator's CPU that the hypervisor may withhold in a run that is not repeated and not marked.
+/// The share of the generator's CPU that the hypervisor may withhold in a run that is not repeated
+/// and not marked.
 pub const STEAL_MAX: f64 = 0.1;
-/// Between joins, when the cost of joins is measured: short enough for a crowd of 300 to join within
-/// [`JOINING_MAX`].
+/// Between joins, when the cost of joins is measured: short enough for a crowd of 300 to join
+/// within [`JOINING_MAX`].
 const JOIN_EVERY: Duration = Duration::from_millis(20);
 /// Time for joins in progress before their cost is read.
 const LAST_JOIN: Duration = Duration::from_secs(2);
-/// throng's viewers fail after ten seconds without media, so the first must not be older than this when joins are
-/// counted.
+/// throng's viewers fail after ten seconds without media, so the first must not be older than this
+/// when joins are counted.
 const JOINING_MAX: Duration = Duration::from_secs(9);
 
 /// The conditions of all runs of a benchmark.
@@ -67,7 +68,8 @@ pub struct Playing {
     pub expected_packets: f64,
     /// Packets lost over the whole run, if the generator reports them.
     pub lost: Option<i64>,
-    /// Datagrams that the generator's own sockets and rings dropped over the whole run, if it counts them.
+    /// Datagrams that the generator's own sockets and rings dropped over the whole run, if it
+    /// counts them.
     pub drops: Option<u64>,
     /// Why throng gave its ring up.
     pub gave_ring_up: Option<String>,
@@ -79,8 +81,8 @@ pub struct Playing {
     pub steal_ratio: f64,
     /// The share of one CPU that Janus used in it.
     pub server_cpu_ratio: f64,
-    /// The share of it in which Janus's CPU, which feed and harness use as well, was not idle. Near 1 the server
-    /// was full, and missing packets are not caused by the generator.
+    /// The share of it in which Janus's CPU, which feed and harness use as well, was not idle. Near
+    /// 1 the server was full, and missing packets are not caused by the generator.
     pub server_core_busy_ratio: f64,
     /// Load average at its end.
     pub load: f64,
@@ -142,8 +144,8 @@ impl Joining {
     }
 }
 
-/// Runs what `run` measures, and once more if the first result has too much of what `steal` reads from it. Returns the last
-/// result, and the share stolen from the one that it replaces.
+/// Runs what `run` measures, and once more if the first result has too much of what `steal` reads
+/// from it. Returns the last result, and the share stolen from the one that it replaces.
 ///
 /// # Errors
 /// Those of `run`.
@@ -171,14 +173,18 @@ impl Bench<'_> {
         self.programs.start(kind, self.namespace, crowd, &target, &self.folder)
     }
 
-    /// Starts `viewers` of `kind` and waits until they play; returns with the whole window and a bit more to come.
+    /// Starts `viewers` of `kind` and waits until they play; returns with the whole window and a
+    /// bit more to come.
     ///
     /// # Errors
     /// When the generator cannot be started.
     pub fn playing_crowd(&self, kind: Kind, viewers: u32) -> Result<Generator> {
         let before = self.every * viewers + self.settle;
-        let crowd =
-            Crowd { viewers, every: self.every, lasts: before + self.window + Duration::from_secs(3) };
+        let crowd = Crowd {
+            viewers,
+            every: self.every,
+            lasts: before + self.window + Duration::from_secs(3),
+        };
         let generator = self.start(kind, crowd)?;
         std::thread::sleep(before);
         Ok(generator)
@@ -193,7 +199,8 @@ impl Bench<'_> {
         let ended = || format!("{} ended early", kind.name());
         let (server_before, core_before) = (Usage::of(self.server_pid)?, CoreTime::of(SERVER_CPU)?);
         let own_core_before = CoreTime::of(GENERATOR_CPU)?;
-        let (before, fed_before) = (Usage::of(generator.pid()).with_context(ended)?, self.stream.count());
+        let (before, fed_before) =
+            (Usage::of(generator.pid()).with_context(ended)?, self.stream.count());
         std::thread::sleep(self.window);
         let (after, fed) = (Usage::of(generator.pid()).with_context(ended)?, self.stream.count());
         let (server, core) = (Usage::of(self.server_pid)?, CoreTime::of(SERVER_CPU)?);
@@ -211,7 +218,9 @@ impl Bench<'_> {
             cpu_us: after.cpu_us - before.cpu_us,
             waited_ratio: after.waited_us.saturating_sub(before.waited_us) as f64 / 1e6 / window_s,
             packets: account.packets_between(before.at_s, after.at_s),
-            expected_packets: fed.since(&fed_before).packets_per_s() * window_s * f64::from(viewers),
+            expected_packets: fed.since(&fed_before).packets_per_s()
+                * window_s
+                * f64::from(viewers),
             lost: account.lost,
             drops: account.drops,
             gave_ring_up: account.gave_ring_up,
@@ -239,14 +248,16 @@ impl Bench<'_> {
     }
 }
 
-/// Whether `viewers` join fast enough that the first still waits for media when the last has joined.
+/// Whether `viewers` join fast enough that the first still waits for media when the last has
+/// joined.
 #[must_use]
 pub fn can_join(viewers: u32) -> bool {
     JOIN_EVERY * viewers + LAST_JOIN <= JOINING_MAX
 }
 
-/// Runs `viewers` of `kind`, which `start` sends at a server without media. `for_viewers` sets the lifetime of the
-/// process, so that a baseline of one viewer lives as long as the crowd that it is subtracted from.
+/// Runs `viewers` of `kind`, which `start` sends at a server without media. `for_viewers` sets the
+/// lifetime of the process, so that a baseline of one viewer lives as long as the crowd that it is
+/// subtracted from.
 ///
 /// # Errors
 /// If the generator cannot be started or ends early.
@@ -261,7 +272,8 @@ pub fn joining(
     let core_before = CoreTime::of(GENERATOR_CPU)?;
     let generator = start(crowd)?;
     std::thread::sleep(joined);
-    let usage = Usage::of(generator.pid()).with_context(|| format!("{} ended early", kind.name()))?;
+    let usage =
+        Usage::of(generator.pid()).with_context(|| format!("{} ended early", kind.name()))?;
     let steal_ratio = CoreTime::of(GENERATOR_CPU)?.steal_since(core_before);
     let load = machine::load();
     // pion counts once a second: its next line has all that joined.
@@ -279,7 +291,11 @@ mod tests {
         let check = |stolen: &[f64], kept: f64, replaced: Option<f64>| {
             let mut left = stolen.iter().copied();
             let run = || left.next().context("no more runs were expected");
-            assert_eq!(repeated(|stolen: &f64| *stolen, run).unwrap(), (kept, replaced), "{stolen:?}");
+            assert_eq!(
+                repeated(|stolen: &f64| *stolen, run).unwrap(),
+                (kept, replaced),
+                "{stolen:?}"
+            );
             assert_eq!(left.next(), None, "{stolen:?}");
         };
         check(&[0.0], 0.0, None);

@@ -1,4 +1,5 @@
-//! The generated parts of docs/performance.md, each between a pair of markers; the text around them stays.
+//! The generated parts of docs/performance.md, each between a pair of markers; the text around them
+//! stays.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -117,7 +118,8 @@ pub(crate) fn mark(is_stolen: bool) -> &'static str {
 
 fn floor_row(results: &Results, receive: Receive, viewers: u32) -> Option<String> {
     let own = results.floor_us(receive, viewers)?;
-    let of_floor = results.floor_us(Receive::Sockets, viewers).map(|floor| own.median / floor.median);
+    let of_floor =
+        results.floor_us(Receive::Sockets, viewers).map(|floor| own.median / floor.median);
     Some(format!(
         "| {viewers} | {} | {} | | {} | | | | | | {} | | | {} |\n",
         Floor::name(receive),
@@ -135,7 +137,9 @@ fn row(results: &Results, kind: Kind, viewers: u32) -> String {
             return String::new();
         }
         let pions = [Kind::PionSilent, Kind::PionFeedback];
-        pions.map(|pion| fraction(figure(&own), figure(&results.figures(pion, viewers)))).join(" · ")
+        pions
+            .map(|pion| fraction(figure(&own), figure(&results.figures(pion, viewers))))
+            .join(" · ")
     };
     let of_floor = own.us_per_packet.zip(results.floor_us(Receive::Sockets, viewers));
     format!(
@@ -178,7 +182,10 @@ type Goal = fn(&Results, Kind, u32) -> Option<(String, bool)>;
 
 /// The goals of throng. pion is the one without RTCP, which is how OvenRtcTester works.
 const GOALS: [(&str, Goal); 4] = [
-    ("CPU per packet at most 1.3 of the ordinary sockets' floor (with feedback and meters)", of_floor),
+    (
+        "CPU per packet at most 1.3 of the ordinary sockets' floor (with feedback and meters)",
+        of_floor,
+    ),
     ("CPU per packet at most 1/7 of pion without RTCP", |results, kind, viewers| {
         of_pion(results, kind, viewers, 7.0, |figures| figures.us_per_packet)
     }),
@@ -215,11 +222,13 @@ fn memory(results: &Results, kind: Kind, viewers: u32) -> Option<(String, bool)>
 
 fn goals(results: &Results) -> String {
     let mut out =
-        "\n| Goal | Viewers | By the ring | | By sockets | |\n|---|---:|---:|---|---:|---|\n".to_owned();
+        "\n| Goal | Viewers | By the ring | | By sockets | |\n|---|---:|---:|---|---:|---|\n"
+            .to_owned();
     let mut is_any = false;
     for (what, goal) in GOALS {
         for viewers in results.sizes() {
-            let measured = [Kind::Throng, Kind::ThrongSockets].map(|kind| goal(results, kind, viewers));
+            let measured =
+                [Kind::Throng, Kind::ThrongSockets].map(|kind| goal(results, kind, viewers));
             if measured.iter().all(Option::is_none) {
                 continue;
             }
@@ -245,8 +254,7 @@ mod tests {
     #[test]
     fn only_what_stands_between_the_markers_changes() {
         let page = "above\n<!-- a:begin -->\nold\n<!-- a:end -->\nbelow <!-- b:begin -->kept<!-- b:end -->\n";
-        let expect =
-            "above\n<!-- a:begin -->\nnew\n<!-- a:end -->\nbelow <!-- b:begin -->kept<!-- b:end -->\n";
+        let expect = "above\n<!-- a:begin -->\nnew\n<!-- a:end -->\nbelow <!-- b:begin -->kept<!-- b:end -->\n";
         assert_eq!(replaced(page, "a", "new\n\n").as_deref(), Some(expect));
         assert_eq!(replaced(page, "c", "new"), None);
     }
@@ -275,14 +283,27 @@ mod tests {
 
     fn floor(receive: Receive, cpu_us_per_packet: f64) -> Floor {
         let (packets, packets_per_s, drops, steal_ratio) = (1000, 100.0, None, 0.0);
-        Floor { receive, viewers: 101, packets, packets_per_s, cpu_us_per_packet, drops, steal_ratio }
+        Floor {
+            receive,
+            viewers: 101,
+            packets,
+            packets_per_s,
+            cpu_us_per_packet,
+            drops,
+            steal_ratio,
+        }
     }
 
     fn results() -> Results {
         Results {
             date: "today".into(),
             command: "bench/run.sh".into(),
-            machine: Machine { cpu: "a CPU".into(), cores: 2, kernel: "6".into(), versions: Vec::new() },
+            machine: Machine {
+                cpu: "a CPU".into(),
+                cores: 2,
+                kernel: "6".into(),
+                versions: Vec::new(),
+            },
             stream: Rate {
                 video_packets_per_s: 121.0,
                 video_packet_bytes: 1050.0,
@@ -292,7 +313,11 @@ mod tests {
                 fps: 30,
             },
             alone: vec![
-                Playing { viewers: 1, connected: 1, ..playing(Kind::ThrongSockets, 9.0, 10_000, 0.0) },
+                Playing {
+                    viewers: 1,
+                    connected: 1,
+                    ..playing(Kind::ThrongSockets, 9.0, 10_000, 0.0)
+                },
                 Playing { viewers: 1, connected: 1, ..playing(Kind::Throng, 9.0, 50_000, 0.0) },
             ],
             playing: vec![

@@ -56,7 +56,11 @@ fn cpu_us(pid: u32) -> Result<u64> {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: the pointer is to a local that outlives the call.
     let error = unsafe { libc::clock_getcpuclockid(i32::try_from(pid)?, &raw mut clock) };
-    ensure!(error == 0, "no CPU clock of process {pid}: {}", std::io::Error::from_raw_os_error(error));
+    ensure!(
+        error == 0,
+        "no CPU clock of process {pid}: {}",
+        std::io::Error::from_raw_os_error(error)
+    );
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: as above.
     let done = unsafe { libc::clock_gettime(clock, &raw mut time) };
@@ -76,12 +80,15 @@ fn waited_us(pid: u32) -> Result<u64> {
 
 fn rss_kb(pid: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line =
-        status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS: it has ended")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .context("no VmRSS: it has ended")?;
     line.split_whitespace().next().and_then(|kb| kb.parse().ok()).context("VmRSS is not a number")
 }
 
-/// Of `7f0000000000-7f0000020000 rw-s 00000000 00:08 12345    socket:[12345]`, the mappings of sockets (proc_pid_maps(5)).
+/// Of `7f0000000000-7f0000020000 rw-s 00000000 00:08 12345    socket:[12345]`, the mappings of
+/// sockets (proc_pid_maps(5)).
 fn ring_kb(maps: &str) -> u64 {
     let length = |line: &str| {
         let (range, rest) = line.split_once(' ')?;
@@ -126,16 +133,23 @@ impl CoreTime {
     }
 }
 
-/// Fails without what the benchmarks in network namespaces need: root, and a CPU each for generator and server.
+/// Fails without what the benchmarks in network namespaces need: root, and a CPU each for generator
+/// and server.
 ///
 /// # Errors
 /// If either is missing.
 pub fn ensure_can_measure() -> Result<()> {
     // SAFETY: geteuid has no preconditions.
     let is_root = unsafe { libc::geteuid() } == 0;
-    ensure!(is_root, "this needs root: server and generators run in a network namespace of their own");
+    ensure!(
+        is_root,
+        "this needs root: server and generators run in a network namespace of their own"
+    );
     let cores = std::thread::available_parallelism()?.get();
-    ensure!(cores > GENERATOR_CPU, "this needs two CPUs: one for the generator, one for the server");
+    ensure!(
+        cores > GENERATOR_CPU,
+        "this needs two CPUs: one for the generator, one for the server"
+    );
     Ok(())
 }
 
@@ -144,7 +158,8 @@ pub fn ensure_can_measure() -> Result<()> {
 /// # Errors
 /// When the machine does not have that CPU.
 pub fn pin_to(cpu: usize) -> Result<()> {
-    // SAFETY: all-zero is an empty set; `cpu` is far below the set's size; the set outlives the call.
+    // SAFETY: all-zero is an empty set; `cpu` is far below the set's size; the set outlives the
+    // call.
     let done = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
@@ -179,7 +194,8 @@ impl Running {
         self.0.id()
     }
 
-    /// Waits until it ends by itself. Returns its exit code, or `None` when it did not within `time`.
+    /// Waits until it ends by itself. Returns its exit code, or `None` when it did not within
+    /// `time`.
     ///
     /// # Errors
     /// When it cannot be waited for.
@@ -210,7 +226,9 @@ mod tests {
     #[test]
     fn a_cpu_is_busy_when_it_is_neither_idle_nor_waiting_for_a_disk() {
         let at = |idle: u64, steal: u64| {
-            let text = format!("cpu  9 9 9 9\ncpu0 0 0 0 0 0 0 0 0\ncpu1 10 0 20 {idle} 5 1 2 {steal} 7 0\n");
+            let text = format!(
+                "cpu  9 9 9 9\ncpu0 0 0 0 0 0 0 0 0\ncpu1 10 0 20 {idle} 5 1 2 {steal} 7 0\n"
+            );
             CoreTime::parse(&text, 1).unwrap()
         };
         let before = at(60, 2);

@@ -34,7 +34,11 @@ pub fn profile(bench: &Bench, viewers: u32) -> Result<String> {
     record.args("record -q -e cpu-clock -F 999 -g -p".split(' ')).arg(generator.pid().to_string());
     record.arg("-o").arg(&data).args(["--", "sleep", &bench.window.as_secs().to_string()]);
     let recorded = record.output()?;
-    ensure!(recorded.status.success(), "perf record: {}", String::from_utf8_lossy(&recorded.stderr));
+    ensure!(
+        recorded.status.success(),
+        "perf record: {}",
+        String::from_utf8_lossy(&recorded.stderr)
+    );
     let account = generator.account()?;
     let own = symbols(&report(perf, &data, "--no-children")?);
     let with_callees = symbols(&report(perf, &data, "--children")?);
@@ -53,7 +57,8 @@ pub fn profile(bench: &Bench, viewers: u32) -> Result<String> {
         let place = if symbol.kernel { "kernel" } else { "throng" };
         let _ = writeln!(out, "| {:.1} | {place} | `{}` |", symbol.percent, shown(&symbol.name));
     }
-    out += "\nThe kernel by system call, with all that it calls:\n\n| % | System call |\n|---:|---|\n";
+    out +=
+        "\nThe kernel by system call, with all that it calls:\n\n| % | System call |\n|---:|---|\n";
     for symbol in with_callees.iter().filter(|symbol| symbol.percent >= 0.5) {
         if let Some(call) = symbol.name.strip_prefix("__x64_sys_") {
             let _ = writeln!(out, "| {:.1} | `{call}` |", symbol.percent);
@@ -64,13 +69,16 @@ pub fn profile(bench: &Bench, viewers: u32) -> Result<String> {
 
 fn report(perf: &Path, data: &Path, children: &str) -> Result<String> {
     let mut command = Command::new(perf);
-    command.args(["report", "-q", "--stdio", "-g", "none", "--sort", "symbol", children, "-i"]).arg(data);
+    command
+        .args(["report", "-q", "--stdio", "-g", "none", "--sort", "symbol", children, "-i"])
+        .arg(data);
     let output = command.output().context("perf report")?;
     ensure!(output.status.success(), "perf report: {}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Lines such as `  9.20%  [k] _copy_to_iter`; with callees, a second percentage precedes the bracket.
+/// Lines such as `  9.20%  [k] _copy_to_iter`; with callees, a second percentage precedes the
+/// bracket.
 fn symbols(report: &str) -> Vec<Symbol> {
     let parse = |line: &str| {
         let (numbers, name) = line.split_once('[')?;
@@ -99,7 +107,8 @@ mod tests {
     #[test]
     fn perf_report_is_read_with_and_without_callees() {
         let check = |line: &str, expect: Option<(f64, bool, &str)>| {
-            let expect = expect.map(|(percent, kernel, name)| Symbol { percent, kernel, name: name.into() });
+            let expect =
+                expect.map(|(percent, kernel, name)| Symbol { percent, kernel, name: name.into() });
             assert_eq!(symbols(line).pop(), expect, "{line}");
         };
         check("     9.20%  [k] _copy_to_iter", Some((9.2, true, "_copy_to_iter")));

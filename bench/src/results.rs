@@ -33,7 +33,8 @@ pub struct Results {
     pub floor: Vec<Floor>,
     /// Runs of the floor with a ring.
     pub floor_ring: Vec<Floor>,
-    /// Runs that were repeated and are not part of the above, as too much CPU time was stolen from them: a sentence for each.
+    /// Runs that were repeated and are not part of the above, as too much CPU time was stolen from
+    /// them: a sentence for each.
     pub repeated: Vec<String>,
 }
 
@@ -60,7 +61,13 @@ impl Spread {
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
         let (low, high) = (values.get((values.len() - 1) / 2)?, values.get(values.len() / 2)?);
-        Some(Self { median: f64::midpoint(*low, *high), min, max, count: values.len(), is_stolen: false })
+        Some(Self {
+            median: f64::midpoint(*low, *high),
+            min,
+            max,
+            count: values.len(),
+            is_stolen: false,
+        })
     }
 
     /// Of measurements, each with the share of CPU time that was stolen from it.
@@ -72,10 +79,14 @@ impl Spread {
     }
 }
 
-/// CPU time per join of `viewers`, milliseconds, of the runs of one generator that count: less the median of those with
-/// one viewer, divided by the viewers beyond the first. `None` without a run of each size.
+/// CPU time per join of `viewers`, milliseconds, of the runs of one generator that count: less the
+/// median of those with one viewer, divided by the viewers beyond the first. `None` without a run
+/// of each size.
 #[must_use]
-pub fn ms_per_join<'a>(runs: impl IntoIterator<Item = &'a Joining>, viewers: u32) -> Option<Spread> {
+pub fn ms_per_join<'a>(
+    runs: impl IntoIterator<Item = &'a Joining>,
+    viewers: u32,
+) -> Option<Spread> {
     let valid = runs.into_iter().filter(|run| run.excluded().is_none());
     let (one, more): (Vec<&Joining>, Vec<&Joining>) = valid.partition(|run| run.viewers == 1);
     let one = Spread::of_stolen(one.into_iter().map(|run| (run.cpu_us as f64, run.steal_ratio)))?;
@@ -97,9 +108,11 @@ pub struct Figures {
     pub ring_mb: Option<Spread>,
     /// CPU time per join, milliseconds.
     pub ms_per_join: Option<Spread>,
-    /// The share of the generator's CPU that the hypervisor withheld while they played, percent; of all runs.
+    /// The share of the generator's CPU that the hypervisor withheld while they played, percent; of
+    /// all runs.
     pub steal_percent: Option<Spread>,
-    /// The share of one CPU that Janus used while they played, percent; of all runs, also those that do not count.
+    /// The share of one CPU that Janus used while they played, percent; of all runs, also those
+    /// that do not count.
     pub server_percent: Option<Spread>,
     /// The share of the time in which Janus's CPU was not idle, percent; of all runs.
     pub server_busy_percent: Option<Spread>,
@@ -128,10 +141,14 @@ impl Results {
         let all = || self.playing.iter().filter(|run| run.kind == kind && run.viewers == viewers);
         let valid: Vec<&Playing> = all().filter(|run| run.excluded().is_none()).collect();
         let others = f64::from(viewers.saturating_sub(1).max(1));
-        let alone = Spread::of(self.alone.iter().filter(|run| run.kind == kind).map(|run| run.rss_kb as f64));
+        let alone = Spread::of(
+            self.alone.iter().filter(|run| run.kind == kind).map(|run| run.rss_kb as f64),
+        );
         let joining = self.joining.iter().filter(|run| run.kind == kind);
         Figures {
-            us_per_packet: Spread::of_stolen(valid.iter().map(|run| (run.us_per_packet(), run.steal_ratio))),
+            us_per_packet: Spread::of_stolen(
+                valid.iter().map(|run| (run.us_per_packet(), run.steal_ratio)),
+            ),
             kb_per_viewer: alone.and_then(|alone| {
                 Spread::of(valid.iter().map(|run| (run.rss_kb as f64 - alone.median) / others))
             }),
@@ -147,7 +164,9 @@ impl Results {
     /// The CPU time of the floor with `viewers`, microseconds per packet.
     #[must_use]
     pub fn floor_us(&self, receive: Receive, viewers: u32) -> Option<Spread> {
-        Spread::of_stolen(self.floors(receive, viewers).map(|run| (run.cpu_us_per_packet, run.steal_ratio)))
+        Spread::of_stolen(
+            self.floors(receive, viewers).map(|run| (run.cpu_us_per_packet, run.steal_ratio)),
+        )
     }
 
     /// The share of the floor's CPU that the hypervisor withheld, percent.
@@ -168,10 +187,20 @@ impl Results {
     #[must_use]
     pub fn excluded(&self) -> Vec<String> {
         let playing = self.playing.iter().filter_map(|run| {
-            Some(format!("{}, {} viewers playing: {}", run.kind.name(), run.viewers, run.excluded()?))
+            Some(format!(
+                "{}, {} viewers playing: {}",
+                run.kind.name(),
+                run.viewers,
+                run.excluded()?
+            ))
         });
         let joining = self.joining.iter().filter_map(|run| {
-            Some(format!("{}, {} viewers joining: {}", run.kind.name(), run.viewers, run.excluded()?))
+            Some(format!(
+                "{}, {} viewers joining: {}",
+                run.kind.name(),
+                run.viewers,
+                run.excluded()?
+            ))
         });
         playing.chain(joining).collect()
     }
@@ -195,7 +224,8 @@ mod tests {
 
     #[test]
     fn the_median_is_the_middle_or_between_the_two_middle_ones() {
-        let median = |values: &[f64]| Spread::of(values.iter().copied()).map(|spread| spread.median);
+        let median =
+            |values: &[f64]| Spread::of(values.iter().copied()).map(|spread| spread.median);
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[3.0]), Some(3.0));
         assert_eq!(median(&[5.0, 1.0]), Some(3.0));
@@ -205,7 +235,8 @@ mod tests {
     #[test]
     fn one_stolen_measurement_marks_them_all() {
         let is_stolen = |measured: &[(f64, f64)]| {
-            Spread::of_stolen(measured.iter().copied()).map(|spread| (spread.median, spread.is_stolen))
+            Spread::of_stolen(measured.iter().copied())
+                .map(|spread| (spread.median, spread.is_stolen))
         };
         assert_eq!(is_stolen(&[]), None);
         assert_eq!(is_stolen(&[(1.0, 0.0), (3.0, STEAL_MAX)]), Some((2.0, false)));

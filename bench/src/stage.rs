@@ -1,4 +1,5 @@
-//! Viewers beyond what Janus can send to from one core, against throng's own stage on a core of its own.
+//! Viewers beyond what Janus can send to from one core, against throng's own stage on a core of its
+//! own.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
@@ -23,7 +24,8 @@ const EVERY: Duration = Duration::from_millis(20);
 const SETTLE: Duration = Duration::from_secs(5);
 /// A stage whose core was busy for more than this may have been the limit.
 pub const STAGE_BUSY_MAX: f64 = 0.9;
-/// The viewers and their bit rate, of which the last column of the table calculates the share of a core.
+/// The viewers and their bit rate, of which the last column of the table calculates the share of a
+/// core.
 const CALCULATED: (f64, f64) = (2_500.0, 1e6);
 
 /// A test card of the stage.
@@ -168,7 +170,8 @@ pub struct Results {
     pub playing: Vec<OnStage>,
     /// Runs of the floor.
     pub floor: Vec<OnFloor>,
-    /// Runs that were repeated and are not part of the above, as too much CPU time was stolen from them: a sentence for each.
+    /// Runs that were repeated and are not part of the above, as too much CPU time was stolen from
+    /// them: a sentence for each.
     pub repeated: Vec<String>,
 }
 
@@ -183,14 +186,17 @@ impl Bench<'_> {
         let mut stage = Running::start(command.stdin(Stdio::null()).stdout(Stdio::piped()))?;
         let output = stage.child().stdout.take().context("its output is not piped")?;
         let mut lines = BufReader::new(output).lines().map_while(Result::ok);
-        let url = lines.find_map(|line| Some(format!("whep+{}", line.trim().strip_prefix("watch")?.trim())));
+        let url = lines
+            .find_map(|line| Some(format!("whep+{}", line.trim().strip_prefix("watch")?.trim())));
         let url = url.context("the stage did not start")?;
         let before = EVERY * viewers + SETTLE;
-        let crowd = Crowd { viewers, every: EVERY, lasts: before + self.window + Duration::from_secs(3) };
+        let crowd =
+            Crowd { viewers, every: EVERY, lasts: before + self.window + Duration::from_secs(3) };
         let number = std::fs::read_dir(&self.folder)?.count();
         let folder = self.folder.join(format!("stage-{number}"));
         let target = Target::new(url);
-        let generator = Generator::throng(self.throng, self.namespace, crowd, receive, &target, &folder)?;
+        let generator =
+            Generator::throng(self.throng, self.namespace, crowd, receive, &target, &folder)?;
         std::thread::sleep(before);
         let ended_early = "the viewers ended early";
         let (stage_core, own_core) = (CoreTime::of(SERVER_CPU)?, CoreTime::of(GENERATOR_CPU)?);
@@ -245,17 +251,21 @@ impl Results {
     pub fn table(&self) -> String {
         let loads = || self.playing.iter().map(|run| run.load);
         let (least, most) = (loads().fold(f64::INFINITY, f64::min), loads().fold(0.0, f64::max));
-        let mut out =
-            format!("{}, by `{}`; load average {least:.1} to {most:.1}.\n\n", self.date, self.command);
+        let mut out = format!(
+            "{}, by `{}`; load average {least:.1} to {most:.1}.\n\n",
+            self.date, self.command
+        );
         out += "| Viewers | Card | Receive | Connected | Failed | Lost | Drops | Packets, of one viewer's | µs/packet | of the floor \
                 | CPU of the viewers | CPU of the stage | its core busy | Steal | Memory | Ring, MB | kB/viewer | a core for 2,500 × \
                 1 Mbit/s, calculated |\n|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
-        let mut sizes: Vec<(u32, Card)> = self.playing.iter().map(|run| (run.viewers, run.card)).collect();
+        let mut sizes: Vec<(u32, Card)> =
+            self.playing.iter().map(|run| (run.viewers, run.card)).collect();
         sizes.dedup();
         for (viewers, card) in sizes {
             let runs = self.playing.iter().filter(|run| (run.viewers, run.card) == (viewers, card));
             out.extend(runs.map(|run| self.row(run)));
-            let floors = Receive::ALL.into_iter().filter_map(|receive| self.floor(card, viewers, receive));
+            let floors =
+                Receive::ALL.into_iter().filter_map(|receive| self.floor(card, viewers, receive));
             out.extend(floors.map(|floor| self.floor_row(card, floor)));
         }
         let _ = writeln!(
@@ -291,7 +301,8 @@ impl Results {
         let one = self.alone(run);
         let others = f64::from(run.viewers.saturating_sub(1).max(1));
         let memory = one.map(|one| run.rss_kb.saturating_sub(one.rss_kb) as f64 / others);
-        let expected = one.map(|one| one.packets / one.window_s * run.window_s * f64::from(run.viewers));
+        let expected =
+            one.map(|one| one.packets / one.window_s * run.window_s * f64::from(run.viewers));
         let floor = self.floor(run.card, run.viewers, Receive::Sockets);
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".into());
         let us = run.us_per_packet();
@@ -322,7 +333,9 @@ impl Results {
 
     fn floor_row(&self, card: Card, floor: &Floor) -> String {
         let us = floor.cpu_us_per_packet;
-        let of = self.floor(card, floor.viewers, Receive::Sockets).map(|floor| us / floor.cpu_us_per_packet);
+        let of = self
+            .floor(card, floor.viewers, Receive::Sockets)
+            .map(|floor| us / floor.cpu_us_per_packet);
         format!(
             "| {} | {} | {} | | | | {} | | {us:.2}{} | {} | | | | {:.0} % | | | | {} |\n",
             floor.viewers,
@@ -336,7 +349,8 @@ impl Results {
         )
     }
 
-    /// Packets that the viewers of the last column would get, if they were as large as those on Janus.
+    /// Packets that the viewers of the last column would get, if they were as large as those on
+    /// Janus.
     fn calculated_packets_per_s(&self) -> f64 {
         let (viewers, bits_per_s) = CALCULATED;
         viewers * bits_per_s / 8.0 / self.janus_stream.packet_bytes()
@@ -388,8 +402,15 @@ mod tests {
         let floor = |receive, cpu_us_per_packet| {
             let (packets, packets_per_s, drops, steal_ratio) = (1000, 100.0, None, 0.0);
             let viewers = 300;
-            let floor =
-                Floor { receive, viewers, packets, packets_per_s, cpu_us_per_packet, drops, steal_ratio };
+            let floor = Floor {
+                receive,
+                viewers,
+                packets,
+                packets_per_s,
+                cpu_us_per_packet,
+                drops,
+                steal_ratio,
+            };
             OnFloor { card: Card::Standard, floor }
         };
         let one = run(Receive::Ring, 1, 9.0);
@@ -439,7 +460,9 @@ mod tests {
             run.steal_ratio = 0.2;
         }
         let text = results.table();
-        for part in ["| 5.00\\* |", "| 95 %† | 20 % |", "\n† The stage's core", "\n\\* The hypervisor"] {
+        for part in
+            ["| 5.00\\* |", "| 95 %† | 20 % |", "\n† The stage's core", "\n\\* The hypervisor"]
+        {
             assert!(text.contains(part), "{part}\n{text}");
         }
     }

@@ -1,5 +1,5 @@
-//! The servers on which a join is measured: each speaks another signalling protocol, and none sends media to viewers, so
-//! that the CPU time of a generator is that of its joins.
+//! The servers on which a join is measured: each speaks another signalling protocol, and none sends
+//! media to viewers, so that the CPU time of a generator is that of its joins.
 
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
@@ -84,16 +84,24 @@ enum Server<'a> {
 }
 
 impl<'a> Stand<'a> {
-    /// Starts it in a namespace that has [`MEDIA`]. `throng` is the binary; run folders of the stand go into `folder`.
+    /// Starts it in a namespace that has [`MEDIA`]. `throng` is the binary; run folders of the
+    /// stand go into `folder`.
     ///
     /// # Errors
     /// If the server is not installed or does not come up.
-    pub fn start(kind: StandKind, namespace: &'a Namespace, throng: &Path, folder: &Path) -> Result<Self> {
+    pub fn start(
+        kind: StandKind,
+        namespace: &'a Namespace,
+        throng: &Path,
+        folder: &Path,
+    ) -> Result<Self> {
         let server = match kind {
             StandKind::Janus => Server::Janus { _running: Janus::start(namespace, MEDIA)? },
-            StandKind::Livekit => {
-                Server::LiveKit(Box::new(LiveKitRoom::start(namespace, throng, &folder.join("publisher"))?))
-            }
+            StandKind::Livekit => Server::LiveKit(Box::new(LiveKitRoom::start(
+                namespace,
+                throng,
+                &folder.join("publisher"),
+            )?)),
             StandKind::Ome => Server::Ome(OmeServer::start(namespace)?),
             StandKind::Srs => Server::Srs { _running: srs(namespace, throng)? },
         };
@@ -104,9 +112,11 @@ impl<'a> Stand<'a> {
     #[must_use]
     pub fn target(&self) -> Target {
         match &self.server {
-            Server::Janus { .. } => {
-                Target::new(format!("janus+ws://127.0.0.1:{}/streaming/{}", janus::PORT, janus::H264))
-            }
+            Server::Janus { .. } => Target::new(format!(
+                "janus+ws://127.0.0.1:{}/streaming/{}",
+                janus::PORT,
+                janus::H264
+            )),
             Server::LiveKit(_) => LiveKitRoom::target(),
             Server::Ome(server) => Target::new(server.url()),
             Server::Srs { .. } => {
@@ -128,7 +138,8 @@ impl<'a> Stand<'a> {
     }
 }
 
-/// The stage as SRS: it plays no test card, so that viewers of a stream without a publisher receive nothing.
+/// The stage as SRS: it plays no test card, so that viewers of a stream without a publisher receive
+/// nothing.
 fn srs(namespace: &Namespace, throng: &Path) -> Result<Running> {
     let mut command = namespace.command(&throng.to_string_lossy());
     command.args(["stage", "--as", "srs", "--listen", "127.0.0.1:7080", "--listen-any"]);
@@ -137,7 +148,8 @@ fn srs(namespace: &Namespace, throng: &Path) -> Result<Running> {
     let output = stage.child().stdout.take().context("its output is not piped")?;
     let mut lines = BufReader::new(output).lines().map_while(Result::ok);
     lines.find(|line| line.trim().starts_with("watch")).context("the stage did not start")?;
-    // What follows is read and dropped: a stage whose output nobody reads fails when it writes more.
+    // What follows is read and dropped: a stage whose output nobody reads fails when it writes
+    // more.
     std::thread::spawn(move || lines.for_each(drop));
     Ok(stage)
 }

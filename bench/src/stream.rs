@@ -1,4 +1,5 @@
-//! The stream of all viewers: a clip encoded once, sent to the server through a gate that counts it.
+//! The stream of all viewers: a clip encoded once, sent to the server through a gate that counts
+//! it.
 
 use std::net::UdpSocket;
 use std::path::Path;
@@ -20,7 +21,8 @@ const FPS: u64 = 30;
 const VIDEO_PORTS: (u16, u16) = (6004, 5004);
 const AUDIO_PORTS: (u16, u16) = (6002, 5002);
 
-/// ffmpeg, which plays the clip into the gate in a loop, and the gate, which forwards to Janus. Ends on drop.
+/// ffmpeg, which plays the clip into the gate in a loop, and the gate, which forwards to Janus.
+/// Ends on drop.
 #[derive(Debug)]
 pub struct Stream {
     _ffmpeg: Running,
@@ -104,11 +106,23 @@ impl Stream {
     pub fn start(namespace: &Namespace, folder: &Path) -> Result<Self> {
         let clip = folder.join("clip.nut");
         encode(&clip)?;
-        let (video, audio) = (Gate::open(namespace, VIDEO_PORTS)?, Gate::open(namespace, AUDIO_PORTS)?);
+        let (video, audio) =
+            (Gate::open(namespace, VIDEO_PORTS)?, Gate::open(namespace, AUDIO_PORTS)?);
         let mut ffmpeg = namespace.command("ffmpeg");
-        ffmpeg.args("-hide_banner -loglevel error -nostdin -re -stream_loop -1 -i".split(' ')).arg(clip);
-        for (kind, payload_type, (port, _)) in [("v", "100", VIDEO_PORTS), ("a", "111", AUDIO_PORTS)] {
-            ffmpeg.args(["-map", &format!("0:{kind}"), "-c", "copy", "-payload_type", payload_type]);
+        ffmpeg
+            .args("-hide_banner -loglevel error -nostdin -re -stream_loop -1 -i".split(' '))
+            .arg(clip);
+        for (kind, payload_type, (port, _)) in
+            [("v", "100", VIDEO_PORTS), ("a", "111", AUDIO_PORTS)]
+        {
+            ffmpeg.args([
+                "-map",
+                &format!("0:{kind}"),
+                "-c",
+                "copy",
+                "-payload_type",
+                payload_type,
+            ]);
             ffmpeg.args(["-f", "rtp", &format!("rtp://127.0.0.1:{port}?pkt_size=1200")]);
         }
         // ffmpeg prints the SDP, which is already known.
@@ -152,14 +166,16 @@ impl Stream {
     }
 }
 
-/// Ten seconds of H.264 (constrained baseline, constant 1 Mbit/s, a key frame each second) and Opus. Noise on the
-/// test picture makes the encoder use the whole rate.
+/// Ten seconds of H.264 (constrained baseline, constant 1 Mbit/s, a key frame each second) and
+/// Opus. Noise on the test picture makes the encoder use the whole rate.
 fn encode(clip: &Path) -> Result<()> {
     let mut ffmpeg = Command::new("ffmpeg");
     ffmpeg.args("-hide_banner -loglevel error -nostdin -y".split(' '));
     ffmpeg.args(["-f", "lavfi", "-i", &format!("testsrc2=s=640x360:r={FPS},noise=alls=12:allf=t")]);
     ffmpeg.args("-f lavfi -i sine=f=440:r=48000 -t 10 -pix_fmt yuv420p".split(' '));
-    ffmpeg.args("-c:v libx264 -preset veryfast -tune zerolatency -profile:v baseline -g 30".split(' '));
+    ffmpeg.args(
+        "-c:v libx264 -preset veryfast -tune zerolatency -profile:v baseline -g 30".split(' '),
+    );
     ffmpeg.args("-b:v 1000k -minrate 1000k -maxrate 1000k -bufsize 250k -threads 1".split(' '));
     ffmpeg.args("-x264-params repeat-headers=1 -c:a libopus -b:a 48k -ac 2".split(' '));
     let status = ffmpeg.arg(clip).status().context("cannot start ffmpeg")?;

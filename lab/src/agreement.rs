@@ -1,9 +1,10 @@
-//! A law of every answer: the crowd that a change would give uses no more of what the change leaves than there is, by
-//! `throng price` of the same run folder.
+//! A law of every answer: the crowd that a change would give uses no more of what the change leaves
+//! than there is, by `throng price` of the same run folder.
 
 use serde_json::Value;
 
-/// A resource in `demand[]`, what `throng price` calls it, and the one finding whose change gives more of it.
+/// A resource in `demand[]`, what `throng price` calls it, and the one finding whose change gives
+/// more of it.
 const KEPT: [(&str, &str, &str); 6] = [
     ("host_cpu", "cpu", "cpu_full"),
     ("nic_sent", "nic_sent", "line_rate"),
@@ -20,8 +21,8 @@ pub(crate) fn predicted(summary: &Value) -> Option<f64> {
     summary["bottleneck"]["prediction"]["users"].as_f64()
 }
 
-/// The need of that crowd that is beyond a limit, in a sentence; `None` if the two agree. `price` is that of the crowd at a target
-/// utilisation of 1.
+/// The need of that crowd that is beyond a limit, in a sentence; `None` if the two agree. `price`
+/// is that of the crowd at a target utilisation of 1.
 pub(crate) fn contradiction(summary: &Value, price: &Value) -> Option<String> {
     let users = predicted(summary)?;
     let finding = summary["bottleneck"]["finding"].as_str().unwrap_or_default();
@@ -34,9 +35,11 @@ pub(crate) fn contradiction(summary: &Value, price: &Value) -> Option<String> {
     })
 }
 
-/// The limit of a resource of which the run has one; the needs of several are added up, and their limits are not.
+/// The limit of a resource of which the run has one; the needs of several are added up, and their
+/// limits are not.
 fn limit(summary: &Value, resource: &str) -> Option<f64> {
-    let mut of_it = summary["demand"].as_array()?.iter().filter(|demand| demand["resource"] == resource);
+    let mut of_it =
+        summary["demand"].as_array()?.iter().filter(|demand| demand["resource"] == resource);
     let one = of_it.next()?;
     if of_it.next().is_none() { one["limit"].as_f64() } else { None }
 }

@@ -21,7 +21,10 @@ impl Group {
             if is_second {
                 vec![("cpu.max", format!("{quota} {PERIOD_US}"))]
             } else {
-                vec![("cpu.cfs_period_us", PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota.to_string())]
+                vec![
+                    ("cpu.cfs_period_us", PERIOD_US.to_string()),
+                    ("cpu.cfs_quota_us", quota.to_string()),
+                ]
             }
         })
     }
@@ -37,7 +40,8 @@ impl Group {
         })
     }
 
-    /// Limits reads from the block device `device` (`MAJOR:MINOR`) to this number of bytes a second.
+    /// Limits reads from the block device `device` (`MAJOR:MINOR`) to this number of bytes a
+    /// second.
     pub(crate) fn disk_read(device: &str, bytes_per_s: u64) -> anyhow::Result<Self> {
         Self::made("blkio", "io", |is_second| {
             if is_second {
@@ -66,7 +70,8 @@ impl Group {
         }
         for (file, value) in settings(is_second) {
             let path = made.0.join(file);
-            std::fs::write(&path, &value).with_context(|| format!("{} = {value}", path.display()))?;
+            std::fs::write(&path, &value)
+                .with_context(|| format!("{} = {value}", path.display()))?;
         }
         Ok(made)
     }
@@ -78,10 +83,12 @@ impl Group {
         Ok(text.trim().parse()?)
     }
 
-    /// `program` in the group from its first instruction on: a shell joins the group and then execs the program.
+    /// `program` in the group from its first instruction on: a shell joins the group and then execs
+    /// the program.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("sh");
-        let join = format!("echo $$ > {}; exec \"$0\" \"$@\"", self.0.join("cgroup.procs").display());
+        let join =
+            format!("echo $$ > {}; exec \"$0\" \"$@\"", self.0.join("cgroup.procs").display());
         command.args(["-c", &join]).arg(program);
         command
     }

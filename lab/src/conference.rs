@@ -12,8 +12,9 @@ use crate::stage::CpuOf;
 
 /// Each participant sends the test card of this size (256 kbit/s) and audio.
 const PICTURE: &str = "crowd.publish.video=240p";
-/// The sizes from which the cost of a participant and of a pair are computed. They are near the limit, since a
-/// small conference costs Janus more per participant: its threads sleep and wake for every packet.
+/// The sizes from which the cost of a participant and of a pair are computed. They are near the
+/// limit, since a small conference costs Janus more per participant: its threads sleep and wake for
+/// every packet.
 const SIZES: [u32; 2] = [6, 12];
 
 /// The cost of a conference, as `a·n + b·n·(n − 1)`: each participant, and each pair.
@@ -43,7 +44,17 @@ pub(crate) fn cpu(lab: &Lab, crowd: &Namespace, url: &str, pid: u32) -> anyhow::
     for (place, size) in seen.iter_mut().zip(SIZES) {
         let folder = tempfile::tempdir()?;
         let mut command = lab.command(Some(crowd));
-        command.args(["view", url, "-n", &size.to_string(), "--every", "200ms", "--for", "13s", "--quiet"]);
+        command.args([
+            "view",
+            url,
+            "-n",
+            &size.to_string(),
+            "--every",
+            "200ms",
+            "--for",
+            "13s",
+            "--quiet",
+        ]);
         command.args(["--set", PICTURE, "--allow-target", "10.78.0.0/16", "--output"]);
         let mut command = command.arg(folder.path().join("run")).stdout(Stdio::null()).spawn()?;
         std::thread::sleep(Duration::from_secs(5));

@@ -1,9 +1,13 @@
-//! The truth lab: plants one known limit after another in a real server, runs `throng find` on it, and prints the
-//! confusion matrix of `docs/truth.md`.
+//! The truth lab: plants one known limit after another in a real server, runs `throng find` on it,
+//! and prints the confusion matrix of `docs/truth.md`.
 //!
 //! `cargo run --release -p throng-lab -- --throng target/release/throng`
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a table on the one, progress on the other")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a table on the one, progress on the other"
+)]
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,7 +44,8 @@ struct Arguments {
     /// Only the plants whose names contain this; repeatable
     #[arg(long)]
     only: Vec<String>,
-    /// Only the quick ones, as in `make test`: wrong answers are an error; exit code 4: an answer was undecided
+    /// Only the quick ones, as in `make test`: wrong answers are an error; exit code 4: an answer
+    /// was undecided
     #[arg(long)]
     short: bool,
     /// Keep the run folders here
@@ -51,17 +56,19 @@ struct Arguments {
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     let wanted = |planted: &&Planted| {
-        let is_named =
-            arguments.only.is_empty() || arguments.only.iter().any(|name| planted.name.contains(name));
+        let is_named = arguments.only.is_empty()
+            || arguments.only.iter().any(|name| planted.name.contains(name));
         is_named && (!arguments.short || planted.is_short)
     };
-    let budget = arguments.budget.unwrap_or_else(|| if arguments.short { "60s" } else { "5m" }.to_owned());
+    let budget =
+        arguments.budget.unwrap_or_else(|| if arguments.short { "60s" } else { "5m" }.to_owned());
     let lab = Lab::new(&arguments.throng, arguments.short, budget, arguments.keep)?;
     let wanted: Vec<&Planted> = ALL.iter().filter(wanted).collect();
     if arguments.short {
         return short(&lab, &wanted);
     }
-    let judged: Vec<Judged> = wanted.into_iter().filter_map(|planted| judge(&lab, planted)).collect();
+    let judged: Vec<Judged> =
+        wanted.into_iter().filter_map(|planted| judge(&lab, planted)).collect();
     print!("{}", table::markdown(&judged));
     Ok(ExitCode::SUCCESS)
 }
@@ -84,8 +91,8 @@ fn judge(lab: &Lab, planted: &Planted) -> Option<Judged> {
     }
 }
 
-/// Runs one after another; a wrong answer is repeated once, because other load may have been the reason. An
-/// undecided answer is no error, nor one that names the generator under CPU steal.
+/// Runs one after another; a wrong answer is repeated once, because other load may have been the
+/// reason. An undecided answer is no error, nor one that names the generator under CPU steal.
 fn short(lab: &Lab, wanted: &[&Planted]) -> anyhow::Result<ExitCode> {
     let judge_twice = |planted: &&Planted| match judge(lab, planted) {
         Some(one) if one.is_right() => Some(one),

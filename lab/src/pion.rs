@@ -11,7 +11,12 @@ use crate::stage::Stage;
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pion-whep");
 
 /// Runs a search on the server with these arguments and this number of cores (`GOMAXPROCS`).
-pub(crate) fn find(lab: &Lab, name: &str, parallelism: u32, arguments: &[&str]) -> anyhow::Result<Outcome> {
+pub(crate) fn find(
+    lab: &Lab,
+    name: &str,
+    parallelism: u32,
+    arguments: &[&str],
+) -> anyhow::Result<Outcome> {
     let folder = tempfile::tempdir()?;
     let program = folder.path().join("pion-whep");
     build(&program)?;
@@ -25,8 +30,9 @@ pub(crate) fn find(lab: &Lab, name: &str, parallelism: u32, arguments: &[&str]) 
 
 fn build(program: &Path) -> anyhow::Result<()> {
     let go = Command::new("go").args(["build", "-C", SOURCE, "-o"]).arg(program).arg(".").output();
-    let go =
-        go.context("Go is needed to build lab/pion-whep: https://go.dev/dl, or apt-get install golang")?;
+    let go = go.context(
+        "Go is needed to build lab/pion-whep: https://go.dev/dl, or apt-get install golang",
+    )?;
     ensure!(go.status.success(), "go build: {}", String::from_utf8_lossy(&go.stderr));
     Ok(())
 }

@@ -51,8 +51,9 @@ impl Lab {
         budget: String,
         keep: Option<PathBuf>,
     ) -> anyhow::Result<Self> {
-        let throng =
-            throng.canonicalize().with_context(|| format!("{}: build it first", throng.display()))?;
+        let throng = throng
+            .canonicalize()
+            .with_context(|| format!("{}: build it first", throng.display()))?;
         Ok(Self { throng, is_short, budget, keep, scratch: tempfile::tempdir()? })
     }
 
@@ -64,7 +65,8 @@ impl Lab {
         }
     }
 
-    /// Searches for the limit of `url`; `more` are further arguments, `watch` selects the process to watch.
+    /// Searches for the limit of `url`; `more` are further arguments, `watch` selects the process
+    /// to watch.
     pub(crate) fn find(
         &self,
         namespace: Option<&Namespace>,
@@ -87,7 +89,16 @@ impl Lab {
     ) -> anyhow::Result<Answer> {
         let folder = self.keep.as_deref().unwrap_or(self.scratch.path()).join(name);
         let _ = std::fs::remove_dir_all(&folder);
-        command.args(["find", url, "--budget", &self.budget, "--quiet", "--json", "--watch", watch]);
+        command.args([
+            "find",
+            url,
+            "--budget",
+            &self.budget,
+            "--quiet",
+            "--json",
+            "--watch",
+            watch,
+        ]);
         command.args(more).arg("--output").arg(&folder);
         let output = match self.is_short {
             // As in `make test`, beside other tests.
@@ -95,7 +106,8 @@ impl Lab {
             false => command.output()?,
         };
         let said = String::from_utf8_lossy(&output.stderr);
-        let summary: Value = serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())?;
+        let summary: Value =
+            serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())?;
         let contradiction = match agreement::predicted(&summary) {
             Some(users) => agreement::contradiction(&summary, &self.price(&folder, users)?),
             None => None,
@@ -107,14 +119,25 @@ impl Lab {
     fn price(&self, folder: &Path, users: f64) -> anyhow::Result<Value> {
         let viewers = format!("{:.0}", users.floor().max(1.0));
         let mut command = Command::new(&self.throng);
-        command.arg("price").arg(folder).args(["--viewers", &viewers, "--target-utilisation", "1", "--json"]);
+        command.arg("price").arg(folder).args([
+            "--viewers",
+            &viewers,
+            "--target-utilisation",
+            "1",
+            "--json",
+        ]);
         let output = command.output()?;
         serde_json::from_slice(&output.stdout)
             .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
-    /// The rate of one viewer of `url`, bits per second on the wire. Loopback, or addresses of the lab.
-    pub(crate) fn bits_per_viewer(&self, namespace: Option<&Namespace>, url: &str) -> anyhow::Result<f64> {
+    /// The rate of one viewer of `url`, bits per second on the wire. Loopback, or addresses of the
+    /// lab.
+    pub(crate) fn bits_per_viewer(
+        &self,
+        namespace: Option<&Namespace>,
+        url: &str,
+    ) -> anyhow::Result<f64> {
         let viewers = 5;
         Ok(self.bits(namespace, url, viewers, &[])? / f64::from(viewers))
     }

@@ -12,7 +12,8 @@ use throng_sim::namespace::Namespace;
 use crate::cgroup::Group;
 use crate::search::Lab;
 
-/// The join interval of the crowds that measure the cost of a viewer, and the time of the measurement.
+/// The join interval of the crowds that measure the cost of a viewer, and the time of the
+/// measurement.
 const JOINS_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_FOR: Duration = Duration::from_secs(8);
 
@@ -29,7 +30,8 @@ impl Stage {
         at: Option<(&Namespace, &str)>,
         arguments: &[&str],
     ) -> anyhow::Result<Self> {
-        let address = at.map_or_else(|| "127.0.0.1:0".to_owned(), |(_, address)| format!("{address}:7080"));
+        let address =
+            at.map_or_else(|| "127.0.0.1:0".to_owned(), |(_, address)| format!("{address}:7080"));
         let mut command = lab.command(at.map(|(namespace, _)| namespace));
         command.args(["stage", "--listen", &address]).args(arguments);
         if at.is_some() {
@@ -38,9 +40,13 @@ impl Stage {
         Self::of(&mut command)
     }
 
-    /// Starts one on loopback that is restarted whenever it ends, as by a service manager; in `group`, if there is
-    /// one. [`Self::pid`] is then that of the supervising shell.
-    pub(crate) fn kept_alive(lab: &Lab, group: Option<&Group>, arguments: &[&str]) -> anyhow::Result<Self> {
+    /// Starts one on loopback that is restarted whenever it ends, as by a service manager; in
+    /// `group`, if there is one. [`Self::pid`] is then that of the supervising shell.
+    pub(crate) fn kept_alive(
+        lab: &Lab,
+        group: Option<&Group>,
+        arguments: &[&str],
+    ) -> anyhow::Result<Self> {
         // The port of every restart: it was free a moment ago.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let shell = Path::new("sh");
@@ -92,9 +98,9 @@ impl Stage {
         counters[name].as_f64().with_context(|| format!("no counter {name}"))
     }
 
-    /// The crowd at which a count grows by `whole` a second: a straight line through the use of a few viewers,
-    /// which includes the shared cost, and of four fifths of that crowd. Far from the limit each viewer seems to
-    /// cost more, because a busy server batches work.
+    /// The crowd at which a count grows by `whole` a second: a straight line through the use of a
+    /// few viewers, which includes the shared cost, and of four fifths of that crowd. Far from the
+    /// limit each viewer seems to cost more, because a busy server batches work.
     pub(crate) fn limit(
         &self,
         lab: &Lab,
@@ -120,7 +126,16 @@ impl Stage {
         let folder = tempfile::tempdir()?;
         let settled = Duration::from_secs(5) + JOINS_EVERY * viewers;
         let lasts = format!("{}s", (settled + LOOKS_FOR).as_secs() + 2);
-        crowd.args(["view", &self.url, "-n", &viewers.to_string(), "--every", "50ms", "--for", &lasts]);
+        crowd.args([
+            "view",
+            &self.url,
+            "-n",
+            &viewers.to_string(),
+            "--every",
+            "50ms",
+            "--for",
+            &lasts,
+        ]);
         crowd.args(["--quiet", "--output"]).arg(folder.path().join("run"));
         let mut crowd = crowd.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         std::thread::sleep(settled);
@@ -159,7 +174,8 @@ impl CpuOf {
         let (mut sum_ns, mut most_ns) = (0_u64, 0);
         for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
             let text = std::fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
-            let ns = text.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0);
+            let ns =
+                text.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0);
             (sum_ns, most_ns) = (sum_ns + ns, most_ns.max(ns));
         }
         let ns = match self {

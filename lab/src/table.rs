@@ -10,7 +10,8 @@ use crate::search::Outcome;
 const ERROR_MAX: f64 = 0.05;
 /// Least score of a confident finding.
 const CONFIDENT: f64 = 70.0;
-/// If a hypervisor takes more than this share of the CPU time, it counts as the cause of a generator limit.
+/// If a hypervisor takes more than this share of the CPU time, it counts as the cause of a
+/// generator limit.
 const STEAL_MIN: f64 = 0.01;
 /// The finding that the generator did not offer the load.
 const GENERATOR_LIMITED: &str = "generator_limited";
@@ -28,7 +29,12 @@ pub(crate) struct Judged {
 
 impl Judged {
     /// `steal_ratio`: the share of the CPU time that a hypervisor took meanwhile.
-    pub(crate) fn of(planted: &Planted, outcome: Outcome, took: Duration, steal_ratio: f64) -> Self {
+    pub(crate) fn of(
+        planted: &Planted,
+        outcome: Outcome,
+        took: Duration,
+        steal_ratio: f64,
+    ) -> Self {
         let Planted { name, what, expects, verdict, .. } = *planted;
         Self { name, what, expects, verdict, outcome, took, steal_ratio }
     }
@@ -43,14 +49,16 @@ impl Judged {
         }
     }
 
-    /// The verdict on the capacity's kind and the cause, and whether the answer and the price agree.
+    /// The verdict on the capacity's kind and the cause, and whether the answer and the price
+    /// agree.
     pub(crate) fn is_right(&self) -> bool {
         let answer = &self.outcome.answer;
         answer.verdict == self.verdict && self.is_named() && answer.contradiction.is_none()
     }
 
-    /// The answer is that this host decides nothing, or that the generator was the limit and a hypervisor took its
-    /// CPU time: no cause is claimed of the server. Otherwise throng is wrong about its generator.
+    /// The answer is that this host decides nothing, or that the generator was the limit and a
+    /// hypervisor took its CPU time: no cause is claimed of the server. Otherwise throng is wrong
+    /// about its generator.
     pub(crate) fn is_undecided(&self) -> bool {
         let answer = &self.outcome.answer;
         let is_open = matches!(answer.verdict.as_str(), "undecidable" | "invalid");
@@ -58,11 +66,12 @@ impl Judged {
         (is_open || is_cpu_stolen) && !self.is_confidently_wrong()
     }
 
-    /// A limit that is not planted is named with confidence, or two figures of one run contradict each other. That the
-    /// generator was the limit is no such claim.
+    /// A limit that is not planted is named with confidence, or two figures of one run contradict
+    /// each other. That the generator was the limit is no such claim.
     fn is_confidently_wrong(&self) -> bool {
         let answer = &self.outcome.answer;
-        let is_wrong = !self.is_named() && answer.score >= CONFIDENT && answer.finding != GENERATOR_LIMITED;
+        let is_wrong =
+            !self.is_named() && answer.score >= CONFIDENT && answer.finding != GENERATOR_LIMITED;
         is_wrong || answer.contradiction.is_some()
     }
 
@@ -74,8 +83,10 @@ impl Judged {
     pub(crate) fn line(&self) -> String {
         let answer = &self.outcome.answer;
         let users = answer.users.map_or_else(|| "–".to_owned(), |users| format!("{users:.0}"));
-        let truth = self.outcome.truth.map_or_else(|| "–".to_owned(), |truth| format!("{truth:.1}"));
-        let error = self.error().map_or_else(|| "–".to_owned(), |error| format!("{:+.0} %", error * 100.0));
+        let truth =
+            self.outcome.truth.map_or_else(|| "–".to_owned(), |truth| format!("{truth:.1}"));
+        let error =
+            self.error().map_or_else(|| "–".to_owned(), |error| format!("{:+.0} %", error * 100.0));
         let finding = if answer.finding.is_empty() { "none" } else { &answer.finding };
         let contradiction =
             answer.contradiction.as_ref().map_or_else(String::new, |said| format!("; {said}"));

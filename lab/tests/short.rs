@@ -9,9 +9,16 @@ use throng_sim::not_tested;
 fn is_found_and_named(plant: &str) {
     let lab = Path::new(env!("CARGO_BIN_EXE_lab"));
     let throng = lab.with_file_name("throng");
-    assert!(throng.exists(), "no {}: build the workspace first (cargo build --workspace)", throng.display());
-    let status =
-        Command::new(lab).args(["--short", "--only", plant, "--throng"]).arg(throng).status().unwrap();
+    assert!(
+        throng.exists(),
+        "no {}: build the workspace first (cargo build --workspace)",
+        throng.display()
+    );
+    let status = Command::new(lab)
+        .args(["--short", "--only", plant, "--throng"])
+        .arg(throng)
+        .status()
+        .unwrap();
     match status.code() {
         Some(0) => {}
         Some(4) => not_tested("the search could not decide, twice, on this machine"),

@@ -1,5 +1,6 @@
-//! Gives the shared library its soname, so that a program that was linked against one version does not start with
-//! another that breaks its interface: before 1.0 that is each minor version, as cargo reads versions.
+//! Gives the shared library its soname, so that a program that was linked against one version does
+//! not start with another that breaks its interface: before 1.0 that is each minor version, as
+//! cargo reads versions.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

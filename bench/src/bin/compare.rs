@@ -1,11 +1,15 @@
-//! Measures throng against a viewer on pion and against the floor, on a real Janus and on throng's own stage, and writes
-//! docs/performance.md.
+//! Measures throng against a viewer on pion and against the floor, on a real Janus and on throng's
+//! own stage, and writes docs/performance.md.
 //!
 //! ```text
 //! bench/run.sh                        # everything, with the defaults
 //! compare --viewers 100 --repeat 4    # with the existing build
 //! ```
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its steps and results")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints its steps and results"
+)]
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -30,7 +34,8 @@ const MEDIA: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Between runs, so that Janus frees the viewers of the last one.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Compares the cost of viewers on a real Janus; needs root (it makes network namespaces) and two CPUs
+/// Compares the cost of viewers on a real Janus; needs root (it makes network namespaces) and two
+/// CPUs
 #[derive(Parser)]
 struct Arguments {
     /// Numbers of viewers
@@ -57,8 +62,8 @@ struct Arguments {
     /// Leave the comparison out
     #[arg(long)]
     no_compare: bool,
-    /// Also run these numbers of viewers on throng's stage, with the floors: of the standard card, and of the low one where the
-    /// stage is full
+    /// Also run these numbers of viewers on throng's stage, with the floors: of the standard card,
+    /// and of the low one where the stage is full
     #[arg(long, value_name = "N", value_delimiter = ',', num_args = 0..=1, default_missing_value = "300,900")]
     stage_compare: Option<Vec<u32>>,
     /// Also run these numbers of viewers on throng's stage, without the floors
@@ -116,7 +121,12 @@ fn main() -> Result<()> {
 }
 
 /// Returns the stream that the viewers received.
-fn on_janus(arguments: &Arguments, programs: &Programs, machine: Machine, folder: &Path) -> Result<Rate> {
+fn on_janus(
+    arguments: &Arguments,
+    programs: &Programs,
+    machine: Machine,
+    folder: &Path,
+) -> Result<Rate> {
     let namespace = Namespace::with_veth("bench", MEDIA)?;
     let janus = Janus::start(&namespace, MEDIA)?;
     let stream = Stream::start(&namespace, folder)?;
@@ -152,7 +162,12 @@ fn command_line(arguments: &Arguments) -> String {
     arguments.named.clone().unwrap_or_else(|| std::env::args().collect::<Vec<_>>().join(" "))
 }
 
-fn compare(arguments: &Arguments, bench: &Bench, machine: Machine, stream: Rate) -> Result<Results> {
+fn compare(
+    arguments: &Arguments,
+    bench: &Bench,
+    machine: Machine,
+    stream: Rate,
+) -> Result<Results> {
     let kinds = bench.programs.kinds();
     let mut results = Results {
         date: machine::date(),
@@ -179,12 +194,17 @@ fn compare(arguments: &Arguments, bench: &Bench, machine: Machine, stream: Rate)
             for kind in &order {
                 let (run, stolen) =
                     repeated(|run: &Playing| run.steal_ratio, || played(bench, *kind, viewers))?;
-                note(&mut results.repeated, &format!("{}, {viewers} viewers playing", kind.name()), stolen);
+                note(
+                    &mut results.repeated,
+                    &format!("{}, {viewers} viewers playing", kind.name()),
+                    stolen,
+                );
                 results.playing.push(run);
             }
             for receive in Receive::ALL {
                 let Results { stream, repeated, .. } = &mut results;
-                let run = run_floor(bench.namespace, bench.window, receive, viewers, stream, repeated)?;
+                let run =
+                    run_floor(bench.namespace, bench.window, receive, viewers, stream, repeated)?;
                 match receive {
                     Receive::Sockets => results.floor.push(run),
                     Receive::Ring => results.floor_ring.push(run),
@@ -311,10 +331,15 @@ fn stage_part(
 }
 
 /// `viewers` of the standard card and the floors; if the stage was full, of the low card as well.
-fn compare_on_stage(bench: &stage::Bench, viewers: u32, results: &mut stage::Results) -> Result<()> {
+fn compare_on_stage(
+    bench: &stage::Bench,
+    viewers: u32,
+    results: &mut stage::Results,
+) -> Result<()> {
     for card in [Card::Standard, Card::Low] {
         let is_full = both_ways(bench, card, viewers, results)?;
-        let Some(stream) = results.alone.iter().find(|one| one.card == card).map(OnStage::rate) else {
+        let Some(stream) = results.alone.iter().find(|one| one.card == card).map(OnStage::rate)
+        else {
             continue;
         };
         for receive in Receive::ALL {
@@ -329,8 +354,14 @@ fn compare_on_stage(bench: &stage::Bench, viewers: u32, results: &mut stage::Res
     Ok(())
 }
 
-/// `viewers` by sockets and by the ring, and one before, if there was none yet. Whether the stage was full.
-fn both_ways(bench: &stage::Bench, card: Card, viewers: u32, results: &mut stage::Results) -> Result<bool> {
+/// `viewers` by sockets and by the ring, and one before, if there was none yet. Whether the stage
+/// was full.
+fn both_ways(
+    bench: &stage::Bench,
+    card: Card,
+    viewers: u32,
+    results: &mut stage::Results,
+) -> Result<bool> {
     let mut is_full = false;
     for receive in Receive::ALL {
         if !results.alone.iter().any(|one| (one.card, one.receive) == (card, receive)) {
@@ -338,7 +369,8 @@ fn both_ways(bench: &stage::Bench, card: Card, viewers: u32, results: &mut stage
         }
         let (run, stolen) =
             repeated(|run: &OnStage| run.steal_ratio, || on_stage(bench, card, receive, viewers))?;
-        let what = format!("throng, {}, {viewers} viewers of the {} card", receive.name(), card.name());
+        let what =
+            format!("throng, {}, {viewers} viewers of the {} card", receive.name(), card.name());
         note(&mut results.repeated, &what, stolen);
         is_full |= run.is_stage_full();
         results.playing.push(run);

@@ -1,6 +1,6 @@
-//! Measures the cost of conferences on a real Janus: publishers compared with pion's, one receiver of many streams
-//! compared with many of one, and a conference of 25; prints tables with the goals, and writes them into
-//! docs/performance.md.
+//! Measures the cost of conferences on a real Janus: publishers compared with pion's, one receiver
+//! of many streams compared with many of one, and a conference of 25; prints tables with the goals,
+//! and writes them into docs/performance.md.
 //!
 //! ```text
 //! bench/conference.sh            # builds everything, then this; some four minutes
@@ -173,12 +173,19 @@ fn render(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String 
         arguments.window_s,
     );
     out += "| What | throng | compared with | ratio | goal | |\n|---|---:|---:|---:|---:|---|\n";
-    let of = |crowd: Crowd| all.iter().filter(move |run| run.crowd == crowd && run.excluded().is_none());
+    let of =
+        |crowd: Crowd| all.iter().filter(move |run| run.crowd == crowd && run.excluded().is_none());
     let cost = |crowd: Crowd| Spread::of(of(crowd).map(Measured::us_per_packet));
     let size = arguments.publishers;
     let own = cost(Crowd::Publishers(size));
     let pion = cost(Crowd::PionPublishers(size));
-    row(&mut out, &format!("a packet sent, of {size} publishers, µs of CPU (against pion)"), own, pion, 0.5);
+    row(
+        &mut out,
+        &format!("a packet sent, of {size} publishers, µs of CPU (against pion)"),
+        own,
+        pion,
+        0.5,
+    );
     let memory = |one: Crowd, many: Crowd| {
         let alone = Spread::of(of(one).map(|run| run.rss_kb as f64))?;
         let others = f64::from(size.saturating_sub(1).max(1));
@@ -223,10 +230,17 @@ fn render(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String 
 
 fn row(out: &mut String, what: &str, own: Option<Spread>, peer: Option<Spread>, goal: f64) {
     let cell = |spread: Option<Spread>| {
-        spread.map_or("not measured".into(), |s| format!("{:.2} ({:.2}–{:.2})", s.median, s.min, s.max))
+        spread.map_or("not measured".into(), |s| {
+            format!("{:.2} ({:.2}–{:.2})", s.median, s.min, s.max)
+        })
     };
     let ratio = own.zip(peer).map(|(own, peer)| own.median / peer.median);
     let verdict = ratio.map_or("", |ratio| if ratio <= goal { "met" } else { "**missed**" });
     let ratio = ratio.map_or("–".into(), |ratio| format!("{ratio:.2}"));
-    let _ = writeln!(out, "| {what} | {} | {} | {ratio} | ≤ {goal} | {verdict} |", cell(own), cell(peer));
+    let _ = writeln!(
+        out,
+        "| {what} | {} | {} | {ratio} | ≤ {goal} | {verdict} |",
+        cell(own),
+        cell(peer)
+    );
 }

@@ -1,5 +1,6 @@
-//! The cost of a data channel between two viewers: one gives the other segments, each on an engine thread of its own, over
-//! loopback. Prints one JSON object; `bench/data-channel.sh` compares it with browsers.
+//! The cost of a data channel between two viewers: one gives the other segments, each on an engine
+//! thread of its own, over loopback. Prints one JSON object; `bench/data-channel.sh` compares it
+//! with browsers.
 //!
 //! ```text
 //! data_channel --segments 200 --bytes 1000000
@@ -53,7 +54,8 @@ impl Mark {
             let Ok(name) = fs::read_to_string(task.join("comm")) else { continue };
             let Ok(text) = fs::read_to_string(task.join("schedstat")) else { continue };
             let ran = text.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok());
-            *cpu_ns.entry(name.trim().to_owned()).or_default() += ran.context("schedstat has no time")?;
+            *cpu_ns.entry(name.trim().to_owned()).or_default() +=
+                ran.context("schedstat has no time")?;
         }
         Ok(Self { at: Instant::now(), cpu_ns })
     }
@@ -169,7 +171,8 @@ fn config(arguments: &Arguments) -> RunConfig {
         source_ip: None,
     };
     let ends_at = RunTime::after_start(Duration::from_secs(arguments.timeout_s));
-    let mut config = RunConfig::new(vec![join(0), join(1)], ends_at, Arc::new(|ip: IpAddr| ip.is_loopback()));
+    let mut config =
+        RunConfig::new(vec![join(0), join(1)], ends_at, Arc::new(|ip: IpAddr| ip.is_loopback()));
     config.threads = Some(2);
     config
 }

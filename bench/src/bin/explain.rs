@@ -1,4 +1,5 @@
-//! How long the search for the cause of a run takes, and its memory; reading the run is not included.
+//! How long the search for the cause of a run takes, and its memory; reading the run is not
+//! included.
 //!
 //! ```text
 //! watched_run runs/held --holds && explain runs/held

@@ -1,11 +1,11 @@
-//! What a coordinator of a fleet pays for its workers, without bus and disk: rows of many workers are packed as workers do, then
-//! unpacked, merged and shown as the coordinator does.
+//! What a coordinator of a fleet pays for its workers, without bus and disk: rows of many workers
+//! are packed as workers do, then unpacked, merged and shown as the coordinator does.
 //!
 //! ```text
 //! fleet_merge [--workers 200] [--viewers 1000] [--seconds 60]
 //! ```
-//! Prints one JSON line: CPU of the coordinator for each second of the run and for each second of a worker, its memory, and bytes on the
-//! bus for each second of a worker.
+//! Prints one JSON line: CPU of the coordinator for each second of the run and for each second of a
+//! worker, its memory, and bytes on the bus for each second of a worker.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use throng_observation::run::{
     CohortId, CrowdRow, GeneratorRow, ParticipantId, ParticipantRow, Row, SeriesRow, TrackRow,
 };
 use throng_observation::{
-    Codec, Distribution, ExperienceRow, MediaKind, OneWayDelay, Phase, RunTime, SecondClosed, TrackCounters,
-    TrackId,
+    Codec, Distribution, ExperienceRow, MediaKind, OneWayDelay, Phase, RunTime, SecondClosed,
+    TrackCounters, TrackId,
 };
 
 /// The fleet.
@@ -47,11 +47,13 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let names: Vec<WorkerName> =
         (0..arguments.workers).map(|worker| WorkerName(worker.to_string())).collect();
-    let limits = MergeLimits { cohorts: 1, second_max: arguments.seconds + 60, participants: u32::MAX };
+    let limits =
+        MergeLimits { cohorts: 1, second_max: arguments.seconds + 60, participants: u32::MAX };
     let mut merger = Merger::new(&names, limits);
     let planned = u32::from(arguments.workers) * arguments.viewers;
     let mut live = MergedLive::new(planned, RunTime(arguments.seconds * 1_000_000));
-    let (mut packing, mut merging, mut wire_bytes, mut merged_rows) = (Duration::ZERO, Duration::ZERO, 0, 0);
+    let (mut packing, mut merging, mut wire_bytes, mut merged_rows) =
+        (Duration::ZERO, Duration::ZERO, 0, 0);
     let mut out = Vec::new();
     for second in 0..arguments.seconds {
         for worker in 0..arguments.workers {
@@ -101,7 +103,9 @@ fn rows_of(worker: u16, second: i64, arguments: &Arguments) -> Vec<Row> {
         intended: viewers,
         ..CrowdRow::default()
     }));
-    rows.extend([MediaKind::Video, MediaKind::Audio].map(|kind| series(second, kind, viewers, worker)));
+    rows.extend(
+        [MediaKind::Video, MediaKind::Audio].map(|kind| series(second, kind, viewers, worker)),
+    );
     rows.extend((0..=THREADS).map(|thread| {
         let thread = (thread < THREADS).then_some(thread);
         Row::Generator(GeneratorRow {
@@ -156,7 +160,10 @@ fn viewer_rows(number: u32, second: i64) -> [Row; 3] {
         participant,
         cohort: CohortId(0),
         intended_at: RunTime(0),
-        reached: reached.iter().map(|phase| (*phase, RunTime(i64::from(number % 997) * 100))).collect(),
+        reached: reached
+            .iter()
+            .map(|phase| (*phase, RunTime(i64::from(number % 997) * 100)))
+            .collect(),
         ended_at: None,
         outcome: None,
         local_address: Some("10.0.0.7:40000".into()),

@@ -1,10 +1,11 @@
 //! The floor: the cost of receiving and decrypting the packets of N viewers, and nothing else.
 //!
-//! A child process seals and sends the packets that N Janus viewers of one stream would get, frame by frame; this
-//! process does `epoll_wait`, `recvmmsg` and SRTP decryption on N sockets, one tick at a time, and prints its CPU
-//! time per packet. With `--ring` it takes the same packets from one memory-mapped ring, sorted by viewer, and decrypts
-//! them where they are; the sockets stay open and drop theirs, as those of throng do. No ICE, no feedback, no meters, no per-packet bookkeeping except the extended sequence number
-//! that SRTP itself needs.
+//! A child process seals and sends the packets that N Janus viewers of one stream would get, frame
+//! by frame; this process does `epoll_wait`, `recvmmsg` and SRTP decryption on N sockets, one tick
+//! at a time, and prints its CPU time per packet. With `--ring` it takes the same packets from one
+//! memory-mapped ring, sorted by viewer, and decrypts them where they are; the sockets stay open
+//! and drop theirs, as those of throng do. No ICE, no feedback, no meters, no per-packet
+//! bookkeeping except the extended sequence number that SRTP itself needs.
 //!
 //! ```text
 //! floor -n 300 --seconds 10 --tick-ms 5
@@ -117,7 +118,8 @@ fn send(arguments: &Arguments) -> Result<()> {
     let sealer = keys(true)?.sealer()?;
     let plan = second(arguments);
     let (start, mut sequences) = (Instant::now(), [0_u64; 3]);
-    // All sockets get the same sealed bytes: the receiver's cost does not depend on how they were sealed.
+    // All sockets get the same sealed bytes: the receiver's cost does not depend on how they were
+    // sealed.
     for elapsed in 0..arguments.seconds + 4 {
         for planned in &plan {
             let due = start + Duration::from_secs(elapsed) + planned.at;
@@ -128,7 +130,8 @@ fn send(arguments: &Arguments) -> Result<()> {
             packet[1] = 96 | u8::from(planned.marker) << 7;
             packet[2..4].copy_from_slice(&(*index as u16).to_be_bytes());
             packet[8..12].copy_from_slice(&planned.ssrc.to_be_bytes());
-            let len = sealer.seal_rtp(&mut packet, 12 + planned.payload, 12, planned.ssrc, *index)?;
+            let len =
+                sealer.seal_rtp(&mut packet, 12 + planned.payload, 12, planned.ssrc, *index)?;
             *index += 1;
             for port in &arguments.send_to {
                 // The receiver may have ended already.
@@ -173,7 +176,9 @@ fn sockets(count: usize) -> Result<Vec<UdpSocket>> {
         bound.collect::<std::io::Result<Vec<_>>>().ok()
     };
     let mut firsts = PORTS.step_by(step.into()).filter(|first| PORTS.end - first >= step);
-    firsts.find_map(bind).context("there are no such ports, or too few open files are allowed (ulimit -n)")
+    firsts
+        .find_map(bind)
+        .context("there are no such ports, or too few open files are allowed (ulimit -n)")
 }
 
 fn receive(arguments: &Arguments) -> Result<()> {
@@ -183,8 +188,11 @@ fn receive(arguments: &Arguments) -> Result<()> {
         let (opener, indices) = (keys.opener()?, Default::default());
         viewers.push(Viewer { socket, opener, indices, arrived: None });
     }
-    let mut way =
-        if arguments.ring { Way::Ring(Ring::new(&viewers)?) } else { Way::Sockets(Sockets::new(&viewers)?) };
+    let mut way = if arguments.ring {
+        Way::Ring(Ring::new(&viewers)?)
+    } else {
+        Way::Sockets(Sockets::new(&viewers)?)
+    };
     let mut sender = spawn_sender(arguments, &viewers)?;
     let tick = Duration::from_millis(arguments.tick_ms);
     way.run(&mut viewers, Duration::from_secs(2), tick)?;
@@ -283,7 +291,8 @@ impl Ring {
         let local = Ipv4Addr::LOCALHOST.into();
         let interface = interface_of(local)?;
         let bytes = (viewers.len() * RING_BYTES_PER_VIEWER).clamp(RING_BYTES_MIN, RING_BYTES_MAX);
-        let config = RingConfig { interface: interface.index, is_ipv4: true, ports: first..=last, bytes };
+        let config =
+            RingConfig { interface: interface.index, is_ipv4: true, ports: first..=last, bytes };
         let ring = PacketRing::open(&config).context("cannot open a packet ring")?;
         let in_ring = InRing { interface: interface.index, mtu: interface.mtu, local };
         for viewer in viewers {
@@ -347,7 +356,12 @@ impl Sockets {
             let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: index as u64 };
             // SAFETY: both descriptors are open, and the event outlives the call.
             let added = unsafe {
-                libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, viewer.socket.as_raw_fd(), &raw mut event)
+                libc::epoll_ctl(
+                    epoll,
+                    libc::EPOLL_CTL_ADD,
+                    viewer.socket.as_raw_fd(),
+                    &raw mut event,
+                )
             };
             ensure!(added == 0, "epoll_ctl: {}", std::io::Error::last_os_error());
         }
@@ -358,8 +372,9 @@ impl Sockets {
     fn receive(&mut self, viewers: &mut [Viewer]) -> Result<u64> {
         let mut packets = 0;
         // SAFETY: `events` has the given length.
-        let ready =
-            unsafe { libc::epoll_wait(self.epoll, self.events.as_mut_ptr(), self.events.len() as i32, 0) };
+        let ready = unsafe {
+            libc::epoll_wait(self.epoll, self.events.as_mut_ptr(), self.events.len() as i32, 0)
+        };
         for at in 0..usize::try_from(ready).unwrap_or(0) {
             let viewer = &mut viewers[self.events[at].u64 as usize];
             loop {
@@ -376,7 +391,9 @@ impl Sockets {
         // SAFETY: all-zero is a valid value of both C structures.
         let (mut vectors, mut headers): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        for ((buffer, vector), header) in self.buffers.iter_mut().zip(&mut vectors).zip(&mut headers) {
+        for ((buffer, vector), header) in
+            self.buffers.iter_mut().zip(&mut vectors).zip(&mut headers)
+        {
             *vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: DATAGRAM };
             header.msg_hdr.msg_iov = vector;
             header.msg_hdr.msg_iovlen = 1;
@@ -408,7 +425,8 @@ fn cpu() -> Duration {
         libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
         usage
     };
-    let time =
-        |t: libc::timeval| Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64);
+    let time = |t: libc::timeval| {
+        Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64)
+    };
     time(usage.ru_utime) + time(usage.ru_stime)
 }

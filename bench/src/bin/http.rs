@@ -1,5 +1,6 @@
-//! Bytes that a second of the client's CPU downloads: throng's engine against `wrk` over HTTP/1.1, `h2load` over HTTP/1.1
-//! and HTTP/2 with TLS, and a bare h3 and quinn loop over HTTP/3, from nginx and Caddy on loopback. Needs two CPUs.
+//! Bytes that a second of the client's CPU downloads: throng's engine against `wrk` over HTTP/1.1,
+//! `h2load` over HTTP/1.1 and HTTP/2 with TLS, and a bare h3 and quinn loop over HTTP/3, from nginx
+//! and Caddy on loopback. Needs two CPUs.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::path::Path;
@@ -68,7 +69,8 @@ impl One {
     }
 }
 
-/// Received bytes below which a run does not count: the cost of starting would be part of the figure.
+/// Received bytes below which a run does not count: the cost of starting would be part of the
+/// figure.
 const BYTES_MIN: f64 = 100e6;
 
 /// What is compared: the same file from the same server, by the same version.
@@ -158,7 +160,11 @@ fn main() -> Result<()> {
             own_median / peer_median
         );
     }
-    println!("\nLoad average at the end {:.1}. Excluded runs: {}.", machine::load(), excluded.len());
+    println!(
+        "\nLoad average at the end {:.1}. Excluded runs: {}.",
+        machine::load(),
+        excluded.len()
+    );
     excluded.iter().for_each(|why| println!("- {why}"));
     Ok(())
 }
@@ -185,7 +191,9 @@ fn rate(case: &Case, is_own: bool, arguments: &Arguments) -> Result<f64> {
     let mut command = match (is_own, case.peer) {
         (true, _) => command(&own, &[&["engine"][..], &one].concat()),
         (false, Peer::Bare) => command(&own, &[&["bare"][..], &one].concat()),
-        (false, Peer::Wrk) => command(Path::new("wrk"), &["-t1", "-c", &viewers, "-d", &duration, &case.url]),
+        (false, Peer::Wrk) => {
+            command(Path::new("wrk"), &["-t1", "-c", &viewers, "-d", &duration, &case.url])
+        }
         (false, peer) => {
             let protocol: &[&str] = if peer == Peer::H2load { &["-m1"] } else { &["--h1"] };
             let words = ["-t1", "-c", &viewers, "-D", &seconds, &case.url];

@@ -1,11 +1,15 @@
-//! Measures the CPU time of a join by throng and by a viewer on pion, on servers of four signalling protocols, prints a
-//! table, and writes it into docs/performance.md.
+//! Measures the CPU time of a join by throng and by a viewer on pion, on servers of four signalling
+//! protocols, prints a table, and writes it into docs/performance.md.
 //!
 //! ```text
 //! bench/joins.sh                                  # builds everything, then this
 //! joins --throng T --pion P --stands srs,ome      # with the existing build
 //! ```
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its steps and results")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints its steps and results"
+)]
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +24,8 @@ use throng_bench::process::{SERVER_CPU, ensure_can_measure, pin_to};
 use throng_bench::stand::{MEDIA, Stand, StandKind};
 use throng_sim::namespace::Namespace;
 
-/// The CPU time of a join on several servers; needs root (it makes a network namespace) and two CPUs
+/// The CPU time of a join on several servers; needs root (it makes a network namespace) and two
+/// CPUs
 #[derive(Parser)]
 struct Arguments {
     /// The binary `throng`
@@ -52,8 +57,14 @@ struct Arguments {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     ensure_can_measure()?;
-    ensure!(arguments.viewers > 1, "a join is what a second viewer costs: --viewers must be 2 or more");
-    ensure!(can_join(arguments.viewers), "the first would wait too long for media: take fewer --viewers");
+    ensure!(
+        arguments.viewers > 1,
+        "a join is what a second viewer costs: --viewers must be 2 or more"
+    );
+    ensure!(
+        can_join(arguments.viewers),
+        "the first would wait too long for media: take fewer --viewers"
+    );
     let mut results = nothing_yet(&arguments);
     // Everything started from here on runs on the server's CPU unless pinned elsewhere.
     pin_to(SERVER_CPU)?;
@@ -87,12 +98,18 @@ fn nothing_yet(arguments: &Arguments) -> Results {
 }
 
 /// All runs on one server, which has a namespace to itself.
-fn measure(arguments: &Arguments, kind: StandKind, folder: &Path, results: &mut Results) -> Result<()> {
+fn measure(
+    arguments: &Arguments,
+    kind: StandKind,
+    folder: &Path,
+    results: &mut Results,
+) -> Result<()> {
     let namespace = Namespace::with_veth("joins", MEDIA)?;
     namespace.when_running()?;
     let stand = Stand::start(kind, &namespace, &arguments.throng, folder)?;
     stand.clear()?;
-    let programs = Programs { throng: Some(arguments.throng.clone()), pion: Some(arguments.pion.clone()) };
+    let programs =
+        Programs { throng: Some(arguments.throng.clone()), pion: Some(arguments.pion.clone()) };
     let target = stand.target();
     let run = |generator: Kind, viewers: u32| -> Result<Joining> {
         let run = joining(generator, viewers, arguments.viewers, |crowd| {

@@ -15,7 +15,8 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use throng_browser::{Chromium, find};
 
-/// From the start of the navigation: the first paint, the end of all scripts of the page, the end of its load event.
+/// From the start of the navigation: the first paint, the end of all scripts of the page, the end
+/// of its load event.
 const TIMES: &str = "(() => {
   const navigation = performance.getEntriesByType('navigation')[0];
   const paint = performance.getEntriesByName('first-contentful-paint')[0];
@@ -34,7 +35,8 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let page = arguments.page.canonicalize().with_context(|| arguments.page.display().to_string())?;
+    let page =
+        arguments.page.canonicalize().with_context(|| arguments.page.display().to_string())?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let program = find(&path).context("there is no Chromium (apt: chromium)")?;
     let mut browser = Chromium::start(Command::new(program), &[])?;

@@ -1,7 +1,8 @@
 //! The cost of the profiler: its own CPU time, and the slowdown of the programs that it samples.
 //!
-//! Two programs repeat the same fixed work, in turns without and with each sampling method. CPU time of the same
-//! work is compared, not elapsed time, so other programs on the machine disturb little.
+//! Two programs repeat the same fixed work, in turns without and with each sampling method. CPU
+//! time of the same work is compared, not elapsed time, so other programs on the machine disturb
+//! little.
 //!
 //! `cargo run --release -p throng-bench --bin profiler_cost`
 
@@ -28,7 +29,12 @@ fn main() -> Result<()> {
         return work();
     }
     let clock = |frequency_hz, unwind| {
-        Some(Options { frequency_hz, unwind, method: Some(ProfileMethod::CpuClock), ..Options::default() })
+        Some(Options {
+            frequency_hz,
+            unwind,
+            method: Some(ProfileMethod::CpuClock),
+            ..Options::default()
+        })
     };
     let state = Some(Options { method: Some(ProfileMethod::ThreadState), ..Options::default() });
     let ways: [(&str, Way); 5] = [
@@ -53,8 +59,11 @@ fn main() -> Result<()> {
     for ((name, _), rounds) in ways.iter().zip(&measured) {
         let own = median(rounds.iter().map(|m| 100.0 * m.sampling_cpu_s / m.elapsed_s));
         let naming = median(rounds.iter().map(|m| 1e3 * m.naming_cpu_s));
-        let changes: Vec<f64> =
-            rounds.iter().zip(&plain).map(|(m, p)| 100.0 * (m.work_cpu_s / p.work_cpu_s - 1.0)).collect();
+        let changes: Vec<f64> = rounds
+            .iter()
+            .zip(&plain)
+            .map(|(m, p)| 100.0 * (m.work_cpu_s / p.work_cpu_s - 1.0))
+            .collect();
         let (low, high) = quartiles(&changes);
         println!(
             "| {name} | {own:.2} | {naming:.0} | {:+.2} % ({low:+.2} to {high:+.2}) |",

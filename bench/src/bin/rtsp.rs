@@ -1,6 +1,6 @@
-//! The CPU time and memory of RTSP viewers, over UDP and over TCP, compared with as many `ffmpeg -c copy -f null` and
-//! GStreamer `rtspsrc`, and with the floor (`rtsp_floor`), on the same live stream of 2 Mbit/s of a real
-//! gst-rtsp-server. Needs two CPUs.
+//! The CPU time and memory of RTSP viewers, over UDP and over TCP, compared with as many `ffmpeg -c
+//! copy -f null` and GStreamer `rtspsrc`, and with the floor (`rtsp_floor`), on the same live
+//! stream of 2 Mbit/s of a real gst-rtsp-server. Needs two CPUs.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::path::PathBuf;
@@ -57,7 +57,9 @@ fn main() -> Result<()> {
     println!("|---|---|---:|---:|---:|");
     for transport in ["udp", "tcp"] {
         let mut all: Vec<(Kind, Vec<Cost>)> =
-            [Kind::Throng, Kind::Ffmpeg, Kind::GStreamer, Kind::Floor].map(|kind| (kind, Vec::new())).into();
+            [Kind::Throng, Kind::Ffmpeg, Kind::GStreamer, Kind::Floor]
+                .map(|kind| (kind, Vec::new()))
+                .into();
         for round in 0..arguments.repeat {
             let mut order: Vec<usize> = (0..all.len()).collect();
             if round % 2 == 1 {
@@ -107,7 +109,13 @@ struct Used {
     rss_kb: f64,
 }
 
-fn run(kind: Kind, url: &str, transport: &str, viewers: u32, arguments: &Arguments) -> Result<Used> {
+fn run(
+    kind: Kind,
+    url: &str,
+    transport: &str,
+    viewers: u32,
+    arguments: &Arguments,
+) -> Result<Used> {
     let window = Duration::from_secs(arguments.window_s);
     let folder = tempfile::tempdir()?;
     let lasts = (SETTLE + window).as_secs() + 5 + u64::from(viewers) / 20;
@@ -128,7 +136,12 @@ fn run(kind: Kind, url: &str, transport: &str, viewers: u32, arguments: &Argumen
                     "--for",
                     &format!("{lasts}s"),
                 ]);
-                command.args(["--set", &format!("target.rtsp_transport={transport}"), "--plain", "--output"]);
+                command.args([
+                    "--set",
+                    &format!("target.rtsp_transport={transport}"),
+                    "--plain",
+                    "--output",
+                ]);
                 command.arg(folder.path().join("run"));
                 command
             }

@@ -1,6 +1,6 @@
-//! The floor of RTSP: sets viewers up and reads what the server sends, and nothing else, until it is ended: `epoll_wait`
-//! each tick, then `recvmmsg` on each socket (UDP) or `read` on each connection (interleaved). No RTCP, no keepalive,
-//! no parsing, no meters.
+//! The floor of RTSP: sets viewers up and reads what the server sends, and nothing else, until it
+//! is ended: `epoll_wait` each tick, then `recvmmsg` on each socket (UDP) or `read` on each
+//! connection (interleaved). No RTCP, no keepalive, no parsing, no meters.
 //!
 //! ```text
 //! rtsp_floor rtsp://127.0.0.1:8554/live -n 100 --transport udp
@@ -75,8 +75,10 @@ impl Buffers {
 
 /// Asks for one viewer's tracks, and plays.
 fn set_up(url: &str, is_udp: bool) -> Result<Viewer> {
-    let authority =
-        url.strip_prefix("rtsp://").and_then(|rest| rest.split('/').next()).context("no RTSP URL")?;
+    let authority = url
+        .strip_prefix("rtsp://")
+        .and_then(|rest| rest.split('/').next())
+        .context("no RTSP URL")?;
     let mut connection = TcpStream::connect(authority)?;
     connection.set_read_timeout(Some(Duration::from_secs(10)))?;
     let description = ask(&mut connection, &format!("DESCRIBE {url} RTSP/1.0\r\nCSeq: 1\r\n\r\n"))?;
@@ -97,7 +99,8 @@ fn set_up(url: &str, is_udp: bool) -> Result<Viewer> {
             at + 2
         );
         let answer = ask(&mut connection, &request)?;
-        let id = answer.lines().find_map(|line| line.strip_prefix("Session: ")).context("no session")?;
+        let id =
+            answer.lines().find_map(|line| line.strip_prefix("Session: ")).context("no session")?;
         session = format!("Session: {}\r\n", id.split(';').next().unwrap_or_default());
     }
     // The answer is read with the media that follows it.
@@ -120,7 +123,9 @@ fn ask(connection: &mut TcpStream, request: &str) -> Result<String> {
         if !head.starts_with("RTSP/1.0 200") {
             bail!("{head}");
         }
-        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.trim().parse().ok());
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Content-Length: ")?.trim().parse().ok());
         if body.len() >= length.unwrap_or(0) {
             return Ok(text.into_owned());
         }
@@ -190,7 +195,13 @@ fn receive(socket: RawFd, datagrams: &mut [[u8; DATAGRAM]]) -> usize {
     }
     // SAFETY: every header points to a vector and a buffer that outlive the call.
     let count = unsafe {
-        libc::recvmmsg(socket, headers.as_mut_ptr(), BATCH as u32, libc::MSG_DONTWAIT, std::ptr::null_mut())
+        libc::recvmmsg(
+            socket,
+            headers.as_mut_ptr(),
+            BATCH as u32,
+            libc::MSG_DONTWAIT,
+            std::ptr::null_mut(),
+        )
     };
     usize::try_from(count).unwrap_or(0)
 }

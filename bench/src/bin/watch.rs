@@ -1,4 +1,5 @@
-//! The cost of watching 2,000 threads, compared with `pidstat -t 1` and `top -H -b -d 1` on the same host at the same time.
+//! The cost of watching 2,000 threads, compared with `pidstat -t 1` and `top -H -b -d 1` on the
+//! same host at the same time.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -74,8 +75,9 @@ fn main() -> anyhow::Result<()> {
     let mut running = Vec::new();
     for (name, mut command) in programs {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child =
-            command.spawn().with_context(|| format!("{name}: is it installed (apt: sysstat, procps)?"))?;
+        let child = command
+            .spawn()
+            .with_context(|| format!("{name}: is it installed (apt: sysstat, procps)?"))?;
         running.push((name, child, Instant::now()));
     }
     let costs: Vec<_> = running
@@ -98,7 +100,9 @@ fn tell(arguments: &Arguments, costs: &[Cost]) {
         "{} threads, {} of them at work for {} % of a core, {} s, all at the same time\n",
         arguments.threads, arguments.busy, arguments.work_percent, arguments.seconds
     );
-    println!("| Program | CPU, % of one core | peak memory, MB | CPU against throng |\n|---|---|---|---|");
+    println!(
+        "| Program | CPU, % of one core | peak memory, MB | CPU against throng |\n|---|---|---|---|"
+    );
     let ours = costs.first().map_or(1.0, Cost::cores);
     for cost in costs {
         let megabytes = cost.peak_rss_bytes as f64 / 1e6;
@@ -117,7 +121,8 @@ fn wait(name: &'static str, child: &Child, began: Instant) -> anyhow::Result<Cos
     let mut status = 0;
     // SAFETY: rusage is a plain structure of integers, for which zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to locals that outlive the call; the PID is that of a child not waited for before.
+    // SAFETY: both pointers are to locals that outlive the call; the PID is that of a child not
+    // waited for before.
     if unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) } != pid {
         bail!("{name}: {}", std::io::Error::last_os_error());
     }
@@ -160,7 +165,8 @@ fn crowd(arguments: &Arguments) -> ! {
                 std::thread::sleep(Duration::from_secs(3600));
             }
         };
-        let builder = std::thread::Builder::new().name(format!("crowd-{number}")).stack_size(64 * 1024);
+        let builder =
+            std::thread::Builder::new().name(format!("crowd-{number}")).stack_size(64 * 1024);
         if builder.spawn(work).is_err() {
             break; // the table shows the number requested; `top` shows a machine with fewer threads
         }

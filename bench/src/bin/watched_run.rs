@@ -15,11 +15,12 @@ use throng_observation::host::{
     ProfileMethod, SeriesId, Stack, Unit,
 };
 use throng_observation::run::{
-    CrowdRow, Ending, GeneratorRow, ParticipantId, ParticipantRow, Row, RunInfo, SeriesRow, TrackRow,
+    CrowdRow, Ending, GeneratorRow, ParticipantId, ParticipantRow, Row, RunInfo, SeriesRow,
+    TrackRow,
 };
 use throng_observation::{
-    Codec, Distribution, ExperienceRow, HoldOutcome, HoldRow, MediaKind, OneWayDelay, Outcome, Phase,
-    Purpose, RunTime, SecondClosed, TrackCounters, TrackId,
+    Codec, Distribution, ExperienceRow, HoldOutcome, HoldRow, MediaKind, OneWayDelay, Outcome,
+    Phase, Purpose, RunTime, SecondClosed, TrackCounters, TrackId,
 };
 use throng_store::{RunFolder, RunWriter};
 
@@ -37,7 +38,8 @@ struct Arguments {
     /// Threads of the server, each of which does something each second.
     #[arg(long, default_value_t = 2_000)]
     threads: u32,
-    /// As from a search: loads are held, the last one fails, and every second has the users' experience.
+    /// As from a search: loads are held, the last one fails, and every second has the users'
+    /// experience.
     #[arg(long)]
     holds: bool,
 }
@@ -59,24 +61,32 @@ fn main() -> Result<()> {
     for second in -5..arguments.seconds {
         let half = (arguments.seconds / 2).max(1);
         let playing = i64::from(arguments.participants) * (second + 1).clamp(0, half) / half;
-        // A search holds each load for its share of the run; the hottest thread is full at the last of them.
+        // A search holds each load for its share of the run; the hottest thread is full at the last
+        // of them.
         let hold = (second.max(0) * HOLDS / arguments.seconds.max(1)).min(HOLDS - 1);
         let held = i64::from(arguments.participants) * (hold + 1) / HOLDS;
         let playing = if arguments.holds { held } else { playing };
         let strain = ((second - half) as f64 / half as f64).clamp(0.0, 1.0);
         let playing = u32::try_from(playing).unwrap_or(0);
         if second >= 0 {
-            let strain = if arguments.holds { f64::from(u8::from(hold == HOLDS - 1)) } else { strain };
+            let strain =
+                if arguments.holds { f64::from(u8::from(hold == HOLDS - 1)) } else { strain };
             crowd(&mut writer, second, playing, strain);
         }
-        server.second(&mut writer, second, f64::from(playing) / f64::from(arguments.participants.max(1)));
+        server.second(
+            &mut writer,
+            second,
+            f64::from(playing) / f64::from(arguments.participants.max(1)),
+        );
         writer.commit()?;
     }
     if arguments.holds {
         holds(&mut writer, &arguments);
     }
     participants(&mut writer, &arguments);
-    [("baseline", 1), ("full", 40)].into_iter().for_each(|(moment, hot)| profile(&mut writer, moment, hot));
+    [("baseline", 1), ("full", 40)]
+        .into_iter()
+        .for_each(|(moment, hot)| profile(&mut writer, moment, hot));
     writer.finish(Ending::Complete, RunTime(arguments.seconds * 1_000_000))?;
     Ok(())
 }
@@ -98,8 +108,13 @@ fn crowd(writer: &mut RunWriter, second: i64, playing: u32, strain: f64) {
     };
     writer.write(Row::Crowd(row));
     let bad = (f64::from(playing) * strain * 0.5) as u32;
-    let experience = vec![ExperienceRow { second, users: playing, bad, ..ExperienceRow::default() }];
-    writer.write(Row::SecondClosed(SecondClosed { second, experience, is_generator_limited: false }));
+    let experience =
+        vec![ExperienceRow { second, users: playing, bad, ..ExperienceRow::default() }];
+    writer.write(Row::SecondClosed(SecondClosed {
+        second,
+        experience,
+        is_generator_limited: false,
+    }));
     for kind in [MediaKind::Video, MediaKind::Audio] {
         let packets = u64::from(playing) * 120;
         writer.write(Row::Series(Box::new(SeriesRow {
@@ -151,10 +166,12 @@ fn holds(writer: &mut RunWriter, arguments: &Arguments) {
 
 fn participants(writer: &mut RunWriter, arguments: &Arguments) {
     for id in 0..arguments.participants {
-        let intended_at =
-            RunTime(i64::from(id) * arguments.seconds * 500_000 / i64::from(arguments.participants));
-        let reached = [(Phase::Started, 1_000), (Phase::DtlsConnected, 90_000), (Phase::FirstFrame, 300_000)]
-            .map(|(phase, us)| (phase, RunTime(intended_at.0 + us)));
+        let intended_at = RunTime(
+            i64::from(id) * arguments.seconds * 500_000 / i64::from(arguments.participants),
+        );
+        let reached =
+            [(Phase::Started, 1_000), (Phase::DtlsConnected, 90_000), (Phase::FirstFrame, 300_000)]
+                .map(|(phase, us)| (phase, RunTime(intended_at.0 + us)));
         writer.write(Row::Participant(Box::new(ParticipantRow {
             participant: ParticipantId(id),
             cohort: throng_observation::run::CohortId(0),
@@ -171,7 +188,11 @@ fn participants(writer: &mut RunWriter, arguments: &Arguments) {
             codec: Codec::H264,
             from: None,
             first_frame_at: None,
-            counters: TrackCounters { packets_received: 10_000, active_us: 1, ..TrackCounters::default() },
+            counters: TrackCounters {
+                packets_received: 10_000,
+                active_us: 1,
+                ..TrackCounters::default()
+            },
             relative_delay_us: spread(5_000, 300),
             absolute_delay: OneWayDelay::default(),
             fps: Some(30.0),
@@ -196,12 +217,17 @@ enum Kind {
 impl Server {
     fn begin(writer: &mut RunWriter, threads: u32) -> Self {
         let mut server = Self { series: Vec::new() };
-        let info = HostInfo { name: "synthetic".into(), watcher_cpu_us: 4_000_000, ..HostInfo::default() };
+        let info =
+            HostInfo { name: "synthetic".into(), watcher_cpu_us: 4_000_000, ..HostInfo::default() };
         writer.write(Row::Host(HostRow::Info(info)));
         for tid in 0..threads {
             let (name, id) = (format!("hloop {tid}"), tid.to_string());
-            let labels =
-                [("process", "janus"), ("pid", "1"), ("tid", id.as_str()), ("thread", name.as_str())];
+            let labels = [
+                ("process", "janus"),
+                ("pid", "1"),
+                ("tid", id.as_str()),
+                ("thread", name.as_str()),
+            ];
             server.add(writer, "thread.cpu", Unit::Ratio, &labels, Kind::Thread(tid));
             server.add(writer, "thread.run_queue_wait", Unit::Ratio, &labels, Kind::Wait(tid));
         }
@@ -242,11 +268,20 @@ impl Server {
         server
     }
 
-    fn add(&mut self, writer: &mut RunWriter, metric: &str, unit: Unit, labels: &[(&str, &str)], kind: Kind) {
+    fn add(
+        &mut self,
+        writer: &mut RunWriter,
+        metric: &str,
+        unit: Unit,
+        labels: &[(&str, &str)],
+        kind: Kind,
+    ) {
         let id = SeriesId(u32::try_from(self.series.len()).unwrap_or(u32::MAX));
         self.series.push((id, kind));
-        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let series = HostSeries { id, host: HostId(0), metric: metric.into(), unit, labels, limit: None };
+        let labels =
+            labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let series =
+            HostSeries { id, host: HostId(0), metric: metric.into(), unit, labels, limit: None };
         writer.write(Row::Host(HostRow::Series(series)));
     }
 
@@ -281,7 +316,10 @@ fn share(tid: u32) -> f64 {
 
 fn profile(writer: &mut RunWriter, moment: &str, hot: u32) {
     let frames = (0..400)
-        .map(|nth| Frame { symbol: format!("function_number_{nth}"), module: format!("lib{}.so", nth % 9) })
+        .map(|nth| Frame {
+            symbol: format!("function_number_{nth}"),
+            module: format!("lib{}.so", nth % 9),
+        })
         .collect();
     let stack = |nth: u32| Stack {
         pid: 1,

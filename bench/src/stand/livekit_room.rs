@@ -1,5 +1,5 @@
-//! A room of the real LiveKit with a publisher whose tracks are muted: the offers to viewers have its tracks, and no
-//! media follows.
+//! A room of the real LiveKit with a publisher whose tracks are muted: the offers to viewers have
+//! its tracks, and no media follows.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -35,7 +35,10 @@ impl<'a> LiveKitRoom<'a> {
     pub(super) fn start(namespace: &'a Namespace, throng: &Path, folder: &Path) -> Result<Self> {
         let server = LiveKit::start(namespace, MEDIA)?;
         let mut command = namespace.command(&throng.to_string_lossy());
-        command.args(["view", &url(), "-n", "1", "--for", "1h", "--quiet", "-o"]).arg(folder).args(access());
+        command
+            .args(["view", &url(), "-n", "1", "--for", "1h", "--quiet", "-o"])
+            .arg(folder)
+            .args(access());
         command.args(["--set", "crowd.subscribe=none", "--set", SCRIPT]);
         let publisher = Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
         let room = Self { _publisher: publisher, server };
@@ -54,16 +57,19 @@ impl<'a> LiveKitRoom<'a> {
         }
     }
 
-    /// Removes all but the publisher: LiveKit keeps participants that were killed for a while, and tells newcomers
-    /// of them.
+    /// Removes all but the publisher: LiveKit keeps participants that were killed for a while, and
+    /// tells newcomers of them.
     pub(super) fn clear(&self) -> Result<()> {
         until(EMPTY_WITHIN, "a room without viewers", || {
             let people = self.server.participants(ROOM)?;
             let viewers = people.iter().filter(|person| tracks(person).is_empty());
-            let identities: Vec<&str> = viewers.filter_map(|person| person["identity"].as_str()).collect();
+            let identities: Vec<&str> =
+                viewers.filter_map(|person| person["identity"].as_str()).collect();
             for identity in &identities {
                 // It may have left since it was listed.
-                let _ = self.server.ask("RemoveParticipant", &json!({ "room": ROOM, "identity": identity }));
+                let _ = self
+                    .server
+                    .ask("RemoveParticipant", &json!({ "room": ROOM, "identity": identity }));
             }
             Ok(identities.is_empty())
         })

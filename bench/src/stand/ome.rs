@@ -1,5 +1,5 @@
-//! OvenMediaEngine's signalling (`throng_sim::ome`) with sessions like its own: ICE-lite, the candidate beside the
-//! description, video and audio sent only. They connect, and send nothing.
+//! OvenMediaEngine's signalling (`throng_sim::ome`) with sessions like its own: ICE-lite, the
+//! candidate beside the description, video and audio sent only. They connect, and send nothing.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -32,7 +32,8 @@ pub(super) struct OmeServer<'a> {
 impl<'a> OmeServer<'a> {
     pub(super) fn start(namespace: &'a Namespace) -> Result<Self> {
         let behaviour = Behaviour { stream: STREAM.into(), ..Behaviour::default() };
-        // Its threads, and so the sockets of its sessions, are in the namespace of the thread that starts it.
+        // Its threads, and so the sockets of its sessions, are in the namespace of the thread that
+        // starts it.
         let server = namespace.enter(|| {
             let session = || -> Box<dyn MediaPeer> { Box::new(Session::new()) };
             Server::start(Ipv4Addr::LOCALHOST, behaviour, Arc::new(session))
@@ -49,12 +50,14 @@ impl<'a> OmeServer<'a> {
 impl Drop for OmeServer<'_> {
     fn drop(&mut self) {
         let server = self.server.take();
-        // It ends by a connection to itself. Without its namespace it cannot be ended, and needs not to be.
+        // It ends by a connection to itself. Without its namespace it cannot be ended, and needs
+        // not to be.
         let _ = self.namespace.enter(|| drop(server));
     }
 }
 
-/// A viewer's session. One that cannot be made has no offer, so that the viewer does not join, which the table shows.
+/// A viewer's session. One that cannot be made has no offer, so that the viewer does not join,
+/// which the table shows.
 struct Session {
     socket: Option<UdpSocket>,
     offered: Option<Offered>,
@@ -84,14 +87,16 @@ impl MediaPeer for Session {
 
     fn candidates(&self) -> Vec<String> {
         // In OvenMediaEngine's format.
-        let line =
-            |at: SocketAddr| format!("candidate:0 1 UDP 50 {} {} typ host generation 0", at.ip(), at.port());
+        let line = |at: SocketAddr| {
+            format!("candidate:0 1 UDP 50 {} {} typ host generation 0", at.ip(), at.port())
+        };
         let address = self.socket.as_ref().and_then(|socket| socket.local_addr().ok());
         address.into_iter().map(line).collect()
     }
 
     fn answer(&mut self, sdp: &str) {
-        let (Some(offered), Ok(answer)) = (self.offered.take(), SdpAnswer::from_sdp_string(sdp)) else {
+        let (Some(offered), Ok(answer)) = (self.offered.take(), SdpAnswer::from_sdp_string(sdp))
+        else {
             return;
         };
         let gone = Arc::clone(&self.gone);
@@ -150,7 +155,9 @@ impl Offered {
             let received = socket.recv_from(&mut buffer).ok();
             let now = Instant::now();
             let input = received
-                .and_then(|(len, from)| Receive::new(Protocol::Udp, from, local, buffer.get(..len)?).ok())
+                .and_then(|(len, from)| {
+                    Receive::new(Protocol::Udp, from, local, buffer.get(..len)?).ok()
+                })
                 .map_or(Input::Timeout(now), |datagram| Input::Receive(now, datagram));
             if rtc.handle_input(input).is_err() {
                 return;

@@ -1,4 +1,5 @@
-//! The bottleneck: which finding stopped the server, which findings are its symptoms, and which limits are ruled out.
+//! The bottleneck: which finding stopped the server, which findings are its symptoms, and which
+//! limits are ruled out.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +15,8 @@ use crate::demand::{self, ChatCost, Demand, JoinCost, Resource, joins};
 use crate::findings::gate::{Gate, gate};
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, CAP_COMPANY, SUSPECT_MIN, score};
 use crate::findings::{
-    CLIENT_SIDE, CONNECTED, Candidate, Evidence, Finding, FindingRole, GENERATOR, MEMORY, NEVER, NoFinding,
-    RULES, SERVER_CRASHED,
+    CLIENT_SIDE, CONNECTED, Candidate, Evidence, Finding, FindingRole, GENERATOR, MEMORY, NEVER,
+    NoFinding, RULES, SERVER_CRASHED,
 };
 use crate::knowledge::Knowledge;
 use crate::reasons::{self, Reason};
@@ -92,8 +93,8 @@ pub struct Bottleneck {
     pub fail_s: Option<[f64; 2]>,
     /// The first bad second of the failing load.
     pub first_bad_s: Option<i64>,
-    /// Which clauses made the seconds of the failing load bad, the most frequent first: known without
-    /// any cause.
+    /// Which clauses made the seconds of the failing load bad, the most frequent first: known
+    /// without any cause.
     #[serde(default)]
     pub reasons: Vec<Reason>,
 }
@@ -107,7 +108,8 @@ pub struct Explanation {
     pub demand: Vec<Demand>,
     /// What a join costs.
     pub joins: Option<JoinCost>,
-    /// What a chat costs the thread of its server; `None` where there is none, or it could not be told.
+    /// What a chat costs the thread of its server; `None` where there is none, or it could not be
+    /// told.
     pub chat: Option<ChatCost>,
     /// CPU use of other processes that the server needed; `None` if it did not affect the server.
     pub other_processes_cpu: Option<OtherProcessesCpu>,
@@ -118,7 +120,8 @@ pub struct Explanation {
 pub fn explain(run: &RunData, goal: Goal) -> Explanation {
     let windows = Windows::of(run, goal);
     let hosts = hosts(run);
-    let all: Vec<MonitoredHost<'_>> = hosts.iter().map(|host| MonitoredHost::of(host, &windows)).collect();
+    let all: Vec<MonitoredHost<'_>> =
+        hosts.iter().map(|host| MonitoredHost::of(host, &windows)).collect();
     let found = bottleneck(run, &windows, &all);
     Explanation {
         bottleneck: Bottleneck { reasons: suffered(run, &windows, goal), ..found },
@@ -126,7 +129,8 @@ pub fn explain(run: &RunData, goal: Goal) -> Explanation {
             .iter()
             .find_map(|watched| other_processes::cpu(&context(run, &windows, watched, &all)?)),
         joins: hosts.iter().find_map(|host| joins(run, host)),
-        // Several servers may work for a chat, one handing on what another makes: the one that it costs most limits it.
+        // Several servers may work for a chat, one handing on what another makes: the one that it
+        // costs most limits it.
         chat: all
             .iter()
             .filter_map(|watched| ChatCost::of(run, watched.host, &watched.knowledge))
@@ -142,8 +146,8 @@ fn suffered(run: &RunData, windows: &Windows, goal: Goal) -> Vec<Reason> {
     reasons::of(seconds.range(second_range(fail.window)).map(|(_, quality)| quality), goal)
 }
 
-/// The demand of a user on all watched hosts, the resource that saturates first first; what is of a machine once, however many
-/// watch it.
+/// The demand of a user on all watched hosts, the resource that saturates first first; what is of a
+/// machine once, however many watch it.
 fn demand_of_all(all: &[MonitoredHost<'_>]) -> Vec<Demand> {
     let mut demands: Vec<Demand> = Vec::new();
     let mut of_machines: Vec<(HostId, Resource, &str)> = Vec::new();
@@ -159,13 +163,16 @@ fn demand_of_all(all: &[MonitoredHost<'_>]) -> Vec<Demand> {
             }
             let mut demand = demand.clone();
             if watched.host.id.0 > 0 || all.len() > 1 {
-                demand.instance =
-                    format!("{} on {}", demand.instance, watched.host.name()).trim_start().to_owned();
+                demand.instance = format!("{} on {}", demand.instance, watched.host.name())
+                    .trim_start()
+                    .to_owned();
             }
             demands.push(demand);
         }
     }
-    demands.sort_by(|a, b| a.users.unwrap_or(f64::INFINITY).total_cmp(&b.users.unwrap_or(f64::INFINITY)));
+    demands.sort_by(|a, b| {
+        a.users.unwrap_or(f64::INFINITY).total_cmp(&b.users.unwrap_or(f64::INFINITY))
+    });
     demands
 }
 
@@ -231,7 +238,8 @@ const RULED_OUT_ORDER: &[&str] = &[
 struct ScoredCandidate<'a> {
     candidate: Candidate,
     machine: HostId,
-    /// The numbers of the processes whose series show it: two instances of one server have two limits.
+    /// The numbers of the processes whose series show it: two instances of one server have two
+    /// limits.
     processes: BTreeSet<String>,
     score: f64,
     role: FindingRole,
@@ -243,11 +251,12 @@ struct ScoredCandidate<'a> {
 }
 
 impl ScoredCandidate<'_> {
-    /// Whether both tell the same: of one resource of one machine and of the same processes, or of the crowd alone, which all hosts
-    /// serve.
+    /// Whether both tell the same: of one resource of one machine and of the same processes, or of
+    /// the crowd alone, which all hosts serve.
     fn tells_the_same(&self, other: &Self) -> bool {
         let (own, others) = (&self.candidate, &other.candidate);
-        let is_of_crowd = own.series.is_empty() && others.series.is_empty() && own.title == others.title;
+        let is_of_crowd =
+            own.series.is_empty() && others.series.is_empty() && own.title == others.title;
         own.key == others.key
             && own.resource == others.resource
             && (self.machine == other.machine && self.processes == other.processes || is_of_crowd)
@@ -268,12 +277,19 @@ fn empty(windows: &Windows) -> Bottleneck {
     }
 }
 
-fn bottleneck<'a>(run: &'a RunData, windows: &'a Windows, all: &'a [MonitoredHost<'a>]) -> Bottleneck {
+fn bottleneck<'a>(
+    run: &'a RunData,
+    windows: &'a Windows,
+    all: &'a [MonitoredHost<'a>],
+) -> Bottleneck {
     let empty = empty(windows);
     if windows.fail.is_none() {
         let title = "No load failed, so there is no limit to explain".into();
         let nothing = || Bottleneck { title, ..empty };
-        return windows.of_loss().and_then(|windows| lost(run, &windows, all)).unwrap_or_else(nothing);
+        return windows
+            .of_loss()
+            .and_then(|windows| lost(run, &windows, all))
+            .unwrap_or_else(nothing);
     }
     if all.iter().all(|watched| watched.host.metrics().is_empty()) {
         return not_monitored(run, windows, empty);
@@ -290,7 +306,11 @@ fn bottleneck<'a>(run: &'a RunData, windows: &'a Windows, all: &'a [MonitoredHos
 const OF_EVENTS: [&str; 2] = [SERVER_CRASHED, MEMORY];
 
 /// What ended the server of a run that ended with its users; `None` if no event tells.
-fn lost<'a>(run: &'a RunData, windows: &'a Windows, all: &'a [MonitoredHost<'a>]) -> Option<Bottleneck> {
+fn lost<'a>(
+    run: &'a RunData,
+    windows: &'a Windows,
+    all: &'a [MonitoredHost<'a>],
+) -> Option<Bottleneck> {
     let mut results = CheckResults::default();
     for context in all.iter().filter_map(|watched| context(run, windows, watched, all)) {
         results.check(&context, |key| OF_EVENTS.contains(&key));
@@ -311,7 +331,8 @@ fn not_monitored(run: &RunData, windows: &Windows, empty: Bottleneck) -> Bottlen
     let knowledge = Knowledge::default();
     let unwatched = "the server's host, processes and threads".to_owned();
     let mut results = CheckResults::default();
-    let context = hosts.first().and_then(|host| Context::of(run, host, vec![host], &knowledge, windows, &[]));
+    let context =
+        hosts.first().and_then(|host| Context::of(run, host, vec![host], &knowledge, windows, &[]));
     if let Some(context) = context {
         results.check(&context, |key| CLIENT_SIDE.contains(&key));
     }
@@ -344,7 +365,9 @@ impl<'a> CheckResults<'a> {
     fn check(&mut self, context: &Context<'a>, is_wanted: impl Fn(&str) -> bool) {
         for &(key, check) in RULES.iter().filter(|(key, _)| is_wanted(key)) {
             // Findings of the client side are the same for each watched host.
-            if CLIENT_SIDE.contains(&key) && self.scored.iter().any(|known| known.candidate.key == key) {
+            if CLIENT_SIDE.contains(&key)
+                && self.scored.iter().any(|known| known.candidate.key == key)
+            {
                 continue;
             }
             match check(context) {
@@ -372,14 +395,17 @@ impl<'a> CheckResults<'a> {
             Gate::Open => {}
         }
         complete(context, &mut candidate);
-        let (score, role, demand) = (score(&candidate, context), FindingRole::Suspect, context.demand);
+        let (score, role, demand) =
+            (score(&candidate, context), FindingRole::Suspect, context.demand);
         let served = context.windows.pass.map_or(0.0, |pass| pass.users);
         let tried = served.max(context.fail.users);
         let machine = context.machine_id();
         // Memory is of the machine or of a group, whichever processes of it a watch sees.
         let is_of_all = candidate.key == MEMORY;
-        let processes = if is_of_all { BTreeSet::new() } else { context.processes_of(&candidate.series) };
-        let new = ScoredCandidate { candidate, machine, processes, score, role, demand, served, tried };
+        let processes =
+            if is_of_all { BTreeSet::new() } else { context.processes_of(&candidate.series) };
+        let new =
+            ScoredCandidate { candidate, machine, processes, score, role, demand, served, tried };
         match self.scored.iter_mut().find(|known| known.tells_the_same(&new)) {
             Some(known) if known.score < new.score => *known = new,
             Some(_) => {}
@@ -387,27 +413,37 @@ impl<'a> CheckResults<'a> {
         }
     }
 
-    fn rule_out(&mut self, context: &Context<'_>, key: &'static str, state: String, is_constant: bool) {
+    fn rule_out(
+        &mut self,
+        context: &Context<'_>,
+        key: &'static str,
+        state: String,
+        is_constant: bool,
+    ) {
         let machine = context.machine_id();
         let is_told = |known: &RuledOut| {
-            known.state == state || known.key == key && known.machine == machine && OF_MACHINE.contains(&key)
+            known.state == state
+                || known.key == key && known.machine == machine && OF_MACHINE.contains(&key)
         };
         if !self.ruled_out.iter().any(is_told) {
             self.ruled_out.push(RuledOut { key, machine, state, is_constant });
         }
     }
 
-    /// Separates symptoms and explanations from causes. If no participant was ever served, no resource had a load, and none is
-    /// suspected.
+    /// Separates symptoms and explanations from causes. If no participant was ever served, no
+    /// resource had a load, and none is suspected.
     fn rank_causes(&mut self) {
         // One watch of a machine may see what another does not: its processes are others.
         let scored = &self.scored;
         let is_found = |limit: &RuledOut| {
-            let is_it = |s: &ScoredCandidate<'_>| s.candidate.key == limit.key && s.machine == limit.machine;
+            let is_it = |s: &ScoredCandidate<'_>| {
+                s.candidate.key == limit.key && s.machine == limit.machine
+            };
             OF_MACHINE.contains(&limit.key) && scored.iter().any(is_it)
         };
         self.ruled_out.retain(|limit| !is_found(limit));
-        let certain = || self.scored.iter().filter(|s| s.score >= BOTTLENECK_MIN).map(|s| &s.candidate);
+        let certain =
+            || self.scored.iter().filter(|s| s.score >= BOTTLENECK_MIN).map(|s| &s.candidate);
         let is = |key: &str| certain().any(|candidate| candidate.key == key);
         let service_ended = certain().any(|candidate| candidate.ends_service);
         if NEVER.into_iter().any(is) && !is(GENERATOR) && !service_ended {
@@ -419,10 +455,14 @@ impl<'a> CheckResults<'a> {
 
 /// Adds the effect on the users to the evidence, and fills it up to three lines.
 fn complete(context: &Context<'_>, candidate: &mut Candidate) {
-    candidate.evidence.retain(|line| line.baseline.is_some() || line.pass.is_some() || line.fail.is_some());
+    candidate
+        .evidence
+        .retain(|line| line.baseline.is_some() || line.pass.is_some() || line.fail.is_some());
     let users = &context.users;
     let first_bad = context.first_bad_s();
-    candidate.evidence.push(Evidence::ratio("users with a bad second", users.bad_ratio).crossed(first_bad));
+    candidate
+        .evidence
+        .push(Evidence::ratio("users with a bad second", users.bad_ratio).crossed(first_bad));
     for line in users.evidence().into_iter().chain([Evidence::count(CONNECTED, users.connected)]) {
         let is_new = candidate.evidence.iter().all(|known| known.counter != line.counter);
         if candidate.evidence.len() < EVIDENCE_MIN && is_new {
@@ -480,7 +520,8 @@ fn conclude(results: CheckResults<'_>, is_monitored: bool, empty: Bottleneck) ->
         ruled_out.push(RuledOut { key, machine, state, is_constant: false });
     }
     ruled_out.sort_by_key(|limit| {
-        let place = RULED_OUT_ORDER.iter().position(|first| *first == limit.key).unwrap_or(usize::MAX);
+        let place =
+            RULED_OUT_ORDER.iter().position(|first| *first == limit.key).unwrap_or(usize::MAX);
         (!limit.is_constant, place)
     });
     ruled_out.truncate(RULED_OUT_MAX);

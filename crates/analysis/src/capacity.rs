@@ -1,4 +1,5 @@
-//! The capacity, from the holds of a search alone, so that it can be computed again from the run folder.
+//! The capacity, from the holds of a search alone, so that it can be computed again from the run
+//! folder.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +82,8 @@ pub struct Capacity {
     pub verdict: CapacityVerdict,
     /// The goal of the search.
     pub goal: Goal,
-    /// The largest crowd that passes, by the model of all holds of all repeats: isotonic regression (docs/find.md).
+    /// The largest crowd that passes, by the model of all holds of all repeats: isotonic regression
+    /// (docs/find.md).
     pub users: Option<u32>,
     /// The smallest crowd that fails by the same model: always above [`Self::users`].
     pub first_failing: Option<u32>,
@@ -95,9 +97,11 @@ pub struct Capacity {
     pub recovery_ms: Option<u64>,
     /// Judged seconds of all holds.
     pub judged_s: u32,
-    /// The values that the loads number, if a value of the scenario was varied and not the number of users.
+    /// The values that the loads number, if a value of the scenario was varied and not the number
+    /// of users.
     pub values: BTreeMap<u32, String>,
-    /// Why the number is uncertain, as clauses about it: seconds that were bad at any load, repeats that disagree, an early end.
+    /// Why the number is uncertain, as clauses about it: seconds that were bad at any load, repeats
+    /// that disagree, an early end.
     pub caveats: Vec<String>,
     /// Further remarks, as sentences.
     pub notes: Vec<String>,
@@ -114,8 +118,9 @@ impl Capacity {
         let loads = Loads::of(ended.iter(), judged_by, 0);
         let bracket = bracket(&loads);
         let repeats = ended.iter().map(|hold| hold.repeat).max().unwrap_or(1);
-        let of_repeat =
-            |repeat| Loads::of(ended.iter().filter(move |hold| hold.repeat == repeat), judged_by, 0);
+        let of_repeat = |repeat| {
+            Loads::of(ended.iter().filter(move |hold| hold.repeat == repeat), judged_by, 0)
+        };
         let soak = soak(&ended, goal);
         let is_sustained = soak.is_none_or(|soak| soak.passed != HoldOutcome::No);
         let is_limited = is_limited(&ended, goal);
@@ -123,7 +128,9 @@ impl Capacity {
             (Some(_), _) if !is_sustained => CapacityVerdict::NotSustained,
             (Some(_), Some(_)) => CapacityVerdict::Found,
             _ if is_limited => CapacityVerdict::Invalid,
-            (Some(_), None) if ended.iter().all(|hold| hold.users == first && is_noisy(hold, goal)) => {
+            (Some(_), None)
+                if ended.iter().all(|hold| hold.users == first && is_noisy(hold, goal)) =>
+            {
                 CapacityVerdict::Undecidable
             }
             (Some(_), None) => CapacityVerdict::AtLeast,
@@ -145,7 +152,10 @@ impl Capacity {
             goals,
             soak,
             judged_s: ended.iter().map(|hold| hold.seconds).sum(),
-            values: ended.iter().filter_map(|hold| Some((hold.users, hold.value.clone()?))).collect(),
+            values: ended
+                .iter()
+                .filter_map(|hold| Some((hold.users, hold.value.clone()?)))
+                .collect(),
             caveats: seen.caveats(),
             notes: seen.notes(recovery_ms, is_limited),
             recovery_ms,
@@ -153,7 +163,8 @@ impl Capacity {
         })
     }
 
-    /// The same if the generator caused the failure: then nothing is known of the server above the loads that passed.
+    /// The same if the generator caused the failure: then nothing is known of the server above the
+    /// loads that passed.
     #[must_use]
     pub fn invalidated(mut self) -> Self {
         self.verdict = CapacityVerdict::Invalid;
@@ -166,17 +177,20 @@ impl Capacity {
         self
     }
 
-    /// The answer as a sentence with the load that failed: "25 participants (3 runs 24–25, first failing load 27)". Why it is
-    /// uncertain is said below it, in [`Self::caveats`].
+    /// The answer as a sentence with the load that failed: "25 participants (3 runs 24–25, first
+    /// failing load 27)". Why it is uncertain is said below it, in [`Self::caveats`].
     #[must_use]
     pub fn statement(&self, noun: &str) -> String {
-        let whole = |load: u32| self.values.get(&load).cloned().unwrap_or_else(|| format!("{load} {noun}"));
+        let whole =
+            |load: u32| self.values.get(&load).cloned().unwrap_or_else(|| format!("{load} {noun}"));
         let users = self.users.map_or_else(|| format!("no {noun}"), whole);
         match (self.verdict, self.first_failing) {
             (CapacityVerdict::Found, Some(failing)) => {
                 format!("{users} ({}first failing load {})", self.runs(), self.load(failing))
             }
-            (CapacityVerdict::NotSustained, _) => format!("{users}, not sustained: {}", self.soaked(noun)),
+            (CapacityVerdict::NotSustained, _) => {
+                format!("{users}, not sustained: {}", self.soaked(noun))
+            }
             (CapacityVerdict::AtLeast, _)
                 if self.caveats.is_empty() && self.goals[self.goal as usize].none_failed() =>
             {
@@ -184,7 +198,9 @@ impl Capacity {
             }
             (CapacityVerdict::AtLeast, _) => format!("at least {users}"),
             (CapacityVerdict::Invalid, _) => match self.users {
-                Some(users) => format!("invalid: the generator was the limit above {}", whole(users)),
+                Some(users) => {
+                    format!("invalid: the generator was the limit above {}", whole(users))
+                }
                 None => "invalid: the generator was the limit".to_owned(),
             },
             (CapacityVerdict::NeverPasses, Some(failing)) => match self.values.get(&failing) {
@@ -214,9 +230,16 @@ impl Capacity {
 
     fn soaked(&self, noun: &str) -> String {
         let Some(soak) = self.soak else { return String::new() };
-        let of = self.values.get(&soak.users).cloned().unwrap_or_else(|| format!("{} {noun}", soak.users));
+        let of = self
+            .values
+            .get(&soak.users)
+            .cloned()
+            .unwrap_or_else(|| format!("{} {noun}", soak.users));
         let when = soak.broke_after_s.map_or_else(String::new, |s| format!(" after {s:.0} s"));
-        format!("in the soak, {of} had bad service{when} ({} of {} s bad)", soak.bad_seconds, soak.seconds)
+        format!(
+            "in the soak, {of} had bad service{when} ({} of {} s bad)",
+            soak.bad_seconds, soak.seconds
+        )
     }
 }
 
@@ -229,8 +252,9 @@ fn bracket(loads: &Loads) -> Bracket {
 /// The last soak.
 fn soak(ended: &[HoldRow], goal: Goal) -> Option<Soak> {
     let hold = ended.iter().rfind(|hold| hold.purpose == Purpose::Soak)?;
-    let since =
-        |at: throng_observation::RunTime| (at.0 - hold.judged_from.unwrap_or(hold.from).0) as f64 / 1e6;
+    let since = |at: throng_observation::RunTime| {
+        (at.0 - hold.judged_from.unwrap_or(hold.from).0) as f64 / 1e6
+    };
     Some(Soak {
         users: hold.users,
         passed: hold.passed(goal),
@@ -243,7 +267,8 @@ fn soak(ended: &[HoldRow], goal: Goal) -> Option<Soak> {
 
 /// Whether the generator limited a load that no later hold decided.
 fn is_limited(ended: &[HoldRow], goal: Goal) -> bool {
-    let undecided = |hold: &&HoldRow| hold.passed(goal) == HoldOutcome::Undecided && hold.limited_seconds > 0;
+    let undecided =
+        |hold: &&HoldRow| hold.passed(goal) == HoldOutcome::Undecided && hold.limited_seconds > 0;
     // A load that a later hold decided was not too large for the generator.
     let is_decided_since = |limited: &HoldRow| {
         ended.iter().any(|hold| {
@@ -261,13 +286,17 @@ fn is_noisy(hold: &HoldRow, goal: Goal) -> bool {
     bad / f64::from(hold.seconds.max(1)) >= goal.exceed_ratio() / 2.0
 }
 
-/// The verdict if no load passes: the server is too slow, or noise makes seconds bad at any load. If a larger crowd had good
-/// service, capacity is not the reason.
+/// The verdict if no load passes: the server is too slow, or noise makes seconds bad at any load.
+/// If a larger crowd had good service, capacity is not the reason.
 fn never(ended: &[HoldRow], judged_by: Criterion) -> CapacityVerdict {
     let smallest = ended.iter().min_by_key(|hold| hold.users);
     let is_overloaded = smallest.is_some_and(|hold| hold.is_overloaded(judged_by.goal()));
     let has_passed = ended.iter().any(|hold| judged_by.failed(hold) == Some(false));
-    if is_overloaded && !has_passed { CapacityVerdict::NeverPasses } else { CapacityVerdict::Undecidable }
+    if is_overloaded && !has_passed {
+        CapacityVerdict::NeverPasses
+    } else {
+        CapacityVerdict::Undecidable
+    }
 }
 
 #[cfg(test)]
@@ -323,8 +352,9 @@ mod tests {
             let holds = held.map(|hold| HoldRow { step, ..hold });
             Capacity::of(&holds, Goal::Acceptable).unwrap().caveats
         };
-        let wide =
-            |caveats: &[String]| caveats.iter().any(|doubt| doubt == "nothing between 10 and 15 was decided");
+        let wide = |caveats: &[String]| {
+            caveats.iter().any(|doubt| doubt == "nothing between 10 and 15 was decided")
+        };
         assert!(wide(&search(1)), "{:?}", search(1));
         assert!(!wide(&search(5)), "rooms of five: there is nothing between: {:?}", search(5));
     }
@@ -371,8 +401,10 @@ mod tests {
 
     #[test]
     fn an_early_end_is_a_caveat_of_the_number() {
-        let holds =
-            [hold(1, Purpose::Demand, 15, HoldOutcome::Yes), hold(1, Purpose::Demand, 27, HoldOutcome::No)];
+        let holds = [
+            hold(1, Purpose::Demand, 15, HoldOutcome::Yes),
+            hold(1, Purpose::Demand, 27, HoldOutcome::No),
+        ];
         let caveats = Capacity::of(&holds, Goal::Acceptable).unwrap().caveats;
         let has = |caveat: &str| caveats.iter().any(|one| one.starts_with(caveat));
         assert!(has("nothing between 15 and 27 was decided"), "{caveats:?}");
@@ -394,7 +426,10 @@ mod tests {
         (0..).zip(&mut holds).for_each(|(number, hold)| hold.number = number);
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
         assert_eq!((capacity.users, capacity.first_failing), (Some(10), Some(15)));
-        assert!(capacity.caveats.iter().any(|doubt| doubt.contains("degraded with time")), "{capacity:?}");
+        assert!(
+            capacity.caveats.iter().any(|doubt| doubt.contains("degraded with time")),
+            "{capacity:?}"
+        );
     }
 
     #[test]
@@ -410,10 +445,14 @@ mod tests {
         assert_eq!(statement, "none: a crowd of 1 had bad service");
         // A larger crowd was served well, so capacity is not the reason.
         let larger = HoldRow { number: 2, ..hold(1, Purpose::Demand, 5, HoldOutcome::Yes) };
-        let statement = Capacity::of(&[twice.to_vec(), vec![larger]].concat(), Goal::Acceptable).unwrap();
+        let statement =
+            Capacity::of(&[twice.to_vec(), vec![larger]].concat(), Goal::Acceptable).unwrap();
         assert_eq!(statement.verdict, CapacityVerdict::Undecidable);
         all_bad.bad_seconds = [3; 3];
-        assert_eq!(Capacity::of(&[all_bad], Goal::Acceptable).unwrap().verdict, CapacityVerdict::Undecidable);
+        assert_eq!(
+            Capacity::of(&[all_bad], Goal::Acceptable).unwrap().verdict,
+            CapacityVerdict::Undecidable
+        );
         assert_eq!(Capacity::of(&[], Goal::Acceptable), None);
     }
 
@@ -424,6 +463,9 @@ mod tests {
         let holds = [hold(1, Purpose::Baseline, 10, HoldOutcome::Yes), limited];
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
         assert_eq!(capacity.verdict, CapacityVerdict::Invalid);
-        assert_eq!(capacity.statement("viewers"), "invalid: the generator was the limit above 10 viewers");
+        assert_eq!(
+            capacity.statement("viewers"),
+            "invalid: the generator was the limit above 10 viewers"
+        );
     }
 }

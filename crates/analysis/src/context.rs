@@ -1,4 +1,5 @@
-//! The context of a check: the run, a host, the windows, the users, the demand, and the questions that all findings ask of them.
+//! The context of a check: the run, a host, the windows, the users, the demand, and the questions
+//! that all findings ask of them.
 
 use std::collections::BTreeSet;
 
@@ -38,8 +39,8 @@ const BEYOND_MIN: f64 = 0.02;
 pub(crate) struct Context<'a> {
     pub(crate) run: &'a RunData,
     pub(crate) host: &'a Host<'a>,
-    /// All watches of the host's machine, itself among them: what is of the machine, such as its CPUs, is shared by the
-    /// processes of all.
+    /// All watches of the host's machine, itself among them: what is of the machine, such as its
+    /// CPUs, is shared by the processes of all.
     pub(crate) machine: Vec<&'a Host<'a>>,
     pub(crate) knowledge: &'a Knowledge,
     pub(crate) windows: &'a Windows,
@@ -98,7 +99,9 @@ impl<'a> Context<'a> {
 
     /// Whether a moment lies in the failing load, its joins or the seconds before.
     pub(crate) fn is_near_failure(&self, at: RunTime) -> bool {
-        [self.onset, self.fail.window].iter().any(|window| (window.from_us..=window.until_us).contains(&at.0))
+        [self.onset, self.fail.window]
+            .iter()
+            .any(|window| (window.from_us..=window.until_us).contains(&at.0))
     }
 
     /// The value of `of` in each window.
@@ -108,8 +111,13 @@ impl<'a> Context<'a> {
             base: at(self.windows.base),
             pass: at(self.windows.pass),
             fail: of(self.fail.window),
-            // The good seconds of a plain run are no holds: its threads may have been busy with joins.
-            most: self.windows.holds_that_passed().filter_map(|load| of(load.window)).reduce(f64::max),
+            // The good seconds of a plain run are no holds: its threads may have been busy with
+            // joins.
+            most: self
+                .windows
+                .holds_that_passed()
+                .filter_map(|load| of(load.window))
+                .reduce(f64::max),
             felt: None,
         }
     }
@@ -129,7 +137,8 @@ impl<'a> Context<'a> {
         self.reading(|window| middle(sums(list, window).into_iter().flatten().collect()))
     }
 
-    /// The mean of the sum of all series of the metric, for error counters: most of their seconds may be 0.
+    /// The mean of the sum of all series of the metric, for error counters: most of their seconds
+    /// may be 0.
     pub(crate) fn rate(&self, metric: &Metric) -> Reading {
         let list = self.host.metric(metric.name);
         let mean = |window| {
@@ -147,20 +156,25 @@ impl<'a> Context<'a> {
     /// The series of the metric that is highest under the failing load, and its median second.
     pub(crate) fn top(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading)> {
         let list = self.host.metric(metric.name);
-        let mean = |series: &MeasuredSeries<'_>| series.mean(self.fail.window).unwrap_or(f64::NEG_INFINITY);
+        let mean = |series: &MeasuredSeries<'_>| {
+            series.mean(self.fail.window).unwrap_or(f64::NEG_INFINITY)
+        };
         let series = *list.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
         Some((series, self.median(&series)))
     }
 
-    /// The same among the series that grew with the load, if any did: a series that is as high at any load would hide them.
+    /// The same among the series that grew with the load, if any did: a series that is as high at
+    /// any load would hide them.
     pub(crate) fn top_grown(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading)> {
-        let list = self.host.metric(metric.name).iter().map(|series| (*series, self.median(series)));
+        let list =
+            self.host.metric(metric.name).iter().map(|series| (*series, self.median(series)));
         let grown = list.filter(|(_, reading)| reading.change(metric.unit) == Change::Grew);
         let top = grown.max_by(|a, b| a.1.fail().total_cmp(&b.1.fail()));
         top.or_else(|| self.top(metric))
     }
 
-    /// The series of the metric that is nearest to its limit at the onset, its values, and the limit.
+    /// The series of the metric that is nearest to its limit at the onset, its values, and the
+    /// limit.
     pub(crate) fn fullest(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading, f64)> {
         let list = self.host.metric(metric.name);
         let share = |series: &MeasuredSeries<'_>| {
@@ -192,13 +206,20 @@ impl<'a> Context<'a> {
         !self.host.metric(metric.name).is_empty()
     }
 
-    /// The second of the run at which the sum of the series rose to `level`: below it in the second before, at or above it then.
-    /// Searched from the onset on; if the sum was above the level before, backwards to the baseline. A sum that was always above has
-    /// no crossing. If the load that passed was above the level and the failing one is well beyond it, the level is half way between.
+    /// The second of the run at which the sum of the series rose to `level`: below it in the second
+    /// before, at or above it then. Searched from the onset on; if the sum was above the level
+    /// before, backwards to the baseline. A sum that was always above has no crossing. If the load
+    /// that passed was above the level and the failing one is well beyond it, the level is half way
+    /// between.
     pub(crate) fn crossed(&self, list: &[MeasuredSeries<'_>], level: f64) -> Option<f64> {
         let since_us = self.windows.base.map_or(self.onset.from_us, |base| base.window.from_us);
-        let onset_at =
-            self.onset.from_us.saturating_sub(since_us).max(0).div_euclid(1_000_000).min(SECONDS_MAX);
+        let onset_at = self
+            .onset
+            .from_us
+            .saturating_sub(since_us)
+            .max(0)
+            .div_euclid(1_000_000)
+            .min(SECONDS_MAX);
         let from_us = self.onset.from_us - onset_at * 1_000_000;
         let span = Window { from_us, until_us: self.onset.until_us };
         let values = sums(list, span);
@@ -210,7 +231,8 @@ impl<'a> Context<'a> {
             None => watched.get(second).is_some_and(Option::is_some),
         };
         let rises = |second: &usize| {
-            let is_above = values.get(*second).copied().flatten().is_some_and(|value| value >= level);
+            let is_above =
+                values.get(*second).copied().flatten().is_some_and(|value| value >= level);
             is_above && second.checked_sub(1).is_some_and(is_below)
         };
         let onset_at = usize::try_from(onset_at).unwrap_or(0);
@@ -238,8 +260,9 @@ impl<'a> Context<'a> {
         self.crossed(self.host.metric(metric.name), level)
     }
 
-    /// The backlog behind a saturated resource, 0 to 1: delay, loss or missing frames of the served users; of players what
-    /// they wait for and what delivery lacks. A full thread has no queue of its own that could be read.
+    /// The backlog behind a saturated resource, 0 to 1: delay, loss or missing frames of the served
+    /// users; of players what they wait for and what delivery lacks. A full thread has no queue of
+    /// its own that could be read.
     pub(crate) fn backlog(&self) -> Option<f64> {
         let users = &self.users;
         let frames = users.fps.fail.zip(users.fps.before().filter(|before| *before > 0.0));
@@ -257,8 +280,9 @@ impl<'a> Context<'a> {
 
     /// The demand of a resource, of the named instance or of the first.
     pub(crate) fn demand_of(&self, resource: Resource, of: &str) -> Option<&'a Demand> {
-        let is_it =
-            |demand: &&Demand| demand.resource == resource && (of.is_empty() || demand.instance == of);
+        let is_it = |demand: &&Demand| {
+            demand.resource == resource && (of.is_empty() || demand.instance == of)
+        };
         self.demand.iter().find(is_it)
     }
 
@@ -270,17 +294,19 @@ impl<'a> Context<'a> {
         self.events(&list)
     }
 
-    /// How often something happened, all series of its rate together: in the failing load or its joins, whichever has more;
-    /// in the other windows what their rate comes to in the same time. One event is nothing as a mean rate, and may be the
-    /// whole cause.
+    /// How often something happened, all series of its rate together: in the failing load or its
+    /// joins, whichever has more; in the other windows what their rate comes to in the same time.
+    /// One event is nothing as a mean rate, and may be the whole cause.
     pub(crate) fn events(&self, list: &[MeasuredSeries<'_>]) -> Reading {
         let count = |window| {
             let sum = list.iter().filter_map(|series| series.integral(window)).reduce(|a, b| a + b);
             // What has not happened yet has no series: a pattern before its first log line.
             sum.or_else(|| (!list.is_empty() && self.was_read(window)).then_some(0.0))
         };
-        let counted = [self.fail.window, self.onset].map(|window| (count(window), window.seconds()));
-        let most = counted.into_iter().max_by(|a, b| a.0.unwrap_or(-1.0).total_cmp(&b.0.unwrap_or(-1.0)));
+        let counted =
+            [self.fail.window, self.onset].map(|window| (count(window), window.seconds()));
+        let most =
+            counted.into_iter().max_by(|a, b| a.0.unwrap_or(-1.0).total_cmp(&b.0.unwrap_or(-1.0)));
         let (fail, seconds) = most.unwrap_or_default();
         let other = |window: Window| Some(count(window)? * seconds / window.seconds().max(1.0));
         Reading { fail, ..self.reading(other) }
@@ -289,8 +315,13 @@ impl<'a> Context<'a> {
 
 /// A grid of one point a second over the window.
 pub(crate) fn seconds(window: Window) -> Grid {
-    let count = window.until_us.saturating_sub(window.from_us).div_euclid(1_000_000).clamp(1, SECONDS_MAX);
-    Grid { first_us: window.from_us, width_us: 1_000_000, count: usize::try_from(count).unwrap_or(1) }
+    let count =
+        window.until_us.saturating_sub(window.from_us).div_euclid(1_000_000).clamp(1, SECONDS_MAX);
+    Grid {
+        first_us: window.from_us,
+        width_us: 1_000_000,
+        count: usize::try_from(count).unwrap_or(1),
+    }
 }
 
 fn sums(list: &[MeasuredSeries<'_>], window: Window) -> Vec<Option<f64>> {

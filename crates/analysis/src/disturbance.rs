@@ -1,5 +1,5 @@
-//! Disturbances: bad seconds under loads that pass, caused by a backup, a garbage collector or a neighbour, with their times and
-//! period.
+//! Disturbances: bad seconds under loads that pass, caused by a backup, a garbage collector or a
+//! neighbour, with their times and period.
 
 use throng_observation::HoldRow;
 use throng_observation::run::RunData;
@@ -10,7 +10,8 @@ use crate::windows::{SecondQuality, quality_by_second};
 
 /// Bad seconds with fewer good seconds between them are one disturbance.
 const APART_S: i64 = 3;
-/// Tolerance of a multiple of the period: a disturbance begins within a second, which is named after its beginning.
+/// Tolerance of a multiple of the period: a disturbance begins within a second, which is named
+/// after its beginning.
 const TOLERANCE_S: f64 = 1.5;
 /// Least disturbances for a period.
 const PERIODIC_MIN: usize = 4;
@@ -44,8 +45,9 @@ impl Disturbances {
         let (mut times_s, mut bad): (Vec<(i64, i64)>, Vec<SecondQuality>) = Default::default();
         for hold in HoldRow::judged_alike(&run.holds).filter(settled) {
             let (Some(from), Some(until)) = (hold.judged_from, hold.until) else { continue };
-            for (second, quality) in
-                quality_by_second.range(from.second()..until.second()).filter(|(_, quality)| is_bad(quality))
+            for (second, quality) in quality_by_second
+                .range(from.second()..until.second())
+                .filter(|(_, quality)| is_bad(quality))
             {
                 bad.push(*quality);
                 match times_s.last_mut() {
@@ -61,8 +63,8 @@ impl Disturbances {
         (!times_s.is_empty()).then(|| Self { period_s: period(&starts), times_s, reasons })
     }
 
-    /// As a sentence: "service was bad 4 times for up to 3 s under loads that pass, every 60 s: at 47,
-    /// 107, 167, 227 s, mostly loss (92 %), fps 11 %".
+    /// As a sentence: "service was bad 4 times for up to 3 s under loads that pass, every 60 s: at
+    /// 47, 107, 167, 227 s, mostly loss (92 %), fps 11 %".
     #[must_use]
     pub fn sentence(&self) -> String {
         let longest = self.times_s.iter().map(|(_, length)| *length).max().unwrap_or(0);
@@ -73,7 +75,8 @@ impl Disturbances {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let why = reasons::words(&self.reasons).map_or_else(String::new, |words| format!(", {words}"));
+        let why =
+            reasons::words(&self.reasons).map_or_else(String::new, |words| format!(", {words}"));
         format!(
             "service was bad {} times for up to {longest} s under loads that pass{period}: at {} s{more}{why}",
             self.times_s.len(),

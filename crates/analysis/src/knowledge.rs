@@ -1,5 +1,5 @@
-//! Knowledge about the watched server's threads and log lines: the knowledge packs stored with the run, and facts about its processes
-//! from the watcher.
+//! Knowledge about the watched server's threads and log lines: the knowledge packs stored with the
+//! run, and facts about its processes from the watcher.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,8 @@ impl Knowledge {
         let packs: Vec<serde_json::Value> =
             json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
         // A pack of a newer throng may have unknown fields; the others still count.
-        let packs = packs.into_iter().filter_map(|pack| serde_json::from_value(pack).ok()).collect();
+        let packs =
+            packs.into_iter().filter_map(|pack| serde_json::from_value(pack).ok()).collect();
         Self { packs, facts: info.map(|info| info.facts.clone()).unwrap_or_default() }
     }
 
@@ -35,7 +36,8 @@ impl Knowledge {
     #[must_use]
     pub fn runtime(&self, process: &str, name: &str) -> Option<Runtime> {
         let of_pack = self.thread(process, name).and_then(|known| known.runtime);
-        // Threads that a runtime does not name have the program's name; other threads are those of libraries.
+        // Threads that a runtime does not name have the program's name; other threads are those of
+        // libraries.
         let of_program = || {
             let runtime = self.facts.get(&format!("{process}.runtime"))?;
             Runtime::from_key(runtime).filter(|_| name == process)
@@ -43,7 +45,8 @@ impl Knowledge {
         of_pack.or_else(of_program)
     }
 
-    /// The number of threads that the runtime of a process runs at once, if its environment sets it.
+    /// The number of threads that the runtime of a process runs at once, if its environment sets
+    /// it.
     #[must_use]
     pub fn parallelism(&self, process: &str, runtime: Runtime) -> Option<u32> {
         let value = self.facts.get(&format!("{process}.environment.{}", runtime.variable()?))?;
@@ -60,7 +63,8 @@ impl Knowledge {
     #[must_use]
     pub fn thread_setting(&self, process: &str, name: &str) -> Option<String> {
         let of_pack = self.thread(process, name).and_then(|known| known.setting.as_ref());
-        let of_runtime = || self.runtime(process, name).and_then(Runtime::variable).map(str::to_owned);
+        let of_runtime =
+            || self.runtime(process, name).and_then(Runtime::variable).map(str::to_owned);
         of_pack.map(|setting| setting.name.clone()).or_else(of_runtime)
     }
 
@@ -71,9 +75,14 @@ impl Knowledge {
     }
 
     /// The log lines that speak of threads of this name.
-    pub(crate) fn logs_of_thread(&self, process: &str, name: &str) -> impl Iterator<Item = &LogPattern> {
-        let is_of_it =
-            move |log: &&LogPattern| log.thread.as_ref().is_some_and(|glob| thread_name_matches(glob, name));
+    pub(crate) fn logs_of_thread(
+        &self,
+        process: &str,
+        name: &str,
+    ) -> impl Iterator<Item = &LogPattern> {
+        let is_of_it = move |log: &&LogPattern| {
+            log.thread.as_ref().is_some_and(|glob| thread_name_matches(glob, name))
+        };
         packs_of_process(&self.packs, process).flat_map(|pack| &pack.logs).filter(is_of_it)
     }
 
@@ -120,7 +129,10 @@ mod tests {
                 {"pack":"any","title":"","source":"","processes":["*"],"thread":[{"name":"pool-*","group":"GLib","meaning":"pool"}]},
                 {"pack":"janus","title":"","source":"","processes":["janus*"],"thread":[{"name":"hloop *","group":"hloop","meaning":"sends"}]}]"#,
         );
-        assert_eq!(known.thread("janus", "hloop 3").map(|known| known.meaning.as_str()), Some("sends"));
+        assert_eq!(
+            known.thread("janus", "hloop 3").map(|known| known.meaning.as_str()),
+            Some("sends")
+        );
         assert!(known.thread("nginx", "hloop 3").is_none());
         assert_eq!(known.group("janus", "pool-1"), "GLib");
     }
@@ -149,7 +161,8 @@ mod tests {
             ("sfu.runtime", "go"),
             ("sfu.environment.GOMAXPROCS", "2"),
         ];
-        let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let facts =
+            facts.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let known = Knowledge::of(Some(&HostInfo { facts, ..HostInfo::default() }));
         assert_eq!(known.runtime("relay", "tokio-runtime-w"), Some(Runtime::Tokio));
         assert_eq!(known.runtime("sfu", "sfu"), Some(Runtime::Go));

@@ -1,4 +1,5 @@
-//! Late joins under loads that pass: a load is judged after its joins, so that its result does not include them.
+//! Late joins under loads that pass: a load is judged after its joins, so that its result does not
+//! include them.
 
 use throng_observation::run::RunData;
 use throng_observation::{Clause, HoldOutcome, HoldRow};
@@ -9,14 +10,16 @@ use crate::windows::{SecondQuality, quality_by_second};
 /// Least late joins; a single one may be chance.
 const LATE_MIN: u64 = 2;
 
-/// The most participants of a load that were not connected in time, or (players) did not begin playback in time, as a
-/// caveat; `None` if joins were in time.
+/// The most participants of a load that were not connected in time, or (players) did not begin
+/// playback in time, as a caveat; `None` if joins were in time.
 #[must_use]
 pub fn late_joins(run: &RunData, capacity: &Capacity) -> Option<String> {
     let passing = capacity.users?;
     let quality_by_second = quality_by_second(run);
     let held = HoldRow::judged_alike(&run.holds).filter(|hold| {
-        hold.users <= passing && hold.passed(capacity.goal) == HoldOutcome::Yes && hold.limited_seconds == 0
+        hold.users <= passing
+            && hold.passed(capacity.goal) == HoldOutcome::Yes
+            && hold.limited_seconds == 0
     });
     let most = held.filter_map(|hold| {
         let seconds = quality_by_second.range(hold.from.second()..hold.until?.second());
@@ -64,7 +67,11 @@ mod tests {
             clauses: clauses(if second == 5 { late } else { 0 }),
             ..ExperienceRow::default()
         };
-        let run = RunData { holds: vec![hold], experience: (0..20).map(row).collect(), ..RunData::default() };
+        let run = RunData {
+            holds: vec![hold],
+            experience: (0..20).map(row).collect(),
+            ..RunData::default()
+        };
         late_joins(&run, &Capacity::of(&run.holds, Goal::Acceptable)?)
     }
 

@@ -1,5 +1,5 @@
-//! Finds the capacity of a server, names its bottleneck, and says what to change. Pure: it reads seconds and rows and uses no
-//! sockets, clocks or files.
+//! Finds the capacity of a server, names its bottleneck, and says what to change. Pure: it reads
+//! seconds and rows and uses no sockets, clocks or files.
 //!
 //! ```text
 //! seconds of experience -> search -> holds                   (during the run)

@@ -31,8 +31,8 @@ impl Reason {
     }
 }
 
-/// The reasons of the seconds that were bad for `goal`, the most frequent first. Where none was, those
-/// of the users that had a bad second by themselves.
+/// The reasons of the seconds that were bad for `goal`, the most frequent first. Where none was,
+/// those of the users that had a bad second by themselves.
 #[must_use]
 pub fn of<'a>(seconds: impl IntoIterator<Item = &'a SecondQuality>, goal: Goal) -> Vec<Reason> {
     let (mut bad, mut all) = (SecondQuality::default(), SecondQuality::default());
@@ -85,7 +85,10 @@ pub fn words(reasons: &[Reason]) -> Option<String> {
 }
 
 /// The seconds by which a hold was judged.
-fn judged<'a>(seconds: &'a BySecond, hold: &HoldRow) -> impl Iterator<Item = &'a SecondQuality> + use<'a> {
+fn judged<'a>(
+    seconds: &'a BySecond,
+    hold: &HoldRow,
+) -> impl Iterator<Item = &'a SecondQuality> + use<'a> {
     // It may have failed before it settled, without a judged second.
     let from = hold.judged_from.filter(|_| hold.seconds > 0).unwrap_or(hold.from).second();
     let until = hold.until.unwrap_or(hold.from).second();
@@ -129,7 +132,10 @@ mod tests {
             (vec![second(&[(Delay, 20)])], Some("delay alone")),
             (vec![second(&[(NotConnected, 20)])], Some("not connected alone")),
             (vec![second(&[(Delay, 2), (Loss, 18)])], Some("mostly loss (90 %), delay 10 %")),
-            (vec![second(&[(Delay, 9)]), second(&[(Loss, 11)])], Some("mostly loss (55 %), delay 45 %")),
+            (
+                vec![second(&[(Delay, 9)]), second(&[(Loss, 11)])],
+                Some("mostly loss (55 %), delay 45 %"),
+            ),
             (
                 vec![second(&[(Delay, 8), (Loss, 6), (Fps, 6)])],
                 Some("most often delay (40 %), loss 30 %, fps 30 %"),
@@ -154,7 +160,10 @@ mod tests {
     fn what_one_user_has_all_the_time_does_not_explain_the_bad_seconds_of_all() {
         let quiet = second(&[(Clause::Jitter, 1)]);
         let loud = second(&[(Clause::Jitter, 1), (Clause::Latency, 19)]);
-        assert_eq!(said(&[quiet, quiet, loud]).as_deref(), Some("mostly latency (95 %), jitter 5 %"));
+        assert_eq!(
+            said(&[quiet, quiet, loud]).as_deref(),
+            Some("mostly latency (95 %), jitter 5 %")
+        );
         assert_eq!(said(&[quiet, quiet]).as_deref(), Some("jitter alone"), "no second was bad");
     }
 
@@ -180,8 +189,12 @@ mod tests {
         let unsettled = HoldRow { judged_from: hold.until, seconds: 0, ..hold.clone() };
         assert_eq!(said(&unsettled).as_deref(), Some("mostly not connected (71 %), stall 29 %"));
         assert_eq!(said(&HoldRow { until: None, ..hold.clone() }), None, "it has not ended");
-        let passed =
-            HoldRow { passed: [HoldOutcome::Yes; 3], from: at(10), until: Some(at(11)), ..hold.clone() };
+        let passed = HoldRow {
+            passed: [HoldOutcome::Yes; 3],
+            from: at(10),
+            until: Some(at(11)),
+            ..hold.clone()
+        };
         let load = of_load(&seconds, &[hold, passed], 100, Goal::Acceptable);
         assert_eq!(words(&load).as_deref(), Some("stall alone"), "only of the holds that failed");
     }

@@ -1,4 +1,5 @@
-//! The windows of a run that are compared: the baseline, the largest load that passed, and the first that failed.
+//! The windows of a run that are compared: the baseline, the largest load that passed, and the
+//! first that failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{AddAssign, Range};
@@ -40,31 +41,36 @@ pub struct SecondQuality {
     pub users: u64,
     /// Users with a bad second.
     pub bad: u64,
-    /// The part of the bad users that does not count, thousandths of a user ([`throng_observation::ExperienceRow`]).
+    /// The part of the bad users that does not count, thousandths of a user
+    /// ([`throng_observation::ExperienceRow`]).
     pub uncounted_milli: u64,
     /// Users with a bad second by clause, in the order of [`Clause::ALL`].
     pub clauses: [u64; Clause::ALL.len()],
 }
 
 impl SecondQuality {
-    /// Share of users with a bad second, each weighted by the share of the participants that it received badly; 0 without users.
+    /// Share of users with a bad second, each weighted by the share of the participants that it
+    /// received badly; 0 without users.
     #[must_use]
     pub fn bad_ratio(&self) -> f64 {
         if self.users == 0 { 0.0 } else { self.bad_users() / self.users as f64 }
     }
 
-    /// Users with a bad second, each weighted by the share of the participants that it received badly.
+    /// Users with a bad second, each weighted by the share of the participants that it received
+    /// badly.
     #[must_use]
     pub fn bad_users(&self) -> f64 {
         self.bad as f64 - self.uncounted_milli as f64 / 1e3
     }
 
-    /// Of [`Self::bad_users`], those that broke no clause but such that a path or a source may break without load: at
-    /// least so many, as a participant may be in several of the other clauses.
+    /// Of [`Self::bad_users`], those that broke no clause but such that a path or a source may
+    /// break without load: at least so many, as a participant may be in several of the other
+    /// clauses.
     #[must_use]
     pub fn bad_by_patterns(&self) -> f64 {
         let by_clause = Clause::ALL.into_iter().zip(self.clauses);
-        let others = by_clause.filter(|(clause, _)| !clause.may_be_a_pattern()).map(|(_, count)| count);
+        let others =
+            by_clause.filter(|(clause, _)| !clause.may_be_a_pattern()).map(|(_, count)| count);
         (self.bad_users() - others.sum::<u64>() as f64).max(0.0)
     }
 
@@ -117,21 +123,24 @@ pub struct Windows {
     pub pass: Option<LoadWindow>,
     /// The first load that failed, in its longest hold; without it there is nothing to explain.
     pub fail: Option<LoadWindow>,
-    /// The first hold of the failing load with its joins and the seconds before: refusals and drops happen then.
+    /// The first hold of the failing load with its joins and the seconds before: refusals and drops
+    /// happen then.
     pub onset: Option<Window>,
     /// The first bad second of the failing load.
     pub first_bad_s: Option<i64>,
-    /// Where no load failed: the last seconds of a run that ended because its users were lost. Too short to compare levels, but an
-    /// event explains it.
+    /// Where no load failed: the last seconds of a run that ended because its users were lost. Too
+    /// short to compare levels, but an event explains it.
     pub lost: Option<LoadWindow>,
     /// Loads that passed, from which the demand of a user is estimated.
     pub passed: Vec<LoadWindow>,
-    /// Whether they are holds of a search; otherwise they were derived from the seconds of a plain run.
+    /// Whether they are holds of a search; otherwise they were derived from the seconds of a plain
+    /// run.
     pub is_search: bool,
 }
 
 impl Windows {
-    /// The windows of `run` for `goal`: from the holds of its search, or from its seconds if it has none.
+    /// The windows of `run` for `goal`: from the holds of its search, or from its seconds if it has
+    /// none.
     #[must_use]
     pub fn of(run: &RunData, goal: Goal) -> Self {
         let quality_by_second = quality_by_second(run);
@@ -143,7 +152,8 @@ impl Windows {
         Self { lost, ..windows }
     }
 
-    /// The windows in which the loss at the end is the failing load; `None` if no users were lost at the end.
+    /// The windows in which the loss at the end is the failing load; `None` if no users were lost
+    /// at the end.
     pub(crate) fn of_loss(&self) -> Option<Self> {
         let lost = self.lost?;
         let from_us = lost.window.from_us.saturating_sub(BEFORE_S * 1_000_000);
@@ -183,7 +193,8 @@ fn window_of(from: i64, until: i64) -> Window {
     Window { from_us: from.saturating_mul(1_000_000), until_us: until.saturating_mul(1_000_000) }
 }
 
-/// The seconds at which the windows begin and end, for any goal. Sums across such a second cannot be compared.
+/// The seconds at which the windows begin and end, for any goal. Sums across such a second cannot
+/// be compared.
 #[must_use]
 pub fn edges(run: &RunData) -> BTreeSet<i64> {
     let mut edges = BTreeSet::new();
@@ -204,14 +215,16 @@ pub(crate) fn sources(run: &RunData) -> BTreeSet<CohortId> {
     let all = run.crowd.iter().filter(|row| row.started > 0).map(|row| row.cohort);
     let receive = run.series.iter().map(|row| row.cohort);
     let receive = receive.chain(run.playback.iter().map(|row| row.cohort));
-    let receive: BTreeSet<CohortId> = receive.chain(run.chat.iter().map(|row| row.cohort)).collect();
+    let receive: BTreeSet<CohortId> =
+        receive.chain(run.chat.iter().map(|row| row.cohort)).collect();
     let send = run.sent.iter().filter(|row| row.tracks > 0).map(|row| row.cohort);
     let only_send: BTreeSet<CohortId> = send.filter(|cohort| !receive.contains(cohort)).collect();
     let are_all = all.collect::<BTreeSet<_>>().is_subset(&only_send);
     if are_all { BTreeSet::new() } else { only_send }
 }
 
-/// Whether users were started and at the end of no second of the run one was connected. Some may have been for less.
+/// Whether users were started and at the end of no second of the run one was connected. Some may
+/// have been for less.
 pub(crate) fn was_none_served(run: &RunData) -> bool {
     let sources = sources(run);
     let users = || run.crowd.iter().filter(|row| !sources.contains(&row.cohort));
@@ -228,7 +241,10 @@ fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BySecond) ->
     let judged_alike: Vec<HoldRow> = HoldRow::judged_alike(&run.holds).cloned().collect();
     let (holds, goal) = (&judged_alike, capacity.goal);
     let longest = |wanted: &dyn Fn(&HoldRow) -> bool| {
-        holds.iter().filter(|hold| hold.until.is_some() && wanted(hold)).max_by_key(|hold| hold.seconds)
+        holds
+            .iter()
+            .filter(|hold| hold.until.is_some() && wanted(hold))
+            .max_by_key(|hold| hold.seconds)
     };
     let at = |users: Option<u32>, passed: HoldOutcome| {
         longest(&|hold: &HoldRow| Some(hold.users) == users && hold.passed(goal) == passed)
@@ -239,13 +255,15 @@ fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BySecond) ->
             && Some(hold.users) == capacity.first_failing
             && hold.passed(goal) == HoldOutcome::No
     });
-    // If seconds are bad at any load, a load passes that is not mostly bad, and none of its holds need have met the goal.
-    let pass =
-        at(capacity.users, HoldOutcome::Yes).or_else(|| longest(&|hold| Some(hold.users) == capacity.users));
+    // If seconds are bad at any load, a load passes that is not mostly bad, and none of its holds
+    // need have met the goal.
+    let pass = at(capacity.users, HoldOutcome::Yes)
+        .or_else(|| longest(&|hold| Some(hold.users) == capacity.users));
     let base = holds.iter().find(|hold| hold.purpose == Purpose::Baseline && hold.until.is_some());
     let base = base.or_else(|| {
-        let passed =
-            holds.iter().filter(|hold| hold.passed(goal) == HoldOutcome::Yes && hold.until.is_some());
+        let passed = holds
+            .iter()
+            .filter(|hold| hold.passed(goal) == HoldOutcome::Yes && hold.until.is_some());
         passed.min_by_key(|hold| hold.users)
     });
     let idle = || {
@@ -254,11 +272,17 @@ fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BySecond) ->
     };
     let first_bad = |hold: &HoldRow| {
         let seconds = second_range(Window { from_us: hold.from.0, until_us: hold.until?.0 });
-        quality_by_second.range(seconds).find(|(_, quality)| quality.is_bad(goal)).map(|(second, _)| *second)
+        quality_by_second
+            .range(seconds)
+            .find(|(_, quality)| quality.is_bad(goal))
+            .map(|(second, _)| *second)
     };
     Windows {
         // A baseline with bad service is no baseline: then it is the idle server.
-        base: base.filter(|base| base.passed(goal) != HoldOutcome::No).and_then(judged_window).or_else(idle),
+        base: base
+            .filter(|base| base.passed(goal) != HoldOutcome::No)
+            .and_then(judged_window)
+            .or_else(idle),
         pass: pass.and_then(judged_window),
         fail: fail.and_then(judged_window),
         onset: first_fail.and_then(|fail| onset(holds, fail)),
@@ -275,35 +299,43 @@ fn of_holds(run: &RunData, capacity: &Capacity, quality_by_second: &BySecond) ->
     }
 }
 
-/// A failing load and some seconds before it, without the time of a larger crowd before and of the recovery from it: queues that
-/// the larger crowd filled are not evidence about this one.
+/// A failing load and some seconds before it, without the time of a larger crowd before and of the
+/// recovery from it: queues that the larger crowd filled are not evidence about this one.
 fn onset(holds: &[HoldRow], fail: &HoldRow) -> Option<Window> {
     let larger = holds.iter().filter(|hold| hold.users > fail.users).filter_map(|hold| {
         let recovery_us =
             i64::try_from(hold.recovery_ms.unwrap_or(0)).unwrap_or(i64::MAX).saturating_mul(1_000);
-        hold.until.filter(|until| *until <= fail.from).map(|until| until.0.saturating_add(recovery_us))
+        hold.until
+            .filter(|until| *until <= fail.from)
+            .map(|until| until.0.saturating_add(recovery_us))
     });
     let over = larger.max().unwrap_or(i64::MIN).min(fail.from.0);
     let from_us = fail.from.0.saturating_sub(BEFORE_S * 1_000_000).max(over);
     Some(Window { from_us, until_us: fail.until?.0 })
 }
 
-/// The judged part of a hold, after it settled; the whole hold if that part is too short. Loads are compared by it.
+/// The judged part of a hold, after it settled; the whole hold if that part is too short. Loads are
+/// compared by it.
 #[must_use]
 pub fn judged_window(hold: &HoldRow) -> Option<LoadWindow> {
     let until_us = hold.until?.0;
     let settled_us = hold.judged_from.map_or(until_us, |at| at.0);
-    let from_us =
-        if until_us.saturating_sub(settled_us) >= SECONDS_MIN * 1_000_000 { settled_us } else { hold.from.0 };
+    let from_us = if until_us.saturating_sub(settled_us) >= SECONDS_MIN * 1_000_000 {
+        settled_us
+    } else {
+        hold.from.0
+    };
     let window = Window { from_us, until_us };
     (from_us < until_us).then_some(LoadWindow { window, users: f64::from(hold.users) })
 }
 
 fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BySecond) -> Windows {
     let is_bad = |quality: &SecondQuality| quality.is_bad(goal);
-    let whole = || Some((*quality_by_second.first_key_value()?.0, quality_by_second.last_key_value()?.0 + 1));
-    let fail =
-        worst_interval(quality_by_second, is_bad).or_else(|| was_none_served(run).then(whole).flatten());
+    let whole = || {
+        Some((*quality_by_second.first_key_value()?.0, quality_by_second.last_key_value()?.0 + 1))
+    };
+    let fail = worst_interval(quality_by_second, is_bad)
+        .or_else(|| was_none_served(run).then(whole).flatten());
     let ends = fail.map_or(i64::MAX, |(from, _)| from);
     let good: Vec<(i64, SecondQuality)> = quality_by_second
         .range(..ends)
@@ -315,13 +347,16 @@ fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BySecond) -> Window
         .iter()
         .rev()
         .take_while(|(second, quality)| {
-            quality.users * 5 >= most * 4 && good.last().is_some_and(|last| second + BACK_S > last.0)
+            quality.users * 5 >= most * 4
+                && good.last().is_some_and(|last| second + BACK_S > last.0)
         })
         .map(|(second, _)| *second)
         .collect();
     let pass = near.last().zip(near.first()).map(|(first, last)| (*first, last + 1));
     // A tenth of the crowd uses hardly any of the resource that fails under the whole crowd.
-    let few = || good.iter().take_while(|(_, f)| f.users * 10 <= most).last().map(|(last, _)| (0, last + 1));
+    let few = || {
+        good.iter().take_while(|(_, f)| f.users * 10 <= most).last().map(|(last, _)| (0, last + 1))
+    };
     let base = idle(run).or_else(few);
     let of = |(from, until): (i64, i64)| {
         let users: Vec<u64> =
@@ -344,7 +379,8 @@ fn of_seconds(run: &RunData, goal: Goal, quality_by_second: &BySecond) -> Window
     }
 }
 
-/// The interval with most bad seconds, small gaps included; `None` if fewer than [`SECONDS_MIN`] were bad.
+/// The interval with most bad seconds, small gaps included; `None` if fewer than [`SECONDS_MIN`]
+/// were bad.
 fn worst_interval(
     quality_by_second: &BySecond,
     is_bad: impl Fn(&SecondQuality) -> bool,
@@ -352,25 +388,30 @@ fn worst_interval(
     let mut intervals: Vec<(i64, i64, i64)> = Vec::new();
     for (second, _) in quality_by_second.iter().filter(|(_, quality)| is_bad(quality)) {
         match intervals.last_mut() {
-            Some((_, until, bad)) if second - *until <= GAP_S_MAX => (*until, *bad) = (second + 1, *bad + 1),
+            Some((_, until, bad)) if second - *until <= GAP_S_MAX => {
+                (*until, *bad) = (second + 1, *bad + 1)
+            }
             _ => intervals.push((*second, second + 1, 1)),
         }
     }
-    let worst = intervals.into_iter().filter(|(.., bad)| *bad >= SECONDS_MIN).max_by_key(|(.., bad)| *bad);
+    let worst =
+        intervals.into_iter().filter(|(.., bad)| *bad >= SECONDS_MIN).max_by_key(|(.., bad)| *bad);
     worst.map(|(from, until, _)| (from, until))
 }
 
-/// The last seconds of a run in which at least half of those who were there failed, and after which nearly all of its participants
-/// have failed or left: it ended because nobody was left.
+/// The last seconds of a run in which at least half of those who were there failed, and after which
+/// nearly all of its participants have failed or left: it ended because nobody was left.
 fn lost_at_the_end(run: &RunData) -> Option<LoadWindow> {
     let end = run.ended_at?;
     let begins = RunTime(end.0.saturating_sub(LOST_S * 1_000_000));
-    let was_there =
-        |row: &&ParticipantRow| row.intended_at <= end && row.ended_at.is_none_or(|ended| ended >= begins);
+    let was_there = |row: &&ParticipantRow| {
+        row.intended_at <= end && row.ended_at.is_none_or(|ended| ended >= begins)
+    };
     let there = run.participants.iter().filter(was_there);
     let (lost, left): (Vec<_>, Vec<_>) =
         there.partition(|row| row.failure().is_some_and(|why| !why.is_ours()));
-    let is_gone = |row: &&ParticipantRow| row.failure().is_some() || row.outcome == Some(Outcome::Completed);
+    let is_gone =
+        |row: &&ParticipantRow| row.failure().is_some() || row.outcome == Some(Outcome::Completed);
     let began = run.participants.iter().filter(|row| row.intended_at <= end);
     let gone = began.clone().filter(is_gone).count();
     if (gone as f64) < GONE_MIN * began.count() as f64 {
@@ -378,34 +419,40 @@ fn lost_at_the_end(run: &RunData) -> Option<LoadWindow> {
     }
     let first = lost.iter().filter_map(|row| row.ended_at).min()?;
     let window = window_of(first.second(), end.second().saturating_add(1));
-    (lost.len() >= left.len()).then(|| LoadWindow { window, users: (lost.len() + left.len()) as f64 })
+    (lost.len() >= left.len())
+        .then(|| LoadWindow { window, users: (lost.len() + left.len()) as f64 })
 }
 
-/// The seconds without those in which participants of a chat came or went, or still fetched what they fetch when they come: that is
-/// an impulse, which grows with who is there, and no demand of a load. All of them where no others are.
+/// The seconds without those in which participants of a chat came or went, or still fetched what
+/// they fetch when they come: that is an impulse, which grows with who is there, and no demand of a
+/// load. All of them where no others are.
 fn settled(run: &RunData, good: Vec<(i64, SecondQuality)>) -> Vec<(i64, SecondQuality)> {
     let is_moving = |row: &&ChatRow| {
         let counters = &row.counters;
         counters.presences_received > 0 || counters.vcards_received > counters.messages_received
     };
     let moving: BTreeSet<i64> = run.chat.iter().filter(is_moving).map(|row| row.second).collect();
-    let left: Vec<_> = good.iter().filter(|(second, _)| !moving.contains(second)).copied().collect();
+    let left: Vec<_> =
+        good.iter().filter(|(second, _)| !moving.contains(second)).copied().collect();
     if left.is_empty() { good } else { left }
 }
 
 /// Number of loads into which a plain run is divided.
 const LEVELS: u64 = 8;
 
-/// The good seconds of a plain run as loads: consecutive seconds in which the crowd stayed within an eighth of the largest.
+/// The good seconds of a plain run as loads: consecutive seconds in which the crowd stayed within
+/// an eighth of the largest.
 fn levels(good: &[(i64, SecondQuality)], most: u64) -> Vec<LoadWindow> {
     let level = |quality: &SecondQuality| quality.users * LEVELS / (most + 1);
-    let is_consecutive =
-        |a: &(i64, SecondQuality), b: &(i64, SecondQuality)| b.0 == a.0 + 1 && level(&a.1) == level(&b.1);
+    let is_consecutive = |a: &(i64, SecondQuality), b: &(i64, SecondQuality)| {
+        b.0 == a.0 + 1 && level(&a.1) == level(&b.1)
+    };
     good.chunk_by(is_consecutive)
         .filter(|list| list.len() as i64 >= SECONDS_MIN)
         .filter_map(|list| {
             let (first, last) = (list.first()?.0, list.last()?.0);
-            let users = list.iter().map(|(_, quality)| quality.users).sum::<u64>() as f64 / list.len() as f64;
+            let users = list.iter().map(|(_, quality)| quality.users).sum::<u64>() as f64
+                / list.len() as f64;
             Some(LoadWindow { window: window_of(first, last + 1), users })
         })
         .collect()
@@ -449,7 +496,11 @@ mod tests {
         let ends = 77_000_000;
         assert_eq!(begins(hold(20, 47, 57, Some(3_000))), Some((60_000_000, ends)));
         assert_eq!(begins(hold(20, 20, 30, Some(3_000))), Some((52_000_000, ends)), "long over");
-        assert_eq!(begins(hold(20, 47, 57, Some(60_000))), Some((62_000_000, ends)), "its own time at least");
+        assert_eq!(
+            begins(hold(20, 47, 57, Some(60_000))),
+            Some((62_000_000, ends)),
+            "its own time at least"
+        );
         assert_eq!(
             begins(hold(15, 47, 62, None)),
             Some((52_000_000, ends)),

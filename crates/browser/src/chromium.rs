@@ -12,8 +12,8 @@ use crate::BrowserError;
 use crate::pipe::{NoMessage, Pipe};
 use crate::process::{self, ProcessGroup};
 
-/// Time limit for the start of the browser, for loading a page, and for settling a promise, unless the caller sets
-/// another.
+/// Time limit for the start of the browser, for loading a page, and for settling a promise, unless
+/// the caller sets another.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// No network access of its own, no prompts, WebRTC on loopback and local addresses.
@@ -54,14 +54,17 @@ pub struct Chromium {
 }
 
 impl Chromium {
-    /// Runs `command` (the browser, or a wrapper that executes it) with a fresh profile, and with `flags` in
-    /// addition to those that every test page needs.
+    /// Runs `command` (the browser, or a wrapper that executes it) with a fresh profile, and with
+    /// `flags` in addition to those that every test page needs.
     ///
     /// # Errors
     /// When it cannot be started or does not come up within 20 s.
     pub fn start(mut command: Command, flags: &[String]) -> Result<Self, BrowserError> {
         let profile = tempfile::Builder::new().prefix("throng-browser-").tempdir()?;
-        command.args(FLAGS).args(flags).arg(format!("--user-data-dir={}", profile.path().display()));
+        command
+            .args(FLAGS)
+            .args(flags)
+            .arg(format!("--user-data-dir={}", profile.path().display()));
         // SAFETY: geteuid has no preconditions and cannot fail.
         if unsafe { libc::geteuid() } == 0 {
             // Chromium refuses to start as root with its sandbox.
@@ -108,7 +111,10 @@ impl Chromium {
         let page = loop {
             let targets = self.command("Target.getTargets", &json!({}))?;
             let pages = targets["targetInfos"].as_array().into_iter().flatten();
-            match pages.filter(|target| target["type"] == "page").find_map(|page| page["targetId"].as_str()) {
+            match pages
+                .filter(|target| target["type"] == "page")
+                .find_map(|page| page["targetId"].as_str())
+            {
                 Some(page) => break page.to_owned(),
                 None if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
                 None => return Err(self.silent("its first page")),
@@ -139,8 +145,8 @@ impl Chromium {
         Err(self.silent(url))
     }
 
-    /// The JSON value of `expression`; a promise is awaited (so the entries of `pc.getStats()` must be made an
-    /// array).
+    /// The JSON value of `expression`; a promise is awaited (so the entries of `pc.getStats()` must
+    /// be made an array).
     ///
     /// # Errors
     /// When it throws, or does not settle in time.
@@ -191,7 +197,8 @@ impl Chromium {
             }
             return match answer.get("error") {
                 Some(error) => {
-                    let said = error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned);
+                    let said =
+                        error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned);
                     Err(BrowserError::Refused { what: method.to_owned(), said })
                 }
                 None => Ok(answer["result"].take()),

@@ -5,14 +5,23 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The names that are searched in `PATH`, best first.
-pub const NAMES: [&str; 5] =
-    ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome-headless-shell"];
+pub const NAMES: [&str; 5] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome-stable",
+    "google-chrome",
+    "chrome-headless-shell",
+];
 
-/// The first of [`NAMES`] in the folders of `path` (format of the environment variable `PATH`) that is executable.
+/// The first of [`NAMES`] in the folders of `path` (format of the environment variable `PATH`) that
+/// is executable.
 #[must_use]
 pub fn find(path: &OsStr) -> Option<PathBuf> {
     let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
-    NAMES.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|file| runs(file))
+    NAMES
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .find(|file| runs(file))
 }
 
 fn runs(file: &Path) -> bool {

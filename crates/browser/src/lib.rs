@@ -1,5 +1,5 @@
-//! A headless Chromium: started with a fresh profile, controlled over a pipe with the Chrome DevTools Protocol,
-//! and ended with the process that started it, however that one ends.
+//! A headless Chromium: started with a fresh profile, controlled over a pipe with the Chrome
+//! DevTools Protocol, and ended with the process that started it, however that one ends.
 
 mod error;
 pub use error::BrowserError;

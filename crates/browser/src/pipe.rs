@@ -1,4 +1,5 @@
-//! Messages of the DevTools protocol over two pipes: JSON, each ended by a NUL byte (`--remote-debugging-pipe`).
+//! Messages of the DevTools protocol over two pipes: JSON, each ended by a NUL byte
+//! (`--remote-debugging-pipe`).
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
@@ -68,7 +69,8 @@ fn is_readable(pipe: &PipeReader, until: Instant) -> bool {
         let left_ms = until.saturating_duration_since(Instant::now()).as_millis();
         let mut wanted = libc::pollfd { fd: pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: `wanted` is one pollfd and lives through the call.
-        let ready = unsafe { libc::poll(&raw mut wanted, 1, i32::try_from(left_ms).unwrap_or(i32::MAX)) };
+        let ready =
+            unsafe { libc::poll(&raw mut wanted, 1, i32::try_from(left_ms).unwrap_or(i32::MAX)) };
         if ready > 0 {
             return true;
         }

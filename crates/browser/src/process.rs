@@ -22,8 +22,9 @@ const ENDING: Duration = Duration::from_secs(2);
 pub(crate) struct ProcessGroup(Child);
 
 impl ProcessGroup {
-    /// Starts `command` with `commands` and `answers` at the descriptors that the browser expects. The kernel ends
-    /// it with the calling thread (PR_SET_PDEATHSIG, prctl(2)), also after `kill -9`.
+    /// Starts `command` with `commands` and `answers` at the descriptors that the browser expects.
+    /// The kernel ends it with the calling thread (PR_SET_PDEATHSIG, prctl(2)), also after `kill
+    /// -9`.
     pub(crate) fn start(
         command: &mut Command,
         commands: &impl AsRawFd,
@@ -34,8 +35,9 @@ impl ProcessGroup {
         // A terminal's Ctrl-C must not reach the browser; this process ends it.
         command.process_group(0);
         let before_exec = move || {
-            // SAFETY: only system calls that signal-safety(7) or prctl(2) allow between fork and exec; they take numbers
-            // and touch no memory of this process. Both descriptors are open until `spawn` below returns.
+            // SAFETY: only system calls that signal-safety(7) or prctl(2) allow between fork and
+            // exec; they take numbers and touch no memory of this process. Both descriptors are
+            // open until `spawn` below returns.
             unsafe {
                 let commands = checked(libc::fcntl(commands, libc::F_DUPFD_CLOEXEC, SAFE_FD))?;
                 let answers = checked(libc::fcntl(answers, libc::F_DUPFD_CLOEXEC, SAFE_FD))?;
@@ -82,16 +84,20 @@ fn checked(result: libc::c_int) -> std::io::Result<libc::c_int> {
 /// CPU time that the living processes of group `id` have used, microseconds (user + system).
 pub(crate) fn cpu_us(id: u32) -> u64 {
     // SAFETY: sysconf has no preconditions.
-    let ticks_per_s = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(0).max(1);
-    let stats = std::fs::read_dir(Path::new("/proc")).into_iter().flatten().flatten().filter_map(|entry| {
-        let is_process = entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
-        std::fs::read_to_string(entry.path().join("stat")).ok().filter(|_| is_process)
-    });
+    let ticks_per_s =
+        u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(0).max(1);
+    let stats =
+        std::fs::read_dir(Path::new("/proc")).into_iter().flatten().flatten().filter_map(|entry| {
+            let is_process =
+                entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
+            std::fs::read_to_string(entry.path().join("stat")).ok().filter(|_| is_process)
+        });
     let ticks: u64 = stats.filter_map(|stat| ticks_of(&stat, id)).sum();
     ticks.saturating_mul(1_000_000) / ticks_per_s
 }
 
-/// utime + stime (fields 14 and 15) of a `/proc/PID/stat` whose pgrp (field 5) is `group`; proc_pid_stat(5).
+/// utime + stime (fields 14 and 15) of a `/proc/PID/stat` whose pgrp (field 5) is `group`;
+/// proc_pid_stat(5).
 fn ticks_of(stat: &str, group: u32) -> Option<u64> {
     // The name (field 2) may hold anything, also parentheses.
     let (_, after_name) = stat.rsplit_once(')')?;

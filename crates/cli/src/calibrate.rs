@@ -1,8 +1,8 @@
 //! `throng calibrate`: how many viewers this machine plays before the generator is the limit.
 //!
-//! The stage runs in a process of its own on the same machine, and viewers are added until the generator passes
-//! one of its limits. Both share the cores, so a generator on a dedicated machine reaches more; how many, follows
-//! from the measured cost of a viewer.
+//! The stage runs in a process of its own on the same machine, and viewers are added until the
+//! generator passes one of its limits. Both share the cores, so a generator on a dedicated machine
+//! reaches more; how many, follows from the measured cost of a viewer.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
@@ -74,7 +74,15 @@ impl StageProcess {
     fn start(card: &str) -> anyhow::Result<Self> {
         let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["stage", "--listen", "127.0.0.1:0", "--card", card, "--workers", &workers.to_string()])
+            .args([
+                "stage",
+                "--listen",
+                "127.0.0.1:0",
+                "--card",
+                card,
+                "--workers",
+                &workers.to_string(),
+            ])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -114,7 +122,8 @@ struct RampResult {
 }
 
 fn ramp(handle: &RunHandle, interrupt: &Interrupt, up_to: u32) -> RampResult {
-    let mut reached = RampResult { why: format!("{up_to} viewers were asked for"), ..RampResult::default() };
+    let mut reached =
+        RampResult { why: format!("{up_to} viewers were asked for"), ..RampResult::default() };
     let (mut last, mut limits) = (None, VecDeque::new());
     while !handle.is_finished() && !interrupt.is_set() {
         std::thread::sleep(Duration::from_millis(100));
@@ -151,8 +160,9 @@ fn limit(live: &LiveSnapshot) -> Option<(bool, String)> {
         return Some((true, why.clone()));
     }
     let lost = live.video.loss_ratio.max(live.audio.loss_ratio);
-    (lost > STAGE_LOSS_RATIO)
-        .then(|| (false, "the stage, on the same cores, began to drop before the generator was full".into()))
+    (lost > STAGE_LOSS_RATIO).then(|| {
+        (false, "the stage, on the same cores, began to drop before the generator was full".into())
+    })
 }
 
 fn report(command: &args::Calibrate, reached: &RampResult) -> String {
@@ -196,11 +206,18 @@ mod tests {
     #[test]
     fn what_was_not_the_generator_is_a_lower_bound() {
         let command = args::Calibrate { card: "low".into(), up_to: 50 };
-        let mut reached =
-            RampResult { viewers: 50, cpu_us: 100_000, why: "asked".into(), ..RampResult::default() };
+        let mut reached = RampResult {
+            viewers: 50,
+            cpu_us: 100_000,
+            why: "asked".into(),
+            ..RampResult::default()
+        };
         assert!(report(&command, &reached).contains("at least 50 viewers"));
         reached.is_generator = true;
         let text = report(&command, &reached);
-        assert!(text.contains("plays     50 viewers") && text.contains("about 350 viewers"), "{text}");
+        assert!(
+            text.contains("plays     50 viewers") && text.contains("about 350 viewers"),
+            "{text}"
+        );
     }
 }

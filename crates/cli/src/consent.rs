@@ -1,5 +1,6 @@
-//! `throng consent`: makes the two halves of a consent proof. The tester keeps the secret; the owner publishes the file, which
-//! holds the terms sealed with that secret and is valid for no other tester.
+//! `throng consent`: makes the two halves of a consent proof. The tester keeps the secret; the
+//! owner publishes the file, which holds the terms sealed with that secret and is valid for no
+//! other tester.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -17,11 +18,12 @@ use crate::{CliError, print, say_lines, secrets};
 /// Makes both halves, or none.
 pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let secret = secrets::random()
-        .map(ConsentSecret::new)
-        .map_err(|error| CliError::usage(format!("no secret can be made: /dev/urandom: {error}")))?;
+    let secret = secrets::random().map(ConsentSecret::new).map_err(|error| {
+        CliError::usage(format!("no secret can be made: /dev/urandom: {error}"))
+    })?;
     let target = target(&command.target);
-    let published = ConsentProof::sealed(&terms(command, &target)?, &secret, now).map_err(CliError::usage)?;
+    let published =
+        ConsentProof::sealed(&terms(command, &target)?, &secret, now).map_err(CliError::usage)?;
     keep(&command.secret, &secret)?;
     if let Some(path) = &command.output {
         std::fs::write(path, &published).map_err(|error| {
@@ -32,8 +34,12 @@ pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {
     } else {
         print(&published);
     }
-    let (file, host) = (command.secret.display(), target.rsplit_once(':').map_or(&*target, |(host, _)| host));
-    let what = command.output.as_ref().map_or("the text above".to_owned(), |path| path.display().to_string());
+    let (file, host) =
+        (command.secret.display(), target.rsplit_once(':').map_or(&*target, |(host, _)| host));
+    let what = command
+        .output
+        .as_ref()
+        .map_or("the text above".to_owned(), |path| path.display().to_string());
     say_lines(&format!(
         "the owner publishes {what}\n  as http(s)://{target}{WELL_KNOWN_PATH}, or at ports 443 or 80 of {host},\n  at each \
          address that {host} points to; {file} is the secret: keep it, and never publish it.\n  \
@@ -45,7 +51,9 @@ pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {
 /// Host and port of a target's URL; any other text unchanged.
 fn target(text: &str) -> String {
     let parsed = text.contains("://").then(|| Target::parse(text).ok()).flatten();
-    let Some((host, port)) = parsed.map(|target| target.host_and_port()) else { return text.to_owned() };
+    let Some((host, port)) = parsed.map(|target| target.host_and_port()) else {
+        return text.to_owned();
+    };
     format!("{host}:{port}")
 }
 
@@ -64,16 +72,20 @@ fn terms(command: &Consent, target: &str) -> Result<String, CliError> {
         .chain(limits)
         .filter_map(|(key, value)| Some((key, value?)))
         .map(|(key, value)| {
-            // These end a value in the file, so the sealed terms would not be those that were typed.
+            // These end a value in the file, so the sealed terms would not be those that were
+            // typed.
             if value.contains(['#', ';', '\n']) {
-                return Err(CliError::usage(format!("{key} must hold no `#`, no `;` and no line end")));
+                return Err(CliError::usage(format!(
+                    "{key} must hold no `#`, no `;` and no line end"
+                )));
             }
             Ok(format!("{key} = {value}\n"))
         });
     all.collect()
 }
 
-/// Writes the secret, readable to its owner only. An existing file is kept: its proof may be published.
+/// Writes the secret, readable to its owner only. An existing file is kept: its proof may be
+/// published.
 fn keep(path: &Path, secret: &ConsentSecret) -> Result<(), CliError> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     opened.and_then(|mut file| writeln!(file, "{}", secret.expose())).map_err(|error| {

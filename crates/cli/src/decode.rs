@@ -27,9 +27,18 @@ pub(crate) fn decode(command: &args::Decode) -> Result<Exit, CliError> {
     let (loops, what) = match &command.run {
         Some(run) => (of_run(run)?, format!("the streams kept in {}", run.display())),
         None => {
-            let video: Video =
-                command.video.parse().map_err(|error| CliError::usage(format!("--video: {error}")))?;
-            let coded = encode(&program, video.codec, video.size, video.fps, video.bits_per_s, LOOP_SECONDS);
+            let video: Video = command
+                .video
+                .parse()
+                .map_err(|error| CliError::usage(format!("--video: {error}")))?;
+            let coded = encode(
+                &program,
+                video.codec,
+                video.size,
+                video.fps,
+                video.bits_per_s,
+                LOOP_SECONDS,
+            );
             let coded = coded.map_err(|error| failed(error.into()))?;
             (Loop::of(video.codec, coded).into_iter().collect(), video.to_string())
         }
@@ -51,7 +60,13 @@ pub(crate) fn decode(command: &args::Decode) -> Result<Exit, CliError> {
     let rows = if is_search {
         capacity::search(command.up_to, measure).map_err(failed)?
     } else {
-        command.streams.iter().copied().map(measure).collect::<Result<Vec<_>, _>>().map_err(failed)?
+        command
+            .streams
+            .iter()
+            .copied()
+            .map(measure)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(failed)?
     };
     let largest = rows.iter().filter(|row| row.keeps_up()).map(|row| row.streams).max();
     if command.json {
@@ -80,9 +95,10 @@ fn of_run(run: &Path) -> Result<Vec<Loop>, CliError> {
     files.retain(|file| file.extension().is_some_and(|extension| extension == "mkv"));
     let mut loops = Vec::new();
     for file in files.iter().take(KEPT_MAX) {
-        let bytes = std::fs::read(file).map_err(|e| CliError::usage(format!("{}: {e}", file.display())))?;
-        let (codec, pictures) =
-            recorded_pictures(&bytes).map_err(|e| CliError::usage(format!("{}: {e}", file.display())))?;
+        let bytes =
+            std::fs::read(file).map_err(|e| CliError::usage(format!("{}: {e}", file.display())))?;
+        let (codec, pictures) = recorded_pictures(&bytes)
+            .map_err(|e| CliError::usage(format!("{}: {e}", file.display())))?;
         loops.extend(Loop::of(codec, pictures));
     }
     if loops.is_empty() {
@@ -119,7 +135,8 @@ fn line(row: &Row) -> String {
         Some(us) => throng_observation::units::duration_ms(us as f64 / 1e3),
         None => "–".into(),
     };
-    let share = |count: u64| throng_observation::units::percent(count as f64 / row.due.max(1) as f64);
+    let share =
+        |count: u64| throng_observation::units::percent(count as f64 / row.due.max(1) as f64);
     format!(
         "{:>8}  {:>8.1}  {:>9.2}  {:>10}  {:>7}  {:>7}  {:>9}  {:>9}  {}\n",
         row.streams,
@@ -149,7 +166,9 @@ fn conclusion(largest: Option<u32>, is_search: bool, up_to: u32, what: &str) -> 
         None => format!("\nNot one of these counts of streams ({what}) is decoded in real time.\n"),
         Some(streams) if !is_search => format!("\n{streams} streams are decoded in real time.\n"),
         Some(streams) if streams == up_to => {
-            format!("\nAt least {streams} streams are decoded in real time; --up-to looks further.\n")
+            format!(
+                "\nAt least {streams} streams are decoded in real time; --up-to looks further.\n"
+            )
         }
         Some(streams) => format!("\nUp to {streams} streams are decoded in real time.\n"),
     }

@@ -16,7 +16,8 @@ pub(crate) enum Exit {
     Target = 3,
     /// No verdict: the generator was the limit, throng failed, or a search could not decide.
     Invalid = 4,
-    /// Browsers in the crowd measured another quality than the crowd, so its figures are not reliable.
+    /// Browsers in the crowd measured another quality than the crowd, so its figures are not
+    /// reliable.
     Disputed = 5,
     /// Ended early by a person or a signal; what was measured is kept.
     Interrupted = 130,
@@ -75,7 +76,8 @@ mod tests {
 
     #[test]
     fn help_names_every_code() {
-        let all = [Exit::Met, Exit::Missed, Exit::Usage, Exit::Target, Exit::Invalid, Exit::Disputed];
+        let all =
+            [Exit::Met, Exit::Missed, Exit::Usage, Exit::Target, Exit::Invalid, Exit::Disputed];
         for exit in all.into_iter().chain([Exit::Interrupted]) {
             let code = exit as u8;
             assert!(

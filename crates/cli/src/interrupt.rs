@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first asks the run to end in an orderly way, the second ends the process.
+//! Ctrl-C and SIGTERM: the first asks the run to end in an orderly way, the second ends the
+//! process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,7 +16,9 @@ impl Interrupt {
         let interrupt = Self::default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let asked = interrupt.clone();
-        std::thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(asked.watch()))?;
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || runtime.block_on(asked.watch()))?;
         Ok(interrupt)
     }
 

@@ -25,13 +25,15 @@ pub(crate) fn measure(command: &args::Ipc) -> Result<Exit, CliError> {
     let plan = plan(command)?;
     let folder = make_folder(&command.output.clone().unwrap_or_else(run_id::default_folder))?;
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
-    let launcher = Launcher { program: PathBuf::from("/proc/self/exe"), arguments: vec!["ipc-role".into()] };
+    let launcher =
+        Launcher { program: PathBuf::from("/proc/self/exe"), arguments: vec!["ipc-role".into()] };
     let talks = std::io::stderr().is_terminal();
-    let report = throng_ipc::measure(&plan, &launcher, &|| interrupt.is_set(), &mut |transport, round| {
-        if talks {
-            say(&format!("measuring {} ({round}/{})", transport.name(), plan.rounds));
-        }
-    });
+    let report =
+        throng_ipc::measure(&plan, &launcher, &|| interrupt.is_set(), &mut |transport, round| {
+            if talks {
+                say(&format!("measuring {} ({round}/{})", transport.name(), plan.rounds));
+            }
+        });
     let written = put(&folder, &report);
     show(&report, command.json);
     // A full disk must not keep the result from the terminal.
@@ -45,8 +47,8 @@ pub(crate) fn role() -> Result<Exit, CliError> {
     Ok(if throng_ipc::run_role() { Exit::Met } else { Exit::Invalid })
 }
 
-/// `throng report FOLDER` for a folder of a measurement: makes the page again from `ipc.json`. `None` when the folder
-/// is not one.
+/// `throng report FOLDER` for a folder of a measurement: makes the page again from `ipc.json`.
+/// `None` when the folder is not one.
 pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
     let path = command.run.join(RESULT);
     let json = std::fs::read_to_string(&path).ok()?;
@@ -54,8 +56,8 @@ pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
         IpcReport::from_json(&json)
             .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
             .and_then(|report| {
-                let folder =
-                    RunFolder::open(&command.run).map_err(|error| CliError::new(Exit::Usage, error))?;
+                let folder = RunFolder::open(&command.run)
+                    .map_err(|error| CliError::new(Exit::Usage, error))?;
                 let page = put(&folder, &report)?;
                 show(&report, command.json);
                 tell_page(&page, command.json);
@@ -87,7 +89,8 @@ fn exit(report: &IpcReport) -> Exit {
     }
 }
 
-/// Makes the folder before the measurement, so that a folder that cannot be written ends the command early.
+/// Makes the folder before the measurement, so that a folder that cannot be written ends the
+/// command early.
 fn make_folder(path: &Path) -> Result<RunFolder, CliError> {
     if path.join(RESULT).exists() {
         return Err(CliError::usage(format!(
@@ -114,7 +117,11 @@ fn plan(command: &args::Ipc) -> Result<Plan, CliError> {
     }
     Ok(Plan {
         transports: transports(&command.only)?,
-        workload: Workload { sizes: sizes(command)?, fps: command.fps, producers: command.producers },
+        workload: Workload {
+            sizes: sizes(command)?,
+            fps: command.fps,
+            producers: command.producers,
+        },
         reading: if command.read == "all" { ReadMode::All } else { ReadMode::Edges },
         duration,
         rounds: command.rounds,
@@ -130,8 +137,8 @@ fn plan(command: &args::Ipc) -> Result<Plan, CliError> {
 
 fn sizes(command: &args::Ipc) -> Result<FrameSizes, CliError> {
     let Some(path) = &command.sizes else {
-        let frame =
-            FrameSize::parse(&command.frame).map_err(|error| CliError::usage(format!("--frame: {error}")))?;
+        let frame = FrameSize::parse(&command.frame)
+            .map_err(|error| CliError::usage(format!("--frame: {error}")))?;
         return Ok(frame.into());
     };
     let wrong = |error: String| CliError::usage(format!("--sizes {}: {error}", path.display()));
@@ -149,9 +156,15 @@ fn transports(only: &[String]) -> Result<Vec<Transport>, CliError> {
     for key in only {
         let transport = Transport::of_key(key.trim()).ok_or_else(|| {
             let known: Vec<_> = Transport::ALL.iter().map(|transport| transport.key()).collect();
-            CliError::usage(format!("--only: there is no transport `{key}`; there is {}", known.join(", ")))
+            CliError::usage(format!(
+                "--only: there is no transport `{key}`; there is {}",
+                known.join(", ")
+            ))
         })?;
         wanted.push(transport);
     }
-    Ok(Transport::ALL.into_iter().filter(|transport| only.is_empty() || wanted.contains(transport)).collect())
+    Ok(Transport::ALL
+        .into_iter()
+        .filter(|transport| only.is_empty() || wanted.contains(transport))
+        .collect())
 }

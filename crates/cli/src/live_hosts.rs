@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::{HostEventKind, HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId};
+use throng_observation::host::{
+    HostEventKind, HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId,
+};
 use throng_observation::{RunTime, untrusted};
 
 /// The figures of a watched host on the live display.
@@ -88,7 +90,8 @@ impl LiveHosts {
         None
     }
 
-    /// Keeps the knowledge packs of a host, as JSON. Returns the host with the packs among its facts, once known.
+    /// Keeps the knowledge packs of a host, as JSON. Returns the host with the packs among its
+    /// facts, once known.
     pub(crate) fn know(&mut self, host: HostId, packs: String) -> Option<HostRow> {
         let seen = self.hosts.entry(host).or_default();
         seen.packs = Some(packs);
@@ -105,8 +108,13 @@ impl LiveHosts {
         self.of.insert(series.id, series.host);
         let seen = self.host_state(series.host);
         // Programs choose the names of their threads.
-        let label =
-            |name| series.labels.get(name).map(|text| untrusted::name(text).into_owned()).unwrap_or_default();
+        let label = |name| {
+            series
+                .labels
+                .get(name)
+                .map(|text| untrusted::name(text).into_owned())
+                .unwrap_or_default()
+        };
         let (what, name) = match series.metric.as_str() {
             name if name == metric::PROCESS_CPU.name => (Quantity::ProcessCpu, label("process")),
             name if name == metric::THREAD_CPU.name => (Quantity::ThreadCpu, label("thread")),
@@ -145,7 +153,8 @@ impl LiveHosts {
         self.hosts.get(&host).is_some_and(|state| state.has_found_process)
     }
 
-    /// Whether a watcher has reported, within this time, the end of a process that was there before the crowd.
+    /// Whether a watcher has reported, within this time, the end of a process that was there before
+    /// the crowd.
     pub(crate) fn has_seen_an_end(&self, within: Duration) -> bool {
         let mut ends = self.hosts.values().filter_map(|state| state.process_ended_at);
         ends.any(|at| at.elapsed() < within)
@@ -176,9 +185,15 @@ impl HostState {
         let most = |what| of(what).map(|shown| shown.value).reduce(f64::max);
         let hottest = of(Quantity::ThreadCpu).max_by(|a, b| a.value.total_cmp(&b.value));
         ServerFigures {
-            name: self.info.as_ref().map(|info| untrusted::name(&info.name).into_owned()).unwrap_or_default(),
+            name: self
+                .info
+                .as_ref()
+                .map(|info| untrusted::name(&info.name).into_owned())
+                .unwrap_or_default(),
             cpu: sum(Quantity::ProcessCpu),
-            hottest: hottest.filter(|shown| shown.value > 0.0).map(|shown| (shown.name.clone(), shown.value)),
+            hottest: hottest
+                .filter(|shown| shown.value > 0.0)
+                .map(|shown| (shown.name.clone(), shown.value)),
             rss_bytes: sum(Quantity::Rss),
             tx_bps: most(Quantity::Sent).map(|bytes| bytes * 8.0),
             rx_bps: most(Quantity::Received).map(|bytes| bytes * 8.0),
@@ -227,14 +242,20 @@ mod tests {
     #[test]
     fn the_end_of_a_job_is_not_that_of_the_server() {
         let event = |pid, at, end: Option<ProcessEnd>| {
-            let kind = if end.is_some() { HostEventKind::ProcessEnded } else { HostEventKind::ProcessFound };
+            let kind = if end.is_some() {
+                HostEventKind::ProcessEnded
+            } else {
+                HostEventKind::ProcessFound
+            };
             let process = ProcessEvent { target: 0, name: "media".into(), pid, end };
             let event = HostEvent::new(HostId(0), RunTime(at), kind, "");
             HostRow::Event(HostEvent { process: Some(process), ..event })
         };
         let mut now = LiveHosts::default();
         let ended = || Some(ProcessEnd::default());
-        for row in [event(7, -4_000_000, None), event(8, 1_000_000, None), event(8, 2_000_000, ended())] {
+        for row in
+            [event(7, -4_000_000, None), event(8, 1_000_000, None), event(8, 2_000_000, ended())]
+        {
             now.take(&row);
         }
         assert!(!now.has_seen_an_end(Duration::from_secs(60)), "a job");
@@ -265,13 +286,19 @@ mod tests {
             line,
             "CPU 120.0 % of a core, hottest thread hloop 2 97.0 %, memory –, tx 8.00 Mbit/s, rx –, drops 7/s"
         );
-        assert!(now.know(HostId(0), "[]".into()).is_none(), "nothing is known of the host itself yet");
+        assert!(
+            now.know(HostId(0), "[]".into()).is_none(),
+            "nothing is known of the host itself yet"
+        );
         let info_text = now.take(&HostRow::Info(HostInfo::default()));
         assert!(
             matches!(info_text, Some(HostRow::Info(info)) if info.facts.contains_key(throng_observation::pack::PACKS_FACT))
         );
         now.take(&sample(2, f64::NAN));
-        assert!(now.figures()[0].line().contains("hloop 1 30.0 %"), "a thread that ended is not shown");
+        assert!(
+            now.figures()[0].line().contains("hloop 1 30.0 %"),
+            "a thread that ended is not shown"
+        );
         assert!(now.silent_for(HostId(0)).is_some() && now.silent_for(HostId(1)).is_none());
     }
 }

@@ -1,5 +1,6 @@
-//! Results on standard output, and messages on standard error. While a full-screen view has the terminal, messages
-//! wait. Both are escaped, so that text from other programs cannot control the terminal.
+//! Results on standard output, and messages on standard error. While a full-screen view has the
+//! terminal, messages wait. Both are escaped, so that text from other programs cannot control the
+//! terminal.
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,7 +24,8 @@ pub(crate) fn print_json(text: &str) {
     print(&untrusted::json(text));
 }
 
-/// Prints a message of one line, now or after the full-screen view. Line ends in quoted text are escaped.
+/// Prints a message of one line, now or after the full-screen view. Line ends in quoted text are
+/// escaped.
 pub(crate) fn say(text: &str) {
     say_lines(&untrusted::line(text));
 }
@@ -42,7 +44,9 @@ pub(crate) struct LogWriter;
 
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        std::io::stderr().lock().write_all(untrusted::lines(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        std::io::stderr()
+            .lock()
+            .write_all(untrusted::lines(&String::from_utf8_lossy(bytes)).as_bytes())?;
         Ok(bytes.len())
     }
 

@@ -1,17 +1,21 @@
-//! OvenRtcTester's command line is accepted unchanged: `-url ws://… -n 100 -cint 100 -sint 5000 -life 60`.
+//! OvenRtcTester's command line is accepted unchanged: `-url ws://… -n 100 -cint 100 -sint 5000
+//! -life 60`.
 //!
-//! It is read as Go's flag package reads it: one dash or two, a value after `=` or in the next word, whole numbers in any of
-//! Go's notations, the last of repeated flags. Its flags are translated into those of `throng view`, which have two dashes and
-//! units, so there is one parser and one set of defaults. Without a command the whole line is OvenRtcTester's, which also
-//! prints `<Details>` of each client at its end.
+//! It is read as Go's flag package reads it: one dash or two, a value after `=` or in the next
+//! word, whole numbers in any of Go's notations, the last of repeated flags. Its flags are
+//! translated into those of `throng view`, which have two dashes and units, so there is one parser
+//! and one set of defaults. Without a command the whole line is OvenRtcTester's, which also prints
+//! `<Details>` of each client at its end.
 
-/// Rewrites OvenRtcTester flags among `arguments` into those of `throng view`; all other arguments pass unchanged.
+/// Rewrites OvenRtcTester flags among `arguments` into those of `throng view`; all other arguments
+/// pass unchanged.
 pub(crate) fn translate(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut arguments: Vec<String> = arguments.into_iter().collect();
     let is_view = arguments.get(1).is_some_and(|command| command == "view");
     // `-n` is a flag of both programs, and may come first.
-    let is_theirs =
-        |argument: &String| FLAGS.iter().any(|flag| flag.theirs != "n" && flag.is_named(name_of(argument)));
+    let is_theirs = |argument: &String| {
+        FLAGS.iter().any(|flag| flag.theirs != "n" && flag.is_named(name_of(argument)))
+    };
     let is_bare = arguments.get(1).is_some_and(|first| first.starts_with('-'))
         && arguments.iter().skip(1).any(is_theirs);
     if is_bare {
@@ -35,7 +39,8 @@ fn translated(arguments: Vec<String>) -> Vec<String> {
     let mut rest = arguments.into_iter();
     while let Some(argument) = rest.next() {
         let place = FLAGS.iter().position(|flag| flag.is_named(name_of(&argument)));
-        let Some((flag, said)) = place.and_then(|place| Some((FLAGS.get(place)?, said.get_mut(place)?)))
+        let Some((flag, said)) =
+            place.and_then(|place| Some((FLAGS.get(place)?, said.get_mut(place)?)))
         else {
             out.push(argument);
             continue;
@@ -97,8 +102,8 @@ impl Flag {
     }
 }
 
-/// A whole number as Go's flag package reads it: `strconv.ParseInt` with base 0, so that `0x10`, `0b1`, `0o17`, `017` and
-/// `1_000` are numbers too.
+/// A whole number as Go's flag package reads it: `strconv.ParseInt` with base 0, so that `0x10`,
+/// `0b1`, `0o17`, `017` and `1_000` are numbers too.
 fn whole_number(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -114,7 +119,9 @@ fn whole_number(text: &str) -> Option<i64> {
     };
     let has_underscores = digits.contains('_');
     if has_underscores
-        && (digits.ends_with('_') || digits.contains("__") || radix == 10 && digits.starts_with('_'))
+        && (digits.ends_with('_')
+            || digits.contains("__")
+            || radix == 10 && digits.starts_with('_'))
     {
         return None;
     }
@@ -183,9 +190,15 @@ mod tests {
             ("throng -url ws://h/a/s -n +5", "throng view --details --url ws://h/a/s -n 5"),
             // OvenRtcTester accepts 0 clients; throng reports that it needs at least one.
             ("throng -url ws://h/a/s -n 0", "throng view --details --url ws://h/a/s -n 0"),
-            ("throng -url ws://h/a/s -cint 0", "throng view --details --url ws://h/a/s --every 0ms"),
+            (
+                "throng -url ws://h/a/s -cint 0",
+                "throng view --details --url ws://h/a/s --every 0ms",
+            ),
             // The shortest interval that throng supports.
-            ("throng -url ws://h/a/s -sint 0", "throng view --details --url ws://h/a/s --summary 100ms"),
+            (
+                "throng -url ws://h/a/s -sint 0",
+                "throng view --details --url ws://h/a/s --summary 100ms",
+            ),
             // Throng's flag has units, and accepts them here too.
             ("throng -url ws://h/a/s -life 2m", "throng view --details --url ws://h/a/s --for 2m"),
             ("throng -url ws://h/a/s -n many", "throng view --details --url ws://h/a/s -n many"),

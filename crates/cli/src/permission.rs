@@ -1,4 +1,5 @@
-//! The consent guard: which addresses a run may send to, checked before anything is sent and again during the run.
+//! The consent guard: which addresses a run may send to, checked before anything is sent and again
+//! during the run.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use throng_engine::{Consent, ConsentCheck, TlsOptions};
 use throng_observation::run::ClockError;
 use throng_observation::units;
 use throng_scenario::{
-    AddressPolicy, Caps, ConsentProof, ConsentSecret, ExpectedLoad, NamedPlace, PermitReason, Plan, Refusal,
+    AddressPolicy, Caps, ConsentProof, ConsentSecret, ExpectedLoad, NamedPlace, PermitReason, Plan,
+    Refusal,
 };
 
 use url::Url;
@@ -30,8 +32,8 @@ const PROOF_INTERVAL: Duration = Duration::from_secs(60);
 /// How often the presence of an agent is checked.
 const PRESENCE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How many addresses of one name are queried for a proof. A name may point at many addresses of other owners,
-/// which should receive no requests because of it.
+/// How many addresses of one name are queried for a proof. A name may point at many addresses of
+/// other owners, which should receive no requests because of it.
 const ADDRESSES_ASKED_MAX: usize = 8;
 
 /// What the consent guard allows for a plan.
@@ -54,9 +56,10 @@ struct Demand {
 
 /// Judges every address of the target.
 ///
-/// An agent that agrees to load opens its own address, within its limits and as long as it runs. This applies to
-/// every address: where no consent was needed, the owner can still end the run by ending the agent. A public
-/// address without a proof gets no load, whatever proof another address of the same name has.
+/// An agent that agrees to load opens its own address, within its limits and as long as it runs.
+/// This applies to every address: where no consent was needed, the owner can still end the run by
+/// ending the agent. A public address without a proof gets no load, whatever proof another address
+/// of the same name has.
 pub(crate) fn permission(
     plan: &Plan,
     consent_secret: Option<&str>,
@@ -88,31 +91,48 @@ pub(crate) fn permission(
         match policy.permits(*address) {
             Ok(_) => {}
             Err(refusal @ Refusal::PublicNotProven(_)) => unproven.push(refusal),
-            Err(refusal) => return Err(CliError::new(Exit::Target, refused(refusal, port, agents))),
+            Err(refusal) => {
+                return Err(CliError::new(Exit::Target, refused(refusal, port, agents)));
+            }
         }
     }
     if let Some(refusal) = unproven.first() {
         let secret = consent_secret.ok_or_else(|| {
             let refused = refused(*refusal, port, agents);
-            CliError::target(format!("{refused}; give the secret of that proof with --consent-secret"))
+            CliError::target(format!(
+                "{refused}; give the secret of that proof with --consent-secret"
+            ))
         })?;
-        let asked = ProofRequest::new(&plan.target, self::consent_secret(secret)?, tls.clone(), demand);
+        let asked =
+            ProofRequest::new(&plan.target, self::consent_secret(secret)?, tls.clone(), demand);
         proven = prove(&asked, &unproven, addresses.len() == 1, &mut policy, &mut caps)?;
         request = Some(asked);
     }
     for other in &others {
         other.judge(&policy, agents)?;
     }
-    let permits: Vec<(IpAddr, PermitReason)> =
-        addresses.iter().filter_map(|address| Some((*address, policy.permits(*address).ok()?))).collect();
+    let permits: Vec<(IpAddr, PermitReason)> = addresses
+        .iter()
+        .filter_map(|address| Some((*address, policy.permits(*address).ok()?)))
+        .collect();
     let Some((first, _)) = permits.first() else {
-        let none = unproven.first().map_or_else(|| "it has no address".to_owned(), ToString::to_string);
+        let none =
+            unproven.first().map_or_else(|| "it has no address".to_owned(), ToString::to_string);
         return Err(CliError::target(format!("{host}: no address agreed to load: {none}")));
     };
-    let is_own_host =
-        permits.iter().all(|(_, permit)| matches!(permit, PermitReason::Loopback | PermitReason::OwnAddress));
+    let is_own_host = permits
+        .iter()
+        .all(|(_, permit)| matches!(permit, PermitReason::Loopback | PermitReason::OwnAddress));
     let server = SocketAddr::new(*first, port);
-    Ok(Permission { policy: Arc::new(policy), proven, request, agreements, caps, server, is_own_host })
+    Ok(Permission {
+        policy: Arc::new(policy),
+        proven,
+        request,
+        agreements,
+        caps,
+        server,
+        is_own_host,
+    })
 }
 
 /// A server that the scenario names beside the target, with all its addresses.
@@ -131,7 +151,8 @@ fn others(plan: &Plan) -> Result<Vec<Other>, CliError> {
 }
 
 impl Other {
-    /// All its addresses must be allowed, or have agreed for the target: proofs are fetched from the target's addresses only.
+    /// All its addresses must be allowed, or have agreed for the target: proofs are fetched from
+    /// the target's addresses only.
     fn judge(&self, policy: &AddressPolicy, agents: &Agents) -> Result<(), CliError> {
         self.addresses.iter().try_for_each(|address| {
             let judged = policy.permits(*address).map(drop);
@@ -149,8 +170,8 @@ fn named(error: &CliError, place: &NamedPlace) -> CliError {
     CliError::new(error.exit, anyhow!("{key} of {cohort} ({host}:{port}): {}", error.error))
 }
 
-/// Asks addresses for their proofs. Each proof opens its address and lowers `caps`. An address without a proof
-/// gets no load, which is an error if it is the only one.
+/// Asks addresses for their proofs. Each proof opens its address and lowers `caps`. An address
+/// without a proof gets no load, which is an error if it is the only one.
 fn prove(
     request: &ProofRequest,
     unproven: &[Refusal],
@@ -166,7 +187,9 @@ fn prove(
                 policy.prove(&proof, address.address);
                 proven.push(address);
             }
-            Err(why) if is_only_address => return Err(CliError::target(format!("{refusal}; {why}"))),
+            Err(why) if is_only_address => {
+                return Err(CliError::target(format!("{refusal}; {why}")));
+            }
             Err(why) => say(&format!("warning: {} gets no load: {why}", refusal.address())),
         }
     }
@@ -176,13 +199,19 @@ fn prove(
 }
 
 /// Queries all addresses in parallel, so that those that do not answer cost one timeout together.
-fn ask(request: &ProofRequest, unproven: &[Refusal]) -> Vec<Result<(ProvenAddress, ConsentProof), String>> {
+fn ask(
+    request: &ProofRequest,
+    unproven: &[Refusal],
+) -> Vec<Result<(ProvenAddress, ConsentProof), String>> {
     std::thread::scope(|scope| {
         let addresses = unproven.iter().take(ADDRESSES_ASKED_MAX).map(|refusal| refusal.address());
-        let asked: Vec<_> = addresses.map(|address| scope.spawn(move || request.ask(address))).collect();
-        let fault = |_| Err("a fault of throng: the thread that requested its proof panicked".to_owned());
+        let asked: Vec<_> =
+            addresses.map(|address| scope.spawn(move || request.ask(address))).collect();
+        let fault =
+            |_| Err("a fault of throng: the thread that requested its proof panicked".to_owned());
         let answers = asked.into_iter().map(|asked| asked.join().unwrap_or_else(fault));
-        let too_many = || Err(format!("at most {ADDRESSES_ASKED_MAX} addresses of a name are queried"));
+        let too_many =
+            || Err(format!("at most {ADDRESSES_ASKED_MAX} addresses of a name are queried"));
         answers.chain(std::iter::repeat_with(too_many)).take(unproven.len()).collect()
     })
 }
@@ -207,16 +236,20 @@ impl Permission {
     /// The same check for endpoints other than the target; returns the refusal as a sentence.
     pub(crate) fn address_check(&self) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
         let policy = self.policy.clone();
-        Arc::new(move |address| policy.permits(address).map(drop).map_err(|refusal| refusal.to_string()))
+        Arc::new(move |address| {
+            policy.permits(address).map(drop).map_err(|refusal| refusal.to_string())
+        })
     }
 
-    /// The same for a host that the scenario names next to the target: all its addresses must have consented.
+    /// The same for a host that the scenario names next to the target: all its addresses must have
+    /// consented.
     pub(crate) fn host(&self, url: &Url) -> Result<(), String> {
-        let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0));
+        let (host, port) =
+            (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0));
         let addresses = resolve(host, port).map_err(|error| error.error.to_string())?;
-        addresses
-            .into_iter()
-            .try_for_each(|address| self.policy.permits(address).map(drop).map_err(|r| r.to_string()))
+        addresses.into_iter().try_for_each(|address| {
+            self.policy.permits(address).map(drop).map_err(|r| r.to_string())
+        })
     }
 
     /// The target's signalling address, as resolved.
@@ -246,9 +279,12 @@ impl Permission {
         published.chain(named).chain(present).collect()
     }
 
-    /// The same check for addresses to which a server directs a browser. This machine's own are allowed only if
-    /// the target is on it too: its other services have not agreed to requests that a server chooses.
-    pub(crate) fn browser_address_check(&self) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
+    /// The same check for addresses to which a server directs a browser. This machine's own are
+    /// allowed only if the target is on it too: its other services have not agreed to requests that
+    /// a server chooses.
+    pub(crate) fn browser_address_check(
+        &self,
+    ) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
         let (policy, is_own_host) = (self.policy.clone(), self.is_own_host);
         Arc::new(move |address| match policy.permits(address) {
             Ok(PermitReason::Loopback | PermitReason::OwnAddress) if !is_own_host => {
@@ -267,7 +303,10 @@ impl Permission {
     /// The error bound of absolute (one-way) delays of this target's media.
     pub(crate) fn clock_error(&self) -> ClockError {
         let (bound_us, basis) = if self.is_own_host {
-            (Some(SAME_CLOCK_ERROR_US), "the target is on this host: exact if the media's source is too")
+            (
+                Some(SAME_CLOCK_ERROR_US),
+                "the target is on this host: exact if the media's source is too",
+            )
         } else {
             (None, "the clock of the media's source is not known")
         };
@@ -295,17 +334,21 @@ impl Demand {
         let (expected, duration) = (&self.expected, self.duration);
         let mbit_per_s = expected.server_in_mbit_per_s + expected.server_out_mbit_per_s;
         let too_much = [
-            caps.users.is_some_and(|max| expected.users > max).then(|| format!("{} users", expected.users)),
+            caps.users
+                .is_some_and(|max| expected.users > max)
+                .then(|| format!("{} users", expected.users)),
             caps.joins_per_s
                 .is_some_and(|max| f64::from(expected.joins_per_s) > max.max(1.0))
                 .then(|| format!("{} joins per second", expected.joins_per_s)),
-            caps.mbit_per_s.is_some_and(|max| mbit_per_s > max).then(|| format!("{mbit_per_s:.0} Mbit/s")),
+            caps.mbit_per_s
+                .is_some_and(|max| mbit_per_s > max)
+                .then(|| format!("{mbit_per_s:.0} Mbit/s")),
             caps.duration.is_some_and(|max| duration > max).then(|| units::duration(duration)),
         ];
         match too_much.into_iter().flatten().next() {
-            Some(what) => {
-                Err(format!("the owner's consent does not cover {what}; ask for less, or for another proof"))
-            }
+            Some(what) => Err(format!(
+                "the owner's consent does not cover {what}; ask for less, or for another proof"
+            )),
             None => Ok(()),
         }
     }
@@ -314,7 +357,11 @@ impl Demand {
 /// Reads the secret of a consent proof, given as itself, `env:NAME` or `file:PATH`.
 fn consent_secret(text: &str) -> Result<ConsentSecret, CliError> {
     let digits = secrets::secret(text)?;
-    digits.expose().trim().parse().map_err(|error| CliError::usage(format!("--consent-secret: {error}")))
+    digits
+        .expose()
+        .trim()
+        .parse()
+        .map_err(|error| CliError::usage(format!("--consent-secret: {error}")))
 }
 
 #[cfg(test)]

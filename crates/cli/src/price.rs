@@ -39,13 +39,15 @@ pub(crate) fn price(command: &Price) -> Result<Exit, CliError> {
 }
 
 fn read(file: &Path) -> Result<PriceTable, CliError> {
-    let wrong =
-        |error: &dyn std::fmt::Display| CliError::usage(format!("cannot read {}: {error}", file.display()));
+    let wrong = |error: &dyn std::fmt::Display| {
+        CliError::usage(format!("cannot read {}: {error}", file.display()))
+    };
     let bytes = std::fs::metadata(file).map_err(|error| wrong(&error))?.len();
     if bytes > FILE_BYTES_MAX {
         return Err(wrong(&format_args!("{bytes} bytes are too many for a list of prices")));
     }
     let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
-    PriceTable::parse(&text)
-        .map_err(|error| CliError::usage(format!("{} cannot be used as it is:\n{error}", file.display())))
+    PriceTable::parse(&text).map_err(|error| {
+        CliError::usage(format!("{} cannot be used as it is:\n{error}", file.display()))
+    })
 }

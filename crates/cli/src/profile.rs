@@ -51,7 +51,9 @@ pub(crate) fn profile(command: &args::Profile) -> Result<Exit, CliError> {
     }
     let end = Instant::now() + duration;
     while !interrupt.is_set() && Instant::now() < end {
-        std::thread::sleep(end.saturating_duration_since(Instant::now()).min(Duration::from_millis(100)));
+        std::thread::sleep(
+            end.saturating_duration_since(Instant::now()).min(Duration::from_millis(100)),
+        );
     }
     let (profile, cost) = sampling.stop_with_cost();
     let changes = earlier.as_ref().map(|earlier| compare(earlier, &profile));
@@ -90,7 +92,11 @@ fn start(command: &args::Profile, pids: &[u32]) -> Result<RunningProfile, CliErr
     })
 }
 
-fn print_as_json(profile: &Profile, changes: Option<Vec<Change>>, cost: &Cost) -> Result<(), CliError> {
+fn print_as_json(
+    profile: &Profile,
+    changes: Option<Vec<Change>>,
+    cost: &Cost,
+) -> Result<(), CliError> {
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
     let output = Output {
         profile,
@@ -104,7 +110,12 @@ fn print_as_json(profile: &Profile, changes: Option<Vec<Change>>, cost: &Cost) -
     Ok(())
 }
 
-fn print_as_text(command: &args::Profile, profile: &Profile, changes: Option<&[Change]>, cost: &Cost) {
+fn print_as_text(
+    command: &args::Profile,
+    profile: &Profile,
+    changes: Option<&[Change]>,
+    cost: &Cost,
+) {
     print(&words::text(profile));
     if let Some(changes) = changes {
         print(&format!("\nwhat changed:\n{}", words::changes(changes)));
@@ -144,15 +155,18 @@ fn title(command: &args::Profile, pids: &[u32]) -> String {
 }
 
 fn read(path: &Path) -> Result<Profile, CliError> {
-    let refuse =
-        |error: &dyn std::fmt::Display| CliError::usage(format!("--against {}: {error}", path.display()));
+    let refuse = |error: &dyn std::fmt::Display| {
+        CliError::usage(format!("--against {}: {error}", path.display()))
+    };
     let text = std::fs::read_to_string(path).map_err(|error| refuse(&error))?;
-    let earlier: EarlierOutput = serde_json::from_str(&text)
-        .map_err(|error| refuse(&format!("{error}; it takes what `throng profile --json` printed")))?;
+    let earlier: EarlierOutput = serde_json::from_str(&text).map_err(|error| {
+        refuse(&format!("{error}; it takes what `throng profile --json` printed"))
+    })?;
     Ok(earlier.profile)
 }
 
 fn write(path: &Path, page: &str) -> Result<(), CliError> {
-    std::fs::write(path, page)
-        .map_err(|error| CliError::new(Exit::Invalid, anyhow::anyhow!("{}: {error}", path.display())))
+    std::fs::write(path, page).map_err(|error| {
+        CliError::new(Exit::Invalid, anyhow::anyhow!("{}: {error}", path.display()))
+    })
 }

@@ -1,4 +1,5 @@
-//! `throng report`, and the report at the end of a run: summary.json, report.html, tables, terminal text, exit code.
+//! `throng report`, and the report at the end of a run: summary.json, report.html, tables, terminal
+//! text, exit code.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,8 @@ pub(crate) struct ReportOptions {
     pub(crate) junit: Option<PathBuf>,
 }
 
-/// `throng report RUN`: makes the report again from run.db, from the ipc.json of `throng ipc`, or from the runs of a matrix.
+/// `throng report RUN`: makes the report again from run.db, from the ipc.json of `throng ipc`, or
+/// from the runs of a matrix.
 pub(crate) fn remake(command: &args::Report) -> Result<Exit, CliError> {
     if let Some(made) = crate::ipc::remake(command) {
         return made;
@@ -40,7 +42,8 @@ pub(crate) fn remake(command: &args::Report) -> Result<Exit, CliError> {
     })
 }
 
-/// Reads the run folder, writes the report's files into it, prints, and returns the exit code of the run.
+/// Reads the run folder, writes the report's files into it, prints, and returns the exit code of
+/// the run.
 pub(crate) fn make(path: &Path, wanted: &ReportOptions) -> Result<Exit, StoreError> {
     let run = RunFolder::read_selected(path, &mut ReportRows::default())?;
     let summary = summary(&run);
@@ -91,14 +94,22 @@ fn put_all(
         })?;
         if !run.players.is_empty() {
             let basis = LatencyVote::of(&run.playback).basis();
-            put_table(folder, "playback.csv", &csv::PLAYBACK_COLUMNS, Table::Playback, |row| match row {
-                Row::Playback(row) => csv::playback_line(run, basis, row),
-                _ => String::new(),
+            put_table(folder, "playback.csv", &csv::PLAYBACK_COLUMNS, Table::Playback, |row| {
+                match row {
+                    Row::Playback(row) => csv::playback_line(run, basis, row),
+                    _ => String::new(),
+                }
             })?;
-            put_table(folder, "players.csv", &csv::PLAYER_COLUMNS, Table::Players, |row| match row {
-                Row::Player(row) => csv::player_line(row),
-                _ => String::new(),
-            })?;
+            put_table(
+                folder,
+                "players.csv",
+                &csv::PLAYER_COLUMNS,
+                Table::Players,
+                |row| match row {
+                    Row::Player(row) => csv::player_line(row),
+                    _ => String::new(),
+                },
+            )?;
         }
         if let Some(conference) = csv::conference(run) {
             folder.put("conference.csv", conference)?;
@@ -110,7 +121,8 @@ fn put_all(
     Ok(page)
 }
 
-/// Writes a table line by line as its rows are read: those of a day would take hundreds of megabytes of memory.
+/// Writes a table line by line as its rows are read: those of a day would take hundreds of
+/// megabytes of memory.
 fn put_table(
     folder: &RunFolder,
     name: &str,

@@ -5,7 +5,9 @@ use std::io::{Read, stdin};
 use std::path::Path;
 
 use throng_report::csv;
-use throng_report::requests::{Beside, LogAnswer, LogLine, LogRequests, LogSelection, RequestReport, text};
+use throng_report::requests::{
+    Beside, LogAnswer, LogLine, LogRequests, LogSelection, RequestReport, text,
+};
 use throng_store::RunFolder;
 use throng_watch::logs::Lines;
 use throng_watch::logs::access::{self, UriGroups};
@@ -25,14 +27,15 @@ pub(crate) fn requests(command: &Requests) -> Result<Exit, CliError> {
     let mut report = RequestReport::of(&info, &rows);
     if !command.access_log.is_empty() {
         let host = command.host.as_deref();
-        let selection = LogSelection::of_run(&info, &rows, host, &command.prefix, &command.user_agent);
+        let selection =
+            LogSelection::of_run(&info, &rows, host, &command.prefix, &command.user_agent);
         let Some(selection) = selection else {
             return Err(CliError::usage(nothing_of(host, &report)));
         };
         let mut log = LogRequests::new(selection);
         let packs = packs::built_in();
-        let kinds =
-            UriGroups::new(packs.iter().flat_map(|pack| &pack.uri_groups)).map_err(CliError::usage)?;
+        let kinds = UriGroups::new(packs.iter().flat_map(|pack| &pack.uri_groups))
+            .map_err(CliError::usage)?;
         for path in &command.access_log {
             read(path, &kinds, &mut log)?;
         }
@@ -41,7 +44,12 @@ pub(crate) fn requests(command: &Requests) -> Result<Exit, CliError> {
     if command.json {
         print_json(&report.to_json());
     } else if command.csv {
-        print(&report.access_log.as_ref().map_or_else(|| csv::requests(&report), csv::requests_beside_log));
+        print(
+            &report
+                .access_log
+                .as_ref()
+                .map_or_else(|| csv::requests(&report), csv::requests_beside_log),
+        );
     } else {
         print(&text::summary(&report, command.top));
         if let Some(beside) = report.access_log.as_ref().filter(|_| command.by_kind) {
@@ -71,9 +79,13 @@ fn nothing_of(host: Option<&str>, report: &RequestReport) -> String {
 
 /// Counts the lines of a log, of any length, piece by piece.
 fn read(path: &Path, kinds: &UriGroups, log: &mut LogRequests) -> Result<(), CliError> {
-    let wrong = |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", path.display()));
-    let mut file: Box<dyn Read> =
-        if path == Path::new("-") { Box::new(stdin()) } else { Box::new(File::open(path).map_err(wrong)?) };
+    let wrong =
+        |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", path.display()));
+    let mut file: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(stdin())
+    } else {
+        Box::new(File::open(path).map_err(wrong)?)
+    };
     let (mut lines, mut piece) = (Lines::default(), vec![0; READ]);
     let mut is_first = true;
     loop {
@@ -85,7 +97,8 @@ fn read(path: &Path, kinds: &UriGroups, log: &mut LogRequests) -> Result<(), Cli
         let bytes = piece.get(..read).unwrap_or_default();
         if std::mem::take(&mut is_first) && bytes.starts_with(&[0x1f, 0x8b]) {
             let name = path.display();
-            let message = format!("{name} is compressed: zcat {name} | throng requests RUN --access-log -");
+            let message =
+                format!("{name} is compressed: zcat {name} | throng requests RUN --access-log -");
             return Err(CliError::usage(message));
         }
         if bytes.is_empty() {

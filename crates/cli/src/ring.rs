@@ -48,7 +48,8 @@ fn paths(argument: &str) -> Result<Vec<PathBuf>, CliError> {
     if let Ok(number) = argument.parse::<u32>() {
         return Ok(vec![PathBuf::from(format!("/proc/self/fd/{number}"))]);
     }
-    let process = argument.strip_prefix("/proc/").and_then(|rest| rest.trim_end_matches('/').parse().ok());
+    let process =
+        argument.strip_prefix("/proc/").and_then(|rest| rest.trim_end_matches('/').parse().ok());
     match process {
         Some(pid) => throng_ring::rings_of_process(pid)
             .map_err(|error| CliError::usage(format!("{argument}: {error}"))),
@@ -64,8 +65,11 @@ fn as_text(path: &str, stats: &LaneStats) -> String {
         stats.descriptors,
         if stats.closed { ", CLOSED: a producer wrote invalid data" } else { "" },
     );
-    text +=
-        &format!("  in flight   {} frames, {} KiB\n", stats.frames_in_flight, stats.bytes_in_flight / 1024);
+    text += &format!(
+        "  in flight   {} frames, {} KiB\n",
+        stats.frames_in_flight,
+        stats.bytes_in_flight / 1024
+    );
     text += &format!(
         "  consumer    pid {}, attached {} times; {} frames, {} MB delivered; slept {} times, woke producers {} times; \
          {} claims of dead producers put aside\n",
@@ -160,9 +164,10 @@ mod tests {
         let fds = consumer.export(lane).unwrap();
         let number = fds.memfd.as_raw_fd();
         let pid = std::process::id();
-        for ring in [number.to_string(), format!("/proc/{pid}/fd/{number}"), format!("/proc/{pid}")] {
-            let text =
-                of(&RingStat { ring: ring.clone(), json: false }).unwrap_or_else(|s| panic!("{}", s.error));
+        for ring in [number.to_string(), format!("/proc/{pid}/fd/{number}"), format!("/proc/{pid}")]
+        {
+            let text = of(&RingStat { ring: ring.clone(), json: false })
+                .unwrap_or_else(|s| panic!("{}", s.error));
             assert!(text.contains("2 frames, 0 MB; aborted 0; dropped full 1;"), "{ring}: {text}");
             let json = of(&RingStat { ring, json: true }).unwrap_or_else(|s| panic!("{}", s.error));
             assert!(json.contains("\"full\": 1"), "{json}");
@@ -175,7 +180,11 @@ mod tests {
             [("/proc/self/exe", "not a memfd"), ("/proc/4294967295", "failed"), ("99999", "failed")]
         {
             let stop = of(&RingStat { ring: ring.to_owned(), json: false }).unwrap_err();
-            assert!(stop.exit == Exit::Usage && stop.error.to_string().contains(expect), "{}", stop.error);
+            assert!(
+                stop.exit == Exit::Usage && stop.error.to_string().contains(expect),
+                "{}",
+                stop.error
+            );
         }
     }
 }

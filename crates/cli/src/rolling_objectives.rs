@@ -1,5 +1,5 @@
-//! The objectives during a run, judged by the last seconds of media and by the last joins. The rows for them are
-//! kept in memory, because reading the run folder would take longer and longer.
+//! The objectives during a run, judged by the last seconds of media and by the last joins. The rows
+//! for them are kept in memory, because reading the run folder would take longer and longer.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -100,7 +100,9 @@ impl<K: Copy + Eq + Hash> Places<K> {
             self.by_key.insert(key, rows.len());
             self.keys.push(key);
             rows.push(row);
-        } else if let (Some(given_up), Some(kept)) = (self.keys.get_mut(self.next), rows.get_mut(self.next)) {
+        } else if let (Some(given_up), Some(kept)) =
+            (self.keys.get_mut(self.next), rows.get_mut(self.next))
+        {
             self.by_key.remove(given_up);
             self.by_key.insert(key, self.next);
             (*given_up, *kept) = (key, row);
@@ -122,7 +124,10 @@ mod tests {
             places.put(&mut rows, key, (key, false));
             places.put(&mut rows, key, (key, true));
         }
-        assert_eq!((rows.len(), places.by_key.len(), places.keys.len()), (KEPT_MAX, KEPT_MAX, KEPT_MAX));
+        assert_eq!(
+            (rows.len(), places.by_key.len(), places.keys.len()),
+            (KEPT_MAX, KEPT_MAX, KEPT_MAX)
+        );
         assert!(rows.iter().all(|(key, is_new)| *is_new && *key >= 2 * KEPT_MAX));
     }
 
@@ -130,11 +135,19 @@ mod tests {
     fn the_present_forgets_what_is_past() {
         let scenario = "objectives = [\"video.loss < 1%\"]\n[target]\nurl = \"whep+http://127.0.0.1/whep\"\n\
                         [crowd]\nsize = 1\n";
-        let rolling = RollingObjectives::new(RunInfo { scenario: scenario.into(), ..RunInfo::default() });
+        let rolling =
+            RollingObjectives::new(RunInfo { scenario: scenario.into(), ..RunInfo::default() });
         let second = |second, packets_lost| {
-            let counters = TrackCounters { packets_received: 100, packets_lost, ..TrackCounters::default() };
+            let counters =
+                TrackCounters { packets_received: 100, packets_lost, ..TrackCounters::default() };
             let kind = Some(MediaKind::Video);
-            Row::Series(Box::new(SeriesRow { second, kind, tracks: 1, counters, ..SeriesRow::default() }))
+            Row::Series(Box::new(SeriesRow {
+                second,
+                kind,
+                tracks: 1,
+                counters,
+                ..SeriesRow::default()
+            }))
         };
         assert_eq!(rolling.judge()[0].result, "not_measured");
         rolling.take(&second(0, 50));

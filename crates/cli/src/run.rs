@@ -22,7 +22,8 @@ const SHOW_EVERY: Duration = Duration::from_millis(250);
 /// How often objectives are judged during the run.
 const JUDGE_EVERY: Duration = Duration::from_secs(2);
 
-/// Plays `scenario` and reports; the exit code says how it ended. `asked` is kept, so that it can be done again.
+/// Plays `scenario` and reports; the exit code says how it ended. `asked` is kept, so that it can
+/// be done again.
 pub(crate) fn run(scenario: &Scenario, common: &Common, asked: Asked) -> Result<Exit, CliError> {
     throng_engine::share_one_arena();
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
@@ -47,12 +48,14 @@ pub(crate) fn run(scenario: &Scenario, common: &Common, asked: Asked) -> Result<
     let asked = asked.of(scenario, &plan);
     let mut session = Session::start(prepared, &info, Joins::Planned, !shows_objectives, on_row)?;
     asked.keep(&session.folder);
-    let ending = supervise(&mut session, &interrupt, display, rolling.as_ref(), common.until_missed);
+    let ending =
+        supervise(&mut session, &interrupt, display, rolling.as_ref(), common.until_missed);
     session.finish(ending)
 }
 
-/// Shows the run until its end; the user, a signal or, with `until_missed`, a missed objective ends it early.
-/// Starts profiles at their moments. Returns how the run ended, if the engine does not know it.
+/// Shows the run until its end; the user, a signal or, with `until_missed`, a missed objective ends
+/// it early. Starts profiles at their moments. Returns how the run ended, if the engine does not
+/// know it.
 fn supervise(
     session: &mut Session,
     interrupt: &Interrupt,

@@ -1,4 +1,5 @@
-//! What distinguishes runs: the mark in participants' names, their random numbers, the run folder's default name.
+//! What distinguishes runs: the mark in participants' names, their random numbers, the run folder's
+//! default name.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
@@ -18,12 +19,14 @@ pub(crate) fn mark() -> RunMark {
     RunMark::new(&format!("{:05x}", seed() & 0xf_ffff))
 }
 
-/// The secret of the rooms that a run creates. Not confidential: it keeps a run from destroying rooms that it did not create.
+/// The secret of the rooms that a run creates. Not confidential: it keeps a run from destroying
+/// rooms that it did not create.
 pub(crate) fn room_secret() -> String {
     format!("throng-{:016x}", random(ROOM))
 }
 
-/// `{random}` of a participant: unique within a run, because each step of SplitMix64 is a bijection.
+/// `{random}` of a participant: unique within a run, because each step of SplitMix64 is a
+/// bijection.
 pub(crate) fn random(participant: u32) -> u64 {
     let mut bits = seed().wrapping_add(u64::from(participant).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -38,13 +41,15 @@ pub(crate) fn seed() -> u64 {
     SEED.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed).err().unwrap_or(new)
 }
 
-/// Takes the seed of a fleet: participants of one run have their mark in common, wherever they are played.
+/// Takes the seed of a fleet: participants of one run have their mark in common, wherever they are
+/// played.
 pub(crate) fn adopt_seed(seed: u64) {
     SEED.store(seed.max(1), Ordering::Relaxed);
 }
 
 /// A new run folder under `runs/`, named by the time and the process.
 pub(crate) fn default_folder() -> PathBuf {
-    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let seconds =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     PathBuf::from(format!("runs/{seconds}-{}", std::process::id()))
 }

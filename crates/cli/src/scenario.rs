@@ -31,7 +31,8 @@ pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), CliError> {
         set: overrides(common)?,
         ..ScenarioFlags::default()
     };
-    let scenario = Scenario::from_flags(&form).map_err(|error| problems("the command line", &error))?;
+    let scenario =
+        Scenario::from_flags(&form).map_err(|error| problems("the command line", &error))?;
     Ok((scenario, common.clone()))
 }
 
@@ -42,7 +43,8 @@ pub(crate) fn of_find(command: &Find, more: &[Override]) -> Result<Scenario, Cli
     if !command.scenario.contains("://") {
         return read(Path::new(&command.scenario), &over);
     }
-    let form = ScenarioFlags { url: command.scenario.clone(), set: over, ..ScenarioFlags::default() };
+    let form =
+        ScenarioFlags { url: command.scenario.clone(), set: over, ..ScenarioFlags::default() };
     Scenario::from_flags(&form).map_err(|error| problems("the command line", &error))
 }
 
@@ -99,7 +101,12 @@ fn overrides(common: &Common) -> Result<Vec<Override>, CliError> {
         .overrides()
         .into_iter()
         .filter(|o| !matches!(o.path.as_str(), "target.url" | "crowd.size"))
-        .chain(form.set.iter().filter(|o| matches!(o.path.as_str(), "target.url" | "crowd.size")).cloned())
+        .chain(
+            form.set
+                .iter()
+                .filter(|o| matches!(o.path.as_str(), "target.url" | "crowd.size"))
+                .cloned(),
+        )
         .collect())
 }
 

@@ -24,11 +24,15 @@ pub(crate) fn token(source: &TokenSource) -> Result<Secret, CliError> {
     match source {
         TokenSource::Inline(secret) => Ok(secret.clone()),
         TokenSource::Environment(name) => std::env::var(name).map(Secret::new).map_err(|_| {
-            CliError::usage(format!("the environment variable {name}, which holds the token, is not set"))
+            CliError::usage(format!(
+                "the environment variable {name}, which holds the token, is not set"
+            ))
         }),
-        TokenSource::File(path) => std::fs::read_to_string(path)
-            .map(|text| Secret::new(text.trim()))
-            .map_err(|error| CliError::usage(format!("cannot read the token from {path}: {error}"))),
+        TokenSource::File(path) => {
+            std::fs::read_to_string(path).map(|text| Secret::new(text.trim())).map_err(|error| {
+                CliError::usage(format!("cannot read the token from {path}: {error}"))
+            })
+        }
     }
 }
 

@@ -14,7 +14,8 @@ use crate::{CliError, print};
 
 pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
     let config = config(command)?;
-    let (media_ip, listens_anywhere) = (config.media_ip(), config.http_listen.ip().is_unspecified());
+    let (media_ip, listens_anywhere) =
+        (config.media_ip(), config.http_listen.ip().is_unspecified());
     let stage = Stage::start(config).map_err(|error| CliError::new(Exit::Usage, error))?;
     let watch = stage.whep_url();
     let (publish, player) = (stage.whip_url(), stage.player_url());
@@ -44,7 +45,8 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
 
 fn config(command: &args::Stage) -> Result<StageConfig, CliError> {
     let egress = command.egress_cap.as_deref();
-    let egress_bps = egress.map(|text| args::with_unit("--egress-cap", text, units::bit_rate)).transpose()?;
+    let egress_bps =
+        egress.map(|text| args::with_unit("--egress-cap", text, units::bit_rate)).transpose()?;
     Ok(StageConfig {
         http_listen: command.listen,
         media_ip: command.media_ip.or_else(|| media_ip(command.listen.ip(), &own_addresses())),
@@ -56,8 +58,9 @@ fn config(command: &args::Stage) -> Result<StageConfig, CliError> {
         planted: planted(&command.planted),
         bearer_token: command.token.clone(),
         card: card(&command.card)?,
-        emulates: EmulatedServer::from_name(&command.emulates)
-            .ok_or_else(|| CliError::usage(format!("--as {}: stage, srs or srs-silent", command.emulates)))?,
+        emulates: EmulatedServer::from_name(&command.emulates).ok_or_else(|| {
+            CliError::usage(format!("--as {}: stage, srs or srs-silent", command.emulates))
+        })?,
     })
 }
 
@@ -80,8 +83,8 @@ fn planted(flags: &args::Planted) -> Planted {
     }
 }
 
-/// The media address if HTTP listens on all addresses. An ICE candidate has one address: one that other machines
-/// can reach, of the same family if there is one, otherwise loopback.
+/// The media address if HTTP listens on all addresses. An ICE candidate has one address: one that
+/// other machines can reach, of the same family if there is one, otherwise loopback.
 fn media_ip(listen: IpAddr, own: &[IpAddr]) -> Option<IpAddr> {
     if !listen.is_unspecified() {
         return None;

@@ -1,5 +1,6 @@
-//! Writes rows from the collector into the run folder, on a thread of its own and in one transaction a second: a slow disk
-//! does not block the run, and a crash loses at most the last second.
+//! Writes rows from the collector into the run folder, on a thread of its own and in one
+//! transaction a second: a slow disk does not block the run, and a crash loses at most the last
+//! second.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -27,7 +28,9 @@ impl StoreWriter {
             // An error is printed once; the writer keeps trying.
             let mut commit = |writer: &mut RunWriter| match writer.commit() {
                 Err(error) if !has_failed => {
-                    crate::say(&format!("the run folder cannot be written, the run continues: {error}"));
+                    crate::say(&format!(
+                        "the run folder cannot be written, the run continues: {error}"
+                    ));
                     has_failed = true;
                 }
                 Err(_) => {}
@@ -54,7 +57,8 @@ impl StoreWriter {
         Ok(Self(thread))
     }
 
-    /// Waits for the last row and writes how the run ended, and what was known of the workers' clocks then.
+    /// Waits for the last row and writes how the run ended, and what was known of the workers'
+    /// clocks then.
     pub(crate) fn finish(
         self,
         ending: Ending,

@@ -1,5 +1,5 @@
-//! `throng tap`: the process that reads a run's tapped frames from the ring, decodes them and writes its figures
-//! into the run folder. Also the run's side of it.
+//! `throng tap`: the process that reads a run's tapped frames from the ring, decodes them and
+//! writes its figures into the run folder. Also the run's side of it.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -28,7 +28,8 @@ const READER_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) fn tap(command: &args::Tap) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     // A finished run does not open its socket any more.
-    let is_over = RunFolder::outline(&command.run).is_ok_and(|run| run.ending != Ending::Unfinished);
+    let is_over =
+        RunFolder::outline(&command.run).is_ok_and(|run| run.ending != Ending::Unfinished);
     let program = Program { ffmpeg: command.ffmpeg.clone(), decoder: command.decoder.clone() };
     let options = TapOptions {
         decode: (command.decode || !command.keep).then_some(program),
@@ -53,7 +54,11 @@ pub(crate) fn tap(command: &args::Tap) -> Result<Exit, CliError> {
 fn of_run(folder: &Path, tapped: &TapResult) -> Result<Vec<DecodedRow>, StoreError> {
     let started_at_unix_us = RunFolder::outline(folder)?.info.started_at_unix_us;
     let second = |began_unix_us: i64| (began_unix_us - started_at_unix_us).div_euclid(1_000_000);
-    Ok(tapped.rows.iter().map(|(began, row)| DecodedRow { second: second(*began), ..row.clone() }).collect())
+    Ok(tapped
+        .rows
+        .iter()
+        .map(|(began, row)| DecodedRow { second: second(*began), ..row.clone() })
+        .collect())
 }
 
 fn print_counts(tapped: &TapResult) {
@@ -64,7 +69,10 @@ fn print_counts(tapped: &TapResult) {
         tapped.streams
     ));
     if tapped.streams_skipped > 0 {
-        say(&format!("tap: {} more streams were not decoded (--streams-max)", tapped.streams_skipped));
+        say(&format!(
+            "tap: {} more streams were not decoded (--streams-max)",
+            tapped.streams_skipped
+        ));
     }
     tapped.ring_drops().into_iter().for_each(|drops| say(&format!("tap: {drops}")));
     tapped.complaints.iter().for_each(|complaint| say(&format!("tap: {complaint}")));
@@ -99,7 +107,9 @@ impl RunTap {
             let mut command = Command::new(std::env::current_exe()?);
             // Ctrl-C goes to the run; the reader ends with the run.
             command.process_group(0).arg("tap").arg(folder).arg("--of-run");
-            for (flag, is_set) in [("--decode", tap.decode), ("--keep", tap.keep), ("--ssim", tap.ssim)] {
+            for (flag, is_set) in
+                [("--decode", tap.decode), ("--keep", tap.keep), ("--ssim", tap.ssim)]
+            {
                 if is_set {
                     command.arg(flag);
                 }
@@ -114,7 +124,8 @@ impl RunTap {
         Arc::clone(&self.engine)
     }
 
-    /// Waits until the reader has written its rows, and reports lost frames. Call it after the crowd has left.
+    /// Waits until the reader has written its rows, and reports lost frames. Call it after the
+    /// crowd has left.
     pub(crate) fn finish(self) {
         let Self { folder, engine, reader } = self;
         let counts = engine.counts();
@@ -125,7 +136,9 @@ impl RunTap {
         let given_up_at = Instant::now() + READER_TIMEOUT;
         while matches!(reader.try_wait(), Ok(None)) {
             if Instant::now() > given_up_at {
-                say("warning: the tap's reader did not end in time and is killed; its figures are lost");
+                say(
+                    "warning: the tap's reader did not end in time and is killed; its figures are lost",
+                );
                 let _ = reader.kill();
                 let _ = reader.wait();
                 break;
@@ -165,8 +178,8 @@ fn print_lost(counts: &TapCounts) {
     }
 }
 
-/// Adds the frames that never reached the reader to its rows. A track with rows gets them in its last row. The
-/// lost frames already include those that the reader itself dropped.
+/// Adds the frames that never reached the reader to its rows. A track with rows gets them in its
+/// last row. The lost frames already include those that the reader itself dropped.
 fn keep_lost(folder: &Path, counts: &TapCounts) -> Result<(), StoreError> {
     if counts.lost.is_empty() {
         return Ok(());
@@ -176,7 +189,8 @@ fn keep_lost(folder: &Path, counts: &TapCounts) -> Result<(), StoreError> {
         .lost
         .iter()
         .filter_map(|(&(participant, track), &(codec, lost))| {
-            let of_track = || known.iter().filter(|row| row.participant == participant && row.track == track);
+            let of_track =
+                || known.iter().filter(|row| row.participant == participant && row.track == track);
             let known_lost: u64 = of_track().map(|row| row.frames_dropped).sum();
             let mut row = of_track()
                 .max_by_key(|row| row.second)

@@ -1,4 +1,5 @@
-//! ARCHITECTURE.md is true: its crate list and dependency table match the manifests, and pure crates stay pure.
+//! ARCHITECTURE.md is true: its crate list and dependency table match the manifests, and pure
+//! crates stay pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -31,13 +32,17 @@ fn ours(dependencies: &BTreeSet<String>) -> BTreeSet<String> {
 /// The rows of the `| crate | knows |` table.
 fn map() -> Knows {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let table = text.split("| crate | knows |\n|---|---|\n").nth(1).expect("the table is in ARCHITECTURE.md");
+    let table = text
+        .split("| crate | knows |\n|---|---|\n")
+        .nth(1)
+        .expect("the table is in ARCHITECTURE.md");
     table
         .lines()
         .take_while(|line| line.starts_with('|'))
         .map(|line| {
             let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
-            let knows = cells[1].split(',').map(str::trim).filter(|k| !k.is_empty()).map(str::to_owned);
+            let knows =
+                cells[1].split(',').map(str::trim).filter(|k| !k.is_empty()).map(str::to_owned);
             (cells[0].to_owned(), knows.collect())
         })
         .collect()
@@ -45,7 +50,8 @@ fn map() -> Knows {
 
 #[test]
 fn the_map_equals_the_manifests() {
-    let territory: Knows = manifests().iter().map(|(name, deps)| (name.clone(), ours(deps))).collect();
+    let territory: Knows =
+        manifests().iter().map(|(name, deps)| (name.clone(), ours(deps))).collect();
     assert_eq!(map(), territory);
 }
 
@@ -53,14 +59,26 @@ fn the_map_equals_the_manifests() {
 fn every_crate_has_its_paragraph() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     for name in manifests().keys() {
-        assert!(text.contains(&format!("- **{name}** (")), "{name} has no paragraph in ARCHITECTURE.md");
+        assert!(
+            text.contains(&format!("- **{name}** (")),
+            "{name} has no paragraph in ARCHITECTURE.md"
+        );
     }
 }
 
 #[test]
 fn pure_crates_know_no_io() {
-    const IO: [&str; 9] =
-        ["tokio", "mio", "socket2", "libc", "hyper", "rusqlite", "tokio-tungstenite", "nix", "rustix"];
+    const IO: [&str; 9] = [
+        "tokio",
+        "mio",
+        "socket2",
+        "libc",
+        "hyper",
+        "rusqlite",
+        "tokio-tungstenite",
+        "nix",
+        "rustix",
+    ];
     let manifests = manifests();
     for name in ["observation", "analysis", "scenario", "media", "protocol", "report"] {
         let impure: Vec<_> = manifests[name].iter().filter(|d| IO.contains(&d.as_str())).collect();
@@ -68,15 +86,18 @@ fn pure_crates_know_no_io() {
     }
 }
 
-/// Messages contain no Rust debug output: `Some(1008)` or `None` shows how a value is stored, not what it means.
+/// Messages contain no Rust debug output: `Some(1008)` or `None` shows how a value is stored, not
+/// what it means.
 #[test]
 fn nothing_that_is_said_shows_how_it_is_held() {
     let root = root();
-    for file in
-        ["crates", "ring/core", "ring/c"].into_iter().flat_map(|folder| rust_files(&root.join(folder)))
+    for file in ["crates", "ring/core", "ring/c"]
+        .into_iter()
+        .flat_map(|folder| rust_files(&root.join(folder)))
     {
         let path = file.strip_prefix(&root).unwrap().to_string_lossy();
-        let is_said = path.contains("/src/") && !path.starts_with("crates/sim/") && !path.contains("test");
+        let is_said =
+            path.contains("/src/") && !path.starts_with("crates/sim/") && !path.contains("test");
         if !is_said {
             continue;
         }
@@ -98,7 +119,8 @@ fn pure_crates_read_no_clock() {
             let text = std::fs::read_to_string(&file).unwrap();
             let code = text.split("#[cfg(test)]").next().unwrap();
             for clock in ["Instant::now()", "SystemTime::now()"] {
-                let read = code.lines().any(|l| l.contains(clock) && !l.trim_start().starts_with("//"));
+                let read =
+                    code.lines().any(|l| l.contains(clock) && !l.trim_start().starts_with("//"));
                 assert!(!read, "{} reads {clock}", file.display());
             }
         }
@@ -124,7 +146,8 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_panic_unwinds_so_that_it_can_end_one_participant_alone() {
-    let manifest: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let manifest: toml::Table =
+        std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
     for (name, profile) in manifest["profile"].as_table().unwrap() {
         let strategy = profile.get("panic").and_then(toml::Value::as_str);
         assert!(

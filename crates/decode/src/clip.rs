@@ -1,4 +1,5 @@
-//! Coded pictures to decode: of the test card, of a stream that FFmpeg encodes, of a stream that a tap stored.
+//! Coded pictures to decode: of the test card, of a stream that FFmpeg encodes, of a stream that a
+//! tap stored.
 
 use std::process::Stdio;
 
@@ -40,13 +41,17 @@ pub fn pictures_of(file: &[u8], codec: Codec, fps: f64) -> Result<Vec<CodedPictu
         let units = annexb::h264_access_units(file).enumerate();
         return Ok(units
             .map(|(index, unit)| CodedPicture {
-                key_frame: unit.nals.iter().any(|nal| nal.first().is_some_and(|head| head & 0x1f == 5)),
+                key_frame: unit
+                    .nals
+                    .iter()
+                    .any(|nal| nal.first().is_some_and(|head| head & 0x1f == 5)),
                 at_ms: at_ms(index),
                 bytes: unit.nals.iter().flat_map(|nal| [&[0, 0, 0, 1], *nal].concat()).collect(),
             })
             .collect());
     }
-    let broken = |error: &dyn std::fmt::Display| DecodeError::Stream(format!("the coded stream: {error}"));
+    let broken =
+        |error: &dyn std::fmt::Display| DecodeError::Stream(format!("the coded stream: {error}"));
     let reader = IvfReader::new(file).map_err(|error| broken(&error))?;
     let is_key = |index: usize, frame: &[u8]| match codec {
         Codec::Vp8 => throng_media::packetise::vp8::is_key_frame(frame),
@@ -58,7 +63,11 @@ pub fn pictures_of(file: &[u8], codec: Codec, fps: f64) -> Result<Vec<CodedPictu
         .enumerate()
         .map(|(index, frame)| {
             let data = frame.map_err(|error| broken(&error))?.data;
-            Ok(CodedPicture { key_frame: is_key(index, data), at_ms: at_ms(index), bytes: data.to_vec() })
+            Ok(CodedPicture {
+                key_frame: is_key(index, data),
+                at_ms: at_ms(index),
+                bytes: data.to_vec(),
+            })
         })
         .collect()
 }
@@ -68,7 +77,8 @@ pub fn pictures_of(file: &[u8], codec: Codec, fps: f64) -> Result<Vec<CodedPictu
 /// # Errors
 /// [`DecodeError::Stream`]; a truncated file is read to its last whole picture.
 pub fn recorded_pictures(file: &[u8]) -> Result<(Codec, Vec<CodedPicture>), DecodeError> {
-    let reader = MatroskaReader::new(file).map_err(|error| DecodeError::Stream(error.to_string()))?;
+    let reader =
+        MatroskaReader::new(file).map_err(|error| DecodeError::Stream(error.to_string()))?;
     let codec = reader.codec;
     let whole = reader.map_while(Result::ok).collect::<Vec<_>>();
     let first_ms = whole.first().map_or(0, |frame| frame.at_ms);
@@ -86,7 +96,9 @@ fn encoder(codec: Codec) -> Option<&'static str> {
         Codec::Vp8 => "-c:v libvpx -deadline realtime -cpu-used 8 -lag-in-frames 0 -f ivf",
         Codec::Vp9 => "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -lag-in-frames 0 -f ivf",
         Codec::Av1 => "-c:v libaom-av1 -usage realtime -cpu-used 9 -lag-in-frames 0 -f ivf",
-        Codec::H264 => "-c:v libx264 -preset veryfast -tune zerolatency -profile:v baseline -f h264",
+        Codec::H264 => {
+            "-c:v libx264 -preset veryfast -tune zerolatency -profile:v baseline -f h264"
+        }
         _ => return None,
     })
 }
@@ -107,7 +119,18 @@ pub fn encode(
     let source = format!("testsrc2=size={width}x{height}:rate={fps}:duration={seconds}");
     let rate = format!("{bits_per_s:.0}");
     let mut command = program.command();
-    command.args(["-loglevel", "error", "-f", "lavfi", "-i", &source, "-pix_fmt", "yuv420p", "-g", "9999"]);
+    command.args([
+        "-loglevel",
+        "error",
+        "-f",
+        "lavfi",
+        "-i",
+        &source,
+        "-pix_fmt",
+        "yuv420p",
+        "-g",
+        "9999",
+    ]);
     command
         .args(["-b:v", &rate, "-maxrate", &rate, "-bufsize", &rate])
         .args(arguments.split(' '))

@@ -62,8 +62,9 @@ pub enum DecodeError {
 pub struct Program {
     /// The program; searched in `PATH` if it is a bare name.
     pub ffmpeg: PathBuf,
-    /// One of its decoders (`ffmpeg -decoders`), such as `libvpx` or `h264_v4l2m2m`; or `hwaccel:NAME` for a
-    /// hardware acceleration (`ffmpeg -hwaccels`), such as `hwaccel:vaapi`. FFmpeg's own choice when absent.
+    /// One of its decoders (`ffmpeg -decoders`), such as `libvpx` or `h264_v4l2m2m`; or
+    /// `hwaccel:NAME` for a hardware acceleration (`ffmpeg -hwaccels`), such as `hwaccel:vaapi`.
+    /// FFmpeg's own choice when absent.
     pub decoder: Option<String>,
 }
 
@@ -96,7 +97,8 @@ impl Program {
     /// The command that decodes a Matroska stream from its standard input.
     fn decoding(&self, output: Output) -> Command {
         let mut command = self.command();
-        // Not `-fflags nobuffer`: it drops the data read to detect the format, which is the first key frame.
+        // Not `-fflags nobuffer`: it drops the data read to detect the format, which is the first
+        // key frame.
         command.args(["-loglevel", "info", "-flags", "low_delay"]);
         command.args(["-probesize", "32", "-analyzeduration", "0", "-threads", "1"]);
         match self.decoder.as_deref().map(|name| (name, name.strip_prefix("hwaccel:"))) {
@@ -104,11 +106,24 @@ impl Program {
             Some((name, None)) => command.args(["-c:v", name]),
             None => &mut command,
         };
-        command.args(["-f", "matroska", "-i", "pipe:0", "-map", "0:v:0", "-fps_mode", "passthrough"]);
+        command.args([
+            "-f",
+            "matroska",
+            "-i",
+            "pipe:0",
+            "-map",
+            "0:v:0",
+            "-fps_mode",
+            "passthrough",
+        ]);
         match output {
-            Output::Luma => {
-                command.args(["-vf", "extractplanes=y,showinfo=checksum=0", "-f", "rawvideo", "pipe:1"])
-            }
+            Output::Luma => command.args([
+                "-vf",
+                "extractplanes=y,showinfo=checksum=0",
+                "-f",
+                "rawvideo",
+                "pipe:1",
+            ]),
             Output::Nothing => command.args(["-vf", "showinfo=checksum=0", "-f", "null", "-"]),
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -160,7 +175,8 @@ pub struct Feed {
 type Complaints = Arc<Mutex<VecDeque<String>>>;
 
 impl Feed {
-    /// Sends the next coded frame; blocks while the decoder is busy. `index` grows from frame to frame.
+    /// Sends the next coded frame; blocks while the decoder is busy. `index` grows from frame to
+    /// frame.
     ///
     /// # Errors
     /// [`DecodeError::GaveUp`] if FFmpeg has ended.
@@ -168,7 +184,9 @@ impl Feed {
         self.buffer.clear();
         matroska::frame(index, key_frame, bytes, &mut self.buffer);
         self.stdin.write_all(&self.buffer).map_err(|error| match error.kind() {
-            std::io::ErrorKind::BrokenPipe => DecodeError::GaveUp { complaints: said(&self.complaints) },
+            std::io::ErrorKind::BrokenPipe => {
+                DecodeError::GaveUp { complaints: said(&self.complaints) }
+            }
             _ => DecodeError::Io { program: self.program.clone(), error },
         })
     }
@@ -192,8 +210,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Starts a decoder of `codec`; calls `take` with each picture on a thread of the decoder. `size` is a first
-    /// guess, pixels.
+    /// Starts a decoder of `codec`; calls `take` with each picture on a thread of the decoder.
+    /// `size` is a first guess, pixels.
     ///
     /// # Errors
     /// [`DecodeError::NoFfmpeg`], [`DecodeError::Codec`], or an error of the system.
@@ -207,7 +225,8 @@ impl Decoder {
         let header = matroska::header(codec, size).ok_or(DecodeError::Codec(codec))?;
         let mut child = program.decoding(output).spawn().map_err(|error| program.failed(error))?;
         let complaints = Complaints::default();
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         // From here on, returning an error ends the process.
         let mut decoder = Self { child, complaints: Arc::clone(&complaints), threads: Vec::new() };
         let missing = || program.failed(std::io::Error::other("a process without its pipes"));
@@ -248,7 +267,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// CPU time of the process: the sum over its threads (`/proc/PID/task/T/schedstat`, first field).
+    /// CPU time of the process: the sum over its threads (`/proc/PID/task/T/schedstat`, first
+    /// field).
     #[must_use]
     pub fn cpu(&self) -> Duration {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
@@ -277,12 +297,18 @@ impl Decoder {
         let ended_well = loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => break status.success(),
-                Ok(None) if Instant::now() < given_up_at => std::thread::sleep(Duration::from_millis(5)),
+                Ok(None) if Instant::now() < given_up_at => {
+                    std::thread::sleep(Duration::from_millis(5))
+                }
                 _ => break false,
             }
         };
         self.end();
-        if ended_well { Ok(()) } else { Err(DecodeError::GaveUp { complaints: said(&self.complaints) }) }
+        if ended_well {
+            Ok(())
+        } else {
+            Err(DecodeError::GaveUp { complaints: said(&self.complaints) })
+        }
     }
 
     fn end(&mut self) {
@@ -332,7 +358,11 @@ fn is_complaint(line: &str) -> bool {
     words.split('|').any(|word| line.contains(word))
 }
 
-fn read_pictures(mut stdout: impl Read, announced: &Receiver<Announced>, mut take: impl FnMut(Picture)) {
+fn read_pictures(
+    mut stdout: impl Read,
+    announced: &Receiver<Announced>,
+    mut take: impl FnMut(Picture),
+) {
     while let Ok(Announced { index, width, height }) = announced.recv() {
         let mut luma = vec![0; width as usize * height as usize];
         if stdout.read_exact(&mut luma).is_err() {

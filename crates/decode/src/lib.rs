@@ -1,5 +1,5 @@
-//! Decodes video with FFmpeg processes that are fed through pipes, and measures the pictures: the reader of a
-//! run's tap, and the number of streams that a machine decodes in real time.
+//! Decodes video with FFmpeg processes that are fed through pipes, and measures the pictures: the
+//! reader of a run's tap, and the number of streams that a machine decodes in real time.
 
 mod ffmpeg;
 pub use ffmpeg::{DecodeError, Decoder, Feed, Output, Picture, Program};

@@ -64,8 +64,15 @@ mod tests {
             10 => number.count_ones() % 2 == 1,
             _ => number >> (8 - column) & 1 == 1,
         };
-        let line: Vec<u8> = (0..width).map(|x| if white(x * 12 / width) { 235 } else { 16 }).collect();
-        Picture { index: 0, width, height, luma: line.repeat(height as usize), decoded_at: Instant::now() }
+        let line: Vec<u8> =
+            (0..width).map(|x| if white(x * 12 / width) { 235 } else { 16 }).collect();
+        Picture {
+            index: 0,
+            width,
+            height,
+            luma: line.repeat(height as usize),
+            decoded_at: Instant::now(),
+        }
     }
 
     #[test]

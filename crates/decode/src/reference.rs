@@ -1,4 +1,5 @@
-//! The reference pictures of the test card: decoded once, when first needed, from the clip that is sent.
+//! The reference pictures of the test card: decoded once, when first needed, from the clip that is
+//! sent.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -30,8 +31,8 @@ impl References {
         Self { program: Program { decoder: None, ..program.clone() }, known: Arc::default() }
     }
 
-    /// The SSIM of `picture`, which has `number` on its card, to the source. `None` while the reference is being decoded, which a
-    /// separate thread does.
+    /// The SSIM of `picture`, which has `number` on its card, to the source. `None` while the
+    /// reference is being decoded, which a separate thread does.
     #[must_use]
     pub fn compare(&self, codec: Codec, number: u8, picture: &Picture) -> Option<f64> {
         let rung = Rung::from_size(picture.width, picture.height)?;

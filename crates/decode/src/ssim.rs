@@ -1,5 +1,5 @@
-//! Structural similarity (SSIM) of two pictures (Wang, Bovik, Sheikh and Simoncelli, 2004), of luma, over windows of 8 × 8 pixels that
-//! do not overlap: 1 for equal pictures.
+//! Structural similarity (SSIM) of two pictures (Wang, Bovik, Sheikh and Simoncelli, 2004), of
+//! luma, over windows of 8 × 8 pixels that do not overlap: 1 for equal pictures.
 
 /// Pixels of a window's side.
 const WINDOW: usize = 8;
@@ -7,7 +7,8 @@ const WINDOW: usize = 8;
 const C1: f64 = 6.502_5;
 const C2: f64 = 58.522_5;
 
-/// The SSIM of two pictures of one size, 1 at most; `None` if a plane is too short, or too small for a window.
+/// The SSIM of two pictures of one size, 1 at most; `None` if a plane is too short, or too small
+/// for a window.
 #[must_use]
 pub fn ssim(one: &[u8], other: &[u8], width: usize, height: usize) -> Option<f64> {
     let size = width.checked_mul(height)?;
@@ -27,7 +28,9 @@ fn window(one: &[u8], other: &[u8], width: usize, top: usize, left: usize) -> f6
     let (mut a, mut b, mut aa, mut bb, mut ab) = (0_u32, 0_u32, 0_u32, 0_u32, 0_u32);
     for line in top..top + WINDOW {
         let at = line * width + left;
-        let (Some(x), Some(y)) = (one.get(at..at + WINDOW), other.get(at..at + WINDOW)) else { continue };
+        let (Some(x), Some(y)) = (one.get(at..at + WINDOW), other.get(at..at + WINDOW)) else {
+            continue;
+        };
         for (x, y) in x.iter().zip(y) {
             let (x, y) = (u32::from(*x), u32::from(*y));
             a += x;

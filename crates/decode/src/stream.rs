@@ -1,5 +1,5 @@
-//! A tapped stream: frames wait in a bounded queue for a thread that feeds the decoder and stores them, so that no stream blocks
-//! another.
+//! A tapped stream: frames wait in a bounded queue for a thread that feeds the decoder and stores
+//! them, so that no stream blocks another.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,7 +17,8 @@ use crate::ffmpeg::{DecodeError, Decoder, Feed, Output, Program, SIZE_GUESSED};
 use crate::reference::References;
 use crate::stream_meter::{FedFrame, StreamMeter};
 
-/// Most frames that wait for the decoder: a few seconds, the time that it takes to start on a busy machine.
+/// Most frames that wait for the decoder: a few seconds, the time that it takes to start on a busy
+/// machine.
 const WAITING_MAX: usize = 128;
 
 /// The options of a stream.
@@ -51,12 +52,18 @@ impl TappedStream {
         first: &CodedFrame,
         options: &StreamOptions,
     ) -> Result<Self, DecodeError> {
-        let meter = Arc::new(Mutex::new(StreamMeter::new(participant, TrackId(first.track.0), first.codec)));
+        let meter = Arc::new(Mutex::new(StreamMeter::new(
+            participant,
+            TrackId(first.track.0),
+            first.codec,
+        )));
         let decoder = options.decode.as_ref().map(|program| {
-            let (seen, references, codec) = (Arc::clone(&meter), options.references.clone(), first.codec);
+            let (seen, references, codec) =
+                (Arc::clone(&meter), options.references.clone(), first.codec);
             Decoder::start(program, codec, SIZE_GUESSED, Output::Luma, move |picture| {
-                let compare =
-                    |number| references.as_ref().and_then(|known| known.compare(codec, number, &picture));
+                let compare = |number| {
+                    references.as_ref().and_then(|known| known.compare(codec, number, &picture))
+                };
                 lock(&seen).picture(&picture, unix_ns(), compare);
             })
         });
@@ -77,8 +84,8 @@ impl TappedStream {
         lock(&self.meter).dropped(frames);
     }
 
-    /// Adds the next frame; `sequence` counts the stream's frames, including those dropped on the way. Never
-    /// waits: without room, frames are dropped up to the next key frame.
+    /// Adds the next frame; `sequence` counts the stream's frames, including those dropped on the
+    /// way. Never waits: without room, frames are dropped up to the next key frame.
     pub fn give(&mut self, sequence: u64, frame: CodedFrame) {
         let mut dropped = self.next_sequence.map_or(0, |next| sequence.saturating_sub(next));
         self.next_sequence = Some(sequence + 1);
@@ -164,13 +171,19 @@ struct Kept {
 
 impl Kept {
     fn create(path: &std::path::Path, first: &CodedFrame) -> Result<Self, DecodeError> {
-        let header = matroska::header(first.codec, SIZE_GUESSED).ok_or(DecodeError::Codec(first.codec))?;
+        let header =
+            matroska::header(first.codec, SIZE_GUESSED).ok_or(DecodeError::Codec(first.codec))?;
         let made = File::create(path).map(BufWriter::new).and_then(|mut file| {
             file.write_all(&header)?;
             Ok(file)
         });
         let file = made.map_err(|error| failed(path, error))?;
-        Ok(Self { path: path.to_owned(), file, first_unix_ns: first.arrived_unix_ns, buffer: Vec::new() })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            first_unix_ns: first.arrived_unix_ns,
+            buffer: Vec::new(),
+        })
     }
 
     fn frame(&mut self, frame: &CodedFrame) -> Result<(), DecodeError> {

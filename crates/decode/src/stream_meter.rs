@@ -66,8 +66,14 @@ impl StreamMeter {
         self.row.breaks += 1;
     }
 
-    /// A picture was decoded at `unix_ns`; `compare` returns its SSIM to the source, from the number on it.
-    pub fn picture(&mut self, picture: &Picture, unix_ns: u64, compare: impl FnOnce(u8) -> Option<f64>) {
+    /// A picture was decoded at `unix_ns`; `compare` returns its SSIM to the source, from the
+    /// number on it.
+    pub fn picture(
+        &mut self,
+        picture: &Picture,
+        unix_ns: u64,
+        compare: impl FnOnce(u8) -> Option<f64>,
+    ) {
         self.row.pictures += 1;
         (self.row.width, self.row.height) = (picture.width, picture.height);
         self.freezes.frame(picture.decoded_at);
@@ -111,8 +117,14 @@ impl StreamMeter {
             ssim_mean: (row.ssim_pictures > 0).then(|| ssim_sum / row.ssim_pictures as f64),
             ..row
         };
-        let counts =
-            [row.frames_fed, row.frames_dropped, row.breaks, row.pictures, row.freeze_count, row.freeze_us];
+        let counts = [
+            row.frames_fed,
+            row.frames_dropped,
+            row.breaks,
+            row.pictures,
+            row.freeze_count,
+            row.freeze_us,
+        ];
         counts.iter().any(|count| *count > 0).then_some(row)
     }
 }

@@ -66,7 +66,8 @@ pub enum TapError {
 /// The result of reading a tap.
 #[derive(Debug, Default)]
 pub struct TapResult {
-    /// Rows with the start of their second, microseconds since the Unix epoch; their `second` is not set yet.
+    /// Rows with the start of their second, microseconds since the Unix epoch; their `second` is
+    /// not set yet.
     pub rows: Vec<(i64, DecodedRow)>,
     /// Errors of single streams.
     pub complaints: Vec<String>,
@@ -127,7 +128,9 @@ fn connect(folder: &Path, patience: Duration) -> Result<UnixStream, TapError> {
         match attempt() {
             Ok(socket) => return Ok(socket),
             Err(_) if Instant::now() < given_up_at => std::thread::sleep(LOOK_EVERY),
-            Err(error) => return Err(TapError::NoRun { folder: folder.display().to_string(), error }),
+            Err(error) => {
+                return Err(TapError::NoRun { folder: folder.display().to_string(), error });
+            }
         }
     }
 }
@@ -199,7 +202,8 @@ impl<'a> Reader<'a> {
             self.participants.push(participant);
         }
         let place = self.participants.iter().position(|known| *known == participant);
-        let is_chosen = self.options.participants.is_none_or(|most| place.is_some_and(|place| place < most));
+        let is_chosen =
+            self.options.participants.is_none_or(|most| place.is_some_and(|place| place < most));
         if !is_chosen || self.tapped.streams >= self.options.streams_max {
             self.tapped.streams_skipped += 1;
             return None;
@@ -226,7 +230,8 @@ impl<'a> Reader<'a> {
 
     fn complain(&mut self, number: u32, error: &DecodeError) {
         if self.tapped.complaints.len() < 16 {
-            let complaint = format!("participant {}, track {}: {error}", number >> 12, number & 0xfff);
+            let complaint =
+                format!("participant {}, track {}: {error}", number >> 12, number & 0xfff);
             self.tapped.complaints.push(complaint);
         }
     }

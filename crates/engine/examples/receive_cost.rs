@@ -1,8 +1,11 @@
-//! What receiving costs: sockets that get a packet rate over loopback, and the threads' CPU per datagram.
+//! What receiving costs: sockets that get a packet rate over loopback, and the threads' CPU per
+//! datagram.
 //!
-//! `cargo run --release -p throng-engine --example receive_cost -- SOCKETS PACKETS_PER_SECOND TICK_MS [SECONDS]`
+//! `cargo run --release -p throng-engine --example receive_cost -- SOCKETS PACKETS_PER_SECOND
+//! TICK_MS [SECONDS]`
 //!
-//! The sender's thread has the cost of the loopback path, like a server; only the other threads' CPU is counted.
+//! The sender's thread has the cost of the loopback path, like a server; only the other threads'
+//! CPU is counted.
 #![expect(clippy::print_stdout, reason = "a measurement prints its result")]
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -38,7 +41,8 @@ impl Participant for Counter {
             Input::Datagram { .. } => {
                 self.count.fetch_add(1, Relaxed);
                 if !std::mem::replace(&mut self.is_echoed, true) {
-                    self.outputs.push(Output::Observed(Observation::Reached(Phase::FirstPacket, now)));
+                    self.outputs
+                        .push(Output::Observed(Observation::Reached(Phase::FirstPacket, now)));
                 }
             }
             Input::Leave { .. } => self.outputs.push(Output::Ended(Outcome::Completed)),
@@ -52,11 +56,14 @@ impl Participant for Counter {
 }
 
 fn main() {
-    let number =
-        |at: usize, or: u64| std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(or);
-    let (sockets, rate, tick_ms, seconds) = (number(1, 300), number(2, 200), number(3, 5), number(4, 8));
+    let number = |at: usize, or: u64| {
+        std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(or)
+    };
+    let (sockets, rate, tick_ms, seconds) =
+        (number(1, 300), number(2, 200), number(3, 5), number(4, 8));
     let server = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    let (address, count, known) = (server.local_addr().expect("bound"), Arc::default(), Arc::default());
+    let (address, count, known) =
+        (server.local_addr().expect("bound"), Arc::default(), Arc::default());
     let join = |n| Join {
         participant: ParticipantId(n),
         cohort: CohortId(0),
@@ -75,16 +82,24 @@ fn main() {
         let (count, known) = (Arc::clone(&count), Arc::clone(&known));
         move |_: &Join| -> Box<dyn Participant> {
             let (count, known) = (Arc::clone(&count), Arc::clone(&known));
-            Box::new(Counter { server: address, outputs: Vec::new(), count, known, is_echoed: false })
+            Box::new(Counter {
+                server: address,
+                outputs: Vec::new(),
+                count,
+                known,
+                is_echoed: false,
+            })
         }
     };
     let (rows, written) = mpsc::sync_channel(100_000);
     let handle = run(config, Arc::new(factory), rows).expect("a run");
     let known: Arc<Mutex<Vec<SocketAddr>>> = known;
     while !handle.is_finished() {
-        // One packet to each, then the next round at its absolute time; sockets are spread over the round.
+        // One packet to each, then the next round at its absolute time; sockets are spread over the
+        // round.
         let targets = known.lock().expect("not poisoned").clone();
-        let (begun, round) = (Instant::now(), Duration::from_secs(1) / u32::try_from(rate).unwrap_or(1));
+        let (begun, round) =
+            (Instant::now(), Duration::from_secs(1) / u32::try_from(rate).unwrap_or(1));
         for (n, target) in (0u32..).zip(&targets) {
             let _ = server.send_to(&[0x80; 1100], target);
             if n % 16 == 15 {

@@ -1,4 +1,5 @@
-//! Clocks: conversion between monotonic time, the run's time, and wall-clock arrival times of the kernel.
+//! Clocks: conversion between monotonic time, the run's time, and wall-clock arrival times of the
+//! kernel.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -22,27 +23,31 @@ impl RunClock {
     /// `at` as monotonic time.
     pub(crate) fn instant(self, at: RunTime) -> Instant {
         let distance = Duration::from_micros(at.0.unsigned_abs());
-        let moved =
-            if at.0 < 0 { self.start.checked_sub(distance) } else { self.start.checked_add(distance) };
+        let moved = if at.0 < 0 {
+            self.start.checked_sub(distance)
+        } else {
+            self.start.checked_add(distance)
+        };
         moved.unwrap_or(self.start)
     }
 }
 
-/// The wall clock was set if it is further ahead than this; less comes from slew and from reading one clock after the other.
+/// The wall clock was set if it is further ahead than this; less comes from slew and from reading
+/// one clock after the other.
 const STEP_MIN: Duration = Duration::from_millis(5);
 /// How long after a step datagrams may be read that arrived before it.
 const STEP_FELT: Duration = Duration::from_millis(100);
 
-/// Reads both clocks and detects when the wall clock is set ahead: datagrams that arrived before would look older, and one
-/// packet that seems early adds delay to all that follow.
+/// Reads both clocks and detects when the wall clock is set ahead: datagrams that arrived before
+/// would look older, and one packet that seems early adds delay to all that follow.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     last: ClockPair,
     stepped_at: Instant,
 }
 
-/// One reading of both clocks, to convert wall-clock arrival times. Taken with each batch, so that slew does not
-/// accumulate.
+/// One reading of both clocks, to convert wall-clock arrival times. Taken with each batch, so that
+/// slew does not accumulate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockPair {
     pub(crate) now: Instant,
@@ -62,7 +67,8 @@ impl Clocks {
     }
 
     fn reading(&mut self, now: Instant, unix: Duration) -> ClockPair {
-        let ahead = unix.saturating_sub(self.last.unix + now.saturating_duration_since(self.last.now));
+        let ahead =
+            unix.saturating_sub(self.last.unix + now.saturating_duration_since(self.last.now));
         let step = if ahead >= STEP_MIN {
             self.stepped_at = now;
             ahead
@@ -109,7 +115,11 @@ mod tests {
 
     #[test]
     fn an_arrival_is_as_long_ago_as_the_wall_clock_says_and_never_in_the_future() {
-        let pair = ClockPair { now: Instant::now(), unix: Duration::from_secs(1000), step: Duration::ZERO };
+        let pair = ClockPair {
+            now: Instant::now(),
+            unix: Duration::from_secs(1000),
+            step: Duration::ZERO,
+        };
         let ago = |unix: Option<Duration>| pair.now.duration_since(pair.arrival(unix));
         assert_eq!(ago(Some(Duration::from_millis(999_997))), Duration::from_millis(3));
         assert_eq!(ago(Some(Duration::from_secs(1001))), Duration::ZERO);
@@ -126,7 +136,8 @@ mod tests {
             pair.now.duration_since(pair.arrival(Some(unix + stamped)))
         };
         assert_eq!(age(ms(10), ms(0), ms(7)), ms(3));
-        // Set ahead by 2 s: of two datagrams in one batch, one arrived before that and one after it.
+        // Set ahead by 2 s: of two datagrams in one batch, one arrived before that and one after
+        // it.
         assert_eq!(age(ms(15), ms(2_000), ms(12)), ms(3));
         assert_eq!(age(ms(15), ms(2_000), ms(2_014)), ms(1));
         assert_eq!(age(ms(20), ms(2_000), ms(13)), ms(7));

@@ -1,4 +1,5 @@
-//! The configuration of a run: joins, the participant factory, limits, and which addresses may be reached.
+//! The configuration of a run: joins, the participant factory, limits, and which addresses may be
+//! reached.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ pub type Reach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 /// Checks a consent; an error means that it is withdrawn, and aborts the run with its text.
 pub type ConsentCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// A consent that must hold throughout the run. Each is checked on a thread of its own, so that a slow one does not delay
-/// another.
+/// A consent that must hold throughout the run. Each is checked on a thread of its own, so that a
+/// slow one does not delay another.
 #[derive(Clone)]
 pub struct Consent {
     /// The check.
@@ -32,7 +33,8 @@ pub struct Consent {
 /// One join of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// The participant, numbered in the order of intended joins; with gaps where other machines play the rest of the crowd.
+    /// The participant, numbered in the order of intended joins; with gaps where other machines
+    /// play the rest of the crowd.
     pub participant: ParticipantId,
     /// Its cohort.
     pub cohort: CohortId,
@@ -42,9 +44,11 @@ pub struct Join {
     pub at: RunTime,
     /// When it is asked to leave; `None`: at the end of the run.
     pub leave_at: Option<RunTime>,
-    /// Whether others may still be joining the same room at `leave_at`, so that the room must not be destroyed then.
+    /// Whether others may still be joining the same room at `leave_at`, so that the room must not
+    /// be destroyed then.
     pub others_follow: bool,
-    /// Local address for signalling and media to servers of the same family; `None`: the route's choice.
+    /// Local address for signalling and media to servers of the same family; `None`: the route's
+    /// choice.
     pub source_ip: Option<IpAddr>,
 }
 
@@ -96,7 +100,8 @@ pub struct Guards {
     pub connect_failure_window: Duration,
     /// … and at least this many joins were decided in it.
     pub connect_attempts_min: u32,
-    /// Abort when this share of the machine's (or control group's) memory is in use by this process.
+    /// Abort when this share of the machine's (or control group's) memory is in use by this
+    /// process.
     pub memory_ratio_max: f64,
     /// Abort when received and sent bits on the wire exceed this together, Mbit/s …
     pub mbit_per_s_max: Option<f64>,
@@ -158,8 +163,8 @@ pub struct RunConfig {
     pub cohorts: u16,
     /// Threads that drive participants; `None`: by the crowd's size and the machine's cores.
     pub threads: Option<usize>,
-    /// How long received datagrams may gather in socket buffers, 1–10 ms. Participants without media so far are served
-    /// at once.
+    /// How long received datagrams may gather in socket buffers, 1–10 ms. Participants without
+    /// media so far are served at once.
     pub tick: Duration,
     /// Which TLS certificates are accepted.
     pub tls: TlsOptions,
@@ -173,12 +178,13 @@ pub struct RunConfig {
     pub grace: Duration,
     /// Time limit for name resolution, TCP and TLS together.
     pub connect_timeout: Duration,
-    /// Receive buffer requested for each datagram socket, bytes; it takes memory only while packets wait. Without
-    /// CAP_NET_ADMIN the kernel gives net.core.rmem_max at most.
+    /// Receive buffer requested for each datagram socket, bytes; it takes memory only while packets
+    /// wait. Without CAP_NET_ADMIN the kernel gives net.core.rmem_max at most.
     pub receive_buffer_bytes: usize,
     /// How datagrams of playing participants are received.
     pub receive: Receive,
-    /// Memory of a receive ring, bytes; `None`: by the number of participants, and more when more arrives.
+    /// Memory of a receive ring, bytes; `None`: by the number of participants, and more when more
+    /// arrives.
     pub ring_bytes: Option<usize>,
     /// Longest response body, bytes; a longer one is an error.
     pub body_bytes_max: usize,
@@ -188,15 +194,16 @@ pub struct RunConfig {
     pub guards: Guards,
     /// When a second is bad for a participant.
     pub bad_if: BadIf,
-    /// How many participants may be added to [`Self::joins`]. If any, the run lasts until `ends_at` or until it is stopped,
-    /// even without participants.
+    /// How many participants may be added to [`Self::joins`]. If any, the run lasts until `ends_at`
+    /// or until it is stopped, even without participants.
     pub added_participants_max: u32,
     /// The tap for frames of tapped participants.
     pub tap: Option<Arc<Tap>>,
 }
 
 impl RunConfig {
-    /// A run of `joins` until `ends_at` that may reach what `reach` allows; all other values are defaults.
+    /// A run of `joins` until `ends_at` that may reach what `reach` allows; all other values are
+    /// defaults.
     #[must_use]
     pub fn new(joins: Vec<Join>, ends_at: RunTime, reach: Reach) -> Self {
         let cohorts = joins.iter().map(|join| join.cohort.0 + 1).max().unwrap_or(1);

@@ -56,8 +56,8 @@ pub enum ConsentError {
     },
 }
 
-/// The text of `http(s)://authority/.well-known/throng-consent` from the server at `address`, whatever other
-/// addresses the name has. One request; redirects are not followed.
+/// The text of `http(s)://authority/.well-known/throng-consent` from the server at `address`,
+/// whatever other addresses the name has. One request; redirects are not followed.
 ///
 /// # Errors
 /// If the file cannot be fetched.
@@ -68,11 +68,15 @@ pub fn fetch_file(
     tls: &TlsOptions,
 ) -> Result<String, ConsentError> {
     // Only the request for consent needs no consent; it goes only to the address under load.
-    let mut config =
-        RunConfig::new(Vec::new(), RunTime::default(), Arc::new(move |asked: IpAddr| asked == address));
+    let mut config = RunConfig::new(
+        Vec::new(),
+        RunTime::default(),
+        Arc::new(move |asked: IpAddr| asked == address),
+    );
     config.tls = tls.clone();
     config.connect_timeout = TIMEOUT;
-    let (mut dialer, scheme) = (Dialer::new(&config)?, if secure { Scheme::HTTPS } else { Scheme::HTTP });
+    let (mut dialer, scheme) =
+        (Dialer::new(&config)?, if secure { Scheme::HTTPS } else { Scheme::HTTP });
     let host = authority
         .rsplit_once(':')
         .filter(|(_, port)| !port.contains(']'))
@@ -80,7 +84,14 @@ pub fn fetch_file(
     dialer.names = DnsCache::known(host, address);
     let place = format!("{scheme}://{authority}{WELL_KNOWN_PATH} at {address}");
     let response = runtime()?
-        .block_on(get(&Arc::new(dialer), scheme, authority, WELL_KNOWN_PATH, TIMEOUT, PROOF_BYTES_MAX))
+        .block_on(get(
+            &Arc::new(dialer),
+            scheme,
+            authority,
+            WELL_KNOWN_PATH,
+            TIMEOUT,
+            PROOF_BYTES_MAX,
+        ))
         .map_err(|error| ConsentError::Fetch { place: place.clone(), error })?;
     match response.head.status.as_u16() {
         200 => Ok(String::from_utf8_lossy(&response.body).into_owned()),
@@ -99,8 +110,9 @@ pub fn fetch_txt(name: &str) -> Result<Vec<String>, ConsentError> {
             .and_then(hickory_resolver::ResolverBuilder::build)
             .map_err(|e| failed(e.to_string()))?;
         let asking = tokio::time::timeout(TIMEOUT, resolver.txt_lookup(name));
-        let answer =
-            asking.await.map_err(|_| failed(format!("no answer within {}", units::duration(TIMEOUT))))?;
+        let answer = asking
+            .await
+            .map_err(|_| failed(format!("no answer within {}", units::duration(TIMEOUT))))?;
         let answer = answer.map_err(|e| failed(e.to_string()))?;
         Ok(answer.answers().iter().map(|record| record.data.to_string()).collect())
     })

@@ -1,5 +1,5 @@
-//! Changes of the crowd during a run: participants that are added or removed, on the way from the run's handle to the
-//! thread that owns them and to the collector.
+//! Changes of the crowd during a run: participants that are added or removed, on the way from the
+//! run's handle to the thread that owns them and to the collector.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -30,8 +30,8 @@ pub(crate) struct Crowd {
     /// Id of the next added participant.
     next: AtomicU32,
     queues: Vec<CommandQueue>,
-    /// For the collector, which gets a command before the thread does: it must know each participant before a
-    /// thread reports it.
+    /// For the collector, which gets a command before the thread does: it must know each
+    /// participant before a thread reports it.
     for_collector: CommandQueue,
 }
 

@@ -42,8 +42,9 @@ impl JoinFailureGuard {
         // A whole window must have passed: a server may be slow to start.
         let whole = self.since.is_some_and(|since| now.0 - since.0 >= window);
         let too_many = failed as f64 > self.guards.connect_failure_ratio_max * attempts as f64;
-        (whole && attempts >= self.guards.connect_attempts_min as usize && too_many)
-            .then(|| format!("{failed} of the last {attempts} joins failed within {} s", window / 1_000_000))
+        (whole && attempts >= self.guards.connect_attempts_min as usize && too_many).then(|| {
+            format!("{failed} of the last {attempts} joins failed within {} s", window / 1_000_000)
+        })
     }
 }
 
@@ -59,7 +60,8 @@ impl LoadGuard {
         Self { guards, seconds_above: 0 }
     }
 
-    /// Records the bytes on the wire of a second, received and sent; returns a reason to abort the run, if any.
+    /// Records the bytes on the wire of a second, received and sent; returns a reason to abort the
+    /// run, if any.
     pub(crate) fn second(&mut self, bytes: u64) -> Option<String> {
         let max = self.guards.mbit_per_s_max?;
         let mbit_per_s = bytes as f64 * 8.0 / 1e6;
@@ -109,7 +111,10 @@ mod tests {
                 watch.decided(at, n % good_every == 0);
                 ended |= watch.reason_to_abort(at).is_some();
             }
-            assert_eq!(ended, expect, "every {every_ms} ms for {seconds} s, one in {good_every} good");
+            assert_eq!(
+                ended, expect,
+                "every {every_ms} ms for {seconds} s, one in {good_every} good"
+            );
         }
     }
 }

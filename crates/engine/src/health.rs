@@ -1,4 +1,5 @@
-//! Health of the generator: past these limits the figures say more about the generator than about the server.
+//! Health of the generator: past these limits the figures say more about the generator than about
+//! the server.
 //!
 //! The limits are [`throng_observation::limits`]. Parsers take text; `Machine` opens the paths.
 
@@ -16,13 +17,16 @@ pub fn limits_passed(rows: &[GeneratorRow]) -> Vec<String> {
 }
 
 fn sentence(limit: Limit, row: &GeneratorRow) -> String {
-    let subject = row.thread.map_or_else(|| "the process".to_owned(), |number| format!("thread {number}"));
+    let subject =
+        row.thread.map_or_else(|| "the process".to_owned(), |number| format!("thread {number}"));
     match limit {
         Limit::ThreadCpu => format!("{subject} used {:.0} % of its core", row.cpu_us as f64 / 1e4),
         Limit::Lag => format!("{subject} was {:.1} ms late (p99)", row.lag_p99_us as f64 / 1e3),
         Limit::Steal => format!("CPU steal was {:.1} % of the machine", row.steal_ratio * 100.0),
         Limit::ReceiveDrops => format!("{subject} dropped {} received datagrams", row.socket_drops),
-        Limit::SendDrops => format!("the kernel had no room for {} datagrams of {subject}", row.send_drops),
+        Limit::SendDrops => {
+            format!("the kernel had no room for {} datagrams of {subject}", row.send_drops)
+        }
         Limit::ObservationDrops => {
             format!("{} observations of {subject} were dropped", row.observations_dropped)
         }
@@ -42,13 +46,14 @@ pub fn parse_kb(text: &str, name: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Frames that the host received, and those it dropped before any socket (backlog full): the first two columns of
-/// `/proc/net/softnet_stat`, summed over all CPUs.
+/// Frames that the host received, and those it dropped before any socket (backlog full): the first
+/// two columns of `/proc/net/softnet_stat`, summed over all CPUs.
 #[must_use]
 pub fn parse_softnet(text: &str) -> Option<(u64, u64)> {
     let mut sum = None;
     for line in text.lines() {
-        let mut columns = line.split_ascii_whitespace().map(|column| u64::from_str_radix(column, 16));
+        let mut columns =
+            line.split_ascii_whitespace().map(|column| u64::from_str_radix(column, 16));
         let (taken, dropped) = (columns.next()?.ok()?, columns.next()?.ok()?);
         let (all_taken, all_dropped) = sum.unwrap_or((0, 0));
         sum = Some((taken.saturating_add(all_taken), dropped.saturating_add(all_dropped)));
@@ -56,7 +61,8 @@ pub fn parse_softnet(text: &str) -> Option<(u64, u64)> {
     sum
 }
 
-/// `RcvbufErrors` and `SndbufErrors` of UDP over IPv4: two lines of `/proc/net/snmp`, names and values.
+/// `RcvbufErrors` and `SndbufErrors` of UDP over IPv4: two lines of `/proc/net/snmp`, names and
+/// values.
 #[must_use]
 pub fn parse_udp_errors(text: &str) -> Option<(u64, u64)> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
@@ -85,7 +91,8 @@ impl HostLosses {
     /// The kernel's counts since boot.
     fn so_far() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let (frames, frames_dropped) = parse_softnet(&read("/proc/net/softnet_stat")).unwrap_or_default();
+        let (frames, frames_dropped) =
+            parse_softnet(&read("/proc/net/softnet_stat")).unwrap_or_default();
         let (unreceived, unsent) = parse_udp_errors(&read("/proc/net/snmp")).unwrap_or_default();
         Self { frames, frames_dropped, unreceived, unsent }
     }
@@ -131,19 +138,21 @@ impl Machine {
         Self { cpu: process_cpu(), cpu_times: cpu_times(), losses: HostLosses::so_far(), memory }
     }
 
-    /// The process's row of `second`, which has just ended, what it uses of the memory that it may use, and the host's losses since the
-    /// last call.
+    /// The process's row of `second`, which has just ended, what it uses of the memory that it may
+    /// use, and the host's losses since the last call.
     pub(crate) fn measure(&mut self, second: i64) -> (GeneratorRow, MemoryUse, HostLosses) {
         let (cpu, cpu_times) = (process_cpu(), cpu_times());
-        let steal_ratio =
-            cpu_times.zip(self.cpu_times).map_or(0.0, |(now, before)| now.steal_ratio_since(&before));
+        let steal_ratio = cpu_times
+            .zip(self.cpu_times)
+            .map_or(0.0, |(now, before)| now.steal_ratio_since(&before));
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let row = GeneratorRow {
             second,
             thread: None,
             cpu_us: u64::try_from(cpu.saturating_sub(self.cpu).as_micros()).unwrap_or(u64::MAX),
             rss_bytes: parse_kb(&status, "VmRSS").unwrap_or(0),
-            open_fds: std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64),
+            open_fds: std::fs::read_dir("/proc/self/fd")
+                .map_or(0, |entries| entries.count() as u64),
             steal_ratio,
             ..GeneratorRow::default()
         };
@@ -178,16 +187,18 @@ impl Memory {
         Self { of_machine: parse_kb(&meminfo, "MemTotal"), of_group }
     }
 
-    /// What a process uses, by its `/proc/P/status`: of the machine's memory or of its control group's, whichever share is more.
+    /// What a process uses, by its `/proc/P/status`: of the machine's memory or of its control
+    /// group's, whichever share is more.
     ///
-    /// A group is not charged for receive rings (`af_packet.c` allocates them without `__GFP_ACCOUNT`) and can reclaim mapped files; the
-    /// kernel counts both as `RssFile`.
+    /// A group is not charged for receive rings (`af_packet.c` allocates them without
+    /// `__GFP_ACCOUNT`) and can reclaim mapped files; the kernel counts both as `RssFile`.
     fn used_by(self, status: &str) -> MemoryUse {
         let share = |used: Option<u64>, all: Option<u64>| {
             used.zip(all).map_or(0.0, |(used, all)| used as f64 / all.max(1) as f64)
         };
         let charged = parse_kb(status, "RssAnon").zip(parse_kb(status, "RssShmem"));
-        let charged = charged.map(|(anonymous, shared)| anonymous + shared).or(parse_kb(status, "VmRSS"));
+        let charged =
+            charged.map(|(anonymous, shared)| anonymous + shared).or(parse_kb(status, "VmRSS"));
         let machine = share(parse_kb(status, "VmRSS"), self.of_machine);
         let group = share(charged, self.of_group);
         if group > machine {
@@ -222,10 +233,18 @@ mod tests {
         for rubbish in
             ["", "x", "0000000a", "zz 1", "Udp:", "Udp: RcvbufErrors\nUdp: x\n", "Udp: A\nUdp: 1\n"]
         {
-            assert_eq!((parse_softnet(rubbish), parse_udp_errors(rubbish)), (None, None), "{rubbish}");
+            assert_eq!(
+                (parse_softnet(rubbish), parse_udp_errors(rubbish)),
+                (None, None),
+                "{rubbish}"
+            );
         }
         for rubbish in ["", "x", "cpu ", "cpu x", "VmRSS", "VmRSS: x kB"] {
-            assert_eq!((parse_schedstat(rubbish), parse_kb(rubbish, "VmRSS")), (None, None), "{rubbish}");
+            assert_eq!(
+                (parse_schedstat(rubbish), parse_kb(rubbish, "VmRSS")),
+                (None, None),
+                "{rubbish}"
+            );
         }
     }
 
@@ -245,7 +264,8 @@ mod tests {
 
     #[test]
     fn a_host_that_throws_away_more_than_a_thousandth_of_its_frames_is_past_its_limit() {
-        let second = |frames, frames_dropped| HostLosses { frames, frames_dropped, ..HostLosses::default() };
+        let second =
+            |frames, frames_dropped| HostLosses { frames, frames_dropped, ..HostLosses::default() };
         for (losses, expect) in [
             (second(0, 0), false),
             (second(9_990, 10), false),
@@ -255,14 +275,19 @@ mod tests {
             assert_eq!(losses.past_limit().is_some(), expect, "{losses:?}");
         }
         let mut sum = second(1, 2);
-        sum += HostLosses { frames: 5, frames_dropped: 5, unreceived: 9, unsent: 7 }.since(second(1, 1));
+        sum += HostLosses { frames: 5, frames_dropped: 5, unreceived: 9, unsent: 7 }
+            .since(second(1, 1));
         assert_eq!(sum, HostLosses { frames: 5, frames_dropped: 6, unreceived: 9, unsent: 7 });
     }
 
     #[test]
     fn each_passed_limit_has_a_sentence_of_its_own() {
-        let healthy =
-            GeneratorRow { thread: Some(1), cpu_us: 500_000, lag_p99_us: 900, ..GeneratorRow::default() };
+        let healthy = GeneratorRow {
+            thread: Some(1),
+            cpu_us: 500_000,
+            lag_p99_us: 900,
+            ..GeneratorRow::default()
+        };
         assert!(limits_passed(std::slice::from_ref(&healthy)).is_empty());
         for (row, word) in [
             (GeneratorRow { cpu_us: 800_000, ..healthy.clone() }, "80 %"),
@@ -270,7 +295,10 @@ mod tests {
             (GeneratorRow { socket_drops: 1, ..healthy.clone() }, "received"),
             (GeneratorRow { send_drops: 1, ..healthy.clone() }, "no room"),
             (GeneratorRow { observations_dropped: 1, ..healthy.clone() }, "observations"),
-            (GeneratorRow { thread: None, steal_ratio: 0.06, ..healthy.clone() }, "CPU steal was 6.0 %"),
+            (
+                GeneratorRow { thread: None, steal_ratio: 0.06, ..healthy.clone() },
+                "CPU steal was 6.0 %",
+            ),
         ] {
             let limits = limits_passed(&[row]);
             assert!(limits.len() == 1 && limits[0].contains(word), "{limits:?}");

@@ -1,5 +1,5 @@
-//! Fingerprint of the machine on which a run was made: what must be equal for two runs to be comparable, and the
-//! settings that explain a difference.
+//! Fingerprint of the machine on which a run was made: what must be equal for two runs to be
+//! comparable, and the settings that explain a difference.
 
 use std::collections::BTreeMap;
 
@@ -31,19 +31,25 @@ pub fn fingerprint() -> BTreeMap<String, String> {
     let limits = limits();
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let mut host = BTreeMap::new();
-    let mut say = |name: &str, value: Option<String>| value.map(|value| host.insert(name.to_owned(), value));
+    let mut say =
+        |name: &str, value: Option<String>| value.map(|value| host.insert(name.to_owned(), value));
     say("cpu_model", parse_cpu_model(&read("/proc/cpuinfo")));
     say("cores", (cores > 0).then(|| cores.to_string()));
     say(
         "kernel",
-        Some(read("/proc/sys/kernel/osrelease").trim().to_owned()).filter(|release| !release.is_empty()),
+        Some(read("/proc/sys/kernel/osrelease").trim().to_owned())
+            .filter(|release| !release.is_empty()),
     );
-    say("memory_bytes", parse_kb(&read("/proc/meminfo"), "MemTotal").map(|bytes| bytes.to_string()));
+    say(
+        "memory_bytes",
+        parse_kb(&read("/proc/meminfo"), "MemTotal").map(|bytes| bytes.to_string()),
+    );
     say("descriptors_max", Some(limits.descriptors.to_string()));
     say("local_ports", Some(format!("{}-{}", limits.ports.0, limits.ports.1)));
-    // Documentation/admin-guide/pm/cpufreq.rst; absent where the kernel does not scale frequencies, as in most virtual
-    // machines.
-    let line = |path: &str| Some(read(path).trim().replace('\t', " ")).filter(|text| !text.is_empty());
+    // Documentation/admin-guide/pm/cpufreq.rst; absent where the kernel does not scale frequencies,
+    // as in most virtual machines.
+    let line =
+        |path: &str| Some(read(path).trim().replace('\t', " ")).filter(|text| !text.is_empty());
     say("governor", line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     say("hostname", line("/proc/sys/kernel/hostname"));
     say("architecture", Some(std::env::consts::ARCH.to_owned()));
@@ -81,7 +87,8 @@ mod tests {
     #[test]
     fn a_fingerprint_has_at_least_cores_kernel_and_limits() {
         let host = fingerprint();
-        let names = ["cores", "kernel", "memory_bytes", "descriptors_max", "local_ports", "architecture"];
+        let names =
+            ["cores", "kernel", "memory_bytes", "descriptors_max", "local_ports", "architecture"];
         for name in names.into_iter().chain(["hostname", "net.ipv4.ip_local_port_range"]) {
             assert!(host.contains_key(name), "{name} is missing of {host:?}");
         }

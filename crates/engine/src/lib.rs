@@ -1,13 +1,14 @@
 //! Drives participants with sockets and clocks, and collects what they observe.
 //!
 //! ```text
-//! cli -> run(config, factory, rows) -> threads (driver, each with its signalling)  -> collector -> rows, LiveSnapshot
+//! cli -> run(config, factory, rows) -> threads (driver, each with its signalling)
+//!     -> collector -> rows, LiveSnapshot
 //! ```
 
 mod config;
 pub use config::{
-    Consent, ConsentCheck, EngineError, Guards, Join, NewParticipant, ParticipantFactory, Reach, Receive,
-    RunConfig, TlsOptions,
+    Consent, ConsentCheck, EngineError, Guards, Join, NewParticipant, ParticipantFactory, Reach,
+    Receive, RunConfig, TlsOptions,
 };
 
 mod run;

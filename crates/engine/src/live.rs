@@ -1,11 +1,12 @@
-//! Snapshots of a run in progress: the latest second, two minutes of history, the worst participants.
+//! Snapshots of a run in progress: the latest second, two minutes of history, the worst
+//! participants.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use throng_observation::run::{EventRow, GeneratorRow, ParticipantId};
 use throng_observation::{
-    CaptureBasis, ChatCounters, ClockDisagreement, Codec, Distribution, IceState, LatencyVote, MediaKind,
-    PlaybackCounters, Quantiles, RunTime, TrackCounters,
+    CaptureBasis, ChatCounters, ClockDisagreement, Codec, Distribution, IceState, LatencyVote,
+    MediaKind, PlaybackCounters, Quantiles, RunTime, TrackCounters,
 };
 
 /// Seconds that [`LiveSnapshot::history`] keeps.
@@ -45,9 +46,11 @@ pub struct LiveSnapshot {
     pub video: KindFigures,
     /// All audio tracks in that second.
     pub audio: KindFigures,
-    /// All players in that second; `None` before the first of them, and where nobody plays from a buffer.
+    /// All players in that second; `None` before the first of them, and where nobody plays from a
+    /// buffer.
     pub playback: Option<PlaybackFigures>,
-    /// All participants of chats in that second; `None` before the first of them, and where nobody is in one.
+    /// All participants of chats in that second; `None` before the first of them, and where nobody
+    /// is in one.
     pub chat: Option<ChatFigures>,
     /// From the intended join to the connected transport, milliseconds, over the run so far.
     pub connect_ms: Option<Quantiles>,
@@ -92,7 +95,8 @@ pub struct CrowdFigures {
     pub ice: [u32; 6],
 }
 
-/// The three figures that OvenRtcTester shows of a distribution. The mean is over samples, never over means.
+/// The three figures that OvenRtcTester shows of a distribution. The mean is over samples, never
+/// over means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Mean of all samples.

@@ -27,7 +27,8 @@ pub struct Limits {
     pub descriptors: u64,
     /// First and last local port (`net.ipv4.ip_local_port_range`).
     pub ports: (u16, u16),
-    /// Largest receive buffer without privilege, bytes (`net.core.rmem_max`); `None` when it may be exceeded.
+    /// Largest receive buffer without privilege, bytes (`net.core.rmem_max`); `None` when it may be
+    /// exceeded.
     pub receive_buffer_bytes_max: Option<u64>,
 }
 
@@ -91,9 +92,15 @@ pub fn check(needs: &Needs, limits: &Limits) -> Vec<Warning> {
     let available = range.saturating_mul(needs.source_ips.max(1));
     let needed = needs.participants.saturating_mul(needs.ports_each);
     if needed > available {
-        warnings.push(Warning::Ports { needed, available, fits: available / needs.ports_each.max(1) });
+        warnings.push(Warning::Ports {
+            needed,
+            available,
+            fits: available / needs.ports_each.max(1),
+        });
     }
-    if let Some(limit) = limits.receive_buffer_bytes_max.filter(|limit| *limit < needs.receive_buffer_bytes) {
+    if let Some(limit) =
+        limits.receive_buffer_bytes_max.filter(|limit| *limit < needs.receive_buffer_bytes)
+    {
         warnings.push(Warning::ReceiveBuffer { wanted: needs.receive_buffer_bytes, limit });
     }
     warnings
@@ -116,7 +123,8 @@ pub fn limits() -> Limits {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     Limits {
         descriptors,
-        ports: parse_port_range(&read("/proc/sys/net/ipv4/ip_local_port_range")).unwrap_or((32_768, 60_999)),
+        ports: parse_port_range(&read("/proc/sys/net/ipv4/ip_local_port_range"))
+            .unwrap_or((32_768, 60_999)),
         receive_buffer_bytes_max: if may_force_buffers() {
             None
         } else {
@@ -125,7 +133,8 @@ pub fn limits() -> Limits {
     }
 }
 
-/// Whether SO_RCVBUFFORCE is allowed; tried on a real socket, since capabilities depend on the namespace.
+/// Whether SO_RCVBUFFORCE is allowed; tried on a real socket, since capabilities depend on the
+/// namespace.
 fn may_force_buffers() -> bool {
     use std::os::fd::AsFd;
     std::net::UdpSocket::bind("127.0.0.1:0")
@@ -151,7 +160,8 @@ pub fn own_addresses() -> Vec<IpAddr> {
     addresses
 }
 
-/// Memory that new uses may take without swapping, bytes, by the kernel's estimate (`MemAvailable`).
+/// Memory that new uses may take without swapping, bytes, by the kernel's estimate
+/// (`MemAvailable`).
 #[must_use]
 pub fn available_bytes() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -161,7 +171,9 @@ pub fn available_bytes() -> Option<usize> {
 
 /// The first of `addresses` that is not of this host, with the error of binding to it.
 #[must_use]
-pub fn foreign_address(addresses: impl IntoIterator<Item = IpAddr>) -> Option<(IpAddr, std::io::Error)> {
+pub fn foreign_address(
+    addresses: impl IntoIterator<Item = IpAddr>,
+) -> Option<(IpAddr, std::io::Error)> {
     addresses.into_iter().find_map(|ip| Some((ip, std::net::UdpSocket::bind((ip, 0)).err()?)))
 }
 
@@ -183,8 +195,9 @@ pub fn parse_fib_trie(text: &str) -> Vec<IpAddr> {
 /// Local IPv6 addresses: the first field of `if_inet6`, 32 hexadecimal digits.
 #[must_use]
 pub fn parse_if_inet6(text: &str) -> Vec<IpAddr> {
-    let first =
-        |line: &str| line.split_ascii_whitespace().next().filter(|word| word.len() == 32).map(str::to_owned);
+    let first = |line: &str| {
+        line.split_ascii_whitespace().next().filter(|word| word.len() == 32).map(str::to_owned)
+    };
     let digits = text.lines().filter_map(first);
     digits
         .filter_map(|word| Some(IpAddr::from(u128::from_str_radix(&word, 16).ok()?.to_be_bytes())))
@@ -218,14 +231,20 @@ mod tests {
         );
         assert_eq!(check(&Needs { source_ips: 2, ..many }, &roomy), []);
         let capped = Limits { receive_buffer_bytes_max: Some(212_992), ..LIMITS };
-        assert_eq!(check(&NEEDS, &capped), [Warning::ReceiveBuffer { wanted: 1 << 20, limit: 212_992 }]);
+        assert_eq!(
+            check(&NEEDS, &capped),
+            [Warning::ReceiveBuffer { wanted: 1 << 20, limit: 212_992 }]
+        );
     }
 
     #[test]
     fn kernel_tables_are_read_and_rubbish_is_not() {
         let trie = "Local:\n  +-- 0.0.0.0/0 3 0 5\n        |-- 127.0.0.1\n           /32 host LOCAL\n\
                     \x20       |-- 10.1.2.0\n           /24 link UNICAST\n        |-- 10.1.2.3\n           /32 host LOCAL\n";
-        assert_eq!(parse_fib_trie(trie), ["127.0.0.1", "10.1.2.3"].map(|ip| ip.parse::<IpAddr>().unwrap()));
+        assert_eq!(
+            parse_fib_trie(trie),
+            ["127.0.0.1", "10.1.2.3"].map(|ip| ip.parse::<IpAddr>().unwrap())
+        );
         let inet6 = "00000000000000000000000000000001 01 80 10 80       lo\nshort 01\n";
         assert_eq!(parse_if_inet6(inet6), ["::1".parse::<IpAddr>().unwrap()]);
         assert_eq!(parse_port_range("32768\t60999\n"), Some((32_768, 60_999)));

@@ -1,5 +1,6 @@
-//! Counts the requests of players by URI and status. Each thread counts its own in a table that it hands to the collector
-//! each second, so that a request costs a look-up and no message; a known URI costs no allocation.
+//! Counts the requests of players by URI and status. Each thread counts its own in a table that it
+//! hands to the collector each second, so that a request costs a look-up and no message; a known
+//! URI costs no allocation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,12 +9,15 @@ use std::time::Instant;
 use http::header::CONTENT_LENGTH;
 use http::uri::Authority;
 use http::{Method, Uri, Version, response};
-use throng_observation::{HttpRequestCounters, HttpRequestKey, HttpRequestRow, NoResponse, RequestOutcome};
+use throng_observation::{
+    HttpRequestCounters, HttpRequestKey, HttpRequestRow, NoResponse, RequestOutcome,
+};
 use throng_protocol::participant::ChannelError;
 
 use crate::clock::RunClock;
 
-/// Most distinct keys; requests of further ones are counted together, by method, outcome and version.
+/// Most distinct keys; requests of further ones are counted together, by method, outcome and
+/// version.
 const KEYS_MAX: usize = 100_000;
 
 /// Most bytes of paths: servers choose them.
@@ -58,8 +62,10 @@ impl OpenRequest {
         self.response = Some((head.status.as_u16(), version));
         // Responses without a body (RFC 9110 section 6.4.1).
         let has_none = matches!(head.status.as_u16(), 204 | 304) || self.method == Method::HEAD;
-        let length =
-            head.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let length = head
+            .headers
+            .get(CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok());
         self.expected = if has_none { Some(0) } else { length };
     }
 
@@ -70,15 +76,19 @@ impl OpenRequest {
 
     /// Counts it.
     pub(crate) fn end(self, now: Instant, end: RequestEnd<'_>, table: &mut RequestTable) {
-        let is_whole =
-            self.response.is_some() && self.expected.is_some_and(|length| self.body_bytes >= length);
+        let is_whole = self.response.is_some()
+            && self.expected.is_some_and(|length| self.body_bytes >= length);
         let is_cut_off = matches!(end, RequestEnd::Cancelled) && !is_whole;
         let is_broken = self.response.is_some() && matches!(end, RequestEnd::Finished(Err(_)));
         let (outcome, version) = match (self.response, end) {
             (Some((status, version)), _) => (RequestOutcome::Status(status), version),
-            (None, RequestEnd::Finished(Err(error))) => (RequestOutcome::NoResponse(no_response(error)), 0),
+            (None, RequestEnd::Finished(Err(error))) => {
+                (RequestOutcome::NoResponse(no_response(error)), 0)
+            }
             // Without a head there is no end either; a defect would show as this.
-            (None, RequestEnd::Finished(Ok(()))) => (RequestOutcome::NoResponse(NoResponse::Protocol), 0),
+            (None, RequestEnd::Finished(Ok(()))) => {
+                (RequestOutcome::NoResponse(NoResponse::Protocol), 0)
+            }
             (None, RequestEnd::Cancelled) => (RequestOutcome::NoResponse(NoResponse::Cancelled), 0),
         };
         let counters = HttpRequestCounters {
@@ -105,9 +115,9 @@ pub(crate) fn no_response(error: &ChannelError) -> NoResponse {
         ChannelError::Quic(_) => NoResponse::Quic,
         ChannelError::Timeout(_) => NoResponse::Timeout,
         ChannelError::Generator(_) => NoResponse::Generator,
-        ChannelError::ClosedByPeer(_) | ChannelError::Unanswered | ChannelError::Truncated { .. } => {
-            NoResponse::Closed
-        }
+        ChannelError::ClosedByPeer(_)
+        | ChannelError::Unanswered
+        | ChannelError::Truncated { .. } => NoResponse::Closed,
         ChannelError::Status(..)
         | ChannelError::Protocol(_)
         | ChannelError::Process(_)
@@ -149,7 +159,13 @@ struct Counted {
 
 impl Default for RequestTable {
     fn default() -> Self {
-        Self { by_path: HashMap::new(), keys: 0, path_bytes: 0, keys_max: KEYS_MAX, is_changed: false }
+        Self {
+            by_path: HashMap::new(),
+            keys: 0,
+            path_bytes: 0,
+            keys_max: KEYS_MAX,
+            is_changed: false,
+        }
     }
 }
 
@@ -163,7 +179,8 @@ impl RequestTable {
     pub(crate) fn merge(&mut self, other: Self) {
         for (path, all) in other.by_path {
             for counted in all {
-                let Counted { host, method, outcome, version, counters, first_at, last_at, .. } = counted;
+                let Counted { host, method, outcome, version, counters, first_at, last_at, .. } =
+                    counted;
                 let kind = RequestKind { method: &method, outcome, version };
                 self.add((&host, &path), kind, (counters, first_at, last_at));
             }
@@ -178,7 +195,10 @@ impl RequestTable {
         (counters, first_at, last_at): (HttpRequestCounters, Instant, Instant),
     ) {
         self.is_changed = true;
-        let known = self.by_path.get_mut(path).and_then(|all| all.iter_mut().find(|one| one.is(host, kind)));
+        let known = self
+            .by_path
+            .get_mut(path)
+            .and_then(|all| all.iter_mut().find(|one| one.is(host, kind)));
         if let Some(known) = known {
             known.counters += counters;
             known.first_at = known.first_at.min(first_at);
@@ -198,8 +218,16 @@ impl RequestTable {
         }
         let RequestKind { method, outcome, version } = kind;
         let (host, method) = (Arc::from(host), method.clone());
-        let counted =
-            Counted { host, method, outcome, version, counters, first_at, last_at, is_changed: true };
+        let counted = Counted {
+            host,
+            method,
+            outcome,
+            version,
+            counters,
+            first_at,
+            last_at,
+            is_changed: true,
+        };
         match self.by_path.get_mut(path) {
             Some(all) => all.push(counted),
             None => drop(self.by_path.insert(Arc::from(path), vec![counted])),

@@ -40,9 +40,25 @@ fn a_request_counts_by_what_became_of_it() {
     type Case = (&'static str, Option<response::Parts>, u64, End, RequestOutcome, u8, [u64; 4]);
     let cases: [Case; 9] = [
         ("received whole", Some(head(200, Some(9))), 9, Some(Ok(())), Status(200), 2, [1, 9, 0, 0]),
-        ("of unknown length, whole", Some(head(200, None)), 9, Some(Ok(())), Status(200), 2, [1, 9, 0, 0]),
+        (
+            "of unknown length, whole",
+            Some(head(200, None)),
+            9,
+            Some(Ok(())),
+            Status(200),
+            2,
+            [1, 9, 0, 0],
+        ),
         ("left in the middle", Some(head(206, Some(9))), 4, None, Status(206), 2, [1, 4, 1, 0]),
-        ("left after the last byte", Some(head(200, Some(9))), 9, None, Status(200), 2, [1, 9, 0, 0]),
+        (
+            "left after the last byte",
+            Some(head(200, Some(9))),
+            9,
+            None,
+            Status(200),
+            2,
+            [1, 9, 0, 0],
+        ),
         ("left, of unknown length", Some(head(200, None)), 9, None, Status(200), 2, [1, 9, 1, 0]),
         ("without a body", Some(head(304, None)), 0, None, Status(304), 2, [1, 0, 0, 0]),
         ("broken", Some(head(200, Some(9))), 1, Some(cut()), Status(200), 2, [1, 1, 0, 1]),
@@ -50,14 +66,19 @@ fn a_request_counts_by_what_became_of_it() {
         ("left before the answer", None, 0, None, No(NoResponse::Cancelled), 0, [1, 0, 1, 0]),
     ];
     for (name, head, bytes, end, outcome, version, counters) in cases {
-        let (mut table, mut request) = (RequestTable::default(), open("http://me:pw@a.example:81/x?token=1"));
+        let (mut table, mut request) =
+            (RequestTable::default(), open("http://me:pw@a.example:81/x?token=1"));
         if let Some(head) = head {
             request.answered(&head);
         }
         request.received(bytes);
         let end = end.as_ref().map_or(RequestEnd::Cancelled, RequestEnd::Finished);
         request.end(Instant::now(), end, &mut table);
-        assert_eq!(rows(&mut table), [("a.example:81/x".into(), outcome, version, counters)], "{name}");
+        assert_eq!(
+            rows(&mut table),
+            [("a.example:81/x".into(), outcome, version, counters)],
+            "{name}"
+        );
     }
 }
 
@@ -78,7 +99,8 @@ fn tables_of_threads_add_up_and_only_changed_rows_are_written_again() {
         request(&mut of_thread, "http://a/x", 404);
         all.merge(of_thread);
     }
-    let row = |place: &str, status, requests| (place.into(), Status(status), 2, [requests, 0, 0, 0]);
+    let row =
+        |place: &str, status, requests| (place.into(), Status(status), 2, [requests, 0, 0, 0]);
     assert_eq!(rows(&mut all), [row("a/x", 200, 4), row("a/x", 404, 2), row("b/x", 200, 2)]);
     assert_eq!(rows(&mut all), []);
     request(&mut all, "http://b/x", 200);
@@ -89,10 +111,16 @@ fn tables_of_threads_add_up_and_only_changed_rows_are_written_again() {
 fn beyond_the_limit_of_keys_the_sums_by_status_still_hold() {
     let mut table = RequestTable { keys_max: 2, ..RequestTable::default() };
     for number in 0..50 {
-        request(&mut table, &format!("http://a/{number}"), if number % 10 == 9 { 404 } else { 200 });
+        request(
+            &mut table,
+            &format!("http://a/{number}"),
+            if number % 10 == 9 { 404 } else { 200 },
+        );
     }
     request(&mut table, "http://a/0", 200);
-    let row = |place: &str, status, requests| (place.into(), Status(status), 2, [requests, 0, 0, 0]);
-    let expect = [row("(others)", 200, 43), row("(others)", 404, 5), row("a/0", 200, 2), row("a/1", 200, 1)];
+    let row =
+        |place: &str, status, requests| (place.into(), Status(status), 2, [requests, 0, 0, 0]);
+    let expect =
+        [row("(others)", 200, 43), row("(others)", 404, 5), row("a/0", 200, 2), row("a/1", 200, 1)];
     assert_eq!(rows(&mut table), expect);
 }

@@ -15,8 +15,8 @@ use crate::config::{EngineError, Join, NewParticipant, ParticipantFactory, Recei
 use crate::consent;
 use crate::control::{Control, RunEnd};
 use crate::driver::{
-    BATCHES_MAX, CollectorSender, DriverEvent, EventLoop, EventLoopConfig, IoContext, IoContextConfig,
-    JoinQueue, install_panic_hook,
+    BATCHES_MAX, CollectorSender, DriverEvent, EventLoop, EventLoopConfig, IoContext,
+    IoContextConfig, JoinQueue, install_panic_hook,
 };
 use crate::live::LiveSnapshot;
 use crate::memory;
@@ -40,7 +40,10 @@ pub struct RunHandle {
 ///
 /// # Errors
 /// If a thread or descriptor cannot be created, or the plan contradicts itself.
-#[expect(clippy::needless_pass_by_value, reason = "a caller makes the factory for this run, and keeps none")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a caller makes the factory for this run, and keeps none"
+)]
 pub fn run(
     mut config: RunConfig,
     factory: Arc<dyn ParticipantFactory>,
@@ -60,7 +63,8 @@ pub fn run(
     let control = Arc::new(Control::new(wakers.clone(), planned));
     let clock = RunClock { start: Instant::now() + config.lead };
     let unix = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + config.lead;
-    let live = Arc::new(Mutex::new(LiveSnapshot { ends_at: config.ends_at, ..LiveSnapshot::default() }));
+    let live =
+        Arc::new(Mutex::new(LiveSnapshot { ends_at: config.ends_at, ..LiveSnapshot::default() }));
     let (events, collected) = mpsc::sync_channel(BATCHES_MAX);
     let mut handle = RunHandle {
         clock,
@@ -84,7 +88,14 @@ pub fn run(
         rows,
     });
     handle.collector = Some(spawn("collector", move || collector.run(&collected))?);
-    handle.spawn_event_loops(&config, participants.div_ceil(threads), &plan, wakers, &factory, &events)?;
+    handle.spawn_event_loops(
+        &config,
+        participants.div_ceil(threads),
+        &plan,
+        wakers,
+        &factory,
+        &events,
+    )?;
     for asked in config.consents {
         let (ends_at, control) = (clock.instant(config.ends_at), Arc::clone(&control));
         spawn("consent", move || consent::watch(&asked, ends_at, &control))?;
@@ -116,9 +127,12 @@ impl RunHandle {
         let dialer = Arc::new(Dialer::new(config)?);
         let threads = wakers.len();
         for (number, waker) in wakers.into_iter().enumerate() {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
-            let (signalling, inbox) = SignallingChannels::new(Arc::clone(&dialer), config.body_bytes_max);
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .max_blocking_threads(4)
+                .build()?;
+            let (signalling, inbox) =
+                SignallingChannels::new(Arc::clone(&dialer), config.body_bytes_max);
             let io = IoContextConfig {
                 thread: u16::try_from(number).unwrap_or(u16::MAX),
                 reach: Arc::clone(&config.reach),
@@ -196,8 +210,9 @@ impl RunHandle {
         self.live.lock().map(|live| live.clone()).unwrap_or_default()
     }
 
-    /// Adds a participant to a run whose [`RunConfig::added_participants_max`] allows it, and returns its id for
-    /// [`Self::remove_participant`]. `at` may be now or soon; latencies count from it.
+    /// Adds a participant to a run whose [`RunConfig::added_participants_max`] allows it, and
+    /// returns its id for [`Self::remove_participant`]. `at` may be now or soon; latencies count
+    /// from it.
     pub fn add_participant(&self, visit: NewParticipant) -> ParticipantId {
         let NewParticipant { participant, cohort, place, at, source_ip } = visit;
         let join = |id| Join {
@@ -214,7 +229,8 @@ impl RunHandle {
         ParticipantId(id)
     }
 
-    /// Asks a participant to leave. From now on it does not count among those that should be served.
+    /// Asks a participant to leave. From now on it does not count among those that should be
+    /// served.
     pub fn remove_participant(&self, participant: ParticipantId) {
         let thread = self.control.crowd.remove(participant.0);
         self.control.wake(thread);

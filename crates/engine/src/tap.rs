@@ -1,6 +1,6 @@
-//! The tap: coded frames of a few participants go through shared memory to another process, which decodes them.
-//! The run never waits for that process: a frame without room is dropped, as are all until the next key frame, and
-//! the ring counts them.
+//! The tap: coded frames of a few participants go through shared memory to another process, which
+//! decodes them. The run never waits for that process: a frame without room is dropped, as are all
+//! until the next key frame, and the ring counts them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -36,8 +36,8 @@ pub enum TapError {
     },
 }
 
-/// The stream number of a participant's track in the ring: 20 bits of participant, 12 of track. The ring drops frames until
-/// a key frame by this number.
+/// The stream number of a participant's track in the ring: 20 bits of participant, 12 of track. The
+/// ring drops frames until a key frame by this number.
 #[must_use]
 pub fn stream_number(participant: ParticipantId, track: u16) -> u32 {
     participant.0 << 12 | u32::from(track & 0xfff)
@@ -98,10 +98,13 @@ impl Tap {
     /// [`TapError::Listen`].
     pub fn listen(folder: &Path) -> Result<Arc<Self>, TapError> {
         let path = folder.join(TAP_SOCKET);
-        let listener =
-            bind(folder).map_err(|error| TapError::Listen { path: path.display().to_string(), error })?;
-        let tap =
-            Arc::new(Self { current: Mutex::new(None), counts: Mutex::default(), epoch: AtomicU32::new(0) });
+        let listener = bind(folder)
+            .map_err(|error| TapError::Listen { path: path.display().to_string(), error })?;
+        let tap = Arc::new(Self {
+            current: Mutex::new(None),
+            counts: Mutex::default(),
+            epoch: AtomicU32::new(0),
+        });
         let weak = Arc::downgrade(&tap);
         let accept = move || {
             while let Some(tap) = weak.upgrade() {
@@ -148,12 +151,15 @@ impl Tap {
                 *self.lock() = Some(producer);
                 self.epoch.fetch_add(1, Ordering::Release);
             }
-            Err(error) => tracing::warn!("a connection to the tap was not a ring's consumer: {error}"),
+            Err(error) => {
+                tracing::warn!("a connection to the tap was not a ring's consumer: {error}")
+            }
         }
     }
 }
 
-/// Binds through the folder's descriptor: a socket path has at most 107 bytes, and the run folder's may be longer.
+/// Binds through the folder's descriptor: a socket path has at most 107 bytes, and the run folder's
+/// may be longer.
 fn bind(folder: &Path) -> io::Result<UnixListener> {
     let opened = File::open(folder)?;
     let short = format!("/proc/self/fd/{}/{TAP_SOCKET}", opened.as_raw_fd());
@@ -353,7 +359,11 @@ mod tests {
         assert_eq!(tap.counts(), TapCounts::default(), "a thread reports when it ends");
         drop(line);
         let counts = tap.counts();
-        assert_eq!((counts.offered, counts.lost_frames(), counts.too_large), (111, 104, 1), "{counts:?}");
+        assert_eq!(
+            (counts.offered, counts.lost_frames(), counts.too_large),
+            (111, 104, 1),
+            "{counts:?}"
+        );
         assert!(counts.no_room >= 3 && counts.reader_gone >= 30, "{counts:?}");
         let lost = |id| counts.lost.get(&(ParticipantId(id), TrackId(3))).copied();
         assert_eq!((lost(7), lost(8)), (Some((Codec::Vp8, 4)), Some((Codec::Vp8, 100))));

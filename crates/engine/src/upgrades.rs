@@ -1,5 +1,5 @@
-//! Counts the requests for WebSockets, which are requests with a status as all others: tasks of their own make them, and a socket
-//! that is open has bytes long before it ends.
+//! Counts the requests for WebSockets, which are requests with a status as all others: tasks of
+//! their own make them, and a socket that is open has bytes long before it ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -56,7 +56,11 @@ impl Upgrade {
             Err(ChannelError::Status(status, _)) => (RequestOutcome::Status(*status), 1),
             Err(error) => (RequestOutcome::NoResponse(no_response(error)), 0),
         };
-        self.count(outcome, version, HttpRequestCounters { requests: 1, ..HttpRequestCounters::default() });
+        self.count(
+            outcome,
+            version,
+            HttpRequestCounters { requests: 1, ..HttpRequestCounters::default() },
+        );
     }
 
     /// A message came.
@@ -127,7 +131,8 @@ mod tests {
             })
             .collect();
         seen.sort();
-        let of = |status: &str, bytes| ("chat.example:81/ws".to_owned(), status.to_owned(), 1, bytes);
+        let of =
+            |status: &str, bytes| ("chat.example:81/ws".to_owned(), status.to_owned(), 1, bytes);
         assert_eq!(seen, [of("101", 700), of("502", 0), of("timeout", 0)]);
         assert!(rows(&upgrades).is_empty());
     }

@@ -1,21 +1,24 @@
 //! The offset of the coordinator's clock to a worker's, with a bound that holds.
 //!
-//! An exchange has the four times of NTP (RFC 5905 section 8, figure 15): sent and received by the worker's clock, received
-//! and sent by the coordinator's. Messages do not arrive before they are sent, so that the offset lies between `t3 − t4` and
-//! `t2 − t1`, whatever the two ways took: the middle is right to within half the round trip, also when all of it was spent on
-//! one way. Of the last exchanges the one with the smallest bound counts, as in NTP's clock filter (section 10), where the
-//! bound of an older one has grown by what the clocks may have drifted since.
+//! An exchange has the four times of NTP (RFC 5905 section 8, figure 15): sent and received by the
+//! worker's clock, received and sent by the coordinator's. Messages do not arrive before they are
+//! sent, so that the offset lies between `t3 − t4` and `t2 − t1`, whatever the two ways took: the
+//! middle is right to within half the round trip, also when all of it was spent on one way. Of the
+//! last exchanges the one with the smallest bound counts, as in NTP's clock filter (section 10),
+//! where the bound of an older one has grown by what the clocks may have drifted since.
 //!
-//! What the bound takes for granted: neither clock runs off by more than [`DRIFT_PPM_MAX`] against the other, and a clock that
-//! was set in mid-run was set by more than the bound. A larger step contradicts the exchanges before it and is told.
+//! What the bound takes for granted: neither clock runs off by more than [`DRIFT_PPM_MAX`] against
+//! the other, and a clock that was set in mid-run was set by more than the bound. A larger step
+//! contradicts the exchanges before it and is told.
 
 use std::collections::VecDeque;
 
-/// Most drift of one clock against the other, parts per million. NTP corrects no more (RFC 5905 section 11.3), and crystals of
-/// computers are within 100.
+/// Most drift of one clock against the other, parts per million. NTP corrects no more (RFC 5905
+/// section 11.3), and crystals of computers are within 100.
 pub const DRIFT_PPM_MAX: f64 = 500.0;
 
-/// How much the drift itself may change, parts per million: PHI of RFC 5905 (section 7.1), what temperature does to a crystal.
+/// How much the drift itself may change, parts per million: PHI of RFC 5905 (section 7.1), what
+/// temperature does to a crystal.
 const WANDER_PPM: f64 = 15.0;
 
 /// Exchanges that are kept: a minute of them at one per second.
@@ -47,7 +50,8 @@ pub enum Heard {
         /// By how much the offset changed, microseconds, to within the bounds before and after.
         by_us: i64,
     },
-    /// Its times cannot be: the answer took less than no time, or no clock shows such a time. It was ignored.
+    /// Its times cannot be: the answer took less than no time, or no clock shows such a time. It
+    /// was ignored.
     Impossible,
 }
 
@@ -122,8 +126,8 @@ impl ClockFilter {
         })
     }
 
-    /// By how much the coordinator's clock runs faster than the worker's, and the bound of that, parts per million. 0 ± 500
-    /// until exchanges lie far enough apart to say more.
+    /// By how much the coordinator's clock runs faster than the worker's, and the bound of that,
+    /// parts per million. 0 ± 500 until exchanges lie far enough apart to say more.
     #[must_use]
     pub fn drift_ppm(&self) -> Option<(f64, f64)> {
         (!self.samples.is_empty()).then_some(self.drift_ppm)
@@ -147,7 +151,8 @@ impl ClockFilter {
         for (later, sample) in self.samples.iter().enumerate() {
             for earlier in self.samples.iter().take(later) {
                 let apart_s = (sample.at_us - earlier.at_us) / 1e6;
-                // The wander widens what a pair allows, since the drift of its time may not be that of another.
+                // The wander widens what a pair allows, since the drift of its time may not be that
+                // of another.
                 if apart_s > 0.0 {
                     low = low.max((sample.low_us - earlier.high_us) / apart_s - WANDER_PPM);
                     high = high.min((sample.high_us - earlier.low_us) / apart_s + WANDER_PPM);
@@ -165,10 +170,11 @@ impl Sample {
     /// `None` when the times cannot be.
     fn of(exchange: Exchange) -> Option<Self> {
         let Exchange { t1, t2, t3, t4 } = exchange;
-        let is_time = [t1, t2, t3, t4].into_iter().all(|time| (-TIME_US_MAX..=TIME_US_MAX).contains(&time));
+        let is_time =
+            [t1, t2, t3, t4].into_iter().all(|time| (-TIME_US_MAX..=TIME_US_MAX).contains(&time));
         let is_possible = is_time && t1 <= t4 && t2 <= t3 && t3 - t2 <= t4 - t1;
-        // All differences are below 2^54: in units of a microsecond f64 is off by two at most, and by none for clocks that
-        // show this century.
+        // All differences are below 2^54: in units of a microsecond f64 is off by two at most, and
+        // by none for clocks that show this century.
         is_possible.then(|| Self {
             at_us: t1 as f64 + (t4 - t1) as f64 / 2.0,
             // While the messages were on their way, the clocks drifted too.

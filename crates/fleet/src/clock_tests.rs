@@ -40,7 +40,10 @@ fn worst_bound(path: Path, seconds: i64, seed: u64) -> u64 {
         for later in [0, 300_000, 900_000, 20_000_000] {
             let offset = filter.offset_at(now + later).unwrap();
             let error = offset.offset_us.abs_diff(path.offset_at(now + later));
-            assert!(error <= offset.bound_us, "{error} us off at {second} s with {offset:?} of {path:?}");
+            assert!(
+                error <= offset.bound_us,
+                "{error} us off at {second} s with {offset:?} of {path:?}"
+            );
         }
         if second > 10 {
             worst = worst.max(filter.offset_at(now).unwrap().bound_us);
@@ -68,7 +71,8 @@ proptest! {
 #[test]
 fn thirty_milliseconds_of_path_bound_the_offset_to_half_the_round_trip() {
     for (there_us, back_us) in [(30_000, 30_000), (55_000, 5_000), (0, 60_000)] {
-        let path = Path { offset_us: -2_000_000, drift_ppm: 50.0, there_us, back_us, jitter_us: 5_000 };
+        let path =
+            Path { offset_us: -2_000_000, drift_ppm: 50.0, there_us, back_us, jitter_us: 5_000 };
         let worst = worst_bound(path, 300, 7);
         assert!((30_000..37_000).contains(&worst), "{worst}");
     }
@@ -76,9 +80,13 @@ fn thirty_milliseconds_of_path_bound_the_offset_to_half_the_round_trip() {
 
 #[test]
 fn the_drift_is_found_and_keeps_the_bound_small_when_exchanges_stop() {
-    let path = Path { offset_us: 1_500_000, drift_ppm: 50.0, there_us: 100, back_us: 120, jitter_us: 30 };
+    let path =
+        Path { offset_us: 1_500_000, drift_ppm: 50.0, there_us: 100, back_us: 120, jitter_us: 30 };
     let (mut filter, mut numbers) = (ClockFilter::new(), Numbers(3));
-    assert_eq!((filter.drift_ppm(), filter.offset_at(0), filter.round_trip_us_min()), (None, None, None));
+    assert_eq!(
+        (filter.drift_ppm(), filter.offset_at(0), filter.round_trip_us_min()),
+        (None, None, None)
+    );
     (0..120).for_each(|second| {
         assert_eq!(filter.add(path.exchange(second * 1_000_000, &mut numbers)), Heard::Sample);
     });
@@ -92,7 +100,8 @@ fn the_drift_is_found_and_keeps_the_bound_small_when_exchanges_stop() {
 
 #[test]
 fn a_step_of_a_clock_is_told_and_not_averaged() {
-    let path = Path { offset_us: 0, drift_ppm: 20.0, there_us: 15_000, back_us: 15_000, jitter_us: 3_000 };
+    let path =
+        Path { offset_us: 0, drift_ppm: 20.0, there_us: 15_000, back_us: 15_000, jitter_us: 3_000 };
     for step_us in [-5_000_000, 70_000, 3_600_000_000] {
         let (mut filter, mut numbers) = (ClockFilter::new(), Numbers(9));
         for second in 0..100_i64 {

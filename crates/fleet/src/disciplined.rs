@@ -1,9 +1,10 @@
 //! What the time services of two hosts say about their clocks, against what exchanges say.
 //!
-//! A service that disciplines a clock knows how far that can be from true time (UTC). Of two such clocks, within `a` and `b` of it,
-//! one is no further than `a + b` from the other. So the offset lies in two intervals: that of the exchanges, and `0 ± (a + b)`.
-//! Where both are right it lies where they meet (Marzullo's algorithm, as in RFC 5905 section 11.2.1); where they do not meet, one
-//! of the services is wrong, and only the exchanges are known to be right.
+//! A service that disciplines a clock knows how far that can be from true time (UTC). Of two such
+//! clocks, within `a` and `b` of it, one is no further than `a + b` from the other. So the offset
+//! lies in two intervals: that of the exchanges, and `0 ± (a + b)`. Where both are right it lies
+//! where they meet (Marzullo's algorithm, as in RFC 5905 section 11.2.1); where they do not meet,
+//! one of the services is wrong, and only the exchanges are known to be right.
 
 use std::time::Duration;
 
@@ -11,20 +12,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Offset;
 
-/// How much the error of a disciplined clock may grow, parts per million: PHI of RFC 5905 (section 7.1).
+/// How much the error of a disciplined clock may grow, parts per million: PHI of RFC 5905 (section
+/// 7.1).
 const GROWTH_PPM: u64 = 15;
 
 /// A service that is more than this off true time, seconds, disciplines nothing.
 const CHRONY_S_MAX: f64 = 3600.0;
 
-/// chrony's reference for its own clock (`local` in its configuration): it then reports errors of 0 without knowing any time but
-/// that of its host.
+/// chrony's reference for its own clock (`local` in its configuration): it then reports errors of 0
+/// without knowing any time but that of its host.
 const LOCAL_REFERENCE: &str = "7F7F0101";
 
 /// Who says how far a host's clock is from true time.
 ///
-/// The kernel is not asked (`maxerror` of adjtimex): systemd-timesyncd writes 0 there whenever it corrects the clock, whatever the
-/// error is, so that a bound made of it would not hold.
+/// The kernel is not asked (`maxerror` of adjtimex): systemd-timesyncd writes 0 there whenever it
+/// corrects the clock, whatever the error is, so that a bound made of it would not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WordSource {
     /// chronyd on the host.
@@ -80,7 +82,8 @@ pub fn combined(exchanges: Offset, words: Option<(ClockWord, ClockWord)>) -> (Of
     let signed = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
     let apart = signed(ours.bound_us.saturating_add(theirs.bound_us));
     let half = signed(exchanges.bound_us);
-    let (from, to) = (exchanges.offset_us.saturating_sub(half), exchanges.offset_us.saturating_add(half));
+    let (from, to) =
+        (exchanges.offset_us.saturating_sub(half), exchanges.offset_us.saturating_add(half));
     let (low, high) = (from.max(-apart), to.min(apart));
     if low > high {
         return (exchanges, ClockBasis::Contradicted);
@@ -89,16 +92,19 @@ pub fn combined(exchanges: Offset, words: Option<(ClockWord, ClockWord)>) -> (Of
         return (exchanges, ClockBasis::Exchanges);
     }
     // Rounded up, so that the middle, which is rounded, is within it of both ends.
-    let both = Offset { offset_us: i64::midpoint(low, high), bound_us: high.abs_diff(low).div_ceil(2) };
+    let both =
+        Offset { offset_us: i64::midpoint(low, high), bound_us: high.abs_diff(low).div_ceil(2) };
     (both, ClockBasis::HostClocks)
 }
 
-/// What `chronyc -c tracking` says, if chronyd follows a source: by its manual the clock is off by no more than the correction that
-/// is still to be made, half the delay to the primary source, and the dispersion.
+/// What `chronyc -c tracking` says, if chronyd follows a source: by its manual the clock is off by
+/// no more than the correction that is still to be made, half the delay to the primary source, and
+/// the dispersion.
 #[must_use]
 pub fn chrony_word(csv: &str) -> Option<ClockWord> {
     let fields: Vec<&str> = csv.lines().next()?.trim().split(',').collect();
-    let number = |at: usize| fields.get(at)?.parse::<f64>().ok().filter(|number| number.is_finite());
+    let number =
+        |at: usize| fields.get(at)?.parse::<f64>().ok().filter(|number| number.is_finite());
     let (correction_s, delay_s, dispersion_s) = (number(4)?, number(10)?, number(11)?);
     // What else chrony says there is that it is not synchronised.
     let follows = matches!(*fields.get(13)?, "Normal" | "Insert second" | "Delete second");

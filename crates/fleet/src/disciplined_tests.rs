@@ -24,7 +24,8 @@ proptest! {
         error_us in -60_000..60_000_i64,
         more_us in 0..60_000_u64,
     ) {
-        // Each clock is off true time by less than its word, and the exchanges are off the truth by less than their bound.
+        // Each clock is off true time by less than its word, and the exchanges are off the truth by
+        // less than their bound.
         let truth = theirs_us - ours_us;
         let exchanges = Offset { offset_us: truth + error_us, bound_us: error_us.unsigned_abs() + more_us };
         let words = (word(ours_us.unsigned_abs() + slack.0), word(theirs_us.unsigned_abs() + slack.1));
@@ -37,7 +38,11 @@ proptest! {
 #[test]
 fn the_offset_lies_where_exchanges_and_words_meet() {
     assert_eq!(of(12_000, 30_000, 300, 200), (0, 500, ClockBasis::HostClocks));
-    assert_eq!(of(30_100, 30_000, 300, 200), (300, 200, ClockBasis::HostClocks), "they overlap at one end");
+    assert_eq!(
+        of(30_100, 30_000, 300, 200),
+        (300, 200, ClockBasis::HostClocks),
+        "they overlap at one end"
+    );
     assert_eq!(of(-30_500, 30_000, 300, 200), (-500, 0, ClockBasis::HostClocks), "they touch");
     assert_eq!(of(100, 300, 400, 500), (100, 300, ClockBasis::Exchanges), "words that say less");
     assert_eq!(of(-1, 2, 0, 2), (0, 2, ClockBasis::HostClocks), "an odd width is rounded up");

@@ -54,7 +54,8 @@ pub enum FleetError {
         wanted: usize,
         /// How long they were waited for, seconds.
         waited_s: u64,
-        /// Workers that offered themselves and could not be used, with the reasons; begins with `; `.
+        /// Workers that offered themselves and could not be used, with the reasons; begins with `;
+        /// `.
         more: String,
     },
     /// A worker refused its order.
@@ -78,7 +79,9 @@ pub enum FleetError {
         what: String,
     },
     /// A run whose coordinator is not gone.
-    #[error("{bus}: a coordinator leads the run {run}; what it left can be collected once it is gone")]
+    #[error(
+        "{bus}: a coordinator leads the run {run}; what it left can be collected once it is gone"
+    )]
     IsLed {
         /// The bus's address.
         bus: String,

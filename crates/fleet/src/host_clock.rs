@@ -15,7 +15,8 @@ impl HostClock {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what the host's time service says, `None` where it says nothing any more. It was asked at `asked_at`.
+    /// Takes what the host's time service says, `None` where it says nothing any more. It was asked
+    /// at `asked_at`.
     pub fn says(&self, word: Option<ClockWord>, asked_at: Instant) {
         *self.lock() = word.map(|word| (word, asked_at));
     }
@@ -26,8 +27,8 @@ impl HostClock {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// The word about `steady`, by which runs count: that about the wall clock, and how far the two are apart. They come apart when
-    /// the wall clock is set; what it is slewed moves both.
+    /// The word about `steady`, by which runs count: that about the wall clock, and how far the two
+    /// are apart. They come apart when the wall clock is set; what it is slewed moves both.
     #[must_use]
     pub fn word(&self, steady: &SteadyClock) -> Option<ClockWord> {
         let (word, asked_at) = (*self.lock())?;

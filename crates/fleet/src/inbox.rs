@@ -1,4 +1,5 @@
-//! The batches of one worker, each once and in order, however often and in whatever order they are delivered.
+//! The batches of one worker, each once and in order, however often and in whatever order they are
+//! delivered.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,8 @@ pub enum Arrival {
     Taken,
     /// It came before; it was dropped and counted.
     Duplicate,
-    /// There is no room until those before it have come: it was not taken, and must be delivered again.
+    /// There is no room until those before it have come: it was not taken, and must be delivered
+    /// again.
     NoRoom,
 }
 
@@ -33,17 +35,25 @@ impl Inbox {
     /// An inbox that keeps at most `bytes_max` bytes of batches that came before their turn.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        Self { next: 0, early: BTreeMap::new(), early_bytes: 0, bytes_max, duplicates: 0, given_up: 0 }
+        Self {
+            next: 0,
+            early: BTreeMap::new(),
+            early_bytes: 0,
+            bytes_max,
+            duplicates: 0,
+            given_up: 0,
+        }
     }
 
-    /// Takes batch `number`; without bytes it is one that the worker gave up. The one whose turn it is always has room.
+    /// Takes batch `number`; without bytes it is one that the worker gave up. The one whose turn it
+    /// is always has room.
     pub fn take(&mut self, number: u64, bytes: Vec<u8>) -> Arrival {
         if number < self.next || self.early.contains_key(&number) {
             self.duplicates = self.duplicates.saturating_add(1);
             return Arrival::Duplicate;
         }
-        let is_full =
-            self.early_bytes.saturating_add(bytes.len()) > self.bytes_max || self.early.len() >= EARLY_MAX;
+        let is_full = self.early_bytes.saturating_add(bytes.len()) > self.bytes_max
+            || self.early.len() >= EARLY_MAX;
         if number > self.next && is_full {
             return Arrival::NoRoom;
         }
@@ -52,7 +62,8 @@ impl Inbox {
         Arrival::Taken
     }
 
-    /// The next batch in order, once it is there: its number and bytes. Batches that were given up are passed over.
+    /// The next batch in order, once it is there: its number and bytes. Batches that were given up
+    /// are passed over.
     pub fn pop(&mut self) -> Option<(u64, Vec<u8>)> {
         loop {
             let number = self.next;
@@ -78,7 +89,8 @@ impl Inbox {
         self.duplicates
     }
 
-    /// Batches that the worker gave up because its spool was full: their rows are missing from the run.
+    /// Batches that the worker gave up because its spool was full: their rows are missing from the
+    /// run.
     #[must_use]
     pub fn given_up(&self) -> u64 {
         self.given_up

@@ -1,9 +1,11 @@
-//! One run on many machines: workers play shares of one plan, and their rows become the rows of one run.
+//! One run on many machines: workers play shares of one plan, and their rows become the rows of one
+//! run.
 //!
-//! [`coordinator`] and [`worker`] are the two ends of the bus, a NATS server, and own its connections. What they decide is in
-//! modules that get times and bytes as arguments, and know no sockets and clocks: who is lost ([`Ledger`]), what the rows of all
-//! mean ([`merge`]), how far two clocks are apart ([`clock`], [`disciplined`]), who plays whom ([`shares`], [`reassign`]), what is sent again
-//! ([`spool`], [`inbox`]). [`spool_folder`] keeps on disk what was not sent.
+//! [`coordinator`] and [`worker`] are the two ends of the bus, a NATS server, and own its
+//! connections. What they decide is in modules that get times and bytes as arguments, and know no
+//! sockets and clocks: who is lost ([`Ledger`]), what the rows of all mean ([`merge`]), how far two
+//! clocks are apart ([`clock`], [`disciplined`]), who plays whom ([`shares`], [`reassign`]), what
+//! is sent again ([`spool`], [`inbox`]). [`spool_folder`] keeps on disk what was not sent.
 
 mod error;
 pub use error::FleetError;
@@ -31,11 +33,14 @@ pub use bus::{BusConfig, MayBePlain, is_run_name};
 
 pub mod coordinator;
 pub use coordinator::{
-    Coordinator, FleetEnd, FleetEvent, FleetRun, GatherConfig, Ledger, Member, Notice, NoticeKind, Wishes,
+    Coordinator, FleetEnd, FleetEvent, FleetRun, GatherConfig, Ledger, Member, Notice, NoticeKind,
+    Wishes,
 };
 
 pub mod worker;
-pub use worker::{Assignment, FleetClock, HandIn, Part, Say, SpoolConfig, Undelivered, Wanted, Worker};
+pub use worker::{
+    Assignment, FleetClock, HandIn, Part, Say, SpoolConfig, Undelivered, Wanted, Worker,
+};
 
 #[cfg(test)]
 mod rows_tests;

@@ -1,5 +1,5 @@
-//! What coordinator and workers tell each other, as JSON on the bus. Rows travel in a form of their own, see
-//! [`wire`](crate::wire).
+//! What coordinator and workers tell each other, as JSON on the bus. Rows travel in a form of their
+//! own, see [`wire`](crate::wire).
 //!
 //! ```text
 //! coordinator                                   worker
@@ -14,8 +14,8 @@
 //!         <──── JetStream: the end of its part ───
 //! ```
 //!
-//! The coordinator's decisions about workers are stored between the rows, so that whoever collects a run whose coordinator is gone
-//! reads rows and decisions in the order in which they were made.
+//! The coordinator's decisions about workers are stored between the rows, so that whoever collects
+//! a run whose coordinator is gone reads rows and decisions in the order in which they were made.
 
 use serde::{Deserialize, Serialize};
 use throng_observation::run::{CohortId, Ending, ParticipantId};
@@ -43,7 +43,8 @@ pub struct Build {
 }
 
 impl Build {
-    /// Whether two programs play a plan alike: the same file, or the same version for another instruction set.
+    /// Whether two programs play a plan alike: the same file, or the same version for another
+    /// instruction set.
     #[must_use]
     pub fn plays_like(&self, other: &Self) -> bool {
         let same_file = self.arch != other.arch || self.sha256 == other.sha256;
@@ -78,9 +79,11 @@ pub struct Offer {
     pub build: Build,
     /// Cores that it may use.
     pub cores: u32,
-    /// The share that it takes, relative to the others; the viewers that `throng calibrate` found, or one for each core.
+    /// The share that it takes, relative to the others; the viewers that `throng calibrate` found,
+    /// or one for each core.
     pub weight: u32,
-    /// The number that it wants to be, as an Indexed Job of Kubernetes gives it; the coordinator's choice without.
+    /// The number that it wants to be, as an Indexed Job of Kubernetes gives it; the coordinator's
+    /// choice without.
     pub index: Option<u16>,
 }
 
@@ -97,10 +100,11 @@ pub struct Order {
     pub scenario: String,
     /// Values that override it: path, value, and whether the value is text whatever it looks like.
     pub overrides: Vec<(String, String, bool)>,
-    /// What is common to the participants of all workers: their mark, their random numbers, the secret of a room.
+    /// What is common to the participants of all workers: their mark, their random numbers, the
+    /// secret of a room.
     pub seed: u64,
-    /// In a search the coordinator adds and removes participants, at most so many in this worker; `None` where they join as
-    /// planned.
+    /// In a search the coordinator adds and removes participants, at most so many in this worker;
+    /// `None` where they join as planned.
     pub added_participants_max: Option<u32>,
     /// The participants of a worker that is lost may be given to this one.
     pub reassigns: bool,
@@ -143,7 +147,8 @@ pub struct ClockSaid {
     pub bound_us: u64,
     /// The shortest round trip of a recent exchange, microseconds.
     pub round_trip_us: u64,
-    /// Steps of the worker's wall clock during the run. They do not touch the run, which counts by a steady clock.
+    /// Steps of the worker's wall clock during the run. They do not touch the run, which counts by
+    /// a steady clock.
     pub steps: u32,
     /// What offset and bound were made of.
     #[serde(default)]
@@ -153,7 +158,8 @@ pub struct ClockSaid {
     pub word: Option<ClockWord>,
 }
 
-/// A larger bound, or offset, is no knowledge of a clock, microseconds: an hour, and some 285 years.
+/// A larger bound, or offset, is no knowledge of a clock, microseconds: an hour, and some 285
+/// years.
 const CLOCK_US_MAX: (u64, u64) = (3_600_000_000, 1 << 53);
 
 impl ClockSaid {
@@ -193,8 +199,8 @@ pub enum CrowdChange {
     JudgeBeyond(Unloaded),
 }
 
-/// The participants of a worker that is gone, given to others. Each worker makes out by itself whom it gets: see
-/// [`Deal`](crate::reassign::Deal).
+/// The participants of a worker that is gone, given to others. Each worker makes out by itself whom
+/// it gets: see [`Deal`](crate::reassign::Deal).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reassignment {
     /// Counted from 1 within the run; they are made in this order.
@@ -220,7 +226,8 @@ pub struct Decision {
     pub reassignment: Option<Reassignment>,
 }
 
-/// What the coordinator wants of all workers, each second. It repeats itself: a lost beat loses nothing.
+/// What the coordinator wants of all workers, each second. It repeats itself: a lost beat loses
+/// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
     /// When all begin; `None` while some still prepare.
@@ -296,7 +303,10 @@ pub struct TimeSaid {
 /// When it is too long, or not such a message.
 pub fn read<T: serde::de::DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, MessageError> {
     if bytes.len() > MESSAGE_BYTES_MAX {
-        return Err(MessageError(format!("{what} of {} bytes, more than {MESSAGE_BYTES_MAX}", bytes.len())));
+        return Err(MessageError(format!(
+            "{what} of {} bytes, more than {MESSAGE_BYTES_MAX}",
+            bytes.len()
+        )));
     }
     serde_json::from_slice(bytes).map_err(|error| MessageError(format!("not {what}: {error}")))
 }
@@ -318,7 +328,12 @@ mod tests {
     use super::*;
 
     fn build(version: &str, arch: &str, sha256: &str) -> Build {
-        Build { version: version.into(), arch: arch.into(), sha256: sha256.into(), protocol: PROTOCOL }
+        Build {
+            version: version.into(),
+            arch: arch.into(),
+            sha256: sha256.into(),
+            protocol: PROTOCOL,
+        }
     }
 
     #[test]
@@ -349,7 +364,9 @@ mod tests {
         assert_eq!(read::<Beat>("a beat", &write(&beat)), Ok(beat));
         let error = read::<Beat>("a beat", b"{").expect_err("half").to_string();
         assert!(error.starts_with("not a beat: "), "{error}");
-        let error = read::<Beat>("a beat", &vec![b' '; MESSAGE_BYTES_MAX + 1]).expect_err("long").to_string();
+        let error = read::<Beat>("a beat", &vec![b' '; MESSAGE_BYTES_MAX + 1])
+            .expect_err("long")
+            .to_string();
         assert!(error.contains("1048577 bytes"), "{error}");
     }
 }

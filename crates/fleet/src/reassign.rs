@@ -1,11 +1,13 @@
 //! Who plays the participants of a worker that is gone.
 //!
-//! The coordinator and each worker deal the plan out by themselves, and change the deal alike: a [`Reassignment`] says who is gone,
-//! who gets its participants, and from when on. Whoever was to join from then on joins as planned, under its own number, on
-//! another worker. Whoever was to be there by then is lost with the worker, and joins anew as another participant: it has a
-//! number of its own, so that the one who was lost stays lost and nobody is counted twice. Those join one after the other at the
-//! plan's own rate, also where several workers are lost, since a burst of joins that nobody asked for would be another test. Each
-//! worker has a part of that rate ([`Deal::rate`]), whatever it is given.
+//! The coordinator and each worker deal the plan out by themselves, and change the deal alike: a
+//! [`Reassignment`] says who is gone, who gets its participants, and from when on. Whoever was to
+//! join from then on joins as planned, under its own number, on another worker. Whoever was to be
+//! there by then is lost with the worker, and joins anew as another participant: it has a number of
+//! its own, so that the one who was lost stays lost and nobody is counted twice. Those join one
+//! after the other at the plan's own rate, also where several workers are lost, since a burst of
+//! joins that nobody asked for would be another test. Each worker has a part of that rate
+//! ([`Deal::rate`]), whatever it is given.
 
 use throng_observation::RunTime;
 use throng_observation::run::{CohortId, ParticipantId};
@@ -120,10 +122,12 @@ impl Deal {
         self.visits.iter().filter(move |dealt| dealt.worker == worker).copied()
     }
 
-    /// The part of the plan's joins per second that `worker` has, where these play: so that all together have no more than the plan.
+    /// The part of the plan's joins per second that `worker` has, where these play: so that all
+    /// together have no more than the plan.
     #[must_use]
     pub fn rate(&self, worker: u16, players: &[u16]) -> Rate {
-        let weight = |worker: u16| u64::from(self.weights.get(usize::from(worker)).copied().unwrap_or(1));
+        let weight =
+            |worker: u16| u64::from(self.weights.get(usize::from(worker)).copied().unwrap_or(1));
         let all = players.iter().map(|player| weight(*player)).sum::<u64>().max(1);
         let own = (weight(worker).min(all) * u64::from(self.joins_per_s)).max(1);
         let joins = usize::try_from(own / all).unwrap_or(usize::MAX);
@@ -132,11 +136,13 @@ impl Deal {
         Rate { joins: joins.max(1), within_us: i64::try_from(within_us).unwrap_or(i64::MAX) }
     }
 
-    /// Those of `ended`, ascending, that would be there at `from` had they not ended: only these would join anew.
+    /// Those of `ended`, ascending, that would be there at `from` had they not ended: only these
+    /// would join anew.
     #[must_use]
     pub fn would_be_there(&self, worker: u16, from: RunTime, ended: &[u32]) -> Vec<u32> {
         let of_worker = self.of(worker).map(|dealt| dealt.visit);
-        let is_there = of_worker.filter(|visit| visit.at < from && visit.leave_at.is_none_or(|at| at > from));
+        let is_there =
+            of_worker.filter(|visit| visit.at < from && visit.leave_at.is_none_or(|at| at > from));
         let mut there: Vec<u32> = is_there
             .map(|visit| visit.participant.0)
             .filter(|number| ended.binary_search(number).is_ok())
@@ -145,8 +151,9 @@ impl Deal {
         there
     }
 
-    /// Makes a reassignment, and returns the visits that have another worker now, in the order of their joins. Nothing changes
-    /// where it is not the next one: it came twice, or before its turn.
+    /// Makes a reassignment, and returns the visits that have another worker now, in the order of
+    /// their joins. Nothing changes where it is not the next one: it came twice, or before its
+    /// turn.
     pub fn make(&mut self, reassignment: &Reassignment) -> Vec<Dealt> {
         let Reassignment { number, of, to, from, ended } = reassignment;
         let weight = |worker: &u16| self.weights.get(usize::from(*worker)).copied().unwrap_or(1);
@@ -166,14 +173,16 @@ impl Deal {
                 let has_left = dealt.visit.leave_at.is_some_and(|at| at <= anew_at);
                 let has_ended = ended.binary_search(&dealt.visit.participant.0).is_ok();
                 let number = first.and_then(|first| first.checked_add(dealt.planned.0));
-                let Some(number) = number.filter(|_| !has_left && !has_ended && anew_at < self.ends_at)
+                let Some(number) =
+                    number.filter(|_| !has_left && !has_ended && anew_at < self.ends_at)
                 else {
                     continue;
                 };
                 (dealt.visit.participant, dealt.visit.at) = (ParticipantId(number), anew_at);
                 anew_at = RunTime(anew_at.0.saturating_add(pace_us));
             }
-            let turn = usize::from(shares.worker_of(u32::try_from(moved.len()).unwrap_or(u32::MAX)));
+            let turn =
+                usize::from(shares.worker_of(u32::try_from(moved.len()).unwrap_or(u32::MAX)));
             dealt.worker = to.get(turn).copied().unwrap_or(*of);
             moved.push(*dealt);
         }

@@ -33,7 +33,10 @@ fn who_comes_later_keeps_its_number_and_who_was_there_joins_anew_one_after_the_o
     let moved = deal.make(&gone(1, 1, &[0], 45));
     // Of 1, 3, 5, 7 and 9 the first two were there.
     assert_eq!(numbers(&moved), [11, 13, 5, 7, 9]);
-    assert_eq!(moved.iter().map(Dealt::is_anew).collect::<Vec<_>>(), [true, true, false, false, false]);
+    assert_eq!(
+        moved.iter().map(Dealt::is_anew).collect::<Vec<_>>(),
+        [true, true, false, false, false]
+    );
     let at: Vec<i64> = moved.iter().map(|dealt| dealt.visit.at.0).collect();
     assert_eq!(at, [45 * S, 45 * S + S / 2, 50 * S, 70 * S, 90 * S]);
     assert!(moved.iter().all(|dealt| dealt.worker == 0));
@@ -42,7 +45,8 @@ fn who_comes_later_keeps_its_number_and_who_was_there_joins_anew_one_after_the_o
 
 #[test]
 fn who_had_left_or_ended_by_itself_does_not_join_anew() {
-    let visits = [visit(0, 0, None), visit(1, 0, Some(20)), visit(2, 0, None), visit(3, 0, Some(40))];
+    let visits =
+        [visit(0, 0, None), visit(1, 0, Some(20)), visit(2, 0, None), visit(3, 0, Some(40))];
     let visits = visits.into_iter().chain([visit(4, 0, None), visit(5, 0, None)]);
     let mut deal = deal(&[1, 1], visits);
     let moved = deal.make(&Reassignment { ended: vec![5], ..gone(1, 1, &[0], 30) });
@@ -87,7 +91,11 @@ fn the_rates_of_those_who_play_are_together_no_more_than_that_of_the_plan() {
     let shares = Shares::of(&[1, 2, 5]).unwrap();
     let rates = |joins_per_s: u32, players: &[u16]| {
         let deal = Deal::new(&[1, 2, 5], &shares, [], RunTime(S), joins_per_s);
-        players.iter().map(|worker| deal.rate(*worker, players)).map(|r| (r.joins, r.within_us)).collect()
+        players
+            .iter()
+            .map(|worker| deal.rate(*worker, players))
+            .map(|r| (r.joins, r.within_us))
+            .collect()
     };
     let all: Vec<(usize, i64)> = rates(20, &[0, 1, 2]);
     assert_eq!(all, [(2, S), (5, S), (12, S)]);

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use throng_observation::run::{
-    CohortId, CrowdRow, EventRow, GeneratorRow, LayerSwitchRow, ParticipantId, ParticipantRow, Row, SentRow,
-    SeriesRow, SourceFps, TrackRow,
+    CohortId, CrowdRow, EventRow, GeneratorRow, LayerSwitchRow, ParticipantId, ParticipantRow, Row,
+    SentRow, SeriesRow, SourceFps, TrackRow,
 };
 use throng_observation::{
-    CaptureBasis, ChatCounters, ChatRow, Clause, Codec, Distribution, ExperienceRow, Failure, FailureReason,
-    HttpRequestCounters, HttpRequestKey, HttpRequestRow, Layer, MediaKind, NoResponse, OneWayDelay, Outcome,
-    Phase, PlaybackCounters, PlaybackRow, PlayerRow, RequestOutcome, RunTime, SecondClosed, SentCounters,
-    TrackCounters, TrackId,
+    CaptureBasis, ChatCounters, ChatRow, Clause, Codec, Distribution, ExperienceRow, Failure,
+    FailureReason, HttpRequestCounters, HttpRequestKey, HttpRequestRow, Layer, MediaKind,
+    NoResponse, OneWayDelay, Outcome, Phase, PlaybackCounters, PlaybackRow, PlayerRow,
+    RequestOutcome, RunTime, SecondClosed, SentCounters, TrackCounters, TrackId,
 };
 
 /// Numbers that a seed gives one after the other (splitmix64), smaller ones more often.
@@ -135,8 +135,11 @@ impl Numbers {
     }
 
     pub(crate) fn sent(&mut self, second: i64, cohort: u16, kind: MediaKind) -> SentRow {
-        let counters =
-            SentCounters { packets_sent: self.small(), blocked_us: self.small(), ..Default::default() };
+        let counters = SentCounters {
+            packets_sent: self.small(),
+            blocked_us: self.small(),
+            ..Default::default()
+        };
         SentRow { second, cohort: CohortId(cohort), kind, tracks: self.u32(), counters }
     }
 
@@ -182,7 +185,11 @@ impl Numbers {
         SecondClosed { second, experience, is_generator_limited: self.below(10) == 0 }
     }
 
-    pub(crate) fn participant(&mut self, participant: u32, outcome: Option<Outcome>) -> ParticipantRow {
+    pub(crate) fn participant(
+        &mut self,
+        participant: u32,
+        outcome: Option<Outcome>,
+    ) -> ParticipantRow {
         let reached: BTreeMap<_, _> = Phase::ALL
             .into_iter()
             .filter(|_| self.0.is_multiple_of(3))
@@ -213,14 +220,25 @@ impl Numbers {
                 outcome,
                 version: 2,
             },
-            counters: HttpRequestCounters { requests, body_bytes: self.small(), cut_off: 1, broken_off: 0 },
+            counters: HttpRequestCounters {
+                requests,
+                body_bytes: self.small(),
+                cut_off: 1,
+                broken_off: 0,
+            },
             first_at: self.time(),
             last_at: self.time(),
         }
     }
 
     pub(crate) fn generator(&mut self, second: i64, thread: Option<u16>) -> GeneratorRow {
-        GeneratorRow { second, thread, cpu_us: self.small(), steal_ratio: 0.125, ..GeneratorRow::default() }
+        GeneratorRow {
+            second,
+            thread,
+            cpu_us: self.small(),
+            steal_ratio: 0.125,
+            ..GeneratorRow::default()
+        }
     }
 
     /// A row of any kind that travels.

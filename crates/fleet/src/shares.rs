@@ -1,9 +1,11 @@
 //! Who plays which join: weighted shares, such that the crowd grows on all workers together.
 //!
-//! A worker twice as fast gets twice as many joins, at every moment and not only at the end: a search grows the crowd join
-//! by join, and each step must load all workers alike. The order is that of the chairman assignment problem (R. Tijdeman,
-//! *The chairman assignment problem*, Discrete Mathematics 32, 1980): after any number of joins each worker is less than one join
-//! away from its exact share. With equal weights it is `number % workers`, as `Share` of the scenario has it.
+//! A worker twice as fast gets twice as many joins, at every moment and not only at the end: a
+//! search grows the crowd join by join, and each step must load all workers alike. The order is
+//! that of the chairman assignment problem (R. Tijdeman, *The chairman assignment problem*,
+//! Discrete Mathematics 32, 1980): after any number of joins each worker is less than one join away
+//! from its exact share. With equal weights it is `number % workers`, as `Share` of the scenario
+//! has it.
 
 /// Longest cycle after which the assignment repeats. Weights whose sum is larger are rounded.
 const CYCLE_MAX: u64 = 1 << 14;
@@ -41,7 +43,8 @@ pub enum SharesError {
 }
 
 impl Shares {
-    /// The shares of workers with these weights, such as the numbers of viewers that `throng calibrate` found.
+    /// The shares of workers with these weights, such as the numbers of viewers that `throng
+    /// calibrate` found.
     ///
     /// # Errors
     /// [`SharesError`] for no worker, too many of them, and a weight of 0.
@@ -56,7 +59,8 @@ impl Shares {
             return Err(SharesError::NoWeight { worker });
         }
         let divisor = weights.iter().copied().fold(0, greatest_common_divisor);
-        let weights: Vec<u64> = weights.iter().map(|weight| u64::from(weight / divisor.max(1))).collect();
+        let weights: Vec<u64> =
+            weights.iter().map(|weight| u64::from(weight / divisor.max(1))).collect();
         let sum: u64 = weights.iter().sum();
         let is_rounded = sum > CYCLE_MAX;
         let weights = if is_rounded { rounded(&weights, sum) } else { weights };
@@ -76,8 +80,11 @@ impl Shares {
     pub fn counts(&self, joins: u32) -> Vec<u32> {
         let length = u32::try_from(self.cycle.len()).unwrap_or(u32::MAX).max(1);
         let (cycles, rest) = (joins / length, joins % length);
-        let mut counts: Vec<u32> =
-            self.weights.iter().map(|weight| cycles * u32::try_from(*weight).unwrap_or(u32::MAX)).collect();
+        let mut counts: Vec<u32> = self
+            .weights
+            .iter()
+            .map(|weight| cycles * u32::try_from(*weight).unwrap_or(u32::MAX))
+            .collect();
         for worker in self.cycle.iter().take(rest as usize) {
             if let Some(count) = counts.get_mut(usize::from(*worker)) {
                 *count += 1;
@@ -86,11 +93,16 @@ impl Shares {
         counts
     }
 
-    /// The workers that play none of the first `joins` joins, because there are more workers than joins or their weight
-    /// is small. Not an error: a search may begin with fewer people than machines.
+    /// The workers that play none of the first `joins` joins, because there are more workers than
+    /// joins or their weight is small. Not an error: a search may begin with fewer people than
+    /// machines.
     #[must_use]
     pub fn idle(&self, joins: u32) -> Vec<u16> {
-        (0..).zip(self.counts(joins)).filter(|(_, count)| *count == 0).map(|(worker, _)| worker).collect()
+        (0..)
+            .zip(self.counts(joins))
+            .filter(|(_, count)| *count == 0)
+            .map(|(worker, _)| worker)
+            .collect()
     }
 
     /// How many workers there are.
@@ -99,8 +111,8 @@ impl Shares {
         self.weights.len()
     }
 
-    /// Whether the weights were rounded: their ratios need a longer cycle than is kept, and shares are off by less than one
-    /// join in 8,000.
+    /// Whether the weights were rounded: their ratios need a longer cycle than is kept, and shares
+    /// are off by less than one join in 8,000.
     #[must_use]
     pub fn is_rounded(&self) -> bool {
         self.is_rounded
@@ -119,15 +131,18 @@ fn rounded(weights: &[u64], sum: u64) -> Vec<u64> {
     weights.iter().map(|weight| ((weight * CYCLE_MAX + sum / 2) / sum).max(1)).collect()
 }
 
-/// The worker of each join of one cycle, by Tijdeman's rule: of those that have earned a join, the one whose join is due
-/// first. What a worker has earned is in units of a join over `sum`.
+/// The worker of each join of one cycle, by Tijdeman's rule: of those that have earned a join, the
+/// one whose join is due first. What a worker has earned is in units of a join over `sum`.
 fn cycle(weights: &[u64]) -> Vec<u16> {
     let (workers, sum) = (weights.len() as i128, weights.iter().sum::<u64>() as i128);
     let slack = 2 * workers - 2;
     let mut earned: Vec<i128> = vec![0; weights.len()];
     (0..sum)
         .map(|_| {
-            earned.iter_mut().zip(weights).for_each(|(earned, weight)| *earned += i128::from(*weight));
+            earned
+                .iter_mut()
+                .zip(weights)
+                .for_each(|(earned, weight)| *earned += i128::from(*weight));
             let due = |worker: usize, earned: i128, weight: u64| {
                 // A worker alone has always earned its join.
                 (slack * earned >= sum).then_some((
@@ -137,10 +152,11 @@ fn cycle(weights: &[u64]) -> Vec<u16> {
                 ))
             };
             let candidates = earned.iter().zip(weights).enumerate();
-            let next =
-                candidates.filter_map(|(worker, (earned, weight))| due(worker, *earned, *weight)).min_by(
-                    |(_, wait, weight), (_, other_wait, other)| (wait * other).cmp(&(other_wait * weight)),
-                );
+            let next = candidates
+                .filter_map(|(worker, (earned, weight))| due(worker, *earned, *weight))
+                .min_by(|(_, wait, weight), (_, other_wait, other)| {
+                    (wait * other).cmp(&(other_wait * weight))
+                });
             let worker = next.map_or(0, |(worker, ..)| worker);
             if let Some(earned) = earned.get_mut(worker) {
                 *earned -= sum;

@@ -1,9 +1,10 @@
 //! The batches of a worker that the coordinator has not confirmed yet: a bounded list in memory.
 //!
-//! When it is full, something is given up, and counted by what it was. First what a later row replaces
-//! ([`BatchKind::Interim`]): nothing is missing in the end. Then whole seconds, the oldest first: the merge leaves them out and
-//! marks them, and a view of the run wants the newest. Only when nothing else is left, the oldest of what is said once
-//! ([`BatchKind::Lasting`]): how participants ended. Of a batch that is given up the number remains, without bytes, so that the
+//! When it is full, something is given up, and counted by what it was. First what a later row
+//! replaces ([`BatchKind::Interim`]): nothing is missing in the end. Then whole seconds, the oldest
+//! first: the merge leaves them out and marks them, and a view of the run wants the newest. Only
+//! when nothing else is left, the oldest of what is said once ([`BatchKind::Lasting`]): how
+//! participants ended. Of a batch that is given up the number remains, without bytes, so that the
 //! coordinator does not wait for it.
 
 use std::collections::VecDeque;
@@ -15,10 +16,11 @@ use throng_observation::run::Row;
 pub enum BatchKind {
     /// A later row replaces each of them: participants that have not ended.
     Interim,
-    /// Figures of a second, and its end. Sums of HTTP requests are among them: a later row replaces them too, but it may
-    /// never come.
+    /// Figures of a second, and its end. Sums of HTTP requests are among them: a later row replaces
+    /// them too, but it may never come.
     Second,
-    /// Said once: the ends of participants, tracks and players over their lives, changes of layers, events.
+    /// Said once: the ends of participants, tracks and players over their lives, changes of layers,
+    /// events.
     Lasting,
 }
 
@@ -86,8 +88,8 @@ pub struct GivenUp {
     pub bytes: u64,
 }
 
-/// The list. Above its bound it takes some 40 bytes for each batch that was given up: 4 MB after a day without a coordinator, at
-/// a batch a second.
+/// The list. Above its bound it takes some 40 bytes for each batch that was given up: 4 MB after a
+/// day without a coordinator, at a batch a second.
 #[derive(Clone, Debug)]
 pub struct Spool {
     batches: VecDeque<Batch>,
@@ -104,10 +106,17 @@ impl Spool {
     /// An empty list for at most `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        Self { batches: VecDeque::new(), next: 0, bytes: 0, bytes_max, given_up: Default::default() }
+        Self {
+            batches: VecDeque::new(),
+            next: 0,
+            bytes: 0,
+            bytes_max,
+            given_up: Default::default(),
+        }
     }
 
-    /// Adds a batch and returns its number. Older batches, or this one, are given up when it is full.
+    /// Adds a batch and returns its number. Older batches, or this one, are given up when it is
+    /// full.
     pub fn push(&mut self, kind: BatchKind, bytes: Vec<u8>) -> u64 {
         let number = self.next;
         self.next = self.next.saturating_add(1);
@@ -125,8 +134,8 @@ impl Spool {
         }
     }
 
-    /// The batches from number `from` on, in order: what to send after a connection was made again. Those that were given up
-    /// are among them, without bytes.
+    /// The batches from number `from` on, in order: what to send after a connection was made again.
+    /// Those that were given up are among them, without bytes.
     pub fn unsent(&self, from: u64) -> impl Iterator<Item = &Batch> {
         let skipped = self.batches.partition_point(|batch| batch.number < from);
         self.batches.range(skipped..)

@@ -1,9 +1,10 @@
 //! The spool of a worker as a file, so that it survives the worker: frames that are only appended.
 //!
-//! A frame is its length (of what follows the check sum), the check sum (CRC-32 of that), a byte for what it is, a number, and the
-//! bytes of a batch; integers are little-endian. A process that is killed within a write leaves a torn frame at the end, which
-//! is found by its length and dropped. A whole frame with another check sum is damage: nothing behind it is read. The file shrinks
-//! when everything in it was confirmed: [`SpoolFile::begin_again`].
+//! A frame is its length (of what follows the check sum), the check sum (CRC-32 of that), a byte
+//! for what it is, a number, and the bytes of a batch; integers are little-endian. A process that
+//! is killed within a write leaves a torn frame at the end, which is found by its length and
+//! dropped. A whole frame with another check sum is damage: nothing behind it is read. The file
+//! shrinks when everything in it was confirmed: [`SpoolFile::begin_again`].
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -71,7 +72,9 @@ pub enum SpoolError {
         bytes: u64,
     },
     /// Files of earlier runs fill the folder.
-    #[error("earlier runs have left {bytes} bytes of rows in the folder (four times --spool-mb at most)")]
+    #[error(
+        "earlier runs have left {bytes} bytes of rows in the folder (four times --spool-mb at most)"
+    )]
     FolderFull {
         /// Their lengths together.
         bytes: u64,
@@ -99,7 +102,8 @@ pub struct Found {
     pub is_damaged: bool,
 }
 
-/// What is in a file, which is not changed. A torn frame at the end counts as in [`SpoolFile::open`].
+/// What is in a file, which is not changed. A torn frame at the end counts as in
+/// [`SpoolFile::open`].
 ///
 /// # Errors
 /// [`SpoolError::NotASpool`]; [`SpoolError::Io`].
@@ -116,10 +120,12 @@ pub struct SpoolFile<F> {
 }
 
 impl<F: SpoolStorage> SpoolFile<F> {
-    /// Opens a file, and reads what is in it; an empty one is begun. A torn frame at the end is cut off.
+    /// Opens a file, and reads what is in it; an empty one is begun. A torn frame at the end is cut
+    /// off.
     ///
     /// # Errors
-    /// [`SpoolError::NotASpool`] for a file of something else, which is not changed; [`SpoolError::Io`].
+    /// [`SpoolError::NotASpool`] for a file of something else, which is not changed;
+    /// [`SpoolError::Io`].
     pub fn open(mut storage: F) -> Result<(Self, Found), SpoolError> {
         let (scan, length) = scan(&mut storage)?;
         storage.cut(scan.end)?;
@@ -146,7 +152,8 @@ impl<F: SpoolStorage> SpoolFile<F> {
         self.append(CONFIRMED, end, &[])
     }
 
-    /// The same with so many bytes more, which mean nothing: that they could be written shows that there is room for a batch of them.
+    /// The same with so many bytes more, which mean nothing: that they could be written shows that
+    /// there is room for a batch of them.
     ///
     /// # Errors
     /// As [`Self::push`].
@@ -178,7 +185,8 @@ impl<F: SpoolStorage> SpoolFile<F> {
         Self { storage, end: 0 }
     }
 
-    /// Bytes of the file; none when it could not begin again, which has to be done before anything else is written.
+    /// Bytes of the file; none when it could not begin again, which has to be done before anything
+    /// else is written.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.end
@@ -238,7 +246,9 @@ impl Scan {
             END if self.has_begun => self.ended = Some(bytes.to_vec()),
             CONFIRMED if self.has_begun => self.batches = self.batches.split_off(&number),
             kind => {
-                let Some(kind) = BatchKind::from_byte(kind).filter(|_| self.has_begun) else { return false };
+                let Some(kind) = BatchKind::from_byte(kind).filter(|_| self.has_begun) else {
+                    return false;
+                };
                 self.batches.insert(number, Batch { number, kind, bytes: bytes.to_vec() });
                 self.next = self.next.max(number.saturating_add(1));
             }

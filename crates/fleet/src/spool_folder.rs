@@ -1,8 +1,9 @@
-//! The folder in which a worker keeps rows that the bus has not stored, so that they survive its process: a
-//! [`spool file`](crate::spool_file) for each part of a run, named after run and worker.
+//! The folder in which a worker keeps rows that the bus has not stored, so that they survive its
+//! process: a [`spool file`](crate::spool_file) for each part of a run, named after run and worker.
 //!
-//! Whoever uses a file has it locked. A file that nobody has locked was left by a process that ended: a worker with the same folder
-//! hands its rows in, each with the number that it had, so that what was stored before is dropped as stored twice.
+//! Whoever uses a file has it locked. A file that nobody has locked was left by a process that
+//! ended: a worker with the same folder hands its rows in, each with the number that it had, so
+//! that what was stored before is dropped as stored twice.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -23,7 +24,8 @@ const KEPT_FOR: Duration = Duration::from_hours(24);
 /// Confirmed bytes that are worth beginning the file again.
 const SHRUNK_FROM: u64 = 256 << 10;
 
-/// Longest torn frame that a killed process leaves: one batch. More than that is damage, whatever it looks like.
+/// Longest torn frame that a killed process leaves: one batch. More than that is damage, whatever
+/// it looks like.
 const TORN_MAX: u64 = 1 << 20;
 
 /// The folder.
@@ -71,7 +73,8 @@ impl LeftSpool {
 }
 
 impl SpoolFolder {
-    /// The folder, which is made if it is not there; files of it grow to `bytes_max`, together to four times that.
+    /// The folder, which is made if it is not there; files of it grow to `bytes_max`, together to
+    /// four times that.
     ///
     /// # Errors
     /// Those of the file system.
@@ -92,7 +95,8 @@ impl SpoolFolder {
     /// [`SpoolError`]; those of a full disk are among them, and [`SpoolError::FolderFull`].
     pub fn begin(&self, run: &str, worker: u16) -> Result<KeptSpool, SpoolError> {
         let files = self.files();
-        let used: u64 = files.iter().filter_map(|path| path.metadata().ok()).map(|found| found.len()).sum();
+        let used: u64 =
+            files.iter().filter_map(|path| path.metadata().ok()).map(|found| found.len()).sum();
         if used.saturating_add(self.bytes_max) > self.bytes_max.saturating_mul(4) {
             return Err(SpoolError::FolderFull { bytes: used });
         }
@@ -100,11 +104,17 @@ impl SpoolFolder {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(&path)?;
-        let locked = file.try_lock().map_err(|error| SpoolError::Io(io::Error::other(error.to_string())));
+        let locked =
+            file.try_lock().map_err(|error| SpoolError::Io(io::Error::other(error.to_string())));
         match locked.and_then(|()| SpoolFile::open(file)) {
-            Ok((file, _)) => {
-                Ok(KeptSpool { path, file, bytes_max: self.bytes_max, next: 0, confirmed: 0, lacked: 0 })
-            }
+            Ok((file, _)) => Ok(KeptSpool {
+                path,
+                file,
+                bytes_max: self.bytes_max,
+                next: 0,
+                confirmed: 0,
+                lacked: 0,
+            }),
             Err(error) => {
                 // A file without its first frame is of no use.
                 let _ = fs::remove_file(&path);
@@ -149,7 +159,8 @@ impl SpoolFolder {
         }
         // Between the opening and the lock it may have been removed.
         let is_there = fs::metadata(path).is_ok_and(|found| {
-            file.metadata().is_ok_and(|opened| (opened.dev(), opened.ino()) == (found.dev(), found.ino()))
+            file.metadata()
+                .is_ok_and(|opened| (opened.dev(), opened.ino()) == (found.dev(), found.ino()))
         });
         if !is_there {
             return Ok(None);
@@ -204,22 +215,24 @@ impl KeptSpool {
         self.next.saturating_sub(self.confirmed)
     }
 
-    /// Writes what has come since the last time: `first` is the first batch that the bus has not stored, `batches` those from
-    /// [`Self::next`] on that it has not.
+    /// Writes what has come since the last time: `first` is the first batch that the bus has not
+    /// stored, `batches` those from [`Self::next`] on that it has not.
     ///
     /// # Errors
-    /// [`SpoolError::Io`] when the disk is full; it may be tried again, and fails until there is room for the batch that found none.
-    /// [`SpoolError::FileFull`].
+    /// [`SpoolError::Io`] when the disk is full; it may be tried again, and fails until there is
+    /// room for the batch that found none. [`SpoolError::FileFull`].
     pub fn take(&mut self, first: u64, batches: &[Batch]) -> Result<(), SpoolError> {
         if first >= self.next {
-            // Most batches are stored by the bus before they are looked at here: then nothing is written at all.
+            // Most batches are stored by the bus before they are looked at here: then nothing is
+            // written at all.
             let has_unconfirmed = self.confirmed < self.next;
             match has_unconfirmed {
                 // Without a byte it was to begin again before, and the disk was full.
                 true if self.file.length() > SHRUNK_FROM || self.file.length() == 0 => {
                     self.file.begin_again(first)?;
                 }
-                // That the bus has stored everything meanwhile does not say that the disk has room again.
+                // That the bus has stored everything meanwhile does not say that the disk has room
+                // again.
                 _ if self.lacked > 0 => self.file.confirm_with_room(first, self.room_to_try())?,
                 true => self.file.confirm(first)?,
                 false => {}

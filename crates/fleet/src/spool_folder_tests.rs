@@ -49,7 +49,8 @@ fn what_a_process_left_is_found_once_it_is_gone_and_not_before() {
 }
 
 #[test]
-fn nothing_is_written_while_the_bus_stores_at_once_and_the_file_begins_again_when_it_has_caught_up() {
+fn nothing_is_written_while_the_bus_stores_at_once_and_the_file_begins_again_when_it_has_caught_up()
+{
     let (_folder, spools) = folder(1 << 20);
     let mut kept = spools.begin("0a", 0).unwrap();
     let empty = kept.file.length();
@@ -78,7 +79,10 @@ fn files_and_their_folder_have_a_bound() {
         match spools.begin("0a", worker) {
             Ok(mut kept) => drop(kept.take(0, &batches)),
             Err(error) => {
-                assert!(worker > 2 && matches!(error, SpoolError::FolderFull { .. }), "{worker}: {error}");
+                assert!(
+                    worker > 2 && matches!(error, SpoolError::FolderFull { .. }),
+                    "{worker}: {error}"
+                );
                 return;
             }
         }
@@ -102,8 +106,14 @@ fn damaged_and_foreign_files_are_named_and_left_alone() {
     let (found, wrong) = left(&spools);
     assert_eq!((found.len(), numbers(&found[0])), (1, vec![0]));
     let damage = found[0].damage().unwrap();
-    assert!(damage.contains("0a-0.spool is damaged") && damage.contains("after 1 batches"), "{damage}");
-    assert!(wrong.len() == 1 && wrong[0].contains("0b-1.spool is left alone: the file is not"), "{wrong:?}");
+    assert!(
+        damage.contains("0a-0.spool is damaged") && damage.contains("after 1 batches"),
+        "{damage}"
+    );
+    assert!(
+        wrong.len() == 1 && wrong[0].contains("0b-1.spool is left alone: the file is not"),
+        "{wrong:?}"
+    );
     assert_eq!(fs::read(&path).unwrap(), bytes);
     assert_eq!(fs::read(&foreign).unwrap(), [b'x'; 500]);
 }

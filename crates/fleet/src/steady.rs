@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// Steps of the wall clock that are noticed; slower corrections are drift.
 pub(crate) const STEP_US: i64 = 100_000;
 
-/// Wall-clock time that only moves forward, at the rate of the monotonic clock. Runs count by it, so that a corrected wall
-/// clock moves no row.
+/// Wall-clock time that only moves forward, at the rate of the monotonic clock. Runs count by it,
+/// so that a corrected wall clock moves no row.
 #[derive(Clone, Copy, Debug)]
 pub struct SteadyClock {
     at: Instant,
@@ -41,7 +41,11 @@ impl SteadyClock {
     pub fn instant(&self, unix_us: i64) -> Instant {
         let after_us = unix_us.saturating_sub(self.unix_us);
         let distance = Duration::from_micros(after_us.unsigned_abs());
-        if after_us >= 0 { self.at + distance } else { self.at.checked_sub(distance).unwrap_or(self.at) }
+        if after_us >= 0 {
+            self.at + distance
+        } else {
+            self.at.checked_sub(distance).unwrap_or(self.at)
+        }
     }
 
     /// The wall clock is no further from this one than so many microseconds.

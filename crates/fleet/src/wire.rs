@@ -1,14 +1,16 @@
 //! A batch of rows as bytes: the version, then deflated (RFC 1951) rows one after the other in
 //! [postcard's form](https://postcard.jamesmunns.com/wire-format).
 //!
-//! What comes from another machine may be anything. Decoding takes memory in proportion to [`WireLimits::bytes_max`], whatever the
-//! bytes are: sizes are checked before rows are made, and no few bytes stand for a large distribution. The factor is some
-//! twenty, for distributions of one or two values; it follows from the forms and was not measured.
+//! What comes from another machine may be anything. Decoding takes memory in proportion to
+//! [`WireLimits::bytes_max`], whatever the bytes are: sizes are checked before rows are made, and
+//! no few bytes stand for a large distribution. The factor is some twenty, for distributions of one
+//! or two values; it follows from the forms and was not measured.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use throng_observation::run::Row;
 
-/// The version of this form. Machines of a fleet run the same version of throng, so this is a check and no negotiation.
+/// The version of this form. Machines of a fleet run the same version of throng, so this is a check
+/// and no negotiation.
 pub const VERSION: u8 = 2;
 
 /// Least room that is made for more output at a time, bytes.
@@ -83,8 +85,9 @@ pub enum WireError {
 /// The bytes of `rows`.
 ///
 /// # Errors
-/// [`WireError::Unsendable`] for rows that only the coordinator makes (holds, canaries, watched hosts);
-/// [`WireError::TooLarge`] and [`WireError::TooManyRows`] for batches that no receiver would take.
+/// [`WireError::Unsendable`] for rows that only the coordinator makes (holds, canaries, watched
+/// hosts); [`WireError::TooLarge`] and [`WireError::TooManyRows`] for batches that no receiver
+/// would take.
 pub fn encode(rows: &[Row], limits: WireLimits) -> Result<Vec<u8>, WireError> {
     if rows.len() > limits.rows_max {
         return Err(WireError::TooManyRows { max: limits.rows_max });

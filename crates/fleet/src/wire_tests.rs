@@ -19,7 +19,8 @@ proptest! {
         let back = decode(&bytes, LIMITS).unwrap();
         prop_assert_eq!(said(&back), said(&rows));
         let shown = |rows: &[Row]| rows.iter().map(|row| format!("{row:?}")).collect::<Vec<_>>();
-        // The same in memory too, but for those distributions that are lists there and were histograms here.
+        // The same in memory too, but for those distributions that are lists there and were
+        // histograms here.
         if shown(&rows).iter().all(|row| !row.contains("histogram: Some")) {
             prop_assert_eq!(shown(&back), shown(&rows));
         }
@@ -64,7 +65,10 @@ fn what_is_wrong_is_named() {
     assert!(text(&[VERSION], LIMITS).contains("too early"));
     let tight = WireLimits { rows_max: 1, ..LIMITS };
     assert_eq!(decode(&good, tight).unwrap_err(), WireError::TooManyRows { max: 1 });
-    assert_eq!(encode(&[second(7), second(8)], tight).unwrap_err(), WireError::TooManyRows { max: 1 });
+    assert_eq!(
+        encode(&[second(7), second(8)], tight).unwrap_err(),
+        WireError::TooManyRows { max: 1 }
+    );
     let plain = [postcard::to_stdvec(&second(1)).unwrap(), vec![200]].concat();
     let bytes = deflate(&plain).unwrap();
     assert!(
@@ -73,7 +77,10 @@ fn what_is_wrong_is_named() {
         text(&bytes, LIMITS)
     );
     let hold = Row::Hold(Box::default());
-    assert!(matches!(encode(&[second(1), hold], LIMITS), Err(WireError::Unsendable { number: 1, .. })));
+    assert!(matches!(
+        encode(&[second(1), hold], LIMITS),
+        Err(WireError::Unsendable { number: 1, .. })
+    ));
 }
 
 #[test]
@@ -90,8 +97,10 @@ fn a_second_of_a_thousand_viewers_takes_some_kilobytes() {
     let mut numbers = Numbers(4);
     let mut delays = throng_observation::Distribution::new();
     (0..30_000).for_each(|_| delays.record(20_000 + numbers.below(40_000) * numbers.below(2)));
-    let mut row =
-        throng_observation::run::SeriesRow { relative_delay_us: delays.clone(), ..Default::default() };
+    let mut row = throng_observation::run::SeriesRow {
+        relative_delay_us: delays.clone(),
+        ..Default::default()
+    };
     row.jitter_us = delays;
     let bytes = encode(&[Row::Series(Box::new(row)), second(1)], LIMITS).unwrap();
     assert!(bytes.len() < 3_000, "{} bytes", bytes.len());

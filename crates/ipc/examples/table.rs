@@ -1,11 +1,14 @@
 //! The table of `throng ipc` from this crate alone: builds in a moment, for work on the transports.
 //!
-//! `cargo run --release -p throng-ipc --example table -- [FRAME [SECONDS [FPS|- [TRANSPORTS|- [ROUNDS [PYTHON]]]]]]`
+//! `cargo run --release -p throng-ipc --example table -- [FRAME [SECONDS [FPS|- [TRANSPORTS|-
+//! [ROUNDS [PYTHON]]]]]]`
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use throng_ipc::{Assumptions, FrameSize, Launcher, Plan, ReadMode, Transport, Workload, measure, run_role};
+use throng_ipc::{
+    Assumptions, FrameSize, Launcher, Plan, ReadMode, Transport, Workload, measure, run_role,
+};
 
 #[expect(clippy::print_stdout, reason = "it prints its result")]
 fn main() -> ExitCode {

@@ -38,7 +38,11 @@ pub(crate) fn figure(value: f64) -> String {
         _ => return format!("{value:.1e}"),
     };
     let text = format!("{value:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 /// An amount of money: whole units, unless it is small.
@@ -84,7 +88,8 @@ mod tests {
     #[test]
     fn money_follows_the_formula_that_is_shown() {
         let assumed = Assumptions { price_core_hour: 0.05, streams: 1000, fps: 30.0 };
-        // 1080p30 I420 is 93.312 MB/s; at 1 CPU second per GB that is 0.093312 cores, of 438 a year each.
+        // 1080p30 I420 is 93.312 MB/s; at 1 CPU second per GB that is 0.093312 cores, of 438 a year
+        // each.
         let cores = cores_per_stream(1.0, 3_110_400.0, &assumed);
         assert!((cores - 0.093_312).abs() < 1e-12);
         assert!((per_year(cores, &assumed) - 40_870.656).abs() < 1e-6);
@@ -111,11 +116,18 @@ mod tests {
             assert_eq!(figure(value), text);
         }
         assert_eq!((grouped(-0.2), grouped(-1234.0)), ("0".into(), "-1,234".into()));
-        for (us, text) in
-            [(0.51, "510 ns"), (12.34, "12.3 us"), (1500.0, "1.5 ms"), (2e6, "2 s"), (999.9, "1 ms")]
-        {
+        for (us, text) in [
+            (0.51, "510 ns"),
+            (12.34, "12.3 us"),
+            (1500.0, "1.5 ms"),
+            (2e6, "2 s"),
+            (999.9, "1 ms"),
+        ] {
             assert_eq!(duration_us(us), text);
         }
-        assert_eq!((byte_rate(93.312e6), byte_rate(12.4e9)), ("93.3 MB/s".into(), "12.4 GB/s".into()));
+        assert_eq!(
+            (byte_rate(93.312e6), byte_rate(12.4e9)),
+            ("93.3 MB/s".into(), "12.4 GB/s".into())
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! CPU profile of a transport: sampled stacks of its processes, classified by their innermost functions.
+//! CPU profile of a transport: sampled stacks of its processes, classified by their innermost
+//! functions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,8 @@ use throng_watch::profiler::{self, Options};
 
 use crate::Transport;
 
-/// Samples per second: one second gives enough for shares of a percent. Not 1000, which frame rates divide.
+/// Samples per second: one second gives enough for shares of a percent. Not 1000, which frame rates
+/// divide.
 const FREQUENCY_HZ: u32 = 997;
 /// Functions kept for a row.
 const TOP: usize = 5;
@@ -17,10 +19,11 @@ const TOP: usize = 5;
 pub struct CpuProfile {
     /// Number of samples.
     pub samples: u64,
-    /// Share of copying bytes (memcpy, memmove, the kernel's copies from and to user memory), 0 to 1.
+    /// Share of copying bytes (memcpy, memmove, the kernel's copies from and to user memory), 0
+    /// to 1.
     pub copying_ratio: f64,
-    /// Share of masking and unmasking (the XOR of each byte that WebSocket requires of a client), with the code
-    /// inlined around it, 0 to 1.
+    /// Share of masking and unmasking (the XOR of each byte that WebSocket requires of a client),
+    /// with the code inlined around it, 0 to 1.
     pub masking_ratio: f64,
     /// Share of writing or reading the payload itself (filling a picture, checking it), 0 to 1.
     pub payload_ratio: f64,
@@ -51,7 +54,8 @@ impl Sampling {
     pub(crate) fn start(transport: Transport, pids: &[u32]) -> Self {
         let options = Options {
             frequency_hz: FREQUENCY_HZ,
-            // Thread states, the method without privileges, show what threads wait for and not what runs.
+            // Thread states, the method without privileges, show what threads wait for and not what
+            // runs.
             method: Some(ProfileMethod::CpuClock),
             children: false,
             unwind: false,
@@ -81,10 +85,11 @@ enum FunctionKind {
 }
 
 impl FunctionKind {
-    /// By the function's name, in glibc, the kernel, tungstenite, the websockets package and this program.
+    /// By the function's name, in glibc, the kernel, tungstenite, the websockets package and this
+    /// program.
     ///
-    /// Of a masked WebSocket, what remains in this program's calls into tungstenite is its masking loop: it is
-    /// inlined there, while copies and system calls are functions of their own.
+    /// Of a masked WebSocket, what remains in this program's calls into tungstenite is its masking
+    /// loop: it is inlined there, while copies and system calls are functions of their own.
     fn of(function: &str, is_masked: bool) -> Self {
         const COPYING: [&str; 9] = [
             "memcpy",
@@ -98,15 +103,26 @@ impl FunctionKind {
             "copy_page",
         ];
         let is = |names: &[&str]| names.iter().any(|name| function.contains(name));
-        // Without its C extension the package `websockets` masks by numbers of as many digits as the frame has bytes.
-        let masks =
-            ["apply_mask", "_mask_fast", "_PyLong_FromByteArray", "_PyLong_AsByteArray", "long_bitwise"];
+        // Without its C extension the package `websockets` masks by numbers of as many digits as
+        // the frame has bytes.
+        let masks = [
+            "apply_mask",
+            "_mask_fast",
+            "_PyLong_FromByteArray",
+            "_PyLong_AsByteArray",
+            "long_bitwise",
+        ];
         let masks_inlined = is_masked && is(&["websocket::Client", "websocket::Server"]);
         if is(&masks) || masks_inlined {
             Self::Masking
         } else if is(&COPYING) {
             Self::Copying
-        } else if is(&["ipc::frame::fill", "ipc::frame::check_body", "ipc::frame::advance", "adler32"]) {
+        } else if is(&[
+            "ipc::frame::fill",
+            "ipc::frame::check_body",
+            "ipc::frame::advance",
+            "adler32",
+        ]) {
             Self::Payload
         } else {
             Self::Other
@@ -137,7 +153,8 @@ impl CpuProfile {
                 })
             })
             .collect();
-        functions.sort_by(|a, b| b.ratio.total_cmp(&a.ratio).then_with(|| a.function.cmp(&b.function)));
+        functions
+            .sort_by(|a, b| b.ratio.total_cmp(&a.ratio).then_with(|| a.function.cmp(&b.function)));
         let share_of = |doing| {
             let does = |f: &&FunctionShare| FunctionKind::of(&f.function, is_masked) == doing;
             functions.iter().filter(does).fold(0.0, |sum, f| sum + f.ratio)
@@ -177,8 +194,7 @@ mod tests {
 
     #[test]
     fn what_is_inlined_into_a_masked_websocket_is_its_masking() {
-        let receive =
-            "<throng_ipc::transport::websocket::Server as throng_ipc::transport::Receiver>::receive";
+        let receive = "<throng_ipc::transport::websocket::Server as throng_ipc::transport::Receiver>::receive";
         assert_eq!(
             (FunctionKind::of(receive, true), FunctionKind::of(receive, false)),
             (FunctionKind::Masking, FunctionKind::Other)
@@ -219,6 +235,9 @@ mod tests {
             spent.functions.iter().map(|f| f.function.as_str()).collect::<Vec<_>>(),
             ["memcpy", "apply_mask", "main"]
         );
-        assert_eq!(CpuProfile::of(&Profile { stacks: Vec::new(), ..profile }, false).copying_ratio, 0.0);
+        assert_eq!(
+            CpuProfile::of(&Profile { stacks: Vec::new(), ..profile }, false).copying_ratio,
+            0.0
+        );
     }
 }

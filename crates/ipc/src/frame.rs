@@ -1,8 +1,9 @@
-//! Test frames: a header, a body that both sides compute from its seed, and a tail, so that the consumer can check every
-//! frame.
+//! Test frames: a header, a body that both sides compute from its seed, and a tail, so that the
+//! consumer can check every frame.
 //!
-//! Header, little-endian: magic u32 · kind u8 · producer u8 · zero u16 · sequence u64 · length u64 · seed u64 ·
-//! due_ns u64. Tail: sequence XOR seed, u64. The Python consumer reads the same layout (`consumer.py`).
+//! Header, little-endian: magic u32 · kind u8 · producer u8 · zero u16 · sequence u64 · length u64
+//! · seed u64 · due_ns u64. Tail: sequence XOR seed, u64. The Python consumer reads the same layout
+//! (`consumer.py`).
 
 /// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 40;
@@ -39,8 +40,8 @@ pub(crate) struct FrameHeader {
     pub(crate) bytes: u64,
     /// What the body is computed from.
     pub(crate) seed: u64,
-    /// Intended send time (at an offered rate) or send time (at full speed): `CLOCK_MONOTONIC`, nanoseconds; 0 in
-    /// frames whose latency is not measured.
+    /// Intended send time (at an offered rate) or send time (at full speed): `CLOCK_MONOTONIC`,
+    /// nanoseconds; 0 in frames whose latency is not measured.
     pub(crate) due_ns: u64,
 }
 
@@ -79,10 +80,13 @@ impl FrameHeader {
     /// Reads the header of `frame` and checks it against the tail.
     pub(crate) fn read(frame: &[u8]) -> Result<Self, FrameError> {
         let short = FrameError::Short(frame.len());
-        let Some((head, rest)) = frame.split_first_chunk::<HEADER_BYTES>() else { return Err(short) };
+        let Some((head, rest)) = frame.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(short);
+        };
         let Some((_, tail)) = rest.split_last_chunk::<TAIL_BYTES>() else { return Err(short) };
-        let word =
-            |at: usize| head.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let word = |at: usize| {
+            head.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+        };
         let kind = match head[4] {
             0 => Kind::WarmUp,
             1 => Kind::Measured,
@@ -171,7 +175,8 @@ pub(crate) fn check_body(frame: &[u8], header: &FrameHeader) -> Result<(), Frame
 
 /// Offset of the first wrong byte of a body that is known to differ.
 fn first_wrong(body: &[u8], seed: u64) -> usize {
-    let sent = |at: usize| seed.wrapping_add(STEP.wrapping_mul(at as u64 / 8)).to_le_bytes()[at % 8];
+    let sent =
+        |at: usize| seed.wrapping_add(STEP.wrapping_mul(at as u64 / 8)).to_le_bytes()[at % 8];
     HEADER_BYTES + body.iter().enumerate().position(|(at, came)| *came != sent(at)).unwrap_or(0)
 }
 
@@ -221,7 +226,8 @@ mod tests {
             changed[at] ^= 0x10;
             match FrameHeader::read(&changed) {
                 Err(_) => assert!(!(HEADER_BYTES..300 - TAIL_BYTES).contains(&at), "{at}"),
-                // Head fields that only the harness can judge: producer, the zeros, and when it was due.
+                // Head fields that only the harness can judge: producer, the zeros, and when it was
+                // due.
                 Ok(read) if at < HEADER_BYTES => {
                     assert!((5..8).contains(&at) || at >= 32 || read != header, "{at}");
                 }
@@ -250,7 +256,11 @@ mod tests {
         let mut short = header;
         short.bytes = 101;
         short.write(&mut slot[..101]);
-        refill(body_mut(&mut slot), header.seed, 101 - TAIL_BYTES - HEADER_BYTES..101 - HEADER_BYTES);
+        refill(
+            body_mut(&mut slot),
+            header.seed,
+            101 - TAIL_BYTES - HEADER_BYTES..101 - HEADER_BYTES,
+        );
         header.write(&mut slot);
         assert_eq!(slot, whole);
     }

@@ -1,11 +1,14 @@
-//! Benchmark of passing media frames from one process to another, on this machine and with the user's frame sizes:
-//! each transport, between real processes, in CPU, latency, system calls and cost per year.
+//! Benchmark of passing media frames from one process to another, on this machine and with the
+//! user's frame sizes: each transport, between real processes, in CPU, latency, system calls and
+//! cost per year.
 //!
-//! [`Plan`] says what to measure; [`measure`] starts the processes through a [`Launcher`], one transport after the
-//! other, and returns an [`IpcReport`]; a started process calls [`run_role`].
+//! [`Plan`] says what to measure; [`measure`] starts the processes through a [`Launcher`], one
+//! transport after the other, and returns an [`IpcReport`]; a started process calls [`run_role`].
 
 mod workload;
-pub use workload::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, FrameSize, FrameSizes, Workload, WorkloadError};
+pub use workload::{
+    FRAME_BYTES_MAX, FRAME_BYTES_MIN, FrameSize, FrameSizes, Workload, WorkloadError,
+};
 
 mod frame;
 
@@ -22,7 +25,9 @@ mod harness;
 pub use harness::measure;
 
 mod result;
-pub use result::{IPC_VERSION, IpcReport, Latency, Measured, Outcome, Row, SystemCalls, json_schema};
+pub use result::{
+    IPC_VERSION, IpcReport, Latency, Measured, Outcome, Row, SystemCalls, json_schema,
+};
 
 mod cpu_profile;
 pub use cpu_profile::{CpuProfile, FunctionShare};

@@ -22,7 +22,8 @@ impl IpcReport {
             for row in &bad {
                 let what = if row.outcome == Outcome::Failed { "failed" } else { "is not here" };
                 let reason = row.reason.as_deref().unwrap_or_default();
-                let _ = write!(body, "<li>{}</li>", escape(&format!("{} {what}: {reason}", row.name)));
+                let _ =
+                    write!(body, "<li>{}</li>", escape(&format!("{} {what}: {reason}", row.name)));
             }
             if self.partial {
                 body.push_str("<li>Ended early: what is not on this page was not measured.</li>");
@@ -40,20 +41,27 @@ impl IpcReport {
             (figures.bytes_per_second, byte_rate(figures.bytes_per_second))
         }));
         body.push_str(&self.chart("Latency, 99th percentile", 5, |figures| {
-            figures
-                .latency
-                .map_or((0.0, "–".into()), |latency| (latency.us_p99, duration_us(latency.us_p99)))
+            figures.latency.map_or((0.0, "–".into()), |latency| {
+                (latency.us_p99, duration_us(latency.us_p99))
+            })
         }));
         body.push_str("<h2>All figures</h2>");
         let columns = self.columns();
         let columns: Vec<_> = columns.iter().map(String::as_str).collect();
-        let rows: Vec<_> =
-            self.rows.iter().filter_map(|row| Some(self.cells(row, row.figures.as_ref()?))).collect();
+        let rows: Vec<_> = self
+            .rows
+            .iter()
+            .filter_map(|row| Some(self.cells(row, row.figures.as_ref()?)))
+            .collect();
         body.push_str(&page::table(&columns, &rows));
-        let spent: Vec<_> = self.spent().map(|(name, functions)| vec![name.to_owned(), functions]).collect();
+        let spent: Vec<_> =
+            self.spent().map(|(name, functions)| vec![name.to_owned(), functions]).collect();
         if !spent.is_empty() {
             body.push_str("<h2>Where the time goes</h2>");
-            body.push_str(&page::table(&["transport", "innermost functions, of all its processes"], &spent));
+            body.push_str(&page::table(
+                &["transport", "innermost functions, of all its processes"],
+                &spent,
+            ));
         }
         body.push_str("<h2>How to read this</h2>");
         for note in self.notes() {
@@ -63,7 +71,12 @@ impl IpcReport {
     }
 
     /// A bar for each row; also for baselines where their figure is meaningful.
-    fn chart(&self, title: &str, colour: u8, figure: impl Fn(&Measured) -> (f64, String)) -> String {
+    fn chart(
+        &self,
+        title: &str,
+        colour: u8,
+        figure: impl Fn(&Measured) -> (f64, String),
+    ) -> String {
         let bars: Vec<_> = self
             .rows
             .iter()

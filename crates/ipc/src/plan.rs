@@ -32,8 +32,8 @@ pub struct Plan {
     pub duration: Duration,
     /// Number of rounds through all transports; a row is the median of its rounds.
     pub rounds: u32,
-    /// Whether a second, short pass counts system calls and records a CPU profile; both slow the processes down, so the
-    /// measured pass does neither.
+    /// Whether a second, short pass counts system calls and records a CPU profile; both slow the
+    /// processes down, so the measured pass does neither.
     pub inspect: bool,
     /// The Python to use for the Python consumer; `None` looks for one that has `websockets`.
     pub python: Option<PathBuf>,

@@ -40,7 +40,8 @@ pub struct Machine {
     pub cores: Option<u32>,
     /// The kernel's release.
     pub kernel: Option<String>,
-    /// Load average over the last minute, at the end; load beyond the two measured processes disturbed the figures.
+    /// Load average over the last minute, at the end; load beyond the two measured processes
+    /// disturbed the figures.
     pub load_1m: Option<f64>,
 }
 
@@ -119,9 +120,11 @@ pub struct Measured {
     pub cpu_us_per_frame: f64,
     /// Share of that CPU time that was spent in the kernel, 0 to 1.
     pub kernel_ratio: Option<f64>,
-    /// From the intended send time of a frame (offered rate) or its send time (full speed) until the consumer has it.
+    /// From the intended send time of a frame (offered rate) or its send time (full speed) until
+    /// the consumer has it.
     pub latency: Option<Latency>,
-    /// Delay from the intended send time of a frame until it was sent; `null` without an offered rate.
+    /// Delay from the intended send time of a frame until it was sent; `null` without an offered
+    /// rate.
     pub send_delay: Option<Latency>,
     /// Context switches of all processes for one frame.
     pub context_switches_per_frame: f64,
@@ -160,7 +163,8 @@ impl Latency {
     }
 }
 
-/// System calls, counted by the kernel (tracepoint `raw_syscalls:sys_enter`) in a pass of their own.
+/// System calls, counted by the kernel (tracepoint `raw_syscalls:sys_enter`) in a pass of their
+/// own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemCalls {
     /// Of all producers, per frame.
@@ -192,7 +196,8 @@ pub(crate) struct Sides {
 }
 
 impl Sides {
-    /// CPU seconds per gigabyte of the producers and of the consumer, each by the bytes that it passed itself.
+    /// CPU seconds per gigabyte of the producers and of the consumer, each by the bytes that it
+    /// passed itself.
     fn cpu_s_per_gb(&self) -> (f64, f64) {
         let per_gb = |cpu_ns: u64, bytes: u64| cpu_ns as f64 / bytes.max(1) as f64;
         let cpu_ns = self.producers.iter().map(|side| side.cpu_ns).sum();
@@ -210,22 +215,34 @@ impl Sides {
     }
 
     /// The figures of a row, from the median round; `None` if nothing was measured.
-    pub(crate) fn figures(rounds: &[Self], inspected: Option<&Self>, plan: &Plan) -> Option<Measured> {
+    pub(crate) fn figures(
+        rounds: &[Self],
+        inspected: Option<&Self>,
+        plan: &Plan,
+    ) -> Option<Measured> {
         let mut order: Vec<_> = rounds.iter().filter(|sides| sides.consumer.frames > 0).collect();
         order.sort_by(|a, b| a.total().total_cmp(&b.total()));
         let sides = *order.get(order.len().saturating_sub(1) / 2)?;
         let (producer, consumer) = sides.cpu_s_per_gb();
         let received = &sides.consumer;
         // Since the first frame was sent: if only one arrived there is no time between arrivals.
-        let left_ns = sides.producers.iter().map(|side| side.first_ns).min().unwrap_or(received.first_ns);
+        let left_ns =
+            sides.producers.iter().map(|side| side.first_ns).min().unwrap_or(received.first_ns);
         let seconds = received.last_ns.saturating_sub(left_ns).max(1) as f64 / 1e9;
         let frames = received.frames as f64;
         let bytes_per_frame = received.bytes as f64 / frames;
         let system_ns: u64 = sides.all().map(|side| side.system_ns).sum();
         let split_ns = system_ns + sides.all().map(|side| side.user_ns).sum::<u64>();
-        let late = sides.producers.iter().filter_map(|side| side.latency).max_by_key(|latency| latency.p99);
-        let cores_per_stream =
-            cost::cores_per_stream(producer + consumer, plan.workload.sizes.mean_bytes(), &plan.assumptions);
+        let late = sides
+            .producers
+            .iter()
+            .filter_map(|side| side.latency)
+            .max_by_key(|latency| latency.p99);
+        let cores_per_stream = cost::cores_per_stream(
+            producer + consumer,
+            plan.workload.sizes.mean_bytes(),
+            &plan.assumptions,
+        );
         Some(Measured {
             frames: received.frames,
             bytes: received.bytes,
@@ -240,7 +257,8 @@ impl Sides {
             kernel_ratio: (split_ns > 0).then(|| system_ns as f64 / split_ns as f64),
             latency: received.latency.map(Latency::of),
             send_delay: late.map(Latency::of),
-            context_switches_per_frame: sides.all().map(|side| side.context_switches).sum::<u64>() as f64
+            context_switches_per_frame: sides.all().map(|side| side.context_switches).sum::<u64>()
+                as f64
                 / frames,
             system_calls: inspected.map(Self::system_calls),
             cpu_profile: None,
@@ -320,9 +338,12 @@ impl IpcReport {
         struct Version {
             ipc_version: u32,
         }
-        let Version { ipc_version } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let Version { ipc_version } =
+            serde_json::from_str(json).map_err(|error| error.to_string())?;
         if ipc_version > IPC_VERSION {
-            return Err(format!("it is of version {ipc_version}, this throng reads up to {IPC_VERSION}"));
+            return Err(format!(
+                "it is of version {ipc_version}, this throng reads up to {IPC_VERSION}"
+            ));
         }
         serde_json::from_str(json).map_err(|error| error.to_string())
     }
@@ -348,20 +369,27 @@ impl IpcReport {
     }
 
     fn sentence(&self) -> String {
-        let by_cpu =
-            |a: &(&Row, &Measured), b: &(&Row, &Measured)| a.1.cpu_s_per_gb.total_cmp(&b.1.cpu_s_per_gb);
+        let by_cpu = |a: &(&Row, &Measured), b: &(&Row, &Measured)| {
+            a.1.cpu_s_per_gb.total_cmp(&b.1.cpu_s_per_gb)
+        };
         match (self.passed().max_by(by_cpu), self.passed().min_by(by_cpu)) {
-            (Some((dear, most)), Some((cheap, least))) if dear.transport != cheap.transport => format!(
-                "{} takes {} times the CPU of {}: {} streams cost {} a year by the one, {} by the other",
-                dear.name,
-                cost::figure(most.cpu_s_per_gb / least.cpu_s_per_gb.max(f64::MIN_POSITIVE)),
-                cheap.name,
-                cost::grouped(f64::from(self.assumptions.streams)),
-                cost::money(most.cost_per_year),
-                cost::money(least.cost_per_year),
-            ),
+            (Some((dear, most)), Some((cheap, least))) if dear.transport != cheap.transport => {
+                format!(
+                    "{} takes {} times the CPU of {}: {} streams cost {} a year by the one, {} by the other",
+                    dear.name,
+                    cost::figure(most.cpu_s_per_gb / least.cpu_s_per_gb.max(f64::MIN_POSITIVE)),
+                    cheap.name,
+                    cost::grouped(f64::from(self.assumptions.streams)),
+                    cost::money(most.cost_per_year),
+                    cost::money(least.cost_per_year),
+                )
+            }
             (Some((row, figures)), _) => {
-                format!("{} takes {} CPU seconds per GB", row.name, cost::figure(figures.cpu_s_per_gb))
+                format!(
+                    "{} takes {} CPU seconds per GB",
+                    row.name,
+                    cost::figure(figures.cpu_s_per_gb)
+                )
             }
             _ => "No transport was measured".into(),
         }

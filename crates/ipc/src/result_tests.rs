@@ -1,4 +1,5 @@
-//! Properties of the report: the median round, what each side is divided by, stable keys, and a page that loads nothing.
+//! Properties of the report: the median round, what each side is divided by, stable keys, and a
+//! page that loads nothing.
 
 use std::time::Duration;
 
@@ -8,7 +9,11 @@ use crate::{FrameSize, Workload};
 fn plan() -> Plan {
     Plan {
         transports: vec![Transport::Memcpy, Transport::Tcp, Transport::Websocket],
-        workload: Workload { sizes: FrameSize::bytes(1_000_000).unwrap().into(), fps: None, producers: 2 },
+        workload: Workload {
+            sizes: FrameSize::bytes(1_000_000).unwrap().into(),
+            fps: None,
+            producers: 2,
+        },
         reading: ReadMode::Edges,
         duration: Duration::from_secs(1),
         rounds: 3,
@@ -64,7 +69,11 @@ fn report() -> IpcReport {
     let rows = vec![
         row(Transport::Memcpy, Outcome::Measured, Sides::figures(&[sides(0, 50)], None, &plan)),
         row(Transport::Tcp, Outcome::Measured, cheap),
-        row(Transport::Websocket, Outcome::Measured, Sides::figures(&[sides(400, 600)], None, &plan)),
+        row(
+            Transport::Websocket,
+            Outcome::Measured,
+            Sides::figures(&[sides(400, 600)], None, &plan),
+        ),
         row(Transport::GstreamerShm, Outcome::Missing, None),
         row(Transport::Pipe, Outcome::Failed, None),
     ];
@@ -86,7 +95,10 @@ fn a_row_is_its_median_round() {
     assert!((figures.cpu_s_per_gb - 0.4).abs() < 1e-9, "{}", figures.cpu_s_per_gb);
     assert_eq!(figures.cpu_s_per_gb_rounds.len(), 3);
     assert!(Sides::figures(&[], None, &plan()).is_none());
-    assert!(Sides::figures(&[Sides { producers: vec![], consumer: side(0, 1) }], None, &plan()).is_none());
+    assert!(
+        Sides::figures(&[Sides { producers: vec![], consumer: side(0, 1) }], None, &plan())
+            .is_none()
+    );
 }
 
 #[test]
@@ -106,14 +118,18 @@ fn figures_are_of_all_processes_and_of_what_each_passed() {
     assert_eq!((calls.per_frame_producer, calls.per_frame_consumer), (Some(2.0), Some(3.0)));
     assert_eq!(calls.per_frame(), Some(5.0));
     let latency = figures.latency.unwrap();
-    assert_eq!((latency.us_p50, latency.us_p99, latency.us_max, latency.samples), (1.5, 2500.0, 3e6, 7));
+    assert_eq!(
+        (latency.us_p50, latency.us_p99, latency.us_max, latency.samples),
+        (1.5, 2500.0, 3e6, 7)
+    );
 }
 
 #[test]
 fn a_right_that_is_missing_is_named_and_nothing_is_called_zero() {
     let mut inspected = inspected();
     inspected.producers[1].system_calls = Some(Err("it takes root".into()));
-    let calls = Sides::figures(&[sides(1, 1)], Some(&inspected), &plan()).unwrap().system_calls.unwrap();
+    let calls =
+        Sides::figures(&[sides(1, 1)], Some(&inspected), &plan()).unwrap().system_calls.unwrap();
     assert_eq!((calls.per_frame_producer, calls.per_frame_consumer), (None, Some(3.0)));
     assert_eq!((calls.missing.as_deref(), calls.per_frame()), (Some("it takes root"), None));
 }
@@ -165,7 +181,9 @@ fn the_result_is_read_back_as_it_was_written() {
 fn nothing_measured_is_said_so() {
     let report = IpcReport::new(&plan(), Machine::default(), Vec::new(), true);
     assert_eq!(report.headline, "No transport was measured");
-    assert!(!report.text().contains("NaN") && !report.html().contains("NaN") && !report.has_figures());
+    assert!(
+        !report.text().contains("NaN") && !report.html().contains("NaN") && !report.has_figures()
+    );
 }
 
 #[test]

@@ -33,10 +33,13 @@ impl IpcReport {
         let mut out = format!("{}\n\n", self.headline);
         let _ = writeln!(out, "{}", self.circumstances());
         let mut rows = vec![self.columns()];
-        rows.extend(self.rows.iter().filter_map(|row| Some(self.cells(row, row.figures.as_ref()?))));
+        rows.extend(
+            self.rows.iter().filter_map(|row| Some(self.cells(row, row.figures.as_ref()?))),
+        );
         out.push('\n');
         align(&mut out, &rows);
-        let spent: Vec<_> = self.spent().map(|(name, functions)| vec![name.to_owned(), functions]).collect();
+        let spent: Vec<_> =
+            self.spent().map(|(name, functions)| vec![name.to_owned(), functions]).collect();
         if !spent.is_empty() {
             out.push_str("where the time goes\n");
             for row in spent {
@@ -110,13 +113,20 @@ impl IpcReport {
 
     pub(crate) fn cells(&self, row: &Row, figures: &Measured) -> Vec<String> {
         let latency = |value: fn(&crate::Latency) -> f64| {
-            figures.latency.as_ref().map_or_else(|| NONE.into(), |latency| duration_us(value(latency)))
+            figures
+                .latency
+                .as_ref()
+                .map_or_else(|| NONE.into(), |latency| duration_us(value(latency)))
         };
         let is_baseline = row.transport.is_baseline();
         let sides = if is_baseline {
             NONE.into()
         } else {
-            format!("{} + {}", figure(figures.cpu_s_per_gb_producer), figure(figures.cpu_s_per_gb_consumer))
+            format!(
+                "{} + {}",
+                figure(figures.cpu_s_per_gb_producer),
+                figure(figures.cpu_s_per_gb_consumer)
+            )
         };
         let spent = |ratio: fn(&CpuProfile) -> f64| {
             let sampled = figures.cpu_profile.as_ref().filter(|spent| spent.samples > 0);
@@ -142,10 +152,12 @@ impl IpcReport {
     /// For each profiled transport, the functions that took most CPU.
     pub(crate) fn spent(&self) -> impl Iterator<Item = (&str, String)> {
         self.rows.iter().filter_map(|row| {
-            let spent = row.figures.as_ref()?.cpu_profile.as_ref().filter(|spent| spent.samples > 0)?;
+            let spent =
+                row.figures.as_ref()?.cpu_profile.as_ref().filter(|spent| spent.samples > 0)?;
             let functions = spent.functions.iter().take(FUNCTIONS);
-            let functions: Vec<_> =
-                functions.map(|f| format!("{:.0} % {}", f.ratio * 100.0, short(&f.function))).collect();
+            let functions: Vec<_> = functions
+                .map(|f| format!("{:.0} % {}", f.ratio * 100.0, short(&f.function)))
+                .collect();
             Some((row.name.as_str(), functions.join(", ")))
         })
     }
@@ -172,11 +184,13 @@ impl IpcReport {
         if let Some(late) = self.late_producer() {
             remarks.push(late);
         }
-        let missing = self.passed().find_map(|(_, figures)| figures.system_calls.as_ref()?.missing.as_ref());
+        let missing =
+            self.passed().find_map(|(_, figures)| figures.system_calls.as_ref()?.missing.as_ref());
         if let Some(missing) = missing {
             remarks.push(format!("System calls were not counted: {missing}."));
         }
-        let missing = self.passed().find_map(|(_, figures)| figures.cpu_profile.as_ref()?.missing.as_ref());
+        let missing =
+            self.passed().find_map(|(_, figures)| figures.cpu_profile.as_ref()?.missing.as_ref());
         if let Some(missing) = missing {
             remarks.push(format!("Where the time goes is not known in full: {missing}."));
         }
@@ -218,14 +232,18 @@ fn short(function: &str) -> String {
 /// Aligns columns, two spaces apart.
 fn align(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max()
+    };
     let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     for row in rows {
         let mut line = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let _ =
-                if column == 0 { write!(line, "{cell:<width$}") } else { write!(line, "  {cell:>width$}") };
+            let _ = if column == 0 {
+                write!(line, "{cell:<width$}")
+            } else {
+                write!(line, "  {cell:>width$}")
+            };
         }
         let _ = writeln!(out, "{}", line.trim_end());
     }

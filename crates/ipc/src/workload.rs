@@ -9,7 +9,8 @@ use crate::frame::{HEADER_BYTES, TAIL_BYTES};
 /// The smallest frame: the marks at its edges must fit.
 pub const FRAME_BYTES_MIN: u32 = (HEADER_BYTES + TAIL_BYTES) as u32;
 
-/// The largest frame: 8K video of three planes with 16 bit is 199 MB; a producer keeps six frames in memory.
+/// The largest frame: 8K video of three planes with 16 bit is 199 MB; a producer keeps six frames
+/// in memory.
 pub const FRAME_BYTES_MAX: u32 = 200 << 20;
 
 /// Most sizes of a list; a producer cycles through it.
@@ -32,7 +33,9 @@ pub enum WorkloadError {
         known: String,
     },
     /// Outside the range that can be measured.
-    #[error("a frame of {bytes} bytes cannot be measured: {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} bytes can")]
+    #[error(
+        "a frame of {bytes} bytes cannot be measured: {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} bytes can"
+    )]
     Size {
         /// Its size, bytes.
         bytes: u64,
@@ -92,7 +95,8 @@ impl FrameSize {
             .ok_or(WorkloadError::Size { bytes })
     }
 
-    /// Reads `1920x1080:i420` (the picture without padding), or bytes: `1200`, `1200B`, `64KiB`, `3MB`.
+    /// Reads `1920x1080:i420` (the picture without padding), or bytes: `1200`, `1200B`, `64KiB`,
+    /// `3MB`.
     ///
     /// # Errors
     /// Names what cannot be read and what can.
@@ -101,7 +105,8 @@ impl FrameSize {
         let unreadable = || WorkloadError::Frame(text.to_owned());
         if let Some((geometry, format)) = text.split_once(':') {
             let (width, height) = geometry.split_once('x').ok_or_else(unreadable)?;
-            let side = |text: &str| text.parse::<NonZeroU32>().map(|side| u64::from(side.get())).ok();
+            let side =
+                |text: &str| text.parse::<NonZeroU32>().map(|side| u64::from(side.get())).ok();
             let (width, height) = side(width)
                 .zip(side(height))
                 .filter(|(w, h)| *w <= 65_536 && *h <= 65_536)
@@ -132,9 +137,12 @@ impl FrameSize {
 /// Planes are rounded up as codecs do: a picture of 3x3 in 4:2:0 has chroma planes of 2x2.
 fn picture_bytes(width: u64, height: u64, format: &str) -> Result<u64, WorkloadError> {
     let wanted = format.to_ascii_lowercase();
-    let bits = FORMATS.iter().find(|(name, _)| *name == wanted).map(|(_, bits)| *bits).ok_or_else(|| {
-        WorkloadError::Format { format: format.to_owned(), known: FORMATS.map(|(name, _)| name).join(", ") }
-    })?;
+    let bits = FORMATS.iter().find(|(name, _)| *name == wanted).map(|(_, bits)| *bits).ok_or_else(
+        || WorkloadError::Format {
+            format: format.to_owned(),
+            known: FORMATS.map(|(name, _)| name).join(", "),
+        },
+    )?;
     let chroma = width.div_ceil(2) * height.div_ceil(2) * 2;
     let half_chroma = width.div_ceil(2) * height * 2;
     Ok(match wanted.as_str() {
@@ -160,7 +168,8 @@ impl From<FrameSize> for FrameSizes {
 }
 
 impl FrameSizes {
-    /// Reads a list: one size per line as [`FrameSize::parse`] takes it; empty lines and text after `#` are ignored.
+    /// Reads a list: one size per line as [`FrameSize::parse`] takes it; empty lines and text after
+    /// `#` are ignored.
     ///
     /// # Errors
     /// The first wrong line, by its number.
@@ -174,19 +183,23 @@ impl FrameSizes {
             if sizes.len() == SIZES_MAX {
                 return Err(WorkloadError::TooMany(index + 1));
             }
-            let size = FrameSize::parse(size)
-                .map_err(|problem| WorkloadError::Line { line: index + 1, problem: Box::new(problem) })?;
+            let size = FrameSize::parse(size).map_err(|problem| WorkloadError::Line {
+                line: index + 1,
+                problem: Box::new(problem),
+            })?;
             sizes.push(size);
         }
         if sizes.is_empty() { Err(WorkloadError::Empty) } else { Ok(Self { sizes }) }
     }
 
-    /// The size of a producer's frame number `index`: producers begin at different positions of a list.
+    /// The size of a producer's frame number `index`: producers begin at different positions of a
+    /// list.
     pub(crate) fn of(&self, producer: u8, producers: u8, index: u64) -> usize {
         let len = self.sizes.len().max(1) as u64;
         let first = len * u64::from(producer) / u64::from(producers.max(1));
         let at = (first + index % len) % len;
-        // A list read from elsewhere could be empty; the smallest frame is a size that always works.
+        // A list read from elsewhere could be empty; the smallest frame is a size that always
+        // works.
         self.sizes.get(at as usize).map_or(FRAME_BYTES_MIN, |size| size.get()) as usize
     }
 
@@ -199,7 +212,8 @@ impl FrameSizes {
     /// Their mean, bytes.
     #[must_use]
     pub fn mean_bytes(&self) -> f64 {
-        self.sizes.iter().map(|size| f64::from(size.get())).sum::<f64>() / self.sizes.len().max(1) as f64
+        self.sizes.iter().map(|size| f64::from(size.get())).sum::<f64>()
+            / self.sizes.len().max(1) as f64
     }
 
     /// Number of sizes in the list; 1 for frames of one size.

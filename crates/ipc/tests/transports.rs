@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use throng_ipc::{
-    Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Outcome, Plan, ReadMode, Transport, Workload,
-    measure,
+    Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Outcome, Plan, ReadMode, Transport,
+    Workload, measure,
 };
 
 fn plan(transports: Vec<Transport>, sizes: FrameSizes) -> Plan {
@@ -22,7 +22,8 @@ fn plan(transports: Vec<Transport>, sizes: FrameSizes) -> Plan {
 }
 
 fn run(plan: &Plan) -> IpcReport {
-    let launcher = Launcher { program: env!("CARGO_BIN_EXE_ipc-role").into(), arguments: Vec::new() };
+    let launcher =
+        Launcher { program: env!("CARGO_BIN_EXE_ipc-role").into(), arguments: Vec::new() };
     measure(plan, &launcher, &|| false, &mut |_, _| {})
 }
 
@@ -34,7 +35,11 @@ fn assert_all_came(report: &IpcReport, plan: &Plan) {
         match (row.outcome, &row.figures) {
             (Outcome::Measured, Some(figures)) => {
                 assert!(figures.frames > 0 && figures.bytes > 0, "{}", row.name);
-                assert!(figures.cpu_s_per_gb > 0.0 && figures.bytes_per_second > 0.0, "{}", row.name);
+                assert!(
+                    figures.cpu_s_per_gb > 0.0 && figures.bytes_per_second > 0.0,
+                    "{}",
+                    row.name
+                );
             }
             (Outcome::Missing, None) => {
                 let may_be_missing =
@@ -66,11 +71,13 @@ fn system_calls_are_counted_or_the_missing_right_is_named() {
     let report = run(&plan);
     assert_all_came(&report, &plan);
     for figures in report.rows.iter().filter_map(|row| row.figures.as_ref()) {
-        let (calls, spent) = (figures.system_calls.as_ref().unwrap(), figures.cpu_profile.as_ref().unwrap());
+        let (calls, spent) =
+            (figures.system_calls.as_ref().unwrap(), figures.cpu_profile.as_ref().unwrap());
         assert!(calls.per_frame().is_some() || calls.missing.is_some());
         assert!(spent.samples > 0 || spent.missing.is_some());
     }
-    let per_frame = |row: usize| report.rows[row].figures.as_ref()?.system_calls.as_ref()?.per_frame();
+    let per_frame =
+        |row: usize| report.rows[row].figures.as_ref()?.system_calls.as_ref()?.per_frame();
     if let (Some(copy), Some(pipe)) = (per_frame(0), per_frame(1)) {
         assert!(copy < 1.0 && pipe >= 2.0, "{copy} {pipe}");
     }
@@ -115,7 +122,8 @@ fn what_was_measured_before_a_stop_is_kept() {
         vec![Transport::Pipe, Transport::Tcp, Transport::UnixStream],
         FrameSize::bytes(1000).unwrap().into(),
     );
-    let launcher = Launcher { program: env!("CARGO_BIN_EXE_ipc-role").into(), arguments: Vec::new() };
+    let launcher =
+        Launcher { program: env!("CARGO_BIN_EXE_ipc-role").into(), arguments: Vec::new() };
     let is_stopped = std::cell::Cell::new(false);
     let report = measure(&plan, &launcher, &|| is_stopped.get(), &mut |transport, _| {
         is_stopped.set(transport == Transport::Tcp);
@@ -132,5 +140,7 @@ fn a_python_without_the_package_is_named() {
     let report = run(&plan);
     let row = &report.rows[0];
     assert_eq!(row.outcome, Outcome::Missing);
-    assert!(row.reason.as_deref().unwrap_or_default().contains("/bin/false has no package websockets"));
+    assert!(
+        row.reason.as_deref().unwrap_or_default().contains("/bin/false has no package websockets")
+    );
 }

@@ -1,6 +1,6 @@
-//! Coded frames from RTP packets, for the few tracks that are decoded. Packets wait for missing ones before them,
-//! bounded in number, bytes and time; after an incomplete frame no frame is returned until the next key frame, as
-//! in a browser's jitter buffer.
+//! Coded frames from RTP packets, for the few tracks that are decoded. Packets wait for missing
+//! ones before them, bounded in number, bytes and time; after an incomplete frame no frame is
+//! returned until the next key frame, as in a browser's jitter buffer.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -102,7 +102,9 @@ impl FrameAssembler {
     pub fn packet(&mut self, packet: &MediaPacket<'_>, mut tell: impl FnMut(AssembledFrame)) {
         let number = match self.highest {
             None => i64::from(packet.sequence),
-            Some(highest) => highest + i64::from(packet.sequence.wrapping_sub(highest as u16).cast_signed()),
+            Some(highest) => {
+                highest + i64::from(packet.sequence.wrapping_sub(highest as u16).cast_signed())
+            }
         };
         self.highest = Some(self.highest.map_or(number, |highest| highest.max(number)));
         if self.next.is_some_and(|next| number < next) || self.waiting.contains_key(&number) {
@@ -181,14 +183,20 @@ impl FrameAssembler {
         let mut bytes = Vec::new();
         let packets = || self.waiting.range(first..end).map(|(_, packet)| packet);
         let key_frame = packets().any(|packet| packet.key_frame);
-        let made =
-            depacketise::frame(self.codec, packets().map(|packet| packet.payload.as_slice()), &mut bytes);
+        let made = depacketise::frame(
+            self.codec,
+            packets().map(|packet| packet.payload.as_slice()),
+            &mut bytes,
+        );
         let is_usable = made.is_ok() && !bytes.is_empty();
         let frame = packets().next().map(|packet| AssembledFrame {
             timestamp: packet.timestamp,
             key_frame,
             after_break: self.is_broken,
-            arrived_at: packets().map(|packet| packet.arrived_at).max().unwrap_or(packet.arrived_at),
+            arrived_at: packets()
+                .map(|packet| packet.arrived_at)
+                .max()
+                .unwrap_or(packet.arrived_at),
             captured: packets().find_map(|packet| packet.captured),
             bytes,
         });
@@ -231,12 +239,14 @@ mod tests {
     use crate::codec::PayloadReader;
     use crate::packetise::vp8;
 
-    /// Frames of three packets each as (sequence, frame, payload); the first is a key frame, and every tenth.
+    /// Frames of three packets each as (sequence, frame, payload); the first is a key frame, and
+    /// every tenth.
     fn packets(frames: u16, first: u16) -> Vec<(u16, u16, bool, Vec<u8>)> {
         let mut sequence = first;
         let mut all = Vec::new();
         for frame in 0..frames {
-            let body: Vec<u8> = [&[u8::from(!frame.is_multiple_of(10))][..], &[frame as u8; 29]].concat();
+            let body: Vec<u8> =
+                [&[u8::from(!frame.is_multiple_of(10))][..], &[frame as u8; 29]].concat();
             let mut payloads = Vec::new();
             vp8::packetise(&body, frame, 14, &mut payloads);
             let last = payloads.len() - 1;
@@ -250,7 +260,8 @@ mod tests {
 
     fn feed(packets: &[(u16, u16, bool, Vec<u8>)]) -> Vec<AssembledFrame> {
         let start = Instant::now();
-        let (mut assembler, mut reader) = (FrameAssembler::new(Codec::Vp8), PayloadReader::new(Codec::Vp8));
+        let (mut assembler, mut reader) =
+            (FrameAssembler::new(Codec::Vp8), PayloadReader::new(Codec::Vp8));
         let mut reported = Vec::new();
         for (sequence, frame, marker, payload) in packets {
             let packet = MediaPacket {
@@ -299,7 +310,11 @@ mod tests {
         let frames = feed(&lossy);
         assert_eq!(numbers(&frames), (0..4).chain(10..40).collect::<Vec<_>>());
         assert_eq!(
-            frames.iter().filter(|frame| frame.after_break).map(|f| f.timestamp).collect::<Vec<_>>(),
+            frames
+                .iter()
+                .filter(|frame| frame.after_break)
+                .map(|f| f.timestamp)
+                .collect::<Vec<_>>(),
             [30_000]
         );
     }

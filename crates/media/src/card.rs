@@ -1,4 +1,5 @@
-//! The test card: video at several rates and audio, made once by `clips/make.sh` and included in the program.
+//! The test card: video at several rates and audio, made once by `clips/make.sh` and included in
+//! the program.
 
 use std::sync::{Arc, OnceLock};
 
@@ -139,8 +140,10 @@ pub fn file(rung: Rung, codec: Codec) -> Option<&'static [u8]> {
 /// # Errors
 /// [`ClipError::Codec`] for any codec but H.264 and VP8.
 pub fn picture(rung: Rung, codec: Codec) -> Result<Arc<Clip>, ClipError> {
-    static H264: [OnceLock<Arc<Clip>>; Rung::ALL.len()] = [const { OnceLock::new() }; Rung::ALL.len()];
-    static VP8: [OnceLock<Arc<Clip>>; Rung::ALL.len()] = [const { OnceLock::new() }; Rung::ALL.len()];
+    static H264: [OnceLock<Arc<Clip>>; Rung::ALL.len()] =
+        [const { OnceLock::new() }; Rung::ALL.len()];
+    static VP8: [OnceLock<Arc<Clip>>; Rung::ALL.len()] =
+        [const { OnceLock::new() }; Rung::ALL.len()];
     let unknown = || ClipError::Codec { codec: codec.name().into(), format: "the test card" };
     let file = rung.file(codec).ok_or_else(unknown)?;
     let clips = if codec == Codec::H264 { &H264 } else { &VP8 };
@@ -148,13 +151,17 @@ pub fn picture(rung: Rung, codec: Codec) -> Result<Arc<Clip>, ClipError> {
     shared(slot, file, &Format { codec: None, fps: Some(f64::from(rung.fps())), ssrc: None })
 }
 
-/// The video of the test card at `rung` and at all rungs below it, the smallest first; all callers share the
-/// clips.
+/// The video of the test card at `rung` and at all rungs below it, the smallest first; all callers
+/// share the clips.
 ///
 /// # Errors
 /// As [`picture`].
 pub fn ladder(rung: Rung, codec: Codec) -> Result<Vec<Arc<Clip>>, ClipError> {
-    Rung::ALL.into_iter().filter(|lower| *lower <= rung).map(|lower| picture(lower, codec)).collect()
+    Rung::ALL
+        .into_iter()
+        .filter(|lower| *lower <= rung)
+        .map(|lower| picture(lower, codec))
+        .collect()
 }
 
 /// Audio like speech: noise in syllables, Opus, about 29 kbit/s.
@@ -184,7 +191,11 @@ pub fn tone_aac() -> Result<Arc<Clip>, ClipError> {
     shared(&TONE, include_bytes!("../clips/tone.aac"), &Format::default())
 }
 
-fn shared(slot: &OnceLock<Arc<Clip>>, file: &[u8], format: &Format) -> Result<Arc<Clip>, ClipError> {
+fn shared(
+    slot: &OnceLock<Arc<Clip>>,
+    file: &[u8],
+    format: &Format,
+) -> Result<Arc<Clip>, ClipError> {
     if let Some(clip) = slot.get() {
         return Ok(Arc::clone(clip));
     }
@@ -197,8 +208,8 @@ const COLUMNS: usize = 12;
 /// Columns that are always the same: (column, is white).
 const FRAME: [(usize, bool); 3] = [(0, true), (9, false), (COLUMNS - 1, true)];
 
-/// Reads the number of a frame from its decoded picture: eight bits in the strip at its top. `luma` is the Y
-/// plane, a line every `stride` bytes. `None` when the strip is missing or damaged.
+/// Reads the number of a frame from its decoded picture: eight bits in the strip at its top. `luma`
+/// is the Y plane, a line every `stride` bytes. `None` when the strip is missing or damaged.
 #[must_use]
 pub fn read_number(luma: &[u8], stride: usize, width: usize, height: usize) -> Option<u8> {
     // A few pixels from the middle of each column, so that blur at its borders has no effect.
@@ -215,7 +226,8 @@ pub fn read_number(luma: &[u8], stride: usize, width: usize, height: usize) -> O
         _ => None,
     };
     let framed = FRAME.iter().all(|(column, white)| is_white(*column) == Some(*white));
-    let bits = (1..=8).try_fold(0_u8, |bits, column| Some(bits << 1 | u8::from(is_white(column)?)))?;
+    let bits =
+        (1..=8).try_fold(0_u8, |bits, column| Some(bits << 1 | u8::from(is_white(column)?)))?;
     (framed && is_white(10)? == (bits.count_ones() % 2 == 1)).then_some(bits)
 }
 
@@ -234,7 +246,8 @@ mod tests {
                 let rate = clip.bitrate_bps() / f64::from(rung.bitrate_bps());
                 assert!((0.8..1.4).contains(&rate), "{rung:?} {codec:?} {rate}");
                 let mut player = Player::new(Arc::clone(&clip));
-                let keys = (0..clip.frame_count()).filter(|_| clip.is_key(&player.advance())).count();
+                let keys =
+                    (0..clip.frame_count()).filter(|_| clip.is_key(&player.advance())).count();
                 assert_eq!(keys, 3, "{rung:?} {codec:?}");
             }
         }

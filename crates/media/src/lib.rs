@@ -1,4 +1,5 @@
-//! RTP, RTCP, codec headers, in-media marks and quality meters. Input: bytes and times; output: figures; no I/O.
+//! RTP, RTCP, codec headers, in-media marks and quality meters. Input: bytes and times; output:
+//! figures; no I/O.
 
 mod octets;
 

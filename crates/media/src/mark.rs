@@ -1,9 +1,9 @@
-//! An in-media mark: frame number and capture time inside the coded stream, where every server that does not
-//! transcode forwards them, with any protocol.
+//! An in-media mark: frame number and capture time inside the coded stream, where every server that
+//! does not transcode forwards them, with any protocol.
 //!
-//! In H.264 and H.265 it is an SEI message "user data unregistered" (payload type 5 of both codecs). The two
-//! numbers are written seven bits to a byte with the top bit set: no byte is ever 0–3, so the NAL unit needs no
-//! emulation prevention and any tool can remove or insert it.
+//! In H.264 and H.265 it is an SEI message "user data unregistered" (payload type 5 of both
+//! codecs). The two numbers are written seven bits to a byte with the top bit set: no byte is ever
+//! 0–3, so the NAL unit needs no emulation prevention and any tool can remove or insert it.
 
 /// The frame number and capture time that a throng source wrote into the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +14,19 @@ pub struct Mark {
     pub captured_unix_ns: u64,
 }
 
-/// Identifies throng's user data: a version 4 UUID that begins with "throng" and has no byte below 4.
-pub const MARK_UUID: [u8; 16] =
-    [b't', b'h', b'r', b'o', b'n', b'g', 0x4d, 0x61, 0xb2, 0xc5, 0x3e, 0x91, 0xf7, 0x4a, 0xd8, 0x6b];
+/// Identifies throng's user data: a version 4 UUID that begins with "throng" and has no byte
+/// below 4.
+pub const MARK_UUID: [u8; 16] = [
+    b't', b'h', b'r', b'o', b'n', b'g', 0x4d, 0x61, 0xb2, 0xc5, 0x3e, 0x91, 0xf7, 0x4a, 0xd8, 0x6b,
+];
 
 const PAYLOAD_LEN: usize = MARK_UUID.len() + Mark::NUMBERS_LEN;
 /// SEI payload type "user data unregistered".
 const USER_DATA_UNREGISTERED: u8 = 5;
 /// RBSP trailing bits.
 const TRAILING: u8 = 0x80;
-/// How far into an SEI NAL unit a mark is searched: other messages may precede it, and a hostile server must not
-/// make the search expensive.
+/// How far into an SEI NAL unit a mark is searched: other messages may precede it, and a hostile
+/// server must not make the search expensive.
 const SCAN_MAX: usize = 1024;
 
 const H264_SEI: u8 = 6;
@@ -38,15 +40,15 @@ impl Mark {
     /// Bytes of a complete H.265 NAL unit with a mark.
     pub const H265_NAL_LEN: usize = Self::H264_NAL_LEN + 1;
 
-    /// Appends a complete H.264 SEI NAL unit without start code or length. It belongs before the first slice of its
-    /// access unit.
+    /// Appends a complete H.264 SEI NAL unit without start code or length. It belongs before the
+    /// first slice of its access unit.
     pub fn write_h264(&self, out: &mut Vec<u8>) {
         out.push(H264_SEI);
         self.write_message(out);
     }
 
-    /// Appends a complete H.265 prefix SEI NAL unit (layer 0, temporal id 0) without start code or length. It belongs
-    /// before the first slice of its access unit.
+    /// Appends a complete H.265 prefix SEI NAL unit (layer 0, temporal id 0) without start code or
+    /// length. It belongs before the first slice of its access unit.
     pub fn write_h265(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[H265_PREFIX_SEI << 1, 1]);
         self.write_message(out);
@@ -59,8 +61,8 @@ impl Mark {
         out.push(TRAILING);
     }
 
-    /// The bytes that differ from mark to mark; they directly follow [`MARK_UUID`], so that media that is
-    /// packetised once can be marked again each time it is sent.
+    /// The bytes that differ from mark to mark; they directly follow [`MARK_UUID`], so that media
+    /// that is packetised once can be marked again each time it is sent.
     #[must_use]
     pub fn numbers(&self) -> [u8; Self::NUMBERS_LEN] {
         let bits = u128::from(self.frame) << 64 | u128::from(self.captured_unix_ns);
@@ -77,7 +79,8 @@ impl Mark {
         }
     }
 
-    /// The mark in an H.265 NAL unit; `None` at the cost of one comparison when it is not prefix SEI.
+    /// The mark in an H.265 NAL unit; `None` at the cost of one comparison when it is not prefix
+    /// SEI.
     #[inline]
     #[must_use]
     pub fn find_h265(nal: &[u8]) -> Option<Self> {
@@ -88,8 +91,8 @@ impl Mark {
     }
 }
 
-/// Searches the message by its type, length and UUID. The messages before it are not parsed: their lengths do not
-/// include the emulation prevention bytes that they may contain.
+/// Searches the message by its type, length and UUID. The messages before it are not parsed: their
+/// lengths do not include the emulation prevention bytes that they may contain.
 fn find(messages: &[u8]) -> Option<Mark> {
     let messages = messages.get(..SCAN_MAX).unwrap_or(messages);
     let head = [USER_DATA_UNREGISTERED, PAYLOAD_LEN as u8];
@@ -148,7 +151,10 @@ mod tests {
     fn the_nal_units_are_complete_sei() {
         let mut h264 = Vec::new();
         MARK.write_h264(&mut h264);
-        assert_eq!((h264.len(), &h264[..3], h264.last()), (Mark::H264_NAL_LEN, &[6, 5, 30][..], Some(&0x80)));
+        assert_eq!(
+            (h264.len(), &h264[..3], h264.last()),
+            (Mark::H264_NAL_LEN, &[6, 5, 30][..], Some(&0x80))
+        );
         let mut h265 = Vec::new();
         MARK.write_h265(&mut h265);
         assert_eq!((h265.len(), &h265[..4]), (Mark::H265_NAL_LEN, &[0x4e, 1, 5, 30][..]));

@@ -1,4 +1,5 @@
-//! Big-endian numbers at an offset, `None` after the end: the base of all readers of untrusted bytes.
+//! Big-endian numbers at an offset, `None` after the end: the base of all readers of untrusted
+//! bytes.
 
 /// The `N` bytes at `at`.
 #[inline]

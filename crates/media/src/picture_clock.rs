@@ -1,11 +1,12 @@
-//! The clock in the picture of a publisher: time of day (UTC) in seven-segment digits, `HHMMSSmmm`, on a black panel in the
-//! lower left corner. It survives transcoding, which in-stream marks ([`crate::mark`]) do not.
+//! The clock in the picture of a publisher: time of day (UTC) in seven-segment digits, `HHMMSSmmm`,
+//! on a black panel in the lower left corner. It survives transcoding, which in-stream marks
+//! ([`crate::mark`]) do not.
 
 /// Number of digits.
 pub const DIGITS: usize = 9;
 
-/// The segments of each digit, a bit each: 0 top, 1 upper left, 2 upper right, 3 middle, 4 lower left, 5 lower right,
-/// 6 bottom.
+/// The segments of each digit, a bit each: 0 top, 1 upper left, 2 upper right, 3 middle, 4 lower
+/// left, 5 lower right, 6 bottom.
 pub const SEGMENTS_OF_DIGIT: [u8; 10] = [
     0b111_0111, 0b010_0100, 0b101_1101, 0b110_1101, 0b010_1110, 0b110_1011, 0b111_1011, 0b010_0101,
     0b111_1111, 0b110_1111,
@@ -106,8 +107,8 @@ impl Layout {
     }
 }
 
-/// Reads the clock: milliseconds since midnight (UTC). `luma` is the Y plane, a line every `stride` bytes. `None` when
-/// there is no clock, or one that is damaged.
+/// Reads the clock: milliseconds since midnight (UTC). `luma` is the Y plane, a line every `stride`
+/// bytes. `None` when there is no clock, or one that is damaged.
 #[must_use]
 pub fn read(luma: &[u8], stride: usize, width: usize, height: usize) -> Option<u64> {
     let layout = Layout::of(width, height);

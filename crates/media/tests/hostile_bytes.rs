@@ -1,24 +1,31 @@
-//! A brief fuzz test that runs with every `cargo test`: valid packets and files of every kind with simple damage,
-//! many times a parser. The seed is fixed, so that a failure repeats; long fuzzing is in `fuzz/`.
+//! A brief fuzz test that runs with every `cargo test`: valid packets and files of every kind with
+//! simple damage, many times a parser. The seed is fixed, so that a failure repeats; long fuzzing
+//! is in `fuzz/`.
 
 #[path = "../../../fuzz/hunt.rs"]
 mod hunt;
 mod laws;
 
 use throng_media::mark::Mark;
-use throng_media::rtcp::{Arrival, DelaySinceReference, Report, ReportBlock, RtcpWriter, SenderInfo};
+use throng_media::rtcp::{
+    Arrival, DelaySinceReference, Report, ReportBlock, RtcpWriter, SenderInfo,
+};
 use throng_media::rtp::{
-    AbsCaptureTime, AbsSendTime, AudioLevel, Extension, ExtensionIds, Extensions, HeaderFields, NtpTime,
-    PlayoutDelay, write_header,
+    AbsCaptureTime, AbsSendTime, AudioLevel, Extension, ExtensionIds, Extensions, HeaderFields,
+    NtpTime, PlayoutDelay, write_header,
 };
 
 const ROUNDS: usize = 500_000;
 /// Magic words of the file formats.
-const FILE_WORDS: &[&[u8]] = &[&[0, 0, 1], b"OggS", b"OpusHead", b"MEET", b"MEETECHO", b"\"c\":\"h264\""];
+const FILE_WORDS: &[&[u8]] =
+    &[&[0, 0, 1], b"OggS", b"OpusHead", b"MEET", b"MEETECHO", b"\"c\":\"h264\""];
 
 fn rtp_packet(first_id: u8, extensions: &Extensions<'_>, payload: &[u8]) -> Vec<u8> {
-    let ids = ExtensionIds::from_pairs(Extension::ALL.iter().zip(first_id..).map(|(e, id)| (id, e.uri())));
-    let fields = HeaderFields { payload_type: 96, marker: true, sequence: 65_535, timestamp: 1, ssrc: 2 };
+    let ids = ExtensionIds::from_pairs(
+        Extension::ALL.iter().zip(first_id..).map(|(e, id)| (id, e.uri())),
+    );
+    let fields =
+        HeaderFields { payload_type: 96, marker: true, sequence: 65_535, timestamp: 1, ssrc: 2 };
     let mut packet = Vec::new();
     write_header(&mut packet, &fields, &ids, extensions);
     packet.extend_from_slice(payload);
@@ -29,7 +36,10 @@ fn rtp_packet(first_id: u8, extensions: &Extensions<'_>, payload: &[u8]) -> Vec<
 fn rtp_holds_its_laws_for_any_bytes() {
     let full = Extensions {
         abs_send_time: Some(AbsSendTime(7)),
-        abs_capture_time: Some(AbsCaptureTime { captured: NtpTime(1 << 63), clock_offset: Some(-1) }),
+        abs_capture_time: Some(AbsCaptureTime {
+            captured: NtpTime(1 << 63),
+            clock_offset: Some(-1),
+        }),
         transport_sequence: Some(9),
         mid: Some("0"),
         rid: Some("hi"),
@@ -60,7 +70,10 @@ fn rtcp_holds_its_laws_for_any_bytes() {
     let delay = DelaySinceReference { ssrc: 2, last_reference: 3, delay: 4 };
     let arrivals: Vec<_> = [1, 2, 3, 5, 40, 41, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52]
         .into_iter()
-        .map(|sequence| Arrival { sequence, arrived_us: u64::from(sequence % 7) * 40_000 + 1_000_000 })
+        .map(|sequence| Arrival {
+            sequence,
+            arrived_us: u64::from(sequence % 7) * 40_000 + 1_000_000,
+        })
         .collect();
     let build = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut out = Vec::new();
@@ -69,20 +82,24 @@ fn rtcp_holds_its_laws_for_any_bytes() {
     };
     let seeds = [
         build(&|out| {
-            let _ = RtcpWriter::compound(out, Report::Sender(&sender), &[block; 2], "viewer-7").bye(&[1]);
+            let _ = RtcpWriter::compound(out, Report::Sender(&sender), &[block; 2], "viewer-7")
+                .bye(&[1]);
         }),
         build(&|out| {
-            let _ = RtcpWriter::compound(out, Report::Receiver(1), &[block; 33], "").nack(1, 2, &[3, 9, 40]);
+            let _ = RtcpWriter::compound(out, Report::Receiver(1), &[block; 33], "").nack(
+                1,
+                2,
+                &[3, 9, 40],
+            );
         }),
         build(&|out| {
             let _ = RtcpWriter::reduced_size(out).transport_feedback(1, 2, &mut 0, &arrivals);
         }),
         build(&|out| {
-            let _ = RtcpWriter::reduced_size(out).picture_loss(1, 2).full_intra_request(1, 2, 3).remb(
-                1,
-                2_500_000,
-                &[2, 3],
-            );
+            let _ = RtcpWriter::reduced_size(out)
+                .picture_loss(1, 2)
+                .full_intra_request(1, 2, 3)
+                .remb(1, 2_500_000, &[2, 3]);
         }),
         build(&|out| {
             let _ = RtcpWriter::reduced_size(out)
@@ -125,12 +142,20 @@ fn codecs_hold_their_laws_for_any_bytes() {
     let seeds = [
         stream(
             0,
-            &[(&[], &h264), (&[], &[0x7c, 0x85, 0x88]), (&[], &[0x78, 0, 2, 0x67, 1, 0, 2, 0x65, 0x88])],
+            &[
+                (&[], &h264),
+                (&[], &[0x7c, 0x85, 0x88]),
+                (&[], &[0x78, 0, 2, 0x67, 1, 0, 2, 0x65, 0x88]),
+            ],
         ),
         stream(0, &[(&[], &[0x79, 0, 1, 0, 2, 0x41, 0x9a]), (&[], &[0x7d, 0x85, 0, 1, 0x88])]),
         stream(
             1,
-            &[(&[], &h265), (&[], &[0x62, 1, 0x93, 0x80]), (&[], &[0x60, 1, 0, 3, 66, 1, 9, 0, 2, 2, 1])],
+            &[
+                (&[], &h265),
+                (&[], &[0x62, 1, 0x93, 0x80]),
+                (&[], &[0x60, 1, 0, 3, 66, 1, 9, 0, 2, 2, 1]),
+            ],
         ),
         stream(1, &[(&[], &[0x64, 1, 0x62, 0x10, 9, 0x81, 0x80]), (&[], &[0x02, 3, 0x80])]),
         stream(2, &[(&[], &[0x90, 0xf0, 0x80, 5, 9, 0x83, 0]), (&[], &[0x10, 1])]),
@@ -138,20 +163,32 @@ fn codecs_hold_their_laws_for_any_bytes() {
         stream(3, &[(&[], &[0x78, 0x03, 0x03, 0x02, 0]), (&[], &[0x68, 0x20, 9, 0])]),
         stream(
             4,
-            &[(structure, &[0x18, 0x30, 0x10]), (&[0xc0, 0, 2], &[0x28, 2, 0x08, 0, 0x34, 0x48, 0x10])],
+            &[
+                (structure, &[0x18, 0x30, 0x10]),
+                (&[0xc0, 0, 2], &[0x28, 2, 0x08, 0, 0x34, 0x48, 0x10]),
+            ],
         ),
         stream(4, &[(&[], &[0x08, 2, 0x08, 0, 2, 0x32, 1, 0x10]), (&[], &[0x90, 1])]),
         stream(5, &[(&[], &[0x7b, 3, 0]), (&[], &[0x78, 0])]),
         stream(6, &[(&[], &[0xff; 20])]),
         stream(8, &[(&[], &[1, 2, 3])]),
         stream(9, &[(&[], &[4, 0, 0x31, 0, 0x40, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0xb3])]),
-        stream(9, &[(&[], &[0, 0, 0, 0, 0, 0, 1, 0xb8, 0, 0, 1, 0, 0, 0x9f]), (&[], &[0, 0, 0x13, 0, 5])]),
+        stream(
+            9,
+            &[(&[], &[0, 0, 0, 0, 0, 0, 1, 0xb8, 0, 0, 1, 0, 0, 0x9f]), (&[], &[0, 0, 0x13, 0, 5])],
+        ),
         stream(10, &[(&[], &[0, 0, 1, 0xb3, 0, 0x10, 7, 0, 0, 1, 0xb6, 0x10])]),
         stream(11, &[(&[], &[0, 0, 0, 0, 0x41, 0xff, 80, 45, 0, 16, 255, 255, 0, 0, 0, 2, 8, 8])]),
         stream(12, &[(&[], &transport_packet)]),
         stream(13, &[(&[], &[0, 0x10, 0, 0x18, 1, 2, 3]), (&[], &[0, 0x10, 0x7d, 0, 1])]),
-        stream(13, &[(&[], &[3, 1, 2, 3]), (&[], &[9, 1]), (&[], &[0x82, 0x10, 0x90, 0x90, 0x90, 0x80])]),
-        stream(14, &[(&[], &[0, 0, 0, 0, 0xff, 0xfd, 0xe0, 0xc4]), (&[], &[4, 0xff, 0xfb, 0x50, 0xc4])]),
+        stream(
+            13,
+            &[(&[], &[3, 1, 2, 3]), (&[], &[9, 1]), (&[], &[0x82, 0x10, 0x90, 0x90, 0x90, 0x80])],
+        ),
+        stream(
+            14,
+            &[(&[], &[0, 0, 0, 0, 0xff, 0xfd, 0xe0, 0xc4]), (&[], &[4, 0xff, 0xfb, 0x50, 0xc4])],
+        ),
     ];
     hunt::hunt(laws::codec, &seeds, &[], ROUNDS);
 }
@@ -165,7 +202,8 @@ fn marks_hold_their_laws_for_any_bytes() {
 
 #[test]
 fn containers_hold_their_laws_for_any_bytes() {
-    // The Ogg checksum is corrected and computed bit by bit, which bounds how many files fit into a test.
+    // The Ogg checksum is corrected and computed bit by bit, which bounds how many files fit into a
+    // test.
     hunt::hunt(laws::container, &hunt::seeds_in("fuzz/seeds/container"), FILE_WORDS, 40_000);
 }
 

@@ -1,4 +1,5 @@
-//! Transport streams that ffmpeg makes: as many frames as it counts itself. Skipped where it is not installed.
+//! Transport streams that ffmpeg makes: as many frames as it counts itself. Skipped where it is not
+//! installed.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,7 +12,10 @@ const FPS: u32 = 30;
 const RTP_PAYLOAD: usize = 7 * 188;
 
 /// Four seconds of 30 frames a second, coded in this way, with sound; `None` where ffmpeg cannot.
-#[expect(clippy::print_stderr, reason = "a skipped test must be reported where the test runner shows it")]
+#[expect(
+    clippy::print_stderr,
+    reason = "a skipped test must be reported where the test runner shows it"
+)]
 fn coded(video: &str) -> Option<Vec<u8>> {
     let picture = format!("testsrc2=s=320x180:r={FPS}:d={SECONDS}");
     let sound = format!("sine=d={SECONDS}");
@@ -28,7 +32,8 @@ fn coded(video: &str) -> Option<Vec<u8>> {
     made
 }
 
-/// What a viewer measures that gets the stream at its own pace, without the packets that `arrives` refuses.
+/// What a viewer measures that gets the stream at its own pace, without the packets that `arrives`
+/// refuses.
 fn viewed(stream: &[u8], arrives: impl Fn(usize) -> bool) -> TrackInterval {
     let start = Instant::now();
     let config = TrackConfig {
@@ -82,7 +87,11 @@ fn frames_are_those_that_were_coded() {
         assert_eq!(counters.frames_decodable, counters.frames_complete, "{video}");
         assert_eq!(counters.frames_dropped, 0, "{video}");
         let expect = key_frames.unwrap_or(SECONDS as u64 * 2);
-        assert!(counters.key_frames.abs_diff(expect) <= 2, "{video}: {} key frames", counters.key_frames);
+        assert!(
+            counters.key_frames.abs_diff(expect) <= 2,
+            "{video}: {} key frames",
+            counters.key_frames
+        );
         assert!(interval.source_fps.is_some_and(|fps| (fps - FPS as f32).abs() < 0.1), "{video}");
         assert!(interval.absolute_delay_us.is_empty());
     }
@@ -95,6 +104,9 @@ fn loss_costs_frames_and_no_more() {
     assert!(counters.packets_lost > 3, "{counters:?}");
     // A picture of which the beginning is lost is not told from the one before it.
     let judged = counters.frames_dropped + counters.frames_complete;
-    assert!(counters.frames_dropped > 0 && counters.frames_complete > 100 && judged < 120, "{counters:?}");
+    assert!(
+        counters.frames_dropped > 0 && counters.frames_complete > 100 && judged < 120,
+        "{counters:?}"
+    );
     assert!(counters.frames_decodable < counters.frames_complete, "{counters:?}");
 }

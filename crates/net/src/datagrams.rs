@@ -1,5 +1,5 @@
-//! Many datagrams per system call, with kernel arrival times: `recvmmsg`, and `sendmmsg` with UDP segmentation offload
-//! (UDP_SEGMENT, udp(7)).
+//! Many datagrams per system call, with kernel arrival times: `recvmmsg`, and `sendmmsg` with UDP
+//! segmentation offload (UDP_SEGMENT, udp(7)).
 
 use std::io;
 use std::mem::{self, MaybeUninit};
@@ -12,8 +12,8 @@ use socket2::SockAddr;
 
 use crate::sockopt;
 
-/// Most datagrams of one receive. At 200 packets a second and a 5 ms tick a socket holds one or two; 32 carry a
-/// burst (a key frame) in one call and keep the buffers in the second-level cache.
+/// Most datagrams of one receive. At 200 packets a second and a 5 ms tick a socket holds one or
+/// two; 32 carry a burst (a key frame) in one call and keep the buffers in the second-level cache.
 pub const RECEIVE_BATCH: usize = 32;
 
 /// Bytes kept of a datagram: that of a jumbo frame. Longer ones are dropped and counted.
@@ -28,11 +28,12 @@ const SEGMENTS_MAX: usize = 64;
 /// Most bytes of one message: the length of an IP packet has 16 bits.
 const MESSAGE_BYTES_MAX: usize = 65_000;
 
-/// Room for `SCM_TIMESTAMPNS` (32 bytes with its header), `SO_RXQ_OVFL` (24 bytes) and `IPV6_PKTINFO` (40 bytes; that of
-/// IPv4 is shorter).
+/// Room for `SCM_TIMESTAMPNS` (32 bytes with its header), `SO_RXQ_OVFL` (24 bytes) and
+/// `IPV6_PKTINFO` (40 bytes; that of IPv4 is shorter).
 type Control = [u64; 12];
 
-/// Room for `IPV6_PKTINFO` (40 bytes with its header; `IP_PKTINFO` is shorter) and `UDP_SEGMENT` (24 bytes).
+/// Room for `IPV6_PKTINFO` (40 bytes with its header; `IP_PKTINFO` is shorter) and `UDP_SEGMENT`
+/// (24 bytes).
 type SendControl = [u64; 8];
 
 /// Room for a `sockaddr_in` or `sockaddr_in6`: no other family reaches an IP socket.
@@ -72,7 +73,8 @@ pub struct Received<'a> {
 impl Default for ReceiveBatch {
     fn default() -> Self {
         let empty = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
-        // SAFETY: mmsghdr is a plain C struct of integers and pointers, for which all zeroes is a valid value.
+        // SAFETY: mmsghdr is a plain C struct of integers and pointers, for which all zeroes is a
+        // valid value.
         let header: libc::mmsghdr = unsafe { mem::zeroed() };
         let mut batch = Self {
             bytes: vec![0; RECEIVE_BATCH * DATAGRAM_BYTES_MAX].into_boxed_slice(),
@@ -88,8 +90,8 @@ impl Default for ReceiveBatch {
 }
 
 impl ReceiveBatch {
-    /// Prepares the first `count` headers for the kernel, which changes only those that it fills; preparing all of
-    /// them for the one or two datagrams of most calls would cost more than those.
+    /// Prepares the first `count` headers for the kernel, which changes only those that it fills;
+    /// preparing all of them for the one or two datagrams of most calls would cost more than those.
     fn arm(&mut self, count: usize) {
         for ((((header, vector), source), control), bytes) in self
             .headers
@@ -120,8 +122,8 @@ impl ReceiveBatch {
     pub fn receive(&mut self, socket: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         let used = mem::take(&mut self.received);
         self.arm(used);
-        // SAFETY: every header points to buffers that `self` owns, of the lengths given; they outlive the call,
-        // and no other code reads or writes them during it.
+        // SAFETY: every header points to buffers that `self` owns, of the lengths given; they
+        // outlive the call, and no other code reads or writes them during it.
         let received = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -137,13 +139,16 @@ impl ReceiveBatch {
                 Ok(self.received)
             }
             Err(_) => match io::Error::last_os_error() {
-                e if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
+                e if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                    Ok(0)
+                }
                 e => Err(e),
             },
         }
     }
 
-    /// Datagram number `index` of the last [`Self::receive`]; `None` beyond it, or without an IP source.
+    /// Datagram number `index` of the last [`Self::receive`]; `None` beyond it, or without an IP
+    /// source.
     pub fn get(&mut self, index: usize) -> Option<Received<'_>> {
         let header = self.headers.get(index).filter(|_| index < self.received)?;
         let message = &header.msg_hdr;
@@ -162,8 +167,9 @@ impl ReceiveBatch {
     }
 }
 
-/// Reads a `sockaddr_in` or `sockaddr_in6` as the kernel writes them (ip(7), ipv6(7)): family in the byte order of the
-/// machine, port and address in network order. An IPv4-mapped address becomes an IPv4 address.
+/// Reads a `sockaddr_in` or `sockaddr_in6` as the kernel writes them (ip(7), ipv6(7)): family in
+/// the byte order of the machine, port and address in network order. An IPv4-mapped address becomes
+/// an IPv4 address.
 fn address(source: &Source) -> Option<SocketAddr> {
     let [family_and_port, second, words @ .., scope] = source;
     let [f0, f1, p0, p1] = family_and_port.to_ne_bytes();
@@ -197,10 +203,12 @@ struct AncillaryData {
 
 fn ancillary(message: &libc::msghdr) -> AncillaryData {
     let mut found = AncillaryData::default();
-    // SAFETY: the kernel filled `msg_control` up to `msg_controllen`; the CMSG functions stay within it.
+    // SAFETY: the kernel filled `msg_control` up to `msg_controllen`; the CMSG functions stay
+    // within it.
     let mut control = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !control.is_null() {
-        // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR return null or a whole header within the control buffer.
+        // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR return null or a whole header within the control
+        // buffer.
         let (level, kind, data) =
             unsafe { ((*control).cmsg_level, (*control).cmsg_type, libc::CMSG_DATA(control)) };
         match (level, kind) {
@@ -245,10 +253,17 @@ pub struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Adds the source address to the message, if one is given, and the length of its datagrams, if there are several.
-    fn write_controls(&self, message: &mut libc::msghdr, control: &mut SendControl, segment: Option<u16>) {
+    /// Adds the source address to the message, if one is given, and the length of its datagrams, if
+    /// there are several.
+    fn write_controls(
+        &self,
+        message: &mut libc::msghdr,
+        control: &mut SendControl,
+        segment: Option<u16>,
+    ) {
         let mut used = 0;
-        // A dual-stack socket takes IPv4 addresses as mapped ones (ip(7), ipv6(7), RFC 3542 section 6.2).
+        // A dual-stack socket takes IPv4 addresses as mapped ones (ip(7), ipv6(7), RFC 3542 section
+        // 6.2).
         match self.from {
             None => {}
             Some(IpAddr::V4(v4)) if self.to.is_ipv4() => {
@@ -265,7 +280,8 @@ impl Outgoing<'_> {
                     IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
                     IpAddr::V6(v6) => v6.octets(),
                 };
-                let info = libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr }, ipi6_ifindex: 0 };
+                let info =
+                    libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr }, ipi6_ifindex: 0 };
                 used += write_control(control, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), info);
             }
         }
@@ -279,16 +295,16 @@ impl Outgoing<'_> {
     }
 }
 
-/// Writes a control message of this level and type at the start of `room`; returns how many words it takes, 0 if
-/// there is no room.
+/// Writes a control message of this level and type at the start of `room`; returns how many words
+/// it takes, 0 if there is no room.
 fn write_control<T>(room: &mut [u64], (level, kind): (i32, i32), value: T) -> usize {
     let length = mem::size_of::<T>() as libc::c_uint;
     // SAFETY: CMSG_SPACE only computes.
     let words = unsafe { libc::CMSG_SPACE(length) } as usize / mem::size_of::<u64>();
     let Some(room) = room.get_mut(..words) else { return 0 };
     let head = room.as_mut_ptr().cast::<libc::cmsghdr>();
-    // SAFETY: `room` has CMSG_SPACE bytes, a header and the value, and words are aligned as a header needs; CMSG_DATA is
-    // the byte behind the header.
+    // SAFETY: `room` has CMSG_SPACE bytes, a header and the value, and words are aligned as a
+    // header needs; CMSG_DATA is the byte behind the header.
     unsafe {
         (*head).cmsg_level = level;
         (*head).cmsg_type = kind;
@@ -298,8 +314,8 @@ fn write_control<T>(room: &mut [u64], (level, kind): (i32, i32), value: T) -> us
     words
 }
 
-/// How many of the first datagrams can be one message: they go the same way and have the same length; the last may be
-/// shorter.
+/// How many of the first datagrams can be one message: they go the same way and have the same
+/// length; the last may be shorter.
 fn joined(datagrams: &[Outgoing<'_>]) -> usize {
     let Some((first, others)) = datagrams.split_first() else { return 0 };
     let segment = first.bytes.len();
@@ -323,21 +339,27 @@ fn joined(datagrams: &[Outgoing<'_>]) -> usize {
     count
 }
 
-/// Whether the kernel may have refused a message because it is of several datagrams: it does not know them, the route
-/// encrypts, the socket has no checksums, or a datagram is longer than the path takes.
+/// Whether the kernel may have refused a message because it is of several datagrams: it does not
+/// know them, the route encrypts, the socket has no checksums, or a datagram is longer than the
+/// path takes.
 fn may_refuse_segments(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE))
 }
 
 /// Sends up to [`SEND_BATCH`] datagrams on one socket, in order; returns how many the kernel took.
 ///
-/// While `joins`, datagrams of equal length to one address are one message: the kernel goes through its stack once for
-/// them, and cuts them apart where they leave or arrive. `joins` becomes false when the kernel refuses that for datagrams that
-/// it takes one by one; it belongs to the socket and begins as true.
+/// While `joins`, datagrams of equal length to one address are one message: the kernel goes through
+/// its stack once for them, and cuts them apart where they leave or arrive. `joins` becomes false
+/// when the kernel refuses that for datagrams that it takes one by one; it belongs to the socket
+/// and begins as true.
 ///
 /// # Errors
 /// The error of the first datagram, or of the message that it begins; none was sent.
-pub fn send(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>], joins: &mut bool) -> io::Result<usize> {
+pub fn send(
+    socket: BorrowedFd<'_>,
+    datagrams: &[Outgoing<'_>],
+    joins: &mut bool,
+) -> io::Result<usize> {
     match send_messages(socket, datagrams, *joins) {
         Err(error) if *joins && may_refuse_segments(&error) && joined(datagrams) > 1 => {
             let sent = send_messages(socket, datagrams, false)?;
@@ -348,8 +370,13 @@ pub fn send(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>], joins: &mut bool
     }
 }
 
-/// Sends up to [`SEND_BATCH`] datagrams, each as a message or, if `joins`, as many as possible in one.
-fn send_messages(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>], joins: bool) -> io::Result<usize> {
+/// Sends up to [`SEND_BATCH`] datagrams, each as a message or, if `joins`, as many as possible in
+/// one.
+fn send_messages(
+    socket: BorrowedFd<'_>,
+    datagrams: &[Outgoing<'_>],
+    joins: bool,
+) -> io::Result<usize> {
     let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; SEND_BATCH];
     let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; SEND_BATCH];
     let mut controls = [const { MaybeUninit::<SendControl>::uninit() }; SEND_BATCH];
@@ -358,14 +385,18 @@ fn send_messages(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>], joins: bool
     let mut rest = datagrams.get(..SEND_BATCH).unwrap_or(datagrams);
     for (vector, datagram) in vectors.iter_mut().zip(rest) {
         let bytes = datagram.bytes;
-        vector.write(libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
+        vector.write(libc::iovec {
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
+        });
     }
     let mut vector = vectors.as_mut_ptr().cast::<libc::iovec>();
     let mut messages = 0_usize;
     for ((header, control), count) in headers.iter_mut().zip(&mut controls).zip(&mut counts) {
         let Some(first) = rest.first() else { break };
         *count = if joins { joined(rest) } else { 1 };
-        // SAFETY: mmsghdr is a plain C struct of integers and pointers, for which all zeroes is a valid value.
+        // SAFETY: mmsghdr is a plain C struct of integers and pointers, for which all zeroes is a
+        // valid value.
         let header = header.write(unsafe { mem::zeroed() });
         let message = &mut header.msg_hdr;
         message.msg_iov = vector;
@@ -379,9 +410,9 @@ fn send_messages(socket: BorrowedFd<'_>, datagrams: &[Outgoing<'_>], joins: bool
         rest = rest.get(*count..).unwrap_or_default();
         messages += 1;
     }
-    // SAFETY: the first `messages` headers were written; they point to vectors that were written, and to addresses, controls and
-    // bytes, which all live until the call returns. The kernel only reads them (the pointers are mutable because the
-    // C struct serves both directions).
+    // SAFETY: the first `messages` headers were written; they point to vectors that were written,
+    // and to addresses, controls and bytes, which all live until the call returns. The kernel only
+    // reads them (the pointers are mutable because the C struct serves both directions).
     let sent = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),
@@ -403,8 +434,8 @@ pub fn receive_arrivals_and_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
     sockopt::set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &1_i32)
 }
 
-/// Makes the kernel report the local address of each datagram, for a socket on several (ip(7) `IP_PKTINFO`, RFC
-/// 3542 section 6.1).
+/// Makes the kernel report the local address of each datagram, for a socket on several (ip(7)
+/// `IP_PKTINFO`, RFC 3542 section 6.1).
 ///
 /// # Errors
 /// When the kernel does not support the option.
@@ -430,8 +461,8 @@ pub fn force_receive_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<
     )
 }
 
-/// Leaves the choice of the local port to `connect`, so that one source address serves more than one range of ports
-/// over different peers (ip(7), IP_BIND_ADDRESS_NO_PORT).
+/// Leaves the choice of the local port to `connect`, so that one source address serves more than
+/// one range of ports over different peers (ip(7), IP_BIND_ADDRESS_NO_PORT).
 ///
 /// # Errors
 /// When the kernel does not support the option.

@@ -27,7 +27,10 @@ fn a_batch_arrives_whole_in_order_and_with_times_between_send_and_now() {
         let got = batch.get(index).unwrap();
         assert_eq!((&*got.bytes, got.source), (payload.as_slice(), a.local_addr().unwrap()));
         let arrived = got.arrived_unix.unwrap();
-        assert!(before <= arrived && arrived <= after && !got.truncated, "{before:?} {arrived:?} {after:?}");
+        assert!(
+            before <= arrived && arrived <= after && !got.truncated,
+            "{before:?} {arrived:?} {after:?}"
+        );
     }
     assert!(batch.get(RECEIVE_BATCH).is_none());
     assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), 0);
@@ -208,7 +211,8 @@ fn sources_are_read_as_the_standard_library_reads_them() {
         let mut batch = ReceiveBatch::default();
         // Batches of varying length: the buffers are ready again each time.
         for count in [3, 1, 5] {
-            (0..count).for_each(|_| assert_eq!(a.send_to(b"x", b.local_addr().unwrap()).unwrap(), 1));
+            (0..count)
+                .for_each(|_| assert_eq!(a.send_to(b"x", b.local_addr().unwrap()).unwrap(), 1));
             assert_eq!(batch.receive(b.as_fd(), RECEIVE_BATCH).unwrap(), count);
             for index in 0..count {
                 assert_eq!(batch.get(index).unwrap().source, a.local_addr().unwrap());

@@ -3,7 +3,8 @@
 /// Bytes of a cache line, of all CPUs that count.
 const LINE: usize = 64;
 
-/// Has the CPU load so many bytes from `start` on, and does not wait for them. The address need not be valid: a CPU ignores what it cannot load.
+/// Has the CPU load so many bytes from `start` on, and does not wait for them. The address need not
+/// be valid: a CPU ignores what it cannot load.
 pub fn prefetch(start: *const u8, bytes: usize) {
     if bytes == 0 {
         return;

@@ -1,4 +1,5 @@
-//! A batch of datagrams to many peers: `sendmmsg` with UDP segmentation offload (UDP_SEGMENT, udp(7)).
+//! A batch of datagrams to many peers: `sendmmsg` with UDP segmentation offload (UDP_SEGMENT,
+//! udp(7)).
 
 use std::io;
 use std::mem::zeroed;
@@ -48,12 +49,13 @@ pub struct SendBatch {
     vectors: Vec<iovec>,
     controls: Vec<Control>,
     messages: Vec<mmsghdr>,
-    /// Packets of equal length to one address are sent as one message, until the kernel refuses that.
+    /// Packets of equal length to one address are sent as one message, until the kernel refuses
+    /// that.
     segmenting: bool,
 }
 
-// SAFETY: the raw pointers in `vectors` and `messages` are written again in each flush, from buffers that move
-// along with the batch, and are not read between flushes.
+// SAFETY: the raw pointers in `vectors` and `messages` are written again in each flush, from
+// buffers that move along with the batch, and are not read between flushes.
 unsafe impl Send for SendBatch {}
 
 impl Default for SendBatch {
@@ -110,8 +112,9 @@ impl SendBatch {
         self.prepare();
         let mut done = 0;
         while let Some(rest) = self.messages.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            // SAFETY: `rest` holds initialised headers whose pointers refer to `arena`, `addresses`, `vectors` and
-            // `controls`, which `prepare` filled and nothing has changed since.
+            // SAFETY: `rest` holds initialised headers whose pointers refer to `arena`,
+            // `addresses`, `vectors` and `controls`, which `prepare` filled and nothing has changed
+            // since.
             let count = unsafe {
                 libc::sendmmsg(
                     socket.as_raw_fd(),
@@ -132,11 +135,14 @@ impl SendBatch {
                     continue;
                 }
                 let Some(run) = self.runs.get(done) else { break };
-                // A full buffer, or an ICMP error of an earlier datagram: this datagram is lost, the next may be
-                // sent.
+                // A full buffer, or an ICMP error of an earlier datagram: this datagram is lost,
+                // the next may be sent.
                 sent.failed += run.packets as u64;
                 if run.packets > 1
-                    && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE))
+                    && matches!(
+                        error.raw_os_error(),
+                        Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE)
+                    )
                 {
                     self.segmenting = false;
                 }
@@ -156,7 +162,8 @@ impl SendBatch {
         for run in &self.runs {
             self.addresses.push(SockAddr::from(run.to));
             let packets = self.arena.get_mut(run.start..run.start + run.len).unwrap_or_default();
-            self.vectors.push(iovec { iov_base: packets.as_mut_ptr().cast(), iov_len: packets.len() });
+            self.vectors
+                .push(iovec { iov_base: packets.as_mut_ptr().cast(), iov_len: packets.len() });
             self.controls.push([0; 3]);
         }
         let parts = self.addresses.iter().zip(&mut self.vectors).zip(&mut self.controls);
@@ -172,8 +179,8 @@ impl SendBatch {
                 header.msg_control = control.as_mut_ptr().cast();
                 // SAFETY: CMSG_SPACE only computes; it is 24 for two bytes, the size of `Control`.
                 header.msg_controllen = unsafe { libc::CMSG_SPACE(2) } as usize;
-                // SAFETY: msg_control points to a `Control` with room and alignment for one header and two bytes, so
-                // CMSG_FIRSTHDR is not null and CMSG_DATA lies within it.
+                // SAFETY: msg_control points to a `Control` with room and alignment for one header
+                // and two bytes, so CMSG_FIRSTHDR is not null and CMSG_DATA lies within it.
                 unsafe {
                     let head = libc::CMSG_FIRSTHDR(header);
                     (*head).cmsg_level = libc::SOL_UDP;

@@ -10,7 +10,8 @@ use std::ptr;
 /// # Errors
 /// The kernel's.
 pub(crate) fn set<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
-    // SAFETY: `value` is readable for its size during the call, and the kernel does not write to it.
+    // SAFETY: `value` is readable for its size during the call, and the kernel does not write to
+    // it.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

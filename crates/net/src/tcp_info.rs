@@ -1,5 +1,6 @@
-//! The kernel's account of a TCP connection: `struct tcp_info` of Linux (`include/uapi/linux/tcp.h`), read by offset, so
-//! that a kernel with a shorter or longer struct is read as well.
+//! The kernel's account of a TCP connection: `struct tcp_info` of Linux
+//! (`include/uapi/linux/tcp.h`), read by offset, so that a kernel with a shorter or longer struct
+//! is read as well.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -10,8 +11,8 @@ const LENGTH: usize = 228;
 /// Figures of a TCP connection since it began. Those that the kernel does not have are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Smoothed round-trip time, microseconds (`tcpi_rtt`). A side that only receives measures it while it sends its
-    /// request.
+    /// Smoothed round-trip time, microseconds (`tcpi_rtt`). A side that only receives measures it
+    /// while it sends its request.
     pub round_trip_us: Option<u32>,
     /// Segments that this side sent again (`tcpi_total_retrans`).
     pub retransmitted: Option<u32>,
@@ -42,7 +43,8 @@ impl TcpInfo {
 pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     let mut bytes = [0_u8; LENGTH];
     let mut length = LENGTH as libc::socklen_t;
-    // SAFETY: both pointers are to locals that outlive the call, and the kernel writes at most `length` bytes.
+    // SAFETY: both pointers are to locals that outlive the call, and the kernel writes at most
+    // `length` bytes.
     let done = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, aws_lc_rs as provider, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme, SupportedProtocolVersion,
+    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion,
 };
 
 /// The server certificates that a client accepts.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Certificates for the server's name, issued by one of these authorities; [`system_roots`] has the system's.
+    /// Certificates for the server's name, issued by one of these authorities; [`system_roots`] has
+    /// the system's.
     Authorities(RootCertStore),
     /// The one certificate with this SHA-256 fingerprint, with any name and dates.
     Fingerprint([u8; 32]),
@@ -21,8 +25,8 @@ pub enum Trust {
     Any,
 }
 
-/// A client configuration without client certificate. Always checks that the server holds the key of its
-/// certificate.
+/// A client configuration without client certificate. Always checks that the server holds the key
+/// of its certificate.
 ///
 /// # Errors
 /// When the cryptography does not support `versions`.
@@ -31,10 +35,12 @@ pub fn client_config(
     versions: &[&'static SupportedProtocolVersion],
 ) -> Result<ClientConfig, Error> {
     let crypto = Arc::new(provider::default_provider());
-    let builder =
-        ClientConfig::builder_with_provider(Arc::clone(&crypto)).with_protocol_versions(versions)?;
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&crypto))
+        .with_protocol_versions(versions)?;
     let fingerprint = match trust {
-        Trust::Authorities(roots) => return Ok(builder.with_root_certificates(roots).with_no_client_auth()),
+        Trust::Authorities(roots) => {
+            return Ok(builder.with_root_certificates(roots).with_no_client_auth());
+        }
         Trust::Fingerprint(fingerprint) => Some(fingerprint),
         Trust::Any => None,
     };
@@ -87,7 +93,12 @@ impl ServerCertVerifier for WithoutAuthority {
         cert: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, cert, signature, &self.crypto.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            cert,
+            signature,
+            &self.crypto.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -96,7 +107,12 @@ impl ServerCertVerifier for WithoutAuthority {
         cert: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, cert, signature, &self.crypto.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            cert,
+            signature,
+            &self.crypto.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -40,7 +40,8 @@ impl AsFd for Waker {
     }
 }
 
-/// Waits until `socket`, if given, is readable, `waker` is used or `timeout` has passed; clears the waker.
+/// Waits until `socket`, if given, is readable, `waker` is used or `timeout` has passed; clears the
+/// waker.
 pub fn wait(socket: Option<&UdpSocket>, waker: &Waker, timeout: Duration) {
     let watch = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
     let mut watched = [watch(waker.as_fd()), watch(socket.map_or(waker.as_fd(), AsFd::as_fd))];

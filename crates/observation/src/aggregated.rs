@@ -1,5 +1,5 @@
-//! Tracks that are kept as sums. A run of a day may have a million tracks, of which a report shows ten: the reader
-//! of a run for a report selects the rows that it keeps one by one.
+//! Tracks that are kept as sums. A run of a day may have a million tracks, of which a report shows
+//! ten: the reader of a run for a report selects the rows that it keeps one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use crate::{Distribution, MediaKind, TrackCounters};
 
 /// Selects the rows that the reader of a run keeps one by one.
 pub trait RowSelector {
-    /// The seconds at which a new stretch of samples begins, ascending: samples of a stretch, a cohort and a kind
-    /// are added up into the first row that the series has there. Called once, when all of `run` has been read
-    /// except the samples of its series and its tracks.
+    /// The seconds at which a new stretch of samples begins, ascending: samples of a stretch, a
+    /// cohort and a kind are added up into the first row that the series has there. Called once,
+    /// when all of `run` has been read except the samples of its series and its tracks.
     fn stretches(&mut self, run: &RunData) -> Vec<i64>;
 
-    /// Takes the tracks of a participant: some go to `run.tracks`, the others into `run.aggregated`. Participants
-    /// come in the order of their numbers.
+    /// Takes the tracks of a participant: some go to `run.tracks`, the others into
+    /// `run.aggregated`. Participants come in the order of their numbers.
     fn tracks(&mut self, tracks: Vec<TrackRow>, run: &mut RunData);
 
     /// Called after the last track.
@@ -101,8 +101,8 @@ impl AggregatedTracks {
         self.kinds.is_empty()
     }
 
-    /// The share of time for which a participant's video was frozen; `None` without video, or when its tracks are
-    /// not aggregated here.
+    /// The share of time for which a participant's video was frozen; `None` without video, or when
+    /// its tracks are not aggregated here.
     #[must_use]
     pub fn freeze_ratio(&self, of: ParticipantId) -> Option<f64> {
         self.frozen.get(&of).copied()

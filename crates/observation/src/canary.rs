@@ -1,11 +1,14 @@
-//! Measurements of real browsers among the crowd, to compare with those of the virtual participants.
+//! Measurements of real browsers among the crowd, to compare with those of the virtual
+//! participants.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Distribution, RunTime};
 
 /// A browser of the run, numbered from 0 in the order of its joins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct BrowserId(pub u16);
 
@@ -37,7 +40,8 @@ pub struct CanaryBrowserRow {
     pub intended_at: RunTime,
     /// When its first peer connection was up (`connectionState` `connected`: ICE and DTLS done).
     pub connected_at: Option<RunTime>,
-    /// When its first picture could be shown (`loadeddata` of the first video element that had one).
+    /// When its first picture could be shown (`loadeddata` of the first video element that had
+    /// one).
     pub first_frame_at: Option<RunTime>,
     /// When it left, crashed or was given up.
     pub ended_at: Option<RunTime>,
@@ -45,15 +49,15 @@ pub struct CanaryBrowserRow {
     pub failure: Option<String>,
     /// When it failed.
     pub failed_at: Option<RunTime>,
-    /// The failure was the browser's own (it did not start, ended, did not respond, or could not reach the server
-    /// because of this machine): it says nothing about the server.
+    /// The failure was the browser's own (it did not start, ended, did not respond, or could not
+    /// reach the server because of this machine): it says nothing about the server.
     pub failure_is_own: bool,
     /// Remote candidates of the server's description that the consent guard removed.
     pub candidates_refused: u32,
 }
 
-/// A browser's `getStats()` over one second: differences of its counters, summed over tracks. Fields are those of
-/// W3C webrtc-stats.
+/// A browser's `getStats()` over one second: differences of its counters, summed over tracks.
+/// Fields are those of W3C webrtc-stats.
 #[derive(Clone, Debug, Default)]
 pub struct CanarySecondRow {
     /// The second, since the start of the run.
@@ -70,11 +74,12 @@ pub struct CanarySecondRow {
     pub frames_dropped: u64,
     /// `packetsReceived` of video, repeats included.
     pub video_packets_received: u64,
-    /// `retransmittedPacketsReceived` of video: the part of them that arrived on an RTX stream (RFC 4588). 0 where
-    /// RTX was not negotiated: other repeats cannot be distinguished from first transmissions.
+    /// `retransmittedPacketsReceived` of video: the part of them that arrived on an RTX stream (RFC
+    /// 4588). 0 where RTX was not negotiated: other repeats cannot be distinguished from first
+    /// transmissions.
     pub video_packets_repeated: u64,
-    /// `packetsLost` of video: expected less received on the track's own SSRC. It falls with late packets and with
-    /// repeats on that SSRC; repeats on an RTX stream do not change it.
+    /// `packetsLost` of video: expected less received on the track's own SSRC. It falls with late
+    /// packets and with repeats on that SSRC; repeats on an RTX stream do not change it.
     pub video_packets_lost: i64,
     /// `bytesReceived` of video: payload only, repeats included.
     pub video_bytes: u64,
@@ -82,7 +87,8 @@ pub struct CanarySecondRow {
     pub video_silent_us: u64,
     /// `jitter` of each video track at the end of the second, microseconds.
     pub video_jitter_us: Distribution,
-    /// `jitterBufferDelay` of video, microseconds: with `jitter_buffer_emitted` the mean wait of a frame.
+    /// `jitterBufferDelay` of video, microseconds: with `jitter_buffer_emitted` the mean wait of a
+    /// frame.
     pub jitter_buffer_us: u64,
     /// `jitterBufferEmittedCount` of video.
     pub jitter_buffer_emitted: u64,
@@ -112,7 +118,8 @@ pub struct CanarySecondRow {
     pub cpu_us: u64,
     /// Largest delay of a timer of its page, microseconds: the page waited for a CPU.
     pub late_max_us: u64,
-    /// Share of this machine's CPU time in use, without low-priority work, 0 to 1; `None` where that is not known.
+    /// Share of this machine's CPU time in use, without low-priority work, 0 to 1; `None` where
+    /// that is not known.
     pub host_cpu_ratio: Option<f64>,
 }
 

@@ -1,11 +1,13 @@
-//! Absolute one-way delay, with the origin of its capture times: figures of two origins are not mixed.
+//! Absolute one-way delay, with the origin of its capture times: figures of two origins are not
+//! mixed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::{duration_ms, percent};
 use crate::{Distribution, Quantiles};
 
-/// The part of a protocol with the anomaly "sender reports have an NTP time that is not wall-clock time".
+/// The part of a protocol with the anomaly "sender reports have an NTP time that is not wall-clock
+/// time".
 pub const SENDER_CLOCK_PLACE: &str = "sender_clock";
 /// The event: `protocol_anomaly_` and the place.
 pub const SENDER_CLOCK_EVENT: &str = "protocol_anomaly_sender_clock";
@@ -18,8 +20,8 @@ pub enum CaptureBasis {
     Mark,
     /// The `abs-capture-time` header extension.
     AbsCaptureTime,
-    /// The RTCP sender report's NTP to RTP mapping. Most SFUs write their own reports, so that this is the time at
-    /// which the server sent the frame, not at which the camera captured it.
+    /// The RTCP sender report's NTP to RTP mapping. Most SFUs write their own reports, so that this
+    /// is the time at which the server sent the frame, not at which the camera captured it.
     SenderReport,
 }
 
@@ -50,7 +52,9 @@ impl CaptureBasis {
         match self {
             CaptureBasis::Mark => "in-media mark",
             CaptureBasis::AbsCaptureTime => "abs-capture-time",
-            CaptureBasis::SenderReport => "RTCP SR (the server's own clock: its egress, not the source)",
+            CaptureBasis::SenderReport => {
+                "RTCP SR (the server's own clock: its egress, not the source)"
+            }
         }
     }
 
@@ -88,7 +92,8 @@ impl ClockDisagreement {
     /// always this.
     #[must_use]
     pub fn beyond(self, bound_ms: Option<f64>) -> Option<Self> {
-        let is_within = self.ahead_ms_p95.zip(bound_ms).is_some_and(|(ahead, bound)| ahead <= bound);
+        let is_within =
+            self.ahead_ms_p95.zip(bound_ms).is_some_and(|(ahead, bound)| ahead <= bound);
         (!is_within).then_some(self)
     }
 
@@ -119,9 +124,9 @@ impl OneWayDelay {
         Self { basis, delay_us, negative, ahead_us }
     }
 
-    /// Adds a frame's delay, microseconds; negative when it seems to have arrived before it was captured, because
-    /// the clocks differ by more than the delay. Samples of a better basis replace all of a worse one; samples of
-    /// a worse basis are ignored.
+    /// Adds a frame's delay, microseconds; negative when it seems to have arrived before it was
+    /// captured, because the clocks differ by more than the delay. Samples of a better basis
+    /// replace all of a worse one; samples of a worse basis are ignored.
     pub fn record(&mut self, basis: CaptureBasis, delay_us: i32) {
         if self.prepare(basis) {
             self.delay_us.record(u64::try_from(delay_us).unwrap_or(0));
@@ -200,15 +205,16 @@ impl OneWayDelay {
         (frames > 0).then(|| self.negative as f64 / frames as f64)
     }
 
-    /// The `q`-quantile, microseconds; `None` when it is among the negative delays, which only show that the
-    /// clocks differ.
+    /// The `q`-quantile, microseconds; `None` when it is among the negative delays, which only show
+    /// that the clocks differ.
     #[must_use]
     pub fn quantile_us(&self, q: f64) -> Option<u64> {
         let disagrees = self.clock_disagrees_ratio()?;
         if self.negative > 0 && q <= disagrees { None } else { self.delay_us.quantile(q) }
     }
 
-    /// The usual quantiles, in units of `scale` microseconds; `None` when the median is among the negative ones.
+    /// The usual quantiles, in units of `scale` microseconds; `None` when the median is among the
+    /// negative ones.
     #[must_use]
     pub fn quantiles(&self, scale: f64) -> Option<Quantiles> {
         self.quantile_us(0.5).and_then(|_| self.delay_us.quantiles(scale))

@@ -1,7 +1,7 @@
 //! Measurements of a participant of a chat.
 //!
-//! A message is due to everybody who is in the room when it is said. It counts from its intended time, so that a participant that was
-//! late to say it does not hide the wait.
+//! A message is due to everybody who is in the room when it is said. It counts from its intended
+//! time, so that a participant that was late to say it does not hide the wait.
 
 use std::ops::AddAssign;
 use std::time::Instant;

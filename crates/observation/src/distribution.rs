@@ -1,5 +1,5 @@
-//! A mergeable distribution, so that a percentile of a run is the percentile of all its samples and never an
-//! average of averages.
+//! A mergeable distribution, so that a percentile of a run is the percentile of all its samples and
+//! never an average of averages.
 
 use std::borrow::Cow;
 
@@ -13,12 +13,12 @@ mod compact;
 #[error("not a serialised HDR histogram (V2): {0}")]
 pub struct DistributionError(String);
 
-/// Most cells of the list; with more the distribution becomes a histogram, which takes no more memory than they
-/// would.
+/// Most cells of the list; with more the distribution becomes a histogram, which takes no more
+/// memory than they would.
 const CELLS_MAX: usize = 1024;
 
-/// A full list grows by an eighth, and by eight cells at least: doubling would leave a quarter of the memory of
-/// all lists unused.
+/// A full list grows by an eighth, and by eight cells at least: doubling would leave a quarter of
+/// the memory of all lists unused.
 const GROWTH: usize = 8;
 
 /// Significant bits kept of a value: what a histogram of two significant digits keeps.
@@ -27,11 +27,13 @@ const BITS: u32 = 8;
 /// Bits of a cell that hold the count; the ones above them are the cell's number.
 const COUNT_BITS: u32 = 20;
 
-/// An HDR histogram of non-negative microsecond (or unit-less) values, 2 significant digits, growing as needed.
+/// An HDR histogram of non-negative microsecond (or unit-less) values, 2 significant digits,
+/// growing as needed.
 ///
-/// Two significant digits bound the error of any quantile to 1 % of its value. A track has several of these, and
-/// most hold some dozens or hundreds of different values, which are kept in a list until they are many. Rows of a
-/// run have half a dozen, of which most are empty: an empty one takes one word.
+/// Two significant digits bound the error of any quantile to 1 % of its value. A track has several
+/// of these, and most hold some dozens or hundreds of different values, which are kept in a list
+/// until they are many. Rows of a run have half a dozen, of which most are empty: an empty one
+/// takes one word.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution(Option<Box<Samples>>);
 
@@ -42,8 +44,8 @@ struct Samples {
     histogram: Option<Box<Histogram<u32>>>,
 }
 
-/// All values that share their [`BITS`] highest bits, and their count: number and count in one word, because cells
-/// are most of the memory of a track.
+/// All values that share their [`BITS`] highest bits, and their count: number and count in one
+/// word, because cells are most of the memory of a track.
 #[derive(Clone, Copy, Debug)]
 struct Cell(u32);
 
@@ -84,7 +86,9 @@ impl Distribution {
     /// Adds to the list, if there is one with room for it.
     fn list(&mut self, value: u64, count: u32) -> bool {
         let Some(number) = Cell::number_of(value) else { return false };
-        let Samples { cells, histogram: None } = &mut **self.0.get_or_insert_default() else { return false };
+        let Samples { cells, histogram: None } = &mut **self.0.get_or_insert_default() else {
+            return false;
+        };
         match cells.binary_search_by_key(&number, |cell| cell.number()) {
             Ok(at) => {
                 let more = cells.get(at).and_then(|cell| cell.more(count));
@@ -133,7 +137,8 @@ impl Distribution {
         (!self.is_empty()).then(|| self.histogram().value_at_quantile(quantile))
     }
 
-    /// The usual quantiles divided by `scale` (1000.0 turns microseconds into milliseconds); `None` when empty.
+    /// The usual quantiles divided by `scale` (1000.0 turns microseconds into milliseconds); `None`
+    /// when empty.
     #[must_use]
     pub fn quantiles(&self, scale: f64) -> Option<Quantiles> {
         if self.is_empty() {
@@ -194,8 +199,9 @@ impl Distribution {
     /// # Errors
     /// When the bytes are not a V2 histogram.
     pub fn from_bytes(mut bytes: &[u8]) -> Result<Self, DistributionError> {
-        let mut histogram: Histogram<u32> =
-            Deserializer::new().deserialize(&mut bytes).map_err(|e| DistributionError(e.to_string()))?;
+        let mut histogram: Histogram<u32> = Deserializer::new()
+            .deserialize(&mut bytes)
+            .map_err(|e| DistributionError(e.to_string()))?;
         histogram.auto(true);
         let mut few = Self::new();
         let listed = histogram.iter_recorded().all(|seen| {
@@ -242,12 +248,14 @@ impl Cell {
 
     /// The cell of that number, as lists have it: with a value of at most 32 bits, and not empty.
     fn new_listed(number: u32, count: u32) -> Option<Self> {
-        (number <= number_of(u32::MAX.into()) && count > 0).then(|| Self::new(number, count)).flatten()
+        (number <= number_of(u32::MAX.into()) && count > 0)
+            .then(|| Self::new(number, count))
+            .flatten()
     }
 }
 
-/// The number of the cell that `value` falls into, ascending with it: the magnitude above the bits that are kept, then
-/// those bits without the highest, which is always set.
+/// The number of the cell that `value` falls into, ascending with it: the magnitude above the bits
+/// that are kept, then those bits without the highest, which is always set.
 fn number_of(value: u64) -> u32 {
     let shift = (u64::BITS - value.leading_zeros()).saturating_sub(BITS);
     // At most [`BITS`] bits are left of the value.
@@ -267,7 +275,8 @@ fn lay_out(cells: &[Cell]) -> Histogram<u32> {
 }
 
 fn add(histogram: &mut Histogram<u32>, value: u64, count: u32) {
-    // Only a value beyond the range that memory can index fails to record; it counts as the largest so far.
+    // Only a value beyond the range that memory can index fails to record; it counts as the largest
+    // so far.
     if histogram.record_n(value, count).is_err() {
         histogram.saturating_record_n(value, count);
     }
@@ -279,7 +288,8 @@ mod tests {
 
     #[test]
     fn merging_is_recording_everything_in_one() {
-        let (mut a, mut b, mut both) = (Distribution::new(), Distribution::new(), Distribution::new());
+        let (mut a, mut b, mut both) =
+            (Distribution::new(), Distribution::new(), Distribution::new());
         for v in 0..1000 {
             if v % 3 == 0 {
                 a.record(v);
@@ -302,7 +312,8 @@ mod tests {
 
     #[test]
     fn few_cells_and_many_are_the_same_distribution() {
-        // Values of all magnitudes, mixed; their number grows, so that the list becomes a histogram on the way.
+        // Values of all magnitudes, mixed; their number grows, so that the list becomes a histogram
+        // on the way.
         let mixed = |n: u32| u64::from(n.wrapping_mul(2_654_435_761) >> (n % 32));
         let edges = [0, 1, 255, 256, 257, 511, 512, u64::from(u32::MAX), u64::from(u32::MAX) + 1];
         for samples in [0, 1, 9, 100, 200, 5_000] {
@@ -312,7 +323,10 @@ mod tests {
             all().for_each(|value| histogram.record(value).unwrap());
             assert_eq!(distribution.count(), histogram.len());
             for quantile in (0..=1000).map(|n| f64::from(n) / 1000.0).filter(|_| samples > 0) {
-                assert_eq!(distribution.quantile(quantile), Some(histogram.value_at_quantile(quantile)));
+                assert_eq!(
+                    distribution.quantile(quantile),
+                    Some(histogram.value_at_quantile(quantile))
+                );
             }
             let whole = Distribution::of(histogram);
             assert_eq!(distribution.quantiles(1.0), whole.quantiles(1.0), "{samples}");
@@ -358,7 +372,10 @@ mod tests {
         let mut before = None;
         for value in edges.chain([u64::from(u32::MAX)]) {
             let cell = Cell::new(Cell::number_of(value).unwrap(), 1).unwrap();
-            assert!(cell.lowest() <= value && value - cell.lowest() <= value / 128, "{value}: {cell:?}");
+            assert!(
+                cell.lowest() <= value && value - cell.lowest() <= value / 128,
+                "{value}: {cell:?}"
+            );
             assert!(Cell::number_of(cell.lowest()) == Some(cell.number()), "{value}: {cell:?}");
             assert!(before.is_none_or(|before| value <= 1 || before <= cell.number()), "{value}");
             before = Some(cell.number());
@@ -368,7 +385,9 @@ mod tests {
 
     #[test]
     fn a_count_that_its_cell_cannot_hold_is_kept_all_the_same() {
-        for (first, second) in [(1 << COUNT_BITS, 1), (1, 1 << COUNT_BITS), ((1 << COUNT_BITS) - 1, 1)] {
+        for (first, second) in
+            [(1 << COUNT_BITS, 1), (1, 1 << COUNT_BITS), ((1 << COUNT_BITS) - 1, 1)]
+        {
             let mut d = Distribution::new();
             d.record_many(7, first);
             d.record_many(7, second);

@@ -1,6 +1,6 @@
-//! The quality of a second for the participants that should be served in it: the user-second, good or bad, on
-//! which the search for the limit is based. It is RFC 9971's trial of one second, whose loss ratio is the share of
-//! participants with a bad second.
+//! The quality of a second for the participants that should be served in it: the user-second, good
+//! or bad, on which the search for the limit is based. It is RFC 9971's trial of one second, whose
+//! loss ratio is the share of participants with a bad second.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ use crate::run::CohortId;
 /// When a second was bad for a participant. The second is bad if any clause holds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BadIf {
-    /// Not connected, without any media, or (of a player) not playing, this long after the intended join, milliseconds.
-    /// A player may take as long to play again after a seek.
+    /// Not connected, without any media, or (of a player) not playing, this long after the intended
+    /// join, milliseconds. A player may take as long to play again after a seek.
     pub join_ms_max: f64,
     /// Packets lost ÷ packets expected of a track, after what retransmission recovered.
     pub loss_ratio_max: f64,
-    /// Median of the relative delay of a track's frames, milliseconds: queueing above the track's own floor.
-    /// ITU-T G.114 considers 150 ms one way unnoticed in conversation.
+    /// Median of the relative delay of a track's frames, milliseconds: queueing above the track's
+    /// own floor. ITU-T G.114 considers 150 ms one way unnoticed in conversation.
     pub delay_ms_max: f64,
     /// The same of a track of a recording, which nobody answers: what players buffer of it. VLC
     /// buffers 1,000 ms (`network-caching`), GStreamer's `rtspsrc` 2,000 ms (`latency`).
@@ -28,8 +28,9 @@ pub struct BadIf {
     /// Media time that a player received ÷ time in which it wanted media throughout
     /// ([`PlaybackInterval::delivery_ratio`](crate::PlaybackInterval::delivery_ratio)).
     pub delivery_ratio_min: f64,
-    /// Further behind the end of a live playlist than the player wants to be, milliseconds. `None`: by a target duration of
-    /// the playlist, which is what hls.js adds to its target at most when playback stalls.
+    /// Further behind the end of a live playlist than the player wants to be, milliseconds. `None`:
+    /// by a target duration of the playlist, which is what hls.js adds to its target at most when
+    /// playback stalls.
     #[serde(default)]
     pub latency_over_target_ms_max: Option<f64>,
     /// From the intended time of a chat message to its arrival, milliseconds.
@@ -48,16 +49,16 @@ fn chat_delay_ms_max() -> f64 {
 }
 
 impl Default for BadIf {
-    /// 3 s to join, 1 % loss, 150 ms of queues (of a recording 1 s), 0.8 of the frames, 100 ms jitter, 0.98 of the media's bit rate, a target
-    /// duration behind the target latency.
+    /// 3 s to join, 1 % loss, 150 ms of queues (of a recording 1 s), 0.8 of the frames, 100 ms
+    /// jitter, 0.98 of the media's bit rate, a target duration behind the target latency.
     ///
-    /// Jitter alone does no harm where the delay is within its bound: its own bound only catches what the other
-    /// clauses miss.
+    /// Jitter alone does no harm where the delay is within its bound: its own bound only catches
+    /// what the other clauses miss.
     ///
-    /// A player that receives less than the media's bit rate stalls in the end, so its true bound is 1. The 2 % below
-    /// it cover how the ratio is measured: both ends of its window lie between frames, and audio and video are
-    /// interleaved in chunks, so that 5 s of media may be 0.1 s off. At 0.98 a buffer of 10 s lasts for more than
-    /// eight minutes.
+    /// A player that receives less than the media's bit rate stalls in the end, so its true bound
+    /// is 1. The 2 % below it cover how the ratio is measured: both ends of its window lie between
+    /// frames, and audio and video are interleaved in chunks, so that 5 s of media may be 0.1 s
+    /// off. At 0.98 a buffer of 10 s lasts for more than eight minutes.
     fn default() -> Self {
         Self {
             join_ms_max: 3_000.0,
@@ -103,14 +104,15 @@ pub enum Clause {
     Startup,
     /// Playback had begun and waited for data.
     Stall,
-    /// A player received less than the media's bit rate for seconds in which it wanted data throughout: its buffer
-    /// hides that until it is empty.
+    /// A player received less than the media's bit rate for seconds in which it wanted data
+    /// throughout: its buffer hides that until it is empty.
     Delivery,
     /// Playback jumped over media that never came.
     Skip,
     /// A player of a live stream is further behind it than it wants to be.
     Latency,
-    /// A playlist, segment or key of a live stream was due and did not come, in spite of the repeats that players make.
+    /// A playlist, segment or key of a live stream was due and did not come, in spite of the
+    /// repeats that players make.
     Request,
     /// A chat message that was due came too late, or never.
     Message,
@@ -189,13 +191,13 @@ pub struct ExperienceRow {
     pub second: i64,
     /// Which cohort.
     pub cohort: CohortId,
-    /// Participants that should be served in this second: their time to join is over and the plan has not ended
-    /// their stay. Failed participants are among them.
+    /// Participants that should be served in this second: their time to join is over and the plan
+    /// has not ended their stay. Failed participants are among them.
     pub users: u32,
     /// Participants whose second was bad.
     pub bad: u32,
-    /// Thousandths of a participant to subtract from `bad`: a participant that receives one of nineteen streams
-    /// badly counts as a nineteenth.
+    /// Thousandths of a participant to subtract from `bad`: a participant that receives one of
+    /// nineteen streams badly counts as a nineteenth.
     pub uncounted_milli: u32,
     /// Participants by [`Clause`]; one participant may be in several.
     pub clauses: [u32; Clause::ALL.len()],

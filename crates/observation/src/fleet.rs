@@ -4,22 +4,26 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The event of a worker that was lost. Its count is the number of participants that were lost with it.
+/// The event of a worker that was lost. Its count is the number of participants that were lost with
+/// it.
 pub const WORKER_LOST_EVENT: &str = "worker_lost";
 
-/// The event of a worker that ended before the run, with all that it had measured: somebody stopped it, or a guard of it did.
+/// The event of a worker that ended before the run, with all that it had measured: somebody stopped
+/// it, or a guard of it did.
 pub const WORKER_ENDED_EVENT: &str = "worker_ended";
 
 /// The event of participants of a worker that is gone, which others play from then on.
 pub const WORKER_REASSIGNED_EVENT: &str = "worker_reassigned";
 
-/// The event of a run whose coordinator was gone before its end; what workers had measured was collected afterwards.
+/// The event of a run whose coordinator was gone before its end; what workers had measured was
+/// collected afterwards.
 pub const COORDINATOR_GONE_EVENT: &str = "coordinator_gone";
 
 /// The event of a worker of which rows are missing.
 pub const WORKER_ROWS_MISSING_EVENT: &str = "worker_rows_missing";
 
-/// The event of a worker whose clock is not where its host's time service and the coordinator's say.
+/// The event of a worker whose clock is not where its host's time service and the coordinator's
+/// say.
 pub const WORKER_CLOCK_EVENT: &str = "worker_clock_contradicted";
 
 /// What was known of a worker's clock when it was last heard.
@@ -31,16 +35,18 @@ pub struct EndClock {
     pub bound_us: u64,
 }
 
-/// The error of a delay between the two workers whose clocks are known worst, from what each adds to it, microseconds.
+/// The error of a delay between the two workers whose clocks are known worst, from what each adds
+/// to it, microseconds.
 #[must_use]
 pub fn of_two_us(each_us: impl IntoIterator<Item = u64>) -> u64 {
-    let (first, second) = each_us
-        .into_iter()
-        .fold((0, 0), |(first, second), us| if us > first { (us, first) } else { (first, us.max(second)) });
+    let (first, second) = each_us.into_iter().fold((0, 0), |(first, second), us| {
+        if us > first { (us, first) } else { (first, us.max(second)) }
+    });
     u64::saturating_add(first, second)
 }
 
-/// One worker, as it was before the run. Its figures of each second are generator rows with its number.
+/// One worker, as it was before the run. Its figures of each second are generator rows with its
+/// number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerInfo {
     /// Its name; distinct within the run.
@@ -51,15 +57,18 @@ pub struct WorkerInfo {
     pub weight: u32,
     /// Participants of its share; of a search those that it could have had.
     pub participants: u32,
-    /// The coordinator's clock less the worker's, microseconds. Rows are in the coordinator's time already.
+    /// The coordinator's clock less the worker's, microseconds. Rows are in the coordinator's time
+    /// already.
     pub clock_offset_us: i64,
-    /// The offset was right within so many microseconds: half the shortest round trip of an exchange, and drift since
-    /// (RFC 5905 section 8), or less where the time services of both hosts know better.
+    /// The offset was right within so many microseconds: half the shortest round trip of an
+    /// exchange, and drift since (RFC 5905 section 8), or less where the time services of both
+    /// hosts know better.
     pub clock_bound_us: u64,
     /// What the bound comes from. Empty in folders of earlier versions.
     #[serde(default)]
     pub clock_basis: String,
-    /// Its clock at the end of the run. `None` before it, where it was not heard, and in folders of earlier versions.
+    /// Its clock at the end of the run. `None` before it, where it was not heard, and in folders of
+    /// earlier versions.
     #[serde(default)]
     pub clock_end: Option<EndClock>,
     /// That round trip, microseconds.
@@ -69,7 +78,8 @@ pub struct WorkerInfo {
 }
 
 impl WorkerInfo {
-    /// How far its rows' times may be off at the end of the run, microseconds: they have the offset of the start.
+    /// How far its rows' times may be off at the end of the run, microseconds: they have the offset
+    /// of the start.
     #[must_use]
     pub fn clock_end_error_us(&self) -> Option<u64> {
         let end = self.clock_end?;
@@ -95,7 +105,8 @@ mod tests {
             clock_end,
             ..WorkerInfo::default()
         };
-        let errors = |worker: WorkerInfo| (worker.clock_end_error_us(), worker.clock_error_us_max());
+        let errors =
+            |worker: WorkerInfo| (worker.clock_end_error_us(), worker.clock_error_us_max());
         let end = |offset_us, bound_us| errors(worker(Some(EndClock { offset_us, bound_us })));
         assert_eq!(errors(worker(None)), (None, 300));
         assert_eq!(end(500, 100), (Some(1000), 1000));
@@ -117,6 +128,9 @@ mod tests {
         let old = r#"{"name":"a","cores":2,"weight":2,"participants":1,"clock_offset_us":-7,"clock_bound_us":9,
                       "round_trip_us":10,"host":{}}"#;
         let worker: WorkerInfo = serde_json::from_str(old).expect("a worker");
-        assert_eq!((worker.clock_bound_us, worker.clock_basis.as_str(), worker.clock_end), (9, "", None));
+        assert_eq!(
+            (worker.clock_bound_us, worker.clock_basis.as_str(), worker.clock_end),
+            (9, "", None)
+        );
     }
 }

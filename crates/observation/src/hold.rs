@@ -5,10 +5,13 @@ use serde::{Deserialize, Serialize};
 use crate::{RunTime, Unloaded};
 
 /// The purpose of a hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// A small crowd: the floor of delay and load, and whether this host is quiet enough to decide anything.
+    /// A small crowd: the floor of delay and load, and whether this host is quiet enough to decide
+    /// anything.
     #[default]
     Baseline,
     /// A step of the ramp, from which the demand of a user is estimated.
@@ -19,7 +22,8 @@ pub enum Purpose {
     Retest,
     /// The failing load again, for longer, so that a single bad stretch does not decide.
     Confirm,
-    /// The passing load again after the failing one was confirmed, so that it did not pass by chance, or only early.
+    /// The passing load again after the failing one was confirmed, so that it did not pass by
+    /// chance, or only early.
     Verify,
     /// A low and a high load in turns: do bad seconds depend on the load at all?
     DependenceTest,
@@ -57,7 +61,9 @@ impl Purpose {
 }
 
 /// The quality that the crowd is to be served with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
     /// Unnoticed by users: at most 0.1 % of users have a bad second.
@@ -83,7 +89,8 @@ impl Goal {
         }
     }
 
-    /// A second is bad for this goal when the share of its users with a bad second is larger than this.
+    /// A second is bad for this goal when the share of its users with a bad second is larger than
+    /// this.
     #[must_use]
     pub fn bad_ratio_max(self) -> f64 {
         match self {
@@ -137,9 +144,11 @@ pub struct HoldRow {
     pub repeat: u32,
     /// Its purpose.
     pub purpose: Purpose,
-    /// The load: the participants that the search requested; or, where it varied a value of the scenario, its place in the list, from 1.
+    /// The load: the participants that the search requested; or, where it varied a value of the
+    /// scenario, its place in the list, from 1.
     pub users: u32,
-    /// The smallest difference of two loads: 1, or the participants of a room where rooms are varied.
+    /// The smallest difference of two loads: 1, or the participants of a room where rooms are
+    /// varied.
     pub step: u32,
     /// Where a value of the scenario is varied: the value, such as `crowd.publish.video = 360p`.
     pub value: Option<String>,
@@ -153,10 +162,11 @@ pub struct HoldRow {
     pub seconds: u32,
     /// Seconds that were bad, by [`Goal`] in the order of [`Goal::ALL`].
     pub bad_seconds: [u32; 3],
-    /// Stretches of bad seconds for [`Goal::Acceptable`], those less than 3 good seconds apart counted as one: how
-    /// often service was bad; [`Self::bad_seconds`] is for how long.
+    /// Stretches of bad seconds for [`Goal::Acceptable`], those less than 3 good seconds apart
+    /// counted as one: how often service was bad; [`Self::bad_seconds`] is for how long.
     pub bad_stretches: u32,
-    /// Whether its last second was bad: a disturbance ends while the load lasts, an overload does not.
+    /// Whether its last second was bad: a disturbance ends while the load lasts, an overload does
+    /// not.
     pub bad_to_the_end: bool,
     /// The end of the first second that was bad for [`Goal::Acceptable`].
     pub broke_at: Option<RunTime>,
@@ -168,7 +178,8 @@ pub struct HoldRow {
     pub bad_user_seconds: u64,
     /// Seconds in which the generator exceeded its own limits.
     pub limited_seconds: u32,
-    /// After a failed load: the time until the server served a smaller crowd well again, milliseconds.
+    /// After a failed load: the time until the server served a smaller crowd well again,
+    /// milliseconds.
     pub recovery_ms: Option<u64>,
     /// Why it ended, in a sentence; `None` when its time was over.
     pub why: Option<String>,
@@ -221,8 +232,12 @@ mod tests {
         };
         let begun = [hold(0, None, true), hold(1, None, true), hold(2, Some(9), false)];
         assert_eq!(numbers(&begun), [0, 1]);
-        let ended =
-            [hold(0, None, true), hold(1, None, true), hold(2, Some(9), true), hold(3, Some(9), false)];
+        let ended = [
+            hold(0, None, true),
+            hold(1, None, true),
+            hold(2, Some(9), true),
+            hold(3, Some(9), false),
+        ];
         assert_eq!(numbers(&ended), [2, 3]);
     }
 }

@@ -1,8 +1,8 @@
 //! Measurements of a watched host during a run: series of samples, events, profiles.
 //!
-//! One shape for all of it, whether a figure comes from `/proc`, a server's log, its admin API or a Prometheus
-//! endpoint: a [`HostSeries`] says once what is measured, a [`HostSample`] is a moment and a value. [`catalogue`] defines
-//! the metrics.
+//! One shape for all of it, whether a figure comes from `/proc`, a server's log, its admin API or a
+//! Prometheus endpoint: a [`HostSeries`] says once what is measured, a [`HostSample`] is a moment
+//! and a value. [`catalogue`] defines the metrics.
 
 use crate::RunTime;
 use serde::{Deserialize, Serialize};
@@ -28,12 +28,16 @@ pub use self_time::{Change, FamilyTime, SelfTime, SymbolTime, ThreadTime, compar
 pub use traffic::{AccountedTraffic, accounted_traffic};
 
 /// A watched host, numbered in the order of the scenario's `[[watch]]`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct HostId(pub u8);
 
 /// A series of a host, numbered in the order in which it was first seen; never used twice in a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct SeriesId(pub u32);
 
@@ -50,7 +54,8 @@ pub enum Unit {
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
-    /// A share of one: of one core for CPU time, of the wall clock for waiting, of a limit for a level.
+    /// A share of one: of one core for CPU time, of the wall clock for waiting, of a limit for a
+    /// level.
     Ratio,
     /// Milliseconds.
     Milliseconds,
@@ -82,14 +87,17 @@ pub struct HostSeries {
     pub metric: String,
     /// The unit of the values.
     pub unit: Unit,
-    /// The object: `process`, `pid`, `tid`, `thread`, `cpu`, `device`, `interface`, `pattern`, `uri_group`, …
+    /// The object: `process`, `pid`, `tid`, `thread`, `cpu`, `device`, `interface`, `pattern`,
+    /// `uri_group`, …
     pub labels: BTreeMap<String, String>,
-    /// The value that it cannot exceed, where one is known (open file limit, line rate, quota), in [`Self::unit`].
+    /// The value that it cannot exceed, where one is known (open file limit, line rate, quota), in
+    /// [`Self::unit`].
     pub limit: Option<f64>,
 }
 
-/// The value of a series at a moment. It holds until the series' next sample; samples that would repeat it need not
-/// be written. NaN ends the series: its value is unknown from then on (the thread ended, the file is unreadable).
+/// The value of a series at a moment. It holds until the series' next sample; samples that would
+/// repeat it need not be written. NaN ends the series: its value is unknown from then on (the
+/// thread ended, the file is unreadable).
 ///
 /// For rates and ratios the value is the mean over the time since the previous reading.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -133,7 +141,8 @@ pub struct HostEvent {
     pub kind: HostEventKind,
     /// A sentence for a person.
     pub detail: String,
-    /// The process that was found or ended; `None` of other events, and in runs of versions without it.
+    /// The process that was found or ended; `None` of other events, and in runs of versions without
+    /// it.
     pub process: Option<ProcessEvent>,
 }
 
@@ -145,8 +154,8 @@ impl HostEvent {
     }
 }
 
-/// The fact that tells machines apart while they run: `/proc/sys/kernel/random/boot_id`. Containers of one machine have the
-/// same, and each boot has another.
+/// The fact that tells machines apart while they run: `/proc/sys/kernel/random/boot_id`. Containers
+/// of one machine have the same, and each boot has another.
 pub const BOOT_ID_FACT: &str = "boot_id";
 
 /// Facts of a host as a whole, read once.

@@ -1,4 +1,5 @@
-//! The HTTP requests of players by URI and status, so that they can be laid beside a server's access log.
+//! The HTTP requests of players by URI and status, so that they can be laid beside a server's
+//! access log.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -81,7 +82,12 @@ impl NoResponse {
     pub fn may_have_arrived(self) -> bool {
         match self {
             Self::Dns | Self::NotAllowed | Self::NoRoute | Self::Tls | Self::Generator => false,
-            Self::Tcp | Self::Quic | Self::Closed | Self::Timeout | Self::Protocol | Self::Cancelled => true,
+            Self::Tcp
+            | Self::Quic
+            | Self::Closed
+            | Self::Timeout
+            | Self::Protocol
+            | Self::Cancelled => true,
         }
     }
 }
@@ -109,7 +115,8 @@ impl RequestOutcome {
 pub struct HttpRequestKey {
     /// Host, and port where the URL names one: `live.example:8443`.
     pub host: String,
-    /// Path as it was sent, without the query: queries have tokens, and differ with each request of low-latency HLS.
+    /// Path as it was sent, without the query: queries have tokens, and differ with each request of
+    /// low-latency HLS.
     pub path: String,
     /// Method.
     pub method: String,
@@ -137,7 +144,8 @@ pub struct HttpRequestCounters {
     pub requests: u64,
     /// Bytes of bodies that players received.
     pub body_bytes: u64,
-    /// Requests that the player ended before the end of their response: it left, sought, or had no use for the body.
+    /// Requests that the player ended before the end of their response: it left, sought, or had no
+    /// use for the body.
     pub cut_off: u64,
     /// Responses that ended early or broke on the way.
     pub broken_off: u64,

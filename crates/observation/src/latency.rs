@@ -77,7 +77,11 @@ impl LatencyVote {
         let are_usual = [self.undated_ratio(), self.dates_ahead_ratio()]
             .into_iter()
             .all(|exceptions| exceptions <= EXCEPTIONS_RATIO_MAX);
-        if self.dated > 0 && are_usual { LatencyBasis::ProgramDateTime } else { LatencyBasis::PlaylistEdge }
+        if self.dated > 0 && are_usual {
+            LatencyBasis::ProgramDateTime
+        } else {
+            LatencyBasis::PlaylistEdge
+        }
     }
 
     /// Share of the player-seconds without dates.

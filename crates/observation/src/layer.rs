@@ -49,8 +49,9 @@ pub struct LayerSwitch {
     pub layer: Layer,
     /// When the request was sent.
     pub requested_at: Instant,
-    /// When the first decodable frame of that layer was complete, and its width and height in pixels; `None` when
-    /// none arrived before the next request or the end. Where the server does not send the sizes of its layers,
-    /// the first frame of another size than before counts (any, after [`Layer::Off`]).
+    /// When the first decodable frame of that layer was complete, and its width and height in
+    /// pixels; `None` when none arrived before the next request or the end. Where the server does
+    /// not send the sizes of its layers, the first frame of another size than before counts (any,
+    /// after [`Layer::Off`]).
     pub shown: Option<(Instant, u16, u16)>,
 }

@@ -1,5 +1,5 @@
-//! The types that all other crates share: the phases of a session, what a track measures in a second, and the rows
-//! of a run. Formats only: no paths, no sockets, no clocks.
+//! The types that all other crates share: the phases of a session, what a track measures in a
+//! second, and the rows of a run. Formats only: no paths, no sockets, no clocks.
 
 mod time;
 pub use time::RunTime;
@@ -11,7 +11,9 @@ mod lifecycle;
 pub use lifecycle::{Failure, FailureReason, IceState, Outcome, Phase, RefusalKind};
 
 mod capture;
-pub use capture::{CaptureBasis, ClockDisagreement, OneWayDelay, SENDER_CLOCK_EVENT, SENDER_CLOCK_PLACE};
+pub use capture::{
+    CaptureBasis, ClockDisagreement, OneWayDelay, SENDER_CLOCK_EVENT, SENDER_CLOCK_PLACE,
+};
 
 mod track;
 pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTotals};
@@ -32,7 +34,8 @@ pub use chat::{ChatCounters, ChatInterval, ChatRow};
 
 mod http_requests;
 pub use http_requests::{
-    HttpRequestCounters, HttpRequestKey, HttpRequestRow, HttpRequestTotals, NoResponse, RequestOutcome,
+    HttpRequestCounters, HttpRequestKey, HttpRequestRow, HttpRequestTotals, NoResponse,
+    RequestOutcome,
 };
 
 pub mod fleet;
@@ -56,7 +59,9 @@ mod relief;
 pub use relief::Relief;
 
 mod observation;
-pub use observation::{CodedFrame, MediaPath, Observation, RefusedDestination, from_tap_kind, tap_kind};
+pub use observation::{
+    CodedFrame, MediaPath, Observation, RefusedDestination, from_tap_kind, tap_kind,
+};
 
 pub mod canary;
 pub mod host;

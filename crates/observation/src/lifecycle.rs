@@ -5,8 +5,8 @@ use std::fmt;
 
 /// The phases of a session in their order; one that a protocol does not have is absent.
 ///
-/// Their differences divide the time to first frame: DNS = `Resolved` − `Started`, TCP = `Connected` − `Resolved`
-/// …
+/// Their differences divide the time to first frame: DNS = `Resolved` − `Started`, TCP =
+/// `Connected` − `Resolved` …
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -18,10 +18,11 @@ pub enum Phase {
     Connected,
     /// TLS is established (absent on plain connections).
     Secured,
-    /// The page around the player was loaded as far as it was in its recording when the player began (HTTP players with a
-    /// recorded page).
+    /// The page around the player was loaded as far as it was in its recording when the player
+    /// began (HTTP players with a recorded page).
     PageLoaded,
-    /// The description of the presentation arrived, or was accepted (RTSP DESCRIBE, ANNOUNCE; HTTP: playlist, manifest, or the file's index).
+    /// The description of the presentation arrived, or was accepted (RTSP DESCRIBE, ANNOUNCE; HTTP:
+    /// playlist, manifest, or the file's index).
     Described,
     /// Offer and answer are exchanged; every track is set up (RTSP SETUP).
     Negotiated,
@@ -29,15 +30,18 @@ pub enum Phase {
     IceConnected,
     /// DTLS is done: media keys are known.
     DtlsConnected,
-    /// The server has agreed to play or to record (RTSP PLAY, RECORD; HTTP: the head of the first media response).
+    /// The server has agreed to play or to record (RTSP PLAY, RECORD; HTTP: the head of the first
+    /// media response).
     Playing,
     /// The first media packet arrived (HTTP: the first byte of media).
     FirstPacket,
-    /// The first complete and decodable video frame (audio packet, for audio-only sessions) arrived.
+    /// The first complete and decodable video frame (audio packet, for audio-only sessions)
+    /// arrived.
     FirstFrame,
     /// Playback began: enough was buffered (HTTP players; others play what arrives).
     PlaybackStarted,
-    /// It is in the room: the presences of all others came, and its own (chat; XEP-0045 section 7.2.2).
+    /// It is in the room: the presences of all others came, and its own (chat; XEP-0045 section
+    /// 7.2.2).
     Joined,
 }
 
@@ -60,7 +64,8 @@ impl Phase {
         Phase::Joined,
     ];
 
-    /// The phases that say "the transport is up", best first: DTLS, or for a protocol without it the first media.
+    /// The phases that say "the transport is up", best first: DTLS, or for a protocol without it
+    /// the first media.
     pub const CONNECTED: [Phase; 6] = [
         Phase::DtlsConnected,
         Phase::Playing,
@@ -144,7 +149,8 @@ pub enum FailureReason {
     NoSuchRoom,
     /// The room has no place for another publisher.
     RoomFull,
-    /// The room, or the server, requires a PIN, key or token, and the participant's is missing or wrong.
+    /// The room, or the server, requires a PIN, key or token, and the participant's is missing or
+    /// wrong.
     Unauthorized,
     /// The server removed this participant from the room.
     Kicked,
@@ -164,19 +170,22 @@ pub enum FailureReason {
     NoMedia,
     /// Media stopped, or ICE consent expired, in the middle of a session.
     MediaLost,
-    /// A browser would not let the player's page have the response, or would not send the request (CORS).
+    /// A browser would not let the player's page have the response, or would not send the request
+    /// (CORS).
     Cors,
     /// Consent guard: the target, or an address that the server sent, is not allowed.
     NotAllowed,
-    /// The generator lacked a file descriptor, port or memory. Counts against the generator, never against the server.
+    /// The generator lacked a file descriptor, port or memory. Counts against the generator, never
+    /// against the server.
     Generator,
-    /// A defect in throng, or in a library that it uses, ended this participant: it panicked. Counts against the
-    /// generator, never against the server.
+    /// A defect in throng, or in a library that it uses, ended this participant: it panicked.
+    /// Counts against the generator, never against the server.
     InternalError,
     /// The run ended before this participant had joined.
     NotStarted,
-    /// The machine of a fleet that played this participant was lost, and its outcome with it. Nobody failed: what was
-    /// measured of it until then counts, and what would have followed is unknown.
+    /// The machine of a fleet that played this participant was lost, and its outcome with it.
+    /// Nobody failed: what was measured of it until then counts, and what would have followed is
+    /// unknown.
     WorkerLost,
 }
 
@@ -259,11 +268,13 @@ impl FailureReason {
     #[must_use]
     pub fn refusal(&self) -> Option<RefusalKind> {
         match self {
-            Self::RoomFull | Self::HttpStatus(503) | Self::RtspStatus(453 | 503) => Some(RefusalKind::Full),
-            Self::HttpStatus(429) => Some(RefusalKind::RatePerAddress),
-            Self::Unauthorized | Self::HttpStatus(401 | 403 | 407) | Self::RtspStatus(401 | 403) => {
-                Some(RefusalKind::Credentials)
+            Self::RoomFull | Self::HttpStatus(503) | Self::RtspStatus(453 | 503) => {
+                Some(RefusalKind::Full)
             }
+            Self::HttpStatus(429) => Some(RefusalKind::RatePerAddress),
+            Self::Unauthorized
+            | Self::HttpStatus(401 | 403 | 407)
+            | Self::RtspStatus(401 | 403) => Some(RefusalKind::Credentials),
             Self::NoSuchRoom | Self::HttpStatus(404 | 410) | Self::RtspStatus(404) => {
                 Some(RefusalKind::Missing)
             }
@@ -304,7 +315,9 @@ impl FailureReason {
             // 403 is a wrong key, and also what some servers answer beyond their number of users or
             // that of their licence, and firewalls of applications to an address that asks too
             // often: another load may not meet it.
-            Some(RefusalKind::Credentials) => !matches!(self, Self::HttpStatus(403) | Self::RtspStatus(403)),
+            Some(RefusalKind::Credentials) => {
+                !matches!(self, Self::HttpStatus(403) | Self::RtspStatus(403))
+            }
             Some(RefusalKind::Missing) => true,
             Some(RefusalKind::Full | RefusalKind::RatePerAddress | RefusalKind::Other) => false,
             None => self.is_of_target_without_refusal(),
@@ -355,8 +368,8 @@ impl FailureReason {
 pub enum RefusalKind {
     /// It, or the room, is full.
     Full,
-    /// Too many requests came from one address in a time (HTTP 429, RFC 6585 section 4): a rule for each address,
-    /// and no measure of what the server can do.
+    /// Too many requests came from one address in a time (HTTP 429, RFC 6585 section 4): a rule for
+    /// each address, and no measure of what the server can do.
     RatePerAddress,
     /// The key, PIN or token is missing or wrong.
     Credentials,

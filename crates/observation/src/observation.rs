@@ -7,8 +7,8 @@ use crate::{
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Something that a participant measured or did. Has no participant id: the driver knows which participant's
-/// output it reads.
+/// Something that a participant measured or did. Has no participant id: the driver knows which
+/// participant's output it reads.
 #[derive(Clone, Debug)]
 pub enum Observation {
     /// A phase was reached.
@@ -29,8 +29,8 @@ pub enum Observation {
         /// answer.
         is_recording: bool,
     },
-    /// The sender of a received track from now on, by its name in the conference; `None` while the track has no
-    /// sender.
+    /// The sender of a received track from now on, by its name in the conference; `None` while the
+    /// track has no sender.
     TrackFrom {
         /// Id within the participant.
         track: TrackId,
@@ -59,7 +59,8 @@ pub enum Observation {
     Sent(Box<SentInterval>),
     /// The counters of a received track over the interval that just ended.
     Interval(Box<TrackInterval>),
-    /// The counters of its player over the interval that just ended; from participants that play from a buffer.
+    /// The counters of its player over the interval that just ended; from participants that play
+    /// from a buffer.
     Playback(Box<PlaybackInterval>),
     /// What it got and said in a chat over the interval that just ended.
     Chat(Box<ChatInterval>),
@@ -91,7 +92,8 @@ pub struct CodedFrame {
     pub after_break: bool,
     /// When its last packet arrived, on the wall clock, nanoseconds since the Unix epoch.
     pub arrived_unix_ns: u64,
-    /// When it was captured by the sender's clock, nanoseconds since the Unix epoch, and the basis of that time.
+    /// When it was captured by the sender's clock, nanoseconds since the Unix epoch, and the basis
+    /// of that time.
     pub captured: Option<(u64, CaptureBasis)>,
     /// Annex B (H.264, H.265), a bare frame (VP8, VP9), or a temporal unit (AV1).
     pub bytes: Vec<u8>,
@@ -116,8 +118,8 @@ const CODECS: [Codec; 15] = [
     Codec::MpegAudio,
 ];
 
-/// Codec and capture basis in the sixteen bits that a ring has for the kind of a frame: the codec in the lower
-/// byte, the basis in the upper one (0: none).
+/// Codec and capture basis in the sixteen bits that a ring has for the kind of a frame: the codec
+/// in the lower byte, the basis in the upper one (0: none).
 #[must_use]
 pub fn tap_kind(codec: Codec, basis: Option<CaptureBasis>) -> u16 {
     let codec = CODECS.iter().position(|known| *known == codec).unwrap_or(0);
@@ -125,7 +127,8 @@ pub fn tap_kind(codec: Codec, basis: Option<CaptureBasis>) -> u16 {
     codec as u16 | (basis.map_or(0, |at| at as u16 + 1) << 8)
 }
 
-/// The inverse of [`tap_kind`]; an unknown codec reads as [`Codec::Other`], an unknown basis as `None`.
+/// The inverse of [`tap_kind`]; an unknown codec reads as [`Codec::Other`], an unknown basis as
+/// `None`.
 #[must_use]
 pub fn from_tap_kind(kind: u16) -> (Codec, Option<CaptureBasis>) {
     let codec = CODECS.get(usize::from(kind & 0xff)).copied().unwrap_or(Codec::Other);
@@ -133,8 +136,8 @@ pub fn from_tap_kind(kind: u16) -> (Codec, Option<CaptureBasis>) {
     (codec, basis.copied())
 }
 
-/// The path between a participant and its server: with ICE by the local candidate of the pair that it chose (RFC 8445
-/// section 5.1.1).
+/// The path between a participant and its server: with ICE by the local candidate of the pair that
+/// it chose (RFC 8445 section 5.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MediaPath {
     /// From an address of this host, as the server sees it.

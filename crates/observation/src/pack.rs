@@ -1,12 +1,15 @@
-//! A knowledge pack of a server: what its threads do and which setting changes them, what its log lines mean, which of
-//! its metrics matter. Data, read from a file by `watch` and kept with the run; the lookup is pure.
+//! A knowledge pack of a server: what its threads do and which setting changes them, what its log
+//! lines mean, which of its metrics matter. Data, read from a file by `watch` and kept with the
+//! run; the lookup is pure.
 
 use serde::{Deserialize, Serialize};
 
-/// The fact of a host ([`HostInfo::facts`](crate::host::HostInfo)) that holds its packs, a JSON list.
+/// The fact of a host ([`HostInfo::facts`](crate::host::HostInfo)) that holds its packs, a JSON
+/// list.
 pub const PACKS_FACT: &str = "packs";
 
-/// The kernel keeps this many bytes of a thread's name (`TASK_COMM_LEN` less its NUL, include/linux/sched.h).
+/// The kernel keeps this many bytes of a thread's name (`TASK_COMM_LEN` less its NUL,
+/// include/linux/sched.h).
 pub const THREAD_NAME_BYTES_MAX: usize = 15;
 
 /// The knowledge of one server.
@@ -21,7 +24,8 @@ pub struct Pack {
     /// Origin of the knowledge: server versions, documents.
     #[serde(default)]
     pub source: String,
-    /// Names of the processes that it describes: [globs](glob_matches) on the name of a process or of its program.
+    /// Names of the processes that it describes: [globs](glob_matches) on the name of a process or
+    /// of its program.
     #[serde(default)]
     pub processes: Vec<String>,
     /// What threads do; the first that matches a name counts.
@@ -60,8 +64,8 @@ pub struct ThreadMeaning {
     pub runtime: Option<Runtime>,
 }
 
-/// A runtime that runs any task on any of its threads: the load of one of them means nothing, that of all together
-/// does.
+/// A runtime that runs any task on any of its threads: the load of one of them means nothing, that
+/// of all together does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Runtime {
@@ -162,7 +166,9 @@ pub struct Setting {
 }
 
 /// How bad a log line is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Normal operation.
@@ -304,7 +310,9 @@ impl Pack {
     #[must_use]
     pub fn series_meaning(&self, metric: &str) -> Option<&str> {
         let mut series = self.endpoints.iter().flat_map(|endpoint| &endpoint.series);
-        series.find(|series| glob_matches(&series.name, metric)).map(|series| series.meaning.as_str())
+        series
+            .find(|series| glob_matches(&series.name, metric))
+            .map(|series| series.meaning.as_str())
     }
 
     /// What a value read from the log means.
@@ -356,8 +364,8 @@ fn as_the_kernel_cuts(name: &str) -> &str {
     name.get(..end).unwrap_or(name)
 }
 
-/// Whether `glob` matches all of `text`: `*` matches any run of bytes, `?` one byte, anything else itself. Its
-/// time is bounded by the product of both lengths.
+/// Whether `glob` matches all of `text`: `*` matches any run of bytes, `?` one byte, anything else
+/// itself. Its time is bounded by the product of both lengths.
 #[must_use]
 pub fn glob_matches(glob: &str, text: &str) -> bool {
     glob_matches_by(glob, text, |a, b| a == b)
@@ -374,7 +382,8 @@ pub fn thread_name_matches(glob: &str, name: &str) -> bool {
 fn glob_matches_by(glob: &str, text: &str, is_same: impl Fn(u8, u8) -> bool) -> bool {
     let (glob, text) = (glob.as_bytes(), text.as_bytes());
     let (mut g, mut t) = (0, 0);
-    // Where to resume when the rest after the last star does not match: the star takes one more byte.
+    // Where to resume when the rest after the last star does not match: the star takes one more
+    // byte.
     let mut retry: Option<(usize, usize)> = None;
     while let Some(byte) = text.get(t) {
         match glob.get(g) {
@@ -470,7 +479,8 @@ mod tests {
     #[test]
     fn a_pack_of_any_process_comes_last() {
         let packs = [pack(&["*"], &[]), pack(&["janus"], &[]), pack(&["nginx"], &[])];
-        let found: Vec<_> = packs_of_process(&packs, "janus").map(|pack| &pack.processes[0]).collect();
+        let found: Vec<_> =
+            packs_of_process(&packs, "janus").map(|pack| &pack.processes[0]).collect();
         assert_eq!(found, ["janus", "*"]);
     }
 }

@@ -1,6 +1,6 @@
-//! Measurements of a player: a participant that downloads recorded or live video over HTTP and plays it from a
-//! buffer. Terms are those of HTML media elements (WHATWG HTML section 4.8.11) and CTA-2066 (streaming quality of
-//! experience): startup time, stall, rebuffering.
+//! Measurements of a player: a participant that downloads recorded or live video over HTTP and
+//! plays it from a buffer. Terms are those of HTML media elements (WHATWG HTML section 4.8.11) and
+//! CTA-2066 (streaming quality of experience): startup time, stall, rebuffering.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -14,11 +14,14 @@ use crate::run::{CohortId, ParticipantId};
 /// Sums over an interval; all add up over time and over players.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaybackCounters {
-    /// Time in which the player was meant to play: startup, playback and stalls; not the pauses that its user made.
+    /// Time in which the player was meant to play: startup, playback and stalls; not the pauses
+    /// that its user made.
     pub active_us: u64,
-    /// Part of `active_us` before playback began, or began again after a seek: the wait for enough data to start.
+    /// Part of `active_us` before playback began, or began again after a seek: the wait for enough
+    /// data to start.
     pub startup_us: u64,
-    /// Part of `active_us` in which playback had begun and waited for data (`waiting` event): a stall.
+    /// Part of `active_us` in which playback had begun and waited for data (`waiting` event): a
+    /// stall.
     pub stall_us: u64,
     /// Stalls begun.
     pub stall_count: u64,
@@ -26,7 +29,8 @@ pub struct PlaybackCounters {
     pub played_us: u64,
     /// Pauses that its user made.
     pub paused_us: u64,
-    /// Media time that playback jumped over: it never came, or had left the live playlist before it did.
+    /// Media time that playback jumped over: it never came, or had left the live playlist before it
+    /// did.
     pub skipped_us: u64,
     /// Seeks that its user made.
     pub seek_count: u64,
@@ -46,7 +50,8 @@ pub struct PlaybackCounters {
     pub connections: u64,
     /// Segments or packets that this host sent again on them (`tcpi_total_retrans`).
     pub retransmitted: u64,
-    /// Segments that arrived out of order (`tcpi_rcv_ooopack`), a sign of loss on the way from the server.
+    /// Segments that arrived out of order (`tcpi_rcv_ooopack`), a sign of loss on the way from the
+    /// server.
     pub received_out_of_order: u64,
     /// Changes of the rendition.
     pub switches: u64,
@@ -56,8 +61,8 @@ pub struct PlaybackCounters {
     pub responses_http2: u64,
     /// Responses over HTTP/3.
     pub responses_http3: u64,
-    /// Segments, playlists, manifests and keys of live streams that were due and given up: after the repeats that players
-    /// make, or because a segment had left the playlist.
+    /// Segments, playlists, manifests and keys of live streams that were due and given up: after
+    /// the repeats that players make, or because a segment had left the playlist.
     pub missed: u64,
     /// Segments, or parts of segments, that were received whole.
     pub segments: u64,
@@ -77,17 +82,20 @@ pub struct PlaybackCounters {
     pub peer_segments: u64,
     /// Segments that they began to send and that did not come whole.
     pub peer_failures: u64,
-    /// Segments of the server that were loaded again because their hash came too late, or not at all.
+    /// Segments of the server that were loaded again because their hash came too late, or not at
+    /// all.
     pub hash_reloads: u64,
     /// Bytes of media sent to other viewers.
     pub uploaded_bytes: u64,
-    /// Part of `peer_bytes` that came over data channels: from browsers, or viewers of other processes.
+    /// Part of `peer_bytes` that came over data channels: from browsers, or viewers of other
+    /// processes.
     pub channel_received_bytes: u64,
     /// Part of `uploaded_bytes` that was sent over data channels.
     pub channel_sent_bytes: u64,
     /// Time connected with peers over data channels, summed over them; part of `peers_us`.
     pub channels_us: u64,
-    /// Time connected with other viewers, summed over them: divided by `active_us` it is the number of peers.
+    /// Time connected with other viewers, summed over them: divided by `active_us` it is the number
+    /// of peers.
     pub peers_us: u64,
     /// Announcements to the tracker.
     pub announces: u64,
@@ -103,26 +111,30 @@ pub struct PlaybackCounters {
     pub tracker_reconnects: u64,
 }
 
-/// Of less than this share of its time a player's wish for media says nothing about the rate at which it comes.
+/// Of less than this share of its time a player's wish for media says nothing about the rate at
+/// which it comes.
 const WANTED_SHARE_MIN: u64 = 100;
 
 impl PlaybackCounters {
-    /// Time that segments took ÷ media time in them: near 1 a server, or the way to it, is about to be too slow. `None`
-    /// without segments.
+    /// Time that segments took ÷ media time in them: near 1 a server, or the way to it, is about to
+    /// be too slow. `None` without segments.
     #[must_use]
     pub fn segment_ratio(&self) -> Option<f64> {
-        (self.segment_media_us > 0).then(|| self.segment_download_us as f64 / self.segment_media_us as f64)
+        (self.segment_media_us > 0)
+            .then(|| self.segment_download_us as f64 / self.segment_media_us as f64)
     }
 
-    /// Stalled ÷ (stalled + playing) time, the rebuffering ratio of CTA-2066; `None` before playback began.
+    /// Stalled ÷ (stalled + playing) time, the rebuffering ratio of CTA-2066; `None` before
+    /// playback began.
     #[must_use]
     pub fn stall_ratio(&self) -> Option<f64> {
         let begun_us = self.active_us.saturating_sub(self.startup_us);
         (begun_us > 0).then(|| (self.stall_us as f64 / begun_us as f64).min(1.0))
     }
 
-    /// Media time received ÷ time in which it was wanted: below 1 the server delivers less than the media's own
-    /// bit rate. `None` when nothing was wanted, or hardly ever, as at the end of a live stream.
+    /// Media time received ÷ time in which it was wanted: below 1 the server delivers less than the
+    /// media's own bit rate. `None` when nothing was wanted, or hardly ever, as at the end of a
+    /// live stream.
     #[must_use]
     pub fn delivery_ratio(&self) -> Option<f64> {
         let is_wanted = self.wanted_us > self.active_us / WANTED_SHARE_MIN;
@@ -139,7 +151,11 @@ impl PlaybackCounters {
     /// Bits per second of media bodies over active time; 0 when never active.
     #[must_use]
     pub fn media_bps(&self) -> f64 {
-        if self.active_us == 0 { 0.0 } else { self.media_bytes as f64 * 8e6 / self.active_us as f64 }
+        if self.active_us == 0 {
+            0.0
+        } else {
+            self.media_bytes as f64 * 8e6 / self.active_us as f64
+        }
     }
 }
 
@@ -161,7 +177,8 @@ impl AddAssign for PlaybackCounters {
         self.requests_failed = self.requests_failed.saturating_add(o.requests_failed);
         self.connections = self.connections.saturating_add(o.connections);
         self.retransmitted = self.retransmitted.saturating_add(o.retransmitted);
-        self.received_out_of_order = self.received_out_of_order.saturating_add(o.received_out_of_order);
+        self.received_out_of_order =
+            self.received_out_of_order.saturating_add(o.received_out_of_order);
         self.switches = self.switches.saturating_add(o.switches);
         self.responses_http1 = self.responses_http1.saturating_add(o.responses_http1);
         self.responses_http2 = self.responses_http2.saturating_add(o.responses_http2);
@@ -171,14 +188,16 @@ impl AddAssign for PlaybackCounters {
         self.segment_download_us = self.segment_download_us.saturating_add(o.segment_download_us);
         self.segment_media_us = self.segment_media_us.saturating_add(o.segment_media_us);
         self.page_requests = self.page_requests.saturating_add(o.page_requests);
-        self.page_requests_failed = self.page_requests_failed.saturating_add(o.page_requests_failed);
+        self.page_requests_failed =
+            self.page_requests_failed.saturating_add(o.page_requests_failed);
         self.page_bytes = self.page_bytes.saturating_add(o.page_bytes);
         self.peer_bytes = self.peer_bytes.saturating_add(o.peer_bytes);
         self.peer_segments = self.peer_segments.saturating_add(o.peer_segments);
         self.peer_failures = self.peer_failures.saturating_add(o.peer_failures);
         self.hash_reloads = self.hash_reloads.saturating_add(o.hash_reloads);
         self.uploaded_bytes = self.uploaded_bytes.saturating_add(o.uploaded_bytes);
-        self.channel_received_bytes = self.channel_received_bytes.saturating_add(o.channel_received_bytes);
+        self.channel_received_bytes =
+            self.channel_received_bytes.saturating_add(o.channel_received_bytes);
         self.channel_sent_bytes = self.channel_sent_bytes.saturating_add(o.channel_sent_bytes);
         self.channels_us = self.channels_us.saturating_add(o.channels_us);
         self.peers_us = self.peers_us.saturating_add(o.peers_us);
@@ -186,7 +205,8 @@ impl AddAssign for PlaybackCounters {
         self.offers_received = self.offers_received.saturating_add(o.offers_received);
         self.answers_received = self.answers_received.saturating_add(o.answers_received);
         self.tracker_bytes_sent = self.tracker_bytes_sent.saturating_add(o.tracker_bytes_sent);
-        self.tracker_bytes_received = self.tracker_bytes_received.saturating_add(o.tracker_bytes_received);
+        self.tracker_bytes_received =
+            self.tracker_bytes_received.saturating_add(o.tracker_bytes_received);
         self.tracker_reconnects = self.tracker_reconnects.saturating_add(o.tracker_reconnects);
     }
 }
@@ -200,12 +220,12 @@ pub struct PlaybackInterval {
     pub counters: PlaybackCounters,
     /// Media time buffered ahead of the playback position at the end of the interval, microseconds.
     pub buffer_us: u64,
-    /// Media time received ÷ time, over the last seconds if the player wanted data throughout them; `None` while its
-    /// buffer is full or has not been below the target for that long. A buffer hides a server that delivers too
-    /// slowly for as long as it lasts; this does not.
+    /// Media time received ÷ time, over the last seconds if the player wanted data throughout them;
+    /// `None` while its buffer is full or has not been below the target for that long. A buffer
+    /// hides a server that delivers too slowly for as long as it lasts; this does not.
     pub delivery_ratio: Option<f32>,
-    /// Since when playback has not begun, or not begun again after a seek; `None` once it has. The reader decides how
-    /// long that may take.
+    /// Since when playback has not begun, or not begun again after a seek; `None` once it has. The
+    /// reader decides how long that may take.
     pub start_awaited_since: Option<Instant>,
     /// How far behind a live stream it plays; `None` for recordings, and before playback has begun.
     pub live: Option<LiveInterval>,
@@ -224,9 +244,10 @@ pub struct LiveInterval {
     /// microseconds: what it ends with had not happened. Negative where it was in the past; `None`
     /// without dates.
     pub dates_ahead_us: Option<i64>,
-    /// This host's wall clock minus the capture time of what is played, by the marks of the publisher
-    /// ([`CaptureBasis`](crate::CaptureBasis) of WebRTC has the same), microseconds: from the publisher to the viewer, with
-    /// encoder, packager and caches. Its error is that of the two clocks against each other. `None` without marks.
+    /// This host's wall clock minus the capture time of what is played, by the marks of the
+    /// publisher ([`CaptureBasis`](crate::CaptureBasis) of WebRTC has the same), microseconds: from
+    /// the publisher to the viewer, with encoder, packager and caches. Its error is that of the two
+    /// clocks against each other. `None` without marks.
     pub capture_latency_us: Option<i64>,
     /// By how much the player is further behind the end of its playlist than it wants to be,
     /// microseconds. The end is the one that it began by: how soon after a segment its first
@@ -253,9 +274,9 @@ pub struct PlaybackRow {
     pub counters: PlaybackCounters,
     /// Media time buffered by each player at the end of the second, microseconds.
     pub buffer_us: Distribution,
-    /// What [`PlaybackInterval::delivery_ratio`] lacks to 1, of each player that has one, parts per million; 0 where it
-    /// is 1 or more. A distribution is exact to 1 % of its values, which of the ratio itself would be as much as the
-    /// tolerance of its bound.
+    /// What [`PlaybackInterval::delivery_ratio`] lacks to 1, of each player that has one, parts per
+    /// million; 0 where it is 1 or more. A distribution is exact to 1 % of its values, which of the
+    /// ratio itself would be as much as the tolerance of its bound.
     pub shortfall_ppm: Distribution,
     /// Players whose playlist's dates are ahead of this host's clock
     /// ([`DATES_AHEAD_US_MAX`](crate::DATES_AHEAD_US_MAX)); `None` of versions that measured each
@@ -287,17 +308,20 @@ impl PlaybackRow {
 pub struct PlayerRow {
     /// The participant.
     pub participant: ParticipantId,
-    /// From the intended join to the first time that playback began, microseconds; `None` before it did.
+    /// From the intended join to the first time that playback began, microseconds; `None` before it
+    /// did.
     pub startup_us: Option<u64>,
     /// Media time buffered when it last reported, microseconds.
     pub buffer_us: u64,
-    /// The lowest delivery ratio, parts per million; `None` where it never wanted data for long enough.
+    /// The lowest delivery ratio, parts per million; `None` where it never wanted data for long
+    /// enough.
     pub delivery_ppm_min: Option<u32>,
     /// Sums over its life.
     pub counters: PlaybackCounters,
 }
 
-/// The players of a run over their lives: a report shows sums and quantiles of them, so that is what its reader keeps.
+/// The players of a run over their lives: a report shows sums and quantiles of them, so that is
+/// what its reader keeps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Players {
     stalls: BTreeMap<ParticipantId, PlayerStalls>,
@@ -349,9 +373,11 @@ mod tests {
         let mut counters =
             PlaybackCounters { active_us: 3_000_000, startup_us: 3_000_000, ..Default::default() };
         assert_eq!((counters.stall_ratio(), counters.delivery_ratio()), (None, None));
-        counters += PlaybackCounters { active_us: 4_000_000, stall_us: 1_000_000, ..Default::default() };
+        counters +=
+            PlaybackCounters { active_us: 4_000_000, stall_us: 1_000_000, ..Default::default() };
         assert_eq!(counters.stall_ratio(), Some(0.25));
-        counters += PlaybackCounters { wanted_us: 2_000_000, media_us: 3_000_000, ..Default::default() };
+        counters +=
+            PlaybackCounters { wanted_us: 2_000_000, media_us: 3_000_000, ..Default::default() };
         assert_eq!(counters.delivery_ratio(), Some(1.5));
     }
 
@@ -362,13 +388,21 @@ mod tests {
             startup_us: None,
             buffer_us: 0,
             delivery_ppm_min: None,
-            counters: PlaybackCounters { active_us, stall_us, stall_count: 2, ..Default::default() },
+            counters: PlaybackCounters {
+                active_us,
+                stall_us,
+                stall_count: 2,
+                ..Default::default()
+            },
         };
         let mut players = Players::default();
         assert!(players.is_empty());
         [player(4, 10, 1), player(7, 0, 0)].iter().for_each(|player| players.add(player));
         assert_eq!(players.counters().stall_count, 4);
-        assert_eq!(players.stalls()[&ParticipantId(4)], PlayerStalls { ratio: Some(0.1), count: 2 });
+        assert_eq!(
+            players.stalls()[&ParticipantId(4)],
+            PlayerStalls { ratio: Some(0.1), count: 2 }
+        );
         assert_eq!(players.stalls()[&ParticipantId(7)].ratio, None);
     }
 }

@@ -6,9 +6,9 @@ use crate::canary::{CanaryData, CanaryRow};
 use crate::fleet::WorkerInfo;
 use crate::host::{HostData, HostRow};
 use crate::{
-    AggregatedTracks, ChatRow, Codec, Distribution, ExperienceRow, FailureReason, HoldRow, HttpRequestRow,
-    HttpRequestTotals, IceState, Layer, MediaKind, OneWayDelay, Outcome, Phase, PlaybackRow, PlayerRow,
-    Players, RunTime, SecondClosed, SentCounters, TrackCounters, TrackId,
+    AggregatedTracks, ChatRow, Codec, Distribution, ExperienceRow, FailureReason, HoldRow,
+    HttpRequestRow, HttpRequestTotals, IceState, Layer, MediaKind, OneWayDelay, Outcome, Phase,
+    PlaybackRow, PlayerRow, Players, RunTime, SecondClosed, SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,7 +34,9 @@ impl ParticipantId {
 }
 
 /// A cohort of the scenario, numbered in the order of the file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct CohortId(pub u16);
 
@@ -57,8 +59,8 @@ pub struct RunInfo {
     pub planned_duration_us: i64,
     /// The generator's host: CPU model, cores, kernel, governor, limits, settings; by name.
     pub generator_host: BTreeMap<String, String>,
-    /// SHA-256 of the files that participants publish, hexadecimal, by path as the scenario has it. Empty in folders of
-    /// earlier versions.
+    /// SHA-256 of the files that participants publish, hexadecimal, by path as the scenario has it.
+    /// Empty in folders of earlier versions.
     pub media_files: BTreeMap<String, String>,
     /// The clock error of one-way delays, and its reason.
     pub clock: ClockError,
@@ -124,8 +126,8 @@ pub struct CrowdRow {
     pub intended: u32,
     /// Participants whose join began.
     pub started: u32,
-    /// Participants whose transport is up at the end of the second (ICE and DTLS done, or the protocol's
-    /// equivalent).
+    /// Participants whose transport is up at the end of the second (ICE and DTLS done, or the
+    /// protocol's equivalent).
     pub connected: u32,
     /// Participants that received media in this second, or played media from a buffer.
     pub playing: u32,
@@ -181,11 +183,13 @@ pub struct SeriesRow {
     pub oven_rtc_tester_delay_us: Distribution,
     /// Frames per second by the sources' timestamps (mean over tracks with one), thousandths.
     pub source_fps_milli: Option<u32>,
-    /// What [`Self::source_fps_milli`] is the mean of. Not stored: only rows on their way through a fleet are merged.
+    /// What [`Self::source_fps_milli`] is the mean of. Not stored: only rows on their way through a
+    /// fleet are merged.
     pub source_fps: SourceFps,
 }
 
-/// The frame rates of the sources of tracks, as a sum: means of two machines cannot be added exactly, their sums can.
+/// The frame rates of the sources of tracks, as a sum: means of two machines cannot be added
+/// exactly, their sums can.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFps {
     /// Tracks whose source's rate is known.
@@ -293,18 +297,20 @@ impl ParticipantRow {
         Phase::PLAYING.iter().any(|phase| self.reached.contains_key(phase))
     }
 
-    /// Why it failed, if it did. A participant that was joining when the run ended, or whose machine was lost, did not
-    /// fail: see [`Self::was_censored`].
+    /// Why it failed, if it did. A participant that was joining when the run ended, or whose
+    /// machine was lost, did not fail: see [`Self::was_censored`].
     #[must_use]
     pub fn failure(&self) -> Option<&FailureReason> {
         match &self.outcome {
-            Some(Outcome::Failed(failure)) if !failure.reason.is_censored() => Some(&failure.reason),
+            Some(Outcome::Failed(failure)) if !failure.reason.is_censored() => {
+                Some(&failure.reason)
+            }
             _ => None,
         }
     }
 
-    /// Whether the run, or its planned stay, ended before it had joined, or its machine was lost: it did not fail, and
-    /// what became of it is unknown.
+    /// Whether the run, or its planned stay, ended before it had joined, or its machine was lost:
+    /// it did not fail, and what became of it is unknown.
     #[must_use]
     pub fn was_censored(&self) -> bool {
         matches!(&self.outcome, Some(Outcome::Failed(failure)) if failure.reason.is_censored())
@@ -392,14 +398,16 @@ pub struct DecodedRow {
 pub struct GeneratorRow {
     /// The second, since the start of the run.
     pub second: i64,
-    /// The machine of a fleet, numbered from 0 in the order of its workers; 0 for a run on one machine.
+    /// The machine of a fleet, numbered from 0 in the order of its workers; 0 for a run on one
+    /// machine.
     #[serde(default)]
     pub worker: u16,
     /// Thread, numbered from 0; `None` for the whole process.
     pub thread: Option<u16>,
     /// CPU time used in this second, microseconds (user + system).
     pub cpu_us: u64,
-    /// Time spent runnable but waiting for a CPU, microseconds (`/proc/self/task/T/schedstat` field 2).
+    /// Time spent runnable but waiting for a CPU, microseconds (`/proc/self/task/T/schedstat` field
+    /// 2).
     pub run_queue_wait_us: u64,
     /// 99th percentile of the loop's lateness at its deadlines, microseconds; of few deadlines what
     /// [`LATE_DEADLINES_MIN`](crate::limits::LATE_DEADLINES_MIN) of them exceeded.
@@ -411,7 +419,8 @@ pub struct GeneratorRow {
     /// Those of them that found a full ring (thread rows).
     #[serde(default)]
     pub ring_drops: u64,
-    /// Datagrams that were received from a memory-mapped ring (thread rows); the others came by sockets.
+    /// Datagrams that were received from a memory-mapped ring (thread rows); the others came by
+    /// sockets.
     #[serde(default)]
     pub ring_datagrams: u64,
     /// Memory of the rings, bytes (thread rows); the process's resident memory has them, too.
@@ -434,7 +443,8 @@ pub struct GeneratorRow {
 /// The event of datagrams that come by a memory-mapped ring from now on.
 pub const RECEIVE_RING_EVENT: &str = "receive_ring";
 
-/// The event of datagrams that come by sockets from now on, though rings are used or were to be used.
+/// The event of datagrams that come by sockets from now on, though rings are used or were to be
+/// used.
 pub const RECEIVE_SOCKETS_EVENT: &str = "receive_sockets";
 
 /// An event: something that happened at a moment.
@@ -444,9 +454,11 @@ pub struct EventRow {
     pub at: RunTime,
     /// The participant, if it concerns one.
     pub participant: Option<ParticipantId>,
-    /// A stable key: `failed`, `refused_ice_candidate`, `protocol_anomaly_rtcp`, `abort`, `generator_limited`, …
+    /// A stable key: `failed`, `refused_ice_candidate`, `protocol_anomaly_rtcp`, `abort`,
+    /// `generator_limited`, …
     pub kind: String,
-    /// Number of events of this kind that the row represents; more than 1 where there were too many to write each.
+    /// Number of events of this kind that the row represents; more than 1 where there were too many
+    /// to write each.
     pub count: u32,
     /// What happened, in a sentence.
     pub detail: String,
@@ -454,9 +466,10 @@ pub struct EventRow {
 
 /// One row on its way from the collector to the store.
 ///
-/// Its serialised form travels between the machines of a fleet, in a format that does not describe itself: variants are
-/// numbered in their order, and no field is left out. What only the coordinator makes does not travel; serde numbers the
-/// variants before a skipped one alike on both sides, so that those come last.
+/// Its serialised form travels between the machines of a fleet, in a format that does not describe
+/// itself: variants are numbered in their order, and no field is left out. What only the
+/// coordinator makes does not travel; serde numbers the variants before a skipped one alike on both
+/// sides, so that those come last.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Row {
     /// The crowd of a second.
@@ -523,7 +536,8 @@ pub struct RunData {
     pub participants: Vec<ParticipantRow>,
     /// Every track but those of [`Self::aggregated`].
     pub tracks: Vec<TrackRow>,
-    /// Tracks that are kept as sums; none, unless a [`RowSelector`](crate::RowSelector) aggregated them.
+    /// Tracks that are kept as sums; none, unless a [`RowSelector`](crate::RowSelector) aggregated
+    /// them.
     pub aggregated: AggregatedTracks,
     /// Every player over its life.
     pub players: Players,

@@ -29,8 +29,9 @@ pub struct SentCounters {
     pub pli_received: u64,
     /// FIR messages received (W3C `firCount`).
     pub fir_received: u64,
-    /// Time in which the connection took no bytes of a publisher over TCP, because the server did not read or the line was
-    /// too slow, microseconds. Counted once for all tracks of a publisher. ffmpeg shows it as `speed=` below 1.
+    /// Time in which the connection took no bytes of a publisher over TCP, because the server did
+    /// not read or the line was too slow, microseconds. Counted once for all tracks of a publisher.
+    /// ffmpeg shows it as `speed=` below 1.
     pub blocked_us: u64,
 }
 
@@ -59,8 +60,10 @@ impl AddAssign for SentCounters {
         self.packets_sent = self.packets_sent.saturating_add(other.packets_sent);
         self.payload_bytes = self.payload_bytes.saturating_add(other.payload_bytes);
         self.wire_bytes = self.wire_bytes.saturating_add(other.wire_bytes);
-        self.retransmitted_packets = self.retransmitted_packets.saturating_add(other.retransmitted_packets);
-        self.retransmitted_bytes = self.retransmitted_bytes.saturating_add(other.retransmitted_bytes);
+        self.retransmitted_packets =
+            self.retransmitted_packets.saturating_add(other.retransmitted_packets);
+        self.retransmitted_bytes =
+            self.retransmitted_bytes.saturating_add(other.retransmitted_bytes);
         self.frames_sent = self.frames_sent.saturating_add(other.frames_sent);
         self.key_frames_sent = self.key_frames_sent.saturating_add(other.key_frames_sent);
         self.nack_received = self.nack_received.saturating_add(other.nack_received);
@@ -93,7 +96,8 @@ pub struct SentInterval {
     pub allowed_bps: f64,
     /// Bits per second that it would send without these bounds.
     pub wanted_bps: f64,
-    /// The longest pause of a picture: from one frame's last packet to the next one's last, where the next was
-    /// sent in the interval, microseconds. A freeze that the sender caused is not counted against the server.
+    /// The longest pause of a picture: from one frame's last packet to the next one's last, where
+    /// the next was sent in the interval, microseconds. A freeze that the sender caused is not
+    /// counted against the server.
     pub pause_us_max: u32,
 }

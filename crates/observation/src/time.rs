@@ -3,9 +3,11 @@ use std::time::Duration;
 
 /// A moment of a run: microseconds since the run's first intended join (negative before it).
 ///
-/// Every row of a run has this instead of a wall clock, so that rows of one run compare without a time zone and
-/// without clock steps. The run's `started_at_unix_us` converts it to wall time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Every row of a run has this instead of a wall clock, so that rows of one run compare without a
+/// time zone and without clock steps. The run's `started_at_unix_us` converts it to wall time.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct RunTime(pub i64);
 

@@ -1,5 +1,5 @@
-//! Measurements of a received track, with the names of W3C webrtc-stats (`RTCInboundRtpStreamStats`) where they
-//! exist.
+//! Measurements of a received track, with the names of W3C webrtc-stats
+//! (`RTCInboundRtpStreamStats`) where they exist.
 
 use crate::CaptureBasis;
 use serde::{Deserialize, Serialize};
@@ -86,8 +86,8 @@ impl Codec {
         }
     }
 
-    /// The codec of an rtpmap encoding name, in any case. AAC and MPEG audio have two payload formats, each with a
-    /// name of its own.
+    /// The codec of an rtpmap encoding name, in any case. AAC and MPEG audio have two payload
+    /// formats, each with a name of its own.
     #[must_use]
     pub fn from_name(name: &str) -> Self {
         let others = [("MP4A-LATM", Codec::Aac), ("mpa-robust", Codec::MpegAudio)];
@@ -118,7 +118,8 @@ impl Codec {
     ];
 }
 
-/// A track within its participant: the index in the order in which the participant announced its tracks.
+/// A track within its participant: the index in the order in which the participant announced its
+/// tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TrackId(pub u16);
 
@@ -127,26 +128,28 @@ pub struct TrackId(pub u16);
 pub struct TrackCounters {
     /// RTP packets received, without duplicates and retransmissions (W3C `packetsReceived`).
     pub packets_received: u64,
-    /// RTP payload bytes of every packet, without padding and headers: repeats, on an RTX stream or not, and
-    /// duplicates are included (W3C `bytesReceived`).
+    /// RTP payload bytes of every packet, without padding and headers: repeats, on an RTX stream or
+    /// not, and duplicates are included (W3C `bytesReceived`).
     pub payload_bytes: u64,
     /// RTP headers, extensions and padding of the same packets (W3C `headerBytesReceived`).
     pub header_bytes: u64,
-    /// Bytes on the wire of every datagram of this track: with RTP header, SRTP tag, UDP and IP header.
+    /// Bytes on the wire of every datagram of this track: with RTP header, SRTP tag, UDP and IP
+    /// header.
     pub wire_bytes: u64,
-    /// Packets expected from the sequence numbers less those received; negative within one interval when packets
-    /// counted lost earlier arrived late (RFC 3550 A.3).
+    /// Packets expected from the sequence numbers less those received; negative within one interval
+    /// when packets counted lost earlier arrived late (RFC 3550 A.3).
     pub packets_lost: i64,
     /// Packets that arrived after they had been counted lost, but not because of a NACK.
     pub packets_late: u64,
     /// Packets that had arrived before.
     pub packets_duplicate: u64,
-    /// Packets with a lower sequence number than one before them, that were not counted lost, RFC 4737
-    /// type-P-reordered.
+    /// Packets with a lower sequence number than one before them, that were not counted lost, RFC
+    /// 4737 type-P-reordered.
     pub packets_reordered: u64,
     /// Packets recovered by retransmission, on an RTX stream or the original one.
     pub packets_recovered: u64,
-    /// Packets that arrived on an RTX stream (RFC 4588), needed or not (W3C `retransmittedPacketsReceived`).
+    /// Packets that arrived on an RTX stream (RFC 4588), needed or not (W3C
+    /// `retransmittedPacketsReceived`).
     pub rtx_packets_received: u64,
     /// RTCP Generic NACK messages sent (RFC 4585 6.2.1; W3C `nackCount`).
     pub nack_sent: u64,
@@ -164,15 +167,15 @@ pub struct TrackCounters {
     pub frames_dropped: u64,
     /// Freezes begun (W3C `freezeCount`).
     pub freeze_count: u64,
-    /// Time frozen in this interval, freezes in progress included, so that a picture that never returns counts in
-    /// every interval (over a life the same as W3C `totalFreezesDuration`).
+    /// Time frozen in this interval, freezes in progress included, so that a picture that never
+    /// returns counts in every interval (over a life the same as W3C `totalFreezesDuration`).
     pub freeze_us: u64,
     /// Time of this interval in which the track was meant to play.
     pub active_us: u64,
     /// Datagrams of this track that could not be decrypted or parsed.
     pub packets_discarded: u64,
-    /// Time of this interval in which the track was expected and received nothing, after its time to start: part
-    /// of `active_us`.
+    /// Time of this interval in which the track was expected and received nothing, after its time
+    /// to start: part of `active_us`.
     pub missing_us: u64,
 }
 
@@ -183,8 +186,9 @@ impl TrackCounters {
         self.packets_received + self.packets_recovered + self.packets_lost.max(0) as u64
     }
 
-    /// The loss that a browser counts: W3C `packetsLost`, by RFC 3550 6.4.1 expected less received on the track's
-    /// own SSRC. A repeat on that SSRC cancels its loss, and so does a duplicate; one on an RTX stream does not.
+    /// The loss that a browser counts: W3C `packetsLost`, by RFC 3550 6.4.1 expected less received
+    /// on the track's own SSRC. A repeat on that SSRC cancels its loss, and so does a duplicate;
+    /// one on an RTX stream does not.
     #[must_use]
     pub fn packets_lost_on_ssrc(&self) -> i64 {
         let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
@@ -204,8 +208,8 @@ impl TrackCounters {
         (self.active_us > 0).then(|| (self.missing_us as f64 / self.active_us as f64).min(1.0))
     }
 
-    /// The loss in all reports: packets lost after recovery, with time in which an expected track received nothing
-    /// as total loss. `None` when nothing was expected.
+    /// The loss in all reports: packets lost after recovery, with time in which an expected track
+    /// received nothing as total loss. `None` when nothing was expected.
     #[must_use]
     pub fn loss_ratio(&self) -> Option<f64> {
         match (self.packet_loss_ratio(), self.missing_ratio().filter(|missing| *missing > 0.0)) {
@@ -220,8 +224,8 @@ impl TrackCounters {
         self.missing_us > 0 && self.packets_received + self.packets_recovered == 0
     }
 
-    /// Whether its media came, or should have come, as packets. Media that a player fetches by HTTP does not, so that
-    /// its loss, delay, jitter and freezes do not exist.
+    /// Whether its media came, or should have come, as packets. Media that a player fetches by HTTP
+    /// does not, so that its loss, delay, jitter and freezes do not exist.
     #[must_use]
     pub fn has_packets(&self) -> bool {
         self.packets_expected() > 0 || self.missing_us > 0
@@ -237,10 +241,15 @@ impl TrackCounters {
     /// Payload bits per second of active time; 0 when never active.
     #[must_use]
     pub fn payload_bps(&self) -> f64 {
-        if self.active_us == 0 { 0.0 } else { self.payload_bytes as f64 * 8e6 / self.active_us as f64 }
+        if self.active_us == 0 {
+            0.0
+        } else {
+            self.payload_bytes as f64 * 8e6 / self.active_us as f64
+        }
     }
 
-    /// Adds another track of the same participant: both ran at the same time, so their times do not add up.
+    /// Adds another track of the same participant: both ran at the same time, so their times do not
+    /// add up.
     pub fn add_concurrent(&mut self, other: &Self) {
         let active_us = self.active_us.max(other.active_us);
         *self += *other;
@@ -259,7 +268,8 @@ impl AddAssign for TrackCounters {
         self.packets_duplicate = self.packets_duplicate.saturating_add(o.packets_duplicate);
         self.packets_reordered = self.packets_reordered.saturating_add(o.packets_reordered);
         self.packets_recovered = self.packets_recovered.saturating_add(o.packets_recovered);
-        self.rtx_packets_received = self.rtx_packets_received.saturating_add(o.rtx_packets_received);
+        self.rtx_packets_received =
+            self.rtx_packets_received.saturating_add(o.rtx_packets_received);
         self.nack_sent = self.nack_sent.saturating_add(o.nack_sent);
         self.pli_sent = self.pli_sent.saturating_add(o.pli_sent);
         self.fir_sent = self.fir_sent.saturating_add(o.fir_sent);
@@ -286,30 +296,35 @@ pub struct TrackInterval {
     pub ended_at: Instant,
     /// Sums over the interval.
     pub counters: TrackCounters,
-    /// RFC 3550 interarrival jitter at the end of the interval, microseconds; `None` before the second packet.
+    /// RFC 3550 interarrival jitter at the end of the interval, microseconds; `None` before the
+    /// second packet.
     pub jitter_us: Option<u32>,
-    /// Relative delay of each complete frame (audio: packet), microseconds above the track's own floor.
+    /// Relative delay of each complete frame (audio: packet), microseconds above the track's own
+    /// floor.
     pub relative_delay_us: Vec<u32>,
-    /// Absolute one-way delay of each frame that carried a capture time, microseconds (negative: clocks disagree).
+    /// Absolute one-way delay of each frame that carried a capture time, microseconds (negative:
+    /// clocks disagree).
     pub absolute_delay_us: Vec<i32>,
-    /// The basis of the capture times of [`Self::absolute_delay_us`], the same for all; `None` when there are
-    /// none.
+    /// The basis of the capture times of [`Self::absolute_delay_us`], the same for all; `None` when
+    /// there are none.
     pub capture_basis: Option<CaptureBasis>,
-    /// OvenRtcTester's "delay": |time since the first packet − RTP time since the first packet|, last value,
-    /// microseconds. For comparison with its reports only: it is drift, not delay.
+    /// OvenRtcTester's "delay": |time since the first packet − RTP time since the first packet|,
+    /// last value, microseconds. For comparison with its reports only: it is drift, not delay.
     pub oven_rtc_tester_delay_us: Option<u32>,
-    /// The frame rate by the RTP timestamps of the source, frames per second; `None` for audio or unknown.
+    /// The frame rate by the RTP timestamps of the source, frames per second; `None` for audio or
+    /// unknown.
     pub source_fps: Option<f32>,
-    /// Time of this interval in which frames were expected, microseconds: for video from the first decodable frame
-    /// after it began, or began again; the wait for that frame is part of joining, which is measured separately.
-    /// For audio all of it.
+    /// Time of this interval in which frames were expected, microseconds: for video from the first
+    /// decodable frame after it began, or began again; the wait for that frame is part of joining,
+    /// which is measured separately. For audio all of it.
     pub frames_due_us: u64,
-    /// Since when the first decodable frame is awaited; `None` once it arrived, and for audio. The reader decides
-    /// how long that may take.
+    /// Since when the first decodable frame is awaited; `None` once it arrived, and for audio. The
+    /// reader decides how long that may take.
     pub first_frame_awaited_since: Option<Instant>,
-    /// Since when the track is expected without a packet in the interval. A track is expected when it was
-    /// negotiated (RFC 8829: a media section in which the peer sends) and, in a conference, when its sender is not
-    /// muted and its layer is not switched off. The reader decides how long it may take to begin.
+    /// Since when the track is expected without a packet in the interval. A track is expected when
+    /// it was negotiated (RFC 8829: a media section in which the peer sends) and, in a conference,
+    /// when its sender is not muted and its layer is not switched off. The reader decides how long
+    /// it may take to begin.
     pub missing_since: Option<Instant>,
 }
 

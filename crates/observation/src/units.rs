@@ -1,4 +1,5 @@
-//! Figures with their units as text: one place, so that the terminal, the page and the tables agree.
+//! Figures with their units as text: one place, so that the terminal, the page and the tables
+//! agree.
 
 /// Bytes of the UDP and IP headers of a datagram on the wire (RFC 768, RFC 791, RFC 8200).
 #[must_use]

@@ -1,6 +1,6 @@
 //! What users see of media at the smallest crowd already: the pattern of a path that loses packets,
-//! of a source that sends in bursts, or of the server itself. It is no limit of load. A search that finds even its smallest crowd
-//! badly served by it judges larger ones by what they see beyond it.
+//! of a source that sends in bursts, or of the server itself. It is no limit of load. A search that
+//! finds even its smallest crowd badly served by it judges larger ones by what they see beyond it.
 
 use std::fmt;
 
@@ -15,8 +15,12 @@ use crate::{BadIf, Clause};
 const GROWTH: f64 = 2.0;
 /// Beyond these a bound raised by [`GROWTH`] could not be broken, or only by what nobody calls
 /// served: half of the packets lost, a fifth of the frames shown, delays of four seconds.
-const RAISED_MAX: Unloaded =
-    Unloaded { delay_us: 2_000_000, jitter_us: 2_000_000, loss_ppm: 250_000, frames_missing_ppm: 500_000 };
+const RAISED_MAX: Unloaded = Unloaded {
+    delay_us: 2_000_000,
+    jitter_us: 2_000_000,
+    loss_ppm: 250_000,
+    frames_missing_ppm: 500_000,
+};
 /// Of two halves of a load whose figures differ by no more than this share of the larger one, none
 /// grows while the load lasts.
 const CONSTANT_WITHIN: f64 = 0.3;
@@ -39,8 +43,10 @@ impl Unloaded {
     #[must_use]
     pub fn of(row: &SeriesRow) -> Self {
         let fitting = |value: Option<u64>| u32::try_from(value.unwrap_or(0)).unwrap_or(u32::MAX);
-        let fps = row.source_fps_milli.filter(|source| *source > 0).zip(row.fps_milli.quantile(0.0));
-        let missing = fps.map_or(0.0, |(source, fps)| (1.0 - fps as f64 / f64::from(source)).max(0.0));
+        let fps =
+            row.source_fps_milli.filter(|source| *source > 0).zip(row.fps_milli.quantile(0.0));
+        let missing =
+            fps.map_or(0.0, |(source, fps)| (1.0 - fps as f64 / f64::from(source)).max(0.0));
         Self {
             delay_us: fitting(row.relative_delay_us.quantile(0.5)),
             jitter_us: fitting(row.jitter_us.quantile(1.0)),
@@ -130,7 +136,8 @@ impl BadIf {
     /// raised bounds stay as they are.
     #[must_use]
     pub fn beyond(self, unloaded: &Unloaded) -> Self {
-        let raised = |bound: f64, seen: f64| if seen > bound { bound + GROWTH * seen } else { bound };
+        let raised =
+            |bound: f64, seen: f64| if seen > bound { bound + GROWTH * seen } else { bound };
         let delay_ms = f64::from(unloaded.delay_us) / 1e3;
         let shown_ratio = 1.0 - f64::from(unloaded.frames_missing_ppm) / 1e6;
         let is_short = shown_ratio < self.fps_ratio_min;
@@ -159,9 +166,12 @@ mod tests {
         let bursty = usual.beyond(&BURSTY);
         assert_eq!(bursty, BadIf { delay_ms_max: 150.0 + 580.0, ..usual });
         assert_eq!(bursty.beyond(&BURSTY), bursty, "once");
-        let lossy = Unloaded { loss_ppm: 100_000, frames_missing_ppm: 500_000, ..Unloaded::default() };
+        let lossy =
+            Unloaded { loss_ppm: 100_000, frames_missing_ppm: 500_000, ..Unloaded::default() };
         let lossy = usual.beyond(&lossy);
-        assert!((lossy.loss_ratio_max - 0.21).abs() < 1e-9 && (lossy.fps_ratio_min - 0.2).abs() < 1e-9);
+        assert!(
+            (lossy.loss_ratio_max - 0.21).abs() < 1e-9 && (lossy.fps_ratio_min - 0.2).abs() < 1e-9
+        );
         assert_eq!(usual.beyond(&Unloaded::default()), usual);
     }
 

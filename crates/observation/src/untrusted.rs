@@ -1,6 +1,7 @@
-//! Untrusted text: names of processes, threads, rooms and participants, log lines, responses of servers. It may
-//! contain terminal commands (ECMA-48), characters that change the direction of the text around them (Unicode UAX
-//! 9), and line ends that make one line look like several. Wherever such text is shown, it is escaped here.
+//! Untrusted text: names of processes, threads, rooms and participants, log lines, responses of
+//! servers. It may contain terminal commands (ECMA-48), characters that change the direction of the
+//! text around them (Unicode UAX 9), and line ends that make one line look like several. Wherever
+//! such text is shown, it is escaped here.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,8 +14,8 @@ pub const LINE_CHARS_MAX: usize = 2_000;
 /// Stands for characters that were cut off.
 const CUT: char = '…';
 
-/// Whether `c` affects how other text is shown: control characters (C0, DEL, C1), direction marks, line
-/// separators, and invisible characters that can hide text.
+/// Whether `c` affects how other text is shown: control characters (C0, DEL, C1), direction marks,
+/// line separators, and invisible characters that can hide text.
 #[must_use]
 pub fn is_harmful(c: char) -> bool {
     c.is_control()
@@ -26,8 +27,8 @@ pub fn is_harmful(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}') // tags
 }
 
-/// `text` as one line of at most `chars_max` characters: harmful characters as escapes such as `\n` and `\u{1b}`; longer
-/// text ends with `…`.
+/// `text` as one line of at most `chars_max` characters: harmful characters as escapes such as `\n`
+/// and `\u{1b}`; longer text ends with `…`.
 #[must_use]
 pub fn escaped(text: &str, chars_max: usize) -> Cow<'_, str> {
     // Most text is short and plain, and bytes are at least as many as characters.
@@ -66,7 +67,8 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, LINE_CHARS_MAX)
 }
 
-/// Output of several lines for a terminal: of the harmful characters only line ends and tabs remain.
+/// Output of several lines for a terminal: of the harmful characters only line ends and tabs
+/// remain.
 #[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
     let passes = |c: char| matches!(c, '\n' | '\t') || !is_harmful(c);
@@ -80,8 +82,8 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// JSON text that is safe to show: harmful characters as `\u…` (RFC 8259 section 7), which parses to the same
-/// value. Outside of strings JSON has only line ends, blanks and ASCII.
+/// JSON text that is safe to show: harmful characters as `\u…` (RFC 8259 section 7), which parses
+/// to the same value. Outside of strings JSON has only line ends, blanks and ASCII.
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     let passes = |c: char| c == '\n' || !is_harmful(c);
@@ -132,7 +134,8 @@ mod tests {
 
     #[test]
     fn json_reads_as_what_it_was() {
-        let value = serde_json::json!({ "a\u{9b}": ["\u{202e}", "\u{e0041}\x7f", "\x1b\n", "plain"] });
+        let value =
+            serde_json::json!({ "a\u{9b}": ["\u{202e}", "\u{e0041}\x7f", "\x1b\n", "plain"] });
         let text = serde_json::to_string_pretty(&value).unwrap();
         let safe = json(&text);
         assert!(!safe.contains(|c| c != '\n' && is_harmful(c)), "{safe}");
@@ -145,9 +148,15 @@ mod tests {
             let text: String = [c, 'a', c].iter().collect();
             for max in [0, 1, 3, 9, 60] {
                 let one = escaped(&text, max);
-                assert!(!one.contains(is_harmful) && one.chars().count() <= max + 1, "{text:?} {max}");
+                assert!(
+                    !one.contains(is_harmful) && one.chars().count() <= max + 1,
+                    "{text:?} {max}"
+                );
             }
-            assert!(!lines(&text).contains(|c| !matches!(c, '\n' | '\t') && is_harmful(c)), "{text:?}");
+            assert!(
+                !lines(&text).contains(|c| !matches!(c, '\n' | '\t') && is_harmful(c)),
+                "{text:?}"
+            );
         }
     }
 }

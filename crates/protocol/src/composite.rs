@@ -1,8 +1,8 @@
-//! A participant that does several things at a time, as a person does who watches a stream and is in its chat: each part is a
-//! participant of its own, with its own channels and fetches.
+//! A participant that does several things at a time, as a person does who watches a stream and is
+//! in its chat: each part is a participant of its own, with its own channels and fetches.
 //!
-//! The first part is what the person came for: the whole ends with it. Another part that fails is told as an anomaly, and the
-//! others go on.
+//! The first part is what the person came for: the whole ends with it. Another part that fails is
+//! told as an anomaly, and the others go on.
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,8 @@ impl Part {
         }
     }
 
-    /// Its next output, with the channels and fetches of the whole; `None` when there is none until its deadline.
+    /// Its next output, with the channels and fetches of the whole; `None` when there is none until
+    /// its deadline.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Output> {
         if self.is_over || self.deadline.is_some() {
             return None;
@@ -107,7 +108,9 @@ impl Part {
         match output {
             Output::Open(channel, open) => {
                 let open = match open {
-                    Open::RtpPair { rtcp, toward } => Open::RtpPair { rtcp: self.channel(rtcp), toward },
+                    Open::RtpPair { rtcp, toward } => {
+                        Open::RtpPair { rtcp: self.channel(rtcp), toward }
+                    }
                     open => open,
                 };
                 Output::Open(self.channel(channel), open)
@@ -141,13 +144,19 @@ fn own(input: Input<'_>) -> Input<'_> {
     let channel_of = |channel: Channel| Channel(channel.0 & ((1 << CHANNEL_BITS) - 1));
     let fetch_of = |fetch: FetchId| FetchId(fetch.0 & ((1 << FETCH_BITS) - 1));
     match input {
-        Input::Opened { channel, opening } => Input::Opened { channel: channel_of(channel), opening },
+        Input::Opened { channel, opening } => {
+            Input::Opened { channel: channel_of(channel), opening }
+        }
         Input::Datagram { channel, source, local, arrived_at, bytes } => {
             Input::Datagram { channel: channel_of(channel), source, local, arrived_at, bytes }
         }
         Input::Bytes { channel, bytes } => Input::Bytes { channel: channel_of(channel), bytes },
-        Input::Blocked { channel, duration } => Input::Blocked { channel: channel_of(channel), duration },
-        Input::Message { channel, message } => Input::Message { channel: channel_of(channel), message },
+        Input::Blocked { channel, duration } => {
+            Input::Blocked { channel: channel_of(channel), duration }
+        }
+        Input::Message { channel, message } => {
+            Input::Message { channel: channel_of(channel), message }
+        }
         Input::Closed { channel, why } => Input::Closed { channel: channel_of(channel), why },
         Input::Fetched { fetch, result } => Input::Fetched { fetch: fetch_of(fetch), result },
         Input::Download { fetch, event } => Input::Download { fetch: fetch_of(fetch), event },
@@ -155,8 +164,8 @@ fn own(input: Input<'_>) -> Input<'_> {
     }
 }
 
-/// What of a part's observations is one of the whole: how far the whole has come is told by the first part, but for what only
-/// another one can reach.
+/// What of a part's observations is one of the whole: how far the whole has come is told by the
+/// first part, but for what only another one can reach.
 pub(crate) fn is_of_whole(observation: &Observation) -> bool {
     match observation {
         Observation::Reached(phase, _) => *phase == Phase::Joined,
@@ -166,12 +175,15 @@ pub(crate) fn is_of_whole(observation: &Observation) -> bool {
 }
 
 impl Composite {
-    /// A participant of these parts, each with a name for people; of more than 16 the others are left out.
+    /// A participant of these parts, each with a name for people; of more than 16 the others are
+    /// left out.
     #[must_use]
     pub fn new(parts: Vec<(&'static str, Box<dyn Participant>)>) -> Self {
         let parts = parts.into_iter().take(PARTS_MAX).enumerate();
         Self {
-            parts: parts.map(|(place, (name, participant))| Part::new(place, name, participant)).collect(),
+            parts: parts
+                .map(|(place, (name, participant))| Part::new(place, name, participant))
+                .collect(),
             at: 0,
             outcome: None,
             has_ended: false,
@@ -190,7 +202,9 @@ impl Composite {
                 None
             }
             // Told at the end of the whole too: a chat that let nobody in until then has failed.
-            Output::Ended(Outcome::Failed(failure)) if failure.reason != FailureReason::NotStarted => {
+            Output::Ended(Outcome::Failed(failure))
+                if failure.reason != FailureReason::NotStarted =>
+            {
                 let name = self.parts.get(place).map_or("", Part::name);
                 Some(Output::Observed(Observation::ProtocolAnomaly {
                     place: name,
@@ -212,7 +226,9 @@ impl Participant for Composite {
                 self.parts.iter_mut().for_each(|part| part.take(now, Input::Start { intended_at }));
             }
             Input::Leave { others_follow } => {
-                self.parts.iter_mut().for_each(|part| part.take(now, Input::Leave { others_follow }));
+                self.parts
+                    .iter_mut()
+                    .for_each(|part| part.take(now, Input::Leave { others_follow }));
             }
             Input::Timeout => self.parts.iter_mut().for_each(|part| part.wake(now)),
             input => {
@@ -254,7 +270,9 @@ impl Participant for Composite {
 
     fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
         match level.checked_sub(2) {
-            Some(level) => self.parts.iter().for_each(|part| part.participant.prefetch(level, prefetcher)),
+            Some(level) => {
+                self.parts.iter().for_each(|part| part.participant.prefetch(level, prefetcher))
+            }
             None if level == 0 => prefetcher.value(&*self.parts),
             None => self.parts.iter().for_each(|part| prefetcher.value(&*part.participant)),
         }
@@ -302,7 +320,8 @@ mod tests {
         let heard: [Heard; 2] = Default::default();
         let part = |at: usize| {
             let wakes_at = now + Duration::from_secs(1 + at as u64);
-            let recorder = Recorder { heard: Arc::clone(&heard[at]), outputs: Vec::new(), wakes_at };
+            let recorder =
+                Recorder { heard: Arc::clone(&heard[at]), outputs: Vec::new(), wakes_at };
             (["first", "second"][at], Box::new(recorder) as Box<dyn Participant>)
         };
         (Composite::new(vec![part(0), part(1)]), heard)
@@ -328,8 +347,12 @@ mod tests {
         let opening = Opening::default();
         composite.handle(now, Input::Opened { channel: Channel(0x103), opening: opening.clone() });
         composite.handle(now, Input::Opened { channel: Channel(0x903), opening });
-        let heard_last = heard.each_ref().map(|heard| heard.lock().unwrap().last().unwrap().clone());
-        assert!(heard_last[0].starts_with("Start") && heard_last[1].contains("Channel(3)"), "{heard_last:?}");
+        let heard_last =
+            heard.each_ref().map(|heard| heard.lock().unwrap().last().unwrap().clone());
+        assert!(
+            heard_last[0].starts_with("Start") && heard_last[1].contains("Channel(3)"),
+            "{heard_last:?}"
+        );
         assert!(
             matches!(composite.poll_output(now), Output::Timeout(at, _) if at == now + Duration::from_secs(1))
         );
@@ -352,7 +375,8 @@ mod tests {
         };
         composite.parts[1].participant = Box::new(failing);
         let outputs = drain(&mut composite, now);
-        let [Output::Observed(Observation::ProtocolAnomaly { place: "second", .. })] = &outputs[..] else {
+        let [Output::Observed(Observation::ProtocolAnomaly { place: "second", .. })] = &outputs[..]
+        else {
             panic!("{outputs:?}")
         };
         composite.handle(now, Input::Leave { others_follow: false });
@@ -361,14 +385,19 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_fails_only_when_the_first_has_ended_is_told_and_one_that_was_interrupted_is_not() {
-        for (reason, is_told) in [(FailureReason::HttpStatus(502), true), (FailureReason::NotStarted, false)]
+    fn a_part_that_fails_only_when_the_first_has_ended_is_told_and_one_that_was_interrupted_is_not()
+    {
+        for (reason, is_told) in
+            [(FailureReason::HttpStatus(502), true), (FailureReason::NotStarted, false)]
         {
             let now = Instant::now();
             let (mut composite, _) = composite(now);
             drain(&mut composite, now);
             composite.handle(now, Input::Leave { others_follow: true });
-            assert!(matches!(composite.parts[0].poll(now), Some(Output::Ended(Outcome::Completed))));
+            assert!(matches!(
+                composite.parts[0].poll(now),
+                Some(Output::Ended(Outcome::Completed))
+            ));
             composite.outcome = Some(Outcome::Completed);
             composite.parts[1].participant = Box::new(Recorder {
                 heard: Heard::default(),
@@ -377,10 +406,16 @@ mod tests {
             });
             let outputs = drain(&mut composite, now);
             let told = outputs.iter().any(|output| {
-                matches!(output, Output::Observed(Observation::ProtocolAnomaly { place: "second", .. }))
+                matches!(
+                    output,
+                    Output::Observed(Observation::ProtocolAnomaly { place: "second", .. })
+                )
             });
             assert_eq!(told, is_told, "{outputs:?}");
-            assert!(matches!(outputs.last(), Some(Output::Ended(Outcome::Completed))), "{outputs:?}");
+            assert!(
+                matches!(outputs.last(), Some(Output::Ended(Outcome::Completed))),
+                "{outputs:?}"
+            );
         }
     }
 }

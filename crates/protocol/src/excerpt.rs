@@ -1,4 +1,5 @@
-//! Text that a server sent, made safe to show: short, one line, without control or bidirectional characters.
+//! Text that a server sent, made safe to show: short, one line, without control or bidirectional
+//! characters.
 
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
@@ -6,18 +7,23 @@ use http::header::RETRY_AFTER;
 /// How many characters of a server's text are shown.
 pub(crate) const EXCERPT_CHARS_MAX: usize = 200;
 
-/// The beginning of `text` on one line, at most 200 characters; control and invisible characters become spaces.
+/// The beginning of `text` on one line, at most 200 characters; control and invisible characters
+/// become spaces.
 pub(crate) fn excerpt(text: &str) -> String {
-    let mut short: String =
-        text.trim().chars().take(EXCERPT_CHARS_MAX).map(|c| if is_seen(c) { c } else { ' ' }).collect();
+    let mut short: String = text
+        .trim()
+        .chars()
+        .take(EXCERPT_CHARS_MAX)
+        .map(|c| if is_seen(c) { c } else { ' ' })
+        .collect();
     if text.trim().chars().nth(EXCERPT_CHARS_MAX).is_some() {
         short.push('…');
     }
     short
 }
 
-/// Whether a character is visible: neither a control character nor one that changes direction or width of the
-/// text.
+/// Whether a character is visible: neither a control character nor one that changes direction or
+/// width of the text.
 fn is_seen(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -31,7 +37,8 @@ pub(crate) fn after_colon(text: &str) -> String {
     }
 }
 
-/// `, Retry-After: ` and its value where a response says when to come again (RFC 9110 section 10.2.3); else empty.
+/// `, Retry-After: ` and its value where a response says when to come again (RFC 9110 section
+/// 10.2.3); else empty.
 pub(crate) fn retry_after(headers: &HeaderMap) -> String {
     let wait = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
     wait.map_or_else(String::new, |wait| format!(", Retry-After: {}", excerpt(wait)))

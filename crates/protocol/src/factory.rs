@@ -13,8 +13,8 @@ use throng_media::timing::IndexCache;
 use throng_observation::run::ParticipantId;
 use throng_scenario::har::PagePlan;
 use throng_scenario::{
-    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PlayerConfig, RecordedPage, Role,
-    RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
+    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PlayerConfig,
+    RecordedPage, Role, RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
 };
 use url::{Host, Url};
 
@@ -42,7 +42,8 @@ use media::{card_ladder, fed, outgoing, picture, published, sent_layers};
 pub struct TargetFactory {
     /// The endpoint to join.
     pub endpoint: Endpoint,
-    /// Bearer token (WHEP, WHIP, OvenMediaEngine), Janus `token` or LiveKit token, as the scenario configures it.
+    /// Bearer token (WHEP, WHIP, OvenMediaEngine), Janus `token` or LiveKit token, as the scenario
+    /// configures it.
     pub token: Option<String>,
     /// LiveKit's API key, which signs a separate token for each participant.
     pub api_key: Option<ApiSecret>,
@@ -50,8 +51,8 @@ pub struct TargetFactory {
     pub may_reach: MayReach,
     /// One reading of both clocks, shared by the whole run.
     pub clock: WallClock,
-    /// An address of the server when the host in its URL was resolved before; it selects the interface on which a
-    /// viewer that makes the offer receives.
+    /// An address of the server when the host in its URL was resolved before; it selects the
+    /// interface on which a viewer that makes the offer receives.
     pub server: Option<SocketAddr>,
     /// Seed of the run; each participant derives its own from it.
     pub seed: u64,
@@ -111,9 +112,15 @@ pub struct ApiSecret {
 }
 
 impl TargetFactory {
-    /// Participant `number` of a cohort with `role`, whose intended time is `joins_at` after the start of the run.
+    /// Participant `number` of a cohort with `role`, whose intended time is `joins_at` after the
+    /// start of the run.
     #[must_use]
-    pub fn participant(&self, number: u32, joins_at: Duration, role: &Role) -> Box<dyn Participant> {
+    pub fn participant(
+        &self,
+        number: u32,
+        joins_at: Duration,
+        role: &Role,
+    ) -> Box<dyn Participant> {
         self.participant_at(&self.endpoint.in_room(role.room), number, joins_at, role)
     }
 
@@ -136,9 +143,11 @@ impl TargetFactory {
             Endpoint::Janus { url, mountpoint, pin } => {
                 self.viewer(number, self.streaming(url, mountpoint, pin.as_ref()))
             }
-            Endpoint::LiveKit { url, room } => self.member(number, joins_at, role, |subscriptions| {
-                self.livekit(number, role, subscriptions, (url, room))
-            }),
+            Endpoint::LiveKit { url, room } => {
+                self.member(number, joins_at, role, |subscriptions| {
+                    self.livekit(number, role, subscriptions, (url, room))
+                })
+            }
             Endpoint::HttpVideo { url } => {
                 let player = self.player(number, url, &role.player);
                 match role.chat.beside.as_deref() {
@@ -156,7 +165,11 @@ impl TargetFactory {
             }
             Endpoint::RtspPublish { url } => {
                 let media = published(role, number, &self.conference.clips);
-                Box::new(rtsp::Publisher::new(self.rtsp(endpoint, url), media, self.options(number)))
+                Box::new(rtsp::Publisher::new(
+                    self.rtsp(endpoint, url),
+                    media,
+                    self.options(number),
+                ))
             }
             Endpoint::Rtmp { url } => self.ingest(number, url, IngestProtocol::Rtmp, role),
             Endpoint::Srt { url } => self.ingest(number, url, IngestProtocol::Srt, role),
@@ -164,10 +177,16 @@ impl TargetFactory {
                 self.chat_member(number, role, (url, domain, room, account.as_ref()))
             }
             Endpoint::Chat { url } => self.chat_by_template(number, role, url),
-            Endpoint::Whep { url } => self.viewer(number, Box::new(whep::Whep::new(self.whep(url)))),
+            Endpoint::Whep { url } => {
+                self.viewer(number, Box::new(whep::Whep::new(self.whep(url))))
+            }
             Endpoint::Whip { url } => self.member(number, joins_at, role, |_| {
-                let room = self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
-                let access = self.api_key.is_some().then(|| self.access(&publisher_name(number), role, room));
+                let room =
+                    self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
+                let access = self
+                    .api_key
+                    .is_some()
+                    .then(|| self.access(&publisher_name(number), role, room));
                 Box::new(whip::Whip::new(self.whep(url), access))
             }),
         }
@@ -211,7 +230,8 @@ impl TargetFactory {
             Action::ScreenShare(size) => Some(size.as_str()),
             Action::Mute(_) => None,
         });
-        let usual = role.publish.as_ref().and_then(|publish| picture(publish, &self.conference.clips));
+        let usual =
+            role.publish.as_ref().and_then(|publish| picture(publish, &self.conference.clips));
         let screens = |usual: &Ladder| -> Vec<Ladder> {
             let card = |size| card_ladder(Rung::from_name(size)?, usual.top().codec());
             screens.map(|size| card(size).unwrap_or_else(|| usual.clone())).collect()
@@ -285,7 +305,13 @@ impl TargetFactory {
         }
     }
 
-    fn ingest(&self, number: u32, url: &Url, protocol: IngestProtocol, role: &Role) -> Box<dyn Participant> {
+    fn ingest(
+        &self,
+        number: u32,
+        url: &Url,
+        protocol: IngestProtocol,
+        role: &Role,
+    ) -> Box<dyn Participant> {
         let burns_clock = role.publish.as_ref().is_some_and(|publish| publish.burns_clock);
         let config = ingest::Config { url: url.clone(), protocol, burns_clock };
         let media = fed(role, number, &self.conference.clips);
@@ -348,7 +374,12 @@ impl TargetFactory {
         Box::new(ome::Ome::new(config))
     }
 
-    fn streaming(&self, url: &Url, mountpoint: &JanusId, pin: Option<&Secret>) -> Box<dyn Signalling> {
+    fn streaming(
+        &self,
+        url: &Url,
+        mountpoint: &JanusId,
+        pin: Option<&Secret>,
+    ) -> Box<dyn Signalling> {
         Box::new(janus::Streaming::new(janus::Config {
             url: url.clone(),
             mountpoint: match mountpoint {
@@ -386,7 +417,8 @@ impl TargetFactory {
                 room: room.to_owned(),
                 identity: self.mark.put(name),
                 can_publish: role.publish.is_some(),
-                can_subscribe: role.video != SubscribePolicy::None || role.audio != SubscribePolicy::None,
+                can_subscribe: role.video != SubscribePolicy::None
+                    || role.audio != SubscribePolicy::None,
                 clock: self.clock,
             })),
             None => livekit::Access::Token(self.token.clone().unwrap_or_default()),
@@ -400,7 +432,8 @@ impl TargetFactory {
         config.answer_within = self.timeouts.signalling;
         let may_reach = Arc::clone(&self.may_reach);
         // Host names are checked by the driver, by the address that they resolve to.
-        config.may_reach = Arc::new(move |url| named_address(url).is_none_or(|place| may_reach(place.ip())));
+        config.may_reach =
+            Arc::new(move |url| named_address(url).is_none_or(|place| may_reach(place.ip())));
         config
     }
 }
@@ -421,8 +454,8 @@ pub fn member_name(number: u32) -> String {
     ParticipantId(number).name()
 }
 
-/// The identity of a WHIP publisher on LiveKit. It differs from those of conference participants, because LiveKit
-/// removes a participant when another one joins with the same identity.
+/// The identity of a WHIP publisher on LiveKit. It differs from those of conference participants,
+/// because LiveKit removes a participant when another one joins with the same identity.
 fn publisher_name(number: u32) -> String {
     format!("throng-whip-{number}")
 }
@@ -433,7 +466,9 @@ fn named_address(url: &Url) -> Option<SocketAddr> {
     let ip = match url.host()? {
         Host::Ipv4(ip) => IpAddr::V4(ip),
         Host::Ipv6(ip) => IpAddr::V6(ip),
-        Host::Domain(name) if name.eq_ignore_ascii_case("localhost") => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Host::Domain(name) if name.eq_ignore_ascii_case("localhost") => {
+            IpAddr::V4(Ipv4Addr::LOCALHOST)
+        }
         Host::Domain(_) => return None,
     };
     Some(SocketAddr::new(ip, port))

@@ -1,17 +1,19 @@
 //! The interface between a participant and its driver.
 //!
-//! The driver passes the time and the events of a participant to [`Participant::handle`], then drains its
-//! [`Output`]s until it returns [`Output::Timeout`], which names the next deadline and the reason for it. A
-//! participant has no access to sockets, clocks or runtimes. Everything it sends goes over a [`Channel`] that it
-//! asked the driver to open, so that WebRTC (one datagram channel and one WebSocket), RTSP (a stream, or a stream
-//! and pairs of datagram channels), HTTP video (only downloads), a chat (a WebSocket) and a conference of a
-//! hundred media streams on one WebSocket all fit the same loop.
+//! The driver passes the time and the events of a participant to [`Participant::handle`], then
+//! drains its [`Output`]s until it returns [`Output::Timeout`], which names the next deadline and
+//! the reason for it. A participant has no access to sockets, clocks or runtimes. Everything it
+//! sends goes over a [`Channel`] that it asked the driver to open, so that WebRTC (one datagram
+//! channel and one WebSocket), RTSP (a stream, or a stream and pairs of datagram channels), HTTP
+//! video (only downloads), a chat (a WebSocket) and a conference of a hundred media streams on one
+//! WebSocket all fit the same loop.
 //!
 //! ```text
-//! driver:  handle(now, Start) → poll_output … → handle(now, Opened…) → poll_output … → handle(now, Datagram…)
+//! driver:  handle(now, Start) → poll_output … → handle(now, Opened…) → poll_output …
+//!          → handle(now, Datagram…)
 //! ```
-//! Several inputs may be handled before the outputs are drained: the driver passes a whole batch of datagrams and
-//! drains once.
+//! Several inputs may be handled before the outputs are drained: the driver passes a whole batch of
+//! datagrams and drains once.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -33,21 +35,24 @@ pub trait Participant: Send {
     /// After [`Output::Ended`] the driver drops the participant and closes its channels.
     fn poll_output(&mut self, now: Instant) -> Output;
 
-    /// From now on datagrams may be passed so long after they arrived, without any order among participants: what arrived in the
-    /// last `lag` before the `now` of a call may be still to come. 0 until the driver calls this. Whoever judges that a packet is
-    /// missing judges as of then.
+    /// From now on datagrams may be passed so long after they arrived, without any order among
+    /// participants: what arrived in the last `lag` before the `now` of a call may be still to
+    /// come. 0 until the driver calls this. Whoever judges that a packet is missing judges as of
+    /// then.
     fn receive_lag(&mut self, lag: Duration) {
         let _ = lag;
     }
 
-    /// Names the memory that the next datagram will need beside this value itself: see [`throng_media::prefetch`]. Levels count from 0;
-    /// this is called with one after the other, below [`PREFETCH_LEVELS`].
+    /// Names the memory that the next datagram will need beside this value itself: see
+    /// [`throng_media::prefetch`]. Levels count from 0; this is called with one after the other,
+    /// below [`PREFETCH_LEVELS`].
     fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
         let _ = (level, prefetcher);
     }
 }
 
-/// A channel, numbered within its participant; the participant chooses the number when it opens the channel.
+/// A channel, numbered within its participant; the participant chooses the number when it opens the
+/// channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Channel(pub u16);
 
@@ -58,7 +63,8 @@ pub struct FetchId(pub u32);
 /// An event for a participant.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// Join now. `intended_at` is before `now` when the generator was late; latencies count from it.
+    /// Join now. `intended_at` is before `now` when the generator was late; latencies count from
+    /// it.
     Start {
         /// The intended time of this join.
         intended_at: Instant,
@@ -70,7 +76,8 @@ pub enum Input<'a> {
         /// How it was opened, with the local and remote addresses.
         opening: Opening,
     },
-    /// A datagram arrived. The participant may change it in place (decrypt it); the driver does not read it again.
+    /// A datagram arrived. The participant may change it in place (decrypt it); the driver does not
+    /// read it again.
     Datagram {
         /// The channel.
         channel: Channel,
@@ -90,7 +97,8 @@ pub enum Input<'a> {
         /// The next bytes, in order.
         bytes: &'a [u8],
     },
-    /// A write on a stream channel has waited because the peer did not read, or the line was too slow.
+    /// A write on a stream channel has waited because the peer did not read, or the line was too
+    /// slow.
     Blocked {
         /// The channel.
         channel: Channel,
@@ -167,18 +175,20 @@ pub enum Output {
     Close(Channel),
     /// Fetch over HTTP; answered by [`Input::Fetched`].
     Fetch(FetchId, Box<Request>),
-    /// Request over HTTP and read the body bit by bit: answered by [`Input::Download`], with the head, then with as
-    /// much of the body as [`Output::Demand`] asks for, then with its end. Without demand nothing is read, so that
-    /// flow control (the TCP window, or that of HTTP/2 or QUIC) holds the server back, as a player does whose buffer
-    /// is full. The request's timeout is that of the head, and includes the wait for a connection where all six
-    /// HTTP/1.1 connections to the origin are in use; the participant has its own deadlines for the body, and cancels.
+    /// Request over HTTP and read the body bit by bit: answered by [`Input::Download`], with the
+    /// head, then with as much of the body as [`Output::Demand`] asks for, then with its end.
+    /// Without demand nothing is read, so that flow control (the TCP window, or that of HTTP/2 or
+    /// QUIC) holds the server back, as a player does whose buffer is full. The request's timeout is
+    /// that of the head, and includes the wait for a connection where all six HTTP/1.1 connections
+    /// to the origin are in use; the participant has its own deadlines for the body, and cancels.
     Download(FetchId, Box<Request>, HttpVersion),
-    /// Read this much more of a download's body, after what was demanded before. May precede the head. The end of a body
-    /// is reported without further demand where `Content-Length` tells that no byte is left; without it (chunked), the
-    /// end is found by reading, so that a participant that wants all of it demands more than there is.
+    /// Read this much more of a download's body, after what was demanded before. May precede the
+    /// head. The end of a body is reported without further demand where `Content-Length` tells that
+    /// no byte is left; without it (chunked), the end is found by reading, so that a participant
+    /// that wants all of it demands more than there is.
     Demand(FetchId, Demand),
-    /// Give up a download: its connection is closed (HTTP/1.1), or the stream is reset (HTTP/2, HTTP/3). No further
-    /// input of it follows.
+    /// Give up a download: its connection is closed (HTTP/1.1), or the stream is reset (HTTP/2,
+    /// HTTP/3). No further input of it follows.
     Cancel(FetchId),
     /// An observation for the collector.
     Observed(Observation),
@@ -197,20 +207,21 @@ pub type Why = &'static str;
 /// What kind of channel to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// A UDP socket on the local addresses that have a route to the peer. The addresses below select interfaces;
-    /// they do not restrict the peer.
+    /// A UDP socket on the local addresses that have a route to the peer. The addresses below
+    /// select interfaces; they do not restrict the peer.
     Datagrams {
         /// Addresses that the peer may have, the most likely first.
         toward: Vec<SocketAddr>,
         /// The address to try when there is no route to any of them.
         otherwise: Option<SocketAddr>,
-        /// The peer may have other addresses: the socket uses every suitable address of this host, as a browser
-        /// gathers host candidates (RFC 8445 section 5.1.1.1). Loopback is included when the peer may be there.
+        /// The peer may have other addresses: the socket uses every suitable address of this host,
+        /// as a browser gathers host candidates (RFC 8445 section 5.1.1.1). Loopback is included
+        /// when the peer may be there.
         gathers: bool,
     },
-    /// UDP sockets for RTP and RTCP with neighbouring ports, the lower one even (RFC 3550 section 11), on the local
-    /// address that has a route to the peer. Each is opened as a channel of its own; if they cannot be, the channel of
-    /// RTP is closed.
+    /// UDP sockets for RTP and RTCP with neighbouring ports, the lower one even (RFC 3550 section
+    /// 11), on the local address that has a route to the peer. Each is opened as a channel of its
+    /// own; if they cannot be, the channel of RTP is closed.
     RtpPair {
         /// The channel of the RTCP socket; that of the RTP socket is the one that is opened.
         rtcp: Channel,
@@ -224,8 +235,9 @@ pub enum Open {
         /// Use TLS with this server name; `None` for plain TCP.
         tls: Option<String>,
     },
-    /// A program of this machine as a stream: what is sent is its standard input, what arrives is its standard output.
-    /// Closing the channel ends its input; it is killed if it does not end soon.
+    /// A program of this machine as a stream: what is sent is its standard input, what arrives is
+    /// its standard output. Closing the channel ends its input; it is killed if it does not end
+    /// soon.
     Process {
         /// Its name, looked up in `PATH`.
         program: &'static str,
@@ -257,8 +269,8 @@ pub enum StreamPeer {
     },
 }
 
-/// How a channel, or the connection of a fetch, was opened. A moment is absent if its step was not needed: a
-/// reused connection has none.
+/// How a channel, or the connection of a fetch, was opened. A moment is absent if its step was not
+/// needed: a reused connection has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
     /// The local address.
@@ -302,7 +314,8 @@ impl Opening {
 pub struct Transmit {
     /// The peer; ignored on a stream channel.
     pub to: SocketAddr,
-    /// The local address to send from, where the channel has several; `None` leaves the choice to routing.
+    /// The local address to send from, where the channel has several; `None` leaves the choice to
+    /// routing.
     pub from: Option<IpAddr>,
     /// One datagram, or the next bytes of the stream.
     pub bytes: Vec<u8>,
@@ -340,21 +353,24 @@ pub enum DownloadEvent<'a> {
     },
     /// The next bytes of the body.
     Body(&'a [u8]),
-    /// So many bytes of the body were received and dropped unread ([`Demand::Ignore`]). The driver adds up what
-    /// arrives and reports it at most every [`IGNORED_EVERY`], and before whatever else follows.
+    /// So many bytes of the body were received and dropped unread ([`Demand::Ignore`]). The driver
+    /// adds up what arrives and reports it at most every [`IGNORED_EVERY`], and before whatever
+    /// else follows.
     Ignored(u64),
     /// The state of the connection, about once a second while the body is read, and before the end.
     Transport(TransportState),
-    /// The end: the body is complete, or the reason why it is not ([`ChannelError::Truncated`] where the server ended it
-    /// regularly after fewer bytes than `Content-Length` said), or why there is no response. Not sent for cancelled
-    /// downloads.
+    /// The end: the body is complete, or the reason why it is not ([`ChannelError::Truncated`]
+    /// where the server ended it regularly after fewer bytes than `Content-Length` said), or why
+    /// there is no response. Not sent for cancelled downloads.
     Finished(Result<(), ChannelError>),
 }
 
-/// The version of HTTP that a download uses. Connections are kept per participant, origin and version.
+/// The version of HTTP that a download uses. Connections are kept per participant, origin and
+/// version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HttpVersion {
-    /// As a browser that knows nothing of the server: HTTP/2 or HTTP/1.1 by ALPN over TLS, HTTP/1.1 without TLS.
+    /// As a browser that knows nothing of the server: HTTP/2 or HTTP/1.1 by ALPN over TLS, HTTP/1.1
+    /// without TLS.
     #[default]
     Negotiated,
     /// HTTP/1.1 (RFC 9112), a connection for each download at a time.
@@ -363,8 +379,9 @@ pub enum HttpVersion {
     Http2,
     /// HTTP/3 (RFC 9114) over QUIC; `https:` only.
     Http3,
-    /// HTTP/3 at this port of the same host if it can be reached there soon, else as [`Self::Negotiated`] (RFC 7838). Where
-    /// it could not be reached, [`Opening::alternative_failed`] of a later response says so.
+    /// HTTP/3 at this port of the same host if it can be reached there soon, else as
+    /// [`Self::Negotiated`] (RFC 7838). Where it could not be reached,
+    /// [`Opening::alternative_failed`] of a later response says so.
     Alternative(u16),
 }
 
@@ -373,28 +390,31 @@ pub enum HttpVersion {
 pub enum Demand {
     /// So many bytes, delivered as [`DownloadEvent::Body`].
     Deliver(u64),
-    /// So many bytes, dropped by the driver without a copy for the participant: [`DownloadEvent::Ignored`].
+    /// So many bytes, dropped by the driver without a copy for the participant:
+    /// [`DownloadEvent::Ignored`].
     Ignore(u64),
 }
 
 /// How often ignored bytes are reported while more of them are due.
 pub const IGNORED_EVERY: Duration = Duration::from_millis(100);
 
-/// The state of a connection as its transport sees it: `tcp_info` of Linux (`include/uapi/linux/tcp.h`), or the QUIC
-/// library's. A figure is absent where the transport does not have it.
+/// The state of a connection as its transport sees it: `tcp_info` of Linux
+/// (`include/uapi/linux/tcp.h`), or the QUIC library's. A figure is absent where the transport does
+/// not have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportState {
-    /// Number of the connection within the participant: downloads on one connection share the figures below.
+    /// Number of the connection within the participant: downloads on one connection share the
+    /// figures below.
     pub connection: u32,
     /// Smoothed round-trip time, microseconds (`tcpi_rtt`).
     pub round_trip_us: Option<u32>,
     /// Segments or packets that were sent again since the connection began (`tcpi_total_retrans`).
     pub retransmitted: Option<u64>,
-    /// Segments that arrived out of order since the connection began, a sign of loss on the way here
-    /// (`tcpi_rcv_ooopack`).
+    /// Segments that arrived out of order since the connection began, a sign of loss on the way
+    /// here (`tcpi_rcv_ooopack`).
     pub received_out_of_order: Option<u64>,
-    /// Bytes received on the connection since it began, protocol overhead above TCP or QUIC included
-    /// (`tcpi_bytes_received`).
+    /// Bytes received on the connection since it began, protocol overhead above TCP or QUIC
+    /// included (`tcpi_bytes_received`).
     pub received_bytes: Option<u64>,
 }
 
@@ -435,7 +455,8 @@ pub enum ChannelError {
     /// TLS could not be established.
     #[error("TLS: {0}")]
     Tls(String),
-    /// The WebSocket upgrade was answered with another status than 101, and possibly with an explanation.
+    /// The WebSocket upgrade was answered with another status than 101, and possibly with an
+    /// explanation.
     #[error("HTTP status {}{}", status(.0), excerpt::after_colon(.1))]
     Status(u16, String),
     /// The peer broke HTTP or the WebSocket protocol.
@@ -521,13 +542,14 @@ fn within(time: &Duration) -> String {
 
 /// A status with its reason phrase.
 fn status(status: &u16) -> String {
-    let words = http::StatusCode::from_u16(*status).ok().and_then(|status| status.canonical_reason());
+    let words =
+        http::StatusCode::from_u16(*status).ok().and_then(|status| status.canonical_reason());
     words.map_or_else(|| status.to_string(), |words| format!("{status} {words}"))
 }
 
 impl ChannelError {
-    /// The error of an upgrade that was answered with another status than 101: with when to come again, and the
-    /// words of the server.
+    /// The error of an upgrade that was answered with another status than 101: with when to come
+    /// again, and the words of the server.
     #[must_use]
     pub fn not_upgraded(status: u16, headers: &http::HeaderMap, words: &str) -> Self {
         let wait = excerpt::retry_after(headers);
@@ -535,9 +557,9 @@ impl ChannelError {
         Self::Status(status, said.trim_start_matches(": ").to_owned())
     }
 
-    /// The failure of a session whose open channel was lost: however the connection broke, the reason is that
-    /// signalling closed during the session. Protocol errors of the peer, and errors of the generator, keep their
-    /// reasons.
+    /// The failure of a session whose open channel was lost: however the connection broke, the
+    /// reason is that signalling closed during the session. Protocol errors of the peer, and errors
+    /// of the generator, keep their reasons.
     #[must_use]
     pub fn after_opening(self) -> throng_observation::Failure {
         use throng_observation::{Failure, FailureReason};
@@ -548,7 +570,9 @@ impl ChannelError {
             | Self::Timeout(_)
             | Self::ClosedByPeer(_)
             | Self::Unanswered
-            | Self::Truncated { .. } => Failure::new(FailureReason::SignallingClosed, self.to_string()),
+            | Self::Truncated { .. } => {
+                Failure::new(FailureReason::SignallingClosed, self.to_string())
+            }
             other => other.into(),
         }
     }
@@ -567,9 +591,9 @@ impl From<ChannelError> for throng_observation::Failure {
             ChannelError::Status(status, _) => Reason::HttpStatus(*status),
             ChannelError::Protocol(_) => Reason::Protocol,
             ChannelError::Timeout(_) => Reason::SignallingTimeout,
-            ChannelError::ClosedByPeer(_) | ChannelError::Unanswered | ChannelError::Truncated { .. } => {
-                Reason::SignallingClosed
-            }
+            ChannelError::ClosedByPeer(_)
+            | ChannelError::Unanswered
+            | ChannelError::Truncated { .. } => Reason::SignallingClosed,
             ChannelError::NoRoute(_) => Reason::Ice,
             ChannelError::Process(_) => Reason::SignallingClosed,
             ChannelError::Generator(_) => Reason::Generator,
@@ -584,8 +608,9 @@ mod tests {
 
     #[test]
     fn errors_say_what_the_server_said_and_nothing_of_how_we_hold_it() {
-        let close =
-            |code, reason: &str| ChannelError::ClosedByPeer(Some(Close { code, reason: reason.into() }));
+        let close = |code, reason: &str| {
+            ChannelError::ClosedByPeer(Some(Close { code, reason: reason.into() }))
+        };
         for (error, expect) in [
             (ChannelError::ClosedByPeer(None), "closed by the server"),
             (close(1000, ""), "closed by the server, code 1000 (normal)"),
@@ -606,11 +631,15 @@ mod tests {
     #[test]
     fn an_upgrade_that_was_refused_says_when_to_come_again() {
         let mut headers = http::HeaderMap::new();
-        let words =
-            |headers: &http::HeaderMap, said| ChannelError::not_upgraded(429, headers, said).to_string();
+        let words = |headers: &http::HeaderMap, said| {
+            ChannelError::not_upgraded(429, headers, said).to_string()
+        };
         assert_eq!(words(&headers, "slowly"), "HTTP status 429 Too Many Requests: slowly");
         headers.insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("7"));
         assert_eq!(words(&headers, ""), "HTTP status 429 Too Many Requests: Retry-After: 7");
-        assert_eq!(words(&headers, "slowly"), "HTTP status 429 Too Many Requests: Retry-After: 7: slowly");
+        assert_eq!(
+            words(&headers, "slowly"),
+            "HTTP status 429 Too Many Requests: Retry-After: 7: slowly"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What publishers by RTSP and RTMP send: one encoding of each kind, in a loop, and its counters of each second.
+//! What publishers by RTSP and RTMP send: one encoding of each kind, in a loop, and its counters of
+//! each second.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! What participants of all protocols over RTP share: the timing fields of receiver reports, canonical names, the
-//! seconds in which intervals end, and tapped frames.
+//! What participants of all protocols over RTP share: the timing fields of receiver reports,
+//! canonical names, the seconds in which intervals end, and tapped frames.
 
 use std::time::{Duration, Instant};
 
@@ -24,13 +24,14 @@ impl LastSenderReport {
     /// LSR and DLSR (RFC 3550 section 6.4.1) at `now`; both zero before the first sender report.
     pub(crate) fn lsr_and_dlsr(&self, now: Instant) -> (u32, u32) {
         let Some((compact, at)) = self.report else { return (0, 0) };
-        let units = now.saturating_duration_since(at).as_micros().saturating_mul(65_536) / 1_000_000;
+        let units =
+            now.saturating_duration_since(at).as_micros().saturating_mul(65_536) / 1_000_000;
         (compact, u32::try_from(units).unwrap_or(u32::MAX))
     }
 }
 
-/// A canonical name: random (RFC 7022 section 4.2), sixteen characters as in browsers, so that packets have the same
-/// length; its fixed prefix identifies the load generator in packet captures.
+/// A canonical name: random (RFC 7022 section 4.2), sixteen characters as in browsers, so that
+/// packets have the same length; its fixed prefix identifies the load generator in packet captures.
 pub(crate) fn cname(dice: &mut fastrand::Rng) -> String {
     "throng-".chars().chain((0..9).map(|_| dice.alphanumeric())).collect()
 }
@@ -65,7 +66,8 @@ mod tests {
 
     #[test]
     fn a_canonical_name_names_throng_and_is_as_long_as_a_browsers() {
-        let names: Vec<_> = (0..100).map(|seed| cname(&mut fastrand::Rng::with_seed(seed))).collect();
+        let names: Vec<_> =
+            (0..100).map(|seed| cname(&mut fastrand::Rng::with_seed(seed))).collect();
         for name in &names {
             assert!(name.starts_with("throng-") && name.len() == 16, "{name}");
         }

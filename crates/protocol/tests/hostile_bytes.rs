@@ -1,5 +1,6 @@
-//! A short fuzz test in every `cargo test`: messages of real servers, damaged in simple ways, many times per
-//! parser. The seed is fixed, so a failure is reproducible; `fuzz/` has the long-running targets.
+//! A short fuzz test in every `cargo test`: messages of real servers, damaged in simple ways, many
+//! times per parser. The seed is fixed, so a failure is reproducible; `fuzz/` has the long-running
+//! targets.
 
 #[path = "../../../fuzz/hunt.rs"]
 mod hunt;
@@ -31,7 +32,15 @@ fn whep_holds_its_laws_for_any_bytes() {
 fn videorooms_hold_their_laws_for_any_bytes() {
     let words = [
         hunt::TEXT,
-        &[b"\nwait\n", b"\nnobody\n", b"\nall\n", b"\nmute\n", b"\nspeak\n", b"\noff\n", b"\nlost\n"],
+        &[
+            b"\nwait\n",
+            b"\nnobody\n",
+            b"\nall\n",
+            b"\nmute\n",
+            b"\nspeak\n",
+            b"\noff\n",
+            b"\nlost\n",
+        ],
     ];
     hunt::hunt(laws::videoroom, &hunt::seeds_in("fuzz/seeds/videoroom"), &words.concat(), ROUNDS);
 }
@@ -88,7 +97,18 @@ fn chats_hold_their_laws_for_any_bytes() {
 fn messages_of_peers_hold_their_laws_for_any_bytes() {
     let words = [
         hunt::TEXT,
-        &[b"cstr", b"cend", b"dstr", b"dend", b"l\x10\x01", b"i\x01", b"r\x01", b"s\x04", b"{\"c\":", b"|"],
+        &[
+            b"cstr",
+            b"cend",
+            b"dstr",
+            b"dend",
+            b"l\x10\x01",
+            b"i\x01",
+            b"r\x01",
+            b"s\x04",
+            b"{\"c\":",
+            b"|",
+        ],
     ];
     hunt::hunt(laws::peers, &hunt::seeds_in("fuzz/seeds/peers"), &words.concat(), 10 * ROUNDS);
 }

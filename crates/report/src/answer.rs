@@ -1,20 +1,22 @@
-//! What a search found out, as one tells it to a colleague: how many, why not more, and what to change.
+//! What a search found out, as one tells it to a colleague: how many, why not more, and what to
+//! change.
 
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict};
 use throng_analysis::capacity::CapacityVerdict;
 
 use crate::summary::{RunOutcome, Summary};
 
-/// The number, the cause and the change in a sentence, without conditions and evidence. `None` without a load that failed
-/// because of the server.
+/// The number, the cause and the change in a sentence, without conditions and evidence. `None`
+/// without a load that failed because of the server.
 pub(crate) fn answer(summary: &Summary) -> Option<String> {
     // A target that nobody reached has no capacity.
     let capacity = summary.capacity.as_ref().filter(|_| summary.outcome != RunOutcome::Error)?;
     let is = |verdict: CapacityVerdict| capacity.verdict == verdict.key();
     let failing = capacity.load(capacity.first_failing?);
     let noun = &capacity.noun;
-    let with_noun =
-        |load: u32| if capacity.values.is_empty() { format!("{load} {noun}") } else { capacity.load(load) };
+    let with_noun = |load: u32| {
+        if capacity.values.is_empty() { format!("{load} {noun}") } else { capacity.load(load) }
+    };
     let found = summary.bottleneck.as_ref();
     let said = match capacity.users {
         Some(users) if is(CapacityVerdict::Found) => {
@@ -37,7 +39,9 @@ fn because(found: Option<&Bottleneck>) -> Option<String> {
     let Some(found) = found else { return Some(unknown()) };
     let title = in_a_sentence(&found.title);
     match found.verdict {
-        BottleneckVerdict::Bottleneck | BottleneckVerdict::CoBottleneck => Some(format!("because {title}")),
+        BottleneckVerdict::Bottleneck | BottleneckVerdict::CoBottleneck => {
+            Some(format!("because {title}"))
+        }
         BottleneckVerdict::Suspect => Some(format!("perhaps because {title}")),
         BottleneckVerdict::Unattributed => Some(unknown()),
         BottleneckVerdict::NotMonitored => Some("for a reason that was not looked for".to_owned()),
@@ -45,7 +49,8 @@ fn because(found: Option<&Bottleneck>) -> Option<String> {
     }
 }
 
-/// The claim of a text, before the colon or semicolon that its explanation follows, to go on within a sentence.
+/// The claim of a text, before the colon or semicolon that its explanation follows, to go on within
+/// a sentence.
 fn in_a_sentence(text: &str) -> String {
     let claim = text.split([':', ';']).next().unwrap_or(text);
     // An explanation within parentheses goes with its parenthesis.
@@ -78,7 +83,9 @@ mod tests {
         let bottleneck = Bottleneck {
             verdict,
             title: "Thread stage-worker-0 of throng is full: it has one core and no more".into(),
-            change: Some("--workers (throng stage), default 1: Not above the number of cores".into()),
+            change: Some(
+                "--workers (throng stage), default 1: Not above the number of cores".into(),
+            ),
             ..Bottleneck::default()
         };
         answer(&Summary { bottleneck: Some(bottleneck), ..summary })
@@ -103,7 +110,11 @@ mod tests {
         assert!(unknown.contains(", for a reason that was not found"), "{unknown}");
         let not_watched = because(BottleneckVerdict::NotMonitored).unwrap();
         assert!(not_watched.contains(", for a reason that was not looked for"), "{not_watched}");
-        assert_eq!(because(BottleneckVerdict::GeneratorLimited), None, "it says nothing about the server");
+        assert_eq!(
+            because(BottleneckVerdict::GeneratorLimited),
+            None,
+            "it says nothing about the server"
+        );
     }
 
     #[test]
@@ -114,8 +125,7 @@ mod tests {
 
     #[test]
     fn an_explanation_in_parentheses_is_left_out_whole() {
-        let change =
-            "Use more cores (or faster) (the server uses 27 % of them: check what else runs on the host)";
+        let change = "Use more cores (or faster) (the server uses 27 % of them: check what else runs on the host)";
         assert_eq!(in_a_sentence(change), "use more cores (or faster)");
     }
 

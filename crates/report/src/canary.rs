@@ -1,4 +1,5 @@
-//! Compares real browsers with the virtual participants, by the same definitions and over the same seconds.
+//! Compares real browsers with the virtual participants, by the same definitions and over the same
+//! seconds.
 
 use std::collections::BTreeSet;
 
@@ -29,16 +30,17 @@ pub struct CanarySummary {
     /// What is disputed, or why no comparison is possible; empty where they agree.
     #[serde(default)]
     pub reasons: Vec<String>,
-    /// Seconds that are compared: after the warm-up (in a search: of loads that passed), a browser and a virtual participant
-    /// played video.
+    /// Seconds that are compared: after the warm-up (in a search: of loads that passed), a browser
+    /// and a virtual participant played video.
     pub seconds: u64,
     /// Seconds that are left out because this machine had no CPU for the browsers.
     #[serde(default)]
     pub seconds_starved: u64,
-    /// CPU use of all browsers together, cores of the generator's machine: mean over the seconds in which they
-    /// ran.
+    /// CPU use of all browsers together, cores of the generator's machine: mean over the seconds in
+    /// which they ran.
     pub cpu_cores: Option<f64>,
-    /// Frames that a browser dropped after decoding (`framesDropped`), of those that it decoded or dropped.
+    /// Frames that a browser dropped after decoding (`framesDropped`), of those that it decoded or
+    /// dropped.
     pub frames_dropped_ratio: Option<f64>,
     /// Mean wait of a frame in a browser's jitter buffer, milliseconds.
     pub jitter_buffer_ms: Option<f64>,
@@ -68,8 +70,8 @@ pub struct CanaryBrowser {
 /// A figure of the browsers and the same of the virtual participants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Agreement {
-    /// `fps`, `loss_ratio`, `freeze_ratio`, `track_bps`, `jitter_ms`, `connect_ms` or `first_frame_ms`; docs/canary.md
-    /// says how each is defined.
+    /// `fps`, `loss_ratio`, `freeze_ratio`, `track_bps`, `jitter_ms`, `connect_ms` or
+    /// `first_frame_ms`; docs/canary.md says how each is defined.
     pub figure: String,
     /// Of the browsers.
     pub browser: Option<f64>,
@@ -78,8 +80,8 @@ pub struct Agreement {
     pub virtual_: Option<f64>,
     /// Browser less virtual.
     pub difference: Option<f64>,
-    /// The largest difference, of either sign, that noise explains; `null` where the two differ by nature, or too little was
-    /// compared.
+    /// The largest difference, of either sign, that noise explains; `null` where the two differ by
+    /// nature, or too little was compared.
     #[serde(default)]
     pub bound: Option<f64>,
     /// The difference is beyond the bound.
@@ -153,14 +155,16 @@ impl Side {
     }
 }
 
-/// Time in which a browser should have received media, summed over its tracks. In a conference a silent track belongs to a
-/// participant that is muted or left; the virtual participants do not count that time either.
+/// Time in which a browser should have received media, summed over its tracks. In a conference a
+/// silent track belongs to a participant that is muted or left; the virtual participants do not
+/// count that time either.
 fn active_us(row: &CanarySecondRow, is_conference: bool) -> u64 {
     row.video_active_us.saturating_sub(if is_conference { row.video_silent_us } else { 0 })
 }
 
-/// The browsers of a run; `None` where it had none. Media figures leave out what lies before `warm_up_s`, and what a browser
-/// that failed did not see any more: that is judged as the failure that it is.
+/// The browsers of a run; `None` where it had none. Media figures leave out what lies before
+/// `warm_up_s`, and what a browser that failed did not see any more: that is judged as the failure
+/// that it is.
 pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> {
     if run.canary.browsers.is_empty() {
         return None;
@@ -176,7 +180,8 @@ pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> 
     let mut agreement = agreement(run, &browser, &virtual_);
     if is_enough {
         let second = |row: &&ParticipantRow| row.intended_at.0.div_euclid(1_000_000);
-        let joins = run.participants.iter().filter(|row| seconds.contains(&second(row))).count() as u64;
+        let joins =
+            run.participants.iter().filter(|row| seconds.contains(&second(row))).count() as u64;
         agreement.iter_mut().for_each(|row| row.judge(&browser, &virtual_, joins));
     }
     let mut reasons: Vec<String> =
@@ -196,7 +201,8 @@ pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> 
     let ratio = |of: f64, all: f64| (all > 0.0).then(|| of / all);
     Some(CanarySummary {
         browsers: run.canary.browsers.iter().map(one).collect(),
-        playing: run.canary.browsers.iter().filter(|row| row.first_frame_at.is_some()).count() as u64,
+        playing: run.canary.browsers.iter().filter(|row| row.first_frame_at.is_some()).count()
+            as u64,
         failed: run.canary.browsers.iter().filter(|row| row.failure.is_some()).count() as u64,
         judgement,
         reasons,
@@ -220,7 +226,8 @@ struct Compared<'a> {
     seconds: BTreeSet<i64>,
     /// Seconds that were left out because a browser had no CPU in them.
     left_out: usize,
-    /// Whether enough seconds are left for a judgement. Fewer are shown too, with the number left out.
+    /// Whether enough seconds are left for a judgement. Fewer are shown too, with the number left
+    /// out.
     is_enough: bool,
 }
 
@@ -237,7 +244,8 @@ impl<'a> Compared<'a> {
                 && row.second < failed_second(row.browser)
         };
         let played: Vec<&CanarySecondRow> = run.canary.seconds.iter().filter(plays).collect();
-        let of_virtual: BTreeSet<i64> = run.series.iter().filter(is_video).map(|row| row.second).collect();
+        let of_virtual: BTreeSet<i64> =
+            run.series.iter().filter(is_video).map(|row| row.second).collect();
         let seconds_of = |rows: &[&CanarySecondRow]| -> BTreeSet<i64> {
             rows.iter().map(|row| row.second).filter(|second| of_virtual.contains(second)).collect()
         };
@@ -255,7 +263,9 @@ pub(crate) fn edges(run: &RunData, warm_up_s: f64) -> Vec<i64> {
     let (times, starved) = (Times::of(run, warm_up_s), starved(&run.canary.seconds));
     let seconds = Compared::of(run, &times, &starved).seconds;
     let begins = seconds.iter().filter(|second| !seconds.contains(&(*second - 1))).copied();
-    begins.chain(seconds.iter().map(|second| second + 1).filter(|next| !seconds.contains(next))).collect()
+    begins
+        .chain(seconds.iter().map(|second| second + 1).filter(|next| !seconds.contains(next)))
+        .collect()
 }
 
 fn one(row: &CanaryBrowserRow) -> CanaryBrowser {
@@ -284,8 +294,9 @@ fn agreement(run: &RunData, browser: &Side, virtual_: &Side) -> Vec<Agreement> {
         median(run.canary.browsers.iter().filter_map(|row| ms_to(row, of(row))).collect())
     };
     let reached = |phases: &[Phase]| {
-        let first =
-            |row: &throng_observation::run::ParticipantRow| phases.iter().find_map(|phase| row.ms_to(*phase));
+        let first = |row: &throng_observation::run::ParticipantRow| {
+            phases.iter().find_map(|phase| row.ms_to(*phase))
+        };
         median(run.participants.iter().filter_map(first).collect())
     };
     [
@@ -318,8 +329,10 @@ impl Agreement {
     /// Compares the difference with its bound.
     fn judge(&mut self, browser: &Side, virtual_: &Side, joins: u64) {
         self.bound = judgement::bound(&self.figure, browser, virtual_, joins);
-        self.disputed =
-            self.difference.zip(self.bound).is_some_and(|(difference, bound)| difference.abs() > bound);
+        self.disputed = self
+            .difference
+            .zip(self.bound)
+            .is_some_and(|(difference, bound)| difference.abs() > bound);
     }
 
     /// Its display name.
@@ -373,8 +386,9 @@ impl CanarySummary {
 /// The lines of the terminal's summary.
 pub(crate) fn lines(canary: &CanarySummary) -> Vec<String> {
     let (count, seconds) = (canary.browsers.len(), canary.seconds);
-    let cpu =
-        canary.cpu_cores.map_or_else(String::new, |cores| format!(", {cores:.2} cores of this machine"));
+    let cpu = canary
+        .cpu_cores
+        .map_or_else(String::new, |cores| format!(", {cores:.2} cores of this machine"));
     let mut lines = vec![format!(
         "{} of {count} browsers showed a picture{cpu}; over {seconds} s, browser / virtual (difference):",
         canary.playing
@@ -385,9 +399,13 @@ pub(crate) fn lines(canary: &CanarySummary) -> Vec<String> {
         let disputed = if row.disputed { " DISPUTED" } else { "" };
         format!("{} {browser} / {virtual_} ({difference}){disputed}", row.name())
     };
-    lines.extend(canary.agreement.chunks(2).map(|rows| rows.iter().map(one).collect::<Vec<_>>().join(", ")));
-    let failures =
-        canary.browsers.iter().filter_map(|browser| Some((browser.browser, browser.failure.as_ref()?)));
+    lines.extend(
+        canary.agreement.chunks(2).map(|rows| rows.iter().map(one).collect::<Vec<_>>().join(", ")),
+    );
+    let failures = canary
+        .browsers
+        .iter()
+        .filter_map(|browser| Some((browser.browser, browser.failure.as_ref()?)));
     lines.extend(failures.map(|(number, failure)| format!("browser {number} failed: {failure}")));
     lines.push(canary.verdict());
     lines

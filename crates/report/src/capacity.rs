@@ -11,9 +11,14 @@ use throng_scenario::Scenario;
 use crate::health;
 use crate::summary::{CapacitySummary, GoalBracket, RunOutcome, SoakSummary};
 
-/// The capacity by the holds of a run; `None` for a plain run. `was_generator`: the failing load failed because of the
-/// generator, so it does not count. `limits`: those of its limits that invalidate the whole run.
-pub(crate) fn summarise(run: &RunData, was_generator: bool, limits: &[String]) -> Option<CapacitySummary> {
+/// The capacity by the holds of a run; `None` for a plain run. `was_generator`: the failing load
+/// failed because of the generator, so it does not count. `limits`: those of its limits that
+/// invalidate the whole run.
+pub(crate) fn summarise(
+    run: &RunData,
+    was_generator: bool,
+    limits: &[String],
+) -> Option<CapacitySummary> {
     // Those before the search began anew were judged by other bounds.
     let holds: Vec<HoldRow> = HoldRow::judged_alike(&run.holds).cloned().collect();
     let mut capacity = Capacity::of(&holds, Goal::Acceptable)?;
@@ -52,7 +57,12 @@ pub(crate) fn summarise(run: &RunData, was_generator: bool, limits: &[String]) -
 }
 
 /// Which clauses made a load fail; empty where none did.
-fn why_failed(holds: &[HoldRow], seconds: &BySecond, failing: Option<u32>, goal: Goal) -> Vec<Reason> {
+fn why_failed(
+    holds: &[HoldRow],
+    seconds: &BySecond,
+    failing: Option<u32>,
+    goal: Goal,
+) -> Vec<Reason> {
     failing.map_or_else(Vec::new, |load| reasons::of_load(seconds, holds, load, goal))
 }
 
@@ -62,8 +72,8 @@ fn soaked(holds: &[HoldRow], seconds: &BySecond, goal: Goal) -> Vec<Reason> {
     holds.iter().rfind(is_soak).map_or_else(Vec::new, |hold| reasons::of_hold(seconds, hold, goal))
 }
 
-/// The end of a statement that is no capacity: the clauses that made service bad, or the limits of the
-/// generator. A load that failed above a capacity has its reasons in the line of its goal.
+/// The end of a statement that is no capacity: the clauses that made service bad, or the limits of
+/// the generator. A load that failed above a capacity has its reasons in the line of its goal.
 fn why(
     (run, holds): (&RunData, &[HoldRow]),
     seconds: &BySecond,
@@ -81,17 +91,23 @@ fn why(
     reasons::words(&suffered).map_or_else(String::new, |words| format!(", {words}"))
 }
 
-/// The limits that the generator passed under the loads that it kept from being judged; those of the
-/// whole run where no second has one, as for participants that failed for lack of ports.
-fn generator((run, holds): (&RunData, &[HoldRow]), passing: Option<u32>, of_run: &[String]) -> String {
-    let is_unjudged =
-        |hold: &&HoldRow| hold.limited_seconds > 0 || passing.is_none_or(|passing| hold.users > passing);
+/// The limits that the generator passed under the loads that it kept from being judged; those of
+/// the whole run where no second has one, as for participants that failed for lack of ports.
+fn generator(
+    (run, holds): (&RunData, &[HoldRow]),
+    passing: Option<u32>,
+    of_run: &[String],
+) -> String {
+    let is_unjudged = |hold: &&HoldRow| {
+        hold.limited_seconds > 0 || passing.is_none_or(|passing| hold.users > passing)
+    };
     let unjudged: Vec<_> = holds
         .iter()
         .filter(is_unjudged)
         .filter_map(|hold| Some(hold.from.second()..hold.until?.second()))
         .collect();
-    let limits = health::limits_in(run, |second| unjudged.iter().any(|hold| hold.contains(&second)));
+    let limits =
+        health::limits_in(run, |second| unjudged.iter().any(|hold| hold.contains(&second)));
     let limits = if limits.is_empty() { of_run.join("; ") } else { limits.join("; ") };
     if limits.is_empty() { limits } else { format!(": {limits}") }
 }
@@ -99,7 +115,8 @@ fn generator((run, holds): (&RunData, &[HoldRow]), passing: Option<u32>, of_run:
 fn soak(soak: Soak, reasons: Vec<Reason>) -> SoakSummary {
     SoakSummary {
         users: soak.users,
-        sustained: (soak.passed != HoldOutcome::Undecided).then_some(soak.passed == HoldOutcome::Yes),
+        sustained: (soak.passed != HoldOutcome::Undecided)
+            .then_some(soak.passed == HoldOutcome::Yes),
         seconds: soak.seconds,
         bad_seconds: soak.bad_seconds,
         broke_after_s: soak.broke_after_s,
@@ -112,8 +129,9 @@ fn noun(run: &RunData) -> String {
     if run.sent.is_empty() {
         return "viewers".to_owned();
     }
-    let scenario =
-        Scenario::parse_stored(&run.info.scenario).ok().filter(|scenario| scenario.target.rooms > 1);
+    let scenario = Scenario::parse_stored(&run.info.scenario)
+        .ok()
+        .filter(|scenario| scenario.target.rooms > 1);
     scenario.map_or_else(
         || "participants".to_owned(),
         |scenario| {
@@ -133,8 +151,8 @@ impl CapacitySummary {
 }
 
 impl SoakSummary {
-    /// In a sentence: "18 users for 600 s, 580 s bad, the first after 14 s: not sustained, mostly loss
-    /// (92 %), fps 11 %".
+    /// In a sentence: "18 users for 600 s, 580 s bad, the first after 14 s: not sustained, mostly
+    /// loss (92 %), fps 11 %".
     pub(crate) fn sentence(&self) -> String {
         let bad = match (self.bad_seconds, self.broke_after_s) {
             (0, _) | (_, None) => "no second bad".to_owned(),
@@ -145,12 +163,14 @@ impl SoakSummary {
             Some(false) => "not sustained",
             None => "not decided",
         };
-        let why = reasons::words(&self.reasons).map_or_else(String::new, |words| format!(", {words}"));
+        let why =
+            reasons::words(&self.reasons).map_or_else(String::new, |words| format!(", {words}"));
         format!("{} users for {} s, {bad}: {sustained}{why}", self.users, self.seconds)
     }
 }
 
-/// The values up to the largest that was tried; a value below it that was not tried is named by its index.
+/// The values up to the largest that was tried; a value below it that was not tried is named by its
+/// index.
 fn values(holds: &[HoldRow]) -> Vec<String> {
     let name = |place: u32| {
         let of_it = |hold: &HoldRow| hold.value.clone().filter(|_| hold.users == place);

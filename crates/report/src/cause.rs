@@ -74,7 +74,11 @@ pub(crate) fn prediction(then: &Prediction) -> String {
         );
     };
     let range = format!("{:.0}–{high:.0}", then.users_low);
-    let guess = if then.extrapolated { "; far beyond what was measured, so an optimistic guess" } else { "" };
+    let guess = if then.extrapolated {
+        "; far beyond what was measured, so an optimistic guess"
+    } else {
+        ""
+    };
     format!(
         "about {:.0} viewers ({range}); the next resource to be used up is then: {}{guess}{unknown}",
         then.users, then.next_resource
@@ -136,11 +140,12 @@ pub(crate) fn costs(demands: &[Demand]) -> Vec<String> {
         .collect()
 }
 
-/// The CPU time of a join next to that of a viewer: what set-up costs against what streaming costs. `None` where the run
-/// could not tell it from its error.
+/// The CPU time of a join next to that of a viewer: what set-up costs against what streaming costs.
+/// `None` where the run could not tell it from its error.
 pub(crate) fn join_cost(summary: &Summary) -> Option<String> {
     let join = summary.join_cost.as_ref().filter(|join| join.cpu_ms > join.cpu_ms_error)?;
-    let mut said = format!("{:.1} ms of the server's CPU (± {:.1})", join.cpu_ms, join.cpu_ms_error);
+    let mut said =
+        format!("{:.1} ms of the server's CPU (± {:.1})", join.cpu_ms, join.cpu_ms_error);
     let of_users = summary.demand.iter().find(|demand| demand.resource == Resource::ProcessCpu);
     if let Some(user) = of_users.filter(|user| user.per_user > user.per_user_error) {
         // A ratio of a core is seconds of CPU time a second.
@@ -150,7 +155,8 @@ pub(crate) fn join_cost(summary: &Summary) -> Option<String> {
     Some(said)
 }
 
-/// What a join of a chat and each delivery cost, without those that could not be told from their error.
+/// What a join of a chat and each delivery cost, without those that could not be told from their
+/// error.
 pub(crate) fn chat_cost(cost: &ChatCost) -> Option<String> {
     let each: Vec<String> = cost
         .costs

@@ -11,7 +11,8 @@ fn summary(run: &RunData) -> Summary {
 }
 
 /// Kept for people to look at in the folder that they ask for, which is there already:
-/// `THRONG_KEEP_PAGES=$PWD/target/pages cargo test -p throng-report` (tests run in the folder of their crate).
+/// `THRONG_KEEP_PAGES=$PWD/target/pages cargo test -p throng-report` (tests run in the folder of
+/// their crate).
 fn page(run: &RunData, name: &str) -> String {
     let page = html::render(run, &summary(run));
     if let Some(folder) = std::env::var_os("THRONG_KEEP_PAGES") {
@@ -48,11 +49,18 @@ fn a_search_prints_the_answer_the_cause_and_the_fix_in_ten_lines() {
 #[test]
 fn a_join_is_compared_with_the_time_of_a_viewer_unless_its_error_is_as_large() {
     let joins = |cpu_ms_error| Summary {
-        join_cost: Some(throng_analysis::demand::JoinCost { cpu_ms: 40.0, cpu_ms_error, seconds: 30 }),
+        join_cost: Some(throng_analysis::demand::JoinCost {
+            cpu_ms: 40.0,
+            cpu_ms_error,
+            seconds: 30,
+        }),
         ..summary(&searched())
     };
     let text = text::summary(&joins(5.0));
-    assert!(text.contains("  a join costs 40.0 ms of the server's CPU (± 5.0), as much as "), "{text}");
+    assert!(
+        text.contains("  a join costs 40.0 ms of the server's CPU (± 5.0), as much as "),
+        "{text}"
+    );
     assert!(!text::summary(&joins(50.0)).contains("a join costs"));
     let without = Summary { demand: Vec::new(), ..joins(5.0) };
     let text = text::summary(&without);
@@ -74,7 +82,9 @@ fn the_first_screen_shows_the_cause_with_its_chart_and_the_page_what_a_user_cost
     ] {
         assert!(first.contains(part), "{part}");
     }
-    assert!(page.contains("CPU of the host") && page.contains("extrapolated") && !page.contains("NaN"));
+    assert!(
+        page.contains("CPU of the host") && page.contains("extrapolated") && !page.contains("NaN")
+    );
 }
 
 #[test]
@@ -91,7 +101,10 @@ fn nothing_is_said_about_a_server_that_was_not_watched_or_not_loaded() {
     assert_eq!(unwatched.verdict, BottleneckVerdict::NotMonitored);
     let unwatched = page(&example::degraded(), "unwatched");
     assert!(unwatched.contains("the server was not monitored"));
-    assert!(unwatched.contains("Bad seconds: mostly delay (100 %), fps "), "what the users had is known");
+    assert!(
+        unwatched.contains("Bad seconds: mostly delay (100 %), fps "),
+        "what the users had is known"
+    );
     let mut run = watched();
     run.generator = example::limited().generator;
     let invalid = summary(&run).bottleneck.expect("a verdict");
@@ -124,7 +137,8 @@ fn a_sentence_of_the_cause_never_contradicts_the_crowds_line() {
         let is_said = found.title.starts_with("No participant could connect");
         assert_eq!(is_said, crowd.connected == 0, "{} connected: {}", crowd.connected, found.title);
         if crowd.connected > 0 {
-            let words = format!("{} connected and {} received media", crowd.connected, crowd.playing);
+            let words =
+                format!("{} connected and {} received media", crowd.connected, crowd.playing);
             assert!(found.title.contains(&words), "{words}: {}", found.title);
         }
     }

@@ -19,8 +19,8 @@ pub struct Chat {
     pub occupants_max: u64,
     /// Intended join to being in the room.
     pub joined: TimeTo,
-    /// From the intended time of a message to its arrival at each participant: the median, milliseconds. Both are by this host's
-    /// clock. `null` when nothing arrived.
+    /// From the intended time of a message to its arrival at each participant: the median,
+    /// milliseconds. Both are by this host's clock. `null` when nothing arrived.
     pub delivery_ms_p50: Option<f64>,
     /// 95th percentile of the same.
     pub delivery_ms_p95: Option<f64>,
@@ -54,7 +54,8 @@ pub struct Chat {
     pub bytes_sent: u64,
     /// Times that participants connected again.
     pub reconnects: u64,
-    /// Of them, those after which the stream went on (XEP-0198): the server delivered what it had kept.
+    /// Of them, those after which the stream went on (XEP-0198): the server delivered what it had
+    /// kept.
     pub resumes: u64,
     /// Times that a nickname changed in a room.
     pub nick_changes: u64,
@@ -85,7 +86,8 @@ impl ChatFigures {
         figures
     }
 
-    /// The delay that a share of messages did not exceed, milliseconds; infinite where it lies among those that are missing.
+    /// The delay that a share of messages did not exceed, milliseconds; infinite where it lies
+    /// among those that are missing.
     pub(crate) fn delivery_ms(&self, quantile: f64) -> Option<f64> {
         let (came, missing) = (self.delay_us.count(), self.counters.messages_missing);
         if came + missing == 0 {
@@ -147,7 +149,12 @@ impl Chat {
         }
         let missing = match self.missing_ratio {
             Some(ratio) if self.messages_missing > 0 => {
-                format!("{} of {} missing ({})", self.messages_missing, self.messages_due, percent(ratio))
+                format!(
+                    "{} of {} missing ({})",
+                    self.messages_missing,
+                    self.messages_due,
+                    percent(ratio)
+                )
             }
             _ => format!("none of {} missing", self.messages_due),
         };

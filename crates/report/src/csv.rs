@@ -1,4 +1,5 @@
-//! `series.csv`, `participants.csv`, `playback.csv`, `players.csv`, `conference.csv` and `hosts.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
+//! `series.csv`, `participants.csv`, `playback.csv`, `players.csv`, `conference.csv` and
+//! `hosts.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -13,7 +14,8 @@ use throng_observation::{
 use crate::conference::Matrix;
 use crate::requests::{Beside, RequestReport};
 
-/// The columns of [`series_line`]; names end with the unit, delays are relative unless they say `one_way`.
+/// The columns of [`series_line`]; names end with the unit, delays are relative unless they say
+/// `one_way`.
 pub const SERIES_COLUMNS: [&str; 22] = [
     "second",
     "cohort",
@@ -187,8 +189,10 @@ pub const REQUEST_COLUMNS: [&str; 11] = [
 #[must_use]
 pub fn requests(report: &RequestReport) -> String {
     let rows = report.uris.iter().map(|uri| {
-        let mut cells = vec![uri.host.clone(), uri.path.clone(), uri.method.clone(), uri.status.clone()];
-        let counts = [uri.http_version.into(), uri.requests, uri.body_bytes, uri.cut_off, uri.broken_off];
+        let mut cells =
+            vec![uri.host.clone(), uri.path.clone(), uri.method.clone(), uri.status.clone()];
+        let counts =
+            [uri.http_version.into(), uri.requests, uri.body_bytes, uri.cut_off, uri.broken_off];
         cells.extend(counts.map(|count: u64| count.to_string()));
         cells.extend([uri.first_s, uri.last_s].map(|second| number(Some(second))));
         cells
@@ -197,10 +201,11 @@ pub fn requests(report: &RequestReport) -> String {
 }
 
 /// The columns of [`requests_beside_log`].
-pub const COMPARED_REQUEST_COLUMNS: [&str; 6] = ["method", "path", "status", "run", "log", "cut_off"];
+pub const COMPARED_REQUEST_COLUMNS: [&str; 6] =
+    ["method", "path", "status", "run", "log", "cut_off"];
 
-/// A line for each method, path and status of the run or the log; see [`COMPARED_REQUEST_COLUMNS`]. Without a response `log`
-/// is empty.
+/// A line for each method, path and status of the run or the log; see [`COMPARED_REQUEST_COLUMNS`].
+/// Without a response `log` is empty.
 #[must_use]
 pub fn requests_beside_log(beside: &Beside) -> String {
     let rows = beside.uris.iter().map(|uri| {
@@ -214,7 +219,8 @@ pub fn requests_beside_log(beside: &Beside) -> String {
 /// The columns of [`hosts`]; labels are `name=value` with `;` between them.
 pub const SERVER_COLUMNS: [&str; 6] = ["at_s", "host", "metric", "labels", "unit", "value"];
 
-/// A line for every sample of every series of the watched hosts; see [`SERVER_COLUMNS`]. An empty value ends a series.
+/// A line for every sample of every series of the watched hosts; see [`SERVER_COLUMNS`]. An empty
+/// value ends a series.
 #[must_use]
 pub fn hosts(run: &RunData) -> String {
     let names: BTreeMap<HostId, &str> =
@@ -224,9 +230,13 @@ pub fn hosts(run: &RunData) -> String {
     let mut out = header(&SERVER_COLUMNS);
     // A series may have millions of samples; its name and labels are formatted once.
     for samples in run.host.samples.chunk_by(|a, b| a.series == b.series) {
-        let Some(of) = samples.first().and_then(|first| series.get(&first.series)) else { continue };
-        let labels: Vec<_> = of.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let host = names.get(&of.host).map_or_else(|| of.host.0.to_string(), |name| (*name).to_owned());
+        let Some(of) = samples.first().and_then(|first| series.get(&first.series)) else {
+            continue;
+        };
+        let labels: Vec<_> =
+            of.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let host =
+            names.get(&of.host).map_or_else(|| of.host.0.to_string(), |name| (*name).to_owned());
         let fixed: Vec<_> =
             [&host, &of.metric, &labels.join(";")].into_iter().map(|cell| quoted(cell)).collect();
         let fixed = fixed.join(",");
@@ -258,7 +268,8 @@ pub const PAIR_COLUMNS: [&str; 13] = [
     "planned",
 ];
 
-/// A line for each stream from one participant to another; see [`PAIR_COLUMNS`]. `None` for a run that was no conference.
+/// A line for each stream from one participant to another; see [`PAIR_COLUMNS`]. `None` for a run
+/// that was no conference.
 #[must_use]
 pub fn conference(run: &RunData) -> Option<String> {
     let matrix = Matrix::of(run)?;
@@ -295,7 +306,8 @@ fn unit(unit: Unit) -> &'static str {
 }
 
 fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
-    let at = |d: &Distribution, q, scale: f64| number(d.quantile(q).map(|value| value as f64 / scale));
+    let at =
+        |d: &Distribution, q, scale: f64| number(d.quantile(q).map(|value| value as f64 / scale));
     let one_way = |q| number(row.absolute_delay.quantile_us(q).map(|us| us as f64 / 1e3));
     let c = &row.counters;
     // Media that does not come as packets has no figures of packets.
@@ -347,10 +359,13 @@ fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
     ];
     cells.extend(counts.map(|count| count.to_string()));
     cells.push(number(Some(c.skipped_us as f64 / 1e6)));
-    let of_versions = [c.responses_http1, c.responses_http2, c.responses_http3, c.missed, c.segments];
+    let of_versions =
+        [c.responses_http1, c.responses_http2, c.responses_http3, c.missed, c.segments];
     cells.extend(of_versions.map(|count| count.to_string()));
     cells.push(number(c.segment_ratio()));
-    cells.extend([c.page_requests, c.page_requests_failed, c.page_bytes].map(|count| count.to_string()));
+    cells.extend(
+        [c.page_requests, c.page_requests_failed, c.page_bytes].map(|count| count.to_string()),
+    );
     cells.extend(
         [c.peer_bytes, c.peer_segments, c.peer_failures, c.hash_reloads, c.uploaded_bytes]
             .map(|count| count.to_string()),
@@ -372,8 +387,9 @@ fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
 
 fn playback_row(run: &RunData, basis: LatencyBasis, row: &PlaybackRow) -> Vec<String> {
     let seconds = |quantile| number(row.buffer_us.quantile(quantile).map(|us| us as f64 / 1e6));
-    let delivery =
-        |quantile: f64| number(row.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6));
+    let delivery = |quantile: f64| {
+        number(row.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6))
+    };
     let mut cells = vec![row.second.to_string(), cohort(run, row.cohort.0)];
     cells.extend([row.players, row.stalled, row.starting].map(|count| count.to_string()));
     cells.extend([seconds(0.05), seconds(0.50), delivery(0.05), delivery(0.50)]);
@@ -400,12 +416,16 @@ fn participant_row(run: &RunData, row: &ParticipantRow) -> Vec<String> {
         cohort(run, row.cohort.0),
         number(Some(row.intended_at.as_secs_f64())),
     ];
-    cells.extend(Phase::ALL.iter().map(|phase| number(row.reached.get(phase).map(|at| at.as_secs_f64()))));
+    cells.extend(
+        Phase::ALL.iter().map(|phase| number(row.reached.get(phase).map(|at| at.as_secs_f64()))),
+    );
     cells.push(number(row.ended_at.map(RunTime::as_secs_f64)));
     cells.extend(match &row.outcome {
         None => [String::new(), String::new(), String::new()],
         Some(Outcome::Completed) => ["completed".into(), String::new(), String::new()],
-        Some(Outcome::Failed(failure)) => ["failed".into(), failure.reason.key(), failure.detail.clone()],
+        Some(Outcome::Failed(failure)) => {
+            ["failed".into(), failure.reason.key(), failure.detail.clone()]
+        }
     });
     cells.push(row.local_address.clone().unwrap_or_default());
     cells
@@ -431,9 +451,10 @@ fn line(cells: &[String]) -> String {
     cells.join(",") + "\r\n"
 }
 
-/// Quotes what RFC 4180 wants quoted. Failure details hold what a server said, so a text that a spreadsheet would run as a
-/// formula gets an apostrophe (also behind blanks, and in the wide forms that some read as the same), and what would do
-/// something to a terminal is written out: a row is always one line.
+/// Quotes what RFC 4180 wants quoted. Failure details hold what a server said, so a text that a
+/// spreadsheet would run as a formula gets an apostrophe (also behind blanks, and in the wide forms
+/// that some read as the same), and what would do something to a terminal is written out: a row is
+/// always one line.
 fn quoted(cell: &str) -> String {
     let cell = untrusted::escaped(cell, usize::MAX);
     let begins = cell.trim_start();
@@ -471,7 +492,10 @@ mod tests {
         let csv = hosts(&run);
         assert_eq!(csv.lines().count(), run.host.samples.len() + 1);
         let line = csv.lines().nth(1).unwrap();
-        assert_eq!(line, "-3.97,media one,thread.cpu,pid=4000;process=janus;thread=hloop 1;tid=4012,ratio,0");
+        assert_eq!(
+            line,
+            "-3.97,media one,thread.cpu,pid=4000;process=janus;thread=hloop 1;tid=4012,ratio,0"
+        );
     }
 
     #[test]
@@ -487,7 +511,10 @@ mod tests {
         let run = crate::example::degraded();
         let cells = |line: String| line.strip_suffix("\r\n").map(|line| line.split(',').count());
         let (series, participants) = (Some(SERIES_COLUMNS.len()), Some(PARTICIPANT_COLUMNS.len()));
-        assert_eq!([header(&SERIES_COLUMNS), series_line(&run, &run.series[0])].map(cells), [series; 2]);
+        assert_eq!(
+            [header(&SERIES_COLUMNS), series_line(&run, &run.series[0])].map(cells),
+            [series; 2]
+        );
         let first = participant_line(&run, &run.participants[0]);
         assert_eq!([header(&PARTICIPANT_COLUMNS), first].map(cells), [participants; 2]);
     }

@@ -9,8 +9,8 @@ use throng_observation::run::{DecodedRow, RunData, TrackRow};
 use throng_observation::units::duration_ms;
 use throng_observation::{Distribution, OneWayDelay};
 
-/// A tapped track: the figures of its decoder, and the estimates of the meters for the same track. Absent figures
-/// are `null`.
+/// A tapped track: the figures of its decoder, and the estimates of the meters for the same track.
+/// Absent figures are `null`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decoded {
     /// The tapped participant, by the order of joins.
@@ -57,7 +57,8 @@ pub struct Decoded {
     pub glass_delay_ms_p50: Option<f64>,
     /// The same, 95th percentile.
     pub glass_delay_ms_p95: Option<f64>,
-    /// The meters' one-way delay of the same track, from capture to the last packet, milliseconds, median.
+    /// The meters' one-way delay of the same track, from capture to the last packet, milliseconds,
+    /// median.
     pub one_way_delay_ms_p50_meter: Option<f64>,
     /// Source of the capture times.
     pub capture_basis: Option<String>,
@@ -78,7 +79,8 @@ pub(crate) fn summarise(run: &RunData) -> Vec<Decoded> {
     tracks
         .into_iter()
         .filter_map(|((participant, track), rows)| {
-            let metered = run.tracks.iter().find(|row| row.participant == participant && row.track == track);
+            let metered =
+                run.tracks.iter().find(|row| row.participant == participant && row.track == track);
             of_track(&rows, metered)
         })
         .collect()
@@ -93,7 +95,8 @@ fn of_track(rows: &[&DecodedRow], metered: Option<&TrackRow>) -> Option<Decoded>
         glass_delay.merge(&row.glass_delay);
     }
     let compared = sum(|row| row.ssim_pictures);
-    let alike: f64 = rows.iter().filter_map(|row| Some(row.ssim_mean? * row.ssim_pictures as f64)).sum();
+    let alike: f64 =
+        rows.iter().filter_map(|row| Some(row.ssim_mean? * row.ssim_pictures as f64)).sum();
     let ms = |us: Option<u64>| us.map(|us| us as f64 / 1e3);
     Some(Decoded {
         participant: first.participant.0,
@@ -118,7 +121,8 @@ fn of_track(rows: &[&DecodedRow], metered: Option<&TrackRow>) -> Option<Decoded>
         frozen_ms_meter: metered.map_or(0.0, |track| track.counters.freeze_us as f64 / 1e3),
         glass_delay_ms_p50: ms(glass_delay.quantile_us(0.5)),
         glass_delay_ms_p95: ms(glass_delay.quantile_us(0.95)),
-        one_way_delay_ms_p50_meter: metered.and_then(|track| ms(track.absolute_delay.quantile_us(0.5))),
+        one_way_delay_ms_p50_meter: metered
+            .and_then(|track| ms(track.absolute_delay.quantile_us(0.5))),
         capture_basis: glass_delay.basis().map(|basis| basis.key().to_owned()),
         decode_delay_ms_p95: ms(decode_delay_us.quantile(0.95)),
         ssim_mean: (compared > 0).then(|| alike / compared as f64),
@@ -126,8 +130,8 @@ fn of_track(rows: &[&DecodedRow], metered: Option<&TrackRow>) -> Option<Decoded>
     })
 }
 
-/// The first and the last second of a track are not whole, and in the second one the decoder catches up after its
-/// start.
+/// The first and the last second of a track are not whole, and in the second one the decoder
+/// catches up after its start.
 fn fps(rows: &[&DecodedRow]) -> Option<f64> {
     let (from, until) = (rows.first()?.second + 2, rows.last()?.second);
     let pictures: u64 =
@@ -152,7 +156,8 @@ fn line(track: &Decoded) -> String {
     }
     let _ = write!(line, ": {} {}x{}", track.codec, track.width, track.height);
     if let Some(fps) = track.fps {
-        let meter = track.fps_meter.map_or_else(String::new, |meter| format!(" (meter {meter:.1})"));
+        let meter =
+            track.fps_meter.map_or_else(String::new, |meter| format!(" (meter {meter:.1})"));
         let _ = write!(line, ", {fps:.1} fps decoded{meter}");
     }
     let _ = write!(line, ", {} freezes (meter {})", track.freezes, track.freezes_meter);
@@ -160,7 +165,8 @@ fn line(track: &Decoded) -> String {
         let _ = write!(line, ", capture to picture p50 {}", duration_ms(delay));
     }
     if track.numbers_read > 0 {
-        let _ = write!(line, ", card {} next, {} skipped", track.numbers_next, track.numbers_skipped);
+        let _ =
+            write!(line, ", card {} next, {} skipped", track.numbers_next, track.numbers_skipped);
     }
     if let Some(ssim) = track.ssim_mean {
         let _ = write!(line, ", SSIM {ssim:.4}");
@@ -179,7 +185,8 @@ mod tests {
     /// Ten seconds of participant 0's video at 30 fps; the decoder starts late and freezes once.
     fn tapped() -> RunData {
         let mut run = example::healthy(5, 10);
-        let track = run.tracks.iter().find(|track| track.codec != Codec::Opus).map(|track| track.track);
+        let track =
+            run.tracks.iter().find(|track| track.codec != Codec::Opus).map(|track| track.track);
         run.decoded = (0..10)
             .map(|second| {
                 let pictures = match second {
@@ -233,6 +240,9 @@ mod tests {
         let page = crate::html::render(&run, &summary);
         assert!(page.contains("<h2>Decoded</h2>") && page.contains("426 × 240"));
         let none = summarise(&example::healthy(5, 10), &[], Duration::ZERO);
-        assert!(none.decoded.is_empty() && !crate::html::render(&run, &none).contains("<h2>Decoded</h2>"));
+        assert!(
+            none.decoded.is_empty()
+                && !crate::html::render(&run, &none).contains("<h2>Decoded</h2>")
+        );
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use throng_observation::run::*;
 use throng_observation::{
-    CaptureBasis, Clause, Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind, OneWayDelay,
-    Outcome, Phase, RunTime, TrackCounters, TrackId,
+    CaptureBasis, Clause, Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind,
+    OneWayDelay, Outcome, Phase, RunTime, TrackCounters, TrackId,
 };
 use throng_scenario::Objective;
 
@@ -25,12 +25,16 @@ fn info(seconds: i64) -> RunInfo {
     RunInfo {
         format: 1,
         throng_version: "0.1.0".into(),
-        scenario: "[target]\nurl = \"ws://media.example:3333/app/stream\"\n\n[crowd]\nsize = 100\n".into(),
+        scenario: "[target]\nurl = \"ws://media.example:3333/app/stream\"\n\n[crowd]\nsize = 100\n"
+            .into(),
         target: "ws://media.example:3333/app/stream".into(),
         cohorts: vec!["viewers".into()],
         started_at_unix_us: 1_795_219_440_000_000,
         planned_duration_us: seconds * 1_000_000,
-        generator_host: BTreeMap::from([("cpu".into(), "2 × EPYC".into()), ("kernel".into(), "6.18".into())]),
+        generator_host: BTreeMap::from([
+            ("cpu".into(), "2 × EPYC".into()),
+            ("kernel".into(), "6.18".into()),
+        ]),
         media_files: BTreeMap::new(),
         clock: ClockError { bound_us: Some(2_000), basis: "same host".into() },
         warnings: vec![],
@@ -167,7 +171,10 @@ fn track(id: u32, index: u16, kind: MediaKind, strain: f64, seconds: i64) -> Tra
 fn build(n: u32, seconds: i64, degraded: bool, kinds: &[MediaKind]) -> RunData {
     let fails = |id: u32| {
         (degraded && id % 33 == 32).then(|| {
-            Failure::new(FailureReason::Ice, format!("no candidate pair worked in 15 s (viewer {id})"))
+            Failure::new(
+                FailureReason::Ice,
+                format!("no candidate pair worked in 15 s (viewer {id})"),
+            )
         })
     };
     let mut run = RunData {
@@ -202,14 +209,19 @@ fn build(n: u32, seconds: i64, degraded: bool, kinds: &[MediaKind]) -> RunData {
                 cpu_us: 3_400 * u64::from(playing) / if thread.is_some() { 2 } else { 1 },
                 lag_p99_us: 300 + 20 * (second as u64 % 9),
                 lag_max_us: 900,
-                rss_bytes: if thread.is_none() { 14_000_000 + 90_000 * u64::from(intended) } else { 0 },
+                rss_bytes: if thread.is_none() {
+                    14_000_000 + 90_000 * u64::from(intended)
+                } else {
+                    0
+                },
                 ..GeneratorRow::default()
             });
         }
     }
     for id in (0..n).filter(|id| fails(*id).is_none()) {
         let strain = if degraded { f64::from(id % 20) / 60.0 } else { 0.0 };
-        run.tracks.extend((0..).zip(kinds).map(|(index, kind)| track(id, index, *kind, strain, seconds)));
+        run.tracks
+            .extend((0..).zip(kinds).map(|(index, kind)| track(id, index, *kind, strain, seconds)));
     }
     run
 }
@@ -221,7 +233,8 @@ pub(crate) fn degraded() -> RunData {
     build(100, 60, true, &BOTH)
 }
 
-/// A search on a server whose only sending thread is full at 42 viewers: the crowd's part of the run.
+/// A search on a server whose only sending thread is full at 42 viewers: the crowd's part of the
+/// run.
 pub(crate) fn searched() -> RunData {
     use throng_observation::{HoldOutcome, HoldRow, Purpose};
     let mut run = build(1, 1, false, &BOTH);
@@ -293,7 +306,10 @@ pub(crate) fn audio_only() -> RunData {
 
 pub(crate) fn limited() -> RunData {
     let mut run = healthy(100, 60);
-    run.generator.iter_mut().filter(|row| row.thread == Some(1)).for_each(|row| row.cpu_us = 930_000);
+    run.generator
+        .iter_mut()
+        .filter(|row| row.thread == Some(1))
+        .for_each(|row| row.cpu_us = 930_000);
     run
 }
 
@@ -301,10 +317,14 @@ pub(crate) fn all_failed() -> RunData {
     let mut run = build(20, 10, false, &[]);
     for row in &mut run.participants {
         row.reached.clear();
-        row.outcome =
-            Some(Outcome::Failed(Failure::new(FailureReason::HttpStatus(404), "POST /whep answered 404")));
+        row.outcome = Some(Outcome::Failed(Failure::new(
+            FailureReason::HttpStatus(404),
+            "POST /whep answered 404",
+        )));
     }
-    run.crowd.iter_mut().for_each(|row| (row.connected, row.playing, row.failed) = (0, 0, row.intended));
+    run.crowd
+        .iter_mut()
+        .for_each(|row| (row.connected, row.playing, row.failed) = (0, 0, row.intended));
     run
 }
 

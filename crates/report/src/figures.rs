@@ -59,7 +59,8 @@ impl KindFigures {
 
     /// Mean of the sources' frame rate, over the track-seconds that know it.
     pub(crate) fn source_fps(&self) -> Option<f64> {
-        (self.source_fps_weight > 0).then(|| self.source_fps_weighted / self.source_fps_weight as f64)
+        (self.source_fps_weight > 0)
+            .then(|| self.source_fps_weighted / self.source_fps_weight as f64)
     }
 }
 
@@ -91,7 +92,8 @@ impl<'a> Figures<'a> {
         Self::within(run, warm_up_s.ceil() as i64..i64::MAX, 0..u32::MAX)
     }
 
-    /// Adds up a part of `run`: media of some `seconds`, and the joins of `participants`, which are numbered in their order.
+    /// Adds up a part of `run`: media of some `seconds`, and the joins of `participants`, which are
+    /// numbered in their order.
     pub(crate) fn within(run: &'a RunData, seconds: Range<i64>, participants: Range<u32>) -> Self {
         let duration_s = duration_s(run);
         let ended_ms = duration_s * 1e3;
@@ -104,10 +106,12 @@ impl<'a> Figures<'a> {
             .collect();
         let cohorts = Cohorts::of(run);
         let publishers = intended.iter().filter(|row| cohorts.publish(row)).count();
-        // Publishers and participants of a chat wait for no frame; a run of them alone shows that none arrived.
+        // Publishers and participants of a chat wait for no frame; a run of them alone shows that
+        // none arrived.
         let nobody_watches = intended.iter().all(|row| !cohorts.watch(row));
         let waits = |row: &&ParticipantRow| nobody_watches || cohorts.watch(row);
-        let time_to = |phase| Survival::of(intended.iter().copied().filter(waits), &[phase], ended_ms);
+        let time_to =
+            |phase| Survival::of(intended.iter().copied().filter(waits), &[phase], ended_ms);
         let (first_frame, startup) = (time_to(Phase::FirstFrame), time_to(Phase::PlaybackStarted));
         let page_loaded = time_to(Phase::PageLoaded);
         // Who closed the chat does not wait for it.
@@ -133,8 +137,10 @@ impl<'a> Figures<'a> {
 
     /// Of those intended, how many reached one of `phases`.
     pub(crate) fn reached(&self, phases: &[Phase]) -> u64 {
-        self.intended.iter().filter(|row| phases.iter().any(|phase| row.reached.contains_key(phase))).count()
-            as u64
+        self.intended
+            .iter()
+            .filter(|row| phases.iter().any(|phase| row.reached.contains_key(phase)))
+            .count() as u64
     }
 
     /// Of those intended, how many failed.
@@ -156,7 +162,9 @@ struct CohortKind {
 impl Cohorts {
     /// Of all cohorts; none where the scenario can no longer be read.
     fn of(run: &RunData) -> Self {
-        let Ok(scenario) = Scenario::parse_stored(&run.info.scenario) else { return Self(Vec::new()) };
+        let Ok(scenario) = Scenario::parse_stored(&run.info.scenario) else {
+            return Self(Vec::new());
+        };
         let cohorts = scenario.destinations().into_iter().zip(scenario.cohorts());
         Self(
             cohorts
@@ -198,7 +206,8 @@ impl Cohorts {
 /// How long the run lasted: as its ending says, or else to the last second that was written.
 pub(crate) fn duration_s(run: &RunData) -> f64 {
     let written = || {
-        let seconds = run.crowd.iter().map(|row| row.second).chain(run.series.iter().map(|row| row.second));
+        let seconds =
+            run.crowd.iter().map(|row| row.second).chain(run.series.iter().map(|row| row.second));
         seconds.max().map_or(0.0, |second| (second + 1) as f64)
     };
     run.ended_at.map_or_else(written, RunTime::as_secs_f64).max(0.0)

@@ -56,12 +56,13 @@ fn reached_nobody(summary: &Summary) -> bool {
         && reasons.all(|reason| reason.is_of_target())
 }
 
-/// Largest missing time ÷ active time of a run without objectives that passes: the share of users that may have a
-/// bad second (docs/find.md, goal `acceptable`).
+/// Largest missing time ÷ active time of a run without objectives that passes: the share of users
+/// that may have a bad second (docs/find.md, goal `acceptable`).
 const MISSING_RATIO_MAX: f64 = 0.01;
 
-/// Whether a run without objectives passes: no participant fails, one plays or sends, all negotiated tracks
-/// arrive, and players hardly stall. If the scenario has objectives, only they count; `failed` is one of them.
+/// Whether a run without objectives passes: no participant fails, one plays or sends, all
+/// negotiated tracks arrive, and players hardly stall. If the scenario has objectives, only they
+/// count; `failed` is one of them.
 fn everybody_played_or_was_judged(summary: &Summary) -> bool {
     !summary.objectives.is_empty()
         || (summary.participants.failed == 0
@@ -69,10 +70,9 @@ fn everybody_played_or_was_judged(summary: &Summary) -> bool {
             && summary.media().iter().all(|(_, media)| {
                 media.tracks_missing == 0 && media.missing_ratio.unwrap_or(0.0) <= MISSING_RATIO_MAX
             })
-            && summary
-                .chat
-                .as_ref()
-                .is_none_or(|chat| chat.missing_ratio.is_none_or(|ratio| ratio <= MISSING_RATIO_MAX))
+            && summary.chat.as_ref().is_none_or(|chat| {
+                chat.missing_ratio.is_none_or(|ratio| ratio <= MISSING_RATIO_MAX)
+            })
             && summary.playback.as_ref().is_none_or(|playback| {
                 // Players that never began played nothing that could stall.
                 playback.stall_ratio.is_some_and(|ratio| ratio <= MISSING_RATIO_MAX)
@@ -85,10 +85,12 @@ pub(crate) fn headline(summary: &Summary) -> String {
         RunOutcome::Error => failure(summary),
         _ if summary.capacity.is_some() => {
             let capacity = summary.capacity.as_ref();
-            let statement = capacity.map(|capacity| capacity.statement.as_str()).unwrap_or_default();
+            let statement =
+                capacity.map(|capacity| capacity.statement.as_str()).unwrap_or_default();
             // A value is written as the scenario writes it.
-            let is_value = capacity
-                .is_some_and(|capacity| capacity.values.iter().any(|value| statement.starts_with(value)));
+            let is_value = capacity.is_some_and(|capacity| {
+                capacity.values.iter().any(|value| statement.starts_with(value))
+            });
             let mut letters = statement.chars();
             let statement = match letters.next() {
                 Some(first) if !is_value => first.to_uppercase().chain(letters).collect(),
@@ -97,11 +99,16 @@ pub(crate) fn headline(summary: &Summary) -> String {
             format!("{statement}{}", other_load(summary))
         }
         RunOutcome::Invalid => {
-            format!("Invalid: the generator was the limit: {}", summary.generator.reasons.join("; "))
+            format!(
+                "Invalid: the generator was the limit: {}",
+                summary.generator.reasons.join("; ")
+            )
         }
         RunOutcome::Missed => missed(summary),
         RunOutcome::Met => played(summary),
-        RunOutcome::Disputed if summary.objectives.iter().all(|objective| objective.met) => played(summary),
+        RunOutcome::Disputed if summary.objectives.iter().all(|objective| objective.met) => {
+            played(summary)
+        }
         RunOutcome::Disputed => missed(summary),
     };
     let sentence = match &summary.canary {
@@ -130,7 +137,8 @@ fn other_load(summary: &Summary) -> String {
 fn failure(summary: &Summary) -> String {
     let crowd = &summary.participants;
     if crowd.intended == 0 {
-        return "No participant was to join before the run ended, so there is nothing to judge".into();
+        return "No participant was to join before the run ended, so there is nothing to judge"
+            .into();
     }
     let most = summary.failures.iter().max_by_key(|(_, count)| **count);
     match (crowd.connected, most) {
@@ -234,14 +242,17 @@ fn missing(name: &str, media: &Media) -> Option<String> {
         (never, _) if never == media.tracks => {
             Some(format!("; {name} was negotiated and never received by any participant"))
         }
-        (never, _) => Some(format!("; {name} was never received on {never} of {} tracks", media.tracks)),
+        (never, _) => {
+            Some(format!("; {name} was never received on {never} of {} tracks", media.tracks))
+        }
     }
 }
 
 /// Stalls, for the end of a sentence.
 fn stalled(playback: &Playback) -> Option<String> {
     let (ratio, viewers) = (playback.stall_ratio?, playback.viewers_stalled);
-    (playback.stalls > 0).then(|| format!("; {viewers} of them stalled, {} of the time", percent(ratio)))
+    (playback.stalls > 0)
+        .then(|| format!("; {viewers} of them stalled, {} of the time", percent(ratio)))
 }
 
 /// Share of packets that may be requested again on a path with negligible loss.
@@ -271,7 +282,10 @@ fn duration(summary: &Summary) -> String {
     let is_unanswered = summary.events.contains_key("leave_unanswered");
     match is_unanswered && waited_s >= 1.0 {
         true => {
-            format!("{}, and {waited_s:.0} s waiting for unanswered leave requests", seconds(planned_s))
+            format!(
+                "{}, and {waited_s:.0} s waiting for unanswered leave requests",
+                seconds(planned_s)
+            )
         }
         false => seconds(planned_s),
     }
@@ -307,6 +321,10 @@ mod tests {
             "10 viewers played cleanly for 20 s, and 2 s waiting for unanswered leave requests"
         );
         run.ended_at = Some(RunTime(8_000_000));
-        assert_eq!(sentence(&run), "10 viewers played cleanly for 8 s", "it was ended before its time");
+        assert_eq!(
+            sentence(&run),
+            "10 viewers played cleanly for 8 s",
+            "it was ended before its time"
+        );
     }
 }

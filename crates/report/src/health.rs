@@ -1,4 +1,5 @@
-//! Whether the generator was the limit. Such a run says nothing about the server, so it is invalid, not failed.
+//! Whether the generator was the limit. Such a run says nothing about the server, so it is invalid,
+//! not failed.
 //!
 //! The limits, and which of them may be exceeded briefly, are [`throng_observation::limits`].
 
@@ -36,7 +37,8 @@ pub(crate) fn examine(run: &RunData, participant_seconds: u64, connected_max: u6
             .filter(|_| connected_max > 0)
             .map(|bytes| bytes as f64 / connected_max as f64),
         rss_bytes_max,
-        threads: threads().map(|row| (row.worker, row.thread)).collect::<BTreeSet<_>>().len() as u64,
+        threads: threads().map(|row| (row.worker, row.thread)).collect::<BTreeSet<_>>().len()
+            as u64,
         thread_cpu_ratio_max: worst(&mut threads().map(cpu_ratio)),
         lag_ms_p99_max: worst(&mut run.generator.iter().map(lag_ms)),
         // Workers count their own sockets; the process row may repeat their sum.
@@ -87,8 +89,8 @@ pub(crate) enum Share {
     All,
 }
 
-/// The effect of the generator's limits on the answer: a plain run beyond them is invalid as a whole, and so is a search in
-/// which no load stayed within them.
+/// The effect of the generator's limits on the answer: a plain run beyond them is invalid as a
+/// whole, and so is a search in which no load stayed within them.
 pub(crate) fn share(summary: &Summary) -> Share {
     let limited = summary.generator.limited;
     let is_all = match &summary.capacity {
@@ -120,8 +122,13 @@ pub(crate) fn limits_in(run: &RunData, is_wanted: impl Fn(i64) -> bool) -> Vec<S
     limits(&part, &examine(&part, 0, 0), |_, _| true)
 }
 
-/// Each limit that was passed, with the worst figure, where the seconds past it, of all, are enough.
-fn limits(run: &RunData, health: &Generator, is_enough: impl Fn(usize, f64) -> bool) -> Vec<String> {
+/// Each limit that was passed, with the worst figure, where the seconds past it, of all, are
+/// enough.
+fn limits(
+    run: &RunData,
+    health: &Generator,
+    is_enough: impl Fn(usize, f64) -> bool,
+) -> Vec<String> {
     let passed = |limit: Limit| {
         if limit.is_allowed_when_brief() {
             let (worst, worker, bad, all) =
@@ -139,9 +146,14 @@ fn limits(run: &RunData, health: &Generator, is_enough: impl Fn(usize, f64) -> b
 fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
     let mut reasons = limits(run, health, is_sustained);
     reasons.extend(host_drops(run));
-    reasons.extend(run.events.iter().filter(|e| e.kind == MEMORY_EVENT).map(|event| event.detail.clone()));
-    let failed =
-        run.participants.iter().filter(|row| row.failure() == Some(&FailureReason::Generator)).count();
+    reasons.extend(
+        run.events.iter().filter(|e| e.kind == MEMORY_EVENT).map(|event| event.detail.clone()),
+    );
+    let failed = run
+        .participants
+        .iter()
+        .filter(|row| row.failure() == Some(&FailureReason::Generator))
+        .count();
     if failed > 0 {
         reasons.push(format!(
             "{failed} participants failed because the generator lacked descriptors, ports or memory"
@@ -156,7 +168,9 @@ fn sustained(limit: Limit, worst: f64) -> String {
     let max = limit.max();
     match limit {
         Limit::Lag => {
-            format!("an engine thread's loop ran up to {worst:.0} ms late (p99), more than {max:.0} ms")
+            format!(
+                "an engine thread's loop ran up to {worst:.0} ms late (p99), more than {max:.0} ms"
+            )
         }
         Limit::Steal => {
             format!(
@@ -179,12 +193,14 @@ fn counted(limit: Limit, health: &Generator) -> Option<(u64, &'static str)> {
             health.socket_drops,
             "datagrams were dropped by the generator, at its full receive buffers or rings",
         )),
-        Limit::SendDrops => {
-            Some((health.send_drops, "datagrams were not sent because the generator's kernel had no buffers"))
-        }
-        Limit::ObservationDrops => {
-            Some((health.observations_dropped, "observations were dropped by the generator's collector"))
-        }
+        Limit::SendDrops => Some((
+            health.send_drops,
+            "datagrams were not sent because the generator's kernel had no buffers",
+        )),
+        Limit::ObservationDrops => Some((
+            health.observations_dropped,
+            "observations were dropped by the generator's collector",
+        )),
         Limit::ThreadCpu | Limit::Lag | Limit::Steal => None,
     }
 }
@@ -197,14 +213,16 @@ fn defects(run: &RunData) -> Option<String> {
         }
         _ => None,
     });
-    let (count, first) = broken.fold((0, None), |(count, first), detail| (count + 1, first.or(Some(detail))));
+    let (count, first) =
+        broken.fold((0, None), |(count, first), detail| (count + 1, first.or(Some(detail))));
     let people = if count == 1 { "1 participant" } else { &format!("{count} participants") };
     first.map(|detail| format!("{people} ended by a defect of the generator: {detail}"))
 }
 
 /// Each such event is a second in which the host dropped frames.
 fn host_drops(run: &RunData) -> Option<String> {
-    let mut all: Vec<i64> = run.generator.iter().map(|row| row.second).filter(|s| *s >= START_S).collect();
+    let mut all: Vec<i64> =
+        run.generator.iter().map(|row| row.second).filter(|s| *s >= START_S).collect();
     all.sort_unstable();
     all.dedup();
     let events = || run.events.iter().filter(|event| event.kind == HOST_DROPS_EVENT);
@@ -225,8 +243,8 @@ fn rss_bytes_max(run: &RunData) -> Option<u64> {
     Some(of_workers.values().sum()).filter(|bytes| *bytes > 0)
 }
 
-/// The same without receive rings, of the second in which that is largest. A thread that stood still has no row of a second, and the
-/// ring of the one before.
+/// The same without receive rings, of the second in which that is largest. A thread that stood
+/// still has no row of a second, and the ring of the one before.
 fn rss_bytes_without_rings(run: &RunData) -> Option<u64> {
     /// Resident memory, and threads with the memory of their rings.
     type Second = (u64, Vec<(u16, u64)>);
@@ -240,7 +258,8 @@ fn rss_bytes_without_rings(run: &RunData) -> Option<u64> {
     let mut of_workers: BTreeMap<u16, u64> = BTreeMap::new();
     for ((worker, _), (all, of_second)) in seconds {
         rings.extend(of_second.into_iter().map(|(thread, bytes)| ((worker, thread), bytes)));
-        let of_rings: u64 = rings.range((worker, 0)..=(worker, u16::MAX)).map(|(_, bytes)| bytes).sum();
+        let of_rings: u64 =
+            rings.range((worker, 0)..=(worker, u16::MAX)).map(|(_, bytes)| bytes).sum();
         let most = of_workers.entry(worker).or_default();
         *most = all.saturating_sub(of_rings).max(*most);
     }
@@ -257,7 +276,8 @@ fn ring_bytes_max(run: &RunData) -> u64 {
     of_threads.values().sum()
 }
 
-/// The worst figure and its worker, the seconds past `limit` and all seconds; `None` if no second is past it.
+/// The worst figure and its worker, the seconds past `limit` and all seconds; `None` if no second
+/// is past it.
 fn seconds_past(run: &RunData, limit: Limit) -> Option<(f64, u16, usize, usize)> {
     let mut worst_by_second: BTreeMap<i64, (f64, u16)> = BTreeMap::new();
     for row in run.generator.iter().filter(|row| row.second >= START_S) {
@@ -300,7 +320,8 @@ mod tests {
     #[test]
     fn five_percent_of_slow_seconds_are_allowed_and_more_are_not() {
         let with_bad = |bad: i64| {
-            run((0..61).map(|s| thread(s, if (1..=bad).contains(&s) { 900_000 } else { 300_000 }, 100)))
+            run((0..61)
+                .map(|s| thread(s, if (1..=bad).contains(&s) { 900_000 } else { 300_000 }, 100)))
         };
         assert!(!examine(&with_bad(3), 1, 1).limited);
         let limited = examine(&with_bad(4), 1, 1);
@@ -309,11 +330,14 @@ mod tests {
 
     #[test]
     fn the_limits_of_a_few_seconds_are_named_though_the_run_as_a_whole_kept_them() {
-        let run = run((0..200).map(|s| thread(s, 1, if (5..8).contains(&s) { 32_000 } else { 100 })));
+        let run =
+            run((0..200).map(|s| thread(s, 1, if (5..8).contains(&s) { 32_000 } else { 100 })));
         assert!(examine(&run, 1, 1).reasons.is_empty(), "3 of 200 s");
         assert_eq!(
             limits_in(&run, |second| (4..12).contains(&second)),
-            ["an engine thread's loop ran up to 32 ms late (p99), more than 20 ms (3 of 8 s over the limit)"]
+            [
+                "an engine thread's loop ran up to 32 ms late (p99), more than 20 ms (3 of 8 s over the limit)"
+            ]
         );
         assert_eq!(limits_in(&run, |second| second > 50), [""; 0]);
     }
@@ -322,7 +346,12 @@ mod tests {
     fn a_late_loop_limits_and_the_start_is_left_out() {
         assert!(examine(&run((0..20).map(|s| thread(s, 1, 21_000))), 1, 1).limited);
         assert!(
-            !examine(&run((0..20).map(|s| thread(s, 1, if s == 0 { 90_000 } else { 9_000 }))), 1, 1).limited
+            !examine(
+                &run((0..20).map(|s| thread(s, 1, if s == 0 { 90_000 } else { 9_000 }))),
+                1,
+                1
+            )
+            .limited
         );
     }
 
@@ -358,7 +387,8 @@ mod tests {
     #[test]
     fn a_defect_of_the_generator_says_nothing_about_the_server() {
         let mut run = crate::example::healthy(10, 30);
-        let defect = Failure::new(FailureReason::InternalError, "a defect in throng, at rtp.rs:7: no words");
+        let defect =
+            Failure::new(FailureReason::InternalError, "a defect in throng, at rtp.rs:7: no words");
         run.participants[3].outcome = Some(Outcome::Failed(defect));
         let summary = crate::summarise(&run, &[], Duration::ZERO);
         assert_eq!(summary.outcome, RunOutcome::Invalid);
@@ -378,13 +408,16 @@ mod tests {
             run.events.extend((0..bad).map(|second| event(second + 10, HOST_DROPS_EVENT, detail)));
             let health = examine(&run, 1, 1);
             assert_eq!(health.limited, limited, "{bad} s: {:?}", health.reasons);
-            assert!(!limited || health.reasons[0] == format!("{detail} (4 of 60 s over the limit)"));
+            assert!(
+                !limited || health.reasons[0] == format!("{detail} (4 of 60 s over the limit)")
+            );
         }
     }
 
     #[test]
     fn cost_is_counted_by_connected_participant_seconds() {
-        let process = GeneratorRow { cpu_us: 50_000, rss_bytes: 1_000_000, ..GeneratorRow::default() };
+        let process =
+            GeneratorRow { cpu_us: 50_000, rss_bytes: 1_000_000, ..GeneratorRow::default() };
         let health = examine(&run([process]), 100, 10);
         assert_eq!(health.cpu_ms_per_participant_s, Some(0.5));
         assert_eq!(health.rss_bytes_per_participant, Some(100_000.0));

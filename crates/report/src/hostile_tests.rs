@@ -1,5 +1,5 @@
-//! Whatever a server, a process, a log, a room or a person is called: it stays text, in the terminal, on the page, in tables
-//! and in JSON.
+//! Whatever a server, a process, a log, a room or a person is called: it stays text, in the
+//! terminal, on the page, in tables and in JSON.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -46,7 +46,13 @@ fn called(name: &str) -> RunData {
     }
     for kind in [name, "abort", "canary_refused"] {
         let (kind, detail) = (kind.to_owned(), name.to_owned());
-        run.events.push(EventRow { at: RunTime(5_000_000), participant: None, kind, count: 1, detail });
+        run.events.push(EventRow {
+            at: RunTime(5_000_000),
+            participant: None,
+            kind,
+            count: 1,
+            detail,
+        });
     }
     for host in &mut run.host.hosts {
         own(&mut host.name);
@@ -63,9 +69,9 @@ fn called(name: &str) -> RunData {
         series.labels.insert(name.to_owned(), name.to_owned());
     }
     let event = |kind| HostEvent::new(HostId(0), RunTime(9_000_000), kind, name);
-    run.host
-        .events
-        .extend([HostEventKind::ProcessEnded, HostEventKind::Unreadable, HostEventKind::Watcher].map(event));
+    run.host.events.extend(
+        [HostEventKind::ProcessEnded, HostEventKind::Unreadable, HostEventKind::Watcher].map(event),
+    );
     for profile in &mut run.host.profiles {
         own(&mut profile.moment);
         profile.limits = vec![name.to_owned()];
@@ -76,8 +82,12 @@ fn called(name: &str) -> RunData {
         }
     }
     let (version, failure) = (name.to_owned(), Some(name.to_owned()));
-    run.canary.browsers =
-        vec![CanaryBrowserRow { browser: BrowserId(0), version, failure, ..CanaryBrowserRow::default() }];
+    run.canary.browsers = vec![CanaryBrowserRow {
+        browser: BrowserId(0),
+        version,
+        failure,
+        ..CanaryBrowserRow::default()
+    }];
     run
 }
 
@@ -109,7 +119,8 @@ fn the_terminal_shows_names_as_text() {
 
 #[test]
 fn the_page_shows_names_as_text() {
-    let page = |run: &RunData| html::render(run, &summarise(run, &example::objectives(), Duration::ZERO));
+    let page =
+        |run: &RunData| html::render(run, &summarise(run, &example::objectives(), Duration::ZERO));
     let scripts = |page: &str| page.matches("<script").count();
     let own = scripts(&page(&called("janus")));
     for name in HOSTILE {
@@ -133,7 +144,8 @@ fn details(run: &RunData) -> String {
 /// Every table, and how many columns it has.
 fn tables(run: &RunData) -> [(String, usize); 4] {
     let series: String = run.series.iter().map(|row| csv::series_line(run, row)).collect();
-    let participants: String = run.participants.iter().map(|row| csv::participant_line(run, row)).collect();
+    let participants: String =
+        run.participants.iter().map(|row| csv::participant_line(run, row)).collect();
     [
         (csv::header(&csv::SERIES_COLUMNS) + &series, csv::SERIES_COLUMNS.len()),
         (csv::header(&csv::PARTICIPANT_COLUMNS) + &participants, csv::PARTICIPANT_COLUMNS.len()),

@@ -25,8 +25,8 @@ pub(crate) fn judge(objective: &Objective, figures: &Figures<'_>) -> ObjectiveRe
     }
 }
 
-/// A statistic of a metric: infinite where it lies among participants that failed. With `is_of_source` a frame rate is a ratio of
-/// the source's.
+/// A statistic of a metric: infinite where it lies among participants that failed. With
+/// `is_of_source` a frame rate is a ratio of the source's.
 pub(crate) fn measure(
     metric: Metric,
     at: Statistic,
@@ -39,7 +39,8 @@ pub(crate) fn measure(
         Metric::AudioLoss => loss(audio, at),
         Metric::VideoDelay => quantile(&video.relative_delay_us, at, 1e3),
         Metric::AudioDelay => quantile(&audio.relative_delay_us, at, 1e3),
-        // The server's own reports do not cover the path from the source, so they cannot judge an end-to-end objective.
+        // The server's own reports do not cover the path from the source, so they cannot judge an
+        // end-to-end objective.
         Metric::VideoOneWayDelay => {
             let delay = &video.absolute_delay;
             delay.basis().filter(|basis| basis.is_end_to_end())?;
@@ -86,14 +87,19 @@ pub(crate) fn measure(
 }
 
 fn loss(kind: &KindFigures, at: Statistic) -> Option<f64> {
-    if at == Statistic::Whole { kind.counters.loss_ratio() } else { quantile(&kind.loss_ppm, at, 1e6) }
+    if at == Statistic::Whole {
+        kind.counters.loss_ratio()
+    } else {
+        quantile(&kind.loss_ppm, at, 1e6)
+    }
 }
 
 fn quantile(distribution: &Distribution, at: Statistic, scale: f64) -> Option<f64> {
     distribution.quantile(at.quantile()?).map(|value| value as f64 / scale)
 }
 
-/// Over participants, each by its video tracks; a participant that failed without video counts as frozen throughout.
+/// Over participants, each by its video tracks; a participant that failed without video counts as
+/// frozen throughout.
 fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
     let mut by_participant = std::collections::BTreeMap::new();
     for track in figures.tracks.iter().filter(|track| track.kind == MediaKind::Video) {
@@ -105,7 +111,8 @@ fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
         .intended
         .iter()
         .filter_map(|row| {
-            let of_tracks = by_participant.get(&row.participant).and_then(TrackCounters::freeze_ratio);
+            let of_tracks =
+                by_participant.get(&row.participant).and_then(TrackCounters::freeze_ratio);
             match of_tracks.or_else(|| figures.aggregated.freeze_ratio(row.participant)) {
                 None if row.failure().is_some() => Some(1.0),
                 ratio => ratio,

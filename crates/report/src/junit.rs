@@ -1,5 +1,5 @@
-//! JUnit XML, as CI systems read it (the schema of Apache Ant's junitreport task, as Jenkins and GitLab take it): a suite of cases that passed,
-//! failed, were skipped, or could not be tried.
+//! JUnit XML, as CI systems read it (the schema of Apache Ant's junitreport task, as Jenkins and
+//! GitLab take it): a suite of cases that passed, failed, were skipped, or could not be tried.
 
 use std::fmt::Write as _;
 
@@ -44,7 +44,9 @@ impl TestSuite {
     /// The XML document.
     #[must_use]
     pub fn to_xml(&self) -> String {
-        let count = |is: fn(&TestOutcome) -> bool| self.cases.iter().filter(|case| is(&case.outcome)).count();
+        let count = |is: fn(&TestOutcome) -> bool| {
+            self.cases.iter().filter(|case| is(&case.outcome)).count()
+        };
         let (name, all) = (attribute(&self.name), self.cases.len());
         let failures = count(|outcome| matches!(outcome, TestOutcome::Failed(_)));
         let errors = count(|outcome| matches!(outcome, TestOutcome::Error(_)));
@@ -74,12 +76,17 @@ impl TestSuite {
             }
             TestOutcome::Failed(why) => {
                 let why = attribute(why);
-                let _ =
-                    writeln!(out, "      <failure type=\"objective\" message=\"{why}\">{detail}</failure>");
+                let _ = writeln!(
+                    out,
+                    "      <failure type=\"objective\" message=\"{why}\">{detail}</failure>"
+                );
             }
             TestOutcome::Error(why) => {
                 let why = attribute(why);
-                let _ = writeln!(out, "      <error type=\"invalid\" message=\"{why}\">{detail}</error>");
+                let _ = writeln!(
+                    out,
+                    "      <error type=\"invalid\" message=\"{why}\">{detail}</error>"
+                );
             }
             TestOutcome::Skipped(why) => {
                 let _ = writeln!(
@@ -93,13 +100,20 @@ impl TestSuite {
     }
 }
 
-/// A run as test cases: whether it is valid, each objective, and of a search whether a crowd was served well.
+/// A run as test cases: whether it is valid, each objective, and of a search whether a crowd was
+/// served well.
 #[must_use]
 pub fn of_run(summary: &Summary) -> TestSuite {
     let is_valid = !summary.partial
-        && !matches!(summary.outcome, RunOutcome::Invalid | RunOutcome::Disputed | RunOutcome::Error);
-    let case =
-        |name: &str, outcome, detail: &str| TestCase { name: name.into(), outcome, detail: detail.into() };
+        && !matches!(
+            summary.outcome,
+            RunOutcome::Invalid | RunOutcome::Disputed | RunOutcome::Error
+        );
+    let case = |name: &str, outcome, detail: &str| TestCase {
+        name: name.into(),
+        outcome,
+        detail: detail.into(),
+    };
     let why = || summary.partial_reasons.first().unwrap_or(&summary.headline).clone();
     let validity = if is_valid { TestOutcome::Passed } else { TestOutcome::Error(why()) };
     let mut cases = vec![case("valid run", validity, &summary.headline)];
@@ -116,7 +130,9 @@ pub fn of_run(summary: &Summary) -> TestSuite {
             // What an invalid run measured passes nothing.
             true if is_valid => TestOutcome::Passed,
             true => TestOutcome::Skipped(why()),
-            false => TestOutcome::Failed(format!("{}: {measured}", objective.result.replace('_', " "))),
+            false => {
+                TestOutcome::Failed(format!("{}: {measured}", objective.result.replace('_', " ")))
+            }
         };
         case(&objective.text, outcome, measured)
     }));
@@ -135,8 +151,8 @@ fn attribute(text: &str) -> String {
     })
 }
 
-/// Escaped for XML 1.0: what is no character of it (2.2: most control characters, U+FFFE and U+FFFF), and what turns the direction of
-/// text, as U+FFFD. `>` too, so that no `]]>` is left.
+/// Escaped for XML 1.0: what is no character of it (2.2: most control characters, U+FFFE and
+/// U+FFFF), and what turns the direction of text, as U+FFFD. `>` too, so that no `]]>` is left.
 fn escaped(text: &str, line_end: &mut dyn FnMut(&mut String, char)) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -239,14 +255,18 @@ mod tests {
                     }
                 })
                 .collect();
-            assert!(names.iter().chain(&messages).all(|read| *read == kept), "{names:?} of {text:?}");
+            assert!(
+                names.iter().chain(&messages).all(|read| *read == kept),
+                "{names:?} of {text:?}"
+            );
         }
     }
 
     #[test]
     fn every_character_gives_a_document() {
         let mut all = String::new();
-        for c in ('\0'..='\u{2fff}').chain('\u{fe00}'..='\u{ffff}').chain(['\u{e0041}', char::MAX]) {
+        for c in ('\0'..='\u{2fff}').chain('\u{fe00}'..='\u{ffff}').chain(['\u{e0041}', char::MAX])
+        {
             all.push(c);
         }
         let xml = suite(&all).to_xml();
@@ -265,12 +285,21 @@ mod tests {
             (suite.cases[0].name.as_str(), &suite.cases[0].outcome),
             ("valid run", &TestOutcome::Passed)
         );
-        let failed =
-            suite.cases.iter().find(|case| case.name == "connect p99 < 3s").map(|case| &case.outcome);
-        assert_eq!(failed, Some(&TestOutcome::Failed("missed: never, because too many failed".into())));
+        let failed = suite
+            .cases
+            .iter()
+            .find(|case| case.name == "connect p99 < 3s")
+            .map(|case| &case.outcome);
+        assert_eq!(
+            failed,
+            Some(&TestOutcome::Failed("missed: never, because too many failed".into()))
+        );
         let limited = of(example::limited());
         assert!(matches!(limited.cases[0].outcome, TestOutcome::Error(_)));
-        assert!(limited.cases.iter().all(|case| case.outcome != TestOutcome::Passed), "{limited:#?}");
+        assert!(
+            limited.cases.iter().all(|case| case.outcome != TestOutcome::Passed),
+            "{limited:#?}"
+        );
         let search = of(example::searched());
         assert_eq!(search.cases.len(), 2);
         assert!(

@@ -7,8 +7,8 @@
 
 mod summary;
 pub use summary::{
-    ClockSummary, FailureExample, Generator, Media, ObjectiveResult, Participants, PhaseTime, RunOutcome,
-    SUMMARY_VERSION, Summary, json_schema,
+    ClockSummary, FailureExample, Generator, Media, ObjectiveResult, Participants, PhaseTime,
+    RunOutcome, SUMMARY_VERSION, Summary, json_schema,
 };
 
 mod summarise;
@@ -29,7 +29,8 @@ mod conference;
 pub use conference::{Conference, ConferenceMedia, ConferencePair, FlowSummary};
 mod server;
 pub use server::{
-    EndedProcess, HottestThread, NetworkInterface, ServerErrors, UriTraffic, WatchedHost, WatchedProcess,
+    EndedProcess, HottestThread, NetworkInterface, ServerErrors, UriTraffic, WatchedHost,
+    WatchedProcess,
 };
 mod canary;
 pub use canary::{Agreement, CanaryBrowser, CanaryJudgement, CanarySummary};

@@ -1,7 +1,8 @@
 //! The figures of OvenRtcTester's `<Summary>` and `<Details>`, for users of that tool.
 //!
-//! Its "delay" is drift since the first packet (see `TrackInterval::oven_rtc_tester_delay_us`); it is printed under that name,
-//! next to the relative delay that replaces it. Losses are packets, not gaps.
+//! Its "delay" is drift since the first packet (see `TrackInterval::oven_rtc_tester_delay_us`); it
+//! is printed under that name, next to the relative delay that replaces it. Losses are packets, not
+//! gaps.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,15 +23,21 @@ pub fn summary(run: &RunData) -> String {
     let mut out = String::from("<Summary>\n");
     let _ = writeln!(out, "Running time : {:.0}s", figures.duration_s);
     let _ = writeln!(out, "Number of clients : {clients}");
-    let [new, checking, connected, disconnected, failed, closed] = ice_at_the_end(run, figures.duration_s);
-    // In libwebrtc the offerer reaches `completed` when all its checks have ended; the answerer stays `connected`.
+    let [new, checking, connected, disconnected, failed, closed] =
+        ice_at_the_end(run, figures.duration_s);
+    // In libwebrtc the offerer reaches `completed` when all its checks have ended; the answerer
+    // stays `connected`.
     let _ = writeln!(
         out,
         "ICE Connection State : New({new}), Checking({checking}) Connected({connected}) Completed(0) \
          Disconnected({disconnected}) Failed({failed}) Closed({closed})"
     );
     for (name, kind) in [("Video", &figures.video), ("Audio", &figures.audio)] {
-        let _ = writeln!(out, "{}", spread(&format!("{name} Delay"), "", &kind.relative_delay_us, &delay));
+        let _ = writeln!(
+            out,
+            "{}",
+            spread(&format!("{name} Delay"), "", &kind.relative_delay_us, &delay)
+        );
         let _ = writeln!(
             out,
             "{}",
@@ -51,19 +58,25 @@ pub fn summary(run: &RunData) -> String {
     let _ = writeln!(out, "{}", spread("BPS", "", &bps, &bit_rate));
     let each = |total: f64| if clients == 0 { 0.0 } else { total / clients as f64 };
     let total_bytes = all.payload_bytes as f64;
-    let _ = writeln!(out, "Total Bytes({}) Avg Bytes({})", bytes(total_bytes), bytes(each(total_bytes)));
+    let _ = writeln!(
+        out,
+        "Total Bytes({}) Avg Bytes({})",
+        bytes(total_bytes),
+        bytes(each(total_bytes))
+    );
     if all.payload_bytes > 0 && !all.has_packets() {
         return out; // players fetch media, and no packet of theirs is seen
     }
     let packets = all.packets_received;
     let _ = writeln!(out, "Total Packets({packets}) Avg Packets({:.0})", each(packets as f64));
     let lost = all.packets_lost.max(0);
-    let _ = writeln!(out, "Total Packet Losses({lost}) Avg Packet Losses({:.1})", each(lost as f64));
+    let _ =
+        writeln!(out, "Total Packet Losses({lost}) Avg Packet Losses({:.1})", each(lost as f64));
     out
 }
 
-/// ICE states when all participants began to leave: at the end of the last second before. A second later they are
-/// closed.
+/// ICE states when all participants began to leave: at the end of the last second before. A second
+/// later they are closed.
 fn ice_at_the_end(run: &RunData, ended_s: f64) -> [u64; 6] {
     let mut by_second: BTreeMap<i64, [u64; 6]> = BTreeMap::new();
     for row in run.crowd.iter().filter(|row| row.second < ended_s.ceil().max(1.0) as i64) {
@@ -81,7 +94,8 @@ fn ice_at_the_end(run: &RunData, ended_s: f64) -> [u64; 6] {
     }
 }
 
-/// How many frames there are to a key frame: of all clients together, and of the one with the most and the fewest.
+/// How many frames there are to a key frame: of all clients together, and of the one with the most
+/// and the fewest.
 fn gop(run: &RunData) -> String {
     let mut by_client: BTreeMap<ParticipantId, (u64, u64)> = BTreeMap::new();
     for track in run.tracks.iter().filter(|track| track.kind == MediaKind::Video) {
@@ -100,7 +114,8 @@ fn gop(run: &RunData) -> String {
     }
 }
 
-/// The `<Details>` of every participant, piece by piece: those of a run of a day are hundreds of megabytes.
+/// The `<Details>` of every participant, piece by piece: those of a run of a day are hundreds of
+/// megabytes.
 pub struct Details<'a> {
     rest: Iter<'a, ParticipantRow>,
     ended_s: f64,
@@ -139,7 +154,11 @@ impl<'a> Details<'a> {
             };
             let ended_s = row.ended_at.map_or(self.ended_s, RunTime::as_secs_f64);
             let ran_s = (ended_s - row.intended_at.as_secs_f64()).max(0.0);
-            let _ = writeln!(out, "[client_{}]\n\trunning_time({ran_s:.0}s) {state}", row.participant.0);
+            let _ = writeln!(
+                out,
+                "[client_{}]\n\trunning_time({ran_s:.0}s) {state}",
+                row.participant.0
+            );
             self.rest.next();
         }
         out
@@ -164,7 +183,8 @@ fn track_line(track: &TrackRow) -> String {
     };
     let delay_p95 =
         track.relative_delay_us.quantile(0.95).map_or_else(|| "none".into(), |us| delay(us as f64));
-    let drift = track.oven_rtc_tester_delay_us.map_or_else(|| "none".into(), |us| delay(f64::from(us)));
+    let drift =
+        track.oven_rtc_tester_delay_us.map_or_else(|| "none".into(), |us| delay(f64::from(us)));
     let (kind, codec) = (track.kind.key(), track.codec.name());
     let (total, rate) = (bytes(c.payload_bytes as f64), bit_rate(c.payload_bps()));
     if c.payload_bytes > 0 && !c.has_packets() {
@@ -216,8 +236,11 @@ mod tests {
         run.ended_at = Some(RunTime(4_000_000));
         let row = |second, ice| CrowdRow { second, ice, ..run.crowd[0] };
         let other = |second, ice| CrowdRow { cohort: CohortId(1), ..row(second, ice) };
-        let before =
-            vec![row(2, [1, 0, 2, 0, 0, 0]), other(3, [0, 0, 1, 0, 0, 0]), row(3, [0, 0, 2, 0, 1, 0])];
+        let before = vec![
+            row(2, [1, 0, 2, 0, 0, 0]),
+            other(3, [0, 0, 1, 0, 0, 0]),
+            row(3, [0, 0, 2, 0, 1, 0]),
+        ];
         let after = vec![row(4, [0, 0, 0, 0, 1, 2]), row(5, [0, 0, 0, 0, 1, 2])];
         run.crowd = [before, after].concat();
         let expect = "ICE Connection State : New(0), Checking(0) Connected(3) Completed(0) Disconnected(0) Failed(1) Closed(0)";
@@ -234,8 +257,11 @@ mod tests {
     #[test]
     fn a_gop_is_the_frames_to_a_key_frame() {
         let mut run = crate::example::healthy(2, 4);
-        for (track, (frames, keys)) in
-            run.tracks.iter_mut().filter(|track| track.kind == MediaKind::Video).zip([(120, 4), (60, 1)])
+        for (track, (frames, keys)) in run
+            .tracks
+            .iter_mut()
+            .filter(|track| track.kind == MediaKind::Video)
+            .zip([(120, 4), (60, 1)])
         {
             (track.counters.frames_decodable, track.counters.key_frames) = (frames, keys);
         }

@@ -22,13 +22,19 @@ pub fn text(profile: &Profile) -> String {
         let _ = writeln!(out, "  note: {}", untrusted::line(limit));
     }
     for thread in time.threads.iter().take(THREADS) {
-        let many =
-            if thread.threads > 1 { format!(" (of {} threads)", thread.threads) } else { String::new() };
+        let many = if thread.threads > 1 {
+            format!(" (of {} threads)", thread.threads)
+        } else {
+            String::new()
+        };
         let cores = thread.cores.map_or_else(String::new, |cores| format!("{cores:.2} cores, "));
         let name = untrusted::escaped(&thread.thread, NAME_CHARS_MAX);
         let _ = writeln!(out, "\n{name}{many}: {cores}{} of the samples", percent(thread.share));
-        for symbol in thread.symbols.iter().take(FUNCTIONS).filter(|symbol| symbol.share >= SHARE_MIN) {
-            let family = symbol.family.map_or_else(String::new, |family| format!("  {}", family.words()));
+        for symbol in
+            thread.symbols.iter().take(FUNCTIONS).filter(|symbol| symbol.share >= SHARE_MIN)
+        {
+            let family =
+                symbol.family.map_or_else(String::new, |family| format!("  {}", family.words()));
             let (name, file) = (
                 untrusted::escaped(&symbol.frame.symbol, NAME_CHARS_MAX),
                 untrusted::escaped(&symbol.frame.module, 32),
@@ -64,8 +70,12 @@ pub fn changes(changes: &[Change]) -> String {
             untrusted::escaped(&change.frame.symbol, NAME_CHARS_MAX),
             untrusted::escaped(&change.frame.module, 32),
         );
-        let _ =
-            writeln!(out, " {:>7}  {:>7}  {name}  ({file})", percent(change.before), percent(change.after));
+        let _ = writeln!(
+            out,
+            " {:>7}  {:>7}  {name}  ({file})",
+            percent(change.before),
+            percent(change.after)
+        );
     }
     out
 }
@@ -82,7 +92,9 @@ pub(crate) fn how(profile: &Profile, time: &SelfTime) -> String {
             )
         }
         ProfileMethod::ThreadState => {
-            format!("{seconds:.1} s of thread states, sampled up to {hz} times a second: {samples} samples")
+            format!(
+                "{seconds:.1} s of thread states, sampled up to {hz} times a second: {samples} samples"
+            )
         }
     };
     if profile.samples_lost > 0 {

@@ -1,6 +1,6 @@
-//! Selects the rows that a report shows one by one, and sums up the others, so that memory depends on what is
-//! shown and not on the length of the run. Samples are summed over intervals that no figure divides, so that the
-//! figures stay the same.
+//! Selects the rows that a report shows one by one, and sums up the others, so that memory depends
+//! on what is shown and not on the length of the run. Samples are summed over intervals that no
+//! figure divides, so that the figures stay the same.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,8 @@ impl RowSelector for ReportRows {
     fn stretches(&mut self, run: &RunData) -> Vec<i64> {
         self.tapped = run.decoded.iter().map(|row| row.participant).collect();
         let scenario = Scenario::parse_stored(&run.info.scenario).ok();
-        let warm_up_s = scenario.map(|scenario| scenario.run.warm_up).unwrap_or_default().as_secs_f64();
+        let warm_up_s =
+            scenario.map(|scenario| scenario.run.warm_up).unwrap_or_default().as_secs_f64();
         let mut begin: BTreeSet<i64> = Timeline::starts_of(run).into_iter().collect();
         begin.insert(warm_up_s.ceil() as i64);
         begin.extend(windows::edges(run));
@@ -89,7 +90,8 @@ mod tests {
         let stretch = |second: i64| stretches.partition_point(|start| *start <= second);
         for row in &run.series {
             let of = |sums: &&mut throng_observation::run::SeriesRow| {
-                (stretch(sums.second), sums.cohort, sums.kind) == (stretch(row.second), row.cohort, row.kind)
+                (stretch(sums.second), sums.cohort, sums.kind)
+                    == (stretch(row.second), row.cohort, row.kind)
             };
             let sums = left.series.iter_mut().find(of).unwrap();
             sums.add_samples(row);
@@ -135,13 +137,21 @@ mod tests {
                 .into();
         let lesson = crate::conference::tests::lesson(6, 40, |_| 1.0);
         let players = crate::playback::tests::players(20);
-        let all =
-            [many, long, lesson, players, example::degraded(), example::audio_only(), example::all_failed()];
+        let all = [
+            many,
+            long,
+            lesson,
+            players,
+            example::degraded(),
+            example::audio_only(),
+            example::all_failed(),
+        ];
         for (number, run) in all.iter().enumerate() {
             let left = sifted(run);
             assert_eq!(rendered(run), rendered(&left), "run {number}");
-            let held =
-                |run: &RunData| run.series.iter().filter(|row| !row.relative_delay_us.is_empty()).count();
+            let held = |run: &RunData| {
+                run.series.iter().filter(|row| !row.relative_delay_us.is_empty()).count()
+            };
             assert!(
                 held(&left) <= 2 * 700,
                 "run {number}: {} of {} rows hold samples",

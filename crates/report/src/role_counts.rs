@@ -12,14 +12,18 @@ pub(crate) struct RoleCounts {
 impl RoleCounts {
     pub(crate) fn of(summary: &Summary) -> Self {
         let crowd = &summary.participants;
-        let publishers =
-            if is_send_only(summary) { crowd.intended } else { crowd.publishers.min(crowd.intended) };
+        let publishers = if is_send_only(summary) {
+            crowd.intended
+        } else {
+            crowd.publishers.min(crowd.intended)
+        };
         Self { publishers, viewers: crowd.intended - publishers }
     }
 
     /// All of them: `3 publishers and 1 viewer`.
     pub(crate) fn all(self) -> String {
-        let (publishers, viewers) = (count(self.publishers, "publisher"), count(self.viewers, "viewer"));
+        let (publishers, viewers) =
+            (count(self.publishers, "publisher"), count(self.viewers, "viewer"));
         match self {
             Self { publishers: 0, .. } => viewers,
             Self { viewers: 0, .. } => publishers,
@@ -73,7 +77,10 @@ mod tests {
         };
         let whip = "[target]\nurl = \"whip+http://127.0.0.1/a\"\n[crowd]\nsize = 5\n";
         assert_eq!(who(whip).0, RoleCounts { publishers: 5, viewers: 0 });
-        assert_eq!(who(&whip.replace("whip+", "whep+")).0, RoleCounts { publishers: 0, viewers: 5 });
+        assert_eq!(
+            who(&whip.replace("whip+", "whep+")).0,
+            RoleCounts { publishers: 0, viewers: 5 }
+        );
         assert_eq!(who("").0, RoleCounts { publishers: 0, viewers: 5 });
         for (row, cohort) in run.participants.iter_mut().zip([1, 0, 0, 1, 1]) {
             row.cohort = throng_observation::run::CohortId(cohort);

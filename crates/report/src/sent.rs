@@ -14,7 +14,8 @@ pub struct Sent {
     pub bps: f64,
     /// The best second of the same.
     pub bps_max: f64,
-    /// The most streams of video that were sent within one second; each layer of a simulcast is one.
+    /// The most streams of video that were sent within one second; each layer of a simulcast is
+    /// one.
     pub video_streams: u32,
     /// The most streams of audio.
     pub audio_streams: u32,
@@ -26,8 +27,9 @@ pub struct Sent {
     pub key_frames: u64,
     /// Key frames requested (PLI and FIR).
     pub key_frames_requested: u64,
-    /// Share of the publishers' time in which their TCP connections took no bytes, because the server did not read or the
-    /// line was too slow; FFmpeg shows 1 less this as `speed=`. Absent if there was no such time.
+    /// Share of the publishers' time in which their TCP connections took no bytes, because the
+    /// server did not read or the line was too slow; FFmpeg shows 1 less this as `speed=`. Absent
+    /// if there was no such time.
     #[serde(default)]
     pub blocked_ratio: Option<f64>,
 }
@@ -39,7 +41,8 @@ pub struct LayerSwitches {
     pub requested: u64,
     /// Requests after which the layer was shown.
     pub shown: u64,
-    /// From the request to the first decodable frame of the layer, milliseconds; the median of those that were shown.
+    /// From the request to the first decodable frame of the layer, milliseconds; the median of
+    /// those that were shown.
     pub ms_p50: Option<f64>,
     /// 95th percentile of the same.
     pub ms_p95: Option<f64>,
@@ -65,10 +68,12 @@ pub(crate) fn sent(run: &RunData, warm_up_s: f64) -> Option<Sent> {
         }
         by_second.into_values().max().unwrap_or(0)
     };
-    (sent.video_streams, sent.audio_streams) = (streams(MediaKind::Video), streams(MediaKind::Audio));
+    (sent.video_streams, sent.audio_streams) =
+        (streams(MediaKind::Video), streams(MediaKind::Audio));
     // Each publisher counts it on one of its tracks.
-    let tracks =
-        |kind| run.sent.iter().filter(|row| row.kind == kind).map(|row| u64::from(row.tracks)).sum::<u64>();
+    let tracks = |kind| {
+        run.sent.iter().filter(|row| row.kind == kind).map(|row| u64::from(row.tracks)).sum::<u64>()
+    };
     let publisher_us = tracks(MediaKind::Video).max(tracks(MediaKind::Audio)) as f64 * 1e6;
     sent.blocked_ratio =
         (blocked_us > 0 && publisher_us > 0.0).then(|| (blocked_us as f64 / publisher_us).min(1.0));

@@ -11,9 +11,12 @@ use throng_scenario::Objective;
 
 use crate::figures::{Figures, KindFigures};
 use crate::summary::{
-    ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION, Summary,
+    ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION,
+    Summary,
 };
-use crate::{answer, canary, capacity, cause, conference, decoded, headline, health, judge, sent, server};
+use crate::{
+    answer, canary, capacity, cause, conference, decoded, headline, health, judge, sent, server,
+};
 
 /// The summary of `run`, judged by `objectives`; media figures leave the first `warm_up` out.
 #[must_use]
@@ -66,7 +69,10 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         hosts: server::summarise(run),
         decoded: decoded::summarise(run),
         canary: canary::summarise(run, warm_up_s),
-        failures: failures.iter().map(|(reason, example)| (reason.clone(), example.count)).collect(),
+        failures: failures
+            .iter()
+            .map(|(reason, example)| (reason.clone(), example.count))
+            .collect(),
         failure_examples: failures.into_values().collect(),
         bottleneck: None,
         demand: Vec::new(),
@@ -100,7 +106,8 @@ fn participants(figures: &Figures<'_>, by_second: &Crowd) -> Participants {
     }
 }
 
-/// The error of one-way delays at any time of the run: the clocks of workers come `grown_us` further apart until its end.
+/// The error of one-way delays at any time of the run: the clocks of workers come `grown_us`
+/// further apart until its end.
 fn clock_error(clock: &ClockError, grown_us: u64) -> ClockSummary {
     let grown_ms = grown_us as f64 / 1e3;
     let mut basis = clock.basis.clone();
@@ -112,7 +119,11 @@ fn clock_error(clock: &ClockError, grown_us: u64) -> ClockSummary {
 
 /// The line rate of the busiest interface of a watched host.
 fn line_rate_bps(summary: &Summary) -> Option<f64> {
-    summary.hosts.iter().flat_map(|server| &server.network).find_map(|interface| interface.line_rate_bps)
+    summary
+        .hosts
+        .iter()
+        .flat_map(|server| &server.network)
+        .find_map(|interface| interface.line_rate_bps)
 }
 
 /// The crowd of all cohorts together.
@@ -148,7 +159,8 @@ fn partial_reasons(run: &RunData) -> Vec<String> {
         }
         Ending::Aborted => because.push("a guard ended the run".into()),
         Ending::Unfinished => {
-            because.push("no ending was written: the run is in progress, or its process died".into());
+            because
+                .push("no ending was written: the run is in progress, or its process died".into());
         }
     }
     if run.rows_lost > 0 {
@@ -159,7 +171,9 @@ fn partial_reasons(run: &RunData) -> Vec<String> {
 
 fn received_bps(run: &RunData, warm_up_s: f64) -> (f64, f64) {
     let mut bits_by_second = BTreeMap::new();
-    for row in run.series.iter().filter(|row| row.second >= warm_up_s.ceil() as i64 && row.tracks > 0) {
+    for row in
+        run.series.iter().filter(|row| row.second >= warm_up_s.ceil() as i64 && row.tracks > 0)
+    {
         *bits_by_second.entry(row.second).or_insert(0.0) += row.counters.wire_bytes as f64 * 8.0;
     }
     for row in run.playback.iter().filter(|row| row.second >= warm_up_s.ceil() as i64) {
@@ -167,7 +181,8 @@ fn received_bps(run: &RunData, warm_up_s: f64) -> (f64, f64) {
         *bits_by_second.entry(row.second).or_insert(0.0) += bytes as f64 * 8.0;
     }
     for row in run.chat.iter().filter(|row| row.second >= warm_up_s.ceil() as i64) {
-        *bits_by_second.entry(row.second).or_insert(0.0) += row.counters.bytes_received as f64 * 8.0;
+        *bits_by_second.entry(row.second).or_insert(0.0) +=
+            row.counters.bytes_received as f64 * 8.0;
     }
     // Folded from 0.0 because the sum of nothing is -0.0.
     let sum = bits_by_second.values().fold(0.0, |sum, bits| sum + bits);
@@ -208,7 +223,8 @@ fn paths(run: &RunData) -> BTreeMap<String, u64> {
 /// Counts of events by kind; failures and media paths have their own tables.
 fn events(run: &RunData) -> BTreeMap<String, u64> {
     let mut events = BTreeMap::new();
-    let is_told = |event: &&EventRow| event.kind != "failed" && !event.kind.starts_with(MediaPath::EVENT);
+    let is_told =
+        |event: &&EventRow| event.kind != "failed" && !event.kind.starts_with(MediaPath::EVENT);
     for event in run.events.iter().filter(is_told) {
         *events.entry(event.kind.clone()).or_default() += u64::from(event.count);
     }
@@ -222,12 +238,14 @@ fn phases(intended: &[&ParticipantRow]) -> Vec<PhaseTime> {
         let mut before = row.intended_at;
         // A BTreeMap of phases runs in the order of a join.
         for (phase, at) in &row.reached {
-            let step_us = u64::try_from(at.as_micros().saturating_sub(before.as_micros())).unwrap_or(0);
+            let step_us =
+                u64::try_from(at.as_micros().saturating_sub(before.as_micros())).unwrap_or(0);
             steps_us.entry(*phase).or_default().record(step_us);
             before = before.max(*at);
         }
     }
-    let ms = |distribution: &Distribution, q| distribution.quantile(q).map_or(0.0, |us| us as f64 / 1e3);
+    let ms =
+        |distribution: &Distribution, q| distribution.quantile(q).map_or(0.0, |us| us as f64 / 1e3);
     steps_us
         .iter()
         .map(|(phase, steps)| PhaseTime {
@@ -252,7 +270,8 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
     Media {
         tracks: tracks.len() as u64 + aggregated.tracks,
         codecs: codecs.into_iter().map(str::to_owned).collect(),
-        tracks_missing: tracks.iter().filter(|track| track.counters.never_received()).count() as u64
+        tracks_missing: tracks.iter().filter(|track| track.counters.never_received()).count()
+            as u64
             + aggregated.never_received,
         missing_ratio: c.missing_ratio(),
         loss_ratio: figures.counters.loss_ratio(),
@@ -320,7 +339,10 @@ mod tests {
             let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/summary.schema.json");
             std::fs::write(file, format!("{code:#}\n")).unwrap();
         }
-        assert_eq!(documented, code, "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema");
+        assert_eq!(
+            documented, code,
+            "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema"
+        );
     }
 
     #[test]
@@ -401,11 +423,14 @@ mod tests {
         let without = |pictures: usize| {
             let mut run = example::healthy(10, 20);
             let seconds = run.series.iter_mut().filter(|row| row.kind == Some(MediaKind::Video));
-            seconds.for_each(|row| row.counters.missing_us = row.counters.active_us * pictures as u64 / 10);
+            seconds.for_each(|row| {
+                row.counters.missing_us = row.counters.active_us * pictures as u64 / 10
+            });
             let tracks = run.tracks.iter_mut().filter(|track| track.kind == MediaKind::Video);
             for track in tracks.take(pictures) {
                 let us = track.counters.active_us;
-                track.counters = TrackCounters { active_us: us, missing_us: us, ..TrackCounters::default() };
+                track.counters =
+                    TrackCounters { active_us: us, missing_us: us, ..TrackCounters::default() };
             }
             summarise(&run, &[], Duration::ZERO)
         };
@@ -421,7 +446,9 @@ mod tests {
             assert_eq!(summary.video.tracks_missing, pictures as u64);
         }
         assert!(
-            without(10).headline.ends_with("; video was negotiated and never received by any participant")
+            without(10)
+                .headline
+                .ends_with("; video was negotiated and never received by any participant")
         );
         let loss = without(7).video.loss_ratio.unwrap_or(0.0);
         assert!((loss - 0.7).abs() < 0.01, "{loss}");
@@ -439,7 +466,10 @@ mod tests {
     #[test]
     fn the_warm_up_is_left_out_of_media_and_not_of_joins() {
         let mut run = example::healthy(10, 20);
-        run.series.iter_mut().filter(|row| row.second < 5).for_each(|row| row.counters.packets_lost = 10_000);
+        run.series
+            .iter_mut()
+            .filter(|row| row.second < 5)
+            .for_each(|row| row.counters.packets_lost = 10_000);
         let after = |s| summarise(&run, &[], Duration::from_secs(s));
         assert!(after(0).video.loss_ratio > Some(0.1));
         assert_eq!(after(5).video.loss_ratio, Some(0.0));

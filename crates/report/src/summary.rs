@@ -22,7 +22,8 @@ use crate::workers::WorkerHealth;
 /// The version of `summary.json`'s shape. Keys are only ever added within a version.
 pub const SUMMARY_VERSION: u32 = 1;
 
-/// The results of a run. Media figures leave the warm-up out; participants, failures and joins cover the whole run.
+/// The results of a run. Media figures leave the warm-up out; participants, failures and joins
+/// cover the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Version of this shape, see `SUMMARY_VERSION`.
@@ -31,14 +32,17 @@ pub struct Summary {
     pub outcome: RunOutcome,
     /// The answer in one sentence.
     pub headline: String,
-    /// Of a search that found a limit: the number, the cause and what to change, as one tells it to a colleague.
+    /// Of a search that found a limit: the number, the cause and what to change, as one tells it to
+    /// a colleague.
     #[serde(default)]
     pub answer: Option<String>,
-    /// Whether the run is incomplete: it was ended early, its process died, or rows of it were lost.
+    /// Whether the run is incomplete: it was ended early, its process died, or rows of it were
+    /// lost.
     pub partial: bool,
     /// What is incomplete, in words; empty when nothing is.
     pub partial_reasons: Vec<String>,
-    /// How the run ended: `complete`, `interrupted`, `aborted` or `unfinished` (no ending was written).
+    /// How the run ended: `complete`, `interrupted`, `aborted` or `unfinished` (no ending was
+    /// written).
     pub ending: String,
     /// The target's URL, without secrets.
     pub target: String,
@@ -56,8 +60,9 @@ pub struct Summary {
     pub video: Media,
     /// Audio, over all tracks.
     pub audio: Media,
-    /// Median time from the intended join to the transport being up (DTLS done), milliseconds, over all intended
-    /// participants: those that never connected count as infinitely late, so `null` when half of them did not.
+    /// Median time from the intended join to the transport being up (DTLS done), milliseconds, over
+    /// all intended participants: those that never connected count as infinitely late, so `null`
+    /// when half of them did not.
     pub connect_ms_p50: Option<f64>,
     /// 99th percentile of the same; `null` when more than 1 % never connected.
     pub connect_ms_p99: Option<f64>,
@@ -73,8 +78,8 @@ pub struct Summary {
     pub chat: Option<Chat>,
     /// The time to the first frame split: each phase's share, in the order of a join.
     pub phases: Vec<PhaseTime>,
-    /// Bits per second on the wire (RTP, SRTP tag, UDP and IP headers; of players: bodies of responses), mean over the
-    /// seconds in which media arrived.
+    /// Bits per second on the wire (RTP, SRTP tag, UDP and IP headers; of players: bodies of
+    /// responses), mean over the seconds in which media arrived.
     pub received_bps: f64,
     /// The best second of the same.
     pub received_bps_max: f64,
@@ -91,12 +96,14 @@ pub struct Summary {
     /// One example of each kind of failure.
     pub failure_examples: Vec<FailureExample>,
     /// Participants whose transport came up, by media path: `host`, `srflx` (through a NAT),
-    /// `relay_udp`, `relay_tcp`, `relay_tls`, `rtp_udp`, `rtp_tcp`, `rtp_tls`, `rtmp`, `rtmp_tls`, `process`, `http1`, `http2`, `http3`. Empty in unfinished runs.
+    /// `relay_udp`, `relay_tcp`, `relay_tls`, `rtp_udp`, `rtp_tcp`, `rtp_tls`, `rtmp`, `rtmp_tls`,
+    /// `process`, `http1`, `http2`, `http3`. Empty in unfinished runs.
     #[serde(default)]
     pub media_paths: BTreeMap<String, u64>,
-    /// Counts of events by stable key: `refused_ice_candidate`, `refused_redirect`,
-    /// `refused_send`, `unreachable_send`, `protocol_anomaly_rtcp`, `leave_unanswered`, `abort`, `host_drops`, `host_buffers_full`,
-    /// `burst_drops`, `ring_burst_drops`, `protocol_anomaly_sender_clock`, `generator_memory`, …
+    /// Counts of events by stable key: `refused_ice_candidate`, `refused_redirect`, `refused_send`,
+    /// `unreachable_send`, `protocol_anomaly_rtcp`, `leave_unanswered`, `abort`, `host_drops`,
+    /// `host_buffers_full`, `burst_drops`, `ring_burst_drops`, `protocol_anomaly_sender_clock`,
+    /// `generator_memory`, …
     pub events: BTreeMap<String, u64>,
     /// The watched hosts, in the order of the scenario; empty when nothing was watched.
     #[serde(default)]
@@ -110,28 +117,30 @@ pub struct Summary {
     /// Real browsers compared with the virtual participants; `null` without browsers.
     #[serde(default)]
     pub canary: Option<CanarySummary>,
-    /// What stopped the server; `null` when no load failed. Plain runs are explained from their seconds, searches from
-    /// the loads that they held.
+    /// What stopped the server; `null` when no load failed. Plain runs are explained from their
+    /// seconds, searches from the loads that they held.
     #[serde(default)]
     pub bottleneck: Option<Bottleneck>,
-    /// Demand of a user on each resource of the watched hosts, the first to be exhausted first; empty where nothing was
-    /// watched, or fewer than three loads passed.
+    /// Demand of a user on each resource of the watched hosts, the first to be exhausted first;
+    /// empty where nothing was watched, or fewer than three loads passed.
     #[serde(default)]
     pub demand: Vec<Demand>,
     /// CPU time of a join on the server; `null` where it could not be estimated.
     #[serde(default)]
     pub join_cost: Option<JoinCost>,
-    /// CPU time of a join of a chat and of each delivery, of the thread that works for it; `null` where it could not be told.
+    /// CPU time of a join of a chat and of each delivery, of the thread that works for it; `null`
+    /// where it could not be told.
     #[serde(default)]
     pub chat_cost: Option<ChatCost>,
-    /// CPU time of other processes on the server's host during the loads that decide the answer; `null` where it was
-    /// little, or did no harm.
+    /// CPU time of other processes on the server's host during the loads that decide the answer;
+    /// `null` where it was little, or did no harm.
     #[serde(default)]
     pub other_processes_cpu: Option<OtherProcessesCpu>,
     /// The streams between the participants of a conference; `null` where no participant sent.
     #[serde(default)]
     pub conference: Option<Conference>,
-    /// Every objective with its measured value; empty for a search, whose objectives define a bad second.
+    /// Every objective with its measured value; empty for a search, whose objectives define a bad
+    /// second.
     pub objectives: Vec<ObjectiveResult>,
     /// The error of one-way delays.
     pub clock_error: ClockSummary,
@@ -151,18 +160,22 @@ pub enum RunOutcome {
     Met,
     /// At least one objective was missed, or could not be measured.
     Missed,
-    /// Real browsers among the crowd measured otherwise than it did (`canary`): its figures are not reliable.
+    /// Real browsers among the crowd measured otherwise than it did (`canary`): its figures are not
+    /// reliable.
     Disputed,
-    /// No verdict: the generator was the limit, or a search could not decide (`capacity.verdict` says which).
+    /// No verdict: the generator was the limit, or a search could not decide (`capacity.verdict`
+    /// says which).
     Invalid,
-    /// There is nothing to judge: no participant was to join, none connected, or a guard ended the run.
+    /// There is nothing to judge: no participant was to join, none connected, or a guard ended the
+    /// run.
     Error,
 }
 
 /// The capacity of the server, by a search (`throng find`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapacitySummary {
-    /// The largest crowd that was served well, by one model of all loads that were held (docs/find.md). `null` if none was.
+    /// The largest crowd that was served well, by one model of all loads that were held
+    /// (docs/find.md). `null` if none was.
     pub users: Option<u32>,
     /// The smallest crowd that was not, by the same model: always larger. `null` if none failed.
     pub first_failing: Option<u32>,
@@ -170,17 +183,20 @@ pub struct CapacitySummary {
     pub repeats: Vec<u32>,
     /// The goal that was searched: `acceptable`.
     pub goal: String,
-    /// `found`, `at_least` (no load that was tried fails), `not_sustained` (the soak failed), `never_passes`, `undecidable`
-    /// (this host is too noisy) or `invalid` (the generator was the limit).
+    /// `found`, `at_least` (no load that was tried fails), `not_sustained` (the soak failed),
+    /// `never_passes`, `undecidable` (this host is too noisy) or `invalid` (the generator was the
+    /// limit).
     pub verdict: String,
     /// The answer in a sentence, with the load that failed.
     pub statement: String,
-    /// Where a value of the scenario was varied: all that were tried, such as `crowd.publish.video = 360p`. `users`,
-    /// `first_failing`, `repeats` and `goals` are then places in this list, from 1. Empty where the crowd's size was.
+    /// Where a value of the scenario was varied: all that were tried, such as
+    /// `crowd.publish.video = 360p`. `users`, `first_failing`, `repeats` and `goals` are then
+    /// places in this list, from 1. Empty where the crowd's size was.
     pub values: Vec<String>,
     /// Between which loads the limit of each goal lies.
     pub goals: Vec<GoalBracket>,
-    /// The longest that the server took to serve a smaller crowd well again after too large a one, milliseconds.
+    /// The longest that the server took to serve a smaller crowd well again after too large a one,
+    /// milliseconds.
     pub recovery_ms: Option<u64>,
     /// Seconds that were judged.
     pub judged_s: u32,
@@ -224,11 +240,12 @@ pub struct GoalBracket {
     pub passing: Option<u32>,
     /// The smallest that did not.
     pub failing: Option<u32>,
-    /// Both in words, with the loads whose holds disagree and one that was not decided. `null` where nothing is known.
+    /// Both in words, with the loads whose holds disagree and one that was not decided. `null`
+    /// where nothing is known.
     #[serde(default)]
     pub statement: Option<String>,
-    /// Which clauses made the seconds of `failing` bad for this goal, the most frequent first; empty
-    /// where none failed.
+    /// Which clauses made the seconds of `failing` bad for this goal, the most frequent first;
+    /// empty where none failed.
     #[serde(default)]
     pub reasons: Vec<Reason>,
 }
@@ -249,7 +266,8 @@ pub struct Participants {
     pub failed: u64,
     /// The most that played within one second.
     pub playing_max: u64,
-    /// The most that were connected at once: in a search, which has many more joins, the largest crowd.
+    /// The most that were connected at once: in a search, which has many more joins, the largest
+    /// crowd.
     #[serde(default)]
     pub connected_max: u64,
 }
@@ -267,8 +285,8 @@ pub struct Media {
     /// Time in which an expected track received nothing ÷ active time; `null` when none was active.
     #[serde(default)]
     pub missing_ratio: Option<f64>,
-    /// Packets lost for good ÷ packets expected (RFC 3550 A.3); time in which an expected track received nothing
-    /// counts as lost.
+    /// Packets lost for good ÷ packets expected (RFC 3550 A.3); time in which an expected track
+    /// received nothing counts as lost.
     pub loss_ratio: Option<f64>,
     /// 95th percentile of the loss ratio of a track in a second.
     pub loss_ratio_p95: Option<f64>,
@@ -291,21 +309,22 @@ pub struct Media {
     pub delay_ms_p99: Option<f64>,
     /// Largest.
     pub delay_ms_max: Option<f64>,
-    /// Absolute one-way delay where frames carried a capture time: median, milliseconds; see `one_way_delay_basis` and
-    /// `clock_error`. `null` also when it lies among frames that seem to arrive before their capture.
+    /// Absolute one-way delay where frames carried a capture time: median, milliseconds; see
+    /// `one_way_delay_basis` and `clock_error`. `null` also when it lies among frames that seem to
+    /// arrive before their capture.
     pub one_way_delay_ms_p50: Option<f64>,
     /// 95th percentile.
     pub one_way_delay_ms_p95: Option<f64>,
     /// 99th percentile.
     pub one_way_delay_ms_p99: Option<f64>,
-    /// Where the capture times come from: `mark` (in the media), `abs_capture_time`, or `sender_report` (RTCP SR: the
-    /// server's own clock, so its egress and not the source).
+    /// Where the capture times come from: `mark` (in the media), `abs_capture_time`, or
+    /// `sender_report` (RTCP SR: the server's own clock, so its egress and not the source).
     pub one_way_delay_basis: Option<String>,
-    /// Share of frames that seem to arrive before their capture: the clocks disagree. Where `clock_ahead_ms_p95` is within
-    /// `clock_error`, that is all there is to it.
+    /// Share of frames that seem to arrive before their capture: the clocks disagree. Where
+    /// `clock_ahead_ms_p95` is within `clock_error`, that is all there is to it.
     pub clock_disagrees_ratio: Option<f64>,
-    /// How much too early those frames are: 95th percentile, milliseconds; `null` without any, and in runs of earlier
-    /// versions.
+    /// How much too early those frames are: 95th percentile, milliseconds; `null` without any, and
+    /// in runs of earlier versions.
     pub clock_ahead_ms_p95: Option<f64>,
     /// RFC 3550 interarrival jitter of tracks at the ends of seconds: median, milliseconds.
     pub jitter_ms_p50: Option<f64>,
@@ -353,13 +372,15 @@ pub struct Media {
     pub frames_dropped: u64,
     /// Decodable key frames.
     pub key_frames: u64,
-    /// For comparison with OvenRtcTester only: the median of its "delay", which is drift since the first packet.
+    /// For comparison with OvenRtcTester only: the median of its "delay", which is drift since the
+    /// first packet.
     pub oven_rtc_tester_delay_ms_p50: Option<f64>,
     /// The largest of the same.
     pub oven_rtc_tester_delay_ms_max: Option<f64>,
 }
 
-/// One phase of a join: its duration from the previous phase, over the participants that reached it.
+/// One phase of a join: its duration from the previous phase, over the participants that reached
+/// it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseTime {
     /// The phase's stable key, e.g. `dtls_connected`. `started` is the generator's own lateness.
@@ -379,9 +400,11 @@ pub struct Generator {
     pub limited: bool,
     /// Why, in sentences.
     pub reasons: Vec<String>,
-    /// CPU of the process ÷ participant-seconds with a participant connected, milliseconds per second.
+    /// CPU of the process ÷ participant-seconds with a participant connected, milliseconds per
+    /// second.
     pub cpu_ms_per_participant_s: Option<f64>,
-    /// Largest resident memory without that of receive rings ÷ the most participants connected at once, bytes.
+    /// Largest resident memory without that of receive rings ÷ the most participants connected at
+    /// once, bytes.
     pub rss_bytes_per_participant: Option<f64>,
     /// Largest resident memory, bytes.
     pub rss_bytes_max: Option<u64>,
@@ -391,7 +414,8 @@ pub struct Generator {
     pub thread_cpu_ratio_max: Option<f64>,
     /// The worst second's 99th percentile of lateness of a thread's loop, milliseconds.
     pub lag_ms_p99_max: Option<f64>,
-    /// Datagrams dropped at full receive buffers of the generator's sockets, and those for which its receive rings had no room.
+    /// Datagrams dropped at full receive buffers of the generator's sockets, and those for which
+    /// its receive rings had no room.
     pub socket_drops: u64,
     /// Datagrams that were received from memory-mapped rings; the others came by sockets.
     #[serde(default)]
@@ -399,7 +423,8 @@ pub struct Generator {
     /// Largest memory of those rings, bytes; the resident memory has it, too.
     #[serde(default)]
     pub ring_bytes_max: u64,
-    /// What happened to the way in which datagrams are received: rings that were opened, and why sockets were used.
+    /// What happened to the way in which datagrams are received: rings that were opened, and why
+    /// sockets were used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receive: Vec<String>,
     /// Datagrams that the kernel refused to send for lack of buffers.
@@ -434,7 +459,8 @@ pub struct ObjectiveResult {
     /// The objective as written, e.g. `video.loss p95 < 1%`.
     pub text: String,
     /// The measured value, in the objective's unit (milliseconds, ratio, frames per second, count);
-    /// `null` when there is no such figure, or when it is infinite (a percentile that lies among failures).
+    /// `null` when there is no such figure, or when it is infinite (a percentile that lies among
+    /// failures).
     pub measured: Option<f64>,
     /// The same as text, with its unit.
     pub measured_text: String,
@@ -481,7 +507,8 @@ impl Summary {
 
     /// Whether its participants were in a chat, and in nothing else.
     pub(crate) fn is_chat_only(&self) -> bool {
-        let has_media = self.media().iter().any(|(_, media)| media.tracks > 0 || media.packets_received > 0);
+        let has_media =
+            self.media().iter().any(|(_, media)| media.tracks > 0 || media.packets_received > 0);
         self.chat.is_some() && self.playback.is_none() && self.sent.is_none() && !has_media
     }
 

@@ -7,9 +7,10 @@ use throng_observation::{Phase, RunTime};
 
 /// Time from the intended join to a phase, over all intended participants.
 ///
-/// Kaplan–Meier estimate: failed participants stay in the denominator, as infinitely late; participants that left before the
-/// phase, or were interrupted by the end of the run, are censored at the time that they had waited. A percentile is
-/// `null` when it lies among participants that never reached the phase.
+/// Kaplan–Meier estimate: failed participants stay in the denominator, as infinitely late;
+/// participants that left before the phase, or were interrupted by the end of the run, are censored
+/// at the time that they had waited. A percentile is `null` when it lies among participants that
+/// never reached the phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeTo {
     /// Participants that reached the phase.
@@ -28,9 +29,10 @@ pub struct TimeTo {
     pub ms_max: Option<f64>,
 }
 
-/// Times to a phase as a Kaplan–Meier estimate (Kaplan and Meier 1958): failed participants stay at risk, as if infinitely
-/// late; participants that left before the phase without failing are censored, at risk for the time that they had waited.
-/// Without censored participants this is the plain quantile over all.
+/// Times to a phase as a Kaplan–Meier estimate (Kaplan and Meier 1958): failed participants stay at
+/// risk, as if infinitely late; participants that left before the phase without failing are
+/// censored, at risk for the time that they had waited. Without censored participants this is the
+/// plain quantile over all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survival {
     reached_ms: Vec<f64>,
@@ -61,8 +63,8 @@ impl Survival {
         survival
     }
 
-    /// The time that a share `quantile` of all participants did not exceed, milliseconds: infinite when fewer reached the
-    /// phase, `None` without participants.
+    /// The time that a share `quantile` of all participants did not exceed, milliseconds: infinite
+    /// when fewer reached the phase, `None` without participants.
     pub(crate) fn quantile_ms(&self, quantile: f64) -> Option<f64> {
         let mut at_risk = self.reached_ms.len() + self.censored_ms.len() + self.failed;
         if at_risk == 0 {
@@ -84,7 +86,8 @@ impl Survival {
                 return Some(*wait_ms);
             }
         }
-        // A quantile of 1 with a participant censored at the very end is the slowest only when none failed.
+        // A quantile of 1 with a participant censored at the very end is the slowest only when none
+        // failed.
         Some(f64::INFINITY)
     }
 

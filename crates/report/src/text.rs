@@ -19,7 +19,8 @@ use crate::survival::TimeTo;
 use crate::workers::WorkerHealth;
 use crate::{canary, decoded};
 
-/// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at the end.
+/// About fifteen lines: the answer, the objectives, the figures that matter. Plain text, newline at
+/// the end.
 #[must_use]
 pub fn summary(summary: &Summary) -> String {
     let mut out = format!("{}\n", untrusted::line(&summary.headline));
@@ -29,7 +30,8 @@ pub fn summary(summary: &Summary) -> String {
     out.push('\n');
     for objective in &summary.objectives {
         let sign = if objective.met { "met   " } else { "MISSED" };
-        let (text, measured) = (untrusted::line(&objective.text), untrusted::line(&objective.measured_text));
+        let (text, measured) =
+            (untrusted::line(&objective.text), untrusted::line(&objective.measured_text));
         let _ = writeln!(out, "  {sign}  {text:<32} {measured}");
     }
     if !summary.objectives.is_empty() {
@@ -166,7 +168,8 @@ fn media_lines(out: &mut String, summary: &Summary) {
     }
 }
 
-/// The crowd in numbers. A search starts and ends participants: it has many more joins than participants at once.
+/// The crowd in numbers. A search starts and ends participants: it has many more joins than
+/// participants at once.
 fn crowd_line(summary: &Summary) -> String {
     let (crowd, who) = (&summary.participants, RoleCounts::of(summary));
     let playing = match who.viewers {
@@ -177,9 +180,14 @@ fn crowd_line(summary: &Summary) -> String {
     let all = format!("{} connected,{playing} {} failed", crowd.connected, crowd.failed);
     match (summary.capacity.is_some(), who) {
         (true, _) => {
-            format!("at most {} at once; {} joins in all: {all}", crowd.connected_max, crowd.intended)
+            format!(
+                "at most {} at once; {} joins in all: {all}",
+                crowd.connected_max, crowd.intended
+            )
         }
-        (false, RoleCounts { publishers: 1.., viewers: 1.. }) => format!("{} intended, {all}", who.all()),
+        (false, RoleCounts { publishers: 1.., viewers: 1.. }) => {
+            format!("{} intended, {all}", who.all())
+        }
         (false, _) => format!("{} intended, {all}", crowd.intended),
     }
 }
@@ -249,7 +257,8 @@ fn cause_lines(out: &mut String, summary: &Summary) {
     }
 }
 
-/// Between which loads the limit of each goal lies and why the failing one failed, and the notes of the search.
+/// Between which loads the limit of each goal lies and why the failing one failed, and the notes of
+/// the search.
 fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
     for goal in &capacity.goals {
         let Some(said) = &goal.statement else { continue };
@@ -257,7 +266,9 @@ fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
         let why = goal
             .failing
             .zip(reasons::words(&goal.reasons))
-            .map_or_else(String::new, |(load, words)| format!("; {} failed: {words}", capacity.load(load)));
+            .map_or_else(String::new, |(load, words)| {
+                format!("; {} failed: {words}", capacity.load(load))
+            });
         line(out, &goal.goal, &format!("{said} (at most {ratio} of users with a bad second){why}"));
     }
     if let Some(ms) = capacity.recovery_ms {
@@ -287,7 +298,9 @@ fn conference_line(conference: &Conference) -> String {
     if let (Some(into), Some(out)) = (conference.flow.in_bps_max, conference.flow.out_bps_max) {
         parts.push(format!("in {}, out {}", bit_rate(into), bit_rate(out)));
     }
-    if let Some((due, ratio)) = conference.flow.expected_bps_max.zip(conference.flow.delivered_ratio) {
+    if let Some((due, ratio)) =
+        conference.flow.expected_bps_max.zip(conference.flow.delivered_ratio)
+    {
         parts.push(format!("{} of the expected {}", percent(ratio), bit_rate(due)));
     }
     parts.join("; ")
@@ -302,7 +315,8 @@ fn time_to(time: &TimeTo) -> String {
     // Without failures a figure is only missing because the run was too short to know it.
     let unknown = if time.failed > 0 { "never" } else { "after the end" };
     let at = |ms: Option<f64>| ms.map_or_else(|| unknown.into(), duration_ms);
-    let mut said = format!("p50 {}, p95 {}, p99 {}", at(time.ms_p50), at(time.ms_p95), at(time.ms_p99));
+    let mut said =
+        format!("p50 {}, p95 {}, p99 {}", at(time.ms_p50), at(time.ms_p95), at(time.ms_p99));
     if time.failed > 0 {
         let _ = write!(said, " ({} failed: they count as never)", time.failed);
     }
@@ -354,7 +368,9 @@ fn media_line(media: &Media) -> String {
     if let Some(loss) = media.loss_ratio {
         parts.push(format!("loss {}", percent(loss)));
     }
-    if let (Some(p50), Some(p95), Some(p99)) = (media.delay_ms_p50, media.delay_ms_p95, media.delay_ms_p99) {
+    if let (Some(p50), Some(p95), Some(p99)) =
+        (media.delay_ms_p50, media.delay_ms_p95, media.delay_ms_p99)
+    {
         parts.push(format!(
             "delay p50 {}, p95 {}, p99 {}",
             duration_ms(p50),
@@ -396,7 +412,8 @@ fn one_way_line(summary: &Summary) -> Option<String> {
     Some(line)
 }
 
-/// `a (2 cores): 9 viewers, at most 12 % of a core, 1.2 ms late, clock ±0.4 ms, at the end ±0.9 ms (chrony on both hosts)`.
+/// `a (2 cores): 9 viewers, at most 12 % of a core, 1.2 ms late, clock ±0.4 ms, at the end ±0.9 ms
+/// (chrony on both hosts)`.
 fn worker(summary: &Summary, worker: &WorkerHealth) -> String {
     let who = RoleCounts::of(summary).many();
     let WorkerHealth { name, cores, participants, clock_basis, .. } = worker;
@@ -408,7 +425,8 @@ fn worker(summary: &Summary, worker: &WorkerHealth) -> String {
         let _ = write!(said, ", {} late", duration_ms(ms));
     }
     if worker.limited_seconds > 0 {
-        let _ = write!(said, ", its own limit for {} of {} s", worker.limited_seconds, worker.seconds);
+        let _ =
+            write!(said, ", its own limit for {} of {} s", worker.limited_seconds, worker.seconds);
     }
     let _ = write!(said, ", clock {}", worker.clock_bounds());
     if !clock_basis.is_empty() {
@@ -433,7 +451,11 @@ fn generator(summary: &Summary) -> String {
         let _ = write!(said, ", {} per {one}", bytes(rss));
     }
     if health.ring_datagrams > 0 {
-        let _ = write!(said, "; received by memory-mapped rings of {}", bytes(health.ring_bytes_max as f64));
+        let _ = write!(
+            said,
+            "; received by memory-mapped rings of {}",
+            bytes(health.ring_bytes_max as f64)
+        );
     }
     said
 }
@@ -447,10 +469,17 @@ mod tests {
 
     #[test]
     fn the_terminal_shows_the_answer_first_and_about_fifteen_lines() {
-        let text = super::summary(&summarise(&example::degraded(), &example::objectives(), Duration::ZERO));
+        let text = super::summary(&summarise(
+            &example::degraded(),
+            &example::objectives(),
+            Duration::ZERO,
+        ));
         assert!(text.starts_with("Objectives missed: video.loss p95 < 1%"), "{text}");
         assert!(text.contains(" by in-media mark; clock error at most 2.0 ms"), "{text}");
-        assert!(text.lines().count() <= 23 && text.contains("100 intended, 97 connected"), "{text}");
+        assert!(
+            text.lines().count() <= 23 && text.contains("100 intended, 97 connected"),
+            "{text}"
+        );
         assert!(text.contains("\n  bad seconds  mostly delay (100 %), fps "), "{text}");
     }
 
@@ -468,12 +497,23 @@ mod tests {
         let headline = |run: &_| summarise(run, &[], Duration::ZERO).headline;
         let mut never = example::searched();
         never.holds.retain(|hold| hold.users == 42);
-        assert_eq!(headline(&never), "None: a crowd of 42 had bad service, mostly delay (100 %), fps 10 %");
+        assert_eq!(
+            headline(&never),
+            "None: a crowd of 42 had bad service, mostly delay (100 %), fps 10 %"
+        );
         let mut soaked = example::searched();
-        let last = soaked.holds.iter().rfind(|hold| hold.users == 42).cloned().expect("a failing load");
-        let soak =
-            throng_observation::HoldRow { purpose: throng_observation::Purpose::Soak, users: 36, ..last };
-        soaked.holds.push(throng_observation::HoldRow { number: 99, broke_at: soak.judged_from, ..soak });
+        let last =
+            soaked.holds.iter().rfind(|hold| hold.users == 42).cloned().expect("a failing load");
+        let soak = throng_observation::HoldRow {
+            purpose: throng_observation::Purpose::Soak,
+            users: 36,
+            ..last
+        };
+        soaked.holds.push(throng_observation::HoldRow {
+            number: 99,
+            broke_at: soak.judged_from,
+            ..soak
+        });
         let said = headline(&soaked);
         assert!(
             said.contains("not sustained") && said.ends_with(", mostly delay (100 %), fps 10 %"),
@@ -487,7 +527,8 @@ mod tests {
         search.participants = example::healthy(58, 10).participants;
         let summary = summarise(&search, &[], Duration::ZERO);
         let text = super::summary(&summary);
-        let expect = "viewers      at most 48 at once; 58 joins in all: 58 connected, 58 playing, 0 failed";
+        let expect =
+            "viewers      at most 48 at once; 58 joins in all: 58 connected, 58 playing, 0 failed";
         assert!(text.contains(expect), "{text}");
         let page = crate::html::render(&search, &summary);
         assert!(page.contains("at most 48 at once") && !page.contains("58 of 58"));
@@ -515,7 +556,10 @@ mod tests {
     fn a_search_that_left_seconds_out_reports_it_and_keeps_its_answer() {
         let line = |run| {
             let text = super::summary(&summarise(&run, &[], Duration::ZERO));
-            text.lines().find(|line| line.contains("generator    ")).map(str::to_owned).unwrap_or_default()
+            text.lines()
+                .find(|line| line.contains("generator    "))
+                .map(str::to_owned)
+                .unwrap_or_default()
         };
         let mut search = example::searched();
         assert!(line(search.clone()).contains("generator    was not the limit; "));
@@ -537,7 +581,11 @@ mod tests {
     #[test]
     fn a_load_that_failed_at_the_generators_limits_did_not_fail() {
         let mut search = example::searched();
-        search.generator.iter_mut().filter(|row| row.cpu_us >= 160_000).for_each(|row| row.cpu_us = 930_000);
+        search
+            .generator
+            .iter_mut()
+            .filter(|row| row.cpu_us >= 160_000)
+            .for_each(|row| row.cpu_us = 930_000);
         let summary = summarise(&search, &[], Duration::ZERO);
         let verdict = summary.bottleneck.as_ref().map(|found| found.verdict);
         assert_eq!(verdict, Some(throng_analysis::bottleneck::BottleneckVerdict::GeneratorLimited));
@@ -548,7 +596,10 @@ mod tests {
         let expect = "Invalid: the generator was the limit above 40 viewers: an engine thread used up to 93 % of its \
                       core, more than 70 % (120 of 120 s over the limit)";
         assert!(text.starts_with(expect), "{text}");
-        assert!(!text.contains(" failed (at most") && text.contains("40 passed, 42 not decided"), "{text}");
+        assert!(
+            !text.contains(" failed (at most") && text.contains("40 passed, 42 not decided"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -563,7 +614,11 @@ mod tests {
         let expect = "video 380 of 600 play; audio 380 of 600 play; 20 of 25 connected; in ";
         assert!(short.contains(expect), "{short}");
         let full =
-            said(crate::conference::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 }));
+            said(crate::conference::tests::lesson(
+                30,
+                60,
+                |second| if second < 25 { 1.0 } else { 0.5 },
+            ));
         assert!(full.contains("in rises, out falls"), "{full}");
     }
 
@@ -579,14 +634,18 @@ mod tests {
         let summary = summarise(&run, &[], Duration::ZERO);
         assert!(summary.events.is_empty(), "{:?}", summary.events);
         let text = super::summary(&summary);
-        assert!(text.contains("path         7 through a relay over TCP, 3 directly (host)"), "{text}");
+        assert!(
+            text.contains("path         7 through a relay over TCP, 3 directly (host)"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_watched_server_takes_three_to_six_lines() {
         let run = crate::server::tests::watched();
         let lines = |run| {
-            let without_cause = crate::Summary { bottleneck: None, ..summarise(run, &[], Duration::ZERO) };
+            let without_cause =
+                crate::Summary { bottleneck: None, ..summarise(run, &[], Duration::ZERO) };
             super::summary(&crate::Summary { demand: Vec::new(), ..without_cause }).lines().count()
         };
         let text = super::summary(&summarise(&run, &[], Duration::ZERO));
@@ -608,7 +667,10 @@ mod tests {
         let (at, kind) = (RunTime(1), SENDER_CLOCK_EVENT.to_owned());
         run.events.push(EventRow { at, participant: None, kind, count: 10, detail: String::new() });
         let text = said(&run);
-        assert!(text.contains("one-way      not known: sender reports have no wall clock"), "{text}");
+        assert!(
+            text.contains("one-way      not known: sender reports have no wall clock"),
+            "{text}"
+        );
         assert!(!text.contains("disagree"), "{text}");
     }
 
@@ -619,7 +681,8 @@ mod tests {
             let mut run = example::healthy(10, 20);
             for row in run.series.iter_mut().filter(|row| row.kind == Some(MediaKind::Video)) {
                 row.absolute_delay = OneWayDelay::default();
-                (0..60).for_each(|_| row.absolute_delay.record(CaptureBasis::SenderReport, delay_us));
+                (0..60)
+                    .for_each(|_| row.absolute_delay.record(CaptureBasis::SenderReport, delay_us));
                 (0..40).for_each(|_| row.absolute_delay.record(CaptureBasis::SenderReport, 3_000));
             }
             run
@@ -638,8 +701,12 @@ mod tests {
         );
         assert_eq!(summary.objectives[0].result, "not_measured");
         let text = super::summary(&summary);
-        assert!(text.contains("p50 below zero, p95 3.0 ms by RTCP SR (the server's own clock"), "{text}");
-        let early = "; 60.0 % of frames seem to arrive before they were sent, by up to 5.0 ms (p95)";
+        assert!(
+            text.contains("p50 below zero, p95 3.0 ms by RTCP SR (the server's own clock"),
+            "{text}"
+        );
+        let early =
+            "; 60.0 % of frames seem to arrive before they were sent, by up to 5.0 ms (p95)";
         assert!(text.contains(early), "{text}");
         let page = crate::html::render(&run, &summary);
         assert!(

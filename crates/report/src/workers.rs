@@ -1,4 +1,5 @@
-//! The workers of a run that several machines played: what each had to do, and whether it was its own limit.
+//! The workers of a run that several machines played: what each had to do, and whether it was its
+//! own limit.
 
 use std::collections::BTreeSet;
 
@@ -24,19 +25,20 @@ pub struct WorkerHealth {
     pub weight: u32,
     /// Participants of its share; of a search those that it could have had.
     pub participants: u32,
-    /// The coordinator's clock less its own at the start, milliseconds. Its rows are in the coordinator's time.
+    /// The coordinator's clock less its own at the start, milliseconds. Its rows are in the
+    /// coordinator's time.
     pub clock_offset_ms: f64,
     /// The offset was right within so much, see `clock_basis`.
     pub clock_bound_ms: f64,
-    /// What that comes from: half the shortest round trip of an exchange, or what the hosts' time services say. Empty for runs of
-    /// earlier versions.
+    /// What that comes from: half the shortest round trip of an exchange, or what the hosts' time
+    /// services say. Empty for runs of earlier versions.
     #[serde(default)]
     pub clock_basis: String,
     /// The offset at the end of the run; `null` where it is not known.
     #[serde(default)]
     pub clock_end_offset_ms: Option<f64>,
-    /// Its rows' times are right within so much at the end: by what the offset differs from that of the start, which they have, and
-    /// what the offset at the end is right within.
+    /// Its rows' times are right within so much at the end: by what the offset differs from that of
+    /// the start, which they have, and what the offset at the end is right within.
     #[serde(default)]
     pub clock_end_bound_ms: Option<f64>,
     /// Seconds of which it sent its rows.
@@ -99,7 +101,8 @@ pub(crate) fn clock_growth_us(run: &RunData) -> u64 {
     of_two_us(workers.iter().map(WorkerInfo::clock_error_us_max)).saturating_sub(at_start)
 }
 
-/// The name of a worker in a sentence, with a space after it; empty where one machine played the run.
+/// The name of a worker in a sentence, with a space after it; empty where one machine played the
+/// run.
 pub(crate) fn named(run: &RunData, number: u16) -> String {
     run.info
         .workers
@@ -107,11 +110,12 @@ pub(crate) fn named(run: &RunData, number: u16) -> String {
         .map_or_else(String::new, |info| format!("worker {}: ", info.name))
 }
 
-/// Workers that were lost or ended early, from when on the crowd was not the one that was asked for, from when on others played
-/// their participants, and rows that are missing; and a coordinator that was gone, where it measured something itself: those figures
-/// end with it.
+/// Workers that were lost or ended early, from when on the crowd was not the one that was asked
+/// for, from when on others played their participants, and rows that are missing; and a coordinator
+/// that was gone, where it measured something itself: those figures end with it.
 pub(crate) fn losses(run: &RunData) -> impl Iterator<Item = String> {
-    let kinds = [WORKER_LOST_EVENT, WORKER_ENDED_EVENT, WORKER_REASSIGNED_EVENT, WORKER_ROWS_MISSING_EVENT];
+    let kinds =
+        [WORKER_LOST_EVENT, WORKER_ENDED_EVENT, WORKER_REASSIGNED_EVENT, WORKER_ROWS_MISSING_EVENT];
     let is_measured_there = !run.host.hosts.is_empty() || !run.canary.browsers.is_empty();
     run.events
         .iter()
@@ -133,8 +137,11 @@ mod tests {
 
     #[test]
     fn the_worker_that_was_its_own_limit_is_named() {
-        let info =
-            |name: &str| WorkerInfo { name: name.into(), clock_bound_us: 1_500, ..WorkerInfo::default() };
+        let info = |name: &str| WorkerInfo {
+            name: name.into(),
+            clock_bound_us: 1_500,
+            ..WorkerInfo::default()
+        };
         let row = |worker: u16, second: i64, cpu_us: u64| GeneratorRow {
             second,
             thread: Some(0),
@@ -186,10 +193,20 @@ mod tests {
         let run = workers_of(vec![info(Some(end(1_500))), info(None)]);
         let [drifted, unknown] = workers(&run).try_into().expect("two workers");
         assert_eq!(drifted.clock_bounds(), "±0.3 ms, at the end ±0.9 ms");
-        assert_eq!((drifted.clock_end_offset_ms, drifted.clock_end_bound_ms), (Some(1.5), Some(0.9)));
-        assert_eq!((unknown.clock_bounds().as_str(), unknown.clock_end_bound_ms), ("±0.3 ms", None));
+        assert_eq!(
+            (drifted.clock_end_offset_ms, drifted.clock_end_bound_ms),
+            (Some(1.5), Some(0.9))
+        );
+        assert_eq!(
+            (unknown.clock_bounds().as_str(), unknown.clock_end_bound_ms),
+            ("±0.3 ms", None)
+        );
         assert_eq!(unknown.clock_basis, "half of the round trip");
-        assert_eq!(clock_growth_us(&run), 600, "±0.3 and ±0.3 at the start, ±0.9 and ±0.3 at the end");
+        assert_eq!(
+            clock_growth_us(&run),
+            600,
+            "±0.3 and ±0.3 at the start, ±0.9 and ±0.3 at the end"
+        );
         assert_eq!(clock_growth_us(&workers_of(vec![info(Some(end(1_000)))])), 100);
         assert_eq!(clock_growth_us(&RunData::default()), 0);
     }

@@ -1,7 +1,8 @@
-//! A control group for one server: the limits that an experiment needs, and a list of all its processes.
+//! A control group for one server: the limits that an experiment needs, and a list of all its
+//! processes.
 //!
-//! Version 2 where it has the controllers, else version 1 (both may be mounted: "hybrid"). cgroups(7),
-//! Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/.
+//! Version 2 where it has the controllers, else version 1 (both may be mounted: "hybrid").
+//! cgroups(7), Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/.
 
 use std::fs::{self, File};
 use std::io;
@@ -69,7 +70,8 @@ impl Hierarchies {
         let mut found = Self::default();
         for line in mounts.lines() {
             let mut words = line.split_whitespace().skip(1);
-            let (Some(at), Some(kind), Some(options)) = (words.next(), words.next(), words.next()) else {
+            let (Some(at), Some(kind), Some(options)) = (words.next(), words.next(), words.next())
+            else {
                 continue;
             };
             match kind {
@@ -111,7 +113,8 @@ impl ControlGroup {
     #[must_use]
     pub fn planned(name: &str) -> Vec<PathBuf> {
         let hierarchies = here();
-        let roots = hierarchies.unified.into_iter().chain(hierarchies.legacy.into_iter().map(|(_, at)| at));
+        let roots =
+            hierarchies.unified.into_iter().chain(hierarchies.legacy.into_iter().map(|(_, at)| at));
         roots.map(|root| root.join(name)).collect()
     }
 
@@ -159,7 +162,8 @@ impl ControlGroup {
             }
         }
         // A group without controllers lists the processes, and has pressure of its own.
-        let list = hierarchies.unified.clone().or_else(|| hierarchies.legacy("pids").map(Path::to_owned));
+        let list =
+            hierarchies.unified.clone().or_else(|| hierarchies.legacy("pids").map(Path::to_owned));
         match list {
             Some(root) => self.make(&root.join(&self.name)),
             None if self.folders.is_empty() => Err(GroupError::NoController("cgroup2")),
@@ -204,7 +208,10 @@ impl ControlGroup {
     pub(crate) fn doors(&self) -> Result<Vec<File>, GroupError> {
         let open = |folder: &PathBuf| {
             let path = folder.join("cgroup.procs");
-            File::options().write(true).open(&path).map_err(|error| GroupError::Denied { path, error })
+            File::options()
+                .write(true)
+                .open(&path)
+                .map_err(|error| GroupError::Denied { path, error })
         };
         self.folders.iter().map(open).collect()
     }

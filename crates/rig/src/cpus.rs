@@ -19,7 +19,8 @@ pub enum CpuListError {
 /// If it is not a list, or names a CPU that this process may not use.
 pub fn parse_cpus(text: &str) -> Result<Vec<usize>, CpuListError> {
     let allowed = rustix::thread::sched_getaffinity(None).ok();
-    let is_allowed = |cpu: usize| allowed.as_ref().is_none_or(|set| cpu < CpuSet::MAX_CPU && set.is_set(cpu));
+    let is_allowed =
+        |cpu: usize| allowed.as_ref().is_none_or(|set| cpu < CpuSet::MAX_CPU && set.is_set(cpu));
     let cpus = listed(text)?;
     match cpus.iter().find(|cpu| !is_allowed(**cpu)) {
         Some(cpu) => Err(CpuListError::NotThere(*cpu)),
@@ -29,7 +30,9 @@ pub fn parse_cpus(text: &str) -> Result<Vec<usize>, CpuListError> {
 
 fn listed(text: &str) -> Result<Vec<usize>, CpuListError> {
     let wrong = || CpuListError::Syntax(text.chars().take(40).collect());
-    let number = |text: &str| text.trim().parse().ok().filter(|cpu| *cpu < CpuSet::MAX_CPU).ok_or_else(wrong);
+    let number = |text: &str| {
+        text.trim().parse().ok().filter(|cpu| *cpu < CpuSet::MAX_CPU).ok_or_else(wrong)
+    };
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -1,9 +1,10 @@
-//! What differs between runs on one machine: the CPU governor, the load before, the CPU time that a hypervisor took.
+//! What differs between runs on one machine: the CPU governor, the load before, the CPU time that a
+//! hypervisor took.
 
 use std::fs;
 
-/// The scaling governor of the first CPU (Documentation/admin-guide/pm/cpufreq.rst); `None` where frequencies are not scaled
-/// by this kernel, as in most virtual machines.
+/// The scaling governor of the first CPU (Documentation/admin-guide/pm/cpufreq.rst); `None` where
+/// frequencies are not scaled by this kernel, as in most virtual machines.
 #[must_use]
 pub fn governor() -> Option<String> {
     let text = fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").ok()?;
@@ -56,7 +57,11 @@ impl CpuTimes {
     #[must_use]
     pub fn steal_ratio_since(self, earlier: Self) -> f64 {
         let total = self.total.saturating_sub(earlier.total);
-        if total == 0 { 0.0 } else { self.stolen.saturating_sub(earlier.stolen) as f64 / total as f64 }
+        if total == 0 {
+            0.0
+        } else {
+            self.stolen.saturating_sub(earlier.stolen) as f64 / total as f64
+        }
     }
 
     /// The share of the time since `earlier` in which CPUs worked for this machine.
@@ -105,7 +110,10 @@ mod tests {
             "never below nothing"
         );
         assert!(before.others_ratio_since(before).abs() < 1e-9);
-        assert_eq!(own_ticks("7 (a) b) S 1 7 7 0 -1 4194560 9 8 7 6 100 20 3000 400 20 0 1 0"), 3_520);
+        assert_eq!(
+            own_ticks("7 (a) b) S 1 7 7 0 -1 4194560 9 8 7 6 100 20 3000 400 20 0 1 0"),
+            3_520
+        );
         assert_eq!(own_ticks(""), 0);
         assert_eq!(first_number("0.42 0.30 0.20 1/99 77\n"), Some(0.42));
     }

@@ -1,7 +1,8 @@
-//! What has to be put back, written down before it is changed. A throng that was killed undoes nothing; the next start with
-//! the same folder reads what it left.
+//! What has to be put back, written down before it is changed. A throng that was killed undoes
+//! nothing; the next start with the same folder reads what it left.
 //!
-//! One JSON object a line, appended and synced: `{"change":3,"undo":{…}}` before, `{"change":3,"undone":true}` after.
+//! One JSON object a line, appended and synced: `{"change":3,"undo":{…}}` before,
+//! `{"change":3,"undone":true}` after.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -85,7 +86,8 @@ impl Journal {
     /// If another process has it open, or it cannot be read or written.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let named = |error: io::Error| JournalError::Io { path: path.to_owned(), error };
-        let mut file = File::options().read(true).append(true).create(true).open(path).map_err(named)?;
+        let mut file =
+            File::options().read(true).append(true).create(true).open(path).map_err(named)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(JournalError::InUse(path.to_owned()));
         }
@@ -127,8 +129,8 @@ impl Journal {
         self.write(&Line { change, undo: None, undone: true })
     }
 
-    /// Undoes the changes that are left, the last one first. Each is tried once and then no longer in the journal; what
-    /// failed is returned, for the person who has to do it.
+    /// Undoes the changes that are left, the last one first. Each is tried once and then no longer
+    /// in the journal; what failed is returned, for the person who has to do it.
     pub fn undo_all(&mut self) -> Vec<String> {
         let mut problems = Vec::new();
         while let Some((change, undo)) = self.open.pop() {
@@ -187,7 +189,8 @@ fn perform(undo: &Undo) -> Result<(), String> {
             if control_group::remove(folders) {
                 return Ok(());
             }
-            let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+            let names: Vec<String> =
+                folders.iter().map(|folder| folder.display().to_string()).collect();
             Err(format!("these control groups could not be removed: {}", names.join(", ")))
         }
     }

@@ -1,11 +1,13 @@
-//! The media server of an experiment: started in a given configuration, waited for, stopped, and nothing of it left.
+//! The media server of an experiment: started in a given configuration, waited for, stopped, and
+//! nothing of it left.
 //!
 //! ```text
-//! journal: what to undo  ->  setup commands  ->  server (group, CPUs, limits)  ->  ready  ->  the crowd
-//! nothing left           <-  undo commands   <-  SIGTERM, SIGKILL, leftovers   <-  stop   <-
+//! journal: what to undo -> setup commands -> server (group, CPUs, limits) -> ready -> the crowd
+//! nothing left          <- undo commands  <- SIGTERM, SIGKILL, leftovers  <- stop  <-
 //! ```
-//! Whatever changes the machine is written to a [`Journal`] before it happens, so that a later start can undo it even
-//! after `kill -9`. I/O, and unsafe for what a child does between fork and exec.
+//! Whatever changes the machine is written to a [`Journal`] before it happens, so that a later
+//! start can undo it even after `kill -9`. I/O, and unsafe for what a child does between fork and
+//! exec.
 
 mod cpus;
 pub use cpus::{CpuListError, parse_cpus};

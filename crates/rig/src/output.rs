@@ -11,7 +11,8 @@ const TAIL_BYTES: u64 = 4_096;
 #[must_use]
 pub fn last_lines(path: &Path, count: usize) -> Vec<String> {
     let text = tail(path).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> =
+        text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     let from = lines.len().saturating_sub(count);
     lines.into_iter().skip(from).map(str::to_owned).collect()
 }

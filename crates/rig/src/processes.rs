@@ -1,4 +1,5 @@
-//! Ending processes, also those that left their process group: everything that a marked process starts inherits the mark.
+//! Ending processes, also those that left their process group: everything that a marked process
+//! starts inherits the mark.
 
 use std::fs;
 use std::process::{Child, ExitStatus};
@@ -9,7 +10,8 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 /// How often the end of a process is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// An environment variable by which all processes of one server are found, whatever group or session they moved to.
+/// An environment variable by which all processes of one server are found, whatever group or
+/// session they moved to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker(String);
 
@@ -114,9 +116,13 @@ pub(crate) fn wait(child: &mut Child, within: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// Asks the process group of `child` to end by `signal`, and kills it if it has not ended `within` that time. Returns its
-/// status, and whether it had to be killed.
-pub fn end_process(child: &mut Child, signal: &str, within: Duration) -> (Option<ExitStatus>, bool) {
+/// Asks the process group of `child` to end by `signal`, and kills it if it has not ended `within`
+/// that time. Returns its status, and whether it had to be killed.
+pub fn end_process(
+    child: &mut Child,
+    signal: &str,
+    within: Duration,
+) -> (Option<ExitStatus>, bool) {
     if let Ok(Some(status)) = child.try_wait() {
         return (Some(status), false);
     }

@@ -44,12 +44,15 @@ impl Sign {
     pub fn is_there(&self, log: &Path) -> bool {
         match self {
             Self::Port(port) => connects(SocketAddr::from((Ipv4Addr::LOCALHOST, *port))).is_some(),
-            Self::Http { authority, path } => answers(authority, path).is_some_and(|status| status < 400),
+            Self::Http { authority, path } => {
+                answers(authority, path).is_some_and(|status| status < 400)
+            }
             Self::Line(pattern) => {
                 let mut text = Vec::new();
-                let read =
-                    std::fs::File::open(log).and_then(|file| file.take(LOG_BYTES_MAX).read_to_end(&mut text));
-                read.is_ok() && String::from_utf8_lossy(&text).lines().any(|line| pattern.is_match(line))
+                let read = std::fs::File::open(log)
+                    .and_then(|file| file.take(LOG_BYTES_MAX).read_to_end(&mut text));
+                read.is_ok()
+                    && String::from_utf8_lossy(&text).lines().any(|line| pattern.is_match(line))
             }
         }
     }

@@ -45,7 +45,8 @@ pub struct ServerSpec {
     pub limits: Limits,
     /// Where its output goes.
     pub log: PathBuf,
-    /// Unique on this machine: the mark of its processes, and the name of its control group. Letters, digits, `-`, `.`.
+    /// Unique on this machine: the mark of its processes, and the name of its control group.
+    /// Letters, digits, `-`, `.`.
     pub name: String,
 }
 
@@ -119,7 +120,8 @@ pub struct Stopped {
 }
 
 impl RunningServer {
-    /// Starts it and waits until it is ready. Its processes and control groups are in `journal` before there are any.
+    /// Starts it and waits until it is ready. Its processes and control groups are in `journal`
+    /// before there are any.
     ///
     /// # Errors
     /// If it cannot be started or is not ready in time; nothing of it is left then.
@@ -144,7 +146,8 @@ impl RunningServer {
         journal.before(Undo::Processes(spec.name.clone()))?;
         let group = group(&spec, journal)?;
         let doors = group.as_ref().map(ControlGroup::doors).transpose()?.unwrap_or_default();
-        let (program, arguments) = spec.command.split_first().map_or(("", &[][..]), |(p, a)| (p.as_str(), a));
+        let (program, arguments) =
+            spec.command.split_first().map_or(("", &[][..]), |(p, a)| (p.as_str(), a));
         let not_started = |error| StartError::NotStarted { program: program.to_owned(), error };
         let log = File::options().create(true).append(true).open(&spec.log).map_err(not_started)?;
         let mut command = Command::new(program);
@@ -195,7 +198,8 @@ impl RunningServer {
         self.child.id()
     }
 
-    /// Its control group below the root of the hierarchy; `None` where this process may not make groups.
+    /// Its control group below the root of the hierarchy; `None` where this process may not make
+    /// groups.
     #[must_use]
     pub fn control_group(&self) -> Option<String> {
         self.group.as_ref().map(ControlGroup::path)
@@ -222,7 +226,8 @@ impl RunningServer {
         if lines.is_empty() { String::new() } else { format!(": {}", lines.join("; ")) }
     }
 
-    /// Stops it: the signal, SIGKILL if it does not end, then whatever it left; waits until its port is free.
+    /// Stops it: the signal, SIGKILL if it does not end, then whatever it left; waits until its
+    /// port is free.
     pub fn stop(mut self) -> Stopped {
         self.end()
     }
@@ -236,14 +241,21 @@ impl RunningServer {
             None => end_process(&mut self.child, &signal, within),
         };
         if was_killed {
-            notes.push(format!("the server ignored {signal} for {} s: SIGKILL", within.as_secs_f64()));
+            notes.push(format!(
+                "the server ignored {signal} for {} s: SIGKILL",
+                within.as_secs_f64()
+            ));
         }
         // Children that got the signal too may need a moment longer than their parent.
         self.marker.wait_until_gone(CHILDREN_WITHIN);
         let left = self.marker.kill_all(GONE_WITHIN);
         if !left.is_empty() {
-            let names: Vec<String> = left.iter().map(|(pid, name)| format!("{name} ({pid})")).collect();
-            notes.push(format!("the server left processes behind, which were killed: {}", names.join(", ")));
+            let names: Vec<String> =
+                left.iter().map(|(pid, name)| format!("{name} ({pid})")).collect();
+            notes.push(format!(
+                "the server left processes behind, which were killed: {}",
+                names.join(", ")
+            ));
         }
         if self.group.as_ref().is_some_and(|group| !group.remove()) {
             notes.push("its control group could not be removed".to_owned());

@@ -1,4 +1,5 @@
-//! Commands before the server starts, such as mounting a disk: their undoing is in the journal before they run.
+//! Commands before the server starts, such as mounting a disk: their undoing is in the journal
+//! before they run.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,7 +14,8 @@ use crate::journal::{Journal, JournalError, Undo};
 use crate::output::last_lines;
 use crate::processes::signal_group;
 
-/// Exit status of a command that says that its step is not possible on this machine (`EX_UNAVAILABLE`, sysexits.h).
+/// Exit status of a command that says that its step is not possible on this machine
+/// (`EX_UNAVAILABLE`, sysexits.h).
 const UNAVAILABLE: i32 = 69;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Lines of a failed command's output in its message.
@@ -92,13 +94,14 @@ fn nonce() -> u64 {
 }
 
 fn failure(words: &[String], code: Option<i32>, said: &[String]) -> String {
-    let how = code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit status: {code}"));
+    let how =
+        code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit status: {code}"));
     let said = if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) };
     format!("`{}` failed ({how}){said}", words.join(" "))
 }
 
-/// The exit status of a command; `None` if a signal ended it. It has a process group of its own, so that Ctrl-C does not leave
-/// half of it done.
+/// The exit status of a command; `None` if a signal ended it. It has a process group of its own, so
+/// that Ctrl-C does not leave half of it done.
 fn ended(
     words: &[String],
     cwd: &Path,
@@ -109,15 +112,18 @@ fn ended(
     let Some((program, arguments)) = words.split_first() else { return Ok(Some(0)) };
     let line = words.join(" ");
     let output = || match log {
-        Some(path) => {
-            File::options().create(true).append(true).open(path).map_or_else(|_| Stdio::null(), Stdio::from)
-        }
+        Some(path) => File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .map_or_else(|_| Stdio::null(), Stdio::from),
         None => Stdio::null(),
     };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(cwd).process_group(0);
     command.stdin(Stdio::null()).stdout(output()).stderr(output());
-    let mut child = command.spawn().map_err(|error| format!("`{line}` cannot be started: {error}"))?;
+    let mut child =
+        command.spawn().map_err(|error| format!("`{line}` cannot be started: {error}"))?;
     let give_up_at = Instant::now() + within;
     loop {
         if let Ok(Some(status)) = child.try_wait() {
@@ -153,8 +159,8 @@ mod tests {
         let log = folder.path().join("setup.log");
         let (run, undo) = (words("touch half; echo no space >&2; exit 1"), words("rm half"));
         let second = Duration::from_secs(5);
-        let error =
-            run_step(&run, &undo, folder.path(), &mut journal, (&log, second), &|| false).unwrap_err();
+        let error = run_step(&run, &undo, folder.path(), &mut journal, (&log, second), &|| false)
+            .unwrap_err();
         assert!(matches!(&error, SetupError::Failed(why) if why.contains("no space")), "{error}");
         assert!(folder.path().join("half").exists());
         assert!(journal.undo_all().is_empty() && !folder.path().join("half").exists());
@@ -166,8 +172,14 @@ mod tests {
         let mut journal = Journal::open(&folder.path().join("journal")).unwrap();
         let log = folder.path().join("setup.log");
         let run = words("echo needs root; exit 69");
-        let error =
-            run_step(&run, &[], folder.path(), &mut journal, (&log, Duration::from_secs(5)), &|| false);
+        let error = run_step(
+            &run,
+            &[],
+            folder.path(),
+            &mut journal,
+            (&log, Duration::from_secs(5)),
+            &|| false,
+        );
         assert!(matches!(error, Err(SetupError::NotPossibleHere(why)) if why == "needs root"));
     }
 
@@ -175,11 +187,15 @@ mod tests {
     fn a_step_that_hangs_is_ended() {
         let folder = tempfile::tempdir().unwrap();
         let hang = words("sleep 100");
-        let late = run_to_end(&hang, folder.path(), None, Duration::from_millis(50), &|| false).unwrap_err();
+        let late = run_to_end(&hang, folder.path(), None, Duration::from_millis(50), &|| false)
+            .unwrap_err();
         assert!(late.contains("took longer"), "{late}");
-        let over = run_to_end(&hang, folder.path(), None, Duration::from_secs(50), &|| true).unwrap_err();
+        let over =
+            run_to_end(&hang, folder.path(), None, Duration::from_secs(50), &|| true).unwrap_err();
         assert!(over.contains("interrupted"), "{over}");
         let absent = vec!["/not/there".to_owned()];
-        assert!(run_to_end(&absent, folder.path(), None, Duration::from_secs(1), &|| false).is_err());
+        assert!(
+            run_to_end(&absent, folder.path(), None, Duration::from_secs(1), &|| false).is_err()
+        );
     }
 }

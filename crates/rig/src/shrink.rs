@@ -1,5 +1,6 @@
-//! Making a resource of this machine smaller for the time of a run: commands, with what undoes them, for [`run_step`](crate::run_step).
-//! What the control group and the server's own limits can do needs none of this.
+//! Making a resource of this machine smaller for the time of a run: commands, with what undoes
+//! them, for [`run_step`](crate::run_step). What the control group and the server's own limits can
+//! do needs none of this.
 
 use std::fs;
 
@@ -46,8 +47,9 @@ pub(crate) fn open_files_max() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
-/// Limits what `interface` sends to `rate_bps`, by a token bucket filter. Another queueing discipline that somebody set up on it is
-/// not replaced: the step then says that it is not possible here.
+/// Limits what `interface` sends to `rate_bps`, by a token bucket filter. Another queueing
+/// discipline that somebody set up on it is not replaced: the step then says that it is not
+/// possible here.
 #[must_use]
 pub fn line_rate_step(interface: &str, rate_bps: f64) -> ShrinkStep {
     let burst = (rate_bps / 8.0 * BURST_MS / 1e3).max(BURST_BYTES_MIN);
@@ -58,7 +60,8 @@ pub fn line_rate_step(interface: &str, rate_bps: f64) -> ShrinkStep {
     let del = format!(
         "tc qdisc show dev \"$0\" | grep -q 'qdisc tbf {HANDLE}' || exit 0; exec tc qdisc del dev \"$0\" root handle {HANDLE}"
     );
-    let shell = |script: String| vec!["sh".to_owned(), "-c".to_owned(), script, interface.to_owned()];
+    let shell =
+        |script: String| vec!["sh".to_owned(), "-c".to_owned(), script, interface.to_owned()];
     ShrinkStep { run: shell(add), undo: shell(del) }
 }
 
@@ -86,8 +89,10 @@ fn receive_buffers(values: [(&str, Option<u64>); 2], to: f64) -> ShrinkStep {
         };
         known.iter().map(write).collect::<Vec<_>>().join(" && ")
     };
-    let run =
-        format!("{{ {}; }} || {{ echo the receive buffers cannot be changed >&2; exit 69; }}", writes(to));
+    let run = format!(
+        "{{ {}; }} || {{ echo the receive buffers cannot be changed >&2; exit 69; }}",
+        writes(to)
+    );
     ShrinkStep { run: shell(run), undo: shell(writes(1.0)) }
 }
 
@@ -114,7 +119,9 @@ mod tests {
     fn only_the_own_filter_is_removed() {
         let step = line_rate_step("eth0", 16e6);
         assert!(step.run[2].contains("rate 16000000bit burst 80000b"), "{step:?}");
-        assert!(step.undo[2].contains("qdisc tbf 7468:") && step.undo[2].contains("root handle 7468:"));
+        assert!(
+            step.undo[2].contains("qdisc tbf 7468:") && step.undo[2].contains("root handle 7468:")
+        );
         assert_eq!((step.run[3].as_str(), step.undo[3].as_str()), ("eth0", "eth0"));
         assert!(!step.run[2].contains("replace"), "what somebody else set up stays");
     }

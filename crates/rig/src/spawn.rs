@@ -1,4 +1,5 @@
-//! What the child does between fork and exec: it joins its control groups and takes its CPUs before it runs anything.
+//! What the child does between fork and exec: it joins its control groups and takes its CPUs before
+//! it runs anything.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -7,9 +8,15 @@ use std::process::Command;
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::thread::CpuSet;
 
-/// Makes `command` join the groups whose `cgroup.procs` are given, and run on `cpus` with at most `nofile` open files, in a process
-/// group of its own. It gets SIGTERM if the thread that starts it dies: nothing else would end the server of a throng that was killed.
-pub(crate) fn confine(command: &mut Command, groups: Vec<File>, cpus: Option<CpuSet>, nofile: Option<u64>) {
+/// Makes `command` join the groups whose `cgroup.procs` are given, and run on `cpus` with at most
+/// `nofile` open files, in a process group of its own. It gets SIGTERM if the thread that starts it
+/// dies: nothing else would end the server of a throng that was killed.
+pub(crate) fn confine(
+    command: &mut Command,
+    groups: Vec<File>,
+    cpus: Option<CpuSet>,
+    nofile: Option<u64>,
+) {
     command.process_group(0);
     let join = move || {
         for group in &groups {
@@ -27,8 +34,9 @@ pub(crate) fn confine(command: &mut Command, groups: Vec<File>, cpus: Option<Cpu
         rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
         Ok(())
     };
-    // SAFETY: between fork and exec only system calls are made on what was opened and allocated before (write,
-    // sched_setaffinity, setrlimit, prctl); an error becomes the child's exit status without allocation.
+    // SAFETY: between fork and exec only system calls are made on what was opened and allocated
+    // before (write, sched_setaffinity, setrlimit, prctl); an error becomes the child's exit status
+    // without allocation.
     unsafe {
         command.pre_exec(join);
     }

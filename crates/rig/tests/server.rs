@@ -1,4 +1,5 @@
-//! Servers that behave and servers that do not: started, waited for, stopped, and nothing of them left.
+//! Servers that behave and servers that do not: started, waited for, stopped, and nothing of them
+//! left.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -54,11 +55,15 @@ impl Stand {
 #[test]
 fn a_server_gets_its_environment_and_stops_by_its_signal() {
     let mut stand = Stand::new();
-    let mut server = stand.start(stand.script("echo $GREETING; pwd; echo ready; exec sleep 1000")).unwrap();
+    let mut server =
+        stand.start(stand.script("echo $GREETING; pwd; echo ready; exec sleep 1000")).unwrap();
     assert_eq!(server.ended(), None);
     let said = last_lines(&stand.log(), 9);
     assert_eq!(said[0], "hello");
-    assert_eq!(Path::new(&said[1]).canonicalize().unwrap(), stand.folder.path().canonicalize().unwrap());
+    assert_eq!(
+        Path::new(&said[1]).canonicalize().unwrap(),
+        stand.folder.path().canonicalize().unwrap()
+    );
     let stopped = server.stop();
     assert_eq!(stopped.notes, Vec::<String>::new());
     assert!(stopped.status.is_some());
@@ -82,7 +87,10 @@ fn what_a_server_leaves_in_another_session_is_found_and_killed() {
     let marker = Marker::new(spec.name.as_str());
     let server = stand.start(spec).unwrap();
     let notes = server.stop().notes;
-    assert!(matches!(notes.as_slice(), [one] if one.contains("left processes behind")), "{notes:?}");
+    assert!(
+        matches!(notes.as_slice(), [one] if one.contains("left processes behind")),
+        "{notes:?}"
+    );
     assert!(marker.processes().is_empty());
 }
 
@@ -170,7 +178,10 @@ fn a_server_gets_the_cpus_and_limits_that_it_is_given_or_is_not_started() {
     match stand.start(spec) {
         Ok(server) => {
             let said = last_lines(&stand.log(), 30).join("\n");
-            assert!(said.contains("Cpus_allowed_list:\t0\n") && said.contains(&format!("/{name}")), "{said}");
+            assert!(
+                said.contains("Cpus_allowed_list:\t0\n") && said.contains(&format!("/{name}")),
+                "{said}"
+            );
             assert_eq!(server.control_group(), Some(format!("/{name}")));
             assert_eq!(server.stop().notes, Vec::<String>::new());
         }
@@ -202,7 +213,10 @@ fn a_server_gets_the_open_files_that_it_is_given_or_is_not_started() {
     assert_eq!(server.stop().notes, Vec::<String>::new());
     spec.nofile = Some(u64::MAX / 2);
     let error = stand.start(spec).unwrap_err();
-    assert!(matches!(&error, StartError::NotPossibleHere(why) if why.contains("open files")), "{error}");
+    assert!(
+        matches!(&error, StartError::NotPossibleHere(why) if why.contains("open files")),
+        "{error}"
+    );
 }
 
 #[test]
@@ -223,10 +237,14 @@ fn what_a_killed_owner_leaves_is_undone_by_the_next_start() {
     assert!(marker.processes().is_empty());
     if let Some(group) = group {
         let left = std::fs::read_to_string("/proc/mounts").unwrap();
-        let roots =
-            left.lines().filter(|line| line.starts_with("cgroup")).filter_map(|line| line.split(' ').nth(1));
+        let roots = left
+            .lines()
+            .filter(|line| line.starts_with("cgroup"))
+            .filter_map(|line| line.split(' ').nth(1));
         assert!(
-            roots.map(|root| Path::new(root).join(group.trim_start_matches('/'))).all(|path| !path.exists())
+            roots
+                .map(|root| Path::new(root).join(group.trim_start_matches('/')))
+                .all(|path| !path.exists())
         );
     }
 }

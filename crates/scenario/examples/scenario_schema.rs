@@ -1,4 +1,5 @@
-//! Prints the JSON Schema of the scenario file: `cargo run -p throng-scenario --example scenario_schema`.
+//! Prints the JSON Schema of the scenario file: `cargo run -p throng-scenario --example
+//! scenario_schema`.
 
 use std::io::Write;
 

@@ -1,7 +1,7 @@
 //! Dates as days.
 
-/// Days from 1970-01-01 in the Gregorian calendar, counting years from March so that the leap day comes last.
-/// `year` is at least 1970.
+/// Days from 1970-01-01 in the Gregorian calendar, counting years from March so that the leap day
+/// comes last. `year` is at least 1970.
 pub(crate) fn days_since_epoch(year: u64, month: u64, day: u64) -> u64 {
     let year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

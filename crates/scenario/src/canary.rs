@@ -54,7 +54,9 @@ mod tests {
     use crate::Scenario;
 
     fn canary(url: &str, toml: &str) -> Result<Option<Canary>, String> {
-        let text = format!("[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\n[run]\nduration = \"20s\"\n{toml}");
+        let text = format!(
+            "[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\n[run]\nduration = \"20s\"\n{toml}"
+        );
         let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
         let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
         assert_eq!(again.canary, scenario.canary, "{}", scenario.to_toml());
@@ -72,9 +74,13 @@ mod tests {
             (2, Duration::ZERO, Duration::from_secs(1))
         );
         assert_eq!(usual.browser, None);
-        let toml = "[canary]\nbrowsers = 3\nat = \"4s\"\nevery = \"500ms\"\nbrowser = \"/opt/chrome\"\n";
+        let toml =
+            "[canary]\nbrowsers = 3\nat = \"4s\"\nevery = \"500ms\"\nbrowser = \"/opt/chrome\"\n";
         let own = canary("janus+ws://127.0.0.1:8188/videoroom/1", toml).unwrap().unwrap();
-        assert_eq!((own.joins_at(2), own.browser.as_deref()), (Duration::from_secs(5), Some("/opt/chrome")));
+        assert_eq!(
+            (own.joins_at(2), own.browser.as_deref()),
+            (Duration::from_secs(5), Some("/opt/chrome"))
+        );
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub enum StayTime {
 pub struct Reconnect {
     /// When they leave, from the start of the run.
     pub at: Duration,
-    /// The time over which they join again, evenly spaced, with the jitter of their arrival; zero: all at once.
+    /// The time over which they join again, evenly spaced, with the jitter of their arrival; zero:
+    /// all at once.
     pub within: Duration,
 }
 
@@ -46,12 +47,14 @@ impl Stay {
         }
     }
 
-    /// The stays of participant `member` of the cohort and of those that replace it: endless, and the same at every call.
+    /// The stays of participant `member` of the cohort and of those that replace it: endless, and
+    /// the same at every call.
     pub fn times(&self, member: u32) -> impl Iterator<Item = Duration> + use<> {
         let time = self.time;
         let seed = match time {
             StayTime::Constant(_) => 0,
-            // Each member has its own random stream, so that a share of the crowd draws the same stays as the whole.
+            // Each member has its own random stream, so that a share of the crowd draws the same
+            // stays as the whole.
             StayTime::Exponential { seed, .. } => {
                 seed ^ u64::from(member).wrapping_mul(0x9e37_79b9_7f4a_7c15)
             }
@@ -68,7 +71,8 @@ impl Stay {
     }
 }
 
-/// The shortest visit. It also bounds how many participants can follow one another in a slot within a moment.
+/// The shortest visit. It also bounds how many participants can follow one another in a slot within
+/// a moment.
 pub(crate) const SHORTEST_STAY: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -87,9 +91,12 @@ mod tests {
 
     #[test]
     fn the_mean_stay_is_what_was_asked_for_across_people_and_across_visits() {
-        let across_people: f64 =
-            (0..20_000).filter_map(|m| exponential_stay(1).times(m).next()).map(|t| t.as_secs_f64()).sum();
-        let across_visits: f64 = exponential_stay(1).times(0).take(20_000).map(|t| t.as_secs_f64()).sum();
+        let across_people: f64 = (0..20_000)
+            .filter_map(|m| exponential_stay(1).times(m).next())
+            .map(|t| t.as_secs_f64())
+            .sum();
+        let across_visits: f64 =
+            exponential_stay(1).times(0).take(20_000).map(|t| t.as_secs_f64()).sum();
         for sum in [across_people, across_visits] {
             assert!((sum / 20_000.0 / 30.0 - 1.0).abs() < 0.035, "{}", sum / 20_000.0);
         }

@@ -1,6 +1,7 @@
-//! The talkspurts of a conversation: alternating talkspurts and pauses, sometimes overlapping, as in the
-//! conversation model of ITU-T P.59. There is no floor control: each participant computes the speaker from the
-//! seed, the number of the talkspurt and the participants present, and all get the same result, on any machine.
+//! The talkspurts of a conversation: alternating talkspurts and pauses, sometimes overlapping, as
+//! in the conversation model of ITU-T P.59. There is no floor control: each participant computes
+//! the speaker from the seed, the number of the talkspurt and the participants present, and all get
+//! the same result, on any machine.
 
 use std::time::Duration;
 
@@ -26,7 +27,12 @@ pub struct Conversation {
 
 impl Default for Conversation {
     fn default() -> Self {
-        Self { talkspurt: Duration::from_secs(6), pause: Duration::from_millis(600), overlap: 0.1, seed: 1 }
+        Self {
+            talkspurt: Duration::from_secs(6),
+            pause: Duration::from_millis(600),
+            overlap: 0.1,
+            seed: 1,
+        }
     }
 }
 
@@ -47,13 +53,15 @@ impl Conversation {
         let conversation = *self;
         let mut random = fastrand::Rng::with_seed(conversation.seed);
         let mut draw = move |mean: Duration| {
-            Duration::try_from_secs_f64(exponential(&mut random, mean.as_secs_f64())).unwrap_or(mean)
+            Duration::try_from_secs_f64(exponential(&mut random, mean.as_secs_f64()))
+                .unwrap_or(mean)
         };
         let mut choice = fastrand::Rng::with_seed(!conversation.seed);
         let mut begins_at = Duration::ZERO;
         (1_u64..).map(move |number| {
             let length = draw(conversation.talkspurt).max(TALKSPURT_MIN);
-            let talkspurt = Talkspurt { number, begins_at, ends_at: begins_at.saturating_add(length) };
+            let talkspurt =
+                Talkspurt { number, begins_at, ends_at: begins_at.saturating_add(length) };
             begins_at = if choice.f64() < conversation.overlap {
                 // The next speaker begins during the last third.
                 begins_at + length.mul_f64(0.66 + 0.3 * choice.f64())
@@ -64,14 +72,15 @@ impl Conversation {
         })
     }
 
-    /// The speaker of talkspurt `number` among `participants` with their weights: weight 5 speaks as often as five
-    /// participants of weight 1, weight 0 never. `None` if no participant speaks.
+    /// The speaker of talkspurt `number` among `participants` with their weights: weight 5 speaks
+    /// as often as five participants of weight 1, weight 0 never. `None` if no participant speaks.
     pub fn speaker<'p>(
         &self,
         number: u64,
         participants: impl IntoIterator<Item = (&'p str, u32)>,
     ) -> Option<&'p str> {
-        // The highest draw wins. Draws are independent, so that a join or leave changes only that participant's talkspurts.
+        // The highest draw wins. Draws are independent, so that a join or leave changes only that
+        // participant's talkspurts.
         participants
             .into_iter()
             .filter(|(_, weight)| *weight > 0)
@@ -83,7 +92,8 @@ impl Conversation {
     /// The draw of a participant for a talkspurt, in (0, 1).
     fn draw(&self, number: u64, name: &str) -> f64 {
         // FNV-1a over the name, then the finalizer of splitmix64.
-        let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let hash =
+            |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         let mut bits = name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
         bits ^= self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -92,8 +102,9 @@ impl Conversation {
         ((bits >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// The last `count` speakers up to talkspurt `number`, the latest first. Virtual talkspurts precede the first one, so that
-    /// the list is complete from the start. Participants of weight 0 are never in it.
+    /// The last `count` speakers up to talkspurt `number`, the latest first. Virtual talkspurts
+    /// precede the first one, so that the list is complete from the start. Participants of weight 0
+    /// are never in it.
     #[must_use]
     pub fn last_speakers<'p>(
         &self,
@@ -139,13 +150,17 @@ mod tests {
             (all.iter().sum::<f64>() / all.len() as f64, all.len())
         };
         let (length, _) = mean(
-            &mut talkspurts.iter().map(|talkspurt| (talkspurt.ends_at - talkspurt.begins_at).as_secs_f64()),
+            &mut talkspurts
+                .iter()
+                .map(|talkspurt| (talkspurt.ends_at - talkspurt.begins_at).as_secs_f64()),
         );
         // TALKSPURT_MIN raises the mean slightly.
         assert!((6.0..6.2).contains(&length), "{length}");
         let gaps = || talkspurts.windows(2).map(|pair| (pair[0].ends_at, pair[1].begins_at));
         let (pause, pauses) = mean(
-            &mut gaps().filter(|(end, begin)| begin >= end).map(|(end, begin)| (begin - end).as_secs_f64()),
+            &mut gaps()
+                .filter(|(end, begin)| begin >= end)
+                .map(|(end, begin)| (begin - end).as_secs_f64()),
         );
         assert!((0.57..0.63).contains(&pause), "{pause}");
         let overlapping = 1.0 - pauses as f64 / 19_999.0;
@@ -160,12 +175,16 @@ mod tests {
         let conversation = Conversation::default();
         let mut talkspurts: BTreeMap<&str, u32> = BTreeMap::new();
         (0..17_000).for_each(|n| {
-            *talkspurts.entry(conversation.speaker(n, participants.iter().copied()).unwrap()).or_default() +=
-                1;
+            *talkspurts
+                .entry(conversation.speaker(n, participants.iter().copied()).unwrap())
+                .or_default() += 1;
         });
         assert!((8_600..9_400).contains(&talkspurts["throng-0"]), "{talkspurts:?}");
         assert!(!talkspurts.contains_key("throng-1"));
-        assert!(talkspurts.iter().skip(1).all(|(_, count)| (850..1_150).contains(count)), "{talkspurts:?}");
+        assert!(
+            talkspurts.iter().skip(1).all(|(_, count)| (850..1_150).contains(count)),
+            "{talkspurts:?}"
+        );
     }
 
     #[test]

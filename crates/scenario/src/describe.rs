@@ -36,7 +36,8 @@ impl Plan {
             writeln!(f, "share       {} of the crowd", self.share)?;
         }
         writeln!(f, "schedule    {}", self.schedule())?;
-        let assumed = if load.assumed { " (bit rates assumed; set yours under [stream])" } else { "" };
+        let assumed =
+            if load.assumed { " (bit rates assumed; set yours under [stream])" } else { "" };
         writeln!(
             f,
             "load        at most {} users at a time, {} joins within a second",
@@ -88,7 +89,9 @@ impl Plan {
             let mut urls: Vec<String> = of_cohort
                 .by_ref()
                 .take(JOINS_LOOKED_AT_MAX)
-                .filter_map(|join| self.destinations.get(usize::from(join.cohort.0))?.shown(join.place))
+                .filter_map(|join| {
+                    self.destinations.get(usize::from(join.cohort.0))?.shown(join.place)
+                })
                 .filter(|url| seen.insert(url.clone()))
                 .collect();
             let more = urls.len().saturating_sub(URLS_SHOWN_MAX);
@@ -105,7 +108,12 @@ impl Plan {
     fn schedule(&self) -> String {
         let mut text = match (self.joins.first(), self.joins.last()) {
             (Some(first), Some(last)) => {
-                format!("{} joins from {} to {}, ", self.joins.len(), shown(first.at), shown(last.at))
+                format!(
+                    "{} joins from {} to {}, ",
+                    self.joins.len(),
+                    shown(first.at),
+                    shown(last.at)
+                )
             }
             _ => "no joins, ".into(),
         };

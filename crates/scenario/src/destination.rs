@@ -1,4 +1,5 @@
-//! The destination of a cohort: the URL of each of its participants, and the streams that they are distributed over.
+//! The destination of a cohort: the URL of each of its participants, and the streams that they are
+//! distributed over.
 
 use std::sync::Arc;
 
@@ -34,7 +35,8 @@ impl Destination {
         let target = |own: &Option<Target>| {
             own.as_ref().map_or_else(|| Arc::clone(&default), |own| Arc::new(own.clone()))
         };
-        let targets: Vec<Arc<Target>> = scenario.crowd.iter().map(|cohort| target(&cohort.target)).collect();
+        let targets: Vec<Arc<Target>> =
+            scenario.crowd.iter().map(|cohort| target(&cohort.target)).collect();
         let of_room = |room: u32| {
             scenario.crowd.iter().zip(&targets).map(move |(cohort, target)| Self {
                 target: Arc::clone(target),
@@ -46,7 +48,8 @@ impl Destination {
         (0..scenario.target.rooms).flat_map(of_room).collect()
     }
 
-    /// The endpoint of participant `number` of the cohort; `random` is the random number of this join.
+    /// The endpoint of participant `number` of the cohort; `random` is the random number of this
+    /// join.
     #[must_use]
     pub fn endpoint(&self, number: u32, random: u64) -> Endpoint {
         self.target.endpoint_of(&self.values(number, Some(random)))

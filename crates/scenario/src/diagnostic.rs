@@ -64,14 +64,16 @@ pub enum Origin {
 const SHOWN_CHARACTERS_MAX: usize = 120;
 
 impl Location {
-    /// The location of bytes `start..end` of `text`. Offsets beyond the text or within a character are moved back.
+    /// The location of bytes `start..end` of `text`. Offsets beyond the text or within a character
+    /// are moved back.
     pub(crate) fn of(origin: Origin, text: &str, start: usize, end: usize) -> Self {
         let start = boundary_at_or_before(text, start);
         let end = boundary_at_or_before(text, end.max(start));
         let before = text.get(..start).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let line = before.matches('\n').count() + 1;
-        let whole_line = text.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
+        let whole_line =
+            text.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
         let before_on_line = text.get(line_start..start).unwrap_or_default().chars().count();
         let marked = text.get(start..end).unwrap_or_default().lines().next().unwrap_or_default();
         let skipped = before_on_line.saturating_sub(SHOWN_CHARACTERS_MAX / 2);
@@ -110,7 +112,12 @@ impl fmt::Display for Diagnostic {
             }
             writeln!(f, "{gutter} |")?;
             writeln!(f, "{number} | {}", location.source_line)?;
-            writeln!(f, "{gutter} | {}{}", " ".repeat(location.caret_at), "^".repeat(location.width))?;
+            writeln!(
+                f,
+                "{gutter} | {}{}",
+                " ".repeat(location.caret_at),
+                "^".repeat(location.width)
+            )?;
         }
         if let Some(help) = &self.help {
             writeln!(f, "  help: {help}")?;

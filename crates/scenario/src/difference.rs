@@ -1,4 +1,5 @@
-//! Which keys of two scenarios differ: runs of different scenarios are compared only with a warning.
+//! Which keys of two scenarios differ: runs of different scenarios are compared only with a
+//! warning.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +15,12 @@ pub struct KeyDifference {
 }
 
 impl KeyDifference {
-    /// Whether it changes the load: who joins, when, for how long, with which media. The server's address, objectives, what is watched and
-    /// where the results go do not.
+    /// Whether it changes the load: who joins, when, for how long, with which media. The server's
+    /// address, objectives, what is watched and where the results go do not.
     #[must_use]
     pub fn changes_load(&self) -> bool {
-        const ELSEWHERE: [&str; 7] = ["target", "objectives", "watch", "tap", "output", "caps", "run"];
+        const ELSEWHERE: [&str; 7] =
+            ["target", "objectives", "watch", "tap", "output", "caps", "run"];
         const OF_LOAD: [&str; 5] = [
             "target.rooms",
             "target.rtsp_transport",
@@ -31,8 +33,9 @@ impl KeyDifference {
     }
 }
 
-/// The keys that differ between two scenarios as they are stored in run folders ([`crate::Scenario::to_toml`]); where the results
-/// are written is left out. A text that is no TOML is one difference with the key `scenario`.
+/// The keys that differ between two scenarios as they are stored in run folders
+/// ([`crate::Scenario::to_toml`]); where the results are written is left out. A text that is no
+/// TOML is one difference with the key `scenario`.
 #[must_use]
 pub fn differences(base: &str, new: &str) -> Vec<KeyDifference> {
     if base == new {
@@ -40,7 +43,11 @@ pub fn differences(base: &str, new: &str) -> Vec<KeyDifference> {
     }
     let (Some(base), Some(new)) = (keys(base), keys(new)) else {
         let unreadable = || Some("not readable".to_owned());
-        return vec![KeyDifference { key: "scenario".into(), base: unreadable(), new: unreadable() }];
+        return vec![KeyDifference {
+            key: "scenario".into(),
+            base: unreadable(),
+            new: unreadable(),
+        }];
     };
     let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
     names

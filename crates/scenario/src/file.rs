@@ -69,9 +69,12 @@ enum OneOrMany<T> {
 #[schemars(deny_unknown_fields)]
 struct TargetFile {
     /// `ws(s)://HOST:3333/APP/STREAM` (OvenMediaEngine), `janus+ws(s)://HOST:8188/streaming/ID` or
-    /// `…/videoroom/ID`, `livekit+ws(s)://HOST:7880/ROOM`, `whep+http(s)://…`, `whip+http(s)://…`, `rtsp(s)://…`,
-    /// `publish+rtsp(s)://…`, `rtmp(s)://HOST/APP/KEY`, `srt://HOST:PORT`, `http(s)://…` (a video file, an HLS playlist or a DASH
-    /// manifest), `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE` (a chat), `chat+ws(s)://HOST/PATH` and `chat+http(s)://HOST/PATH` (a chat with a template). In path and query `{n}`, `{stream}`, `{room}`, `{cohort}` and `{random}` are variables of the participant.
+    /// `…/videoroom/ID`, `livekit+ws(s)://HOST:7880/ROOM`, `whep+http(s)://…`, `whip+http(s)://…`,
+    /// `rtsp(s)://…`, `publish+rtsp(s)://…`, `rtmp(s)://HOST/APP/KEY`, `srt://HOST:PORT`,
+    /// `http(s)://…` (a video file, an HLS playlist or a DASH manifest),
+    /// `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE` (a chat), `chat+ws(s)://HOST/PATH` and
+    /// `chat+http(s)://HOST/PATH` (a chat with a template). In path and query `{n}`, `{stream}`,
+    /// `{room}`, `{cohort}` and `{random}` are variables of the participant.
     #[schemars(regex(
         pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+|[Xx][Mm][Pp][Pp]\+|[Cc][Hh][Aa][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|([Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+)?[Rr][Tt][Ss][Pp][Ss]?|[Rr][Tt][Mm][Pp][Ss]?|[Ss][Rr][Tt]|([Pp][Ee][Ee][Rr][Tt][Uu][Bb][Ee]\+|[Cc][Hh][Aa][Tt]\+)?[Hh][Tt][Tt][Pp][Ss]?)://"
     ))]
@@ -99,18 +102,20 @@ struct TargetFile {
     /// Accept any TLS certificate.
     #[schemars(default)]
     tls_insecure: bool,
-    /// ICE candidates for media: `all`, or `relay` for the relay (TURN) alone that the server announces; default `all`, or
-    /// `relay` if the URL requests it of OvenMediaEngine (`?transport=tcp`).
+    /// ICE candidates for media: `all`, or `relay` for the relay (TURN) alone that the server
+    /// announces; default `all`, or `relay` if the URL requests it of OvenMediaEngine
+    /// (`?transport=tcp`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(all|relay)$"))]
     ice_transport_policy: Option<String>,
-    /// A STUN server, `stun:HOST` or `stun:HOST:PORT`, from which each participant learns its address outside a NAT; HOST is
-    /// an IP address, or the host name of `url`.
+    /// A STUN server, `stun:HOST` or `stun:HOST:PORT`, from which each participant learns its
+    /// address outside a NAT; HOST is an IP address, or the host name of `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[Ss][Tt][Uu][Nn]:"))]
     stun: Option<String>,
-    /// A TURN server, `turn:HOST`, `turn:HOST:PORT?transport=tcp` or `turns:HOST:PORT`, that each participant uses instead of
-    /// those that the server announces; HOST is an address, or the host name of `url`.
+    /// A TURN server, `turn:HOST`, `turn:HOST:PORT?transport=tcp` or `turns:HOST:PORT`, that each
+    /// participant uses instead of those that the server announces; HOST is an address, or the host
+    /// name of `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[Tt][Uu][Rr][Nn][Ss]?:"))]
     turn: Option<String>,
@@ -120,8 +125,8 @@ struct TargetFile {
     /// Its password: `env:NAME`, `file:PATH`, or the password itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_password: Option<String>,
-    /// The transport of RTP on an RTSP target: `udp`, `tcp` (interleaved), or `auto` for UDP, and TCP where the server
-    /// refuses it; default `auto`.
+    /// The transport of RTP on an RTSP target: `udp`, `tcp` (interleaved), or `auto` for UDP, and
+    /// TCP where the server refuses it; default `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(auto|udp|tcp)$"))]
     rtsp_transport: Option<String>,
@@ -150,13 +155,15 @@ struct CohortFile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     source_ips: Vec<String>,
-    /// Their own URL, on the same host and port as `target.url`; publishers by RTMP or SRT may have another port.
+    /// Their own URL, on the same host and port as `target.url`; publishers by RTMP or SRT may have
+    /// another port.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     /// The streams that they are distributed over, for `{stream}` in the URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     streams: Option<StreamsFile>,
-    /// Media that participants of a conference send: `"none"` or a table; default: 240p video and audio.
+    /// Media that participants of a conference send: `"none"` or a table; default: 240p video and
+    /// audio.
     #[serde(skip_serializing_if = "Option::is_none")]
     publish: Option<PublishFile>,
     /// Participants that they receive: `"all"`, `"none"` or a table; default `"all"`.
@@ -244,14 +251,18 @@ enum Nothing {
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct PublishTable {
-    /// A size of the test card, such as `240p`, or a file that is played in a loop (Annex-B, IVF, `.mjr`, `.pcap`); default:
-    /// no video.
+    /// A size of the test card, such as `240p`, or a file that is played in a loop (Annex-B, IVF,
+    /// `.mjr`, `.pcap`); default: no video.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(144p|180p|240p|360p|720p|.*\..+)$"))]
     video: Option<String>,
     /// Two or three sizes sent at once, in place of `video`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(default, length(min = 2, max = 3), inner(regex(pattern = r"^(144p|180p|240p|360p|720p)$")))]
+    #[schemars(
+        default,
+        length(min = 2, max = 3),
+        inner(regex(pattern = r"^(144p|180p|240p|360p|720p)$"))
+    )]
     simulcast: Vec<String>,
     /// `vp8` or `h264` for the test card; the codec of a byte stream or a capture.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -270,11 +281,12 @@ struct PublishTable {
     /// SSRC of the audio in a capture; default: the largest stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     audio_ssrc: Option<u32>,
-    /// Sends smaller sizes of the test card, or fewer simulcast layers, when the server or the network allows less; default
-    /// `true`.
+    /// Sends smaller sizes of the test card, or fewer simulcast layers, when the server or the
+    /// network allows less; default `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     adapt: Option<bool>,
-    /// Publishers by RTMP and SRT: FFmpeg encodes the picture again, with a clock (UTC) in it; default `false`.
+    /// Publishers by RTMP and SRT: FFmpeg encodes the picture again, with a clock (UTC) in it;
+    /// default `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     burn_clock: Option<bool>,
 }
@@ -333,7 +345,8 @@ enum ArrivalFile {
 struct EveryFile {
     /// Interval between joins, such as `100ms`.
     every: Duration,
-    /// Each join comes later, by up to the interval, so that the joins meet all phases of what the server repeats.
+    /// Each join comes later, by up to the interval, so that the joins meet all phases of what the
+    /// server repeats.
     #[schemars(default = "yes")]
     jitter: bool,
     /// The same seed gives the same jitter; default 1.
@@ -373,7 +386,9 @@ struct PoissonArrivalFile {
 
 /// A duration: `100ms`, `1.5s`, `2m`, `1h30m`.
 #[derive(Serialize, JsonSchema)]
-struct Duration(#[schemars(regex(pattern = r"^\s*(\d+(\.\d*)?\s*(ns|us|µs|ms|s|m|min|h)\s*)+$"))] String);
+struct Duration(
+    #[schemars(regex(pattern = r"^\s*(\d+(\.\d*)?\s*(ns|us|µs|ms|s|m|min|h)\s*)+$"))] String,
+);
 
 /// A bit rate: `256kbit/s`, `1.5Mbit/s`.
 #[derive(Serialize, JsonSchema)]
@@ -474,7 +489,8 @@ impl StreamFile {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct TapFile {
-    /// The first N participants to join, or a list of participant numbers in the order of joins, from 0.
+    /// The first N participants to join, or a list of participant numbers in the order of joins,
+    /// from 0.
     participants: TappedFile,
     /// Decode during the run; with `false`, `throng tap` may attach.
     #[schemars(default = "yes")]
@@ -532,7 +548,8 @@ struct OutputFile {
     csv: bool,
 }
 
-/// Limits; for targets that are not loopback 500 users, 20 joins/s, 1000 Mbit/s and 60 minutes by default.
+/// Limits; for targets that are not loopback 500 users, 20 joins/s, 1000 Mbit/s and 60 minutes by
+/// default.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct CapsFile {

@@ -32,8 +32,16 @@ impl Override {
             }),
             _ => Err(ScenarioError {
                 diagnostics: vec![Diagnostic {
-                    location: Some(Location::of(Origin::Override("--set".into()), text, 0, text.len())),
-                    message: format!("`{}` is not PATH=VALUE", origin.chars().take(80).collect::<String>()),
+                    location: Some(Location::of(
+                        Origin::Override("--set".into()),
+                        text,
+                        0,
+                        text.len(),
+                    )),
+                    message: format!(
+                        "`{}` is not PATH=VALUE",
+                        origin.chars().take(80).collect::<String>()
+                    ),
                     help: Some("write for example --set crowd.size=50".into()),
                 }],
             }),
@@ -43,18 +51,28 @@ impl Override {
     /// A flag with a text value, such as `--every 100ms` for `crowd.arrival.every`.
     #[must_use]
     pub fn flag(flag: &str, path: &str, value: &str) -> Self {
-        Self { path: path.to_owned(), value: value.to_owned(), origin: flag.to_owned(), is_text: true }
+        Self {
+            path: path.to_owned(),
+            value: value.to_owned(),
+            origin: flag.to_owned(),
+            is_text: true,
+        }
     }
 
     /// A flag with a TOML value (a list, a number, `true`).
     #[must_use]
     pub fn flag_toml(flag: &str, path: &str, toml: &str) -> Self {
-        Self { path: path.to_owned(), value: toml.to_owned(), origin: flag.to_owned(), is_text: false }
+        Self {
+            path: path.to_owned(),
+            value: toml.to_owned(),
+            origin: flag.to_owned(),
+            is_text: false,
+        }
     }
 }
 
-/// A scenario as flags of the command line, unparsed, so that errors can quote them. Absent flags have the defaults of the
-/// file.
+/// A scenario as flags of the command line, unparsed, so that errors can quote them. Absent flags
+/// have the defaults of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScenarioFlags {
     /// The target URL.
@@ -123,18 +141,22 @@ impl ScenarioFlags {
             }
         }
         if !self.watch.is_empty() {
-            let tables: Vec<String> = self.watch.iter().map(|text| watch::inline_table(text)).collect();
+            let tables: Vec<String> =
+                self.watch.iter().map(|text| watch::inline_table(text)).collect();
             all.push(Override::flag_toml("--watch", "watch", &format!("[{}]", tables.join(", "))));
         }
         all.extend(
-            self.streams.map(|count| Override::flag_toml("--streams", "crowd.streams", &count.to_string())),
+            self.streams
+                .map(|count| Override::flag_toml("--streams", "crowd.streams", &count.to_string())),
         );
         all.extend(
-            self.tap.map(|count| Override::flag_toml("--tap", "tap.participants", &count.to_string())),
+            self.tap
+                .map(|count| Override::flag_toml("--tap", "tap.participants", &count.to_string())),
         );
-        for (flag, path, is_set) in
-            [("--tls-insecure", "target.tls_insecure", self.tls_insecure), ("--csv", "output.csv", self.csv)]
-        {
+        for (flag, path, is_set) in [
+            ("--tls-insecure", "target.tls_insecure", self.tls_insecure),
+            ("--csv", "output.csv", self.csv),
+        ] {
             if is_set {
                 all.push(Override::flag_toml(flag, path, "true"));
             }

@@ -1,6 +1,8 @@
-//! How viewers of video over HTTP make their requests: the version of HTTP, and whether they bring cookies.
+//! How viewers of video over HTTP make their requests: the version of HTTP, and whether they bring
+//! cookies.
 
-/// With which requests cookies are sent, and of which responses they are kept (Fetch standard, section 2.2.5).
+/// With which requests cookies are sent, and of which responses they are kept (Fetch standard,
+/// section 2.2.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CredentialsPolicy {
     /// Those to the origin of the page, as `fetch` and `XMLHttpRequest` without further words do.
@@ -17,7 +19,9 @@ impl CredentialsPolicy {
     pub(crate) const NAMES: [&'static str; 3] = ["same-origin", "include", "omit"];
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::SameOrigin, Self::Include, Self::Omit].into_iter().find(|policy| policy.name() == name)
+        [Self::SameOrigin, Self::Include, Self::Omit]
+            .into_iter()
+            .find(|policy| policy.name() == name)
     }
 
     /// Its name in a scenario.
@@ -96,7 +100,8 @@ impl HttpMix {
         let mut weights_milli = [0; HttpVersionPolicy::ALL.len()];
         for (policy, weight_milli) in entries {
             let all = weights_milli.iter_mut().zip(HttpVersionPolicy::ALL);
-            all.filter(|(_, known)| *known == policy).for_each(|(weight, _)| *weight = weight_milli);
+            all.filter(|(_, known)| *known == policy)
+                .for_each(|(weight, _)| *weight = weight_milli);
         }
         Self { weights_milli }
     }
@@ -116,8 +121,9 @@ impl HttpMix {
         entries.next().filter(|_| entries.next().is_none()).map(|(policy, _)| policy)
     }
 
-    /// The policy of viewer `number`. Multiples of the golden ratio modulo 1 fill the interval evenly from any number on
-    /// (a Kronecker sequence), so that a hundred viewers are as close to the weights as a hundred thousand.
+    /// The policy of viewer `number`. Multiples of the golden ratio modulo 1 fill the interval
+    /// evenly from any number on (a Kronecker sequence), so that a hundred viewers are as close to
+    /// the weights as a hundred thousand.
     #[must_use]
     pub fn of(&self, seed: u64, number: u32) -> HttpVersionPolicy {
         // Fixed-point: 2^64 stands for 1.
@@ -154,7 +160,10 @@ mod tests {
             assert_eq!(of[42], mix.of(seed, first + 42));
         }
         assert_eq!(HttpMix::default().of(3, 9), HttpVersionPolicy::Negotiated);
-        assert_eq!(HttpMix::from(HttpVersionPolicy::Browser).only(), Some(HttpVersionPolicy::Browser));
+        assert_eq!(
+            HttpMix::from(HttpVersionPolicy::Browser).only(),
+            Some(HttpVersionPolicy::Browser)
+        );
         assert_eq!(mix.only(), None);
     }
 }

@@ -14,8 +14,8 @@ mod calendar;
 
 mod target;
 pub use target::{
-    ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, RelayTransport, RtspTransport, StunServer,
-    Target, TargetError, TurnHost, TurnServer, TurnUri, TurnUriError,
+    ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, RelayTransport, RtspTransport,
+    StunServer, Target, TargetError, TurnHost, TurnServer, TurnUri, TurnUriError,
 };
 
 mod url_template;
@@ -46,15 +46,16 @@ pub use tap::{Tap, TapSelection};
 
 mod role;
 pub use role::{
-    CARD_BITS_PER_S, CARD_SIZES, LayerRequest, MediaCodec, MediaFile, PublishConfig, Role, SubscribePolicy,
+    CARD_BITS_PER_S, CARD_SIZES, LayerRequest, MediaCodec, MediaFile, PublishConfig, Role,
+    SubscribePolicy,
 };
 
 mod http;
 pub use http::{CredentialsPolicy, HttpMix, HttpVersionPolicy};
 mod chat;
 pub use chat::{
-    ChatConfig, ChatHttp, ChatMoment, ChatRenames, ChatTemplate, ChatText, ChatTextError, ChatVariable,
-    JoinStep, KeepAlive, Pong, VcardPolicy, chat_pattern_is_in,
+    ChatConfig, ChatHttp, ChatMoment, ChatRenames, ChatTemplate, ChatText, ChatTextError,
+    ChatVariable, JoinStep, KeepAlive, Pong, VcardPolicy, chat_pattern_is_in,
 };
 mod peers;
 pub use peers::{PeerConfig, PeerEngine, PeerPreset};
@@ -64,7 +65,9 @@ mod recorded_page;
 pub use recorded_page::{OriginRule, RecordedPage};
 pub mod har;
 mod playback;
-pub use playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
+pub use playback::{
+    AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits,
+};
 
 mod script;
 pub use script::{Action, ScriptStep};
@@ -79,7 +82,9 @@ mod churn;
 pub use churn::{Reconnect, Stay, StayTime};
 
 pub mod objective;
-pub use objective::{Metric, Objective, ObjectiveError, ObjectiveOutcome, Statistic, Threshold, bad_if};
+pub use objective::{
+    Metric, Objective, ObjectiveError, ObjectiveOutcome, Statistic, Threshold, bad_if,
+};
 
 mod streams;
 pub use streams::{StreamDistribution, Streams};

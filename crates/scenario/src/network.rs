@@ -32,7 +32,8 @@ pub enum NetworkError {
     RangeOrder(String),
 }
 
-/// An IP network: all addresses with the same prefix. One address is a network with the full prefix.
+/// An IP network: all addresses with the same prefix. One address is a network with the full
+/// prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     address: IpAddr,
@@ -40,18 +41,20 @@ pub struct Network {
 }
 
 impl Network {
-    /// The network of `address` and the addresses that share its first `prefix_bits`; `None` when there are not as
-    /// many bits.
+    /// The network of `address` and the addresses that share its first `prefix_bits`; `None` when
+    /// there are not as many bits.
     #[must_use]
     pub fn new(address: IpAddr, prefix_bits: u8) -> Option<Self> {
-        (prefix_bits <= width(address)).then(|| Self { address: masked(address, prefix_bits), prefix_bits })
+        (prefix_bits <= width(address))
+            .then(|| Self { address: masked(address, prefix_bits), prefix_bits })
     }
 
     /// Whether it contains `address`. IPv4-mapped IPv6 addresses count as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        address.is_ipv4() == self.address.is_ipv4() && masked(address, self.prefix_bits) == self.address
+        address.is_ipv4() == self.address.is_ipv4()
+            && masked(address, self.prefix_bits) == self.address
     }
 }
 
@@ -89,7 +92,11 @@ impl FromStr for Network {
         let network = Self::new(address, prefix_bits).ok_or_else(wrong)?;
         match network.address == address {
             true => Ok(network),
-            false => Err(NetworkError::HostBits { written: text.trim().to_owned(), meant: network, address }),
+            false => Err(NetworkError::HostBits {
+                written: text.trim().to_owned(),
+                meant: network,
+                address,
+            }),
         }
     }
 }
@@ -126,9 +133,9 @@ impl AddressRange {
         let offset = u128::from(index) % self.len();
         match self.first {
             // The offset is below the range's length, which fits in the family's bits.
-            IpAddr::V4(v4) => {
-                IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits().wrapping_add(u32::try_from(offset).unwrap_or(0))))
-            }
+            IpAddr::V4(v4) => IpAddr::V4(Ipv4Addr::from_bits(
+                v4.to_bits().wrapping_add(u32::try_from(offset).unwrap_or(0)),
+            )),
             IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits().wrapping_add(offset))),
         }
     }

@@ -12,9 +12,11 @@ const PEERS_MAX_V4: usize = 50;
 pub struct PeerConfig {
     /// Whose decisions are made.
     pub engine: PeerEngine,
-    /// The tracker by which viewers find each other (WebTorrent over WebSocket); `None`: they know each other.
+    /// The tracker by which viewers find each other (WebTorrent over WebSocket); `None`: they know
+    /// each other.
     pub tracker: Option<Url>,
-    /// What names the swarms of the stream; `None`: the URL of its playlist. With [`PeerEngine::V4`] the UUID of the video.
+    /// What names the swarms of the stream; `None`: the URL of its playlist. With
+    /// [`PeerEngine::V4`] the UUID of the video.
     pub swarm: Option<String>,
     /// The `segments-sha256.json` of the stream, as PeerTube writes it: requested for each segment.
     pub hashes: Option<Url>,
@@ -22,9 +24,11 @@ pub struct PeerConfig {
     pub upload_bps: Option<u64>,
     /// The share of them that upload at all, thousandths: browsers on mobile networks do not.
     pub sharers_milli: u32,
-    /// The share of pairs that cannot reach each other, thousandths: both are behind NAT, or a firewall.
+    /// The share of pairs that cannot reach each other, thousandths: both are behind NAT, or a
+    /// firewall.
     pub unreachable_milli: u32,
-    /// The share of viewers that exchange segments over data channels, with each other and with browsers, thousandths.
+    /// The share of viewers that exchange segments over data channels, with each other and with
+    /// browsers, thousandths.
     pub channels_milli: u32,
     /// Most peers of one viewer; `None`: as many as its engine allows ([`Self::degree_max`]).
     pub degree_max: Option<u32>,
@@ -61,7 +65,8 @@ impl PeerConfig {
         }
     }
 
-    /// Most peers of one viewer. Only engine 4 has a bound of its own; before, a viewer keeps everybody whom the tracker names.
+    /// Most peers of one viewer. Only engine 4 has a bound of its own; before, a viewer keeps
+    /// everybody whom the tracker names.
     #[must_use]
     pub fn degree_max(&self) -> usize {
         let of_engine = match self.engine {
@@ -88,7 +93,8 @@ impl PeerConfig {
     #[must_use]
     pub fn has_channels(&self, number: u32) -> bool {
         // What engine 4 says over data channels is not known here.
-        self.engine != PeerEngine::V4 && self.draw(u64::from(number) | 1 << 62) < self.channels_milli
+        self.engine != PeerEngine::V4
+            && self.draw(u64::from(number) | 1 << 62) < self.channels_milli
     }
 
     /// Whether some viewers do.
@@ -112,13 +118,15 @@ impl PeerConfig {
 /// A version of p2p-media-loader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PeerEngine {
-    /// 2.2, of PeerTube 7.1 to 8. What a viewer announces lags behind by one announcement: the list of what it has is made before
-    /// the segment that has come is kept (`getSegmentsAnnouncement` of 2.2.2).
+    /// 2.2, of PeerTube 7.1 to 8. What a viewer announces lags behind by one announcement: the list
+    /// of what it has is made before the segment that has come is kept (`getSegmentsAnnouncement`
+    /// of 2.2.2).
     #[default]
     V22,
     /// 2.3: it decides as 2.2, and announces what it has.
     V23,
-    /// 4.0, of PeerTube 9: it decides as 2.3, and its swarms have the name of the video and of its resolution.
+    /// 4.0, of PeerTube 9: it decides as 2.3, and its swarms have the name of the video and of its
+    /// resolution.
     V4,
     /// 0.6.2, of PeerTube up to 7.0.
     V06,
@@ -150,7 +158,8 @@ pub enum PeerPreset {
     /// All reach each other, at the speed of a local network.
     #[default]
     Lan,
-    /// Server-like uplinks, of which a part does not share: three quarters of the media came from peers.
+    /// Server-like uplinks, of which a part does not share: three quarters of the media came from
+    /// peers.
     Hosted,
     /// Home and mobile connections: about half of the media came from peers.
     Home,
@@ -165,7 +174,8 @@ impl PeerPreset {
         [Self::Lan, Self::Hosted, Self::Home].get(at).copied()
     }
 
-    /// Upload of each viewer, share of those that upload, share of pairs that cannot reach each other.
+    /// Upload of each viewer, share of those that upload, share of pairs that cannot reach each
+    /// other.
     fn network(self) -> (Option<u64>, u32, u32) {
         match self {
             Self::Lan => (None, 1_000, 0),
@@ -185,7 +195,10 @@ mod tests {
             PeerConfig { engine, degree_max, ..PeerConfig::preset(PeerPreset::Lan) }.degree_max()
         };
         assert_eq!((of(PeerEngine::V4, None), of(PeerEngine::V4, Some(8))), (50, 8));
-        assert_eq!((of(PeerEngine::V22, None), of(PeerEngine::V06, None)), (usize::MAX, usize::MAX));
+        assert_eq!(
+            (of(PeerEngine::V22, None), of(PeerEngine::V06, None)),
+            (usize::MAX, usize::MAX)
+        );
         assert_eq!(of(PeerEngine::V22, Some(8)), 8);
     }
 

@@ -1,4 +1,5 @@
-//! The plan of a scenario: every join with its intended time, and the resources that server and generator need.
+//! The plan of a scenario: every join with its intended time, and the resources that server and
+//! generator need.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -21,7 +22,8 @@ use crate::tap::Tap;
 use crate::target::{Endpoint, Target};
 use crate::watch::Watch;
 
-/// The joins of a run and their expected load. Plans are deterministic: two plans of one scenario are equal.
+/// The joins of a run and their expected load. Plans are deterministic: two plans of one scenario
+/// are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The server under load.
@@ -68,7 +70,8 @@ pub struct Plan {
 /// One participant's intended visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// Numbered in the order of joins over all cohorts. A participant that replaces another has a new number.
+    /// Numbered in the order of joins over all cohorts. A participant that replaces another has a
+    /// new number.
     pub participant: ParticipantId,
     /// Its cohort.
     pub cohort: CohortId,
@@ -78,7 +81,8 @@ pub struct Join {
     pub at: Duration,
     /// When to leave, from the start of the run; `None`: at its end.
     pub leave_at: Option<Duration>,
-    /// Whether other participants of the same room, which stay longer, may still be joining at `leave_at`.
+    /// Whether other participants of the same room, which stay longer, may still be joining at
+    /// `leave_at`.
     pub others_follow: bool,
     /// The local address, if the cohort has a list.
     pub source_ip: Option<IpAddr>,
@@ -120,10 +124,12 @@ const OVERHEAD_BYTES: f64 = 50.0;
 const VIDEO_PAYLOAD_BYTES: f64 = 1150.0;
 /// Audio packets a second at the usual 20 ms (RFC 7587 4.2).
 const AUDIO_PACKETS_PER_S: f64 = 50.0;
-/// Feedback of a viewer: ten transport-wide feedbacks a second of about 80 bytes, two receiver reports of about 120,
-/// a STUN consent check each 5 s (RFC 7675) of about 130, all with their headers.
+/// Feedback of a viewer: ten transport-wide feedbacks a second of about 80 bytes, two receiver
+/// reports of about 120, a STUN consent check each 5 s (RFC 7675) of about 130, all with their
+/// headers.
 const FEEDBACK_BITS_PER_S: f64 = (10.0 * 80.0 + 2.0 * 120.0 + 130.0 / 5.0) * 8.0;
-/// Descriptors of the process itself: standard streams, run folder, epoll, event and timer descriptors of the threads.
+/// Descriptors of the process itself: standard streams, run folder, epoll, event and timer
+/// descriptors of the threads.
 pub const OWN_DESCRIPTORS: u64 = 64;
 
 impl Stream {
@@ -131,7 +137,8 @@ impl Stream {
     pub(crate) fn wire_bits_per_s(&self) -> (f64, bool) {
         let video = self.video_bits_per_s.unwrap_or(ASSUMED_VIDEO_BITS_PER_S);
         let audio = self.audio_bits_per_s.unwrap_or(ASSUMED_AUDIO_BITS_PER_S);
-        let audio_overhead = if audio > 0.0 { AUDIO_PACKETS_PER_S * OVERHEAD_BYTES * 8.0 } else { 0.0 };
+        let audio_overhead =
+            if audio > 0.0 { AUDIO_PACKETS_PER_S * OVERHEAD_BYTES * 8.0 } else { 0.0 };
         let wire = video * (1.0 + OVERHEAD_BYTES / VIDEO_PAYLOAD_BYTES) + audio + audio_overhead;
         (wire, self.video_bits_per_s.is_none() || self.audio_bits_per_s.is_none())
     }
@@ -144,15 +151,21 @@ impl Stream {
             let wire = payload + AUDIO_PACKETS_PER_S * OVERHEAD_BYTES * 8.0;
             return if publish.audio { (wire, false) } else { (0.0, false) };
         }
-        let of_card =
-            publish.video.as_ref().and_then(|size| CARD_SIZES.iter().position(|known| known == size));
-        let sizes =
-            publish.simulcast.iter().filter_map(|size| CARD_SIZES.iter().position(|known| known == size));
+        let of_card = publish
+            .video
+            .as_ref()
+            .and_then(|size| CARD_SIZES.iter().position(|known| known == size));
+        let sizes = publish
+            .simulcast
+            .iter()
+            .filter_map(|size| CARD_SIZES.iter().position(|known| known == size));
         let simulcast: f64 =
             sizes.filter_map(|at| CARD_BITS_PER_S.get(at)).map(|bits| f64::from(*bits)).sum();
         let card = of_card.and_then(|at| CARD_BITS_PER_S.get(at)).map(|bits| f64::from(*bits));
-        let of_file =
-            publish.video_file.as_ref().map(|_| self.video_bits_per_s.unwrap_or(ASSUMED_VIDEO_BITS_PER_S));
+        let of_file = publish
+            .video_file
+            .as_ref()
+            .map(|_| self.video_bits_per_s.unwrap_or(ASSUMED_VIDEO_BITS_PER_S));
         let payload = card.or(of_file).unwrap_or(simulcast);
         let assumed = card.is_none() && of_file.is_some() && self.video_bits_per_s.is_none();
         (payload * (1.0 + OVERHEAD_BYTES / VIDEO_PAYLOAD_BYTES), assumed)
@@ -179,8 +192,9 @@ impl Plan {
         let mut joins: Vec<Join> = Vec::new();
         let (rooms, each) = (scenario.target.rooms, scenario.crowd.len());
         for (index, cohort) in scenario.crowd.iter().enumerate() {
-            let of_room =
-                |room: u32| CohortId(u16::try_from(room as usize * each + index).unwrap_or(u16::MAX));
+            let of_room = |room: u32| {
+                CohortId(u16::try_from(room as usize * each + index).unwrap_or(u16::MAX))
+            };
             joins_of(cohort, (rooms, &of_room), duration, &mut joins);
         }
         let (cohorts, roles): (_, Vec<Role>) = scenario.cohorts().unzip();
@@ -216,7 +230,8 @@ impl Plan {
         plan
     }
 
-    /// The part of this plan for one of several generators; ids and times stay those of the whole plan.
+    /// The part of this plan for one of several generators; ids and times stay those of the whole
+    /// plan.
     #[must_use]
     pub fn share(&self, share: Share) -> Self {
         let mut part = self.clone();
@@ -226,8 +241,8 @@ impl Plan {
         part
     }
 
-    /// The part of the plan that one machine of several plays: the participants that it `holds`, by their numbers. What there
-    /// is one of (browsers, watched hosts) stays with the whole plan.
+    /// The part of the plan that one machine of several plays: the participants that it `holds`, by
+    /// their numbers. What there is one of (browsers, watched hosts) stays with the whole plan.
     #[must_use]
     pub fn part(&self, holds: impl Fn(u32) -> bool) -> Self {
         let mut part = Self { canary: None, watch: Vec::new(), ..self.clone() };
@@ -236,7 +251,8 @@ impl Plan {
         part
     }
 
-    /// The endpoint of a browser: that of the participant with its number in the first cohort that receives.
+    /// The endpoint of a browser: that of the participant with its number in the first cohort that
+    /// receives.
     #[must_use]
     pub fn endpoint_of_browser(&self, number: u32) -> Endpoint {
         let destination = self.destinations.iter().find(|destination| !destination.is_send_only());
@@ -248,8 +264,11 @@ impl Plan {
 
     fn add_up(&mut self) {
         // Browsers count as users; they join with the first share.
-        let canaries =
-            self.canary.as_ref().filter(|_| self.share.holds(0)).map_or(0, |canary| canary.browsers);
+        let canaries = self
+            .canary
+            .as_ref()
+            .filter(|_| self.share.holds(0))
+            .map_or(0, |canary| canary.browsers);
         let users = users_at_a_time(&self.joins).saturating_add(u32::from(canaries));
         let (wire_bits_per_s, assumed) = self.stream.wire_bits_per_s();
         self.expected = ExpectedLoad {
@@ -266,8 +285,10 @@ impl Plan {
         }
         let (descriptors_each, ports_each) = self.sockets_each();
         let users = u64::from(users);
-        self.needs =
-            Needs { file_descriptors: OWN_DESCRIPTORS + descriptors_each * users, ports: ports_each * users };
+        self.needs = Needs {
+            file_descriptors: OWN_DESCRIPTORS + descriptors_each * users,
+            ports: ports_each * users,
+        };
     }
 }
 
@@ -308,8 +329,8 @@ impl Plan {
         self.expected = load;
     }
 
-    /// In a conference, each stream goes to all others of the room that subscribe to it: N × b into the server,
-    /// N × (N − 1) × b out of it.
+    /// In a conference, each stream goes to all others of the room that subscribe to it: N × b into
+    /// the server, N × (N − 1) × b out of it.
     fn add_up_conference(&mut self) {
         let crowd: Vec<(&Role, f64)> = self.roles.iter().zip(self.users_by_cohort()).collect();
         let mut load = self.expected;
@@ -317,7 +338,8 @@ impl Plan {
         let rooms = crowd.chunk_by(|(one, _), (other, _)| one.room == other.room);
         for (crowd, is_video) in rooms.flat_map(|room| [(room, true), (room, false)]) {
             let sent = |role: &Role| self.stream.sent_bits_per_s(role, is_video);
-            let senders: f64 = crowd.iter().filter(|(role, _)| sent(role).0 > 0.0).map(|(_, n)| n).sum();
+            let senders: f64 =
+                crowd.iter().filter(|(role, _)| sent(role).0 > 0.0).map(|(_, n)| n).sum();
             let bits: f64 = crowd.iter().map(|(role, n)| sent(role).0 * n).sum();
             load.assumed |= crowd.iter().any(|(role, _)| sent(role).1);
             let received: f64 = crowd
@@ -348,7 +370,8 @@ fn joins_of(
     for (member, arrives_at) in (0_u32..).zip(arrivals) {
         let cohort_id = of_room(member / size);
         let mut visit = |at: Duration, stay: Option<Duration>| {
-            let leave_at = stay.and_then(|stay| at.checked_add(stay)).filter(|leave_at| *leave_at < duration);
+            let leave_at =
+                stay.and_then(|stay| at.checked_add(stay)).filter(|leave_at| *leave_at < duration);
             joins.push(Join {
                 participant: ParticipantId(0),
                 cohort: cohort_id,
@@ -385,7 +408,8 @@ fn joins_of(
     }
 }
 
-/// Splits the visits from `first` on that last beyond the reconnect: they end there, and a second visit follows each.
+/// Splits the visits from `first` on that last beyond the reconnect: they end there, and a second
+/// visit follows each.
 fn reconnect_at(
     reconnect: Reconnect,
     jitter: Option<Jitter>,
@@ -413,7 +437,8 @@ fn reconnect_at(
 /// The longest time that a join may take.
 const JOINING: Duration = Duration::from_secs(10);
 
-/// Sets [`Join::others_follow`] of participants that leave before the end. `joins` are in the order of their times.
+/// Sets [`Join::others_follow`] of participants that leave before the end. `joins` are in the order
+/// of their times.
 fn mark_followed(roles: &[Role], duration: Duration, joins: &mut [Join]) {
     let room_of = |join: &Join| roles.get(usize::from(join.cohort.0)).map(|role| role.room);
     // For each room, in reverse order: from this join on, a participant stays until then.
@@ -523,8 +548,11 @@ mod tests {
              [[crowd]]\nname = \"b\"\nsize = 2\narrival = { every = \"1s\", jitter = false }",
             "10s",
         );
-        let joins: Vec<(u32, u16, u64)> =
-            plan.joins.iter().map(|join| (join.participant.0, join.cohort.0, join.at.as_secs())).collect();
+        let joins: Vec<(u32, u16, u64)> = plan
+            .joins
+            .iter()
+            .map(|join| (join.participant.0, join.cohort.0, join.at.as_secs()))
+            .collect();
         assert_eq!(joins, [(0, 0, 0), (1, 1, 0), (2, 1, 1), (3, 0, 2)]);
         assert_eq!(plan.cohorts, ["a", "b"]);
     }
@@ -542,7 +570,10 @@ mod tests {
         let (one, two) = (lesson(1), lesson(2));
         let cohorts: Vec<u16> = two.joins.iter().map(|join| join.cohort.0).collect();
         assert_eq!(cohorts, [0, 1, 1, 1, 2, 3, 3, 3]);
-        assert_eq!(two.cohorts, ["teachers, room 1", "pupils, room 1", "teachers, room 2", "pupils, room 2"]);
+        assert_eq!(
+            two.cohorts,
+            ["teachers, room 1", "pupils, room 1", "teachers, room 2", "pupils, room 2"]
+        );
         assert_eq!(two.roles.iter().map(|role| role.room).collect::<Vec<_>>(), [0, 0, 1, 1]);
         assert_eq!(two.expected.users, 8);
         for (one, two) in [
@@ -560,11 +591,13 @@ mod tests {
 
     #[test]
     fn an_audience_that_rejoins_keeps_its_size() {
-        let crowd =
-            "[crowd]\nsize = 3\narrival = { every = \"0s\" }\nstay = { exactly = \"4s\", rejoin = true }";
+        let crowd = "[crowd]\nsize = 3\narrival = { every = \"0s\" }\nstay = { exactly = \"4s\", rejoin = true }";
         let plan = plan(crowd, "10s");
-        let visits: Vec<(u64, Option<u64>)> =
-            plan.joins.iter().map(|join| (join.at.as_secs(), join.leave_at.map(|at| at.as_secs()))).collect();
+        let visits: Vec<(u64, Option<u64>)> = plan
+            .joins
+            .iter()
+            .map(|join| (join.at.as_secs(), join.leave_at.map(|at| at.as_secs())))
+            .collect();
         assert_eq!(
             visits,
             [
@@ -590,7 +623,8 @@ mod tests {
 
     #[test]
     fn shares_split_the_plan_and_keep_ids_and_moments() {
-        let whole = plan("[crowd]\nsize = 11\nstay = { mean = \"3s\", seed = 2, rejoin = true }", "20s");
+        let whole =
+            plan("[crowd]\nsize = 11\nstay = { mean = \"3s\", seed = 2, rejoin = true }", "20s");
         let mut together: Vec<Join> =
             (0..3).flat_map(|index| whole.share(Share::new(index, 3).unwrap()).joins).collect();
         together.sort_by_key(|join| join.participant);
@@ -621,7 +655,8 @@ mod tests {
 
     #[test]
     fn local_addresses_are_dealt_in_turn_over_all_ranges() {
-        let plan = plan("[crowd]\nsize = 5\nsource_ips = [\"127.0.0.2-127.0.0.3\", \"127.0.0.9\"]", "60s");
+        let plan =
+            plan("[crowd]\nsize = 5\nsource_ips = [\"127.0.0.2-127.0.0.3\", \"127.0.0.9\"]", "60s");
         let dealt: Vec<String> =
             plan.joins.iter().filter_map(|join| join.source_ip).map(|ip| ip.to_string()).collect();
         assert_eq!(dealt, ["127.0.0.2", "127.0.0.3", "127.0.0.9", "127.0.0.2", "127.0.0.3"]);

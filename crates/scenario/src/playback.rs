@@ -1,5 +1,5 @@
-//! What the viewer of a recording does besides playing it: where playback begins, and when it seeks, pauses and changes
-//! the speed.
+//! What the viewer of a recording does besides playing it: where playback begins, and when it
+//! seeks, pauses and changes the speed.
 
 use std::time::Duration;
 
@@ -74,7 +74,8 @@ pub struct UserHabits {
 const STEPS_MAX: usize = 10_000;
 
 impl PlaybackScript {
-    /// A viewer with these habits who stays for at most `stay`; the same `seed` gives the same actions.
+    /// A viewer with these habits who stays for at most `stay`; the same `seed` gives the same
+    /// actions.
     #[must_use]
     pub fn drawn(start: PlaybackPosition, habits: UserHabits, stay: Duration, seed: u64) -> Self {
         let mut dice = fastrand::Rng::with_seed(seed);
@@ -83,13 +84,15 @@ impl PlaybackScript {
             (habits.seek_every, PlaybackAction::Seek(PlaybackPosition::Random)),
             (habits.pause_every, PlaybackAction::Pause(habits.pause_for)),
         ];
-        for (mean, action) in actions.into_iter().filter_map(|(mean, action)| Some((mean?, action))) {
+        for (mean, action) in actions.into_iter().filter_map(|(mean, action)| Some((mean?, action)))
+        {
             let mut at = Duration::ZERO;
             // Each kind has half of the room.
             for _ in 0..STEPS_MAX / 2 {
                 // The inverse of the exponential distribution; `f64` draws below 1.
                 let wait_s = mean.max(SPACING_MIN).as_secs_f64() * -(1.0 - dice.f64()).ln();
-                at = at.saturating_add(Duration::try_from_secs_f64(wait_s).unwrap_or(Duration::MAX));
+                at =
+                    at.saturating_add(Duration::try_from_secs_f64(wait_s).unwrap_or(Duration::MAX));
                 if at >= stay {
                     break;
                 }
@@ -111,17 +114,20 @@ mod tests {
     #[test]
     fn drawn_actions_come_at_their_mean_rate_in_order_and_alike_for_a_seed() {
         let s = Duration::from_secs;
-        let habits = UserHabits { seek_every: Some(s(10)), pause_every: Some(s(40)), pause_for: s(3) };
+        let habits =
+            UserHabits { seek_every: Some(s(10)), pause_every: Some(s(40)), pause_for: s(3) };
         let draw = |seed| PlaybackScript::drawn(PlaybackPosition::Random, habits, s(8_000), seed);
         let script = draw(1);
-        let pauses = script.steps.iter().filter(|step| step.action == PlaybackAction::Pause(s(3))).count();
+        let pauses =
+            script.steps.iter().filter(|step| step.action == PlaybackAction::Pause(s(3))).count();
         let seeks = script.steps.len() - pauses;
         assert!((700..900).contains(&seeks) && (150..250).contains(&pauses), "{seeks} {pauses}");
         assert!(script.steps.is_sorted_by_key(|step| step.at));
         assert!(script.steps.iter().all(|step| step.at < s(8_000)));
         assert_eq!(script, draw(1));
         assert_ne!(script, draw(2));
-        let idle = PlaybackScript::drawn(PlaybackPosition::default(), UserHabits::default(), s(60), 1);
+        let idle =
+            PlaybackScript::drawn(PlaybackPosition::default(), UserHabits::default(), s(60), 1);
         assert_eq!(idle, PlaybackScript::default());
         let hectic = UserHabits { seek_every: Some(Duration::ZERO), ..UserHabits::default() };
         let hectic = PlaybackScript::drawn(PlaybackPosition::default(), hectic, Duration::MAX, 1);

@@ -1,4 +1,5 @@
-//! The player of viewers of recordings: what it requests, how much it buffers, and what its user does.
+//! The player of viewers of recordings: what it requests, how much it buffers, and what its user
+//! does.
 
 use std::time::Duration;
 
@@ -6,7 +7,9 @@ use url::Url;
 
 use crate::http::{CredentialsPolicy, HttpMix};
 use crate::peers::PeerConfig;
-use crate::playback::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits};
+use crate::playback::{
+    AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits,
+};
 use crate::recorded_page::RecordedPage;
 use crate::secret::TokenSource;
 
@@ -19,25 +22,28 @@ pub struct PlayerConfig {
     pub http: HttpMix,
     /// Further headers of requests, with their values, which may be secrets.
     pub headers: Vec<(String, TokenSource)>,
-    /// The page that the player is embedded in, which decides what is another origin; `None`: one of the media's origin.
+    /// The page that the player is embedded in, which decides what is another origin; `None`: one
+    /// of the media's origin.
     pub page: Option<Url>,
     /// The page that is loaded before the player begins.
     pub recorded_page: Option<RecordedPage>,
     /// With which requests cookies are sent.
     pub credentials: CredentialsPolicy,
-    /// Media time that the player keeps ahead of the playback position; it pauses its download above.
+    /// Media time that the player keeps ahead of the playback position; it pauses its download
+    /// above.
     pub buffer: Duration,
-    /// Media time that must be buffered before playback begins, and before it begins again after a stall or a seek.
+    /// Media time that must be buffered before playback begins, and before it begins again after a
+    /// stall or a seek.
     pub start: Duration,
     /// Where in the media playback begins.
     pub position: PlaybackPosition,
     /// How often the user seeks and pauses.
     pub habits: UserHabits,
-    /// The speed that is asked of an RTSP server (RFC 2326 section 12.34), in thousandths of the normal one; negative:
-    /// backwards.
+    /// The speed that is asked of an RTSP server (RFC 2326 section 12.34), in thousandths of the
+    /// normal one; negative: backwards.
     pub scale_milli: i32,
-    /// How long the user waits for playback to begin, or to go on after a stall, before giving up: a failure. `None`:
-    /// for ever.
+    /// How long the user waits for playback to begin, or to go on after a stall, before giving up:
+    /// a failure. `None`: for ever.
     pub patience: Option<Duration>,
     /// What the viewer does when the media ends.
     pub at_end: AtEnd,
@@ -85,7 +91,11 @@ impl Default for PlayerConfig {
             buffer: Duration::from_secs(30),
             start: Duration::from_secs(1),
             position: PlaybackPosition::default(),
-            habits: UserHabits { seek_every: None, pause_every: None, pause_for: Duration::from_secs(10) },
+            habits: UserHabits {
+                seek_every: None,
+                pause_every: None,
+                pause_for: Duration::from_secs(10),
+            },
             scale_milli: NORMAL_SCALE_MILLI,
             patience: None,
             at_end: AtEnd::Repeat,
@@ -100,17 +110,23 @@ impl Default for PlayerConfig {
 /// How a player follows a live stream (HLS, DASH).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LivePolicy {
-    /// Distance from the end of the stream at which to play; `None`: what the server asks for, else three target durations.
+    /// Distance from the end of the stream at which to play; `None`: what the server asks for, else
+    /// three target durations.
     pub latency: Option<Duration>,
-    /// The same in target durations of the stream, where the player counts so (`liveSyncDurationCount` of hls.js).
+    /// The same in target durations of the stream, where the player counts so
+    /// (`liveSyncDurationCount` of hls.js).
     pub segments_behind: Option<u32>,
-    /// A player that is further behind jumps forward; `None`: only when what comes next has left the playlist.
+    /// A player that is further behind jumps forward; `None`: only when what comes next has left
+    /// the playlist.
     pub latency_max: Option<Duration>,
-    /// Segments are played in parts, and playlists requested before they change, where the server offers both (LL-HLS).
+    /// Segments are played in parts, and playlists requested before they change, where the server
+    /// offers both (LL-HLS).
     pub low_latency: bool,
-    /// The next part is requested before it exists (`EXT-X-PRELOAD-HINT`), as Safari does; hls.js does not.
+    /// The next part is requested before it exists (`EXT-X-PRELOAD-HINT`), as Safari does; hls.js
+    /// does not.
     pub preload_hints: bool,
-    /// Fastest playback, thousandths of the normal speed, while a low-latency stream is further behind than wanted.
+    /// Fastest playback, thousandths of the normal speed, while a low-latency stream is further
+    /// behind than wanted.
     pub catch_up_milli: u32,
 }
 
@@ -147,7 +163,9 @@ impl MediaFormat {
     pub(crate) const NAMES: [&'static str; 4] = ["auto", "file", "hls", "dash"];
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Auto, Self::File, Self::Hls, Self::Dash].into_iter().find(|format| format.name() == name)
+        [Self::Auto, Self::File, Self::Hls, Self::Dash]
+            .into_iter()
+            .find(|format| format.name() == name)
     }
 
     /// Its name in a scenario.
@@ -164,7 +182,9 @@ impl MediaFormat {
     /// The format of what has this path: never [`Self::Auto`].
     #[must_use]
     pub fn of_path(self, path: &str) -> Self {
-        let ends = |ending: &str| path.len() >= ending.len() && path.to_ascii_lowercase().ends_with(ending);
+        let ends = |ending: &str| {
+            path.len() >= ending.len() && path.to_ascii_lowercase().ends_with(ending)
+        };
         match self {
             Self::Auto if ends(".m3u8") => Self::Hls,
             Self::Auto if ends(".mpd") => Self::Dash,
@@ -191,7 +211,9 @@ impl RenditionPolicy {
     pub(crate) const NAMES: [&'static str; 3] = ["adaptive", "lowest", "highest"];
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Adaptive, Self::Lowest, Self::Highest].into_iter().find(|policy| policy.name() == name)
+        [Self::Adaptive, Self::Lowest, Self::Highest]
+            .into_iter()
+            .find(|policy| policy.name() == name)
     }
 
     /// Its name in a scenario.

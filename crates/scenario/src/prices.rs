@@ -1,7 +1,8 @@
-//! A price table: what a provider charges for machines, traffic, storage and requests, as a user writes it down.
+//! A price table: what a provider charges for machines, traffic, storage and requests, as a user
+//! writes it down.
 //!
-//! `crates/scenario/src/read/prices/` reads the file. A price that is not written is an error and not 0, so that no cost is
-//! forgotten: what costs nothing is written as 0.
+//! `crates/scenario/src/read/prices/` reads the file. A price that is not written is an error and
+//! not 0, so that no cost is forgotten: what costs nothing is written as 0.
 
 /// A price file.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,5 +1,5 @@
-//! The page around the player, which viewers of HTTP video load before they play: where its recording is, and whose cache
-//! is warm.
+//! The page around the player, which viewers of HTTP video load before they play: where its
+//! recording is, and whose cache is warm.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ pub struct RecordedPage {
     pub origins: Vec<OriginRule>,
 }
 
-/// Requests of one origin of a recording go to another one, or to the same. Both are ASCII serialisations (RFC 6454
-/// section 6.2), such as `https://static.example:8443`.
+/// Requests of one origin of a recording go to another one, or to the same. Both are ASCII
+/// serialisations (RFC 6454 section 6.2), such as `https://static.example:8443`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OriginRule {
     /// As recorded.
@@ -27,9 +27,10 @@ pub struct OriginRule {
 }
 
 impl RecordedPage {
-    /// Whether viewer `number` has a warm cache. Multiples of the square root of 2 modulo 1 fill the interval evenly from
-    /// any number on (a Kronecker sequence), and independently of those of the golden ratio, by which versions of HTTP are
-    /// given: each version has its share of warm caches.
+    /// Whether viewer `number` has a warm cache. Multiples of the square root of 2 modulo 1 fill
+    /// the interval evenly from any number on (a Kronecker sequence), and independently of those of
+    /// the golden ratio, by which versions of HTTP are given: each version has its share of warm
+    /// caches.
     #[must_use]
     pub fn is_warm(&self, seed: u64, number: u32) -> bool {
         // Fixed-point: 2^64 stands for 1.
@@ -45,19 +46,26 @@ mod tests {
     use crate::{HttpMix, HttpVersionPolicy};
 
     fn page(warm_milli: u32) -> RecordedPage {
-        RecordedPage { har: "a.har".into(), warm_milli, warm_age: Duration::ZERO, origins: Vec::new() }
+        RecordedPage {
+            har: "a.har".into(),
+            warm_milli,
+            warm_age: Duration::ZERO,
+            origins: Vec::new(),
+        }
     }
 
     #[test]
     fn any_hundred_viewers_have_the_share_of_warm_caches_and_so_have_those_of_each_version() {
         for (seed, first) in [(1, 0), (1, 917), (7, 12_345), (u64::MAX, 4_000_000_000)] {
-            let warm = |milli: u32| (first..first + 100).filter(|n| page(milli).is_warm(seed, *n)).count();
+            let warm =
+                |milli: u32| (first..first + 100).filter(|n| page(milli).is_warm(seed, *n)).count();
             assert!(warm(300).abs_diff(30) <= 2, "{seed} {first}: {}", warm(300));
             assert_eq!((warm(0), warm(1_000)), (0, 100));
         }
-        let mix = HttpMix::weighted([(HttpVersionPolicy::Http3, 500), (HttpVersionPolicy::Http2, 500)]);
-        let both =
-            (0..1_000).filter(|n| mix.of(1, *n) == HttpVersionPolicy::Http3 && page(300).is_warm(1, *n));
+        let mix =
+            HttpMix::weighted([(HttpVersionPolicy::Http3, 500), (HttpVersionPolicy::Http2, 500)]);
+        let both = (0..1_000)
+            .filter(|n| mix.of(1, *n) == HttpVersionPolicy::Http3 && page(300).is_warm(1, *n));
         let both = both.count();
         assert!(both.abs_diff(150) <= 10, "{both}");
     }

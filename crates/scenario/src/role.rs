@@ -35,7 +35,8 @@ pub struct Role {
 }
 
 impl Role {
-    /// Whether it is in a chat, where its target has `protocol`: a chat itself, one beside a video, or that of a page.
+    /// Whether it is in a chat, where its target has `protocol`: a chat itself, one beside a video,
+    /// or that of a page.
     #[must_use]
     pub fn is_in_chat(&self, protocol: Protocol) -> bool {
         match protocol {
@@ -51,7 +52,8 @@ impl Role {
 pub struct PublishConfig {
     /// A size of the test card, such as `240p`; `None` without the test card, and with simulcast.
     pub video: Option<String>,
-    /// Two or three sizes of the test card that it sends at once (RFC 8853), in ascending order; empty without simulcast.
+    /// Two or three sizes of the test card that it sends at once (RFC 8853), in ascending order;
+    /// empty without simulcast.
     pub simulcast: Vec<String>,
     /// The codec of the video.
     pub codec: Codec,
@@ -94,8 +96,8 @@ pub struct MediaFile {
 }
 
 impl MediaFile {
-    /// SHA-256 (FIPS 180-4) of the contents of a media file, 64 hexadecimal digits: runs with other contents under the same
-    /// path are not the same test.
+    /// SHA-256 (FIPS 180-4) of the contents of a media file, 64 hexadecimal digits: runs with other
+    /// contents under the same path are not the same test.
     #[must_use]
     pub fn digest(contents: &[u8]) -> String {
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, contents);
@@ -165,7 +167,9 @@ impl SubscribePolicy {
     /// The policy of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        let count = |text: &str| text.strip_prefix("last_speakers(")?.strip_suffix(')')?.trim().parse().ok();
+        let count = |text: &str| {
+            text.strip_prefix("last_speakers(")?.strip_suffix(')')?.trim().parse().ok()
+        };
         match name {
             "all" => Some(SubscribePolicy::All),
             "none" => Some(SubscribePolicy::None),

@@ -12,7 +12,8 @@ pub struct RoomConfig {
     pub admin_key: Option<TokenSource>,
     /// Most publishers; `None` for twice the crowd.
     pub publishers: Option<u32>,
-    /// The bit rate that the server allows each publisher (REMB), bits per second; `None` for unlimited.
+    /// The bit rate that the server allows each publisher (REMB), bits per second; `None` for
+    /// unlimited.
     pub bits_per_s: Option<f64>,
     /// The video codecs of the room, such as `vp8`; empty for those of the crowd.
     pub video_codecs: Vec<String>,

@@ -17,12 +17,14 @@ use crate::target::Target;
 use crate::units;
 use crate::watch::Watch;
 
-/// A load test. [`Scenario::parse_with`] and [`Scenario::from_flags`] return checked scenarios only.
+/// A load test. [`Scenario::parse_with`] and [`Scenario::from_flags`] return checked scenarios
+/// only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// The server under load.
     pub target: Target,
-    /// The cohorts in the order of the file, at least one; in the first room, a cohort's index is its `CohortId`.
+    /// The cohorts in the order of the file, at least one; in the first room, a cohort's index is
+    /// its `CohortId`.
     pub crowd: Vec<Cohort>,
     /// Length of the run, warm-up, interval of summaries.
     pub run: RunTimes,
@@ -84,7 +86,8 @@ pub struct RunTimes {
     pub summary_every: Duration,
 }
 
-/// The stream that one viewer is expected to receive, for the plan and the bit-rate cap; the report shows what was measured.
+/// The stream that one viewer is expected to receive, for the plan and the bit-rate cap; the report
+/// shows what was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stream {
     /// Video, bits per second of RTP payload; `None`: a default is assumed.
@@ -118,7 +121,8 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// The default limits for targets other than loopback: enough for a real test, too little for harm by mistake.
+    /// The default limits for targets other than loopback: enough for a real test, too little for
+    /// harm by mistake.
     pub const DEFAULT: Self = Self {
         users: Some(500),
         joins_per_s: Some(20.0),
@@ -127,7 +131,8 @@ impl Caps {
     };
 
     /// No limits: the default for loopback.
-    pub const NONE: Self = Self { users: None, joins_per_s: None, mbit_per_s: None, duration: None };
+    pub const NONE: Self =
+        Self { users: None, joins_per_s: None, mbit_per_s: None, duration: None };
 }
 
 impl Scenario {
@@ -138,14 +143,16 @@ impl Scenario {
         of_room.saturating_mul(u64::from(self.target.rooms))
     }
 
-    /// The scenario with joins exactly when their schedules say: a search, which adds participants at an even rate, plays it so.
+    /// The scenario with joins exactly when their schedules say: a search, which adds participants
+    /// at an even rate, plays it so.
     #[must_use]
     pub fn without_jitter(mut self) -> Self {
         self.crowd.iter_mut().for_each(|cohort| cohort.arrival.remove_jitter());
         self
     }
 
-    /// The role of a cohort's participants. Those that only send receive nobody, whatever the role says.
+    /// The role of a cohort's participants. Those that only send receive nobody, whatever the role
+    /// says.
     fn role_of(&self, cohort: &Cohort) -> Role {
         let role = cohort.role.clone().unwrap_or_default();
         match cohort.target.as_ref().unwrap_or(&self.target).protocol().is_send_only() {
@@ -154,7 +161,8 @@ impl Scenario {
         }
     }
 
-    /// Name and role of each cohort of the run, by `CohortId`: the cohorts of the file, room after room.
+    /// Name and role of each cohort of the run, by `CohortId`: the cohorts of the file, room after
+    /// room.
     pub fn cohorts(&self) -> impl Iterator<Item = (String, Role)> {
         let rooms = self.target.rooms;
         (0..rooms).flat_map(move |room| {
@@ -171,7 +179,11 @@ impl Scenario {
 
 impl Cohort {
     /// The intended joins of `size` participants in a run of `duration`, in ascending order.
-    pub(crate) fn joins(&self, size: u32, duration: Duration) -> impl Iterator<Item = Duration> + '_ {
+    pub(crate) fn joins(
+        &self,
+        size: u32,
+        duration: Duration,
+    ) -> impl Iterator<Item = Duration> + '_ {
         let offsets = self.arrival.offsets_before(size, duration.saturating_sub(self.starts_at));
         offsets.map(|offset| self.starts_at.saturating_add(offset))
     }

@@ -51,7 +51,8 @@ mod tests {
     #[test]
     fn a_step_is_active_from_its_begin_to_its_end() {
         let s = Duration::from_secs;
-        let step = ScriptStep { at: s(10), lasts: Some(s(5)), action: Action::Mute(MediaKind::Audio) };
+        let step =
+            ScriptStep { at: s(10), lasts: Some(s(5)), action: Action::Mute(MediaKind::Audio) };
         for (at, is_on, next) in
             [(0, false, Some(10)), (10, true, Some(15)), (14, true, Some(15)), (15, false, None)]
         {

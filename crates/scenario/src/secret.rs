@@ -7,8 +7,8 @@ pub(crate) const HIDDEN: &str = "…";
 
 /// URL parameters whose names contain one of these may be signatures or credentials.
 const SECRET_NAMES: [&str; 17] = [
-    "token", "key", "secret", "pass", "pwd", "pin", "sig", "auth", "jwt", "policy", "cred", "hash", "hmac",
-    "session", "ticket", "code", "access",
+    "token", "key", "secret", "pass", "pwd", "pin", "sig", "auth", "jwt", "policy", "cred", "hash",
+    "hmac", "session", "ticket", "code", "access",
 ];
 
 /// Names of streams and rooms are no longer.
@@ -17,15 +17,17 @@ const SHOWN_BYTES_MAX: usize = 64;
 /// A word that mixes letters and digits and is at least this long counts as random.
 const WORD_BYTES_MIN: usize = 20;
 
-/// Whether a query parameter may be shown with its value: its name is not that of a secret, and its value looks like a
-/// name. Stream names in a query stay visible this way.
+/// Whether a query parameter may be shown with its value: its name is not that of a secret, and its
+/// value looks like a name. Stream names in a query stay visible this way.
 pub(crate) fn may_be_shown(pair: &str) -> bool {
     let Some((name, value)) = pair.split_once('=') else { return false };
     let name = name.to_ascii_lowercase();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~/:".contains(c);
     let is_random = |word: &str| {
         let has = |is: fn(char) -> bool| word.contains(is);
-        word.len() >= WORD_BYTES_MIN && has(|c| c.is_ascii_digit()) && has(|c| c.is_ascii_alphabetic())
+        word.len() >= WORD_BYTES_MIN
+            && has(|c| c.is_ascii_digit())
+            && has(|c| c.is_ascii_alphabetic())
     };
     SECRET_NAMES.iter().all(|secret| !name.contains(secret))
         && (1..=SHOWN_BYTES_MAX).contains(&value.len())
@@ -69,7 +71,8 @@ pub enum TokenSource {
     Inline(Secret),
     /// `env:NAME`: the environment variable `NAME`.
     Environment(String),
-    /// `file:PATH`: the trimmed content of a file; a relative path is relative to the scenario's folder.
+    /// `file:PATH`: the trimmed content of a file; a relative path is relative to the scenario's
+    /// folder.
     File(String),
 }
 

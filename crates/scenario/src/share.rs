@@ -51,7 +51,10 @@ impl FromStr for Share {
     fn from_str(text: &str) -> Result<Self, ShareError> {
         let wrong = || ShareError::NotShare(text.chars().take(40).collect());
         let (index, of) = text.split_once('/').ok_or_else(wrong)?;
-        Self::new(index.trim().parse().map_err(|_| wrong())?, of.trim().parse().map_err(|_| wrong())?)
+        Self::new(
+            index.trim().parse().map_err(|_| wrong())?,
+            of.trim().parse().map_err(|_| wrong())?,
+        )
     }
 }
 

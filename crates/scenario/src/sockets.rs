@@ -9,7 +9,8 @@ use crate::target::{Endpoint, Protocol, RtspTransport, Target};
 const HTTP1_CONNECTIONS: u64 = 6;
 
 impl Plan {
-    /// File descriptors and UDP ports of one participant: the mean of the crowd where cohorts differ, rounded up.
+    /// File descriptors and UDP ports of one participant: the mean of the crowd where cohorts
+    /// differ, rounded up.
     #[must_use]
     pub fn sockets_each(&self) -> (u64, u64) {
         let users = self.users_by_cohort();
@@ -29,8 +30,8 @@ impl Plan {
     }
 }
 
-/// Those of a participant with `role`: a signalling connection and a datagram socket (WHEP's connection is short, but all may be
-/// open at once), unless its protocol has others.
+/// Those of a participant with `role`: a signalling connection and a datagram socket (WHEP's
+/// connection is short, but all may be open at once), unless its protocol has others.
 fn sockets_each(target: &Target, role: Option<&Role>) -> (u64, u64) {
     let peers = role.and_then(|role| role.player.peers.as_ref());
     let (descriptors, ports) = match (target.protocol(), target.rtsp_transport) {
@@ -41,14 +42,20 @@ fn sockets_each(target: &Target, role: Option<&Role>) -> (u64, u64) {
         (Protocol::Xmpp | Protocol::Chat, _) => (chat(&target.endpoint), 0),
         // Three pipes to the process, and its own socket.
         (Protocol::Srt, _) => (4, 1),
-        // A connection, and another while the first is being closed after a seek; one UDP port over HTTP/3.
-        (Protocol::HttpVideo, _) => (2 + peers.map_or(0, of_peers), 1 + peers.map_or(0, of_channels)),
+        // A connection, and another while the first is being closed after a seek; one UDP port over
+        // HTTP/3.
+        (Protocol::HttpVideo, _) => {
+            (2 + peers.map_or(0, of_peers), 1 + peers.map_or(0, of_channels))
+        }
         // The page with its media, and socket.io.
         (Protocol::PeerTube, _) => {
             let chat = role.is_some_and(|role| role.chat.is_wanted);
             // The page says which tracker there is.
             let channels = peers.map_or(0, of_channels);
-            (HTTP1_CONNECTIONS + 1 + u64::from(peers.is_some()) + u64::from(chat) + channels, 1 + channels)
+            (
+                HTTP1_CONNECTIONS + 1 + u64::from(peers.is_some()) + u64::from(chat) + channels,
+                1 + channels,
+            )
         }
         _ => (2, 1),
     };
@@ -89,8 +96,7 @@ mod tests {
         let tracker = "tracker = \"ws://127.0.0.1/tracker/socket\"";
         let hashes = "hashes = \"http://127.0.0.1/segments-sha256.json\"";
         let xmpp = "chat = { url = \"xmpp+ws://127.0.0.1/ws?room=a@b\" }";
-        let events =
-            "chat = { url = \"chat+http://127.0.0.1/events\", template = { join = [], say = \"{text}\" } }";
+        let events = "chat = { url = \"chat+http://127.0.0.1/events\", template = { join = [], say = \"{text}\" } }";
         for (url, keys, expect) in [
             (HLS, String::new(), (2, 1)),
             (HLS, "player = { p2p = {} }".into(), (3, 1)),
@@ -107,7 +113,11 @@ mod tests {
                 "chat = { template = { join = [], say = \"{text}\" } }".into(),
                 (2, 0),
             ),
-            ("chat+ws://127.0.0.1/a", "chat = { template = { join = [], say = \"{text}\" } }".into(), (1, 0)),
+            (
+                "chat+ws://127.0.0.1/a",
+                "chat = { template = { join = [], say = \"{text}\" } }".into(),
+                (1, 0),
+            ),
             ("ws://127.0.0.1:3333/a/b", String::new(), (2, 1)),
             ("rtmp://127.0.0.1/a/{n}", String::new(), (1, 0)),
         ] {

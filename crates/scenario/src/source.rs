@@ -5,8 +5,8 @@ use std::fmt;
 use crate::flags::Override;
 use crate::secret::Secret;
 
-/// The text of a scenario's file and its overrides, with their secrets, so that another process can read the same scenario.
-/// `Debug` shows nothing of it.
+/// The text of a scenario's file and its overrides, with their secrets, so that another process can
+/// read the same scenario. `Debug` shows nothing of it.
 #[derive(Clone)]
 pub struct Source {
     text: Secret,
@@ -51,8 +51,7 @@ mod tests {
 
     #[test]
     fn a_scenario_can_be_read_again_from_its_source_which_shows_no_secret() {
-        let text =
-            "[target]\nurl = \"whep+http://127.0.0.1/whep\"\ntoken = \"hunter2\"\n[run]\nduration = \"9s\"";
+        let text = "[target]\nurl = \"whep+http://127.0.0.1/whep\"\ntoken = \"hunter2\"\n[run]\nduration = \"9s\"";
         let overrides = [Override::parse("crowd.size=7").expect("an override")];
         let scenario = Scenario::parse_with(text, &overrides).expect("a scenario");
         let again = Scenario::parse_with(scenario.source.expose(), scenario.source.overrides());

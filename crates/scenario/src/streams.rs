@@ -21,7 +21,8 @@ pub struct Streams {
 pub enum StreamDistribution {
     /// Equal numbers on each stream, to within one.
     RoundRobin,
-    /// By Zipf's law, as real audiences: stream `k` has a share proportional to 1 / (`k` + 1)^`exponent`, drawn from `seed`.
+    /// By Zipf's law, as real audiences: stream `k` has a share proportional to 1 / (`k` +
+    /// 1)^`exponent`, drawn from `seed`.
     Zipf {
         /// A larger exponent concentrates viewers on the first streams; 1 is Zipf's law proper.
         exponent: f64,
@@ -73,7 +74,10 @@ impl Streams {
         match self.distribution {
             StreamDistribution::RoundRobin => format!("on {} streams in turn", self.count),
             StreamDistribution::Zipf { exponent, seed } => {
-                format!("on {} streams by Zipf's law (exponent {exponent}, seed {seed})", self.count)
+                format!(
+                    "on {} streams by Zipf's law (exponent {exponent}, seed {seed})",
+                    self.count
+                )
             }
         }
     }
@@ -111,7 +115,8 @@ mod tests {
             assert!((of_first(rank) * rank as f64 - 1.0).abs() < 0.05, "{rank}: {viewers:?}");
         }
         let other = Streams::new(10, StreamDistribution::Zipf { exponent: 1.0, seed: 8 });
-        let first = |streams: &Streams| (0..50).map(|number| streams.of(number)).collect::<Vec<_>>();
+        let first =
+            |streams: &Streams| (0..50).map(|number| streams.of(number)).collect::<Vec<_>>();
         assert_eq!(first(&streams), first(&streams.clone()));
         assert_ne!(first(&streams), first(&other));
     }

@@ -4,7 +4,10 @@
 const LENGTH_MAX: usize = 40;
 
 /// The candidate that `input` is probably meant to be.
-pub(crate) fn nearest<'c>(input: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+pub(crate) fn nearest<'c>(
+    input: &str,
+    candidates: impl Iterator<Item = &'c str>,
+) -> Option<&'c str> {
     if input.len() > LENGTH_MAX {
         return None;
     }

@@ -48,7 +48,8 @@ mod tests {
     use crate::{Scenario, TapSelection};
 
     fn tap(toml: &str) -> Result<Option<super::Tap>, String> {
-        let text = format!("[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsize = 9\n{toml}");
+        let text =
+            format!("[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsize = 9\n{toml}");
         let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
         let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
         assert_eq!(again.tap, scenario.tap, "{}", scenario.to_toml());
@@ -64,8 +65,9 @@ mod tests {
             (TapSelection::First(3), true, false, false)
         );
         assert!(first.selection.holds(2) && !first.selection.holds(3));
-        let these =
-            tap("[tap]\nparticipants = [0, 7]\ndecode = false\nkeep = true\nssim = true\n").unwrap().unwrap();
+        let these = tap("[tap]\nparticipants = [0, 7]\ndecode = false\nkeep = true\nssim = true\n")
+            .unwrap()
+            .unwrap();
         assert!(these.selection.holds(7) && !these.selection.holds(1));
         assert_eq!((these.decode, these.keep, these.ssim), (false, true, true));
     }

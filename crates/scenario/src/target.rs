@@ -59,8 +59,8 @@ impl Target {
     /// Reads a target URL; everything else has its default.
     ///
     /// # Errors
-    /// When the text is not a URL, its scheme is unknown, its path is incomplete, or a variable in it is unknown or not
-    /// allowed there.
+    /// When the text is not a URL, its scheme is unknown, its path is incomplete, or a variable in
+    /// it is unknown or not allowed there.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let template = UrlTemplate::read(text)?;
         let endpoint = match &template {
@@ -74,9 +74,13 @@ impl Target {
                 one
             }
         };
-        // A URL that requests OvenMediaEngine's relay uses the relay alone, as in OvenPlayer and OvenRtcTester.
-        let ice_transport_policy =
-            if endpoint.asks_for_relay() { IceTransportPolicy::Relay } else { IceTransportPolicy::All };
+        // A URL that requests OvenMediaEngine's relay uses the relay alone, as in OvenPlayer and
+        // OvenRtcTester.
+        let ice_transport_policy = if endpoint.asks_for_relay() {
+            IceTransportPolicy::Relay
+        } else {
+            IceTransportPolicy::All
+        };
         Ok(Self {
             endpoint,
             template,
@@ -97,7 +101,8 @@ impl Target {
     pub fn endpoint_of(&self, values: &UrlValues<'_>) -> Endpoint {
         let Some(template) = &self.template else { return self.endpoint.in_room(values.room) };
         // Two examples were valid, and values are digits and escaped text.
-        let endpoint = Endpoint::parse(&template.of(values)).unwrap_or_else(|_| self.endpoint.clone());
+        let endpoint =
+            Endpoint::parse(&template.of(values)).unwrap_or_else(|_| self.endpoint.clone());
         if template.has(UrlVariable::Room) { endpoint } else { endpoint.in_room(values.room) }
     }
 
@@ -161,21 +166,25 @@ impl Target {
         matches!(self.endpoint, Endpoint::JanusVideoRoom { .. } | Endpoint::LiveKit { .. })
     }
 
-    /// Whether the host is a loopback address or `localhost` (RFC 6761 6.3); names are not resolved.
+    /// Whether the host is a loopback address or `localhost` (RFC 6761 6.3); names are not
+    /// resolved.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         is_loopback(self.url())
     }
 
-    /// The URL as in the scenario, with user names, passwords, PINs and values of query parameters that may be credentials
-    /// redacted (`…`).
+    /// The URL as in the scenario, with user names, passwords, PINs and values of query parameters
+    /// that may be credentials redacted (`…`).
     #[must_use]
     pub fn display(&self) -> String {
-        self.template.as_ref().map_or_else(|| self.endpoint.display(), |template| template.shown().to_owned())
+        self.template
+            .as_ref()
+            .map_or_else(|| self.endpoint.display(), |template| template.shown().to_owned())
     }
 }
 
-/// Whether the host of a URL is a loopback address or `localhost` (RFC 6761 6.3); names are not resolved.
+/// Whether the host of a URL is a loopback address or `localhost` (RFC 6761 6.3); names are not
+/// resolved.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),

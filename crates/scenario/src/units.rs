@@ -46,12 +46,17 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
         let after = after.trim_start();
         let unit_end = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
         let (unit, next) = after.split_at(unit_end);
-        let (_, unit_ns) = DURATION_UNITS_NS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        let (_, unit_ns) =
+            DURATION_UNITS_NS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
         total_ns += number * unit_ns;
         rest = next.trim_start();
     }
     // More than u64 nanoseconds (584 years) is out of range.
-    if total_ns < u64::MAX as f64 { Ok(Duration::from_nanos(total_ns.round() as u64)) } else { Err(wrong()) }
+    if total_ns < u64::MAX as f64 {
+        Ok(Duration::from_nanos(total_ns.round() as u64))
+    } else {
+        Err(wrong())
+    }
 }
 
 /// Bits per second from `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s` (or `bps`, `kbps` …), SI prefixes.
@@ -62,7 +67,8 @@ pub fn bit_rate(text: &str) -> Result<f64, UnitError> {
     let wrong = || error(text, BIT_RATE);
     let (number, unit) = leading_number(text.trim()).ok_or_else(wrong)?;
     let unit = unit.trim();
-    let prefix = unit.strip_suffix("bit/s").or_else(|| unit.strip_suffix("bps")).ok_or_else(wrong)?;
+    let prefix =
+        unit.strip_suffix("bit/s").or_else(|| unit.strip_suffix("bps")).ok_or_else(wrong)?;
     let scale = match prefix {
         "" => 1.0,
         "k" | "K" => 1e3,
@@ -104,8 +110,11 @@ pub(crate) fn leading_number(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
     // `f64` would also accept `inf`, `1e9` and signs.
-    let number =
-        if number.starts_with(|c: char| c.is_ascii_digit()) { number.parse().ok()? } else { return None };
+    let number = if number.starts_with(|c: char| c.is_ascii_digit()) {
+        number.parse().ok()?
+    } else {
+        return None;
+    };
     Some((finite(number)?, rest))
 }
 
@@ -171,9 +180,19 @@ mod tests {
         ] {
             assert_eq!(duration(text).unwrap().as_secs_f64() * 1e3, ms, "{text}");
         }
-        for text in
-            ["", "100", "ms", "-1s", "1e3s", "infs", "1..5s", "1s2", "1 fortnight", "99999999999999h", "1S"]
-        {
+        for text in [
+            "",
+            "100",
+            "ms",
+            "-1s",
+            "1e3s",
+            "infs",
+            "1..5s",
+            "1s2",
+            "1 fortnight",
+            "99999999999999h",
+            "1S",
+        ] {
             let error = duration(text).expect_err(text).to_string();
             assert!(error.contains("is not a duration such as `100ms`"), "{error}");
         }

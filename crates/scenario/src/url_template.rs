@@ -1,7 +1,7 @@
 //! URL templates (as RFC 6570 level 1): variables such as `{n}` give each participant its own URL.
 //!
-//! Variables are allowed in path and query only. All participants have the same scheme, host and port, so that the consent
-//! guard checks the one host that all of them connect to.
+//! Variables are allowed in path and query only. All participants have the same scheme, host and
+//! port, so that the consent guard checks the one host that all of them connect to.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -12,7 +12,8 @@ use crate::suggestion::nearest;
 /// A variable of a URL template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlVariable {
-    /// `{n}`: the participant's number in its cohort, from 0. A participant that replaces another has the same number.
+    /// `{n}`: the participant's number in its cohort, from 0. A participant that replaces another
+    /// has the same number.
     Number,
     /// `{stream}`: the participant's stream, from 0, of those that its cohort is distributed over.
     Stream,
@@ -67,8 +68,10 @@ pub struct UrlTemplate {
     variables: Vec<UrlVariable>,
 }
 
-/// Two participants with different values of all variables: their URLs differ wherever a variable has an effect.
-const ONE: UrlValues<'static> = UrlValues { number: 0, stream: 0, room: 0, cohort: "a", random: Some(0) };
+/// Two participants with different values of all variables: their URLs differ wherever a variable
+/// has an effect.
+const ONE: UrlValues<'static> =
+    UrlValues { number: 0, stream: 0, room: 0, cohort: "a", random: Some(0) };
 const OTHER: UrlValues<'static> =
     UrlValues { number: 77, stream: 77, room: 77, cohort: "b c", random: Some(u64::MAX) };
 
@@ -77,10 +80,13 @@ impl UrlTemplate {
     pub(crate) fn read(text: &str) -> Result<Option<Self>, UrlTemplateError> {
         let (mut variables, mut at) = (Vec::new(), 0);
         let authority_end = authority_end(text);
-        while let Some(open) = text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found) {
+        while let Some(open) =
+            text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found)
+        {
             let close = text.get(open..).and_then(|rest| rest.find('}'));
             at = close.map_or(text.len(), |length| open + length + 1);
-            let word = text.get(open..at).and_then(|piece| piece.strip_prefix('{')?.strip_suffix('}'));
+            let word =
+                text.get(open..at).and_then(|piece| piece.strip_prefix('{')?.strip_suffix('}'));
             let Some(variable) = word.and_then(UrlVariable::from_word) else {
                 return Err(unknown(word, open..at));
             };
@@ -140,7 +146,9 @@ pub struct UrlTemplateError {
 fn authority_end(text: &str) -> usize {
     let Some(scheme) = text.find("://") else { return text.len() };
     let slashes = |c: char| c == '/' || c == '\\';
-    let host = text.get(scheme + 1..).map_or(0, |rest| rest.len() - rest.trim_start_matches(slashes).len());
+    let host = text
+        .get(scheme + 1..)
+        .map_or(0, |rest| rest.len() - rest.trim_start_matches(slashes).len());
     let host = scheme + 1 + host;
     text.get(host..)
         .and_then(|rest| rest.find(['/', '\\', '?', '#']))
@@ -149,8 +157,10 @@ fn authority_end(text: &str) -> usize {
 
 fn unknown(word: Option<&str>, at: Range<usize>) -> UrlTemplateError {
     // Anything but a short word may be a part of a secret and is not shown.
-    let word = word.filter(|word| word.len() <= 20 && word.bytes().all(|b| b.is_ascii_alphanumeric()));
-    let near = word.and_then(|word| nearest(word, UrlVariable::ALL.into_iter().map(UrlVariable::word)));
+    let word =
+        word.filter(|word| word.len() <= 20 && word.bytes().all(|b| b.is_ascii_alphanumeric()));
+    let near =
+        word.and_then(|word| nearest(word, UrlVariable::ALL.into_iter().map(UrlVariable::word)));
     let near = near.map_or_else(String::new, |near| format!("did you mean {{{near}}}? Otherwise "));
     let message = match word {
         Some(word) => format!("unknown variable `{{{word}}}`"),
@@ -164,7 +174,8 @@ fn unknown(word: Option<&str>, at: Range<usize>) -> UrlTemplateError {
 }
 
 fn misplaced(variable: UrlVariable, at: Range<usize>) -> UrlTemplateError {
-    let message = format!("`{{{}}}` is in the scheme, host or port, which cannot vary", variable.word());
+    let message =
+        format!("`{{{}}}` is in the scheme, host or port, which cannot vary", variable.word());
     UrlTemplateError { message, help: "write it into the path or the query".into(), at }
 }
 
@@ -197,7 +208,9 @@ fn expanded(text: &str, values: &UrlValues<'_>) -> String {
 fn write_escaped(url: &mut String, text: &str) -> std::fmt::Result {
     for byte in text.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => url.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                url.push(char::from(byte))
+            }
             _ => write!(url, "%{byte:02X}")?,
         }
     }
@@ -207,7 +220,8 @@ fn write_escaped(url: &mut String, text: &str) -> std::fmt::Result {
 /// `text` with user info and values of the query redacted that may be secrets; variables stay.
 fn without_secrets(text: &str) -> String {
     let text = text.trim().split('#').next().unwrap_or_default();
-    let (head, query) = text.split_once('?').map_or((text, None), |(head, query)| (head, Some(query)));
+    let (head, query) =
+        text.split_once('?').map_or((text, None), |(head, query)| (head, Some(query)));
     let (place, path) = head.split_at_checked(authority_end(head)).unwrap_or((head, ""));
     let place = match place.rsplit_once('@') {
         Some((before, host)) => {
@@ -217,10 +231,14 @@ fn without_secrets(text: &str) -> String {
         None => place.to_owned(),
     };
     let pairs = query.map(|query| query.split('&').map(shown_pair).collect::<Vec<_>>());
-    pairs.map_or_else(|| format!("{place}{path}"), |pairs| format!("{place}{path}?{}", pairs.join("&")))
+    pairs.map_or_else(
+        || format!("{place}{path}"),
+        |pairs| format!("{place}{path}?{}", pairs.join("&")),
+    )
 }
 
-/// A parameter of the query. Variables stay; the text around them is redacted if it may be a secret.
+/// A parameter of the query. Variables stay; the text around them is redacted if it may be a
+/// secret.
 fn shown_pair(pair: &str) -> String {
     let Some((key, value)) = pair.split_once('=') else { return HIDDEN.to_owned() };
     let mut shown = format!("{key}=");

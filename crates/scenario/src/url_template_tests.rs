@@ -72,15 +72,18 @@ fn a_displayed_url_keeps_its_variables_and_no_secret_and_parses_again() {
         ),
         ("whep+http://h/x?token=hunter2{n}#hunter2", "whep+http://h/x?token=…{n}"),
         ("whep+http://h/a@{n}?hunter2", "whep+http://h/a@{n}?…"),
-        ("janus+ws://h/streaming/{n}?path=/p&pin=hunter2", "janus+ws://h/streaming/{n}?path=/p&pin=…"),
+        (
+            "janus+ws://h/streaming/{n}?path=/p&pin=hunter2",
+            "janus+ws://h/streaming/{n}?path=/p&pin=…",
+        ),
     ] {
         let target = target(text);
         assert_eq!(target.display(), expect);
         assert_eq!(Target::parse(expect).map(|again| again.display()).as_deref(), Ok(expect));
         assert!(!format!("{:?}", target.template).contains("hunter2"));
     }
-    let shown =
-        target("whep+http://h/{n}?id=x{n}&r={random}").shown_of(&UrlValues { random: None, ..values(7) });
+    let shown = target("whep+http://h/{n}?id=x{n}&r={random}")
+        .shown_of(&UrlValues { random: None, ..values(7) });
     assert_eq!(shown.as_deref(), Some("whep+http://h/7?id=x7&r={random}"));
     assert_eq!(target("whep+http://h/x").shown_of(&values(7)), None);
 }

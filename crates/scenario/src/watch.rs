@@ -179,7 +179,8 @@ impl Watch {
             Some(agent) => format!(", {agent}"),
             None => format!(" on this host, every {}", shown(self.every)),
         };
-        let lists = [("logs", &self.logs), ("access logs", &self.access_logs), ("metrics", &self.metrics)];
+        let lists =
+            [("logs", &self.logs), ("access logs", &self.access_logs), ("metrics", &self.metrics)];
         for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
             line += &format!(", {name} {}", list.join(" "));
         }
@@ -197,7 +198,8 @@ impl Watch {
     }
 }
 
-/// `--watch process=janus,every=100ms` as an inline table. A text without `=` becomes a string, which the reader refuses.
+/// `--watch process=janus,every=100ms` as an inline table. A text without `=` becomes a string,
+/// which the reader refuses.
 pub(crate) fn inline_table(text: &str) -> String {
     let quoted = |text: &str| toml::Value::String(text.trim().to_owned()).to_string();
     let mut pairs: Vec<(String, Vec<String>)> = Vec::new();
@@ -215,7 +217,9 @@ pub(crate) fn inline_table(text: &str) -> String {
     }
     let value = |(key, values): (String, Vec<String>)| {
         let written = match (key.as_str(), values.as_slice()) {
-            ("pid" | "port", [number]) if number.trim().parse::<u32>().is_ok() => number.trim().to_owned(),
+            ("pid" | "port", [number]) if number.trim().parse::<u32>().is_ok() => {
+                number.trim().to_owned()
+            }
             ("command", [words]) => list(words.split_whitespace().map(quoted)),
             (_, [one]) => quoted(one),
             (_, several) => list(several.iter().map(|text| quoted(text))),

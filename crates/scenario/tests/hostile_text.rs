@@ -1,5 +1,6 @@
-//! A brief fuzz that runs with every `cargo test`: good files, objectives, URLs and proofs, damaged in every
-//! simple way, many times per parser. The seed is fixed, so a failure is reproducible; the long search is `fuzz/`.
+//! A brief fuzz that runs with every `cargo test`: good files, objectives, URLs and proofs, damaged
+//! in every simple way, many times per parser. The seed is fixed, so a failure is reproducible; the
+//! long search is `fuzz/`.
 
 #[path = "../../../fuzz/hunt.rs"]
 mod hunt;

@@ -23,14 +23,16 @@ pub struct Caddy {
 }
 
 impl Caddy {
-    /// Starts Caddy on a free port of 127.0.0.1, TCP and UDP, with a certificate of its own and the files below `files`.
+    /// Starts Caddy on a free port of 127.0.0.1, TCP and UDP, with a certificate of its own and the
+    /// files below `files`.
     ///
     /// # Errors
     /// When it cannot be started or does not come up; its log is part of the error.
     pub fn serving(files: &Path) -> Result<Self, SimError> {
         let folder = tempfile::tempdir()?;
-        let certified = rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])
-            .map_err(|error| SimError::Said(error.to_string()))?;
+        let certified =
+            rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])
+                .map_err(|error| SimError::Said(error.to_string()))?;
         fs::write(folder.path().join("cert.pem"), certified.cert.pem())?;
         fs::write(folder.path().join("key.pem"), certified.signing_key.serialize_pem())?;
         let address = free_port()?;
@@ -85,7 +87,8 @@ impl Caddy {
     }
 }
 
-/// A port that is free for TCP and UDP. Bound and released: Caddy cannot report which port the kernel chose.
+/// A port that is free for TCP and UDP. Bound and released: Caddy cannot report which port the
+/// kernel chose.
 fn free_port() -> Result<SocketAddr, SimError> {
     for _ in 0..20 {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

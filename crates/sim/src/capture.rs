@@ -1,4 +1,5 @@
-//! Captures the headers of all IPv4 packets, sent and received, on the interfaces of a namespace (packet(7)).
+//! Captures the headers of all IPv4 packets, sent and received, on the interfaces of a namespace
+//! (packet(7)).
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -76,7 +77,8 @@ impl Drop for Capture {
 fn socket() -> std::io::Result<OwnedFd> {
     let all = i32::from(u16::try_from(libc::ETH_P_ALL).unwrap_or_default().to_be());
     // SAFETY: socket takes numbers only.
-    let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, all) };
+    let socket =
+        unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, all) };
     if socket < 0 {
         return Err(std::io::Error::last_os_error());
     }
@@ -107,7 +109,8 @@ fn captured(socket: &OwnedFd, over: &AtomicBool) -> Vec<Packet> {
     let mut head = [0_u8; HEAD_BYTES];
     loop {
         // SAFETY: the buffer has the given length and outlives the call.
-        let length = unsafe { libc::recv(socket.as_raw_fd(), head.as_mut_ptr().cast(), head.len(), 0) };
+        let length =
+            unsafe { libc::recv(socket.as_raw_fd(), head.as_mut_ptr().cast(), head.len(), 0) };
         match usize::try_from(length) {
             Ok(length) => packets.extend(head.get(..length).and_then(packet)),
             // Nothing waits any more: what passed before the end has been read.
@@ -121,7 +124,8 @@ fn captured(socket: &OwnedFd, over: &AtomicBool) -> Vec<Packet> {
 /// The IPv4 packet that begins with `head` (RFC 791 section 3.1).
 fn packet(head: &[u8]) -> Option<Packet> {
     let first = *head.first()?;
-    let address = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(head.get(at..at + 4)?).ok()?));
+    let address =
+        |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(head.get(at..at + 4)?).ok()?));
     let (is_v4, ports_at) = (first >> 4 == 4, usize::from(first & 15) * 4);
     let (protocol, from, to) = (*head.get(9)?, address(12)?, address(16)?);
     let port = head.get(ports_at + 2..ports_at + 4).and_then(|port| <[u8; 2]>::try_from(port).ok());

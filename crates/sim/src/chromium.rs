@@ -21,7 +21,8 @@ impl Chromium {
         Ok(Self(throng_browser::Chromium::start(namespace.command("chromium"), &[])?))
     }
 
-    /// Starts it among the processes of this host; `None` where it is not installed, and the test is skipped.
+    /// Starts it among the processes of this host; `None` where it is not installed, and the test
+    /// is skipped.
     ///
     /// # Errors
     /// When it does not come up.

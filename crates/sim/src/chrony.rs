@@ -1,5 +1,5 @@
-//! The real chrony (Debian's package): one that takes this host's clock for the truth, and one that follows it over loopback. Neither
-//! controls the clock (`-x`).
+//! The real chrony (Debian's package): one that takes this host's clock for the truth, and one that
+//! follows it over loopback. Neither controls the clock (`-x`).
 
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -37,7 +37,8 @@ impl Chrony {
         // In a folder that others may read chronyd makes no command socket.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700))?;
         let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let served = format!("local stratum 1\nallow 127.0.0.1\nbindaddress 127.0.0.1\nport {port}\n");
+        let served =
+            format!("local stratum 1\nallow 127.0.0.1\nbindaddress 127.0.0.1\nport {port}\n");
         let server = daemon(folder.path(), "server", &served)?;
         let source = format!("server 127.0.0.1 port {port} minpoll -2 maxpoll -2 iburst\nport 0\n");
         let follower = daemon(folder.path(), "follower", &source)?;
@@ -50,7 +51,8 @@ impl Chrony {
     /// Whether it is installed; otherwise the test is skipped.
     #[must_use]
     pub fn is_installed() -> bool {
-        let is_installed = [DAEMON, CLIENT].into_iter().all(|path| fs::exists(path).unwrap_or(false));
+        let is_installed =
+            [DAEMON, CLIENT].into_iter().all(|path| fs::exists(path).unwrap_or(false));
         if !is_installed {
             skipped("chrony is not installed (scripts/setup.sh test)");
         }
@@ -64,12 +66,14 @@ impl Chrony {
         format!("{}:{rest}", self.folder.path().join("bin").display())
     }
 
-    /// A program named chronyc that knows where this chrony listens. It does not share a clock that is faked for its parent.
+    /// A program named chronyc that knows where this chrony listens. It does not share a clock that
+    /// is faked for its parent.
     fn make_wrapper(&self) -> Result<(), SimError> {
         let bin = self.folder.path().join("bin");
         fs::create_dir(&bin)?;
         let socket = self.folder.path().join("follower.sock");
-        let text = format!("#!/bin/sh\nunset LD_PRELOAD\nexec {CLIENT} -h {} \"$@\"\n", socket.display());
+        let text =
+            format!("#!/bin/sh\nunset LD_PRELOAD\nexec {CLIENT} -h {} \"$@\"\n", socket.display());
         let file = bin.join("chronyc");
         fs::write(&file, text)?;
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
@@ -86,15 +90,19 @@ impl Chrony {
                 return Ok(());
             }
             if Instant::now() > until {
-                let log = fs::read_to_string(self.folder.path().join("follower.log")).unwrap_or_default();
-                return Err(SimError::Said(format!("chrony follows nobody: {said}; its log:\n{log}")));
+                let log =
+                    fs::read_to_string(self.folder.path().join("follower.log")).unwrap_or_default();
+                return Err(SimError::Said(format!(
+                    "chrony follows nobody: {said}; its log:\n{log}"
+                )));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 }
 
-/// Starts a chronyd that leaves the clock alone, and listens for commands on a socket of its own only.
+/// Starts a chronyd that leaves the clock alone, and listens for commands on a socket of its own
+/// only.
 fn daemon(folder: &Path, name: &str, lines: &str) -> Result<ChildGuard, SimError> {
     let at = |ending: &str| folder.join(format!("{name}.{ending}")).display().to_string();
     let own = format!("bindcmdaddress {}\npidfile {}\ncmdport 0\n", at("sock"), at("pid"));

@@ -1,5 +1,5 @@
-//! The real coturn (Debian's package): a TURN server on loopback, over UDP and TCP, or a STUN and TURN server in a
-//! namespace, over TLS too.
+//! The real coturn (Debian's package): a TURN server on loopback, over UDP and TCP, or a STUN and
+//! TURN server in a namespace, over TLS too.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,8 @@ use tempfile::TempDir;
 use crate::namespace::Namespace;
 use crate::support::{ChildGuard, SimError, wait_for_port};
 
-/// Relayed addresses are 127.0.0.1 with one of these ports: below those that Linux hands out to clients by itself.
+/// Relayed addresses are 127.0.0.1 with one of these ports: below those that Linux hands out to
+/// clients by itself.
 pub const RELAYED_PORTS: RangeInclusive<u16> = 20_000..=20_999;
 /// The user of the long-term credentials.
 pub const USER: &str = "viewer";
@@ -45,7 +46,8 @@ impl Coturn {
         })
     }
 
-    /// Starts it on `address` in `namespace`, on the ports of STUN and TURN; TLS with a certificate of its own.
+    /// Starts it on `address` in `namespace`, on the ports of STUN and TURN; TLS with a certificate
+    /// of its own.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -103,7 +105,8 @@ impl Coturn {
         format!("turn:{}?transport={transport}", self.address)
     }
 
-    /// How many allocations it holds: relayed sockets that it has open. Other tests may have a coturn of their own.
+    /// How many allocations it holds: relayed sockets that it has open. Other tests may have a
+    /// coturn of their own.
     ///
     /// # Errors
     /// When the kernel's tables cannot be read.
@@ -113,8 +116,11 @@ impl Coturn {
         for descriptor in fs::read_dir(format!("/proc/{}/fd", self.process.id()))? {
             // One that was closed meanwhile holds nothing.
             let Ok(leads_to) = fs::read_link(descriptor?.path()) else { continue };
-            let inode = leads_to.to_str().and_then(|name| name.strip_prefix("socket:[")?.strip_suffix(']'));
-            held += usize::from(inode.is_some_and(|inode| relayed.iter().any(|socket| socket == inode)));
+            let inode =
+                leads_to.to_str().and_then(|name| name.strip_prefix("socket:[")?.strip_suffix(']'));
+            held += usize::from(
+                inode.is_some_and(|inode| relayed.iter().any(|socket| socket == inode)),
+            );
         }
         Ok(held)
     }
@@ -124,8 +130,8 @@ impl Coturn {
     }
 }
 
-/// The inodes of the sockets of `/proc/net/udp` on relayed ports: `sl: local_address ...` with the address as
-/// `0100007F:4E20`, the inode in the tenth column.
+/// The inodes of the sockets of `/proc/net/udp` on relayed ports: `sl: local_address ...` with the
+/// address as `0100007F:4E20`, the inode in the tenth column.
 fn relayed_sockets(table: &str) -> Vec<String> {
     let sockets = table.lines().skip(1).filter_map(|line| {
         let mut columns = line.split_whitespace();

@@ -1,4 +1,5 @@
-//! How much of this machine's CPU time a hypervisor takes: whether a measurement that failed had its cores at all.
+//! How much of this machine's CPU time a hypervisor takes: whether a measurement that failed had
+//! its cores at all.
 
 /// CPU time of all cores since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,13 +24,17 @@ impl CpuTime {
         self.steal_ticks.saturating_sub(before.steal_ticks) as f64 / all_ticks.max(1) as f64
     }
 
-    /// The first line of `/proc/stat` (proc_stat(5)): user nice system idle iowait irq softirq steal; guests' are within user.
+    /// The first line of `/proc/stat` (proc_stat(5)): user nice system idle iowait irq softirq
+    /// steal; guests' are within user.
     fn parse(text: &str) -> Option<Self> {
         let fields = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<u64> =
             fields.split_ascii_whitespace().take(8).map_while(|field| field.parse().ok()).collect();
         let steal_ticks = *ticks.get(7)?;
-        Some(Self { steal_ticks, all_ticks: ticks.iter().fold(0, |sum, ticks| sum.saturating_add(*ticks)) })
+        Some(Self {
+            steal_ticks,
+            all_ticks: ticks.iter().fold(0, |sum, ticks| sum.saturating_add(*ticks)),
+        })
     }
 }
 
@@ -44,9 +49,15 @@ mod tests {
         let most = u64::MAX;
         let text = format!("cpu {most} {most} 0 0 0 0 0 {most}");
         assert_eq!(CpuTime::parse(&text), Some(CpuTime { steal_ticks: most, all_ticks: most }));
-        for rubbish in
-            ["", "cpu", "cpu ", "cpu x", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7", "cpu 1 2 3 x 5 6 7 8"]
-        {
+        for rubbish in [
+            "",
+            "cpu",
+            "cpu ",
+            "cpu x",
+            "cpu0 1 2 3 4 5 6 7 8",
+            "cpu 1 2 3 4 5 6 7",
+            "cpu 1 2 3 x 5 6 7 8",
+        ] {
             assert_eq!(CpuTime::parse(rubbish), None, "{rubbish}");
         }
     }

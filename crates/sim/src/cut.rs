@@ -1,4 +1,5 @@
-//! A TCP relay whose connections can be cut, all at once, as a network does that goes away for some.
+//! A TCP relay whose connections can be cut, all at once, as a network does that goes away for
+//! some.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,8 +14,8 @@ pub struct CutRelay {
 }
 
 impl CutRelay {
-    /// Starts a relay to `server`; its threads end with the process. Connections that begin with a request that has `spared` in it
-    /// are not cut.
+    /// Starts a relay to `server`; its threads end with the process. Connections that begin with a
+    /// request that has `spared` in it are not cut.
     ///
     /// # Errors
     /// When there is no port.

@@ -1,5 +1,5 @@
-//! The stand of a PeerTube live evening (`examples/evening`): real ffmpeg, nginx, Node with socket.io and PeerTube's tracker,
-//! Prosody.
+//! The stand of a PeerTube live evening (`examples/evening`): real ffmpeg, nginx, Node with
+//! socket.io and PeerTube's tracker, Prosody.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -84,7 +84,10 @@ impl Evening {
     /// The log of its object storage, and where that listens.
     #[must_use]
     pub fn object_storage(&self) -> (PathBuf, String) {
-        (self.folder.path().join("logs/s3-access.log"), format!("127.0.0.1:{}", self.first_port + 5))
+        (
+            self.folder.path().join("logs/s3-access.log"),
+            format!("127.0.0.1:{}", self.first_port + 5),
+        )
     }
 
     /// Lines of nginx' log of requests.
@@ -95,8 +98,8 @@ impl Evening {
         Ok(std::fs::read_to_string(self.folder.path().join("logs/access.log"))?)
     }
 
-    /// Opens the watch page in this many tabs of a real Chromium for so many seconds; what each saw, as `browsers.py` prints it.
-    /// `None` where Chromium is not installed.
+    /// Opens the watch page in this many tabs of a real Chromium for so many seconds; what each
+    /// saw, as `browsers.py` prints it. `None` where Chromium is not installed.
     ///
     /// # Errors
     /// When the browser does not start, or ends early.
@@ -105,13 +108,20 @@ impl Evening {
             skipped("chromium is not installed (scripts/setup.sh test)");
             return Ok(None);
         }
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/evening/browsers.py");
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/evening/browsers.py");
         // Its first line names the interpreter, since others may lack its packages.
         let mut command = Command::new(script);
-        command.args([tabs.to_string(), seconds.to_string()]).args(["--url", &self.page(), "--brief"]);
+        command.args([tabs.to_string(), seconds.to_string()]).args([
+            "--url",
+            &self.page(),
+            "--brief",
+        ]);
         let output = run(&mut command)?;
         let said = String::from_utf8_lossy(&output.stdout);
-        serde_json::from_str(&said).map(Some).map_err(|error| SimError::Said(format!("{error}: {said}")))
+        serde_json::from_str(&said)
+            .map(Some)
+            .map_err(|error| SimError::Said(format!("{error}: {said}")))
     }
 
     fn script(&self, action: &str, options: &[&str]) -> Result<String, SimError> {
@@ -136,8 +146,8 @@ fn is_installed(program: &str) -> bool {
     places.into_iter().any(|folder| folder.join(program).exists())
 }
 
-/// The lowest port of a stand, and the first above all: from there on the kernel gives ports to whoever connects
-/// (ip_local_port_range), and may give one away before the stand listens.
+/// The lowest port of a stand, and the first above all: from there on the kernel gives ports to
+/// whoever connects (ip_local_port_range), and may give one away before the stand listens.
 const PORTS_OF_STANDS: [u16; 2] = [10_000, 32_768];
 
 /// The first of several ports that nobody listens on. Other stands begin elsewhere.
@@ -147,7 +157,8 @@ fn free_ports() -> Result<u16, SimError> {
     for at in 0..100 {
         let place = u16::try_from((std::process::id() + at) % places).unwrap_or(0);
         let first = lowest + place * PORTS;
-        if (first..first + PORTS).all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()) {
+        if (first..first + PORTS).all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
+        {
             return Ok(first);
         }
     }

@@ -1,4 +1,5 @@
-//! Real servers that take a live stream and make HLS of it: nginx with its RTMP module, and ffmpeg that listens for SRT.
+//! Real servers that take a live stream and make HLS of it: nginx with its RTMP module, and ffmpeg
+//! that listens for SRT.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -25,8 +26,8 @@ pub struct IngestServer {
 }
 
 impl IngestServer {
-    /// nginx that takes streams by RTMP, with any key but `refused`, and writes HLS with segments of a second below
-    /// [`Self::folder`]. `None` where it, or its module, is not installed.
+    /// nginx that takes streams by RTMP, with any key but `refused`, and writes HLS with segments
+    /// of a second below [`Self::folder`]. `None` where it, or its module, is not installed.
     ///
     /// # Errors
     /// When it cannot be started or does not come up; its log is part of the error.
@@ -36,7 +37,9 @@ impl IngestServer {
             return Ok(None);
         }
         let folder = tempfile::tempdir()?;
-        let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+        let free = || {
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr())
+        };
         let (address, control) = (free()?, free()?);
         let path = folder.path().display();
         let configuration = format!(
@@ -80,7 +83,8 @@ impl IngestServer {
         command.args(["-nostdin", "-v", "info", "-fflags", "nobuffer", "-i"]);
         command.arg(format!("srt://{address}?mode=listener"));
         command.args(
-            "-c copy -f hls -hls_time 2 -hls_list_size 8 -hls_flags program_date_time".split_whitespace(),
+            "-c copy -f hls -hls_time 2 -hls_list_size 8 -hls_flags program_date_time"
+                .split_whitespace(),
         );
         command.arg("live.m3u8").current_dir(folder.path().join("hls"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
@@ -109,10 +113,16 @@ impl IngestServer {
     pub fn wait_for(&self, playlist: &str, segments: usize) -> Result<(), SimError> {
         let until = Instant::now() + Duration::from_secs(30);
         let path = self.folder().join(playlist);
-        let listed = |path: &Path| fs::read_to_string(path).map_or(0, |text| text.matches("#EXTINF").count());
+        let listed = |path: &Path| {
+            fs::read_to_string(path).map_or(0, |text| text.matches("#EXTINF").count())
+        };
         while listed(&path) < segments {
             if Instant::now() > until {
-                return Err(SimError::Said(format!("no {}; its log:\n{}", path.display(), self.log())));
+                return Err(SimError::Said(format!(
+                    "no {}; its log:\n{}",
+                    path.display(),
+                    self.log()
+                )));
             }
             std::thread::sleep(Duration::from_millis(50));
         }

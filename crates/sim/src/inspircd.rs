@@ -31,7 +31,9 @@ impl InspIrcd {
         fs::write(&configuration, text(folder.path(), address))?;
         let said = fs::File::create(folder.path().join("said"))?;
         let mut command = Command::new("/usr/sbin/inspircd");
-        command.args(["--nofork", "--runasroot"]).arg(format!("--config={}", configuration.display()));
+        command
+            .args(["--nofork", "--runasroot"])
+            .arg(format!("--config={}", configuration.display()));
         command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
         let process = ChildGuard::start(&mut command)?;
         let started = Self { process, address, folder };
@@ -66,7 +68,8 @@ impl InspIrcd {
     /// Its log.
     #[must_use]
     pub fn log(&self) -> String {
-        let read = |name: &str| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
+        let read =
+            |name: &str| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
         read("said") + &read("log")
     }
 }

@@ -1,4 +1,5 @@
-//! The real Janus (Debian's package) with Streaming mountpoints and a VideoRoom, in a namespace of its own, fed by ffmpeg.
+//! The real Janus (Debian's package) with Streaming mountpoints and a VideoRoom, in a namespace of
+//! its own, fed by ffmpeg.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -15,7 +16,8 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use crate::namespace::Namespace;
 use crate::support::{ChildGuard, SimError, cache_folder, run, wait_for_port};
 
-/// The WebSocket for viewers: `ws://127.0.0.1:8188/` inside the namespace, on its media address as well.
+/// The WebSocket for viewers: `ws://127.0.0.1:8188/` inside the namespace, on its media address as
+/// well.
 pub const PORT: u16 = 8188;
 /// The admin WebSocket, on 127.0.0.1 inside the namespace.
 const ADMIN_PORT: u16 = 7188;
@@ -65,8 +67,8 @@ pub struct Feed {
     _process: ChildGuard,
 }
 
-/// Ten seconds of test video in H.264 and VP8 and of a tone in Opus, encoded once per machine and played in a loop:
-/// encoding in each test would take CPU from concurrent measurements.
+/// Ten seconds of test video in H.264 and VP8 and of a tone in Opus, encoded once per machine and
+/// played in a loop: encoding in each test would take CPU from concurrent measurements.
 fn clip() -> Result<PathBuf, SimError> {
     let folder = cache_folder().join("clips");
     let clip = folder.join("testsrc2-640x360-30fps-2.mkv");
@@ -98,15 +100,17 @@ fn clip() -> Result<PathBuf, SimError> {
         "1:a",
     ]);
     command.args("-g 30 -pix_fmt yuv420p".split(' '));
-    command.args([h264, vp8, opus].iter().flat_map(|coding| coding.split_whitespace())).arg(mine.path());
+    command
+        .args([h264, vp8, opus].iter().flat_map(|coding| coding.split_whitespace()))
+        .arg(mine.path());
     run(&mut command)?;
     mine.persist(&clip).map_err(|error| error.error)?;
     Ok(clip)
 }
 
 impl<'a> Janus<'a> {
-    /// Starts Janus with media on `media_address`, which must be an address of the namespace that is not loopback
-    /// (libnice passes loopback over), and waits until it accepts connections.
+    /// Starts Janus with media on `media_address`, which must be an address of the namespace that
+    /// is not loopback (libnice passes loopback over), and waits until it accepts connections.
     ///
     /// # Errors
     /// When Janus is not installed or does not come up; its log is part of the error.
@@ -114,7 +118,8 @@ impl<'a> Janus<'a> {
         Self::start_with(namespace, media_address, None, PORTS)
     }
 
-    /// As [`Self::start`]; its event handler `sampleevh` posts what happens to `backend`, a URL inside the namespace.
+    /// As [`Self::start`]; its event handler `sampleevh` posts what happens to `backend`, a URL
+    /// inside the namespace.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -174,19 +179,31 @@ impl<'a> Janus<'a> {
         self.folder.path().join("log")
     }
 
-    /// Starts ffmpeg: both mountpoints get a test picture of 640×360 at [`FEED_FPS`], a key frame each second, about
-    /// 800 kbit/s, and a tone in Opus at 48 kbit/s.
+    /// Starts ffmpeg: both mountpoints get a test picture of 640×360 at [`FEED_FPS`], a key frame
+    /// each second, about 800 kbit/s, and a tone in Opus at 48 kbit/s.
     ///
     /// # Errors
     /// When ffmpeg cannot be started.
     pub fn feed(&self) -> Result<Feed, SimError> {
         let clip = clip()?;
         let mut command = self.namespace.command("ffmpeg");
-        command.args(["-hide_banner", "-loglevel", "error", "-nostdin", "-re", "-stream_loop", "-1", "-i"]);
+        command.args([
+            "-hide_banner",
+            "-loglevel",
+            "error",
+            "-nostdin",
+            "-re",
+            "-stream_loop",
+            "-1",
+            "-i",
+        ]);
         command.arg(clip);
-        for (source, payload_type, port) in
-            [("0:v:0", "100", 5004), ("0:a:0", "111", 5002), ("0:v:1", "100", 5014), ("0:a:0", "111", 5012)]
-        {
+        for (source, payload_type, port) in [
+            ("0:v:0", "100", 5004),
+            ("0:a:0", "111", 5002),
+            ("0:v:1", "100", 5014),
+            ("0:a:0", "111", 5012),
+        ] {
             command.args(["-map", source, "-c", "copy", "-payload_type", payload_type]);
             command.args(["-f", "rtp", &format!("rtp://127.0.0.1:{port}?pkt_size=1200")]);
         }
@@ -202,14 +219,17 @@ impl<'a> Janus<'a> {
         self.namespace.enter(|| admin(request, fields))?
     }
 
-    /// `handle_info` of every handle: what Janus counted per viewer (`webrtc.media[…].stats.out` among it).
+    /// `handle_info` of every handle: what Janus counted per viewer (`webrtc.media[…].stats.out`
+    /// among it).
     ///
     /// # Errors
     /// As [`Self::admin`].
     pub fn handles(&self) -> Result<Vec<Value>, SimError> {
         let mut handles = Vec::new();
         for session in list(&self.admin("list_sessions", &json!({}))?, "sessions") {
-            for handle in list(&self.admin("list_handles", &json!({ "session_id": session }))?, "handles") {
+            for handle in
+                list(&self.admin("list_handles", &json!({ "session_id": session }))?, "handles")
+            {
                 let info = json!({ "session_id": session, "handle_id": handle });
                 handles.push(self.admin("handle_info", &info)?["info"].take());
             }
@@ -265,7 +285,8 @@ impl<'a> Janus<'a> {
         let all = said.iter().flat_map(|answer| list(answer, "participants"));
         let found = all.into_iter().find(|person| is_called(person, name));
         let id =
-            found.ok_or_else(|| SimError::Said(format!("no {name} in the room: {said:?}")))?["id"].take();
+            found.ok_or_else(|| SimError::Said(format!("no {name} in the room: {said:?}")))?["id"]
+                .take();
         let kick = json!({ "request": "kick", "room": ROOM, "secret": ROOM_SECRET, "id": id });
         self.namespace.enter(|| video_room(&[kick]))?.map(drop)
     }
@@ -301,9 +322,15 @@ impl<'a> Janus<'a> {
     /// When the namespace's socket table cannot be read.
     pub fn media_ports(&self) -> Result<usize, SimError> {
         let table = fs::read_to_string(format!("/proc/{}/net/udp", self.pid()))?;
-        let port =
-            |line: &str| u16::from_str_radix(line.split_whitespace().nth(1)?.rsplit_once(':')?.1, 16).ok();
-        Ok(table.lines().skip(1).filter_map(port).filter(|port| (20_000..30_000).contains(port)).count())
+        let port = |line: &str| {
+            u16::from_str_radix(line.split_whitespace().nth(1)?.rsplit_once(':')?.1, 16).ok()
+        };
+        Ok(table
+            .lines()
+            .skip(1)
+            .filter_map(port)
+            .filter(|port| (20_000..30_000).contains(port))
+            .count())
     }
 
     /// The bytes of media that Janus says it has sent over all handles, by its own counters.
@@ -320,7 +347,8 @@ fn launched(namespace: &Namespace, folder: &TempDir) -> Result<ChildGuard, SimEr
     let log = folder.path().join("log");
     let written = fs::File::create(&log)?;
     let mut command = namespace.command("janus");
-    // Janus asks the kernel for core dumps; one that crashes leaves its own in the folder that goes with it.
+    // Janus asks the kernel for core dumps; one that crashes leaves its own in the folder that goes
+    // with it.
     command.current_dir(folder.path());
     command.arg("-F").arg(folder.path()).stdin(Stdio::null());
     command.stdout(written.try_clone()?).stderr(written);
@@ -341,7 +369,8 @@ fn media(info: &Value) -> &Value {
     &info["webrtc"]["media"]
 }
 
-/// The sum of `what` in every `in_stats` or `stats.in` (`out…`) of a handle, whatever the layout of its version.
+/// The sum of `what` in every `in_stats` or `stats.in` (`out…`) of a handle, whatever the layout of
+/// its version.
 fn counted(info: &Value, direction: &str, what: &str) -> u64 {
     match info {
         Value::Object(fields) => fields
@@ -361,7 +390,9 @@ fn figures(stats: &Value, what: &str) -> u64 {
         Value::Object(fields) => fields
             .iter()
             .map(
-                |(name, value)| if name == what { value.as_u64().unwrap_or(0) } else { figures(value, what) },
+                |(name, value)| {
+                    if name == what { value.as_u64().unwrap_or(0) } else { figures(value, what) }
+                },
             )
             .sum(),
         Value::Array(items) => items.iter().map(|item| figures(item, what)).sum(),
@@ -371,7 +402,8 @@ fn figures(stats: &Value, what: &str) -> u64 {
 
 /// Puts requests to the VideoRoom plugin, as a client of its own; the answers' data.
 fn video_room(requests: &[Value]) -> Result<Vec<Value>, SimError> {
-    let said = |error: &dyn std::fmt::Display| SimError::Said(format!("Janus, as a client: {error}"));
+    let said =
+        |error: &dyn std::fmt::Display| SimError::Said(format!("Janus, as a client: {error}"));
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, PORT))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     let mut upgrade =
@@ -382,7 +414,8 @@ fn video_room(requests: &[Value]) -> Result<Vec<Value>, SimError> {
     let mut ask = |body: Value| -> Result<Value, SimError> {
         socket.send(Message::text(body.to_string())).map_err(|error| said(&error))?;
         let answer = socket.read().map_err(|error| said(&error))?;
-        let answer: Value = serde_json::from_slice(&answer.into_data()).map_err(|error| said(&error))?;
+        let answer: Value =
+            serde_json::from_slice(&answer.into_data()).map_err(|error| said(&error))?;
         if answer["janus"] == "success" { Ok(answer) } else { Err(said(&answer)) }
     };
     let session = ask(json!({ "janus": "create", "transaction": "1" }))?["data"]["id"].take();
@@ -404,11 +437,13 @@ fn list(answer: &Value, name: &str) -> Vec<Value> {
 }
 
 fn admin(request: &str, fields: &Value) -> Result<Value, SimError> {
-    let said = |error: &dyn std::fmt::Display| SimError::Said(format!("Janus admin, {request}: {error}"));
+    let said =
+        |error: &dyn std::fmt::Display| SimError::Said(format!("Janus admin, {request}: {error}"));
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, ADMIN_PORT))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    let mut upgrade =
-        format!("ws://127.0.0.1:{ADMIN_PORT}/").into_client_request().map_err(|error| said(&error))?;
+    let mut upgrade = format!("ws://127.0.0.1:{ADMIN_PORT}/")
+        .into_client_request()
+        .map_err(|error| said(&error))?;
     let subprotocol = tungstenite::http::HeaderValue::from_static("janus-admin-protocol");
     upgrade.headers_mut().insert("Sec-WebSocket-Protocol", subprotocol);
     let (mut socket, _) = tungstenite::client(upgrade, stream).map_err(|error| said(&error))?;
@@ -418,7 +453,8 @@ fn admin(request: &str, fields: &Value) -> Result<Value, SimError> {
     }
     socket.send(Message::text(asked.to_string())).map_err(|error| said(&error))?;
     let answer = socket.read().map_err(|error| said(&error))?;
-    let answer: Value = serde_json::from_slice(&answer.into_data()).map_err(|error| said(&error))?;
+    let answer: Value =
+        serde_json::from_slice(&answer.into_data()).map_err(|error| said(&error))?;
     match answer.get("janus").and_then(Value::as_str) {
         Some("success") => Ok(answer),
         _ => Err(said(&answer)),
@@ -495,7 +531,11 @@ admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}  admin_ws_ip = "127.0.0.
     let rooms = [
         format!("general: {{ admin_key = \"{ADMIN_KEY}\" }}\n"),
         room(ROOM, "vp8,h264", "publishers = 100"),
-        room(RECORDED_ROOM, "vp8,h264", &format!("publishers = 100  record = true  rec_dir = \"{path}\"")),
+        room(
+            RECORDED_ROOM,
+            "vp8,h264",
+            &format!("publishers = 100  record = true  rec_dir = \"{path}\""),
+        ),
         room(ROOM_WITH_PIN, "vp8", &format!("publishers = 100  pin = \"{PIN}\"")),
         room(SMALL_ROOM, "vp8", "publishers = 1"),
         room(H264_ROOM, "h264", "publishers = 100"),
@@ -523,10 +563,14 @@ mod tests {
             json!({ "mid": "a", "stats": { "in": { "packets": 9, "bytes": 900 },
                 "out": { "packets": 5, "bytes": sent, "bytes_lastsec": 7 } } })
         };
-        let info = json!({ "webrtc": { "media": { "a": media(100), "v": media(4_000) } }, "bytes": 3 });
+        let info =
+            json!({ "webrtc": { "media": { "a": media(100), "v": media(4_000) } }, "bytes": 3 });
         assert_eq!(counted(&info, "out", "bytes"), 4_100);
         assert_eq!(counted(&info, "in", "packets"), 18);
-        assert_eq!(counted(&json!({ "media": [{ "out_stats": { "bytes": 5 } }] }), "out", "bytes"), 5);
+        assert_eq!(
+            counted(&json!({ "media": [{ "out_stats": { "bytes": 5 } }] }), "out", "bytes"),
+            5
+        );
         assert_eq!(counted(&Value::Null, "out", "bytes"), 0);
     }
 }

@@ -36,7 +36,8 @@ impl JanusEvents {
     pub fn listen(namespace: &Namespace) -> Result<Self, SimError> {
         let listener = namespace.enter(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))??;
         listener.set_nonblocking(true)?;
-        let events = Self { address: listener.local_addr()?, kept: Arc::default(), is_over: Arc::default() };
+        let events =
+            Self { address: listener.local_addr()?, kept: Arc::default(), is_over: Arc::default() };
         let (kept, is_over) = (Arc::clone(&events.kept), Arc::clone(&events.is_over));
         std::thread::spawn(move || {
             while !is_over.load(Relaxed) {
@@ -71,7 +72,12 @@ impl JanusEvents {
     }
 
     fn count(&self, is_it: impl Fn(&Value) -> bool) -> usize {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().filter(|event| is_it(event)).count()
+        self.kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .filter(|event| is_it(event))
+            .count()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Test servers and networks: conformance servers that check what a client sends, real servers in namespaces of their own,
-//! and links of known delay and loss. Only tests depend on this crate.
+//! Test servers and networks: conformance servers that check what a client sends, real servers in
+//! namespaces of their own, and links of known delay and loss. Only tests depend on this crate.
 //!
 //! Everything uses plain threads and blocking sockets, so that it works with any runtime or none.
 

@@ -1,8 +1,8 @@
-//! A link of known delay, jitter, loss, rate and queue between two namespaces, in userspace: for kernels without
-//! `netem`. A TUN device `tl0` in each carries packets to the other.
+//! A link of known delay, jitter, loss, rate and queue between two namespaces, in userspace: for
+//! kernels without `netem`. A TUN device `tl0` in each carries packets to the other.
 //!
-//! It runs as a process of its own (`throng-link`) with real-time priority, so that a busy test does not bend its
-//! delays. It sleeps until shortly before the next delivery and spins the rest.
+//! It runs as a process of its own (`throng-link`) with real-time priority, so that a busy test
+//! does not bend its delays. It sleeps until shortly before the next delivery and spins the rest.
 
 mod queue;
 mod tun;
@@ -18,8 +18,8 @@ use crate::namespace::Namespace;
 use crate::support::{ChildGuard, SimError};
 use queue::Queue;
 
-/// How long before a delivery the relay wakes up to spin: above the usual overshoot of a timed sleep at
-/// real-time priority (about 0.1 ms).
+/// How long before a delivery the relay wakes up to spin: above the usual overshoot of a timed
+/// sleep at real-time priority (about 0.1 ms).
 const SPIN: Duration = Duration::from_micros(150);
 
 /// Packets read from one side before the other is served.
@@ -30,7 +30,8 @@ const BATCH: usize = 64;
 pub struct Conditions {
     /// One-way delay, milliseconds.
     pub delay_ms: f64,
-    /// Each packet's delay differs from it by up to this much, evenly, milliseconds; packets overtake each other.
+    /// Each packet's delay differs from it by up to this much, evenly, milliseconds; packets
+    /// overtake each other.
     pub jitter_ms: f64,
     /// Loss, per cent, random and independent.
     pub loss_percent: f64,
@@ -55,7 +56,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Joins `a` and `b` by the program at `throng_link` (a test finds it as `env!("CARGO_BIN_EXE_throng-link")`).
+    /// Joins `a` and `b` by the program at `throng_link` (a test finds it as
+    /// `env!("CARGO_BIN_EXE_throng-link")`).
     ///
     /// # Errors
     /// When it does not start or cannot make its devices.
@@ -85,20 +87,26 @@ impl Link {
     }
 }
 
-/// What `throng-link` does: makes the devices, calls `ready`, carries packets until the process ends.
+/// What `throng-link` does: makes the devices, calls `ready`, carries packets until the process
+/// ends.
 ///
-/// `args` are `NAMESPACE_A ADDRESS_A NAMESPACE_B ADDRESS_B DELAY_MS JITTER_MS LOSS_PERCENT RATE_KBPS QUEUE_PACKETS`.
+/// `args` are `NAMESPACE_A ADDRESS_A NAMESPACE_B ADDRESS_B DELAY_MS JITTER_MS LOSS_PERCENT
+/// RATE_KBPS QUEUE_PACKETS`.
 ///
 /// # Errors
 /// When the arguments are not those, or a device cannot be made or read.
 pub fn carry(args: &[String], ready: impl FnOnce()) -> Result<(), SimError> {
-    let usage =
-        || SimError::Said("usage: throng-link NS_A ADDR_A NS_B ADDR_B DELAY JITTER LOSS RATE QUEUE".into());
+    let usage = || {
+        SimError::Said(
+            "usage: throng-link NS_A ADDR_A NS_B ADDR_B DELAY JITTER LOSS RATE QUEUE".into(),
+        )
+    };
     let [ns_a, address_a, ns_b, address_b, delay, jitter, loss, rate, queue] = args else {
         return Err(usage());
     };
-    let figure =
-        |text: &String| text.parse::<f64>().ok().filter(|f| f.is_finite() && *f >= 0.0).ok_or_else(usage);
+    let figure = |text: &String| {
+        text.parse::<f64>().ok().filter(|f| f.is_finite() && *f >= 0.0).ok_or_else(usage)
+    };
     let conditions = Conditions {
         delay_ms: figure(delay)?,
         jitter_ms: figure(jitter)?,
@@ -123,8 +131,12 @@ pub fn carry(args: &[String], ready: impl FnOnce()) -> Result<(), SimError> {
             next = [next, queue.next_due()].into_iter().flatten().min();
         }
         // Less than the spin away: look again at once.
-        let idle = next.map_or(Duration::from_secs(1), |due| due.saturating_duration_since(Instant::now()));
-        tun::wait_readable(&[devices[0].as_raw_fd(), devices[1].as_raw_fd()], idle.saturating_sub(SPIN))?;
+        let idle = next
+            .map_or(Duration::from_secs(1), |due| due.saturating_duration_since(Instant::now()));
+        tun::wait_readable(
+            &[devices[0].as_raw_fd(), devices[1].as_raw_fd()],
+            idle.saturating_sub(SPIN),
+        )?;
         for (queue, from) in queues.iter_mut().zip(&devices) {
             for _ in 0..BATCH {
                 match tun::read(from, &mut packet) {

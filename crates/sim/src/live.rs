@@ -1,4 +1,5 @@
-//! A live stream that the real ffmpeg encodes and packages into a folder, as HLS or DASH, for a web server to serve.
+//! A live stream that the real ffmpeg encodes and packages into a folder, as HLS or DASH, for a web
+//! server to serve.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use crate::support::{ChildGuard, SimError};
 /// How long ffmpeg may take until its first playlist is there.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// The stream: 320 × 180, 25 frames a second with a key frame each second, a tone; one Mbit/s in all, at a constant rate.
+/// The stream: 320 × 180, 25 frames a second with a key frame each second, a tone; one Mbit/s in
+/// all, at a constant rate.
 const STREAM: &str = "-re -f lavfi -i testsrc2=s=320x180:r=25 -f lavfi -i sine=f=440:r=48000 \
     -c:v libx264 -preset ultrafast -tune zerolatency -g 25 -keyint_min 25 -sc_threshold 0 \
     -b:v 900k -minrate 900k -maxrate 900k -bufsize 300k -x264-params nal-hrd=cbr -c:a aac -b:a 96k";
@@ -26,8 +28,9 @@ pub struct LiveStream {
 }
 
 impl LiveStream {
-    /// Encodes into a folder of its own with these options of ffmpeg's muxer, the last of which is the file, and waits
-    /// until `is_ready` holds for the text of that file. `None` where ffmpeg is not installed.
+    /// Encodes into a folder of its own with these options of ffmpeg's muxer, the last of which is
+    /// the file, and waits until `is_ready` holds for the text of that file. `None` where ffmpeg is
+    /// not installed.
     ///
     /// # Errors
     /// When ffmpeg does not bring the file in time; what it said is part of the error.
@@ -68,8 +71,8 @@ impl LiveStream {
         Ok(Some(Self { _process: process, folder }))
     }
 
-    /// HLS with segments of a second, eight in the playlist, with dates; more options of the muxer. It is ready with
-    /// six.
+    /// HLS with segments of a second, eight in the playlist, with dates; more options of the muxer.
+    /// It is ready with six.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -81,8 +84,8 @@ impl LiveStream {
         Self::start(&options, |playlist| playlist.matches("#EXTINF").count() >= 6)
     }
 
-    /// The same in two renditions of one master playlist: `live-pictures.m3u8`, and `live-sound.m3u8`, to which the pictures
-    /// refer as their audio.
+    /// The same in two renditions of one master playlist: `live-pictures.m3u8`, and
+    /// `live-sound.m3u8`, to which the pictures refer as their audio.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -92,7 +95,9 @@ impl LiveStream {
             -hls_flags delete_segments+independent_segments+program_date_time -master_pl_name live.m3u8";
         let mut options: Vec<&str> = options.split_whitespace().collect();
         options.extend(["-var_stream_map", renditions, "live-%v.m3u8"]);
-        Self::start_with(&options, "live-pictures.m3u8", |playlist| playlist.matches("#EXTINF").count() >= 6)
+        Self::start_with(&options, "live-pictures.m3u8", |playlist| {
+            playlist.matches("#EXTINF").count() >= 6
+        })
     }
 
     /// Where its files are.

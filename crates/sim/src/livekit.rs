@@ -1,5 +1,5 @@
-//! The real LiveKit server in a namespace: rooms are created by their first participant, media uses one UDP port, and its
-//! API reports the state of a room.
+//! The real LiveKit server in a namespace: rooms are created by their first participant, media uses
+//! one UDP port, and its API reports the state of a room.
 //!
 //! There is no Debian package; `scripts/livekit.sh` builds it once from the Go module and keeps it.
 
@@ -59,7 +59,8 @@ impl<'a> LiveKit<'a> {
         is_installed
     }
 
-    /// Starts it with media on `address`, an address of the namespace, and signalling there and on 127.0.0.1.
+    /// Starts it with media on `address`, an address of the namespace, and signalling there and on
+    /// 127.0.0.1.
     ///
     /// # Errors
     /// When it is not installed or does not come up; its log is part of the error.
@@ -67,7 +68,8 @@ impl<'a> LiveKit<'a> {
         Self::start_announcing(namespace, address, "")
     }
 
-    /// As [`Self::start`]; it announces `turn_servers`, the YAML list of that name, to its participants.
+    /// As [`Self::start`]; it announces `turn_servers`, the YAML list of that name, to its
+    /// participants.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -76,7 +78,8 @@ impl<'a> LiveKit<'a> {
         address: Ipv4Addr,
         turn_servers: &str,
     ) -> Result<Self, SimError> {
-        let program = program().ok_or_else(|| SimError::Said("livekit-server is not installed".into()))?;
+        let program =
+            program().ok_or_else(|| SimError::Said("livekit-server is not installed".into()))?;
         let folder = tempfile::tempdir()?;
         let config = format!(
             "port: {PORT}\nbind_addresses: [ \"{address}\", \"127.0.0.1\" ]\nkeys: {{ {KEY}: {SECRET} }}\nlogging: {{ level: info }}\n\
@@ -116,13 +119,18 @@ impl<'a> LiveKit<'a> {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Asks its room service (`livekit.RoomService`), such as `ListParticipants` with `{"room": …}`.
+    /// Asks its room service (`livekit.RoomService`), such as `ListParticipants` with `{"room":
+    /// …}`.
     ///
     /// # Errors
     /// When it does not answer, or answers with an error.
     pub fn ask(&self, method: &str, body: &Value) -> Result<Value, SimError> {
         let room = body.get("room").and_then(Value::as_str).unwrap_or_default();
-        let token = token("tests", room, &json!({ "roomAdmin": true, "roomList": true, "roomCreate": true }));
+        let token = token(
+            "tests",
+            room,
+            &json!({ "roomAdmin": true, "roomList": true, "roomCreate": true }),
+        );
         let head = format!(
             "POST /twirp/livekit.RoomService/{method} HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\
              Content-Type: application/json\r\n"
@@ -161,7 +169,9 @@ impl<'a> LiveKit<'a> {
             let mut stream = TcpStream::connect(to)?;
             stream.set_read_timeout(Some(Duration::from_secs(5)))?;
             let length = body.len();
-            let rest = format!("Host: {to}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+            let rest = format!(
+                "Host: {to}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
             stream.write_all(format!("{head}{rest}").as_bytes())?;
             let mut bytes = Vec::new();
             stream.read_to_end(&mut bytes)?;
@@ -185,7 +195,9 @@ fn unchunked(mut body: &str) -> String {
     let mut whole = String::new();
     while let Some((length, rest)) = body.split_once("\r\n") {
         let length = usize::from_str_radix(length.trim(), 16).unwrap_or(0);
-        let Some((chunk, rest)) = rest.split_at_checked(length).filter(|_| length > 0) else { break };
+        let Some((chunk, rest)) = rest.split_at_checked(length).filter(|_| length > 0) else {
+            break;
+        };
         whole.push_str(chunk);
         body = rest.trim_start_matches("\r\n");
     }
@@ -200,10 +212,10 @@ pub fn token(identity: &str, room: &str, more: &Value) -> String {
     for (name, value) in more.as_object().into_iter().flatten() {
         video[name] = value.clone();
     }
-    let claims =
-        json!({ "iss": KEY, "sub": identity, "nbf": now_s - 10, "exp": now_s + 3_600, "video": video });
+    let claims = json!({ "iss": KEY, "sub": identity, "nbf": now_s - 10, "exp": now_s + 3_600, "video": video });
     let encoded = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    let signed = format!("{}.{}", encoded(json!({ "alg": "HS256", "typ": "JWT" })), encoded(claims));
+    let signed =
+        format!("{}.{}", encoded(json!({ "alg": "HS256", "typ": "JWT" })), encoded(claims));
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), signed.as_bytes());
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag.as_ref()))
 }

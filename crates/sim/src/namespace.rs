@@ -1,7 +1,7 @@
 //! Network namespaces: an isolated network for one test, removed when the guard is dropped.
 //!
-//! Servers that refuse loopback for media (libnice, Chromium) get a veth pair with both ends in the same namespace;
-//! packets to its address stay inside.
+//! Servers that refuse loopback for media (libnice, Chromium) get a veth pair with both ends in the
+//! same namespace; packets to its address stay inside.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -59,7 +59,18 @@ impl Namespace {
     /// When `ip` fails.
     pub fn pair(purpose: &str, a: Ipv4Addr, b: Ipv4Addr) -> Result<(Self, Self), SimError> {
         let (first, second) = (Self::new(purpose)?, Self::new(purpose)?);
-        first.ip(&["link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", &second.name])?;
+        first.ip(&[
+            "link",
+            "add",
+            "v0",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "v0",
+            "netns",
+            &second.name,
+        ])?;
         for (namespace, address) in [(&first, a), (&second, b)] {
             namespace.ip(&["addr", "add", &format!("{address}/24"), "dev", "v0"])?;
             namespace.ip(&["link", "set", "v0", "up"])?;
@@ -67,8 +78,8 @@ impl Namespace {
         Ok((first, second))
     }
 
-    /// Waits until its `v0` carries packets: Linux sets `IFF_RUNNING` up to a second after both ends are up, and until then
-    /// Janus ignores the interface.
+    /// Waits until its `v0` carries packets: Linux sets `IFF_RUNNING` up to a second after both
+    /// ends are up, and until then Janus ignores the interface.
     ///
     /// # Errors
     /// When it does not.
@@ -76,12 +87,16 @@ impl Namespace {
         let within = Duration::from_secs(5);
         let until = Instant::now() + within;
         loop {
-            let shown = run(Command::new("ip").args(["-n", &self.name, "link", "show", "dev", "v0"]))?;
+            let shown =
+                run(Command::new("ip").args(["-n", &self.name, "link", "show", "dev", "v0"]))?;
             if String::from_utf8_lossy(&shown.stdout).contains("state UP") {
                 return Ok(());
             }
             if Instant::now() > until {
-                return Err(SimError::NotReady { what: "v0".into(), within_ms: within.as_millis() });
+                return Err(SimError::NotReady {
+                    what: "v0".into(),
+                    within_ms: within.as_millis(),
+                });
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -103,18 +118,21 @@ impl Namespace {
         self.ip(&["link", "set", device, "mtu", &bytes.to_string()])
     }
 
-    /// Sets the ports that the kernel gives to sockets that ask for none (`net.ipv4.ip_local_port_range`).
+    /// Sets the ports that the kernel gives to sockets that ask for none
+    /// (`net.ipv4.ip_local_port_range`).
     ///
     /// # Errors
     /// When the kernel refuses them.
     pub fn set_local_ports(&self, ports: &RangeInclusive<u16>) -> Result<(), SimError> {
         let text = format!("{} {}", ports.start(), ports.end());
         // The kernel opens the file of the thread's own namespace.
-        self.enter(|| std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", text))?.map_err(SimError::Io)
+        self.enter(|| std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", text))?
+            .map_err(SimError::Io)
     }
 
-    /// Whether packets that `device` sends leave the kernel without their checksum, for a card to compute, and joined ones
-    /// (`UDP_SEGMENT`) as one frame. A veth pair does both unless told otherwise (`ethtool --offload v0 tx off`).
+    /// Whether packets that `device` sends leave the kernel without their checksum, for a card to
+    /// compute, and joined ones (`UDP_SEGMENT`) as one frame. A veth pair does both unless told
+    /// otherwise (`ethtool --offload v0 tx off`).
     ///
     /// # Errors
     /// When the kernel cannot change it.
@@ -122,8 +140,9 @@ impl Namespace {
         self.enter(|| set_send_checksums(device, is_on))?.map_err(SimError::Io)
     }
 
-    /// Sets what programs started by [`Self::command`] resolve `name` to. Other names do not resolve: the only name server
-    /// is a closed port of the namespace's loopback (ip-netns(8), `/etc/netns`).
+    /// Sets what programs started by [`Self::command`] resolve `name` to. Other names do not
+    /// resolve: the only name server is a closed port of the namespace's loopback (ip-netns(8),
+    /// `/etc/netns`).
     ///
     /// # Errors
     /// When the files cannot be written.
@@ -131,8 +150,14 @@ impl Namespace {
         let folder = self.files();
         std::fs::create_dir_all(&folder)?;
         let lines = addresses.iter().map(|address| format!("{address} {name}\n"));
-        std::fs::write(folder.join("hosts"), format!("127.0.0.1 localhost\n{}", lines.collect::<String>()))?;
-        std::fs::write(folder.join("resolv.conf"), "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")?;
+        std::fs::write(
+            folder.join("hosts"),
+            format!("127.0.0.1 localhost\n{}", lines.collect::<String>()),
+        )?;
+        std::fs::write(
+            folder.join("resolv.conf"),
+            "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
+        )?;
         Ok(())
     }
 
@@ -171,7 +196,8 @@ impl Namespace {
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {
                 let namespace = File::open(&path)?;
-                // SAFETY: the descriptor is open for the whole call; only this short-lived thread changes namespace.
+                // SAFETY: the descriptor is open for the whole call; only this short-lived thread
+                // changes namespace.
                 if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
                     return Err(SimError::Io(std::io::Error::last_os_error()));
                 }
@@ -181,8 +207,9 @@ impl Namespace {
         })
     }
 
-    /// Drops `per_mille` of the UDP packets to `port` (any, when `None`) that arrive here, each by its own chance
-    /// (nft `numgen random`), as a lossy path does: before sockets and packet sockets. Replaces an earlier loss.
+    /// Drops `per_mille` of the UDP packets to `port` (any, when `None`) that arrive here, each by
+    /// its own chance (nft `numgen random`), as a lossy path does: before sockets and packet
+    /// sockets. Replaces an earlier loss.
     ///
     /// # Errors
     /// When `ip` or `nft` fails.
@@ -192,7 +219,12 @@ impl Namespace {
         // `2: v0@if3: <BROADCAST,…`
         let device = |line: &str| Some(line.split(": ").nth(1)?.split('@').next()?.to_owned());
         let devices: Vec<String> = shown.lines().filter_map(device).collect();
-        self.drop_some("netdev", &format!("ingress devices = {{ {} }}", devices.join(", ")), per_mille, port)
+        self.drop_some(
+            "netdev",
+            &format!("ingress devices = {{ {} }}", devices.join(", ")),
+            per_mille,
+            port,
+        )
     }
 
     /// The same by a rule of a firewall, which packet sockets (packet(7)) do not feel.
@@ -203,7 +235,13 @@ impl Namespace {
         self.drop_some("inet", "input", per_mille, port)
     }
 
-    fn drop_some(&self, family: &str, hook: &str, per_mille: u16, port: Option<u16>) -> Result<(), SimError> {
+    fn drop_some(
+        &self,
+        family: &str,
+        hook: &str,
+        per_mille: u16,
+        port: Option<u16>,
+    ) -> Result<(), SimError> {
         let port = port.map_or_else(String::new, |port| format!("udp dport {port} "));
         let _ = self.lose_nothing();
         let rules = format!(
@@ -257,7 +295,8 @@ fn set_send_checksums(device: &str, is_on: bool) -> std::io::Result<()> {
         *to = *from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: SIOCETHTOOL reads one `ifreq` and the 8 bytes to which it points; both outlive the call.
+    // SAFETY: SIOCETHTOOL reads one `ifreq` and the 8 bytes to which it points; both outlive the
+    // call.
     if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) } != 0 {
         return Err(std::io::Error::last_os_error());
     }

@@ -1,4 +1,5 @@
-//! The real nats-server (Debian's package) as the bus of a fleet, with JetStream in a folder of its own.
+//! The real nats-server (Debian's package) as the bus of a fleet, with JetStream in a folder of its
+//! own.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -50,7 +51,8 @@ impl Nats {
     /// As [`Self::start`], and without openssl.
     pub fn start_encrypted() -> Result<Self, SimError> {
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-        let text = "jetstream { store_dir: \"STORE\" }\ntls { cert_file: \"CERT\", key_file: \"KEY\" }\n";
+        let text =
+            "jetstream { store_dir: \"STORE\" }\ntls { cert_file: \"CERT\", key_file: \"KEY\" }\n";
         let mut nats = Self::new(address, None, text)?;
         nats.make_certificate()?;
         nats.start_again()?;
@@ -74,7 +76,14 @@ impl Nats {
             "-days",
             "2",
         ]);
-        openssl.args(["-config", &at("openssl.cnf"), "-keyout", &at("key.pem"), "-out", &at("cert.pem")]);
+        openssl.args([
+            "-config",
+            &at("openssl.cnf"),
+            "-keyout",
+            &at("key.pem"),
+            "-out",
+            &at("cert.pem"),
+        ]);
         run(&mut openssl).map(drop)
     }
 
@@ -98,7 +107,11 @@ impl Nats {
         Self::start_at(address, Some(namespace.name()), "jetstream { store_dir: \"STORE\" }\n")
     }
 
-    fn start_at(address: SocketAddr, namespace: Option<&str>, text: &str) -> Result<Self, SimError> {
+    fn start_at(
+        address: SocketAddr,
+        namespace: Option<&str>,
+        text: &str,
+    ) -> Result<Self, SimError> {
         let mut nats = Self::new(address, namespace, text)?;
         nats.start_again()?;
         Ok(nats)
@@ -128,7 +141,10 @@ impl Nats {
     pub fn start_again(&mut self) -> Result<(), SimError> {
         let file = self.folder.path().join("nats.conf");
         fs::write(&file, &self.configuration)?;
-        let log = fs::OpenOptions::new().create(true).append(true).open(self.folder.path().join("log"))?;
+        let log = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.folder.path().join("log"))?;
         let mut command = match &self.namespace {
             Some(namespace) => {
                 let mut command = Command::new("ip");
@@ -137,7 +153,12 @@ impl Nats {
             }
             None => Command::new(PROGRAM),
         };
-        command.arg("--config").arg(&file).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        command
+            .arg("--config")
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
         // The log also has what it said before it was killed.
         let ready = || self.log().matches("Server is ready").count();
         let before = ready();
@@ -145,8 +166,10 @@ impl Nats {
         let until = Instant::now() + READY_WITHIN;
         while ready() == before {
             if Instant::now() > until {
-                let text =
-                    format!("nats-server is not ready within {READY_WITHIN:?}; its log:\n{}", self.log());
+                let text = format!(
+                    "nats-server is not ready within {READY_WITHIN:?}; its log:\n{}",
+                    self.log()
+                );
                 return Err(SimError::Said(text));
             }
             std::thread::sleep(Duration::from_millis(20));

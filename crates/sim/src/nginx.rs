@@ -1,5 +1,5 @@
-//! The real nginx (Debian's package) as the reverse proxy of many media servers, TLS and HTTP/2 towards viewers, plain
-//! HTTP/1.1 towards the server; and as a server of files.
+//! The real nginx (Debian's package) as the reverse proxy of many media servers, TLS and HTTP/2
+//! towards viewers, plain HTTP/1.1 towards the server; and as a server of files.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -25,7 +25,8 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts nginx on a free port of 127.0.0.1 with a certificate of its own, before the HTTP server at `upstream`.
+    /// Starts nginx on a free port of 127.0.0.1 with a certificate of its own, before the HTTP
+    /// server at `upstream`.
     ///
     /// # Errors
     /// When it cannot be started or does not come up; its log is part of the error.
@@ -40,7 +41,9 @@ impl Nginx {
     /// As [`Self::before`].
     pub fn serving(files: &Path) -> Result<Self, SimError> {
         let files = files.display();
-        Self::start(&format!("root {files}; sendfile on; tcp_nopush on; keepalive_requests 1000000;"))
+        Self::start(&format!(
+            "root {files}; sendfile on; tcp_nopush on; keepalive_requests 1000000;"
+        ))
     }
 
     /// The same, with further directives of its server.
@@ -67,15 +70,16 @@ impl Nginx {
         Self::start(&format!("root {}; {directives}", files.display()))
     }
 
-    /// Starts nginx as [`Self::serving`] does; it compresses everything that clients accept as `gzip`, and serves files
-    /// below `br/` and `zstd/` as compressed ones.
+    /// Starts nginx as [`Self::serving`] does; it compresses everything that clients accept as
+    /// `gzip`, and serves files below `br/` and `zstd/` as compressed ones.
     ///
     /// # Errors
     /// As [`Self::before`].
     pub fn compressing(files: &Path) -> Result<Self, SimError> {
         let files = files.display();
-        let precompressed =
-            |name: &str| format!("location /{name}/ {{ gzip off; add_header Content-Encoding {name}; }}");
+        let precompressed = |name: &str| {
+            format!("location /{name}/ {{ gzip off; add_header Content-Encoding {name}; }}")
+        };
         Self::start(&format!(
             "root {files}; gzip on; gzip_types *; gzip_min_length 0; {} {}",
             precompressed("br"),
@@ -85,8 +89,9 @@ impl Nginx {
 
     fn start(what: &str) -> Result<Self, SimError> {
         let folder = tempfile::tempdir()?;
-        let certified = rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])
-            .map_err(|error| SimError::Said(error.to_string()))?;
+        let certified =
+            rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])
+                .map_err(|error| SimError::Said(error.to_string()))?;
         fs::write(folder.path().join("cert.pem"), certified.cert.pem())?;
         fs::write(folder.path().join("key.pem"), certified.signing_key.serialize_pem())?;
         // Bound and released: nginx cannot report which port the kernel chose.
@@ -156,8 +161,8 @@ impl Nginx {
         self.folder.path().join("combined.log")
     }
 
-    /// Headers of the requests so far, one line each: path, `Accept-Encoding` and `Range`, and the `Content-Encoding` of
-    /// the response, separated by `|`; `-` for none.
+    /// Headers of the requests so far, one line each: path, `Accept-Encoding` and `Range`, and the
+    /// `Content-Encoding` of the response, separated by `|`; `-` for none.
     ///
     /// # Errors
     /// When its log cannot be read.
@@ -175,8 +180,9 @@ impl Nginx {
         Ok(log.lines().map(str::to_owned).collect())
     }
 
-    /// What the requests so far said of the page that made them, one line each: method, path and status, `Origin`,
-    /// `Referer`, the method and headers that a preflight asks for, and `Authorization`, separated by `|`; `-` for none.
+    /// What the requests so far said of the page that made them, one line each: method, path and
+    /// status, `Origin`, `Referer`, the method and headers that a preflight asks for, and
+    /// `Authorization`, separated by `|`; `-` for none.
     ///
     /// # Errors
     /// When its log cannot be read.

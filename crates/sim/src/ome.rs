@@ -1,5 +1,6 @@
-//! A conformance server of OvenMediaEngine's WebSocket signalling, written from its public protocol: it offers, checks
-//! strictly what the viewer sends, and records every violation. There is no package of the real server to test with.
+//! A conformance server of OvenMediaEngine's WebSocket signalling, written from its public
+//! protocol: it offers, checks strictly what the viewer sends, and records every violation. There
+//! is no package of the real server to test with.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -41,7 +42,8 @@ pub struct Behaviour {
     pub silent: bool,
     /// Say this in place of an offer.
     pub garbage: Option<String>,
-    /// Send a playlist notification and a peer-to-peer command after the offer, which a viewer passes over.
+    /// Send a playlist notification and a peer-to-peer command after the offer, which a viewer
+    /// passes over.
     pub chatter: bool,
 }
 
@@ -170,7 +172,10 @@ impl Dialogue {
                 }
                 Ok(_) => continue,
                 Err(tungstenite::Error::Io(e))
-                    if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
+                    if matches!(
+                        e.kind(),
+                        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                    ) =>
                 {
                     continue;
                 }
@@ -187,7 +192,9 @@ impl Dialogue {
                 break;
             }
         }
-        if matches!(viewer.stage, Stage::Offered | Stage::Answered) && !self.done.load(Ordering::Relaxed) {
+        if matches!(viewer.stage, Stage::Offered | Stage::Answered)
+            && !self.done.load(Ordering::Relaxed)
+        {
             self.violation("the viewer left without stop".into());
         }
     }
@@ -223,7 +230,8 @@ impl Dialogue {
             ("request_offer", Stage::BeforeOffer) => return self.offer(viewer, path),
             ("answer", Stage::Offered) => match said.pointer("/sdp/sdp").and_then(Value::as_str) {
                 Some(sdp)
-                    if said.pointer("/sdp/type") == Some(&json!("answer")) && sdp.starts_with("v=0") =>
+                    if said.pointer("/sdp/type") == Some(&json!("answer"))
+                        && sdp.starts_with("v=0") =>
                 {
                     self.peer_id(&said, command);
                     viewer.peer.answer(sdp);
@@ -279,13 +287,14 @@ impl Dialogue {
             "sdp": {"type": "offer", "sdp": viewer.peer.offer()}, "candidates": candidates,
         });
         if let Some((url, user, password)) = &self.behaviour.relay {
-            offer["iceServers"] = json!([{"urls": [url], "username": user, "credential": password}]);
-            offer["ice_servers"] = json!([{"urls": [url], "user_name": user, "credential": password}]);
+            offer["iceServers"] =
+                json!([{"urls": [url], "username": user, "credential": password}]);
+            offer["ice_servers"] =
+                json!([{"urls": [url], "user_name": user, "credential": password}]);
         }
         let mut replies = vec![offer.to_string()];
         if self.behaviour.chatter {
-            let playlist =
-                json!({"command": "notification", "type": "playlist", "message": {"renditions": []}});
+            let playlist = json!({"command": "notification", "type": "playlist", "message": {"renditions": []}});
             let p2p = json!({"command": "request_offer_p2p", "id": viewer.id, "peer_id": 7});
             replies.extend([playlist.to_string(), p2p.to_string()]);
         }

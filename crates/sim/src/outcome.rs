@@ -1,8 +1,12 @@
-//! Outcomes of tests that neither pass nor fail. `make test` counts and lists both kinds in its last lines
-//! (`scripts/test-report.py` looks for these words).
+//! Outcomes of tests that neither pass nor fail. `make test` counts and lists both kinds in its
+//! last lines (`scripts/test-report.py` looks for these words).
 
-/// Prints that this test, or a part of it, is skipped because this machine lacks something; the test then returns.
-#[expect(clippy::print_stderr, reason = "a skipped test must be reported where the test runner shows it")]
+/// Prints that this test, or a part of it, is skipped because this machine lacks something; the
+/// test then returns.
+#[expect(
+    clippy::print_stderr,
+    reason = "a skipped test must be reported where the test runner shows it"
+)]
 pub fn skipped(reason: &str) {
     eprintln!("SKIPPED: {reason}");
 }
@@ -10,7 +14,8 @@ pub fn skipped(reason: &str) {
 /// Ends a test whose measurement was spoiled by the machine, not by the program under test.
 ///
 /// # Panics
-/// Always: no test runner knows a third outcome, and a test that showed nothing must not be taken for one that passed.
+/// Always: no test runner knows a third outcome, and a test that showed nothing must not be taken
+/// for one that passed.
 pub fn not_tested(reason: &str) -> ! {
     panic!("NOT TESTED: {reason}");
 }

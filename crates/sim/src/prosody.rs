@@ -1,4 +1,5 @@
-//! The real Prosody (Debian's package) as a chat server: anonymous accounts, rooms with an archive, XMPP over WebSocket.
+//! The real Prosody (Debian's package) as a chat server: anonymous accounts, rooms with an archive,
+//! XMPP over WebSocket.
 
 use std::fs;
 use std::io::Write as _;
@@ -28,7 +29,8 @@ pub struct Prosody {
 }
 
 impl Prosody {
-    /// Starts Prosody on a free port of 127.0.0.1; `room` are further lines of the configuration of its rooms.
+    /// Starts Prosody on a free port of 127.0.0.1; `room` are further lines of the configuration of
+    /// its rooms.
     ///
     /// # Errors
     /// When it cannot be started or does not come up; its log is part of the error.
@@ -36,7 +38,8 @@ impl Prosody {
         Self::start_with("", room)
     }
 
-    /// The same with stream management (`mod_smacks`), which the Prosody of PeerTube's livechat does not have.
+    /// The same with stream management (`mod_smacks`), which the Prosody of PeerTube's livechat
+    /// does not have.
     ///
     /// # Errors
     /// As [`Self::start`].

@@ -1,4 +1,5 @@
-//! The real sshd (Debian's package) on loopback, with keys of its own and one user: the one that runs the test.
+//! The real sshd (Debian's package) on loopback, with keys of its own and one user: the one that
+//! runs the test.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -30,7 +31,15 @@ impl Sshd {
         let folder = tempfile::tempdir()?;
         let at = |name: &str| folder.path().join(name).display().to_string();
         for key in ["host", "user"] {
-            run(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]))?;
+            run(Command::new("ssh-keygen").args([
+                "-q",
+                "-t",
+                "ed25519",
+                "-N",
+                "",
+                "-f",
+                &at(key),
+            ]))?;
         }
         fs::copy(at("user.pub"), at("authorized"))?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700))?;

@@ -55,7 +55,8 @@ pub(crate) fn cache_folder() -> PathBuf {
 /// Runs `command` and waits for its end.
 pub(crate) fn run(command: &mut Command) -> Result<Output, SimError> {
     let line = format!("{command:?}");
-    let output = command.output().map_err(|error| SimError::Start { program: line.clone(), error })?;
+    let output =
+        command.output().map_err(|error| SimError::Start { program: line.clone(), error })?;
     if output.status.success() {
         Ok(output)
     } else {
@@ -65,14 +66,21 @@ pub(crate) fn run(command: &mut Command) -> Result<Output, SimError> {
 }
 
 /// Waits until `to` accepts TCP in this thread's namespace.
-pub(crate) fn wait_for_port(what: &str, to: SocketAddr, within: Duration) -> Result<TcpStream, SimError> {
+pub(crate) fn wait_for_port(
+    what: &str,
+    to: SocketAddr,
+    within: Duration,
+) -> Result<TcpStream, SimError> {
     let until = Instant::now() + within;
     loop {
         match TcpStream::connect_timeout(&to, Duration::from_millis(200)) {
             Ok(stream) => return Ok(stream),
             Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
             Err(_) => {
-                return Err(SimError::NotReady { what: what.into(), within_ms: within.as_millis() });
+                return Err(SimError::NotReady {
+                    what: what.into(),
+                    within_ms: within.as_millis(),
+                });
             }
         }
     }
@@ -89,7 +97,10 @@ impl ChildGuard {
 
     /// As [`Self::start`], with [priority](crate::priority).
     pub(crate) fn start_before_others(command: &mut Command) -> Result<Self, SimError> {
-        Self::of(command.get_program().to_string_lossy().into_owned(), command.spawn_before_others())
+        Self::of(
+            command.get_program().to_string_lossy().into_owned(),
+            command.spawn_before_others(),
+        )
     }
 
     fn of(program: String, spawned: std::io::Result<Child>) -> Result<Self, SimError> {

@@ -1,4 +1,5 @@
-//! A WHEP endpoint that misbehaves in one chosen way, over plain HTTP/1.1; each request is kept for the test to read.
+//! A WHEP endpoint that misbehaves in one chosen way, over plain HTTP/1.1; each request is kept for
+//! the test to read.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -111,7 +112,12 @@ impl Drop for Server {
     }
 }
 
-fn serve(stream: &TcpStream, behaviour: &Behaviour, seen: &Mutex<Vec<ReceivedRequest>>, done: &AtomicBool) {
+fn serve(
+    stream: &TcpStream,
+    behaviour: &Behaviour,
+    seen: &Mutex<Vec<ReceivedRequest>>,
+    done: &AtomicBool,
+) {
     let mut reader = BufReader::new(stream);
     // One connection may carry several requests; an idle one is dropped with its client.
     while let Some(request) = read(&mut reader) {
@@ -129,11 +135,14 @@ fn serve(stream: &TcpStream, behaviour: &Behaviour, seen: &Mutex<Vec<ReceivedReq
             (_, Behaviour::AnswerWithoutLocation(answer)) => response(201, &[sdp], answer),
             (_, Behaviour::CounterOffer(offer)) => response(406, &session, offer),
             (_, Behaviour::Status(status, headers, body)) => {
-                let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+                let headers: Vec<_> =
+                    headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
                 response(*status, &headers, body)
             }
             (_, Behaviour::Redirect(to)) => response(307, &[("Location", to)], ""),
-            (_, Behaviour::Garbage) => response(201, &session, "<html>not a session description</html>"),
+            (_, Behaviour::Garbage) => {
+                response(201, &session, "<html>not a session description</html>")
+            }
             (_, Behaviour::CloseMidBody) => {
                 let cut = "HTTP/1.1 201 Created\r\nContent-Type: application/sdp\r\nContent-Length: 900\r\n\r\nv=0\r\n";
                 let _ = reader.into_inner().write_all(cut.as_bytes());
@@ -181,7 +190,8 @@ fn read(reader: &mut BufReader<&TcpStream>) -> Option<ReceivedRequest> {
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         seen.headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let length: usize = seen.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let length: usize =
+        seen.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length.min(BODY_BYTES_MAX)];
     reader.read_exact(&mut body).ok()?;
     seen.body = String::from_utf8_lossy(&body).into_owned();

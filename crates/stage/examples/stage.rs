@@ -1,4 +1,5 @@
-//! Runs a stage until Ctrl-C: `cargo run -p throng-stage --example stage -- 127.0.0.1:7080 [workers] [low|standard]`.
+//! Runs a stage until Ctrl-C: `cargo run -p throng-stage --example stage -- 127.0.0.1:7080
+//! [workers] [low|standard]`.
 
 use throng_stage::{Card, Stage, StageConfig};
 
@@ -16,7 +17,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let stage = Stage::start(config)?;
     say(&format!("view {} or open {}", stage.whep_url(), stage.player_url()));
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(tokio::signal::ctrl_c())?;
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(tokio::signal::ctrl_c())?;
     say(&format!("{:#?}", stage.stats()));
     stage.stop();
     Ok(())

@@ -85,7 +85,12 @@ impl Playing {
 }
 
 /// Plays `tracks` in a loop in real time until `stop`; `deliver` gets each frame that has viewers.
-pub(crate) fn play(tracks: Vec<Track>, audience: &Audience, stop: &AtomicBool, deliver: impl Fn(Arc<Burst>)) {
+pub(crate) fn play(
+    tracks: Vec<Track>,
+    audience: &Audience,
+    stop: &AtomicBool,
+    deliver: impl Fn(Arc<Burst>),
+) {
     let start = Instant::now();
     let mut playing: Vec<Playing> =
         tracks.into_iter().map(|track| Playing::new(track, fastrand::u32(..))).collect();
@@ -121,33 +126,44 @@ mod tests {
             let frames = track.clip.frame_count();
             let mut playing = Playing::new(track, u32::MAX - 1_000);
             let first = playing.next_burst(Instant::now(), 1);
-            assert_eq!((first.first_packet, first.timestamp, first.key_frame), (0, u32::MAX - 1_000, true));
+            assert_eq!(
+                (first.first_packet, first.timestamp, first.key_frame),
+                (0, u32::MAX - 1_000, true)
+            );
             let mut expect = first.payloads.len() as u64;
             for _ in 0..2 * frames - 1 {
                 let burst = playing.next_burst(Instant::now(), 1);
                 assert_eq!(burst.first_packet, expect);
                 expect += burst.payloads.len() as u64;
             }
-            assert!(playing.next_burst(Instant::now(), 1).key_frame, "the loop begins with a key frame");
+            assert!(
+                playing.next_burst(Instant::now(), 1).key_frame,
+                "the loop begins with a key frame"
+            );
         }
     }
 
     #[test]
     fn each_picture_of_h264_carries_its_mark() {
-        let track = Track { source: Source::CardH264, clip: picture(Rung::P360, Codec::H264).unwrap() };
+        let track =
+            Track { source: Source::CardH264, clip: picture(Rung::P360, Codec::H264).unwrap() };
         let mut playing = Playing::new(track, 0);
         for frame in 0..100 {
             let captured_unix_ns = 1_700_000_000_000_000_000 + frame;
             let burst = playing.next_burst(Instant::now(), captured_unix_ns);
             let mut nal = Vec::new();
             Mark { frame: frame as u32, captured_unix_ns }.write_h264(&mut nal);
-            assert!(burst.payloads[0].windows(nal.len()).any(|window| window == nal), "frame {frame}");
+            assert!(
+                burst.payloads[0].windows(nal.len()).any(|window| window == nal),
+                "frame {frame}"
+            );
         }
     }
 
     #[test]
     fn unwatched_frames_leave_no_gap_in_packets() {
-        let track = Track { source: Source::CardH264, clip: picture(Rung::P360, Codec::H264).unwrap() };
+        let track =
+            Track { source: Source::CardH264, clip: picture(Rung::P360, Codec::H264).unwrap() };
         let mut playing = Playing::new(track, 0);
         let first = playing.next_burst(Instant::now(), 1);
         (0..7).for_each(|_| playing.skip());

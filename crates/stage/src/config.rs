@@ -5,21 +5,24 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use crate::error::StageError;
 use crate::planted::Planted;
 
-/// Configuration of a stage. The default has no limits, listens on `127.0.0.1:7080` and has one worker.
+/// Configuration of a stage. The default has no limits, listens on `127.0.0.1:7080` and has one
+/// worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageConfig {
     /// Where HTTP listens; port 0 takes a free one.
     pub http_listen: SocketAddr,
-    /// The address of media and of ICE candidates, with UDP ports of the kernel's choice; `None` is that of
-    /// HTTP.
+    /// The address of media and of ICE candidates, with UDP ports of the kernel's choice; `None` is
+    /// that of HTTP.
     pub media_ip: Option<IpAddr>,
-    /// Allow an address that other machines can reach. Without it, anything but loopback is refused.
+    /// Allow an address that other machines can reach. Without it, anything but loopback is
+    /// refused.
     pub listen_any: bool,
     /// Threads that encrypt and send, `stage-worker-0` and on; 1–64.
     pub workers: usize,
     /// Further viewers are answered with 503.
     pub max_viewers: usize,
-    /// Cap on what leaves the stage, bits per second of UDP payload, shared evenly among the workers; `None` is no limit.
+    /// Cap on what leaves the stage, bits per second of UDP payload, shared evenly among the
+    /// workers; `None` is no limit.
     pub egress_bps: Option<u64>,
     /// Longest queueing delay of the capped link, milliseconds; packets beyond it are dropped.
     pub egress_queue_ms: u32,
@@ -39,8 +42,9 @@ pub enum EmulatedServer {
     /// None: `/whep` and `/whip`, and a test card while there is no publisher.
     #[default]
     Stage,
-    /// SRS since 7.0.121: `/rtc/v1/whip/?app=live&stream=NAME` and `/rtc/v1/whep/…`, only H.264, retransmissions on the
-    /// original SSRC, no test card; a refusal has a status, and a code with its name.
+    /// SRS since 7.0.121: `/rtc/v1/whip/?app=live&stream=NAME` and `/rtc/v1/whep/…`, only H.264,
+    /// retransmissions on the original SSRC, no test card; a refusal has a status, and a code with
+    /// its name.
     Srs,
     /// SRS before that: a refusal closes the connection without an answer.
     SrsSilent,
@@ -72,7 +76,8 @@ pub enum Card {
     /// 640×360 at 30 fps, about 1 Mbit/s, H.264 or VP8.
     #[default]
     Standard,
-    /// 320×180 at 15 fps, about 100 kbit/s, H.264 or VP8: for crowds beyond what a machine carries at full size.
+    /// 320×180 at 15 fps, about 100 kbit/s, H.264 or VP8: for crowds beyond what a machine carries
+    /// at full size.
     Low,
 }
 
@@ -167,8 +172,10 @@ mod tests {
         assert!(at("192.0.2.2:80", true).validate().is_ok());
         assert!(matches!(at("0.0.0.0:80", false).validate(), Err(StageError::NotLoopback(_))));
         assert!(matches!(at("0.0.0.0:80", true).validate(), Err(StageError::Unspecified(_))));
-        let with_media =
-            |address, media: &str| StageConfig { media_ip: media.parse().ok(), ..at(address, true) };
+        let with_media = |address, media: &str| StageConfig {
+            media_ip: media.parse().ok(),
+            ..at(address, true)
+        };
         assert!(with_media("0.0.0.0:80", "192.0.2.2").validate().is_ok());
         let hidden = StageConfig { listen_any: false, ..with_media("127.0.0.1:80", "192.0.2.2") };
         assert!(matches!(hidden.validate(), Err(StageError::NotLoopback(_))));

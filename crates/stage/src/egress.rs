@@ -1,4 +1,5 @@
-//! Egress of a worker: packets are written in place, pass the capped link if there is one, and are sent in batches.
+//! Egress of a worker: packets are written in place, pass the capped link if there is one, and are
+//! sent in batches.
 
 use std::collections::VecDeque;
 use std::io;
@@ -48,7 +49,12 @@ impl Egress {
     }
 
     /// Sends what `write` appends to the buffer to `to`; nothing if it returns false.
-    pub(crate) fn send(&mut self, now: Instant, to: SocketAddr, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        write: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) {
         if self.batch.is_full() {
             self.flush();
         }
@@ -117,11 +123,13 @@ impl Egress {
     }
 }
 
-/// A nonblocking UDP socket at `ip` with a send buffer large enough for a burst to a thousand viewers.
+/// A nonblocking UDP socket at `ip` with a send buffer large enough for a burst to a thousand
+/// viewers.
 pub(crate) fn media_socket(ip: IpAddr, receive_buffer: usize) -> io::Result<UdpSocket> {
     let domain = if ip.is_ipv4() { socket2::Domain::IPV4 } else { socket2::Domain::IPV6 };
     let socket = socket2::Socket::new(domain, socket2::Type::DGRAM, None)?;
-    // The kernel caps these at net.core.{w,r}mem_max; less only means that an overload shows earlier.
+    // The kernel caps these at net.core.{w,r}mem_max; less only means that an overload shows
+    // earlier.
     let _ = socket.set_send_buffer_size(8 << 20);
     let _ = socket.set_recv_buffer_size(receive_buffer);
     socket.set_nonblocking(true)?;
@@ -142,7 +150,8 @@ mod tests {
         let (to, start) = (media_socket(ip, 1 << 20).unwrap(), Instant::now());
         let ms = Duration::from_millis(1);
         // 125 bytes take 1 ms each.
-        let mut egress = Egress::new(media_socket(ip, 1 << 20).unwrap(), Some((1_000_000, 10 * ms)), start);
+        let mut egress =
+            Egress::new(media_socket(ip, 1 << 20).unwrap(), Some((1_000_000, 10 * ms)), start);
         for _ in 0..50 {
             egress.send(start, to.local_addr().unwrap(), |buffer| {
                 buffer.extend_from_slice(&[7; 125]);

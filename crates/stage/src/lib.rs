@@ -1,14 +1,16 @@
 //! The embedded media server: the target of the demo, of calibration and of quick tests.
 //!
-//! One room: `POST /whep` to view, `POST /whip` to publish; without a publisher it plays a test card. With
-//! `?stream=NAME` it has several streams, each with a publisher. [`StageConfig`] makes it saturate as real
-//! servers do (few workers, a narrow link, costly packets) or emulate another server ([`EmulatedServer`]).
+//! One room: `POST /whep` to view, `POST /whip` to publish; without a publisher it plays a test
+//! card. With `?stream=NAME` it has several streams, each with a publisher. [`StageConfig`] makes
+//! it saturate as real servers do (few workers, a narrow link, costly packets) or emulate another
+//! server ([`EmulatedServer`]).
 //!
 //! ```text
-//! stage-clock ──bursts──> stage-worker-N ── number, seal, sendmmsg ──> viewers        (one UDP socket a worker)
+//! stage-clock ──bursts──> stage-worker-N ── number, seal, sendmmsg ──> viewers
 //! stage-http  ──commands──>     │  publisher's packets ──bursts──> all workers
 //! ```
-//! A viewer's picture begins with the next key frame; the test card has one each second.
+//! Each worker has one UDP socket. A viewer's picture begins with the next key frame; the test card
+//! has one each second.
 
 mod config;
 pub use config::{Card, EmulatedServer, StageConfig};
@@ -189,7 +191,11 @@ impl Stage {
         drop(self);
     }
 
-    fn spawn(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> Result<(), StageError> {
+    fn spawn(
+        &mut self,
+        name: String,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StageError> {
         let thread = std::thread::Builder::new()
             .name(name.clone())
             .spawn(work)

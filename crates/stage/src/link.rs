@@ -1,7 +1,8 @@
-//! A narrow link: packets leave it at its rate, wait in its queue meanwhile, and are dropped when the queue is full.
+//! A narrow link: packets leave it at its rate, wait in its queue meanwhile, and are dropped when
+//! the queue is full.
 //!
-//! A virtual clock, not a token bucket: a packet leaves when the previous one has left, plus its own transmission
-//! time. The queue is bounded by time, as the buffer of a shaped link is.
+//! A virtual clock, not a token bucket: a packet leaves when the previous one has left, plus its
+//! own transmission time. The queue is bounded by time, as the buffer of a shaped link is.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,8 @@ impl Link {
         Self { bits_per_second: bits_per_second.max(1), queue_max, free_at: now }
     }
 
-    /// When a packet of `bytes` that comes at `now` has left; `None` when it would wait longer than the queue is.
+    /// When a packet of `bytes` that comes at `now` has left; `None` when it would wait longer than
+    /// the queue is.
     pub(crate) fn admit(&mut self, now: Instant, bytes: usize) -> Option<Instant> {
         let begins = self.free_at.max(now);
         if begins.duration_since(now) > self.queue_max {
@@ -72,6 +74,8 @@ mod tests {
     fn under_load_nothing_is_dropped() {
         let start = Instant::now();
         let mut link = Link::new(1_000_000, 10 * MS, start);
-        assert!((0..1_000_u32).all(|packet| link.admit(start + packet * MS * 11 / 10, 125).is_some()));
+        assert!(
+            (0..1_000_u32).all(|packet| link.admit(start + packet * MS * 11 / 10, 125).is_some())
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! Planted disk limit: each viewer has a file and is sent media no faster than that file is read, past the page cache.
+//! Planted disk limit: each viewer has a file and is sent media no faster than that file is read,
+//! past the page cache.
 //!
-//! One thread reads for all viewers in the order of their requests, as a file server with one reader does. As many bytes
-//! are read as are sent; their content is not used: the test card's packets are sent.
+//! One thread reads for all viewers in the order of their requests, as a file server with one
+//! reader does. As many bytes are read as are sent; their content is not used: the test card's
+//! packets are sent.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +20,8 @@ const BLOCK_LEN: usize = 32 * 1024;
 const AHEAD_LEN: i64 = 64 * 1024;
 /// How often the reader checks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Alignment of addresses, offsets and lengths for direct reads: a page suffices for every file system.
+/// Alignment of addresses, offsets and lengths for direct reads: a page suffices for every file
+/// system.
 const ALIGNMENT: usize = 4096;
 
 /// The files, and the channel to the reading thread.
@@ -59,10 +62,12 @@ impl MediaFolder {
         paths.sort();
         // A file system may have a `lost+found` folder.
         paths.retain(|path| path.is_file());
-        let open =
-            |path: &PathBuf| File::options().read(true).custom_flags(libc::O_DIRECT).open(path).map(Arc::new);
+        let open = |path: &PathBuf| {
+            File::options().read(true).custom_flags(libc::O_DIRECT).open(path).map(Arc::new)
+        };
         let files: Vec<Arc<File>> = paths.iter().map(open).collect::<io::Result<_>>()?;
-        let is_long = |file: &Arc<File>| file.metadata().is_ok_and(|known| known.len() >= BLOCK_LEN as u64);
+        let is_long =
+            |file: &Arc<File>| file.metadata().is_ok_and(|known| known.len() >= BLOCK_LEN as u64);
         if files.is_empty() || !files.iter().all(is_long) {
             let why = format!("needs files of at least {BLOCK_LEN} bytes, one for each viewer");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));

@@ -1,7 +1,8 @@
-//! Removes RTX (RFC 4588) from an offer: a stage that answers it retransmits on the stream's own SSRC, as servers without RTX
-//! do.
+//! Removes RTX (RFC 4588) from an offer: a stage that answers it retransmits on the stream's own
+//! SSRC, as servers without RTX do.
 
-/// `offer` without the payload types of RTX and the SSRC groups that name its streams (FID, RFC 5576).
+/// `offer` without the payload types of RTX and the SSRC groups that name its streams (FID, RFC
+/// 5576).
 pub(crate) fn without_rtx(offer: &str) -> String {
     let mapped = offer.lines().filter_map(|line| line.strip_prefix("a=rtpmap:")?.split_once(' '));
     let rtx: Vec<&str> = mapped
@@ -11,14 +12,17 @@ pub(crate) fn without_rtx(offer: &str) -> String {
     let is_rtx = |payload_type: &str| rtx.contains(&payload_type);
     let mut kept = String::with_capacity(offer.len());
     for line in offer.lines() {
-        let of_one = ["a=rtpmap:", "a=fmtp:", "a=rtcp-fb:"].iter().find_map(|name| line.strip_prefix(name));
+        let of_one =
+            ["a=rtpmap:", "a=fmtp:", "a=rtcp-fb:"].iter().find_map(|name| line.strip_prefix(name));
         let is_group = line.starts_with("a=ssrc-group:FID");
         if is_group || of_one.and_then(|rest| rest.split(' ').next()).is_some_and(is_rtx) {
             continue;
         }
         if line.starts_with("m=") {
-            // `m=video 9 UDP/TLS/RTP/SAVPF 96 97 …`: media, port and protocol come before the payload types.
-            let words = line.split(' ').enumerate().filter(|(place, word)| *place < 3 || !is_rtx(word));
+            // `m=video 9 UDP/TLS/RTP/SAVPF 96 97 …`: media, port and protocol come before the
+            // payload types.
+            let words =
+                line.split(' ').enumerate().filter(|(place, word)| *place < 3 || !is_rtx(word));
             let words: Vec<&str> = words.map(|(_, word)| word).collect();
             kept.push_str(&words.join(" "));
         } else {

@@ -1,4 +1,5 @@
-//! A session's peer: ICE-lite, DTLS and SDP by str0m, which is used nowhere else in this crate. Media does not pass str0m.
+//! A session's peer: ICE-lite, DTLS and SDP by str0m, which is used nowhere else in this crate.
+//! Media does not pass str0m.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,9 +26,12 @@ pub(crate) enum OfferError {
     #[error("the offer is not a valid session description: {0}")]
     Malformed(String),
     /// It has no media section that the stage can send or receive.
-    #[error("the offer has no media section with H.264, VP8 or Opus in the direction of this resource")]
+    #[error(
+        "the offer has no media section with H.264, VP8 or Opus in the direction of this resource"
+    )]
     NoMedia,
-    /// It has a section without an accepted codec, and the emulated server accepts all sections or none.
+    /// It has a section without an accepted codec, and the emulated server accepts all sections or
+    /// none.
     #[error("a media section of the offer has no codec that is taken")]
     Section,
 }
@@ -119,7 +123,8 @@ impl Identity {
         let local_ufrag = rtc.direct_api().local_ice_credentials().ufrag;
         let mut peer = Peer { rtc, local, remote: None, deadline: now, keys, ended: false };
         // str0m reports media sections only after DTLS; their mids are in the answer.
-        let mids = sdp.lines().filter_map(|line| line.trim_end().strip_prefix("a=mid:")).map(Mid::from);
+        let mids =
+            sdp.lines().filter_map(|line| line.trim_end().strip_prefix("a=mid:")).map(Mid::from);
         let mut agreed: Vec<NegotiatedMedia> =
             mids.filter_map(|mid| agreed_on(&mut peer.rtc, mid, role)).collect();
         if agreed.is_empty() {
@@ -140,13 +145,16 @@ impl Identity {
 fn agreed_on(rtc: &mut Rtc, mid: Mid, role: Role) -> Option<NegotiatedMedia> {
     let media = rtc.media(mid)?;
     let wanted = match role {
-        Role::Viewer => media.direction() == Direction::SendOnly || media.direction() == Direction::SendRecv,
+        Role::Viewer => {
+            media.direction() == Direction::SendOnly || media.direction() == Direction::SendRecv
+        }
         Role::Publisher => {
             media.direction() == Direction::RecvOnly || media.direction() == Direction::SendRecv
         }
     };
     let is_audio = media.kind() == MediaKind::Audio;
-    let ids = ExtensionIds::from_pairs(media.remote_extmap().iter().map(|(id, ext)| (id, ext.as_uri())));
+    let ids =
+        ExtensionIds::from_pairs(media.remote_extmap().iter().map(|(id, ext)| (id, ext.as_uri())));
     let remote_pts = media.remote_pts().to_vec();
     let params = remote_pts.iter().find_map(|pt| {
         rtc.codec_config()

@@ -1,4 +1,5 @@
-//! Limits planted on purpose, each a real one, for tests that need to know which limit a server reaches.
+//! Limits planted on purpose, each a real one, for tests that need to know which limit a server
+//! reaches.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -19,12 +20,14 @@ const RECEIVE_BUFFER_KB: u32 = 8 * 1024;
 pub struct Planted {
     /// Further AES-GCM passes over each media packet sent: a worker is full at a lower load.
     pub work_per_packet: u32,
-    /// Memory copied for each media packet sent, kilobytes (1,000 bytes): a worker that mostly copies.
+    /// Memory copied for each media packet sent, kilobytes (1,000 bytes): a worker that mostly
+    /// copies.
     pub copy_per_packet_kb: u32,
-    /// All workers take one mutex around the work and the copying for each packet: many threads together use one
-    /// core.
+    /// All workers take one mutex around the work and the copying for each packet: many threads
+    /// together use one core.
     pub shared_lock: bool,
-    /// Memory that each viewer holds while its session lasts, every page of it written, megabytes (1,000,000 bytes).
+    /// Memory that each viewer holds while its session lasts, every page of it written, megabytes
+    /// (1,000,000 bytes).
     pub memory_per_viewer_mb: u32,
     /// The process aborts when this many viewers are connected at a time.
     pub crash_at: Option<usize>,
@@ -36,16 +39,16 @@ pub struct Planted {
     pub receive_buffer_kb: Option<u32>,
     /// Cap on datagrams that each worker receives per second; it sleeps in between.
     pub receive_rate: Option<u32>,
-    /// A folder with a file for each viewer, read past the page cache at the rate of the viewer's media: what has not been read
-    /// is not sent.
+    /// A folder with a file for each viewer, read past the page cache at the rate of the viewer's
+    /// media: what has not been read is not sent.
     pub media_folder: Option<PathBuf>,
-    /// Most viewers that are sent video at a time; further ones are sent only audio, though video was
-    /// negotiated.
+    /// Most viewers that are sent video at a time; further ones are sent only audio, though video
+    /// was negotiated.
     pub pictures_max: Option<usize>,
     /// How long each viewer is sent audio, seconds.
     pub sound_ends_after_s: Option<u32>,
-    /// Most viewers that are served well at a time; further ones get stuttering video: none in one second of
-    /// each three, then again from the next key frame.
+    /// Most viewers that are served well at a time; further ones get stuttering video: none in one
+    /// second of each three, then again from the next key frame.
     pub stutters_beyond: Option<usize>,
     /// RTX (RFC 4588) is not negotiated: retransmissions come on the stream's own SSRC.
     pub no_rtx: bool,
@@ -74,9 +77,27 @@ impl Planted {
             "1 to 1000000",
         )?;
         within("pictures_max", self.pictures_max.unwrap_or(0) as u64, 0, 100_000, "0 to 100000")?;
-        within("stutters_beyond", self.stutters_beyond.unwrap_or(0) as u64, 0, 100_000, "0 to 100000")?;
-        within("sound_ends_after_s", self.sound_ends_after_s.unwrap_or(0).into(), 0, 86_400, "0 to 86400")?;
-        within("receive_rate", self.receive_rate.unwrap_or(1).into(), 1, 10_000_000, "1 to 10000000")
+        within(
+            "stutters_beyond",
+            self.stutters_beyond.unwrap_or(0) as u64,
+            0,
+            100_000,
+            "0 to 100000",
+        )?;
+        within(
+            "sound_ends_after_s",
+            self.sound_ends_after_s.unwrap_or(0).into(),
+            0,
+            86_400,
+            "0 to 86400",
+        )?;
+        within(
+            "receive_rate",
+            self.receive_rate.unwrap_or(1).into(),
+            1,
+            10_000_000,
+            "1 to 10000000",
+        )
     }
 
     /// Aborts the process if a crash is planted at this number of viewers.
@@ -152,7 +173,9 @@ mod tests {
             said(Planted { backlog: Some(0), ..Planted::default() }),
             "backlog = 0 is outside 1 to 65535"
         );
-        assert!(said(Planted { crash_at: Some(0), ..Planted::default() }).starts_with("crash_at = 0"));
+        assert!(
+            said(Planted { crash_at: Some(0), ..Planted::default() }).starts_with("crash_at = 0")
+        );
         assert!(Planted::default().validate().is_ok());
     }
 }

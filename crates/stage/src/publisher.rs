@@ -31,7 +31,14 @@ impl Published {
     pub(crate) fn new(agreed: NegotiatedMedia, channel: Channel, generation: u32) -> Self {
         // SRTP indexes have 48 bits, and no publisher lives for 2^40 packets.
         let number_base = u64::from(generation) << 40;
-        Self { agreed, channel, ssrc: None, indexes: IndexEstimator::default(), newest: None, number_base }
+        Self {
+            agreed,
+            channel,
+            ssrc: None,
+            indexes: IndexEstimator::default(),
+            newest: None,
+            number_base,
+        }
     }
 
     pub(crate) fn codec(&self) -> Codec {
@@ -48,8 +55,8 @@ impl Published {
         header.payload_type == self.agreed.payload_type
     }
 
-    /// Opens a packet of the track. `None` when it is not authentic, empty, repeated or overtaken: a late packet would
-    /// need a number that viewers have passed, and counts as lost upstream.
+    /// Opens a packet of the track. `None` when it is not authentic, empty, repeated or overtaken:
+    /// a late packet would need a number that viewers have passed, and counts as lost upstream.
     pub(crate) fn open(
         &mut self,
         header: &RtpHeader,
@@ -67,7 +74,8 @@ impl Published {
         self.indexes.accept(index);
         let plain = packet.get(..range.end)?;
         let padding = header.padding_len(plain).ok()?;
-        let payload = plain.get(range.start..range.end - padding).filter(|payload| !payload.is_empty())?;
+        let payload =
+            plain.get(range.start..range.end - padding).filter(|payload| !payload.is_empty())?;
         let number = self.number_base + index;
         if self.newest.is_some_and(|newest| number <= newest) {
             return None;
@@ -100,11 +108,8 @@ pub(crate) fn write_feedback(tracks: &[Published], out: &mut Vec<u8>) {
     out.clear();
     let reports: Vec<ReportBlock> = tracks.iter().filter_map(Published::report).collect();
     let ssrcs: Vec<u32> = reports.iter().map(|report| report.ssrc).collect();
-    let _ = RtcpWriter::compound(out, Report::Receiver(REPORTER_SSRC), &reports, "throng-stage").remb(
-        REPORTER_SSRC,
-        ALLOWED_BPS,
-        &ssrcs,
-    );
+    let _ = RtcpWriter::compound(out, Report::Receiver(REPORTER_SSRC), &reports, "throng-stage")
+        .remb(REPORTER_SSRC, ALLOWED_BPS, &ssrcs);
 }
 
 /// Writes a request for a key frame of `ssrc`.
@@ -124,7 +129,8 @@ fn begins_key_frame(codec: Codec, payload: &[u8]) -> bool {
         (Codec::H264, [head, _, _, first, ..]) if head & 0x1f == 24 => is_sps(*first),
         (Codec::H264, [head, ..]) => is_sps(*head),
         (Codec::Vp8, [head, ..]) => {
-            // RFC 7741 §4.2: S bit, partition 0; then behind the optional parts the frame's first byte.
+            // RFC 7741 §4.2: S bit, partition 0; then behind the optional parts the frame's first
+            // byte.
             let frame = vp8_frame_offset(payload).and_then(|at| payload.get(at));
             head & 0x17 == 0x10 && frame.is_some_and(|byte| byte & 1 == 0)
         }

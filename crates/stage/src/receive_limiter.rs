@@ -13,7 +13,11 @@ pub(crate) enum ReceiveLimiter {
 
 impl ReceiveLimiter {
     pub(crate) fn new(per_s: Option<u32>, now: Instant) -> Self {
-        per_s.map_or(Self::Free, |per_s| Self::Slow { per_s: per_s.into(), allowance: 0.0, at: now })
+        per_s.map_or(Self::Free, |per_s| Self::Slow {
+            per_s: per_s.into(),
+            allowance: 0.0,
+            at: now,
+        })
     }
 
     /// How many datagrams may be read at `now`.

@@ -91,7 +91,8 @@ impl Sessions {
             self.names.push(String::new());
         }
         let known = self.names.iter().position(|known| known == name);
-        let channel = Channel::new(known.unwrap_or(self.names.len())).ok_or(OfferRefused::Streams)?;
+        let channel =
+            Channel::new(known.unwrap_or(self.names.len())).ok_or(OfferRefused::Streams)?;
         if known.is_none() {
             self.names.push(name.to_owned());
         }
@@ -139,12 +140,14 @@ impl Room {
 
     /// Viewers that are sent video.
     fn pictures(&self) -> usize {
-        let viewers =
-            |source: Source| self.audience.get(source.place()).map_or(0, |count| count.load(Relaxed));
+        let viewers = |source: Source| {
+            self.audience.get(source.place()).map_or(0, |count| count.load(Relaxed))
+        };
         Source::pictures().map(|source| viewers(source) as usize).sum()
     }
 
-    /// Answers an offer for stream `stream` and gives the session to the worker with the fewest sessions.
+    /// Answers an offer for stream `stream` and gives the session to the worker with the fewest
+    /// sessions.
     pub(crate) fn create_session(
         &self,
         role: Role,
@@ -158,14 +161,19 @@ impl Room {
         let worker = &self.workers[index];
         let plain = self.config.planted.no_rtx.then(|| without_rtx(offer));
         let offer = plain.as_deref().unwrap_or(offer);
-        let answered =
-            match self.identity.answer(offer, role, worker.local, Instant::now(), self.config.emulates) {
-                Ok(answered) => answered,
-                Err(error) => {
-                    self.forget(&id);
-                    return Err(error.into());
-                }
-            };
+        let answered = match self.identity.answer(
+            offer,
+            role,
+            worker.local,
+            Instant::now(),
+            self.config.emulates,
+        ) {
+            Ok(answered) => answered,
+            Err(error) => {
+                self.forget(&id);
+                return Err(error.into());
+            }
+        };
         let ballast = match role {
             Role::Viewer => {
                 add(&self.viewers_total, 1);
@@ -202,7 +210,10 @@ impl Room {
                 return Err(OfferRefused::Full(sessions.viewers));
             }
             Role::Publisher
-                if sessions.streams.get(&channel).is_some_and(|stream| stream.publisher.is_some()) =>
+                if sessions
+                    .streams
+                    .get(&channel)
+                    .is_some_and(|stream| stream.publisher.is_some()) =>
             {
                 return Err(OfferRefused::Occupied);
             }
@@ -210,7 +221,9 @@ impl Room {
                 sessions.viewers += 1;
                 self.config.planted.crash_if_due(sessions.viewers);
             }
-            Role::Publisher => sessions.streams.entry(channel).or_default().publisher = Some(id.to_owned()),
+            Role::Publisher => {
+                sessions.streams.entry(channel).or_default().publisher = Some(id.to_owned())
+            }
         }
         let mut load = vec![0_u32; self.workers.len()];
         for entry in sessions.by_id.values() {
@@ -218,15 +231,22 @@ impl Room {
                 *load += 1;
             }
         }
-        let worker = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
-        sessions.by_id.insert(id.to_owned(), Entry { worker, channel, role, etag: etag.to_owned() });
+        let worker =
+            load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
+        sessions
+            .by_id
+            .insert(id.to_owned(), Entry { worker, channel, role, etag: etag.to_owned() });
         Ok((worker, channel))
     }
 
     /// Ends a session of `role` at its peer's request; false if there is none.
     pub(crate) fn leave(&self, role: Role, id: &str) -> bool {
-        let Some(worker) =
-            self.sessions().by_id.get(id).filter(|entry| entry.role == role).map(|entry| entry.worker)
+        let Some(worker) = self
+            .sessions()
+            .by_id
+            .get(id)
+            .filter(|entry| entry.role == role)
+            .map(|entry| entry.worker)
         else {
             return false;
         };
@@ -270,7 +290,9 @@ impl Room {
             return TrickleResult::OtherSession;
         }
         for candidate in candidates {
-            self.workers[entry.worker].inbox.send(WorkerCommand::Candidate(id.to_owned(), candidate));
+            self.workers[entry.worker]
+                .inbox
+                .send(WorkerCommand::Candidate(id.to_owned(), candidate));
         }
         TrickleResult::Taken
     }
@@ -333,13 +355,20 @@ impl Room {
 }
 
 /// The source for a viewer that negotiated `codec`; without a test card it waits for a publisher.
-pub(crate) fn source_for(codec: Codec, channel: Channel, card: Option<Card>, live: Option<Live>) -> Source {
+pub(crate) fn source_for(
+    codec: Codec,
+    channel: Channel,
+    card: Option<Card>,
+    live: Option<Live>,
+) -> Source {
     match (codec, live, card) {
         (Codec::Opus, Some(Live { audio: true, .. }), _) | (Codec::Opus, _, None) => {
             Source::LiveAudio(channel)
         }
         (Codec::Opus, _, Some(_)) => Source::CardOpus,
-        (_, Some(Live { video: Some(video), .. }), _) if video == codec => Source::LiveVideo(channel),
+        (_, Some(Live { video: Some(video), .. }), _) if video == codec => {
+            Source::LiveVideo(channel)
+        }
         (_, _, None) => Source::LiveVideo(channel),
         (Codec::H264, _, Some(Card::Low)) => Source::CardLowH264,
         (Codec::H264, _, Some(Card::Standard)) => Source::CardH264,

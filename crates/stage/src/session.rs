@@ -160,8 +160,14 @@ impl Session {
                     audio: tracks.iter().any(|track| track.codec().is_audio()),
                 });
                 room.go_live(self.channel, live);
-                self.media =
-                    Media::Publishing { opener, sealer, to, tracks, report_at, key_frame_asked_at: None };
+                self.media = Media::Publishing {
+                    opener,
+                    sealer,
+                    to,
+                    tracks,
+                    report_at,
+                    key_frame_asked_at: None,
+                };
                 false
             }
         }
@@ -173,7 +179,8 @@ impl Session {
             Media::Connecting { .. } => return,
             Media::Viewing { opener, .. } | Media::Publishing { opener, .. } => opener,
         };
-        let Some(plain) = opener.open_rtcp(datagram).ok().and_then(|len| datagram.get(..len)) else {
+        let Some(plain) = opener.open_rtcp(datagram).ok().and_then(|len| datagram.get(..len))
+        else {
             add(&context.counters.datagrams_refused, 1);
             return;
         };
@@ -248,16 +255,25 @@ impl Session {
         }
     }
 
-    /// Requests a key frame if this is a publisher and [`KEY_FRAME_EVERY`] has passed since the last request.
-    pub(crate) fn request_key_frame(&mut self, now: Instant, scratch: &mut Vec<u8>, egress: &mut Egress) {
-        let Media::Publishing { sealer, to, tracks, key_frame_asked_at, .. } = &mut self.media else {
-            return;
-        };
-        let Some(ssrc) = tracks.iter().find(|track| !track.codec().is_audio()).and_then(Published::ssrc)
+    /// Requests a key frame if this is a publisher and [`KEY_FRAME_EVERY`] has passed since the
+    /// last request.
+    pub(crate) fn request_key_frame(
+        &mut self,
+        now: Instant,
+        scratch: &mut Vec<u8>,
+        egress: &mut Egress,
+    ) {
+        let Media::Publishing { sealer, to, tracks, key_frame_asked_at, .. } = &mut self.media
         else {
             return;
         };
-        if key_frame_asked_at.is_some_and(|at| now.saturating_duration_since(at) < KEY_FRAME_EVERY) {
+        let Some(ssrc) =
+            tracks.iter().find(|track| !track.codec().is_audio()).and_then(Published::ssrc)
+        else {
+            return;
+        };
+        if key_frame_asked_at.is_some_and(|at| now.saturating_duration_since(at) < KEY_FRAME_EVERY)
+        {
             return;
         }
         *key_frame_asked_at = Some(now);
@@ -301,9 +317,9 @@ fn resend(
         };
         match found {
             Some((burst, place, index)) if number < RESENDS_MAX => {
-                context
-                    .egress
-                    .send(context.now, to, |out| stream.write_again(burst, place, index, transport, out));
+                context.egress.send(context.now, to, |out| {
+                    stream.write_again(burst, place, index, transport, out)
+                });
                 add(&context.counters.packets_resent, 1);
             }
             _ => add(&context.counters.resend_misses, 1),

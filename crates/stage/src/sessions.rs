@@ -82,8 +82,13 @@ impl Sessions {
         self.get_mut(self.slot_of_id(id)?)
     }
 
-    /// The session of a datagram: by its source address or, for the first from there, by the ufrag of its STUN request.
-    pub(crate) fn slot_of_datagram(&mut self, source: SocketAddr, datagram: &[u8]) -> Option<usize> {
+    /// The session of a datagram: by its source address or, for the first from there, by the ufrag
+    /// of its STUN request.
+    pub(crate) fn slot_of_datagram(
+        &mut self,
+        source: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<usize> {
         let named = local_ufrag(datagram).map(|ufrag| self.by_ufrag.get(ufrag).copied());
         match named {
             None => self.by_address.get(&source).copied(),
@@ -103,7 +108,9 @@ impl Sessions {
 
     /// Adds a viewer's streams to the subscribers of their sources.
     pub(crate) fn subscribe(&mut self, slot: usize, audience: &Audience) {
-        let Some(Some(Session { media: Media::Viewing { streams, .. }, .. })) = self.slots.get(slot) else {
+        let Some(Some(Session { media: Media::Viewing { streams, .. }, .. })) =
+            self.slots.get(slot)
+        else {
             return;
         };
         for (number, stream) in streams.iter().enumerate() {

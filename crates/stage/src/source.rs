@@ -44,7 +44,8 @@ impl Channel {
     }
 }
 
-/// A source of the room. The test card has one for each codec and size, a publisher has two live ones.
+/// A source of the room. The test card has one for each codec and size, a publisher has two live
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
     CardH264,
@@ -90,11 +91,13 @@ impl Source {
 /// Viewers of each source, so that frames without viewers are not made.
 pub(crate) type Audience = [AtomicU32; Source::COUNT];
 
-/// Consecutive packets of a source with one capture time: a frame of the test card, or a packet of a publisher.
+/// Consecutive packets of a source with one capture time: a frame of the test card, or a packet of
+/// a publisher.
 #[derive(Debug)]
 pub(crate) struct Burst {
     pub(crate) source: Source,
-    /// Number of the first packet since the source began; a gap is a packet that the source itself lost.
+    /// Number of the first packet since the source began; a gap is a packet that the source itself
+    /// lost.
     pub(crate) first_packet: u64,
     /// RTP timestamp on the clock of the source.
     pub(crate) timestamp: u32,
@@ -109,7 +112,8 @@ pub(crate) struct Burst {
     pub(crate) captured_at: Instant,
 }
 
-/// How long packets are kept for retransmission: twice a long round trip. Later ones would miss their playout.
+/// How long packets are kept for retransmission: twice a long round trip. Later ones would miss
+/// their playout.
 const HISTORY: Duration = Duration::from_millis(1_000);
 /// Most bursts kept, whatever their age.
 const HISTORY_BURSTS_MAX: usize = 1_024;

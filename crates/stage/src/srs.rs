@@ -1,7 +1,7 @@
 //! How SRS (Simple Realtime Server) differs: its paths, its refusals, and how it reads an offer.
 //!
-//! Sources: its documentation of WHIP and WHEP, ossrs/srs#4562 for the bodies of refusals (7.0.121 and later) and
-//! ossrs/srs#3838 for the connection that is closed without an answer (before).
+//! Sources: its documentation of WHIP and WHEP, ossrs/srs#4562 for the bodies of refusals (7.0.121
+//! and later) and ossrs/srs#3838 for the connection that is closed without an answer (before).
 
 use http::StatusCode;
 
@@ -25,7 +25,9 @@ pub(crate) fn stream(query: &str) -> String {
 pub(crate) fn refusal(refusal: &OfferRefused) -> (StatusCode, &'static str) {
     match refusal {
         OfferRefused::Occupied => (StatusCode::CONFLICT, "1028: StreamBusy"),
-        OfferRefused::Offer(OfferError::Malformed(_)) => (StatusCode::BAD_REQUEST, "5012: RtcSdpDecode"),
+        OfferRefused::Offer(OfferError::Malformed(_)) => {
+            (StatusCode::BAD_REQUEST, "5012: RtcSdpDecode")
+        }
         OfferRefused::Offer(_) => (StatusCode::BAD_REQUEST, "5018: RtcSdpExchange"),
         // SRS has no such limits.
         OfferRefused::Full(_) | OfferRefused::Streams => {

@@ -26,7 +26,8 @@ pub struct StageStats {
     pub link_drops: u64,
     /// Packets that the kernel did not take (full socket buffer, unreachable viewer).
     pub send_errors: u64,
-    /// Frames that a worker never sent because it was too far behind (bounded queue before each worker).
+    /// Frames that a worker never sent because it was too far behind (bounded queue before each
+    /// worker).
     pub worker_frame_drops: u64,
     /// Sequence numbers that viewers reported missing (generic NACK, RFC 4585 §6.2.1).
     pub nacks_received: u64,

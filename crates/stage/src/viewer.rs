@@ -74,7 +74,8 @@ impl Stream {
         ends_at: Option<Instant>,
         stutters_from: Option<Instant>,
     ) -> Self {
-        // RFC 3550 §5.1 wants a random start; below 2^15 so that the first wrap is not taken for a reordering.
+        // RFC 3550 §5.1 wants a random start; below 2^15 so that the first wrap is not taken for a
+        // reordering.
         let first = u64::from(fastrand::u16(..0x7fff));
         Self {
             agreed,
@@ -104,7 +105,8 @@ impl Stream {
         if self.ends_at.is_some_and(|at| burst.captured_at >= at) {
             return false;
         }
-        let since = self.stutters_from.map(|from| burst.captured_at.saturating_duration_since(from));
+        let since =
+            self.stutters_from.map(|from| burst.captured_at.saturating_duration_since(from));
         if since.is_some_and(|since| since.as_secs() % 3 == 2) {
             self.pause();
             return false;
@@ -125,7 +127,8 @@ impl Stream {
     }
 
     fn begin(&mut self, burst: &Burst) {
-        // Timestamps of a new source continue those of the stream by the time that has really passed.
+        // Timestamps of a new source continue those of the stream by the time that has really
+        // passed.
         let timestamp = match self.last {
             None => burst.timestamp,
             Some((last, at)) => {
@@ -173,7 +176,9 @@ impl Stream {
 
     /// Which packet of the source was sent with `sequence`.
     pub(crate) fn sent_as(&self, sequence: u16) -> Resend {
-        let SourcePosition::Playing { origin, index: first, .. } = self.place else { return Resend::Unknown };
+        let SourcePosition::Playing { origin, index: first, .. } = self.place else {
+            return Resend::Unknown;
+        };
         // The newest index with these 16 bits.
         let newest = self.next_index.wrapping_sub(1);
         let back = u64::from((newest as u16).wrapping_sub(sequence));
@@ -185,7 +190,8 @@ impl Stream {
         }
     }
 
-    /// Appends the packet with `index` again: as RTX (RFC 4588) if negotiated, otherwise the identical packet.
+    /// Appends the packet with `index` again: as RTX (RFC 4588) if negotiated, otherwise the
+    /// identical packet.
     pub(crate) fn write_again(
         &mut self,
         burst: &Burst,
@@ -228,8 +234,8 @@ impl Stream {
         out: &mut Vec<u8>,
     ) -> bool {
         let start = out.len();
-        // Sealing another header with the same index would expose the key (AEAD nonce reuse): without RTX a packet
-        // has no transport-wide number, which would differ.
+        // Sealing another header with the same index would expose the key (AEAD nonce reuse):
+        // without RTX a packet has no transport-wide number, which would differ.
         let transport_sequence = self.agreed.rtx.is_some().then(|| {
             transport.transport_sequence = transport.transport_sequence.wrapping_add(1);
             transport.transport_sequence
@@ -256,7 +262,8 @@ impl Stream {
         }
     }
 
-    /// Writes a sender report (RFC 3550 §6.4.1) as SRTCP to `scratch`; false before anything was sent.
+    /// Writes a sender report (RFC 3550 §6.4.1) as SRTCP to `scratch`; false before anything was
+    /// sent.
     pub(crate) fn write_report(
         &self,
         now: Instant,

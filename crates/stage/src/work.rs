@@ -1,4 +1,5 @@
-//! Planted work per packet, encryption or copying, so that a worker saturates at a load that a test chooses.
+//! Planted work per packet, encryption or copying, so that a worker saturates at a load that a test
+//! chooses.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -31,7 +32,8 @@ impl PlantedWork {
         Self { passes, key, block: vec![0; PASS_LEN], copied, takes_turns: planted.shared_lock }
     }
 
-    /// Does the planted encryption and copying, under the lock `turn` if that is planted. The result is discarded.
+    /// Does the planted encryption and copying, under the lock `turn` if that is planted. The
+    /// result is discarded.
     #[inline]
     pub(crate) fn spend(&mut self, turn: &Mutex<()>) {
         let _turn = self.takes_turns.then(|| turn.lock().unwrap_or_else(PoisonError::into_inner));
@@ -87,8 +89,10 @@ mod tests {
 
     #[test]
     fn work_is_done_only_where_planted() {
-        let (work, turn) =
-            (|passes| work(&Planted { work_per_packet: passes, ..Planted::default() }), Mutex::default());
+        let (work, turn) = (
+            |passes| work(&Planted { work_per_packet: passes, ..Planted::default() }),
+            Mutex::default(),
+        );
         let mut idle = work(0);
         idle.spend(&turn);
         assert_eq!(idle.block, [0; PASS_LEN]);

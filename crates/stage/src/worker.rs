@@ -23,8 +23,8 @@ use crate::work::PlantedWork;
 
 /// How often timers of sessions are checked.
 const TICK: Duration = Duration::from_millis(10);
-/// How long media is sent before datagrams, timers and commands are handled: an overloaded worker must still
-/// notice that sessions end.
+/// How long media is sent before datagrams, timers and commands are handled: an overloaded worker
+/// must still notice that sessions end.
 const MEDIA_TURN: Duration = Duration::from_millis(10);
 /// Batches of datagrams received before media is sent again.
 const RECEIVE_TURNS: usize = 8;
@@ -117,7 +117,10 @@ impl Worker {
     /// Waits for something to do.
     fn rest(&mut self) {
         let begun = Instant::now();
-        let until = self.egress.next_departure().map_or(self.next_tick, |leaves| leaves.min(self.next_tick));
+        let until = self
+            .egress
+            .next_departure()
+            .map_or(self.next_tick, |leaves| leaves.min(self.next_tick));
         let timeout = until.saturating_duration_since(begun);
         let socket = (self.receive_limiter.allowed(begun) > 0).then(|| self.egress.socket());
         wait(socket, &self.room.workers[self.index].inbox.waker, timeout);
@@ -144,7 +147,8 @@ impl Worker {
             WorkerCommand::KeyFrame(channel) => {
                 let now = Instant::now();
                 let egress = &mut self.egress;
-                for session in self.sessions.iter_mut().filter(|session| session.channel == channel) {
+                for session in self.sessions.iter_mut().filter(|session| session.channel == channel)
+                {
                     session.request_key_frame(now, &mut self.scratch, egress);
                 }
             }
@@ -156,7 +160,9 @@ impl Worker {
         let now = Instant::now();
         add(&self.counters().datagrams_received, count as u64);
         for index in 0..count {
-            let Some(Received { source, bytes: datagram, .. }) = received.get(index) else { continue };
+            let Some(Received { source, bytes: datagram, .. }) = received.get(index) else {
+                continue;
+            };
             let Some(slot) = self.sessions.slot_of_datagram(source, datagram) else {
                 add(&self.counters().datagrams_refused, 1);
                 continue;
@@ -175,9 +181,9 @@ impl Worker {
                 PacketKind::Rtp => session.take_media(datagram, &mut context),
                 _ => {
                     let egress = &mut self.egress;
-                    session
-                        .peer
-                        .receive(now, source, datagram, &mut |to, bytes| egress.send_bytes(now, to, bytes));
+                    session.peer.receive(now, source, datagram, &mut |to, bytes| {
+                        egress.send_bytes(now, to, bytes)
+                    });
                 }
             }
             self.advance(slot);
@@ -232,8 +238,11 @@ impl Worker {
                 self.advance(slot);
             }
         }
-        let connected =
-            self.sessions.iter_mut().filter(|session| matches!(session.media, Media::Viewing { .. })).count();
+        let connected = self
+            .sessions
+            .iter_mut()
+            .filter(|session| matches!(session.media, Media::Viewing { .. }))
+            .count();
         self.counters().viewers.store(self.sessions.len() as u64, Relaxed);
         self.counters().viewers_connected.store(connected as u64, Relaxed);
     }
@@ -264,7 +273,9 @@ impl Worker {
             let busy = 1.0 - self.load.waited.as_secs_f64() / span.as_secs_f64();
             counters.busy_permille.store((busy.clamp(0.0, 1.0) * 1000.0) as u64, Relaxed);
             let cpu = clock_gettime(ClockId::ThreadCPUTime);
-            counters.cpu_us.store(cpu.tv_sec as u64 * 1_000_000 + cpu.tv_nsec as u64 / 1_000, Relaxed);
+            counters
+                .cpu_us
+                .store(cpu.tv_sec as u64 * 1_000_000 + cpu.tv_nsec as u64 / 1_000, Relaxed);
             self.load = Load { since: Instant::now(), waited: Duration::ZERO };
         }
     }

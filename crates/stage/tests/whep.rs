@@ -1,4 +1,5 @@
-//! A whole viewer against a whole stage over loopback: the statuses of WHEP, media, retransmission, leaving.
+//! A whole viewer against a whole stage over loopback: the statuses of WHEP, media, retransmission,
+//! leaving.
 
 mod client;
 
@@ -24,7 +25,8 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn statuses_say_what_is_wrong() {
-    let stage = stage(StageConfig { bearer_token: Some("sesame".into()), ..StageConfig::default() });
+    let stage =
+        stage(StageConfig { bearer_token: Some("sesame".into()), ..StageConfig::default() });
     let token = "Authorization: Bearer sesame\r\n";
     let post = format!("{SDP}{token}");
     for (method, path, headers, body, expect) in [
@@ -67,8 +69,9 @@ fn a_session_is_made_patched_and_freed() {
 
     let fragment = "Content-Type: application/trickle-ice-sdpfrag\r\n";
     let candidate = "a=ice-ufrag:x\r\na=candidate:1 1 udp 2130706431 127.0.0.1 40000 typ host\r\n";
-    let patch =
-        |headers: &str, body| http(address, "PATCH", session, &format!("{fragment}{headers}"), body).status;
+    let patch = |headers: &str, body| {
+        http(address, "PATCH", session, &format!("{fragment}{headers}"), body).status
+    };
     assert_eq!(patch(&format!("If-Match: {etag}\r\n"), candidate), 204);
     assert_eq!(patch("", candidate), 204);
     assert_eq!(patch("If-Match: \"other\"\r\n", candidate), 412);
@@ -88,7 +91,9 @@ fn a_viewer_sees_the_card_and_what_it_misses_is_sent_again() {
     let mut viewer = Viewer::join(stage.http_addr(), "/whep");
     // The sixth packet is made to be lost; str0m then sends a NACK by itself.
     viewer.lose_video_packet(6);
-    viewer.watch_until("90 packets of video", |seen| seen.video_packets >= 90 && seen.audio_packets >= 150);
+    viewer.watch_until("90 packets of video", |seen| {
+        seen.video_packets >= 90 && seen.audio_packets >= 150
+    });
     let seen = viewer.seen();
     assert!(seen.first_is_key, "the picture begins with a key frame");
     assert!(seen.repaired, "the lost packet came as a retransmission");
@@ -154,7 +159,8 @@ fn as_srs_it_takes_one_publisher_a_stream_and_h264_alone_and_reports_it() {
 #[test]
 fn streams_of_a_stage_have_a_publisher_each() {
     let stage = stage(StageConfig::default());
-    let publish = |path: &str| http(stage.http_addr(), "POST", path, SDP, &publishers_offer("VP8")).status;
+    let publish =
+        |path: &str| http(stage.http_addr(), "POST", path, SDP, &publishers_offer("VP8")).status;
     assert_eq!((publish("/whip"), publish("/whip")), (201, 409));
     assert_eq!(
         (publish("/whip?stream=a"), publish("/whip?stream=b"), publish("/whip?stream=a")),

@@ -1,12 +1,14 @@
-//! Begins `run.db` again with what the coordinator of a fleet wrote itself, without the rows of the crowd: those are read from
-//! the bus once more, from the first one on. It is made beside the file, which it replaces once it is complete.
+//! Begins `run.db` again with what the coordinator of a fleet wrote itself, without the rows of the
+//! crowd: those are read from the bus once more, from the first one on. It is made beside the file,
+//! which it replaces once it is complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 use throng_observation::run::{
-    CrowdRow, Ending, EventRow, GeneratorRow, LayerSwitchRow, ParticipantRow, SentRow, SeriesRow, TrackRow,
+    CrowdRow, Ending, EventRow, GeneratorRow, LayerSwitchRow, ParticipantRow, SentRow, SeriesRow,
+    TrackRow,
 };
 use throng_observation::{ChatRow, ExperienceRow, HttpRequestRow, PlaybackRow, PlayerRow, RunTime};
 
@@ -28,7 +30,10 @@ pub struct RunAgain {
 
 impl RunAgain {
     /// Begins beside the `run.db` at `old`; of its events those stay that `keeps` says.
-    pub(crate) fn begin(old: PathBuf, keeps: impl Fn(&EventRow) -> bool) -> Result<Self, StoreError> {
+    pub(crate) fn begin(
+        old: PathBuf,
+        keeps: impl Fn(&EventRow) -> bool,
+    ) -> Result<Self, StoreError> {
         let new = old.with_extension(UNFINISHED);
         remove(&new)?;
         fold(&old)?;
@@ -72,8 +77,8 @@ fn remove(file: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Folds what a killed process left in the write-ahead log into the database, so that one file has everything, and none is left
-/// that would be taken for the log of the new one.
+/// Folds what a killed process left in the write-ahead log into the database, so that one file has
+/// everything, and none is left that would be taken for the log of the new one.
 fn fold(path: &Path) -> Result<(), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let named = |error| StoreError::from_sql(path, error);
@@ -101,7 +106,8 @@ fn check_is_one_file(path: &Path) -> Result<(), StoreError> {
 fn empty(path: &Path, keeps: impl Fn(&EventRow) -> bool) -> rusqlite::Result<Option<i64>> {
     let mut db = Connection::open(path)?;
     let transaction = db.transaction()?;
-    let last_second = transaction.query_row("SELECT MAX(second) FROM crowd", [], |row| row.get(0))?;
+    let last_second =
+        transaction.query_row("SELECT MAX(second) FROM crowd", [], |row| row.get(0))?;
     let events: Vec<EventRow> = list(&transaction)?;
     clear::<CrowdRow>(&transaction)?;
     clear::<SeriesRow>(&transaction)?;

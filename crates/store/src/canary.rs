@@ -66,14 +66,16 @@ mod tests {
     #[test]
     fn what_browsers_saw_reads_back_and_a_run_without_them_has_no_tables() {
         let folder = tempfile::tempdir().unwrap();
-        let mut writer = RunFolder::create(folder.path().join("none"), &RunInfo::default()).unwrap();
+        let mut writer =
+            RunFolder::create(folder.path().join("none"), &RunInfo::default()).unwrap();
         writer.commit().unwrap();
         writer.finish(Ending::Complete, RunTime(1)).unwrap();
         let none = RunFolder::read(folder.path().join("none")).unwrap();
         assert!(none.canary.browsers.is_empty() && none.canary.seconds.is_empty());
 
         let mut writer = RunFolder::create(folder.path().join("run"), &RunInfo::default()).unwrap();
-        let mut browser = CanaryBrowserRow { version: "Chrome/1".into(), ..CanaryBrowserRow::default() };
+        let mut browser =
+            CanaryBrowserRow { version: "Chrome/1".into(), ..CanaryBrowserRow::default() };
         writer.write(Row::Canary(CanaryRow::Browser(browser.clone())));
         let mut second = CanarySecondRow {
             second: 7,
@@ -105,7 +107,10 @@ mod tests {
         .unwrap();
         drop(db);
         let older = RunFolder::read(folder.path().join("run")).unwrap();
-        assert_eq!(older.canary.seconds[0].host_cpu_ratio, None, "folders of earlier versions are read");
+        assert_eq!(
+            older.canary.seconds[0].host_cpu_ratio, None,
+            "folders of earlier versions are read"
+        );
         assert_eq!(older.canary.browsers[0].failed_at, older.canary.browsers[0].ended_at);
     }
 }

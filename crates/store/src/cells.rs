@@ -7,10 +7,13 @@ use rusqlite::{Row, Statement};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use throng_observation::canary::BrowserId;
-use throng_observation::host::{HostEventKind, HostId, ProcessEvent, ProfileMethod, SeriesId, Unit};
+use throng_observation::host::{
+    HostEventKind, HostId, ProcessEvent, ProfileMethod, SeriesId, Unit,
+};
 use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{
-    Codec, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RequestOutcome, RunTime, TrackId, Unloaded,
+    Codec, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RequestOutcome, RunTime, TrackId,
+    Unloaded,
 };
 
 /// A type that fits in one column.
@@ -57,8 +60,8 @@ fn number<T: TryFrom<i64>>(number: i64) -> FromSqlResult<T> {
 numbers! { u8, u16, u32, i64; RunTime(i64), ParticipantId(u32), CohortId(u16), TrackId(u16), BrowserId(u16), HostId(u8), SeriesId(u32) }
 
 cells! {
-    // SQLite's integers are signed. A larger counter (none occurs) is stored as the maximum, not as a negative
-    // number; a negative counter in a damaged file reads as 0.
+    // SQLite's integers are signed. A larger counter (none occurs) is stored as the maximum, not as
+    // a negative number; a negative counter in a damaged file reads as 0.
     u64 as i64, "INTEGER": |n| i64::try_from(*n).unwrap_or(i64::MAX), |n| Ok(u64::try_from(n).unwrap_or(0));
     bool as bool, "INTEGER": |is| *is, Ok;
     f64 as f64, "REAL": |n| *n, Ok;

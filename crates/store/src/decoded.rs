@@ -1,4 +1,5 @@
-//! Results of decoding tapped tracks: a table that the decoding process creates with its first rows.
+//! Results of decoding tapped tracks: a table that the decoding process creates with its first
+//! rows.
 
 use std::path::Path;
 
@@ -23,16 +24,17 @@ impl Stored for DecodedRow {
         Some(&[("frames_fed", "frames_given"), ("glass_delay_ahead_us", "NULL")]);
 }
 
-/// Adds rows to the `run.db` at `path`, replacing those of the same second and track. The only writer apart from
-/// the run's own; each waits for the other's transaction.
+/// Adds rows to the `run.db` at `path`, replacing those of the same second and track. The only
+/// writer apart from the run's own; each waits for the other's transaction.
 pub(crate) fn add(path: &Path, decoded: &[DecodedRow]) -> Result<(), StoreError> {
     let named = |error| StoreError::from_sql(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags).map_err(named)?;
     schema::check_identity(&db, path)?;
-    // A write transaction from the start: one that began with a read cannot write after a commit of the run's
-    // writer.
-    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(named)?;
+    // A write transaction from the start: one that began with a read cannot write after a commit of
+    // the run's writer.
+    let transaction =
+        db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(named)?;
     transaction.execute_batch(&table::create::<DecodedRow>()).map_err(named)?;
     table::put(&transaction, decoded).map_err(named)?;
     transaction.commit().map_err(named)

@@ -79,7 +79,8 @@ impl StoreError {
             Some(Code::DiskFull) => Self::DiskFull { path },
             Some(Code::NotADatabase) => Self::NotARun { path, detail: error.to_string() },
             Some(Code::DatabaseCorrupt) => Self::Corrupt { path, detail: error.to_string() },
-            // A file size limit and some full file systems answer with EFBIG or EIO at the write itself.
+            // A file size limit and some full file systems answer with EFBIG or EIO at the write
+            // itself.
             Some(Code::SystemIoFailure) if is_failed_write(&error) => Self::DiskFull { path },
             _ => Self::Sql { path, error },
         }
@@ -88,7 +89,9 @@ impl StoreError {
 
 fn is_failed_write(error: &rusqlite::Error) -> bool {
     match error {
-        rusqlite::Error::SqliteFailure(cause, _) => cause.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE,
+        rusqlite::Error::SqliteFailure(cause, _) => {
+            cause.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE
+        }
         _ => false,
     }
 }

@@ -34,17 +34,18 @@ fn claim(database: &Path, taken: impl FnOnce() -> StoreError) -> Result<(), Stor
     }
 }
 
-/// A single file such as `host.db`: what a watcher measured without a crowd, in the tables of a `run.db`.
+/// A single file such as `host.db`: what a watcher measured without a crowd, in the tables of a
+/// `run.db`.
 #[derive(Clone, Copy, Debug)]
 pub struct HostFile;
 
 impl HostFile {
-    /// Makes the file. `started_at_unix_us` is the wall clock of [`throng_observation::RunTime`] 0, microseconds since
-    /// the Unix epoch. Rows go in as [`throng_observation::run::Row::Host`].
+    /// Makes the file. `started_at_unix_us` is the wall clock of [`throng_observation::RunTime`] 0,
+    /// microseconds since the Unix epoch. Rows go in as [`throng_observation::run::Row::Host`].
     ///
     /// # Errors
-    /// [`StoreError::FileExists`] when there is such a file; [`StoreError::Io`], [`StoreError::DiskFull`] or
-    /// [`StoreError::Sql`] when it could not be written.
+    /// [`StoreError::FileExists`] when there is such a file; [`StoreError::Io`],
+    /// [`StoreError::DiskFull`] or [`StoreError::Sql`] when it could not be written.
     pub fn create(
         path: impl AsRef<Path>,
         throng_version: &str,
@@ -52,8 +53,11 @@ impl HostFile {
     ) -> Result<RunWriter, StoreError> {
         let path = path.as_ref();
         claim(path, || StoreError::FileExists(path.to_owned()))?;
-        let info =
-            RunInfo { throng_version: throng_version.to_owned(), started_at_unix_us, ..RunInfo::default() };
+        let info = RunInfo {
+            throng_version: throng_version.to_owned(),
+            started_at_unix_us,
+            ..RunInfo::default()
+        };
         RunWriter::open(path.to_owned(), &info)
     }
 
@@ -82,35 +86,40 @@ impl RunFolder {
     /// `info.format` is ignored; the stored value is always [`FORMAT`].
     ///
     /// # Errors
-    /// [`StoreError::Exists`] when it holds a run already; [`StoreError::Io`], [`StoreError::DiskFull`] or
-    /// [`StoreError::Sql`] when it could not be written.
+    /// [`StoreError::Exists`] when it holds a run already; [`StoreError::Io`],
+    /// [`StoreError::DiskFull`] or [`StoreError::Sql`] when it could not be written.
     pub fn create(path: impl AsRef<Path>, info: &RunInfo) -> Result<RunWriter, StoreError> {
         let path = path.as_ref();
-        fs::create_dir_all(path).map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
+        fs::create_dir_all(path)
+            .map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
         let database = path.join(DATABASE);
         claim(&database, || StoreError::Exists(path.to_owned()))?;
         RunWriter::open(database, info)
     }
 
-    /// Begins the `run.db` of an unfinished run again, for the rows of its crowd; what else it has stays, and of its events those
-    /// that `keeps` says.
+    /// Begins the `run.db` of an unfinished run again, for the rows of its crowd; what else it has
+    /// stays, and of its events those that `keeps` says.
     ///
     /// # Errors
     /// As [`Self::read`]; also where another process uses it.
-    pub fn again(path: impl AsRef<Path>, keeps: impl Fn(&EventRow) -> bool) -> Result<RunAgain, StoreError> {
+    pub fn again(
+        path: impl AsRef<Path>,
+        keeps: impl Fn(&EventRow) -> bool,
+    ) -> Result<RunAgain, StoreError> {
         RunAgain::begin(database(path.as_ref())?, keeps)
     }
 
     /// Reads a whole run: finished, interrupted or current.
     ///
     /// # Errors
-    /// See the variants of [`StoreError`]: no such folder, no run in it, not a run, a newer format, damaged.
+    /// See the variants of [`StoreError`]: no such folder, no run in it, not a run, a newer format,
+    /// damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<RunData, StoreError> {
         reader::read(&database(path.as_ref())?)
     }
 
-    /// Reads a run for a report in the memory that the report needs: rows that `selector` does not keep one by one
-    /// are added up as they are read. The addresses of participants are left out.
+    /// Reads a run for a report in the memory that the report needs: rows that `selector` does not
+    /// keep one by one are added up as they are read. The addresses of participants are left out.
     ///
     /// # Errors
     /// As [`RunFolder::read`].
@@ -145,7 +154,8 @@ impl RunFolder {
         reader::at_one_moment(&database(path.as_ref())?, list)
     }
 
-    /// Calls `each` with the rows of a table, one after the other, until it returns that it has enough.
+    /// Calls `each` with the rows of a table, one after the other, until it returns that it has
+    /// enough.
     ///
     /// # Errors
     /// As [`RunFolder::read`].
@@ -157,8 +167,8 @@ impl RunFolder {
         selected::each(&database(path.as_ref())?, table, &mut each)
     }
 
-    /// Adds the results of decoding tapped tracks to the run at `path`, during or after it; rows of the same
-    /// second and track are replaced.
+    /// Adds the results of decoding tapped tracks to the run at `path`, during or after it; rows of
+    /// the same second and track are replaced.
     ///
     /// # Errors
     /// As [`RunFolder::read`].
@@ -185,8 +195,9 @@ impl RunFolder {
         &self.path
     }
 
-    /// Writes a file such as `summary.json` or `report.html` completely or not at all: under another name first,
-    /// then renamed, so that a reader never gets half a report and a full disk leaves the earlier one.
+    /// Writes a file such as `summary.json` or `report.html` completely or not at all: under
+    /// another name first, then renamed, so that a reader never gets half a report and a full disk
+    /// leaves the earlier one.
     ///
     /// # Errors
     /// [`StoreError::Io`] when it could not be written.

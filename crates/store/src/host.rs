@@ -1,12 +1,13 @@
-//! The tables of watched hosts: series, samples, events, profiles. A folder older than these tables reads as a run
-//! without hosts.
+//! The tables of watched hosts: series, samples, events, profiles. A folder older than these tables
+//! reads as a run without hosts.
 
 use std::collections::HashMap;
 
 use rusqlite::{Connection, Transaction};
 use throng_observation::RunTime;
 use throng_observation::host::{
-    Frame, HostData, HostEvent, HostId, HostInfo, HostSample, HostSeries, Profile, ProfileMethod, Stack,
+    Frame, HostData, HostEvent, HostId, HostInfo, HostSample, HostSeries, Profile, ProfileMethod,
+    Stack,
 };
 
 use crate::cells::{Binder, Cells};
@@ -37,8 +38,9 @@ impl Stored for HostSeries {
 
 columns! { HostSample { at = "at_us", series, value as Value } }
 
-/// The primary key begins with time: samples arrive in order of time, so that each second is appended to the tree;
-/// with the series first, each second would rewrite a page for each of several thousand series.
+/// The primary key begins with time: samples arrive in order of time, so that each second is
+/// appended to the tree; with the series first, each second would rewrite a page for each of
+/// several thousand series.
 impl Stored for HostSample {
     const TABLE: &'static str = "host_sample";
     const KEY: &'static str = "at_us, series";
@@ -46,8 +48,8 @@ impl Stored for HostSample {
     const OLDER: Older = Some(&[]);
 }
 
-/// A value of a sample. `NUMERIC` stores integers in a byte or two; NULL stands for NaN: the value is unknown from
-/// then on.
+/// A value of a sample. `NUMERIC` stores integers in a byte or two; NULL stands for NaN: the value
+/// is unknown from then on.
 struct Value;
 
 impl Group<f64> for Value {
@@ -192,8 +194,8 @@ fn put_profile(db: &Transaction<'_>, profile: &Profile) -> rusqlite::Result<()> 
 /// Reads all rows of hosts.
 pub(crate) fn read_all(db: &Connection) -> rusqlite::Result<HostData> {
     let mut samples: Vec<HostSample> = list(db)?;
-    // Sorted here because the table is in order of time; unstable, thus in place, because there may be many
-    // millions. No two have the same key.
+    // Sorted here because the table is in order of time; unstable, thus in place, because there may
+    // be many millions. No two have the same key.
     samples.sort_unstable_by_key(|sample| (sample.series, sample.at));
     Ok(HostData {
         hosts: list(db)?,
@@ -206,7 +208,8 @@ pub(crate) fn read_all(db: &Connection) -> rusqlite::Result<HostData> {
 
 fn read_profiles(db: &Connection) -> rusqlite::Result<Vec<Profile>> {
     let rows: Vec<ProfileRow> = list(db)?;
-    let place: HashMap<_, usize> = rows.iter().zip(0..).map(|(row, index)| (row.profile, index)).collect();
+    let place: HashMap<_, usize> =
+        rows.iter().zip(0..).map(|(row, index)| (row.profile, index)).collect();
     let profile = |row: ProfileRow| Profile {
         host: row.host,
         moment: row.moment,

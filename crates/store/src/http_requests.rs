@@ -67,7 +67,12 @@ mod tests {
                 outcome,
                 version: if matches!(outcome, RequestOutcome::Status(_)) { 2 } else { 0 },
             },
-            counters: HttpRequestCounters { requests, body_bytes: 1 << 40, cut_off: 1, broken_off: 0 },
+            counters: HttpRequestCounters {
+                requests,
+                body_bytes: 1 << 40,
+                cut_off: 1,
+                broken_off: 0,
+            },
             first_at: RunTime(-5),
             last_at: RunTime(7_000_000),
         }

@@ -11,7 +11,8 @@ use throng_observation::run::{ClockError, Ending, RunData, RunInfo};
 
 use crate::FORMAT;
 
-pub(crate) const CREATE: &str = "CREATE TABLE info (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;";
+pub(crate) const CREATE: &str =
+    "CREATE TABLE info (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;";
 
 /// Writes `info` of a run that has not ended.
 pub(crate) fn put(db: &Connection, info: &RunInfo) -> rusqlite::Result<()> {
@@ -38,7 +39,11 @@ pub(crate) fn put(db: &Connection, info: &RunInfo) -> rusqlite::Result<()> {
 }
 
 /// Writes how and when the run ended.
-pub(crate) fn put_ending(db: &Connection, ending: Ending, ended_at: RunTime) -> rusqlite::Result<()> {
+pub(crate) fn put_ending(
+    db: &Connection,
+    ending: Ending,
+    ended_at: RunTime,
+) -> rusqlite::Result<()> {
     set(db, "ending", Some(ending.key()))?;
     set(db, "ended_at_us", Some(&ended_at.as_micros().to_string()))
 }
@@ -57,12 +62,14 @@ pub(crate) fn put_end_clocks(db: &Connection, clocks: &[Option<EndClock>]) -> ru
 
 /// Writes one value.
 pub(crate) fn set(db: &Connection, key: &str, value: Option<&str>) -> rusqlite::Result<()> {
-    let mut statement = db.prepare_cached("INSERT OR REPLACE INTO info (key, value) VALUES (?1, ?2)")?;
+    let mut statement =
+        db.prepare_cached("INSERT OR REPLACE INTO info (key, value) VALUES (?1, ?2)")?;
     statement.execute(params![key, value]).map(drop)
 }
 
 fn json(value: &impl Serialize) -> rusqlite::Result<String> {
-    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
 /// Reads the information about the run as a whole, without its rows.
@@ -112,7 +119,11 @@ impl Facts {
         match self.text(key) {
             "" => Ok(T::default()),
             text => serde_json::from_str(text).map_err(|error| {
-                rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, Box::new(error))
+                rusqlite::Error::FromSqlConversionFailure(
+                    1,
+                    rusqlite::types::Type::Text,
+                    Box::new(error),
+                )
             }),
         }
     }

@@ -15,7 +15,8 @@ columns! { PlaybackCounters {
     channel_received_bytes, channel_sent_bytes, channels_us,
 } }
 
-/// What runs of before live streams, of before recorded pages, of before peers, and of before their data channels do not have.
+/// What runs of before live streams, of before recorded pages, of before peers, and of before their
+/// data channels do not have.
 const ADDED: [(&str, &str); 30] = [
     ("skipped_us", "0"),
     ("responses_http1", "0"),
@@ -156,7 +157,8 @@ mod tests {
     #[test]
     fn players_read_back_and_a_run_without_them_has_no_tables() {
         let folder = tempfile::tempdir().unwrap();
-        let mut writer = RunFolder::create(folder.path().join("none"), &RunInfo::default()).unwrap();
+        let mut writer =
+            RunFolder::create(folder.path().join("none"), &RunInfo::default()).unwrap();
         writer.commit().unwrap();
         writer.finish(Ending::Complete, RunTime(1)).unwrap();
         let none = RunFolder::read(folder.path().join("none")).unwrap();

@@ -54,14 +54,15 @@ pub(crate) fn at_one_moment<T>(
     act: impl FnOnce(&Connection) -> rusqlite::Result<T>,
 ) -> Result<T, StoreError> {
     let named = |error| match StoreError::from_sql(path, error) {
-        // A missing table or column, or a cell of another type: the file was edited, or the disk is bad.
+        // A missing table or column, or a cell of another type: the file was edited, or the disk is
+        // bad.
         StoreError::Sql { path, error } if !is_access(&error) => {
             StoreError::Corrupt { path, detail: error.to_string() }
         }
         other => other,
     };
-    // Opened for writing because SQLite repairs an interrupted run when it opens it (folds its write-ahead log
-    // in); where the file is read-only SQLite falls back to reading.
+    // Opened for writing because SQLite repairs an interrupted run when it opens it (folds its
+    // write-ahead log in); where the file is read-only SQLite falls back to reading.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags).map_err(named)?;
     check_identity(&db, path)?;

@@ -6,7 +6,8 @@ use throng_observation::run::{
     CrowdRow, EventRow, GeneratorRow, LayerSwitchRow, ParticipantRow, SentRow, SeriesRow, TrackRow,
 };
 use throng_observation::{
-    CaptureBasis, Failure, FailureReason, OneWayDelay, Outcome, Phase, RunTime, SentCounters, TrackCounters,
+    CaptureBasis, Failure, FailureReason, OneWayDelay, Outcome, Phase, RunTime, SentCounters,
+    TrackCounters,
 };
 
 use crate::cells::{Binder, Cells, current};
@@ -112,10 +113,11 @@ columns! { GeneratorRow {
 
 impl Stored for GeneratorRow {
     const TABLE: &'static str = "generator";
-    // By second, machine and thread. Columns are numbered here because names differ between versions.
+    // By second, machine and thread. Columns are numbered here because names differ between
+    // versions.
     const ORDER: &'static str = "1, 14, 2";
-    // The column `worker` of earlier versions is a thread; what is a worker today has another name, so that neither is
-    // read as the other.
+    // The column `worker` of earlier versions is a thread; what is a worker today has another name,
+    // so that neither is read as the other.
     const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[
         ("thread", "worker"),
         ("fleet_worker", "0"),
@@ -137,7 +139,9 @@ struct OutcomeColumns;
 
 impl Group<Option<Outcome>> for OutcomeColumns {
     fn columns(out: &mut Vec<Column>) {
-        out.extend(["outcome", "failure_reason", "failure_detail"].map(Column::new::<Option<String>>));
+        out.extend(
+            ["outcome", "failure_reason", "failure_detail"].map(Column::new::<Option<String>>),
+        );
     }
 
     fn bind(outcome: &Option<Outcome>, to: &mut Binder<'_, '_>) -> rusqlite::Result<()> {
@@ -156,13 +160,15 @@ impl Group<Option<Outcome>> for OutcomeColumns {
             (from.take()?, from.take()?, from.take()?);
         let failed = || {
             // A reason that this version does not know is still a failure.
-            let reason = reason.as_deref().and_then(|reason| FailureReason::from_key(current(reason)));
+            let reason =
+                reason.as_deref().and_then(|reason| FailureReason::from_key(current(reason)));
             Outcome::Failed(Failure::new(
                 reason.unwrap_or(FailureReason::Protocol),
                 detail.unwrap_or_default(),
             ))
         };
-        Ok(outcome.map(|outcome| if outcome == "completed" { Outcome::Completed } else { failed() }))
+        Ok(outcome
+            .map(|outcome| if outcome == "completed" { Outcome::Completed } else { failed() }))
     }
 }
 
@@ -195,7 +201,8 @@ impl Group<BTreeMap<Phase, RunTime>> for ByPhase {
     }
 
     fn read(from: &mut Cells<'_, '_>) -> rusqlite::Result<BTreeMap<Phase, RunTime>> {
-        let times = Phase::ALL.map(|phase| from.take().map(|at: Option<RunTime>| Some((phase, at?))));
+        let times =
+            Phase::ALL.map(|phase| from.take().map(|at: Option<RunTime>| Some((phase, at?))));
         times.into_iter().filter_map(Result::transpose).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! `run.db`, format 1: the tables of an empty run, and the mark by which a run is recognised. `docs/run-folder.md`
-//! describes the columns.
+//! `run.db`, format 1: the tables of an empty run, and the mark by which a run is recognised.
+//! `docs/run-folder.md` describes the columns.
 
 use std::path::Path;
 
@@ -41,7 +41,10 @@ pub(crate) fn check_identity(db: &Connection, path: &Path) -> Result<(), StoreEr
             .map_err(|e| StoreError::from_sql(path, e))
     };
     if pragma("application_id")? != i64::from(APPLICATION_ID) {
-        return Err(StoreError::NotARun { path: path.to_owned(), detail: "not written by throng".into() });
+        return Err(StoreError::NotARun {
+            path: path.to_owned(),
+            detail: "not written by throng".into(),
+        });
     }
     match pragma("user_version")? {
         found if found > i64::from(FORMAT) => {

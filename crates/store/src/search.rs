@@ -1,4 +1,5 @@
-//! The steps of a search and the experience of users: tables that folders of the first versions lack.
+//! The steps of a search and the experience of users: tables that folders of the first versions
+//! lack.
 
 use throng_observation::{Clause, ExperienceRow, Goal, HoldOutcome, HoldRow};
 
@@ -38,7 +39,8 @@ impl Stored for HoldRow {
         ("value", "NULL"),
         ("bad_stretches", "0"),
         ("broke_at_us", "NULL"),
-        // The first versions judged a load over its whole hold, so one that failed was bad to the end.
+        // The first versions judged a load over its whole hold, so one that failed was bad to the
+        // end.
         ("bad_to_the_end", "passed_acceptable = 'no'"),
         ("step", "1"),
         ("unloaded", "NULL"),
@@ -68,7 +70,8 @@ mod tests {
     fn the_columns_by_goal_are_in_the_order_of_the_goals() {
         let names: Vec<_> = columns_of::<HoldRow>().iter().map(|column| column.name).collect();
         for kind in ["bad_seconds", "passed"] {
-            let of_kind: Vec<_> = names.iter().filter(|name| name.starts_with(kind)).copied().collect();
+            let of_kind: Vec<_> =
+                names.iter().filter(|name| name.starts_with(kind)).copied().collect();
             assert_eq!(of_kind, Goal::ALL.map(|goal| format!("{kind}_{}", goal.key())));
         }
     }
@@ -113,8 +116,10 @@ mod tests {
         transaction.commit().unwrap();
         assert_eq!(list::<ExperienceRow>(&db).unwrap(), [experience]);
         assert_eq!(list::<HoldRow>(&db).unwrap(), [hold]);
-        db.execute_batch("UPDATE hold SET purpose = 'again'; ALTER TABLE hold DROP COLUMN bad_to_the_end;")
-            .unwrap();
+        db.execute_batch(
+            "UPDATE hold SET purpose = 'again'; ALTER TABLE hold DROP COLUMN bad_to_the_end;",
+        )
+        .unwrap();
         let older = list::<HoldRow>(&db).unwrap().remove(0);
         assert_eq!(
             (older.purpose, older.bad_to_the_end),

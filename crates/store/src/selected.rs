@@ -1,11 +1,13 @@
-//! Reading a run of any length for a report, which shows few of its rows one by one: the others are added up as
-//! they are read.
+//! Reading a run of any length for a report, which shows few of its rows one by one: the others are
+//! added up as they are read.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use rusqlite::Connection;
-use throng_observation::run::{CohortId, DecodedRow, ParticipantRow, Row, RunData, SeriesRow, TrackRow};
+use throng_observation::run::{
+    CohortId, DecodedRow, ParticipantRow, Row, RunData, SeriesRow, TrackRow,
+};
 use throng_observation::{
     Distribution, MediaKind, OneWayDelay, PlaybackCounters, PlaybackRow, PlayerRow, RowSelector,
     TrackCounters,
@@ -15,7 +17,8 @@ use crate::StoreError;
 use crate::reader::{self, at_one_moment};
 use crate::table::{self, Stored, columns_of};
 
-/// Columns of `series` with samples of its tracks and frames, and the value of each where they are not read.
+/// Columns of `series` with samples of its tracks and frames, and the value of each where they are
+/// not read.
 const SAMPLES: [(&str, &str); 9] = [
     ("relative_delay_us", "NULL"),
     ("absolute_delay_us", "NULL"),
@@ -77,24 +80,39 @@ fn keep<T>(rows: &mut Vec<T>, row: T) -> bool {
 }
 
 /// Calls `take` with the rows of `table` until it has enough.
-pub(crate) fn each(path: &Path, table: Table, take: &mut dyn FnMut(Row) -> bool) -> Result<(), StoreError> {
+pub(crate) fn each(
+    path: &Path,
+    table: Table,
+    take: &mut dyn FnMut(Row) -> bool,
+) -> Result<(), StoreError> {
     at_one_moment(path, |db| match table {
-        Table::Series => table::each(db, SeriesRow::ORDER, |_| None, |row| take(Row::Series(Box::new(row)))),
-        Table::Participants => {
-            table::each(db, ParticipantRow::ORDER, |_| None, |row| take(Row::Participant(Box::new(row))))
+        Table::Series => {
+            table::each(db, SeriesRow::ORDER, |_| None, |row| take(Row::Series(Box::new(row))))
         }
-        Table::Tracks => table::each(db, TrackRow::ORDER, |_| None, |row| take(Row::Track(Box::new(row)))),
+        Table::Participants => table::each(
+            db,
+            ParticipantRow::ORDER,
+            |_| None,
+            |row| take(Row::Participant(Box::new(row))),
+        ),
+        Table::Tracks => {
+            table::each(db, TrackRow::ORDER, |_| None, |row| take(Row::Track(Box::new(row))))
+        }
         Table::Playback => {
             table::each(db, PlaybackRow::ORDER, |_| None, |row| take(Row::Playback(Box::new(row))))
         }
-        Table::Players => table::each(db, PlayerRow::ORDER, |_| None, |row| take(Row::Player(Box::new(row)))),
+        Table::Players => {
+            table::each(db, PlayerRow::ORDER, |_| None, |row| take(Row::Player(Box::new(row))))
+        }
     })
 }
 
 fn series_without_samples(db: &Connection) -> rusqlite::Result<Vec<SeriesRow>> {
-    let instead = |column| SAMPLES.iter().find(|(sample, _)| *sample == column).map(|(_, absent)| *absent);
+    let instead =
+        |column| SAMPLES.iter().find(|(sample, _)| *sample == column).map(|(_, absent)| *absent);
     let mut series: Vec<SeriesRow> = Vec::new();
-    // The rows were written approximately in this order; a sort in SQLite would write them all again.
+    // The rows were written approximately in this order; a sort in SQLite would write them all
+    // again.
     table::each(db, "rowid", instead, |row| keep(&mut series, row))?;
     let key = |row: &SeriesRow| (row.second, row.cohort, std::cmp::Reverse(row.kind));
     if !series.is_sorted_by_key(key) {
@@ -104,7 +122,11 @@ fn series_without_samples(db: &Connection) -> rusqlite::Result<Vec<SeriesRow>> {
 }
 
 /// Adds the samples of each row of the table to the first row of its stretch.
-fn add_samples(db: &Connection, stretches: &[i64], series: &mut [SeriesRow]) -> rusqlite::Result<()> {
+fn add_samples(
+    db: &Connection,
+    stretches: &[i64],
+    series: &mut [SeriesRow],
+) -> rusqlite::Result<()> {
     type Place = (usize, CohortId, Option<MediaKind>);
     let place = |row: &SeriesRow| -> Place {
         (stretches.partition_point(|start| *start <= row.second), row.cohort, row.kind)
@@ -124,8 +146,9 @@ fn add_samples(db: &Connection, stretches: &[i64], series: &mut [SeriesRow]) -> 
 }
 
 fn playback_without_samples(db: &Connection) -> rusqlite::Result<Vec<PlaybackRow>> {
-    let instead =
-        |column| PLAYBACK_SAMPLES.iter().find(|(sample, _)| *sample == column).map(|(_, absent)| *absent);
+    let instead = |column| {
+        PLAYBACK_SAMPLES.iter().find(|(sample, _)| *sample == column).map(|(_, absent)| *absent)
+    };
     let mut rows: Vec<PlaybackRow> = Vec::new();
     table::each(db, PlaybackRow::ORDER, instead, |row| keep(&mut rows, row))?;
     Ok(rows)
@@ -137,7 +160,8 @@ fn add_playback_samples(
     stretches: &[i64],
     rows: &mut [PlaybackRow],
 ) -> rusqlite::Result<()> {
-    let place = |row: &PlaybackRow| (stretches.partition_point(|start| *start <= row.second), row.cohort);
+    let place =
+        |row: &PlaybackRow| (stretches.partition_point(|start| *start <= row.second), row.cohort);
     let mut first: HashMap<(usize, CohortId), usize> = HashMap::new();
     for (index, row) in rows.iter().enumerate() {
         first.entry(place(row)).or_insert(index);
@@ -153,7 +177,11 @@ fn add_playback_samples(
 }
 
 /// Passes the tracks to `selector`, those of one participant together.
-fn select_tracks(db: &Connection, selector: &mut dyn RowSelector, run: &mut RunData) -> rusqlite::Result<()> {
+fn select_tracks(
+    db: &Connection,
+    selector: &mut dyn RowSelector,
+    run: &mut RunData,
+) -> rusqlite::Result<()> {
     let mut of_one: Vec<TrackRow> = Vec::new();
     table::each(
         db,
@@ -186,7 +214,8 @@ fn decoded_tracks(db: &Connection) -> rusqlite::Result<Vec<DecodedRow>> {
                 Some(sums) => {
                     sums.decode_delay_us.merge(&row.decode_delay_us);
                     sums.glass_delay.merge(&row.glass_delay);
-                    (row.decode_delay_us, row.glass_delay) = (Distribution::new(), OneWayDelay::default());
+                    (row.decode_delay_us, row.glass_delay) =
+                        (Distribution::new(), OneWayDelay::default());
                 }
                 None => drop(first.insert((row.participant, row.track), all.len())),
             }

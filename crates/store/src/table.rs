@@ -1,5 +1,5 @@
-//! Tables defined by their rows: each row type names its columns once; creating, writing and reading follow from
-//! that.
+//! Tables defined by their rows: each row type names its columns once; creating, writing and
+//! reading follow from that.
 
 use std::collections::HashSet;
 
@@ -73,12 +73,14 @@ pub(crate) trait Stored: Columns {
     const KEY: &'static str = "";
     /// The order in which rows are read.
     const ORDER: &'static str;
-    /// Folders of earlier versions may lack the table, or these columns of it: the value that is read instead.
+    /// Folders of earlier versions may lack the table, or these columns of it: the value that is
+    /// read instead.
     const OLDER: Option<&'static [(&'static str, &'static str)]> = None;
 }
 
-/// Implements [`Columns`]: the fields of a row in the order of their columns. A column has the name of its field
-/// or, after `=`, the name given there; `as` names the [`Group`] of a field that needs more than one cell.
+/// Implements [`Columns`]: the fields of a row in the order of their columns. A column has the name
+/// of its field or, after `=`, the name given there; `as` names the [`Group`] of a field that needs
+/// more than one cell.
 macro_rules! columns {
     ($row:ty { $($field:ident $(= $name:literal)? $(as $group:ty)?),* $(,)? }) => {
         impl $crate::table::Columns for $row {
@@ -149,10 +151,11 @@ pub(crate) fn columns_of<T: Columns>() -> Vec<Column> {
     columns
 }
 
-/// The statement that creates the table. A table with a key of several columns is ordered by it; a key of one
-/// integer is the rowid.
+/// The statement that creates the table. A table with a key of several columns is ordered by it; a
+/// key of one integer is the rowid.
 pub(crate) fn create<T: Stored>() -> String {
-    let mut parts: Vec<String> = columns_of::<T>().into_iter().map(|column| column.declaration).collect();
+    let mut parts: Vec<String> =
+        columns_of::<T>().into_iter().map(|column| column.declaration).collect();
     if !T::KEY.is_empty() {
         parts.push(format!("PRIMARY KEY ({})", T::KEY));
     }
@@ -167,7 +170,8 @@ pub(crate) fn put<'a, T: Stored + 'a>(
 ) -> rusqlite::Result<()> {
     let names: Vec<_> = columns_of::<T>().iter().map(|column| column.name).collect();
     let marks = vec!["?"; names.len()].join(", ");
-    let insert = format!("INSERT OR REPLACE INTO {} ({}) VALUES ({marks})", T::TABLE, names.join(", "));
+    let insert =
+        format!("INSERT OR REPLACE INTO {} ({}) VALUES ({marks})", T::TABLE, names.join(", "));
     let mut statement = db.prepare_cached(&insert)?;
     for row in rows {
         row.bind(&mut Binder::new(&mut statement))?;
@@ -191,7 +195,8 @@ pub(crate) fn list<T: Stored>(db: &Connection) -> rusqlite::Result<Vec<T>> {
     Ok(rows)
 }
 
-/// Calls `take` with the rows one by one in `order`, until it has enough. `instead` is read in place of a column.
+/// Calls `take` with the rows one by one in `order`, until it has enough. `instead` is read in
+/// place of a column.
 pub(crate) fn each<T: Stored>(
     db: &Connection,
     order: &str,

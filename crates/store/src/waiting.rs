@@ -1,4 +1,5 @@
-//! Rows that wait for the next commit. Bounded, so that a disk that stays full does not fill the memory as well.
+//! Rows that wait for the next commit. Bounded, so that a disk that stays full does not fill the
+//! memory as well.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +8,20 @@ use throng_observation::host::{
     HostEvent, HostId, HostInfo, HostRow, HostSample, HostSeries, Profile, SeriesId,
 };
 use throng_observation::run::{
-    CrowdRow, EventRow, GeneratorRow, LayerSwitchRow, ParticipantId, ParticipantRow, Row, SentRow, SeriesRow,
-    TrackRow,
+    CrowdRow, EventRow, GeneratorRow, LayerSwitchRow, ParticipantId, ParticipantRow, Row, SentRow,
+    SeriesRow, TrackRow,
 };
 use throng_observation::{
-    ChatRow, ExperienceRow, HoldRow, HttpRequestKey, HttpRequestRow, PlaybackRow, PlayerRow, TrackId,
+    ChatRow, ExperienceRow, HoldRow, HttpRequestKey, HttpRequestRow, PlaybackRow, PlayerRow,
+    TrackId,
 };
 
-/// Most rows of each kind that is only appended. A second has some tens of them; this many is several minutes of a
-/// full disk.
+/// Most rows of each kind that is only appended. A second has some tens of them; this many is
+/// several minutes of a full disk.
 const APPENDED_MAX: usize = 4096;
 
-/// Most participants and tracks. Later rows of the same participant replace earlier ones, so rows are lost only in
-/// a crowd larger than this.
+/// Most participants and tracks. Later rows of the same participant replace earlier ones, so rows
+/// are lost only in a crowd larger than this.
 const REPLACED_MAX: usize = 200_000;
 
 /// Most samples of watched hosts: some 6 MB, half a minute of a full disk with 2,000 threads.
@@ -158,7 +160,11 @@ impl WaitingHost {
     }
 
     fn len(&self) -> usize {
-        self.hosts.len() + self.series.len() + self.samples.len() + self.events.len() + self.profiles.len()
+        self.hosts.len()
+            + self.series.len()
+            + self.samples.len()
+            + self.events.len()
+            + self.profiles.len()
     }
 }
 

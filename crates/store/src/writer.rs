@@ -16,9 +16,10 @@ const CACHE_KIB: i32 = 512;
 
 /// The one writer of a run's `run.db`.
 ///
-/// Rows wait in memory until [`Self::commit`], which writes them in one transaction. When that fails (disk full)
-/// they wait for the next commit, up to a limit; rows above it are dropped and counted in [`Self::rows_lost`].
-/// Dropping the writer without [`Self::finish`] leaves a folder with the ending `unfinished`.
+/// Rows wait in memory until [`Self::commit`], which writes them in one transaction. When that
+/// fails (disk full) they wait for the next commit, up to a limit; rows above it are dropped and
+/// counted in [`Self::rows_lost`]. Dropping the writer without [`Self::finish`] leaves a folder
+/// with the ending `unfinished`.
 pub struct RunWriter {
     connection: Connection,
     path: PathBuf,
@@ -29,9 +30,15 @@ pub struct RunWriter {
 
 impl RunWriter {
     pub(crate) fn open(path: PathBuf, info: &RunInfo) -> Result<Self, StoreError> {
-        let connection = Connection::open(&path).map_err(|error| StoreError::from_sql(&path, error))?;
-        let mut writer =
-            Self { connection, path, waiting: Waiting::default(), rows_lost: 0, rows_lost_stored: 0 };
+        let connection =
+            Connection::open(&path).map_err(|error| StoreError::from_sql(&path, error))?;
+        let mut writer = Self {
+            connection,
+            path,
+            waiting: Waiting::default(),
+            rows_lost: 0,
+            rows_lost_stored: 0,
+        };
         writer.prepare(info).map_err(|error| StoreError::from_sql(&writer.path, error))?;
         Ok(writer)
     }
@@ -41,16 +48,26 @@ impl RunWriter {
         let named = |error| StoreError::from_sql(&path, error);
         let connection = Connection::open(&path).map_err(named)?;
         Self::tune(&connection).map_err(named)?;
-        Ok(Self { connection, path, waiting: Waiting::default(), rows_lost: 0, rows_lost_stored: 0 })
+        Ok(Self {
+            connection,
+            path,
+            waiting: Waiting::default(),
+            rows_lost: 0,
+            rows_lost_stored: 0,
+        })
     }
 
-    /// Writes when the run starts, microseconds since the Unix epoch, known only once the engine has its threads.
+    /// Writes when the run starts, microseconds since the Unix epoch, known only once the engine
+    /// has its threads.
     ///
     /// # Errors
     /// [`StoreError::DiskFull`] and others.
     pub fn starts_at(&mut self, unix_us: i64) -> Result<(), StoreError> {
         self.connection
-            .execute("UPDATE info SET value = ?1 WHERE key = 'started_at_unix_us'", [unix_us.to_string()])
+            .execute(
+                "UPDATE info SET value = ?1 WHERE key = 'started_at_unix_us'",
+                [unix_us.to_string()],
+            )
             .map(drop)
             .map_err(|error| StoreError::from_sql(&self.path, error))
     }
@@ -64,7 +81,8 @@ impl RunWriter {
             .map_err(|error| StoreError::from_sql(&self.path, error))
     }
 
-    /// Keeps a row for the next commit. Never blocks and never fails: rows above the limit are counted.
+    /// Keeps a row for the next commit. Never blocks and never fails: rows above the limit are
+    /// counted.
     pub fn write(&mut self, row: Row) {
         if !self.waiting.keep(row) {
             self.rows_lost += 1;
@@ -88,8 +106,9 @@ impl RunWriter {
     /// [`StoreError::DiskFull`] and others; the folder then reads as `unfinished`.
     pub fn finish(mut self, ending: Ending, ended_at: RunTime) -> Result<(), StoreError> {
         self.transact(|transaction| info::put_ending(transaction, ending, ended_at))?;
-        // Back from the write-ahead log to one file that can be copied and read from a read-only disk. If the disk
-        // has no room for that, the log stays next to the file, and both read as well.
+        // Back from the write-ahead log to one file that can be copied and read from a read-only
+        // disk. If the disk has no room for that, the log stays next to the file, and both read as
+        // well.
         let _ = self.connection.pragma_update(None, "journal_mode", "DELETE");
         Ok(())
     }
@@ -100,8 +119,8 @@ impl RunWriter {
         self.rows_lost
     }
 
-    /// Limits the database to so many pages (at least its present size), as a full disk would; `None` lifts the
-    /// limit.
+    /// Limits the database to so many pages (at least its present size), as a full disk would;
+    /// `None` lifts the limit.
     ///
     /// # Errors
     /// When SQLite refuses.
@@ -122,10 +141,11 @@ impl RunWriter {
     fn tune(db: &Connection) -> rusqlite::Result<()> {
         // A reader (`throng report` of a run in progress) never blocks the writer.
         db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-        // NORMAL survives the end of the process at any moment; only a power failure may lose the last seconds.
+        // NORMAL survives the end of the process at any moment; only a power failure may lose the
+        // last seconds.
         db.pragma_update(None, "synchronous", "NORMAL")?;
-        // Rows are appended, and those of current participants rewritten at times: the kernel caches all other
-        // pages.
+        // Rows are appended, and those of current participants rewritten at times: the kernel
+        // caches all other pages.
         db.pragma_update(None, "cache_size", -CACHE_KIB)?;
         db.set_prepared_statement_cache_capacity(32);
         Ok(())

@@ -7,7 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
+};
 use throng_observation::host::{Culprit, HowEnded, ProcessEnd, ProcessEvent};
 
 use crate::config::WatchError;
@@ -17,7 +19,8 @@ use crate::target::Target;
 
 /// Time between SIGTERM and SIGKILL.
 const COMMAND_ENDS_WITHIN: Duration = Duration::from_secs(5);
-/// How long to wait for the last output of a command that has ended: child processes of it may hold the pipe open.
+/// How long to wait for the last output of a command that has ended: child processes of it may hold
+/// the pipe open.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 /// How long to wait for the word of the sampler who killed a command: a few of its passes.
 const KILLER_WITHIN: Duration = Duration::from_secs(3);
@@ -33,7 +36,8 @@ impl Commands {
         let mut started: Vec<(usize, StartedCommand)> = Vec::new();
         for (place, target) in targets.iter().enumerate() {
             if let Target::Command(words) = target {
-                let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+                let program =
+                    words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
                 let before = started.iter().filter(|(_, other)| other.program == program).count();
                 started.push((place, StartedCommand::start(words, program, before)?));
             }
@@ -60,8 +64,8 @@ impl Commands {
         }
     }
 
-    /// Writes one event for each command that has ended; `reported` lists the targets already reported. The last time no command
-    /// is waited for.
+    /// Writes one event for each command that has ended; `reported` lists the targets already
+    /// reported. The last time no command is waited for.
     pub(crate) fn report_exits(&self, sink: &Sink, reported: &mut Vec<usize>, is_last: bool) {
         for (place, command) in self.0.iter() {
             if !reported.contains(place)
@@ -85,7 +89,8 @@ struct StartedCommand {
     /// File name of the program.
     program: String,
     child: Child,
-    /// Standard error and output, in this order. They are always drained: a full pipe would block the server.
+    /// Standard error and output, in this order. They are always drained: a full pipe would block
+    /// the server.
     outputs: Vec<Drain>,
     /// When its end was first noticed.
     ended_at: OnceLock<Instant>,
@@ -97,9 +102,9 @@ impl StartedCommand {
     /// Starts a command; `before` counts the earlier commands of the same program.
     fn start(words: &[String], program: &str, before: usize) -> Result<Self, WatchError> {
         let fail = |error| WatchError::Start { command: words.join(" "), error };
-        let (name, arguments) = words
-            .split_first()
-            .ok_or_else(|| fail(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty")))?;
+        let (name, arguments) = words.split_first().ok_or_else(|| {
+            fail(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty"))
+        })?;
         let mut command = Command::new(name);
         command.args(arguments).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -117,8 +122,8 @@ impl StartedCommand {
         Ok(started)
     }
 
-    /// When it was seen to have ended, and how; with its last lines if it failed and who killed it, for which it is waited unless
-    /// `is_last`.
+    /// When it was seen to have ended, and how; with its last lines if it failed and who killed it,
+    /// for which it is waited unless `is_last`.
     fn end(&self, is_last: bool) -> Option<(Instant, ProcessEnd)> {
         let how = how_ended(&self.status()?);
         let is_fault = how != HowEnded::Exit { code: 0 };
@@ -135,7 +140,8 @@ impl StartedCommand {
         let killer = self.killer.get().cloned().flatten();
         let lines = last.as_ref().map_or(&[][..], |(_, lines)| lines.as_slice());
         let by = killer.or_else(|| Culprit::of(how, lines));
-        let said = last.map(|(stream, lines)| format!("last lines on {stream}: {}", lines.join(" / ")));
+        let said =
+            last.map(|(stream, lines)| format!("last lines on {stream}: {}", lines.join(" / ")));
         Some((*ended_at, ProcessEnd { how, by, said }))
     }
 
@@ -149,11 +155,13 @@ impl StartedCommand {
     /// Its last lines, of standard error if it wrote there.
     fn last_lines(&self) -> Option<(&'static str, Vec<String>)> {
         let of_streams = ["stderr", "stdout"].into_iter().zip(&self.outputs);
-        let mut lines = of_streams.map(|(name, drain)| (name, drain.output().last_lines(LAST_LINES_MAX)));
+        let mut lines =
+            of_streams.map(|(name, drain)| (name, drain.output().last_lines(LAST_LINES_MAX)));
         lines.find(|(_, lines)| !lines.is_empty())
     }
 
-    /// Its exit status, if it has ended. It is not reaped here, so that its PID, which names the group, is not reused.
+    /// Its exit status, if it has ended. It is not reaped here, so that its PID, which names the
+    /// group, is not reused.
     fn status(&self) -> Option<WaitIdStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(self.pid()?), options).ok().flatten()

@@ -16,7 +16,8 @@ pub struct WatchConfig {
     pub targets: Vec<Target>,
     /// Interval of a full pass.
     pub period: Duration,
-    /// Interval at which the machine's main figures and the hot threads are read in between; `None` disables it.
+    /// Interval at which the machine's main figures and the hot threads are read in between; `None`
+    /// disables it.
     pub fast_period: Option<Duration>,
     /// Maximum number of hot threads.
     pub hot_threads: usize,

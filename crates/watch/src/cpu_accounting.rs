@@ -176,7 +176,10 @@ mod tests {
         burn(ms(20));
         let with_profile = accounts.usage(HostId(7));
         assert_eq!(with_profile.reading, after.reading);
-        assert!(with_profile.profiles >= ms(20) && with_profile.all() >= ms(80), "{with_profile:?}");
+        assert!(
+            with_profile.profiles >= ms(20) && with_profile.all() >= ms(80),
+            "{with_profile:?}"
+        );
         assert_eq!(accounts.usage(HostId(0)), CpuUsage::default());
         drop(here);
     }

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use rustls::pki_types::CertificateDer;
 
-/// The SHA-256 of a certificate, by which its server is identified. Written as 64 hexadecimal digits.
+/// The SHA-256 of a certificate, by which its server is identified. Written as 64 hexadecimal
+/// digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 32]);
 
@@ -63,7 +64,8 @@ mod tests {
         assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
         let with_colons: Vec<_> = fingerprint.0.iter().map(|byte| format!("{byte:02X}")).collect();
         assert_eq!(with_colons.join(":").parse(), Ok(fingerprint));
-        for text in ["", "ab", &"g".repeat(64), &"a".repeat(63), &"a".repeat(65), &"ä".repeat(32)] {
+        for text in ["", "ab", &"g".repeat(64), &"a".repeat(63), &"a".repeat(65), &"ä".repeat(32)]
+        {
             assert_eq!(text.parse::<Fingerprint>(), Err(FingerprintError), "{text}");
         }
     }

@@ -1,5 +1,5 @@
-//! Monitors a media server's host during a run: counters of the machine, its processes and threads, profiles, logs and
-//! metrics endpoints. Everything becomes rows of the run.
+//! Monitors a media server's host during a run: counters of the machine, its processes and threads,
+//! profiles, logs and metrics endpoints. Everything becomes rows of the run.
 
 mod target;
 pub use target::{Target, TargetError};

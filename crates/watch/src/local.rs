@@ -58,17 +58,25 @@ impl LocalHost {
         Ok(Self { config, finder, commands: commands.clone() })
     }
 
-    /// Starts reading on a thread of its own. Rows carry the id `host` and times relative to `zero`.
+    /// Starts reading on a thread of its own. Rows carry the id `host` and times relative to
+    /// `zero`.
     ///
     /// # Errors
     /// When the system refuses a thread.
-    pub fn begin(self, host: HostId, zero: Instant, rows: RowSender) -> Result<LocalWatch, WatchError> {
+    pub fn begin(
+        self,
+        host: HostId,
+        zero: Instant,
+        rows: RowSender,
+    ) -> Result<LocalWatch, WatchError> {
         let Self { config, finder, commands } = self;
         let processes = SharedProcesses::default();
         let sink = Sink { rows, host, zero, netns: None };
         let name = config.name.unwrap_or_else(host_name);
-        let pace =
-            Pace { slow: config.period, fast: config.fast_period.filter(|fast| *fast < config.period) };
+        let pace = Pace {
+            slow: config.period,
+            fast: config.fast_period.filter(|fast| *fast < config.period),
+        };
         let settings = Settings {
             name,
             pace,
@@ -77,11 +85,13 @@ impl LocalHost {
             is_exclusive: config.is_exclusive,
         };
         let (stop, stopped) = mpsc::channel::<()>();
-        let (its_sink, its_processes, its_commands) = (sink.clone(), processes.clone(), commands.clone());
+        let (its_sink, its_processes, its_commands) =
+            (sink.clone(), processes.clone(), commands.clone());
         let of_sampler = commands.clone();
         let mut reported = Vec::new();
         let thread = BackgroundThread::spawn("watch", move || {
-            let mut sampler = Sampler::new(settings, its_sink.clone(), finder, of_sampler, its_processes);
+            let mut sampler =
+                Sampler::new(settings, its_sink.clone(), finder, of_sampler, its_processes);
             sampler.run(|wait| {
                 its_commands.report_exits(&its_sink, &mut reported, false);
                 !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout))

@@ -1,5 +1,5 @@
-//! Converts readings of logs and endpoints to rows: assigns series ids, omits repeated values, and bounds the number of
-//! series.
+//! Converts readings of logs and endpoints to rows: assigns series ids, omits repeated values, and
+//! bounds the number of series.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -24,8 +24,14 @@ pub enum Reading {
 
 impl Reading {
     /// A value of a series with labels.
-    pub fn value(metric: impl Into<String>, unit: Unit, labels: &[(&str, &str)], value: f64) -> Self {
-        let labels = labels.iter().map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect();
+    pub fn value(
+        metric: impl Into<String>,
+        unit: Unit,
+        labels: &[(&str, &str)],
+        value: f64,
+    ) -> Self {
+        let labels =
+            labels.iter().map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect();
         Self::Value(SeriesValue { metric: metric.into(), unit, labels, value })
     }
 
@@ -57,8 +63,8 @@ pub fn clock_from(zero: Instant) -> Clock {
     Arc::new(move || run_time(zero, Instant::now()))
 }
 
-/// Maximum number of series of one reader in a run, so that a server's labels have a bounded cost. Values of further
-/// series count as dropped rows.
+/// Maximum number of series of one reader in a run, so that a server's labels have a bounded cost.
+/// Values of further series count as dropped rows.
 pub(crate) const SERIES_MAX: usize = 4_000;
 
 /// An unchanged value is written again after this long, to show that it is still being read.
@@ -132,7 +138,8 @@ impl ReadingWriter {
             self.series.insert(key.clone(), Known { id, announced: false, last: None });
         }
         let Some(known) = self.series.get_mut(&key) else { return };
-        let is_fresh = known.last.is_some_and(|(since, last)| repeats(last, value) && fresh(since, at));
+        let is_fresh =
+            known.last.is_some_and(|(since, last)| repeats(last, value) && fresh(since, at));
         if is_fresh || (value.is_nan() && !known.announced) {
             return;
         }
@@ -142,7 +149,8 @@ impl ReadingWriter {
             let series = HostSeries { id, host: self.host, metric, unit, labels, limit: None };
             self.rows.send(HostRow::Series(series))
         };
-        if known.announced && self.rows.send(HostRow::Sample(HostSample { series: id, at, value })) {
+        if known.announced && self.rows.send(HostRow::Sample(HostSample { series: id, at, value }))
+        {
             known.last = Some((at, value));
         }
     }
@@ -249,7 +257,10 @@ mod tests {
         assert!(values[1].is_nan());
         rows.write(second(3), [value(1.0)]);
         let again: Vec<_> = receiver.try_iter().collect();
-        assert!(matches!(&again[0], HostRow::Series(series) if series.id == SeriesId(1)), "{again:?}");
+        assert!(
+            matches!(&again[0], HostRow::Series(series) if series.id == SeriesId(1)),
+            "{again:?}"
+        );
         assert_eq!(again.len(), 2);
     }
 
@@ -258,7 +269,8 @@ mod tests {
         let (mut rows, receiver, sender) = writer(3 * SERIES_MAX);
         for index in 0..SERIES_MAX + 5 {
             let labels = [("room", index.to_string())];
-            let labels: Vec<_> = labels.iter().map(|(name, label)| (*name, label.as_str())).collect();
+            let labels: Vec<_> =
+                labels.iter().map(|(name, label)| (*name, label.as_str())).collect();
             rows.write(second(0), [Reading::value("x", Unit::Count, &labels, 1.0)]);
         }
         assert_eq!(sender.dropped(), 5);

@@ -18,8 +18,8 @@ pub(crate) fn run_time(zero: Instant, moment: Instant) -> RunTime {
     }
 }
 
-/// The sending end of a run's queue. Clones share the counter of series ids, so all parts of all watchers of a run use
-/// clones of one sender.
+/// The sending end of a run's queue. Clones share the counter of series ids, so all parts of all
+/// watchers of a run use clones of one sender.
 #[derive(Clone, Debug)]
 pub struct RowSender {
     queue: Sender<HostRow>,
@@ -44,13 +44,17 @@ struct Shared {
     accounts: Arc<CpuAccounts>,
 }
 
-/// A queue for `capacity` rows, which uses memory only for queued rows: a bounded channel of the standard library
-/// allocates its whole capacity up front, which for minutes of rows exceeds everything else that a watcher needs.
+/// A queue for `capacity` rows, which uses memory only for queued rows: a bounded channel of the
+/// standard library allocates its whole capacity up front, which for minutes of rows exceeds
+/// everything else that a watcher needs.
 #[must_use]
 pub fn rows(capacity: usize) -> (RowSender, RowReceiver) {
     let (sender, receiver) = mpsc::channel();
     let shared = Arc::new(Shared { capacity, ..Shared::default() });
-    (RowSender { queue: sender, shared: Arc::clone(&shared) }, RowReceiver { queue: receiver, shared })
+    (
+        RowSender { queue: sender, shared: Arc::clone(&shared) },
+        RowReceiver { queue: receiver, shared },
+    )
 }
 
 impl RowSender {
@@ -60,10 +64,12 @@ impl RowSender {
         SeriesId(self.shared.next_series.fetch_add(1, Relaxed))
     }
 
-    /// Queues a row; never blocks. `false` means that the queue was full: the row is dropped and counted. The
-    /// announcement of a series must then be sent again before its samples.
+    /// Queues a row; never blocks. `false` means that the queue was full: the row is dropped and
+    /// counted. The announcement of a series must then be sent again before its samples.
     pub fn send(&self, row: HostRow) -> bool {
-        if self.shared.waiting.fetch_add(1, Relaxed) < self.shared.capacity && self.queue.send(row).is_ok() {
+        if self.shared.waiting.fetch_add(1, Relaxed) < self.shared.capacity
+            && self.queue.send(row).is_ok()
+        {
             return true;
         }
         self.shared.waiting.fetch_sub(1, Relaxed);

@@ -6,16 +6,18 @@ use std::path::PathBuf;
 /// What to monitor. Descendants of a watched process are watched too, except for [`Target::Pid`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// Every process of this name: the kernel's (`comm`, at most 15 bytes), or the file name of the program or script.
-    /// Followed across restarts.
+    /// Every process of this name: the kernel's (`comm`, at most 15 bytes), or the file name of the
+    /// program or script. Followed across restarts.
     Process(String),
     /// The processes of a systemd unit; `.service` is optional. Followed across restarts.
     Unit(String),
-    /// The processes of a control group and its descendants, by its path below the hierarchy's root.
+    /// The processes of a control group and its descendants, by its path below the hierarchy's
+    /// root.
     Cgroup(String),
     /// One process; not followed.
     Pid(u32),
-    /// The process that listens on this TCP port, or is bound to this UDP port, in any network namespace. Followed.
+    /// The process that listens on this TCP port, or is bound to this UDP port, in any network
+    /// namespace. Followed.
     Port(u16),
     /// A command (program and arguments) that the watcher starts, and ends when it stops.
     Command(Vec<String>),
@@ -35,8 +37,8 @@ pub struct TargetError {
 const NAME_BYTES_MAX: usize = 4096;
 
 impl Target {
-    /// Parses the target of a `kind` (`process`, `unit`, `cgroup`, `pid`, `port`). A command is made from its words
-    /// instead.
+    /// Parses the target of a `kind` (`process`, `unit`, `cgroup`, `pid`, `port`). A command is
+    /// made from its words instead.
     ///
     /// # Errors
     /// When the kind is unknown, or the text does not fit it.

@@ -1,5 +1,5 @@
-//! A brief fuzz that runs with every `cargo test`: good lines of logs, damaged in every simple way. The seed is fixed, so a
-//! failure is reproducible; the long search is `fuzz/`.
+//! A brief fuzz that runs with every `cargo test`: good lines of logs, damaged in every simple way.
+//! The seed is fixed, so a failure is reproducible; the long search is `fuzz/`.
 
 #[path = "../../../fuzz/hunt.rs"]
 mod hunt;

@@ -1,4 +1,5 @@
-//! A server that accepts connections slowly, with a short accept queue: the kernel refuses simultaneous connections.
+//! A server that accepts connections slowly, with a short accept queue: the kernel refuses
+//! simultaneous connections.
 
 use super::Planted;
 use crate::search::{Lab, Outcome};
@@ -17,6 +18,7 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::start(lab, None, &["--backlog", "4", "--accept-pause-ms", "400"])?;
     let watch = format!("pid={}", stage.pid());
     let answer = lab.find(None, "accept-backlog", &stage.url, &watch, &["--ceiling", "100"])?;
-    // The number of simultaneous connections depends on the steps of the search: no number of viewers is the limit.
+    // The number of simultaneous connections depends on the steps of the search: no number of
+    // viewers is the limit.
     Ok(Outcome { answer, truth: None })
 }

@@ -1,5 +1,5 @@
-//! All cores of the host are busy with the server. The generator shares the host, so the server has a lower
-//! priority: the rest of the CPU time is its limit.
+//! All cores of the host are busy with the server. The generator shares the host, so the server has
+//! a lower priority: the rest of the CPU time is its limit.
 
 use std::process::Command;
 

@@ -19,7 +19,8 @@ pub(super) const PLANTED: Planted = Planted {
 };
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
-    let (server, crowd) = Namespace::pair("lab", Ipv4Addr::new(10, 78, 5, 1), Ipv4Addr::new(10, 78, 5, 2))?;
+    let (server, crowd) =
+        Namespace::pair("lab", Ipv4Addr::new(10, 78, 5, 1), Ipv4Addr::new(10, 78, 5, 2))?;
     let janus = Janus::start(&server, Ipv4Addr::new(10, 78, 5, 1))?;
     let url = format!("janus+ws://10.78.5.1:8188/videoroom/{ROOM}");
     let truth = conference::line(lab, &crowd, &url)?.limit(line::RATE_BPS);

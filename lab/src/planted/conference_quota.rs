@@ -1,4 +1,5 @@
-//! A conference on the real Janus whose control group has less than a core, as on a small virtual machine.
+//! A conference on the real Janus whose control group has less than a core, as on a small virtual
+//! machine.
 
 use std::net::Ipv4Addr;
 
@@ -30,7 +31,8 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let quota = Group::cpu(CORES)?;
     quota.take(janus.pid())?;
     let watch = format!("pid={}", janus.pid());
-    let answer = lab.find(Some(&namespace), "conference-quota", &url, &watch, &conference::ASKED)?;
+    let answer =
+        lab.find(Some(&namespace), "conference-quota", &url, &watch, &conference::ASKED)?;
     drop(janus);
     Ok(Outcome { answer, truth: Some(truth) })
 }

@@ -7,7 +7,8 @@ use crate::stage::{CpuOf, Stage};
 pub(super) const PLANTED: Planted = Planted {
     name: "copying",
     what: "stage, 1 worker, 2 MB copied for each packet",
-    // The stage has a setting for more workers, so the full thread is the cause, explained by copying.
+    // The stage has a setting for more workers, so the full thread is the cause, explained by
+    // copying.
     expects: &["one_thread_full", "copy_dominated"],
     verdict: "found",
     is_short: false,

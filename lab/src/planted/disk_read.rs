@@ -1,5 +1,5 @@
-//! Media read from a slow disk, a file for each viewer: a loop device with ext4 and a throttle, and the same files
-//! in memory without a limit.
+//! Media read from a slow disk, a file for each viewer: a loop device with ext4 and a throttle, and
+//! the same files in memory without a limit.
 
 use std::path::Path;
 use std::process::Command;
@@ -99,7 +99,8 @@ impl Drop for Disk {
 }
 
 fn run(program: &str, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new(program).args(arguments).output().with_context(|| program.to_owned())?;
+    let output =
+        Command::new(program).args(arguments).output().with_context(|| program.to_owned())?;
     ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -1,4 +1,5 @@
-//! Bursts of CPU use on all cores at each key frame, and hardly any between: the mean of a second does not show them.
+//! Bursts of CPU use on all cores at each key frame, and hardly any between: the mean of a second
+//! does not show them.
 
 use super::Planted;
 use crate::pion;

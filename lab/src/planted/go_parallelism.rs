@@ -1,4 +1,5 @@
-//! A Go program limited to one core: no thread of it is full for long, because the runtime moves work between threads.
+//! A Go program limited to one core: no thread of it is full for long, because the runtime moves
+//! work between threads.
 
 use super::Planted;
 use crate::pion;

@@ -1,4 +1,5 @@
-//! A server that drops packets before its socket and answers NACKs: no counter outside of it shows the drops.
+//! A server that drops packets before its socket and answers NACKs: no counter outside of it shows
+//! the drops.
 
 use super::Planted;
 use crate::pion;

@@ -1,4 +1,5 @@
-//! A limit inside the server that no counter of the host shows: the right answer is that no measured resource is the limit.
+//! A limit inside the server that no counter of the host shows: the right answer is that no
+//! measured resource is the limit.
 
 use super::Planted;
 use crate::search::{Lab, Outcome};

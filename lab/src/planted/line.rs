@@ -23,7 +23,8 @@ pub(super) const PLANTED: Planted = Planted {
 };
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
-    let (server, crowd) = Namespace::pair("lab", Ipv4Addr::new(10, 78, 0, 1), Ipv4Addr::new(10, 78, 0, 2))?;
+    let (server, crowd) =
+        Namespace::pair("lab", Ipv4Addr::new(10, 78, 0, 1), Ipv4Addr::new(10, 78, 0, 2))?;
     let stage = Stage::start(lab, Some((&server, "10.78.0.1")), &["--workers", "1"])?;
     let per_viewer = lab.bits_per_viewer(Some(&crowd), &stage.url)?;
     shape(&server)?;
@@ -33,13 +34,15 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     Ok(Outcome { answer, truth: Some(RATE_BPS / (per_viewer * FRAME_RATIO)) })
 }
 
-/// A shaper on all traffic out of the namespace. Its queue holds a second: key frames of all viewers are
-/// simultaneous, and with a shorter queue the burst would be the limit and not the rate.
+/// A shaper on all traffic out of the namespace. Its queue holds a second: key frames of all
+/// viewers are simultaneous, and with a shorter queue the burst would be the limit and not the
+/// rate.
 pub(super) fn shape(namespace: &Namespace) -> anyhow::Result<()> {
     let rate = format!("{RATE_BPS:.0}bit");
     let mut command = namespace.command("tc");
-    command
-        .args(["qdisc", "add", "dev", "v0", "root", "tbf", "rate", &rate, "burst", "32kb", "latency", "1s"]);
+    command.args([
+        "qdisc", "add", "dev", "v0", "root", "tbf", "rate", &rate, "burst", "32kb", "latency", "1s",
+    ]);
     let output = command.output()?;
     ensure!(output.status.success(), "tc: {}", String::from_utf8_lossy(&output.stderr));
     Ok(())

@@ -18,7 +18,8 @@ pub(super) const PLANTED: Planted = Planted {
 };
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
-    let (server, crowd) = Namespace::pair("lab", Ipv4Addr::new(10, 78, 1, 1), Ipv4Addr::new(10, 78, 1, 2))?;
+    let (server, crowd) =
+        Namespace::pair("lab", Ipv4Addr::new(10, 78, 1, 1), Ipv4Addr::new(10, 78, 1, 2))?;
     let stage = Stage::start(lab, Some((&server, "10.78.1.1")), &["--workers", "1"])?;
     crowd.lose(100, None)?;
     let watch = format!("pid={}", stage.pid());

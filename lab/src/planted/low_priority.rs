@@ -1,4 +1,5 @@
-//! One worker whose core is full, on a host without idle time because of low-priority work, which yields and is no limit.
+//! One worker whose core is full, on a host without idle time because of low-priority work, which
+//! yields and is no limit.
 
 use std::process::{Child, Command, Stdio};
 
@@ -39,6 +40,7 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let cores = std::thread::available_parallelism()?.get();
     let _loops: Vec<Loop> = (0..cores).map(|_| Loop::start()).collect::<anyhow::Result<_>>()?;
     let watch = format!("pid={}", stage.pid());
-    let answer = lab.find(None, "next-to-low-priority", &stage.url, &watch, &["--ceiling", "400"])?;
+    let answer =
+        lab.find(None, "next-to-low-priority", &stage.url, &watch, &["--ceiling", "400"])?;
     Ok(Outcome { answer, truth: Some(truth) })
 }

@@ -1,4 +1,5 @@
-//! A control group with too little memory for the buffers of all viewers: the kernel kills the server, and it is restarted.
+//! A control group with too little memory for the buffers of all viewers: the kernel kills the
+//! server, and it is restarted.
 
 use super::Planted;
 use crate::cgroup::Group;

@@ -1,6 +1,6 @@
-//! A reader that reads datagrams from its socket at a fixed rate and sleeps in between, with a small receive
-//! buffer. A publisher sends the viewers' media through the same socket: all viewers miss the packets that their
-//! reports displace.
+//! A reader that reads datagrams from its socket at a fixed rate and sleeps in between, with a
+//! small receive buffer. A publisher sends the viewers' media through the same socket: all viewers
+//! miss the packets that their reports displace.
 
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -35,7 +35,17 @@ impl Publisher {
         let folder = tempfile::tempdir()?;
         let url = stage.url.replace("whep+", "whip+").replace("/whep", "/whip");
         let mut command = lab.command(None);
-        command.args(["view", &url, "-n", "1", "--for", "1h", "--set", "crowd.subscribe=none", "--quiet"]);
+        command.args([
+            "view",
+            &url,
+            "-n",
+            "1",
+            "--for",
+            "1h",
+            "--set",
+            "crowd.subscribe=none",
+            "--quiet",
+        ]);
         command.arg("--output").arg(folder.path().join("run")).stdin(Stdio::null());
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let publisher = Self { process, _folder: folder };

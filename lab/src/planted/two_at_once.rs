@@ -18,7 +18,8 @@ pub(super) const PLANTED: Planted = Planted {
 };
 
 fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
-    let (server, crowd) = Namespace::pair("lab", Ipv4Addr::new(10, 78, 3, 1), Ipv4Addr::new(10, 78, 3, 2))?;
+    let (server, crowd) =
+        Namespace::pair("lab", Ipv4Addr::new(10, 78, 3, 1), Ipv4Addr::new(10, 78, 3, 2))?;
     let arguments = ["--workers", "1", "--work-per-packet", "1000"];
     let stage = Stage::start(lab, Some((&server, "10.78.3.1")), &arguments)?;
     line::shape(&server)?;

@@ -23,7 +23,9 @@ pub struct ThrongRingConsumer {
 /// # Safety
 /// `out` is valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn throng_ring_consumer_new(out: *mut *mut ThrongRingConsumer) -> ThrongRingStatus {
+pub unsafe extern "C" fn throng_ring_consumer_new(
+    out: *mut *mut ThrongRingConsumer,
+) -> ThrongRingStatus {
     call(|| {
         if out.is_null() {
             return Err(Failure::null("out"));
@@ -35,13 +37,13 @@ pub unsafe extern "C" fn throng_ring_consumer_new(out: *mut *mut ThrongRingConsu
     })
 }
 
-/// Makes a lane, and a socket to pass to the producer process: inherited (its number in the environment variable
-/// THRONG_RING_FD, close-on-exec removed) or sent over a socket of the caller's (SCM_RIGHTS). The caller closes the
-/// socket `*fd` once the producer has it.
+/// Makes a lane, and a socket to pass to the producer process: inherited (its number in the
+/// environment variable THRONG_RING_FD, close-on-exec removed) or sent over a socket of the
+/// caller's (SCM_RIGHTS). The caller closes the socket `*fd` once the producer has it.
 ///
 /// # Safety
-/// `consumer` is a handle of this library that no other thread uses, `options` valid, `lane` NULL or valid for writes,
-/// `fd` valid for writes.
+/// `consumer` is a handle of this library that no other thread uses, `options` valid, `lane` NULL
+/// or valid for writes, `fd` valid for writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_ring_consumer_add_lane(
     consumer: *mut ThrongRingConsumer,
@@ -54,7 +56,8 @@ pub unsafe extern "C" fn throng_ring_consumer_add_lane(
             return Err(Failure::null("fd"));
         }
         // SAFETY: the caller's promise.
-        let (handle, options) = unsafe { (exclusive(consumer, "consumer")?, shared(options, "options")?) };
+        let (handle, options) =
+            unsafe { (exclusive(consumer, "consumer")?, shared(options, "options")?) };
         let (id, invitation) = handle.consumer.add_lane(&size(options))?;
         // SAFETY: the caller's promise.
         unsafe { put_lane(lane, id) };
@@ -79,13 +82,14 @@ pub(crate) unsafe fn put_lane(to: *mut u32, lane: LaneId) {
     }
 }
 
-/// Makes a lane for the process at the other end of a connected Unix socket (from accept(2)), which calls
-/// throng_ring_producer_connect() or _join(). The descriptor belongs to the library from here on, also if this
-/// fails for another reason than a NULL or a negative argument. `lane` may be NULL.
+/// Makes a lane for the process at the other end of a connected Unix socket (from accept(2)), which
+/// calls throng_ring_producer_connect() or _join(). The descriptor belongs to the library from here
+/// on, also if this fails for another reason than a NULL or a negative argument. `lane` may be
+/// NULL.
 ///
 /// # Safety
-/// `consumer` is a handle of this library that no other thread uses, `fd` open and not used elsewhere, `options` valid,
-/// `lane` NULL or valid for writes.
+/// `consumer` is a handle of this library that no other thread uses, `fd` open and not used
+/// elsewhere, `options` valid, `lane` NULL or valid for writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_ring_consumer_accept(
     consumer: *mut ThrongRingConsumer,
@@ -95,7 +99,8 @@ pub unsafe extern "C" fn throng_ring_consumer_accept(
 ) -> ThrongRingStatus {
     call(|| {
         // SAFETY: the caller's promise.
-        let (handle, options) = unsafe { (exclusive(consumer, "consumer")?, shared(options, "options")?) };
+        let (handle, options) =
+            unsafe { (exclusive(consumer, "consumer")?, shared(options, "options")?) };
         // SAFETY: the caller's promise.
         let socket = unsafe { owned(fd)? };
         let id = handle.consumer.accept(socket, &size(options))?;
@@ -105,7 +110,8 @@ pub unsafe extern "C" fn throng_ring_consumer_accept(
     })
 }
 
-/// Sleeps until there may be a frame or an event: Ok; or Empty after `timeout_ns`. No system call if there is something.
+/// Sleeps until there may be a frame or an event: Ok; or Empty after `timeout_ns`. No system call
+/// if there is something.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses.
@@ -122,8 +128,9 @@ pub unsafe extern "C" fn throng_ring_consumer_wait(
     })
 }
 
-/// Longest delay of a frame in exchange for fewer wake-ups: while frames come faster than that, `throng_ring_consumer_wait`
-/// finds several at once, without a wake-up. Lanes need room for the frames of that time. 0, the default: woken for each.
+/// Longest delay of a frame in exchange for fewer wake-ups: while frames come faster than that,
+/// `throng_ring_consumer_wait` finds several at once, without a wake-up. Lanes need room for the
+/// frames of that time. 0, the default: woken for each.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses.
@@ -140,7 +147,8 @@ pub unsafe extern "C" fn throng_ring_consumer_set_coalescing(
     })
 }
 
-/// The next frame of any lane: Ok, or Empty. It stays where it is until it is released; any number may be held.
+/// The next frame of any lane: Ok, or Empty. It stays where it is until it is released; any number
+/// may be held.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses, `out` valid for writes.
@@ -249,13 +257,15 @@ fn plain(event: &Event) -> ThrongRingEvent {
     plain
 }
 
-/// For event loops: Ok if throng_ring_consumer_event_fd() becomes readable with the next frame or event; Empty, and
-/// nothing is armed, if there is something already.
+/// For event loops: Ok if throng_ring_consumer_event_fd() becomes readable with the next frame or
+/// event; Empty, and nothing is armed, if there is something already.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn throng_ring_consumer_arm(consumer: *mut ThrongRingConsumer) -> ThrongRingStatus {
+pub unsafe extern "C" fn throng_ring_consumer_arm(
+    consumer: *mut ThrongRingConsumer,
+) -> ThrongRingStatus {
     call(|| {
         // SAFETY: the caller's promise.
         let armed = unsafe { exclusive(consumer, "consumer")? }.consumer.arm();
@@ -263,12 +273,15 @@ pub unsafe extern "C" fn throng_ring_consumer_arm(consumer: *mut ThrongRingConsu
     })
 }
 
-/// The descriptor to poll for reading after throng_ring_consumer_arm(); the library owns it. -1 if NULL.
+/// The descriptor to poll for reading after throng_ring_consumer_arm(); the library owns it. -1 if
+/// NULL.
 ///
 /// # Safety
 /// `consumer` is NULL or a handle of this library.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn throng_ring_consumer_event_fd(consumer: *const ThrongRingConsumer) -> c_int {
+pub unsafe extern "C" fn throng_ring_consumer_event_fd(
+    consumer: *const ThrongRingConsumer,
+) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { consumer.as_ref() }.map_or(-1, |handle| handle.consumer.event_fd().as_raw_fd())
 }
@@ -288,7 +301,8 @@ pub unsafe extern "C" fn throng_ring_consumer_process_events(
     })
 }
 
-/// Closes a consumer and its lanes; frames that it held must not be read any more. NULL has no effect.
+/// Closes a consumer and its lanes; frames that it held must not be read any more. NULL has no
+/// effect.
 ///
 /// # Safety
 /// `consumer` is NULL or a handle of this library that is not used any more.

@@ -1,4 +1,5 @@
-//! A lane beyond one producer and one consumer process: more producers, and a consumer that takes over from a dead one.
+//! A lane beyond one producer and one consumer process: more producers, and a consumer that takes
+//! over from a dead one.
 
 use std::ffi::c_int;
 use std::os::fd::{IntoRawFd, OwnedFd};
@@ -9,8 +10,8 @@ use crate::consumer::{ThrongRingConsumer, put_lane};
 use crate::producer::owned;
 use crate::status::{Failure, ThrongRingStatus, call, exclusive, put, shared};
 
-/// The descriptors that a new consumer needs to take over a lane. The holder closes all of them, or passes them to
-/// throng_ring_consumer_adopt().
+/// The descriptors that a new consumer needs to take over a lane. The holder closes all of them, or
+/// passes them to throng_ring_consumer_adopt().
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ThrongRingLaneFds {
@@ -24,8 +25,8 @@ pub struct ThrongRingLaneFds {
     pub sessions: u32,
 }
 
-/// The consumer's end of one producer process's handshake socket. As long as any process holds it, that producer takes
-/// the consumer for alive.
+/// The consumer's end of one producer process's handshake socket. As long as any process holds it,
+/// that producer takes the consumer for alive.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ThrongRingSession {
@@ -36,8 +37,8 @@ pub struct ThrongRingSession {
 }
 
 /// Invites one more process to an existing lane; the socket `*fd` is passed on as that of
-/// throng_ring_consumer_add_lane(). Processes of a lane share its memory: one that writes wildly can corrupt the
-/// others' frames, which it could not from a lane of its own.
+/// throng_ring_consumer_add_lane(). Processes of a lane share its memory: one that writes wildly
+/// can corrupt the others' frames, which it could not from a lane of its own.
 ///
 /// # Safety
 /// `consumer` is a handle of this library that no other thread uses, `fd` valid for writes.
@@ -60,13 +61,13 @@ pub unsafe extern "C" fn throng_ring_consumer_invite(
     })
 }
 
-/// Copies a lane's descriptors, for a supervisor that starts a new consumer if this one dies: `*out`, and its
-/// sessions into the array `sessions` of `capacity` places. InvalidArgument if that is too short: nothing is copied
-/// then, and `out->sessions` is the number of sessions.
+/// Copies a lane's descriptors, for a supervisor that starts a new consumer if this one dies:
+/// `*out`, and its sessions into the array `sessions` of `capacity` places. InvalidArgument if that
+/// is too short: nothing is copied then, and `out->sessions` is the number of sessions.
 ///
 /// # Safety
-/// `consumer` is a handle of this library that no other thread uses, `out` valid for writes, `sessions` valid for
-/// `capacity` writes, or NULL if that is 0.
+/// `consumer` is a handle of this library that no other thread uses, `out` valid for writes,
+/// `sessions` valid for `capacity` writes, or NULL if that is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_ring_consumer_export(
     consumer: *const ThrongRingConsumer,
@@ -82,18 +83,26 @@ pub unsafe extern "C" fn throng_ring_consumer_export(
         // SAFETY: the caller's promise.
         let fds = unsafe { shared(consumer, "consumer")? }.consumer.export(LaneId::from(lane))?;
         let count = fds.sessions.len();
-        let mut plain =
-            ThrongRingLaneFds { memfd: -1, frame_event: -1, room_event: -1, sessions: count as u32 };
+        let mut plain = ThrongRingLaneFds {
+            memfd: -1,
+            frame_event: -1,
+            room_event: -1,
+            sessions: count as u32,
+        };
         if count > capacity {
             // SAFETY: the caller's promise.
             unsafe { put(out, plain, "out")? };
-            return Err(Failure::invalid(format!("the lane has {count} sessions, capacity is {capacity}")));
+            return Err(Failure::invalid(format!(
+                "the lane has {count} sessions, capacity is {capacity}"
+            )));
         }
         for (index, (session, socket)) in fds.sessions.into_iter().enumerate() {
             // SAFETY: `index` is below `count`, which is at most `capacity`.
             let place = unsafe { sessions.add(index) };
             // SAFETY: within the caller's array.
-            unsafe { put(place, ThrongRingSession { session, fd: socket.into_raw_fd() }, "sessions")? };
+            unsafe {
+                put(place, ThrongRingSession { session, fd: socket.into_raw_fd() }, "sessions")?
+            };
         }
         plain.memfd = fds.memfd.into_raw_fd();
         plain.frame_event = fds.frame_event.into_raw_fd();
@@ -104,14 +113,15 @@ pub unsafe extern "C" fn throng_ring_consumer_export(
     })
 }
 
-/// Takes over a lane from a dead consumer: `fds` and their `fds->sessions` places of `sessions`, from
-/// throng_ring_consumer_export(). Frames that it had peeked and not released are delivered again. InUse if it is alive.
-/// The descriptors belong to the library from here on, also if this fails for another reason than a NULL or a negative
-/// argument. `lane` may be NULL.
+/// Takes over a lane from a dead consumer: `fds` and their `fds->sessions` places of `sessions`,
+/// from throng_ring_consumer_export(). Frames that it had peeked and not released are delivered
+/// again. InUse if it is alive. The descriptors belong to the library from here on, also if this
+/// fails for another reason than a NULL or a negative argument. `lane` may be NULL.
 ///
 /// # Safety
-/// `consumer` is a handle of this library that no other thread uses, `fds` valid, `sessions` valid for that many reads,
-/// or NULL if there are none, all descriptors open and not used elsewhere, `lane` NULL or valid for writes.
+/// `consumer` is a handle of this library that no other thread uses, `fds` valid, `sessions` valid
+/// for that many reads, or NULL if there are none, all descriptors open and not used elsewhere,
+/// `lane` NULL or valid for writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_ring_consumer_adopt(
     consumer: *mut ThrongRingConsumer,
@@ -130,7 +140,9 @@ pub unsafe extern "C" fn throng_ring_consumer_adopt(
         };
         let all = [fds.memfd, fds.frame_event, fds.room_event].into_iter();
         if all.chain(sessions.iter().map(|session| session.fd)).any(|fd| fd < 0) {
-            return Err(Failure::invalid("a descriptor is negative: did the call that made it fail?"));
+            return Err(Failure::invalid(
+                "a descriptor is negative: did the call that made it fail?",
+            ));
         }
         // SAFETY: given away by the caller.
         let own = |fd| unsafe { owned(fd) };

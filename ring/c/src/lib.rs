@@ -1,5 +1,6 @@
-//! C interface of throng-ring: opaque handles, status codes with a message, and no panic or exception across the border.
-//! cbindgen generates `include/throng_ring.h` from these files; a test keeps it current.
+//! C interface of throng-ring: opaque handles, status codes with a message, and no panic or
+//! exception across the border. cbindgen generates `include/throng_ring.h` from these files; a test
+//! keeps it current.
 
 mod consumer;
 mod lane;

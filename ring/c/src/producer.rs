@@ -10,8 +10,8 @@ use throng_ring::{ClaimToken, FrameInfo, Policy, Producer};
 use crate::status::{Failure, ThrongRingStatus, call, exclusive, put, shared};
 use crate::types::{ThrongRingClaim, ThrongRingFrameInfo, ThrongRingPolicy};
 
-/// A handle that writes frames into a ring. To be used by one thread at a time; throng_ring_producer_clone() makes one
-/// for another thread.
+/// A handle that writes frames into a ring. To be used by one thread at a time;
+/// throng_ring_producer_clone() makes one for another thread.
 #[derive(Debug)]
 pub struct ThrongRingProducer {
     producer: Producer,
@@ -76,9 +76,9 @@ pub unsafe extern "C" fn throng_ring_producer_connect(
     })
 }
 
-/// Joins through a connected Unix socket: the descriptor of an invitation, inherited or received by SCM_RIGHTS. The
-/// descriptor belongs to the library from here on, also if this fails for another reason than a NULL or a negative
-/// argument.
+/// Joins through a connected Unix socket: the descriptor of an invitation, inherited or received by
+/// SCM_RIGHTS. The descriptor belongs to the library from here on, also if this fails for another
+/// reason than a NULL or a negative argument.
 ///
 /// # Safety
 /// `fd` is open and not used elsewhere, `out` valid for writes.
@@ -114,8 +114,8 @@ pub(crate) unsafe fn owned(fd: c_int) -> Result<OwnedFd, Failure> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Joins through the socket that this process inherited, whose number is in the environment variable
-/// THRONG_RING_FD. To be called once.
+/// Joins through the socket that this process inherited, whose number is in the environment
+/// variable THRONG_RING_FD. To be called once.
 ///
 /// # Safety
 /// `out` is valid for writes.
@@ -155,8 +155,8 @@ pub unsafe extern "C" fn throng_ring_producer_clone(
     })
 }
 
-/// Sets the policy for a full ring, a ThrongRingPolicy. A new handle drops the newest. `timeout_ns` is for Wait;
-/// UINT64_MAX means no timeout.
+/// Sets the policy for a full ring, a ThrongRingPolicy. A new handle drops the newest. `timeout_ns`
+/// is for Wait; UINT64_MAX means no timeout.
 ///
 /// # Safety
 /// `producer` is a handle of this library that no other thread uses.
@@ -169,14 +169,17 @@ pub unsafe extern "C" fn throng_ring_producer_set_policy(
     call(|| {
         // SAFETY: the caller's promise.
         let producer = unsafe { exclusive(producer, "producer")? };
-        let timeout = if timeout_ns == u64::MAX { Duration::MAX } else { Duration::from_nanos(timeout_ns) };
+        let timeout =
+            if timeout_ns == u64::MAX { Duration::MAX } else { Duration::from_nanos(timeout_ns) };
         producer.producer.set_policy(match policy {
             p if p == ThrongRingPolicy::Wait as i32 => Policy::Wait { timeout },
             p if p == ThrongRingPolicy::DropNewest as i32 => Policy::DropNewest,
             p if p == ThrongRingPolicy::DropOldest as i32 => Policy::DropOldest,
             p if p == ThrongRingPolicy::DropUntilKeyframe as i32 => Policy::DropUntilKeyframe,
             other => {
-                return Err(Failure::invalid(format!("there is no policy {other}: see ThrongRingPolicy")));
+                return Err(Failure::invalid(format!(
+                    "there is no policy {other}: see ThrongRingPolicy"
+                )));
             }
         });
         Ok(ThrongRingStatus::Ok)
@@ -188,16 +191,19 @@ pub unsafe extern "C" fn throng_ring_producer_set_policy(
 /// # Safety
 /// `producer` is NULL or a handle of this library.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn throng_ring_producer_frame_bytes_max(producer: *const ThrongRingProducer) -> usize {
+pub unsafe extern "C" fn throng_ring_producer_frame_bytes_max(
+    producer: *const ThrongRingProducer,
+) -> usize {
     // SAFETY: the caller's promise.
     unsafe { producer.as_ref() }.map_or(0, |handle| handle.producer.frame_bytes_max())
 }
 
-/// Claims space for `len` bytes, to be written in place and then committed or aborted. Dropped if the policy drops it.
-/// `info` may be NULL: all zeros.
+/// Claims space for `len` bytes, to be written in place and then committed or aborted. Dropped if
+/// the policy drops it. `info` may be NULL: all zeros.
 ///
 /// # Safety
-/// `producer` is a handle of this library that no other thread uses, `info` NULL or valid, `out` valid for writes.
+/// `producer` is a handle of this library that no other thread uses, `info` NULL or valid, `out`
+/// valid for writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_ring_producer_claim(
     producer: *mut ThrongRingProducer,
@@ -229,8 +235,8 @@ unsafe fn frame_info(info: *const ThrongRingFrameInfo) -> FrameInfo {
     unsafe { info.as_ref() }.map_or_else(FrameInfo::default, FrameInfo::from)
 }
 
-/// Makes the first `len` bytes of a claim visible to the consumer, and wakes it if it sleeps. `len` may be less than
-/// was claimed; if it is more, the claim is aborted.
+/// Makes the first `len` bytes of a claim visible to the consumer, and wakes it if it sleeps. `len`
+/// may be less than was claimed; if it is more, the claim is aborted.
 ///
 /// # Safety
 /// `producer` is a handle of this library that no other thread uses.
@@ -267,11 +273,12 @@ pub unsafe extern "C" fn throng_ring_producer_abort(
     })
 }
 
-/// Copies a frame into the ring. Dropped if the policy drops it. `info` may be NULL; `data` too if `len` is 0.
+/// Copies a frame into the ring. Dropped if the policy drops it. `info` may be NULL; `data` too if
+/// `len` is 0.
 ///
 /// # Safety
-/// `producer` is a handle of this library that no other thread uses, `data` valid for `len` bytes and not within the
-/// ring, `info` NULL or valid.
+/// `producer` is a handle of this library that no other thread uses, `data` valid for `len` bytes
+/// and not within the ring, `info` NULL or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_ring_producer_send(
     producer: *mut ThrongRingProducer,
@@ -288,7 +295,8 @@ pub unsafe extern "C" fn throng_ring_producer_send(
             (false, len) if len > isize::MAX as usize => {
                 return Err(Failure::invalid(format!("len is {len}: no memory is that long")));
             }
-            // SAFETY: not NULL, not longer than an object can be, and valid for reads by the caller's promise.
+            // SAFETY: not NULL, not longer than an object can be, and valid for reads by the
+            // caller's promise.
             (false, len) => unsafe { std::slice::from_raw_parts(data, len) },
         };
         let sent = handle.producer.send(bytes, &info)?;
@@ -296,8 +304,8 @@ pub unsafe extern "C" fn throng_ring_producer_send(
     })
 }
 
-/// For event loops: Ok if a claim of `len` bytes would find room; Empty if not, and then the descriptor of
-/// throng_ring_producer_room_fd() becomes readable when there may be.
+/// For event loops: Ok if a claim of `len` bytes would find room; Empty if not, and then the
+/// descriptor of throng_ring_producer_room_fd() becomes readable when there may be.
 ///
 /// # Safety
 /// `producer` is a handle of this library that no other thread uses.
@@ -318,7 +326,9 @@ pub unsafe extern "C" fn throng_ring_producer_poll_room(
 /// # Safety
 /// `producer` is NULL or a handle of this library.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn throng_ring_producer_room_fd(producer: *const ThrongRingProducer) -> c_int {
+pub unsafe extern "C" fn throng_ring_producer_room_fd(
+    producer: *const ThrongRingProducer,
+) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { producer.as_ref() }.map_or(-1, |handle| handle.producer.room_event().as_raw_fd())
 }

@@ -8,7 +8,8 @@ use throng_ring::{DropReason, LaneId, LaneStats, ProducerStats};
 use crate::consumer::ThrongRingConsumer;
 use crate::status::{Failure, ThrongRingStatus, call, put, shared};
 
-/// Counters of a lane since it was made. Each is exact; together they are of slightly different moments.
+/// Counters of a lane since it was made. Each is exact; together they are of slightly different
+/// moments.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrongRingStats {
@@ -77,7 +78,8 @@ impl From<&LaneStats> for ThrongRingStats {
             consumer_epoch: stats.consumer_epoch,
             consumer_pid: stats.consumer_pid,
             closed: stats.closed.into(),
-            producers: stats.producers.iter().filter(|producer| producer.session != 0).count() as u32,
+            producers: stats.producers.iter().filter(|producer| producer.session != 0).count()
+                as u32,
         }
     }
 }
@@ -104,7 +106,8 @@ pub unsafe extern "C" fn throng_ring_consumer_stats(
     })
 }
 
-/// Counters of the lane behind a path such as /proc/PID/fd/N: for a third process, without effect on either side.
+/// Counters of the lane behind a path such as /proc/PID/fd/N: for a third process, without effect
+/// on either side.
 ///
 /// # Safety
 /// `path` is a C string, `out` valid for writes.

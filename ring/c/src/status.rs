@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use throng_ring::RingError;
 
-/// Result of a call. Zero is success, positive is "no frame, event or room", negative is an error that
-/// throng_ring_error_message() explains.
+/// Result of a call. Zero is success, positive is "no frame, event or room", negative is an error
+/// that throng_ring_error_message() explains.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThrongRingStatus {
@@ -72,7 +72,9 @@ impl From<RingError> for Failure {
             RingError::BadGeometry { .. } | RingError::NoInheritedSocket { .. } => {
                 ThrongRingStatus::InvalidArgument
             }
-            RingError::FrameTooLarge { .. } | RingError::CommitTooLong { .. } => ThrongRingStatus::TooLarge,
+            RingError::FrameTooLarge { .. } | RingError::CommitTooLong { .. } => {
+                ThrongRingStatus::TooLarge
+            }
             RingError::ConsumerGone { .. } => ThrongRingStatus::ConsumerGone,
             RingError::Closed | RingError::Corrupt { .. } => ThrongRingStatus::Corrupt,
             RingError::UnknownFrame { .. }
@@ -111,7 +113,10 @@ pub(crate) fn call(body: impl FnOnce() -> Result<ThrongRingStatus, Failure>) -> 
 ///
 /// # Safety
 /// `pointer` is NULL, or valid for reads and writes for 'a and not used elsewhere.
-pub(crate) unsafe fn exclusive<'a, T>(pointer: *mut T, name: &'static str) -> Result<&'a mut T, Failure> {
+pub(crate) unsafe fn exclusive<'a, T>(
+    pointer: *mut T,
+    name: &'static str,
+) -> Result<&'a mut T, Failure> {
     // SAFETY: not NULL is checked here, the rest is the caller's promise.
     unsafe { pointer.as_mut() }.ok_or_else(|| Failure::null(name))
 }
@@ -120,7 +125,10 @@ pub(crate) unsafe fn exclusive<'a, T>(pointer: *mut T, name: &'static str) -> Re
 ///
 /// # Safety
 /// `pointer` is NULL, or valid for reads for 'a and not written meanwhile.
-pub(crate) unsafe fn shared<'a, T>(pointer: *const T, name: &'static str) -> Result<&'a T, Failure> {
+pub(crate) unsafe fn shared<'a, T>(
+    pointer: *const T,
+    name: &'static str,
+) -> Result<&'a T, Failure> {
     // SAFETY: not NULL is checked here, the rest is the caller's promise.
     unsafe { pointer.as_ref() }.ok_or_else(|| Failure::null(name))
 }
@@ -138,8 +146,8 @@ pub(crate) unsafe fn put<T>(to: *mut T, value: T, name: &'static str) -> Result<
     Ok(())
 }
 
-/// The error of this thread's latest failed call, and what to do about it; "" if none failed. UTF-8. Valid until this
-/// thread's next failing call.
+/// The error of this thread's latest failed call, and what to do about it; "" if none failed.
+/// UTF-8. Valid until this thread's next failing call.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_ring_error_message() -> *const c_char {
     LAST.with(|last| last.borrow().as_ptr())

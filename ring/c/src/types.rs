@@ -13,7 +13,8 @@ pub const THRONG_RING_END_OF_STREAM: u16 = 8;
 /// Mark of a frame: its producer knows that the content is damaged.
 pub const THRONG_RING_DAMAGED: u16 = 16;
 
-/// A producer's metadata of a frame. The ring passes it on and uses only `stream` and the key frame mark.
+/// A producer's metadata of a frame. The ring passes it on and uses only `stream` and the key frame
+/// mark.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThrongRingFrameInfo {
@@ -45,7 +46,8 @@ impl From<&ThrongRingFrameInfo> for FrameInfo {
 #[repr(C)]
 #[derive(Debug)]
 pub struct ThrongRingClaim {
-    /// Where to write: contiguous, aligned to 64 bytes; valid until commit or abort and as long as the producer.
+    /// Where to write: contiguous, aligned to 64 bytes; valid until commit or abort and as long as
+    /// the producer.
     pub data: *mut u8,
     /// Bytes that may be written there.
     pub len: usize,
@@ -57,8 +59,8 @@ pub struct ThrongRingClaim {
 #[repr(C)]
 #[derive(Debug)]
 pub struct ThrongRingFrame {
-    /// Its bytes, in shared memory: contiguous, aligned to 64 bytes, valid until it is released. A malicious producer can
-    /// still change them: copy them before decisions depend on them.
+    /// Its bytes, in shared memory: contiguous, aligned to 64 bytes, valid until it is released. A
+    /// malicious producer can still change them: copy them before decisions depend on them.
     pub data: *const u8,
     /// Number of bytes.
     pub len: usize,
@@ -98,7 +100,8 @@ pub struct ThrongRingOptions {
     pub frames: u32,
     /// Non-zero: reserve all memory when the lane is made.
     pub prefault: u32,
-    /// Non-zero: ask for huge pages on the consumer's side. The system may refuse, and nothing else changes then.
+    /// Non-zero: ask for huge pages on the consumer's side. The system may refuse, and nothing else
+    /// changes then.
     pub huge_pages: u32,
 }
 
@@ -108,7 +111,8 @@ pub struct ThrongRingOptions {
 pub enum ThrongRingEventKind {
     /// All processes of a session have ended; the frames that they committed are still delivered.
     ProducerLeft = 0,
-    /// A producer wrote invalid values into the ring's words. The lane is closed; its held frames stay valid.
+    /// A producer wrote invalid values into the ring's words. The lane is closed; its held frames
+    /// stay valid.
     LaneCorrupt = 1,
     /// No producer is left on the lane, all its frames were released, and its memory is freed.
     LaneEnded = 2,

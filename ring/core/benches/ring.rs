@@ -1,7 +1,8 @@
 //! Cost of a frame: CPU time of both processes, compared with one memcpy measured in the same run.
 //!
-//! `cargo bench -p throng-ring -- [--gb GB] [--repeat N] [--only records]`. CPU time is `getrusage` after a warm-up that touches every
-//! page; each figure is the median of the repetitions, with the lowest and highest.
+//! `cargo bench -p throng-ring -- [--gb GB] [--repeat N] [--only records]`. CPU time is `getrusage`
+//! after a warm-up that touches every page; each figure is the median of the repetitions, with the
+//! lowest and highest.
 
 use std::io::{Read, Write};
 use std::sync::atomic::AtomicU64;
@@ -35,7 +36,12 @@ fn main() {
         let floor = memcpy(pictures, || {});
         table.add("memcpy of a picture, 16 MiB of targets", "CPU-s/GB", floor, None);
         let woken = memcpy_and_wake(pictures);
-        table.add("that, and a byte each through a pipe to a sleeping reader", "CPU-s/GB", woken, None);
+        table.add(
+            "that, and a byte each through a pipe to a sleeping reader",
+            "CPU-s/GB",
+            woken,
+            None,
+        );
         for (name, fill, goal) in [
             ("picture copied in, read untouched", Fill::Copy, 1.1),
             ("picture filled in place, read untouched", Fill::Set, f64::INFINITY),
@@ -53,9 +59,19 @@ fn main() {
                 table.add(name, "× memcpy", run.cpu_per_gb() / floor, None);
             }
         }
-        table.add("consumer, peek and release of a waiting picture", "µs of CPU", busy_consumer(), Some(2.0));
+        table.add(
+            "consumer, peek and release of a waiting picture",
+            "µs of CPU",
+            busy_consumer(),
+            Some(2.0),
+        );
         table.add("round trip, both asleep", "µs", round_trip(5_000), Some(40.0));
-        table.add("floor: round trip of a byte through two pipes", "µs", pipes_round_trip(5_000), None);
+        table.add(
+            "floor: round trip of a byte through two pipes",
+            "µs",
+            pipes_round_trip(5_000),
+            None,
+        );
         table.add("8 producers, mixed sizes: most to least bytes", "ratio", fairness(), Some(2.0));
     }
     table.print();
@@ -105,14 +121,18 @@ impl Table {
 
     #[expect(clippy::print_stdout, reason = "the result of a benchmark")]
     fn print(&mut self) {
-        println!("| What | Unit | Median | Lowest to highest | Goal | |\n|---|---|---:|---:|---:|---|");
+        println!(
+            "| What | Unit | Median | Lowest to highest | Goal | |\n|---|---|---:|---:|---:|---|"
+        );
         for (what, unit, values, goal) in &mut self.rows {
             values.sort_by(f64::total_cmp);
             let median = values[values.len() / 2];
             let (low, high) = (values[0], values[values.len() - 1]);
             let verdict = goal.map_or("", |goal| if median <= goal { "met" } else { "**missed**" });
             let goal = goal.map_or(String::new(), |goal| format!("≤ {goal}"));
-            println!("| {what} | {unit} | {median:.3} | {low:.3} to {high:.3} | {goal} | {verdict} |");
+            println!(
+                "| {what} | {unit} | {median:.3} | {low:.3} to {high:.3} | {goal} | {verdict} |"
+            );
         }
     }
 }
@@ -129,7 +149,8 @@ fn cpu_s() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// Words in which children report: CPU time in ns and frames, for the consumer and each producer; then free ones.
+/// Words in which children report: CPU time in ns and frames, for the consumer and each producer;
+/// then free ones.
 fn board() -> &'static [AtomicU64] {
     // SAFETY: a new mapping of zeroes, never unmapped; all access is atomic.
     unsafe { std::slice::from_raw_parts(shared(4096).cast(), 512) }
@@ -137,7 +158,8 @@ fn board() -> &'static [AtomicU64] {
 
 /// Memory that children share.
 fn shared(bytes: usize) -> *const u8 {
-    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    let (access, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping, which touches none that there is.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
     assert_ne!(start, libc::MAP_FAILED);
@@ -166,7 +188,9 @@ fn wait(pid: libc::pid_t) {
 
 fn sources() -> Vec<Vec<u8>> {
     (0..SOURCES)
-        .map(|i| (0..PICTURE).map(|k| (k.wrapping_mul(2_654_435_761) >> 7) as u8 ^ i as u8).collect())
+        .map(|i| {
+            (0..PICTURE).map(|k| (k.wrapping_mul(2_654_435_761) >> 7) as u8 ^ i as u8).collect()
+        })
         .collect()
 }
 
@@ -187,8 +211,8 @@ fn memcpy(pictures: u64, mut then: impl FnMut()) -> f64 {
     (cpu_s() - before) / (pictures as f64 * PICTURE as f64 / 1e9)
 }
 
-/// The lower bound of a copy that wakes a sleeping process, by any means: a byte through a pipe, which that process
-/// reads. CPU-seconds per GB, both processes.
+/// The lower bound of a copy that wakes a sleeping process, by any means: a byte through a pipe,
+/// which that process reads. CPU-seconds per GB, both processes.
 fn memcpy_and_wake(pictures: u64) -> f64 {
     let (mut there, mut to_there) = std::io::pipe().unwrap();
     let cpu_ns = &board()[0];
@@ -204,16 +228,21 @@ fn memcpy_and_wake(pictures: u64) -> f64 {
     ours + cpu_ns.load(Relaxed) as f64 / (pictures as f64 * PICTURE as f64)
 }
 
-/// The cost on this machine of passing two cache lines from one process to another, one after the other in a ring of 512:
-/// a record of 64 bytes and its descriptor. Without any checks; µs of CPU a record, both processes.
+/// The cost on this machine of passing two cache lines from one process to another, one after the
+/// other in a ring of 512: a record of 64 bytes and its descriptor. Without any checks; µs of CPU a
+/// record, both processes.
 fn two_lines(records: u64) -> f64 {
     const SLOTS: u64 = 512;
     #[repr(align(64))]
     struct Line([AtomicU64; 8]);
     let lines = |count: u64| -> &'static [Line] {
-        // SAFETY: shared by the child that is forked next and never unmapped; all zeroes are lines, all access is atomic.
+        // SAFETY: shared by the child that is forked next and never unmapped; all zeroes are lines,
+        // all access is atomic.
         unsafe {
-            std::slice::from_raw_parts(shared(count as usize * size_of::<Line>()).cast(), count as usize)
+            std::slice::from_raw_parts(
+                shared(count as usize * size_of::<Line>()).cast(),
+                count as usize,
+            )
         }
     };
     let (slots, payloads, words) = (lines(SLOTS), lines(SLOTS), lines(4));
@@ -333,7 +362,9 @@ fn produce(invitation: Invitation, bytes: usize, frames: u64, fill: Fill, cpu_ns
         for i in 0..count as usize {
             match fill {
                 Fill::Copy => assert!(
-                    producer.send(&sources[i % sources.len()][..bytes], &FrameInfo::default()).unwrap()
+                    producer
+                        .send(&sources[i % sources.len()][..bytes], &FrameInfo::default())
+                        .unwrap()
                 ),
                 Fill::Set | Fill::Nothing => {
                     let mut claim = producer.claim(bytes, &FrameInfo::default()).unwrap().unwrap();
@@ -351,7 +382,8 @@ fn produce(invitation: Invitation, bytes: usize, frames: u64, fill: Fill, cpu_ns
     cpu_ns.store(((cpu_s() - before) * 1e9) as u64, Relaxed);
 }
 
-/// The cost of the consumer's calls when frames are waiting: neither sleep nor wake-up; µs of CPU a picture.
+/// The cost of the consumer's calls when frames are waiting: neither sleep nor wake-up; µs of CPU a
+/// picture.
 fn busy_consumer() -> f64 {
     const ROUNDS: u32 = 20_000;
     let mut consumer = Consumer::new().unwrap();
@@ -427,14 +459,16 @@ fn receive(consumer: &mut Consumer) {
     }
 }
 
-/// Eight producers that always have a frame, each of another size: the ratio of their delivered bytes.
+/// Eight producers that always have a frame, each of another size: the ratio of their delivered
+/// bytes.
 fn fairness() -> f64 {
     let mut consumer = Consumer::new().unwrap();
     let sizes = [200, 1_200, 5_000, 20_000, 60_000, 150_000, 400_000, 1_000_000];
     let mut children = Vec::new();
     let mut lanes = Vec::new();
     for size in sizes {
-        let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(4 << 20, 4_096)).unwrap();
+        let (lane, invitation) =
+            consumer.add_lane(&RingOptions::with_size(4 << 20, 4_096)).unwrap();
         lanes.push(lane);
         children.push(fork(move || {
             let mut producer = Producer::join(invitation).unwrap();

@@ -1,6 +1,8 @@
-//! The producers' half of the protocol: claim a position, commit or abort it, evict the oldest frame to make room.
+//! The producers' half of the protocol: claim a position, commit or abort it, evict the oldest
+//! frame to make room.
 //!
-//! Lock-free: a claim is one compare-and-swap on `reserve` that only fails when another producer's succeeded.
+//! Lock-free: a claim is one compare-and-swap on `reserve` that only fails when another producer's
+//! succeeded.
 
 use crate::drop_reason::DropReason;
 use crate::layout::ROWS;
@@ -8,10 +10,12 @@ use crate::memory::Memory;
 use crate::packed::{Position, SlotState, StateWord};
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// Copies of the two positions that a producer keeps between claims, to stay off the consumer's cache line while there is room.
+/// Copies of the two positions that a producer keeps between claims, to stay off the consumer's
+/// cache line while there is room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedPositions {
-    /// `reserve` as this producer left it. While it is unchanged, `release` can only have grown since.
+    /// `reserve` as this producer left it. While it is unchanged, `release` can only have grown
+    /// since.
     reserve: Position,
     release: Position,
 }
@@ -66,12 +70,14 @@ pub(crate) fn try_claim(
     let control = memory.control();
     let geometry = memory.geometry();
     loop {
-        // Acquire: `release` as read below is at least as new as it was for the producer that moved `reserve` there.
+        // Acquire: `release` as read below is at least as new as it was for the producer that moved
+        // `reserve` there.
         let reserve = Position::unpack(control.reserve.0.load(Acquire));
         let refresh = reserve != cached.reserve;
         if refresh {
-            // Other producers claimed meanwhile, so the cached copy may be of any age. SYNC POINT with `advance_release`: what the consumer
-            // read of the old payload happens before what is written over it.
+            // Other producers claimed meanwhile, so the cached copy may be of any age. SYNC POINT
+            // with `advance_release`: what the consumer read of the old payload happens before what
+            // is written over it.
             cached.release = Position::unpack(control.release.0.load(Acquire));
             cached.reserve = reserve;
         }
@@ -95,12 +101,15 @@ pub(crate) fn try_claim(
             return ClaimAttempt::Full;
         }
         let next = reserve.after(units);
-        // SYNC POINT with `cursor::abandonment`: while this is set, an unowned position may be about to become
-        // this producer's.
+        // SYNC POINT with `cursor::abandonment`: while this is set, an unowned position may be
+        // about to become this producer's.
         let claiming = &memory.rows()[usize::from(owner) % ROWS].claiming;
         claiming.store(1, Relaxed);
-        let won =
-            control.reserve.0.compare_exchange_weak(reserve.pack(), next.pack(), AcqRel, Relaxed).is_ok();
+        let won = control
+            .reserve
+            .0
+            .compare_exchange_weak(reserve.pack(), next.pack(), AcqRel, Relaxed)
+            .is_ok();
         if won {
             cached.reserve = next;
             mark_claimed(memory, reserve, owner, units);
@@ -112,23 +121,29 @@ pub(crate) fn try_claim(
     }
 }
 
-/// Marks the slot of a reserved position as claimed by `owner`. Its previous frame has been released, because
-/// `release` permitted the reservation; no other producer has the position.
+/// Marks the slot of a reserved position as claimed by `owner`. Its previous frame has been
+/// released, because `release` permitted the reservation; no other producer has the position.
 #[inline(always)]
 fn mark_claimed(memory: &Memory, position: Position, owner: u16, units: u32) {
     let slot = memory.slot(position.sequence);
     let claimed = StateWord { sequence: position.sequence, owner, stage: SlotState::Claimed };
-    // SYNC POINT with `Cursor::peek`: a reader that sees this claim also sees that `release` is past the previous
-    // owner.
+    // SYNC POINT with `Cursor::peek`: a reader that sees this claim also sees that `release` is
+    // past the previous owner.
     slot.state.store(claimed.pack(), Release);
     slot.units.store(units, Relaxed);
-    // SYNC POINT with `Cursor::extent_of_dead`: a reader that sees this position in `start` sees `units`.
+    // SYNC POINT with `Cursor::extent_of_dead`: a reader that sees this position in `start` sees
+    // `units`.
     slot.start.store(position.pack(), Release);
 }
 
 /// Makes a claimed frame visible. False if the claim is not open.
 #[inline(always)]
-pub(crate) fn commit(memory: &Memory, position: Position, owner: u16, descriptor: &Descriptor) -> bool {
+pub(crate) fn commit(
+    memory: &Memory,
+    position: Position,
+    owner: u16,
+    descriptor: &Descriptor,
+) -> bool {
     let slot = memory.slot(position.sequence);
     let claimed = StateWord { sequence: position.sequence, owner, stage: SlotState::Claimed };
     if slot.state.load(Relaxed) != claimed.pack() {
@@ -140,7 +155,8 @@ pub(crate) fn commit(memory: &Memory, position: Position, owner: u16, descriptor
     slot.timestamp_ns.store(descriptor.timestamp_ns, Relaxed);
     slot.sequence.store(descriptor.sequence, Relaxed);
     slot.user_data.store(descriptor.user_data, Relaxed);
-    // SYNC POINT with `Cursor::peek`: a reader that sees the frame committed sees descriptor and payload.
+    // SYNC POINT with `Cursor::peek`: a reader that sees the frame committed sees descriptor and
+    // payload.
     slot.state
         .compare_exchange(claimed.pack(), claimed.at(SlotState::Committed).pack(), AcqRel, Relaxed)
         .is_ok()
@@ -168,8 +184,8 @@ pub(crate) fn abort_all(memory: &Memory, owner: u16) -> u64 {
     aborted
 }
 
-/// Drops the oldest frame, or moves `release` past one that is done. The drop is counted for the producer that committed
-/// the frame.
+/// Drops the oldest frame, or moves `release` past one that is done. The drop is counted for the
+/// producer that committed the frame.
 pub(crate) fn evict_oldest(memory: &Memory) -> Eviction {
     let control = memory.control();
     let release = Position::unpack(control.release.0.load(Acquire));
@@ -202,10 +218,12 @@ pub(crate) fn evict_oldest(memory: &Memory) -> Eviction {
     Eviction::Progress
 }
 
-/// Moves `release` forward over positions that are all done; false if another process moved it first. No slot is reused
-/// before that, so `units` was still valid when it was read if the compare-and-swap succeeds.
+/// Moves `release` forward over positions that are all done; false if another process moved it
+/// first. No slot is reused before that, so `units` was still valid when it was read if the
+/// compare-and-swap succeeds.
 #[inline(always)]
 pub(crate) fn advance_release(memory: &Memory, from: Position, to: Position) -> bool {
-    // SYNC POINT with `try_claim`. Acquire as well: an evicting producer passes on what the consumer released.
+    // SYNC POINT with `try_claim`. Acquire as well: an evicting producer passes on what the
+    // consumer released.
     memory.control().release.0.compare_exchange(from.pack(), to.pack(), AcqRel, Acquire).is_ok()
 }

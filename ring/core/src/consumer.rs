@@ -15,23 +15,26 @@ use crate::options::RingOptions;
 use crate::stats::LaneStats;
 use crate::wake::{self, Sleep};
 
-/// Bytes a lane may deliver in its turn (deficit round robin): frames of a megabyte and packets of a kilobyte share
-/// fairly, and small ones are still delivered in batches.
+/// Bytes a lane may deliver in its turn (deficit round robin): frames of a megabyte and packets of
+/// a kilobyte share fairly, and small ones are still delivered in batches.
 const QUANTUM_BYTES: i64 = 64 * 1024;
 /// Charged for a frame in addition to its bytes, so that empty ones are not free.
 const FRAME_COST_BYTES: i64 = 64;
 /// Attempts before sleeping: about a microsecond, less than the cost of going to sleep.
 const SPINS: u32 = 50;
-/// How often a consumer that sleeps on a futex checks the handshake sockets, which a futex cannot watch.
+/// How often a consumer that sleeps on a futex checks the handshake sockets, which a futex cannot
+/// watch.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(50);
-/// A consumer that never sleeps checks for dead producers once in this many peeks (one system call for all lanes).
+/// A consumer that never sleeps checks for dead producers once in this many peeks (one system call
+/// for all lanes).
 const PEEKS_PER_LOOK: u32 = 256;
 /// Most lanes of one consumer.
 const LANES_MAX: usize = 1 << 16;
 
 /// Reads the frames of all its producers: one lane (a ring) for each producer process.
 ///
-/// It belongs to the process that made it. A child that inherits it through `fork` may only drop it.
+/// It belongs to the process that made it. A child that inherits it through `fork` may only drop
+/// it.
 #[derive(Debug)]
 pub struct Consumer {
     /// By the lower half of the lane number.
@@ -69,10 +72,11 @@ impl Consumer {
         })
     }
 
-    /// Longest delay of a frame in exchange for fewer wake-ups, as a network card's interrupts are coalesced (`rx-usecs` of
-    /// `ethtool -c`). While frames come faster than that, [`Consumer::wait`] sleeps for that time and then finds several;
-    /// no producer has to wake it. Lanes need room for the frames of that time, or their producers wait too. Zero, the
-    /// default, means a wake-up for each frame. Has no effect on callers that poll ([`Consumer::arm`]).
+    /// Longest delay of a frame in exchange for fewer wake-ups, as a network card's interrupts are
+    /// coalesced (`rx-usecs` of `ethtool -c`). While frames come faster than that,
+    /// [`Consumer::wait`] sleeps for that time and then finds several; no producer has to wake it.
+    /// Lanes need room for the frames of that time, or their producers wait too. Zero, the default,
+    /// means a wake-up for each frame. Has no effect on callers that poll ([`Consumer::arm`]).
     pub fn set_coalescing(&mut self, most: Duration) {
         self.coalescing = most;
         self.comes_fast = false;
@@ -97,7 +101,11 @@ impl Consumer {
     ///
     /// # Errors
     /// As [`Consumer::add_lane`], or the socket is no Unix socket.
-    pub fn accept(&mut self, socket: impl Into<OwnedFd>, options: &RingOptions) -> Result<LaneId, RingError> {
+    pub fn accept(
+        &mut self,
+        socket: impl Into<OwnedFd>,
+        options: &RingOptions,
+    ) -> Result<LaneId, RingError> {
         let id = self.free_id()?;
         let mut lane = Lane::create(id, options)?;
         let session = lane.offer(socket.into())?;
@@ -107,8 +115,8 @@ impl Consumer {
         Ok(id)
     }
 
-    /// Invites one more process to an existing lane. Processes of a lane share its memory: one that writes wildly can
-    /// corrupt the others' frames, which it could not from a lane of its own.
+    /// Invites one more process to an existing lane. Processes of a lane share its memory: one that
+    /// writes wildly can corrupt the others' frames, which it could not from a lane of its own.
     ///
     /// # Errors
     /// The lane does not exist, or descriptors are short.
@@ -124,16 +132,20 @@ impl Consumer {
         Ok(invitation)
     }
 
-    /// Closes a lane at once, also while producers are connected: for producers that misbehave within the rules (send the
-    /// wrong content, or claim and never commit). Its unread frames are lost; frames that are held count as released, and
-    /// their bytes must not be used any more. Producers get an error when they next find the ring full. Returns the lane's
-    /// final statistics; no [`Event::LaneEnded`] follows.
+    /// Closes a lane at once, also while producers are connected: for producers that misbehave
+    /// within the rules (send the wrong content, or claim and never commit). Its unread frames are
+    /// lost; frames that are held count as released, and their bytes must not be used any more.
+    /// Producers get an error when they next find the ring full. Returns the lane's final
+    /// statistics; no [`Event::LaneEnded`] follows.
     ///
     /// # Errors
     /// The lane does not exist, or its statistics cannot be read; then it stays.
     pub fn remove_lane(&mut self, lane: LaneId) -> Result<LaneStats, RingError> {
         let unknown = RingError::UnknownLane { lane: lane.0 };
-        let slot = self.lanes.get_mut(index(lane)).filter(|slot| slot.as_ref().is_some_and(|l| l.id == lane));
+        let slot = self
+            .lanes
+            .get_mut(index(lane))
+            .filter(|slot| slot.as_ref().is_some_and(|l| l.id == lane));
         let Some(removed) = slot.and_then(Option::as_mut) else { return Err(unknown) };
         removed.give_up();
         let stats = LaneStats::read(removed.memfd())?;
@@ -144,8 +156,8 @@ impl Consumer {
         Ok(stats)
     }
 
-    /// Copies of a lane's descriptors, to be kept by a supervisor. Export again after each invitation: a new consumer takes
-    /// sessions that it has no socket of for dead.
+    /// Copies of a lane's descriptors, to be kept by a supervisor. Export again after each
+    /// invitation: a new consumer takes sessions that it has no socket of for dead.
     ///
     /// # Errors
     /// The lane does not exist, or descriptors are short.
@@ -153,7 +165,8 @@ impl Consumer {
         self.lane(lane).ok_or(RingError::UnknownLane { lane: lane.0 })?.export()
     }
 
-    /// Takes over a lane from a dead consumer. Frames that it had peeked and not released are delivered again.
+    /// Takes over a lane from a dead consumer. Frames that it had peeked and not released are
+    /// delivered again.
     ///
     /// # Errors
     /// That consumer is alive, or the descriptors are of no valid ring.
@@ -169,8 +182,9 @@ impl Consumer {
         Ok(id)
     }
 
-    /// The next frame of any lane, if there is one; lanes take turns by bytes. It stays where it is until
-    /// [`Consumer::release`]; any number may be held. Frames of one lane are delivered in the order of their claims.
+    /// The next frame of any lane, if there is one; lanes take turns by bytes. It stays where it is
+    /// until [`Consumer::release`]; any number may be held. Frames of one lane are delivered in the
+    /// order of their claims.
     #[inline]
     pub fn peek(&mut self) -> Option<Frame> {
         self.peeks = self.peeks.wrapping_add(1);
@@ -178,7 +192,8 @@ impl Consumer {
             // If the system refuses, the next peek or wait tries again.
             let _ = self.drain_epoll(Duration::ZERO);
         }
-        // The first round spends credit; if all ready lanes are out of credit, one refill serves the second.
+        // The first round spends credit; if all ready lanes are out of credit, one refill serves
+        // the second.
         for _ in 0..2 {
             for _ in 0..self.lanes.len().max(1) {
                 match self.peek_turn() {
@@ -226,7 +241,8 @@ impl Consumer {
         }
     }
 
-    /// All ready lanes are in debt: adds the credit of as many rounds as the least indebted needs. None if no lane is ready.
+    /// All ready lanes are in debt: adds the credit of as many rounds as the least indebted needs.
+    /// None if no lane is ready.
     fn refill(&mut self) -> Option<()> {
         let ready = |lane: &&mut Lane| lane.is_ready();
         let debt = self.lanes.iter_mut().flatten().filter(ready).map(|lane| lane.credit).max()?;
@@ -250,20 +266,22 @@ impl Consumer {
         Ok(Payload::new(start, len))
     }
 
-    /// Releases a frame, in any order. Its space becomes free for the producer once all earlier frames of the lane are
-    /// released too. Small frames are freed in batches of up to 16 and an eighth of the lane, at the latest when there is
-    /// nothing to peek or the consumer waits; one by one if a producer drops the oldest, or sleeps for lack of room.
+    /// Releases a frame, in any order. Its space becomes free for the producer once all earlier
+    /// frames of the lane are released too. Small frames are freed in batches of up to 16 and an
+    /// eighth of the lane, at the latest when there is nothing to peek or the consumer waits; one
+    /// by one if a producer drops the oldest, or sleeps for lack of room.
     ///
     /// # Errors
     /// The frame is not held.
     #[inline]
     pub fn release(&mut self, frame: FrameId) -> Result<(), RingError> {
-        let released = self.lane_mut(frame.lane()).is_some_and(|lane| lane.release(frame.sequence()));
+        let released =
+            self.lane_mut(frame.lane()).is_some_and(|lane| lane.release(frame.sequence()));
         if released { Ok(()) } else { Err(RingError::UnknownFrame { frame: frame.get() }) }
     }
 
-    /// Sleeps until there may be a frame or an [`Event`], at most for `timeout`. True if there may be. Makes no
-    /// system call when there is something.
+    /// Sleeps until there may be a frame or an [`Event`], at most for `timeout`. True if there may
+    /// be. Makes no system call when there is something.
     ///
     /// # Errors
     /// The system refuses to wait.
@@ -274,9 +292,11 @@ impl Consumer {
             }
             std::hint::spin_loop();
         }
-        // Producers that wait for the room there is would otherwise sleep as long as this consumer does.
+        // Producers that wait for the room there is would otherwise sleep as long as this consumer
+        // does.
         self.lanes.iter_mut().flatten().for_each(Lane::be_idle);
-        // The clock is read only here: reading it for each small frame would add a quarter to its cost.
+        // The clock is read only here: reading it for each small frame would add a quarter to its
+        // cost.
         let began = Instant::now();
         if self.comes_fast {
             std::thread::sleep(self.coalescing.min(timeout));
@@ -291,7 +311,8 @@ impl Consumer {
 
     fn sleep_until(&mut self, deadline: Option<Instant>) -> Result<bool, RingError> {
         loop {
-            let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+            let left =
+                deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 self.check_liveness();
                 return Ok(self.has_something());
@@ -321,8 +342,9 @@ impl Consumer {
         Ok(())
     }
 
-    /// For event loops (epoll, tokio's `AsyncFd`, GLib): asks for the descriptor from [`Consumer::event_fd`] to become
-    /// readable with the next frame or event. False, and nothing is armed, if there is something already.
+    /// For event loops (epoll, tokio's `AsyncFd`, GLib): asks for the descriptor from
+    /// [`Consumer::event_fd`] to become readable with the next frame or event. False, and nothing
+    /// is armed, if there is something already.
     pub fn arm(&mut self) -> bool {
         self.lanes.iter_mut().flatten().for_each(Lane::arm);
         if self.has_something() {
@@ -333,13 +355,14 @@ impl Consumer {
         true
     }
 
-    /// The descriptor that becomes readable, once [`Consumer::arm`] returned true. Poll it for reading; then call
-    /// [`Consumer::process_events`] and peek.
+    /// The descriptor that becomes readable, once [`Consumer::arm`] returned true. Poll it for
+    /// reading; then call [`Consumer::process_events`] and peek.
     pub fn event_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    /// To be called after the event descriptor became readable: processes its events without waiting.
+    /// To be called after the event descriptor became readable: processes its events without
+    /// waiting.
     ///
     /// # Errors
     /// The system refuses.
@@ -354,7 +377,8 @@ impl Consumer {
         for slot in &mut self.lanes {
             let Some(lane) = slot.as_mut().filter(|lane| lane.has_ended()) else { continue };
             lane.end();
-            // The descriptor is valid, so this can fail only if the system is out of memory; the lane is kept until it works.
+            // The descriptor is valid, so this can fail only if the system is out of memory; the
+            // lane is kept until it works.
             let Ok(stats) = LaneStats::read(lane.memfd()) else { continue };
             let id = lane.id;
             unwatch(&self.epoll, lane);
@@ -387,7 +411,8 @@ impl Consumer {
         self.lane(lane).is_some_and(|lane| lane.memory().has_huge_pages())
     }
 
-    /// Checks all handshake sockets for ended producers; for callers that never call [`Consumer::wait`], which does it.
+    /// Checks all handshake sockets for ended producers; for callers that never call
+    /// [`Consumer::wait`], which does it.
     pub fn check_liveness(&mut self) {
         for lane in self.lanes.iter_mut().flatten() {
             let id = lane.id;
@@ -400,12 +425,15 @@ impl Consumer {
     }
 
     fn has_something(&self) -> bool {
-        !self.events.is_empty() || self.lanes.iter().flatten().any(|lane| lane.is_ready() || lane.has_ended())
+        !self.events.is_empty()
+            || self.lanes.iter().flatten().any(|lane| lane.is_ready() || lane.has_ended())
     }
 
     fn drain_epoll(&mut self, left: Duration) -> Result<(), RingError> {
-        let mut ready =
-            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 32];
+        let mut ready = [epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(0),
+        }; 32];
         let timeout = (left < Duration::from_secs(86_400)).then(|| wake::timespec(left));
         let count = match epoll::wait(&self.epoll, &mut ready[..], timeout.as_ref()) {
             Err(rustix::io::Errno::INTR) => 0,
@@ -445,8 +473,7 @@ impl Consumer {
     fn free_id(&mut self) -> Result<LaneId, RingError> {
         let index = self.lanes.iter().position(Option::is_none).unwrap_or(self.lanes.len());
         if index >= LANES_MAX {
-            let rule =
-                "lanes are in use, more than one consumer can have: share lanes, or start another consumer";
+            let rule = "lanes are in use, more than one consumer can have: share lanes, or start another consumer";
             return Err(RingError::BadGeometry { field: "lanes", value: index as u64, rule });
         }
         self.generation = self.generation.wrapping_add(1);
@@ -472,8 +499,8 @@ impl Consumer {
     }
 }
 
-/// Closing a descriptor does not remove it from epoll while a copy is open elsewhere: the producer has one of the eventfd,
-/// a supervisor of all.
+/// Closing a descriptor does not remove it from epoll while a copy is open elsewhere: the producer
+/// has one of the eventfd, a supervisor of all.
 fn unwatch(epoll: &OwnedFd, lane: &Lane) {
     let sockets = lane.sessions.iter().map(|session| session.socket.as_fd());
     for fd in sockets.chain([lane.frame_event.as_fd()]) {

@@ -1,14 +1,16 @@
-//! The consumer's half of the protocol for one lane: peek ahead, release in any order, skip claims of dead producers.
+//! The consumer's half of the protocol for one lane: peek ahead, release in any order, skip claims
+//! of dead producers.
 //!
-//! The consumer keeps its own copies of all positions. A shared field is loaded once into a local, checked, then used;
-//! the first contradiction closes the lane.
+//! The consumer keeps its own copies of all positions. A shared field is loaded once into a local,
+//! checked, then used; the first contradiction closes the lane.
 //!
-//! Producers that evict take the oldest position or none. So the consumer marks only the oldest frame that it holds: that
-//! one *guards* all behind it, which are read without writing to shared memory. Small frames are released in batches
-//! ([`crate::release_batch`]), so that a batch costs the two atomic exchanges that each of its frames would.
+//! Producers that evict take the oldest position or none. So the consumer marks only the oldest
+//! frame that it holds: that one *guards* all behind it, which are read without writing to shared
+//! memory. Small frames are released in batches ([`crate::release_batch`]), so that a batch costs
+//! the two atomic exchanges that each of its frames would.
 //!
-//! What every frame passes is inlined by force, here and in `claim`: descriptions that were handed from function to function
-//! through memory took two fifths of the time of a small record.
+//! What every frame passes is inlined by force, here and in `claim`: descriptions that were handed
+//! from function to function through memory took two fifths of the time of a small record.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -19,8 +21,8 @@ use crate::packed::{Position, SlotState, StateWord, UNIT};
 use crate::release_batch::ReleaseBatch;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// Attempts on a word that changes concurrently. An honest producer changes it once or twice meanwhile; otherwise the next
-/// call tries again.
+/// Attempts on a word that changes concurrently. An honest producer changes it once or twice
+/// meanwhile; otherwise the next call tries again.
 const TRIES: u32 = 8;
 
 /// A broken rule: which, and at which descriptor.
@@ -61,11 +63,11 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Cursor {
     next: Position,
-    /// `release` as this consumer left it. If it is not `next`, its slot is marked as peeked and guards all up to
-    /// `next`.
+    /// `release` as this consumer left it. If it is not `next`, its slot is marked as peeked and
+    /// guards all up to `next`.
     oldest: Position,
-    /// Positions from the first still in use up to `next`, without gaps. Those between `oldest` and the first of them are
-    /// released and not published yet.
+    /// Positions from the first still in use up to `next`, without gaps. Those between `oldest` and
+    /// the first of them are released and not published yet.
     entries: VecDeque<Entry>,
     release_batch: ReleaseBatch,
     /// A producer moved `release` although the guard was in place.
@@ -133,12 +135,14 @@ impl Cursor {
         self.oldest == self.next
     }
 
-    /// The next committed frame, in the order of claims. Looks at no more positions than the ring has slots, since a producer
-    /// that claims and aborts (or evicts) without end would otherwise starve other lanes. So there may be a frame although
-    /// this returns none; [`Cursor::is_ready`] distinguishes them.
+    /// The next committed frame, in the order of claims. Looks at no more positions than the ring
+    /// has slots, since a producer that claims and aborts (or evicts) without end would otherwise
+    /// starve other lanes. So there may be a frame although this returns none; [`Cursor::is_ready`]
+    /// distinguishes them.
     #[inline(always)]
     pub(crate) fn peek(&mut self, memory: &Memory) -> Result<Option<Peeked>, Violation> {
-        // One more than there are slots, since moving to where evictions left `release` is a step too.
+        // One more than there are slots, since moving to where evictions left `release` is a step
+        // too.
         for _ in 0..=memory.geometry().slots {
             if self.is_full(memory) {
                 break;
@@ -152,7 +156,8 @@ impl Cursor {
                 if state.sequence == before {
                     return self.nothing();
                 }
-                // The slot's new owner saw `release` beyond this position, and that owner's state word was read.
+                // The slot's new owner saw `release` beyond this position, and that owner's state
+                // word was read.
                 self.follow(memory, "its slot was reused before it was released")?;
                 continue;
             }
@@ -170,7 +175,8 @@ impl Cursor {
                 SlotState::Evicted => self.finish_eviction(memory)?,
                 SlotState::Aborted | SlotState::Released => match self.extent(memory) {
                     Ok(units) => self.pass(memory, units)?,
-                    // An evicting producer may have moved past it too, and the slot may have a new owner by now.
+                    // An evicting producer may have moved past it too, and the slot may have a new
+                    // owner by now.
                     Err(violation) => self.follow(memory, violation.what)?,
                 },
             }
@@ -178,8 +184,8 @@ impl Cursor {
         Ok(None)
     }
 
-    /// There is nothing to peek. A lane whose `release` was moved past the guard gets here soon, since no producer
-    /// finds room any more; so the check is only made here.
+    /// There is nothing to peek. A lane whose `release` was moved past the guard gets here soon,
+    /// since no producer finds room any more; so the check is only made here.
     #[inline(always)]
     fn nothing(&self) -> Result<Option<Peeked>, Violation> {
         if self.release_moved {
@@ -195,11 +201,13 @@ impl Cursor {
         // So that `done` never belongs to an earlier guard.
         memory.control().consumer.0.done.store(self.next.pack(), Relaxed);
         let slot = memory.slot(self.next.sequence);
-        slot.state.compare_exchange(word, state.at(SlotState::Peeked).pack(), AcqRel, Acquire).is_ok()
+        slot.state
+            .compare_exchange(word, state.at(SlotState::Peeked).pack(), AcqRel, Acquire)
+            .is_ok()
     }
 
-    /// Reads the descriptor of a committed frame that is marked as peeked or guarded; only a malicious producer
-    /// changes it.
+    /// Reads the descriptor of a committed frame that is marked as peeked or guarded; only a
+    /// malicious producer changes it.
     #[inline(always)]
     fn take(&mut self, memory: &Memory, state: StateWord) -> Result<Peeked, Violation> {
         let units = self.extent(memory)?;
@@ -217,7 +225,8 @@ impl Cursor {
         if u64::from(descriptor.len) > u64::from(units) * UNIT as u64 {
             return Err(self.violation("its length is beyond its extent"));
         }
-        let entry = Entry { position: self.next, len: descriptor.len, owner: state.owner, released: false };
+        let entry =
+            Entry { position: self.next, len: descriptor.len, owner: state.owner, released: false };
         self.entries.push_back(entry);
         self.next = self.next.after(units);
         Ok(Peeked { sequence: state.sequence, owner: state.owner, descriptor })
@@ -247,12 +256,14 @@ impl Cursor {
         Ok(())
     }
 
-    /// Skips a position without a frame to deliver: an aborted or abandoned claim, or a frame that an earlier consumer released.
+    /// Skips a position without a frame to deliver: an aborted or abandoned claim, or a frame that
+    /// an earlier consumer released.
     fn pass(&mut self, memory: &Memory, units: u32) -> Result<(), Violation> {
         let position = self.next;
         if self.is_unguarded() {
             if !advance_release(memory, position, position.after(units)) {
-                // An evicting producer was faster, and the extent read here may be of the slot's next use.
+                // An evicting producer was faster, and the extent read here may be of the slot's
+                // next use.
                 return self.follow(memory, "it is done, but `release` cannot move past it");
             }
             self.next = position.after(units);
@@ -268,8 +279,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Continues at `release` after producers evicted past `next`, which is possible only while nothing is held. If they did
-    /// not, the slot is corrupt.
+    /// Continues at `release` after producers evicted past `next`, which is possible only while
+    /// nothing is held. If they did not, the slot is corrupt.
     fn follow(&mut self, memory: &Memory, what: &'static str) -> Result<(), Violation> {
         let release = Position::unpack(memory.control().release.0.load(Acquire));
         if !self.is_unguarded() || release == self.next {
@@ -308,8 +319,8 @@ impl Cursor {
         self.entries.get(index).filter(|entry| !entry.released).map(|_| index)
     }
 
-    /// Releases a frame, in any order. Its space becomes free once all frames before it are released and the batch is large
-    /// enough to publish. None if the frame is not held.
+    /// Releases a frame, in any order. Its space becomes free once all frames before it are
+    /// released and the batch is large enough to publish. None if the frame is not held.
     #[inline(always)]
     pub(crate) fn release(&mut self, memory: &Memory, sequence: u32) -> Option<Released> {
         let index = self.index(sequence)?;
@@ -318,8 +329,9 @@ impl Cursor {
         if index > 0 {
             entry.released = true;
             let released = StateWord { sequence, owner: entry.owner, stage: SlotState::Released };
-            // If this process dies, a new consumer does not return it again. SYNC POINT with `evict_oldest`: the
-            // reads of the payload here happen before anything that follows from this.
+            // If this process dies, a new consumer does not return it again. SYNC POINT with
+            // `evict_oldest`: the reads of the payload here happen before anything that follows
+            // from this.
             memory.slot(sequence).state.store(released.pack(), Release);
             return Some(Released { len, published: false });
         }
@@ -347,9 +359,13 @@ impl Cursor {
             return false;
         }
         if let Some(first) = self.entries.front() {
-            // The new guard. No other process writes there while the old one is in place; a reader that sees `release` there sees it.
-            let ours =
-                StateWord { sequence: first.position.sequence, owner: first.owner, stage: SlotState::Peeked };
+            // The new guard. No other process writes there while the old one is in place; a reader
+            // that sees `release` there sees it.
+            let ours = StateWord {
+                sequence: first.position.sequence,
+                owner: first.owner,
+                stage: SlotState::Peeked,
+            };
             memory.slot(first.position.sequence).state.store(ours.pack(), Relaxed);
         }
         self.release_moved |= !advance_release(memory, self.oldest, free);
@@ -357,9 +373,9 @@ impl Cursor {
         true
     }
 
-    /// Skips claims of producers that are known to be dead, at most all positions before `until`. Never touches a claim that
-    /// a living producer owns or is about to own. Returns how many claims were skipped: at most one per slot; the next
-    /// call continues.
+    /// Skips claims of producers that are known to be dead, at most all positions before `until`.
+    /// Never touches a claim that a living producer owns or is about to own. Returns how many
+    /// claims were skipped: at most one per slot; the next call continues.
     pub(crate) fn recover(
         &mut self,
         memory: &Memory,
@@ -388,8 +404,8 @@ impl Cursor {
         self.next.sequence
     }
 
-    /// Whether the claim at a position may be abandoned: owned by a dead session, poisoned already, or reserved before
-    /// `until` and without an owner yet.
+    /// Whether the claim at a position may be abandoned: owned by a dead session, poisoned already,
+    /// or reserved before `until` and without an owner yet.
     pub(crate) fn may_be_abandoned(
         &self,
         memory: &Memory,
@@ -398,11 +414,20 @@ impl Cursor {
         until: u32,
     ) -> bool {
         let state = StateWord::unpack(memory.slot(sequence).state.load(Acquire));
-        state.is_some_and(|state| abandonment(memory, sequence, state, is_dead, until) != Abandonment::No)
+        state.is_some_and(|state| {
+            abandonment(memory, sequence, state, is_dead, until) != Abandonment::No
+        })
     }
 
-    /// Marks the slot of an abandoned claim as poisoned. False if it is not abandoned, or keeps changing.
-    fn poison(&self, memory: &Memory, sequence: u32, is_dead: &dyn Fn(u16) -> bool, until: u32) -> bool {
+    /// Marks the slot of an abandoned claim as poisoned. False if it is not abandoned, or keeps
+    /// changing.
+    fn poison(
+        &self,
+        memory: &Memory,
+        sequence: u32,
+        is_dead: &dyn Fn(u16) -> bool,
+        until: u32,
+    ) -> bool {
         let slot = memory.slot(sequence);
         for _ in 0..TRIES {
             let word = slot.state.load(Acquire);
@@ -420,8 +445,9 @@ impl Cursor {
         false
     }
 
-    /// Extent of the poisoned claim at `next`: from its own slot if its owner wrote it, else up to where the following claim
-    /// starts. None if the following owner is alive and about to write that.
+    /// Extent of the poisoned claim at `next`: from its own slot if its owner wrote it, else up to
+    /// where the following claim starts. None if the following owner is alive and about to write
+    /// that.
     fn extent_of_dead(
         &self,
         memory: &Memory,
@@ -448,7 +474,8 @@ impl Cursor {
             }
             let state = StateWord::unpack(memory.slot(following).state.load(Acquire));
             if state.is_some_and(|s| s.sequence == following && s.stage == SlotState::Poisoned) {
-                // Poisoned before it wrote its position, as this one: the last of such a run gets the extent of all.
+                // Poisoned before it wrote its position, as this one: the last of such a run gets
+                // the extent of all.
                 return Ok(Some(0));
             }
             if !self.poison(memory, following, is_dead, until) {
@@ -463,16 +490,19 @@ impl Cursor {
     }
 }
 
-/// Publishes what a killed consumer had released but not published, so that it is not delivered again. Its guard is still
-/// at `release` then; if it is not, evicting producers have moved on and `done` is out of date.
+/// Publishes what a killed consumer had released but not published, so that it is not delivered
+/// again. Its guard is still at `release` then; if it is not, evicting producers have moved on and
+/// `done` is out of date.
 fn publish_for_killed_consumer(memory: &Memory) {
     let control = memory.control();
     let release = Position::unpack(control.release.0.load(Acquire));
     let done = Position::unpack(control.consumer.0.done.load(Acquire));
     let guard = StateWord::unpack(memory.slot(release.sequence).state.load(Acquire));
-    let is_guarded =
-        guard.is_some_and(|state| state.sequence == release.sequence && state.stage == SlotState::Peeked);
-    let is_ahead = (1..=memory.geometry().slots).contains(&done.sequence.wrapping_sub(release.sequence))
+    let is_guarded = guard.is_some_and(|state| {
+        state.sequence == release.sequence && state.stage == SlotState::Peeked
+    });
+    let is_ahead = (1..=memory.geometry().slots)
+        .contains(&done.sequence.wrapping_sub(release.sequence))
         && done.unit.wrapping_sub(release.unit) <= memory.geometry().units();
     if is_guarded && is_ahead {
         advance_release(memory, release, done);
@@ -483,8 +513,9 @@ fn publish_for_killed_consumer(memory: &Memory) {
 enum Abandonment {
     /// Its owner is alive, or the frame is committed or done.
     No,
-    /// It has no owner, and a living producer is about to own some position: within a few instructions this is either owned
-    /// or `Due`. The caller must look again, since nothing will wake it.
+    /// It has no owner, and a living producer is about to own some position: within a few
+    /// instructions this is either owned or `Due`. The caller must look again, since nothing will
+    /// wake it.
     Pending,
     /// Its owner is dead.
     Due,
@@ -503,10 +534,13 @@ fn abandonment(
     let is_reserved = (until.wrapping_sub(sequence) as i32) > 0;
     match state.stage {
         SlotState::Poisoned if state.sequence == sequence => Abandonment::Poisoned,
-        SlotState::Claimed if state.sequence == sequence && is_dead(state.owner) => Abandonment::Due,
-        // SYNC POINT with `try_claim`: `until` was read from `reserve` after this position was reserved. So either
-        // its producer's `claiming` flag is seen, or that it was cleared and the slot as the producer left it;
-        // then the state read before is out of date and the compare-and-swap on it fails.
+        SlotState::Claimed if state.sequence == sequence && is_dead(state.owner) => {
+            Abandonment::Due
+        }
+        // SYNC POINT with `try_claim`: `until` was read from `reserve` after this position was
+        // reserved. So either its producer's `claiming` flag is seen, or that it was cleared and
+        // the slot as the producer left it; then the state read before is out of date and the
+        // compare-and-swap on it fails.
         stage if stage != SlotState::Claimed && state.sequence == before && is_reserved => {
             if is_anybody_claiming(memory, is_dead) {
                 Abandonment::Pending

@@ -1,4 +1,5 @@
-//! Why a frame was dropped: every drop is counted under one of these, with the producer that lost it.
+//! Why a frame was dropped: every drop is counted under one of these, with the producer that lost
+//! it.
 
 use std::fmt;
 

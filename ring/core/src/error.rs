@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// Why a call on a ring failed. Dropping a frame under a back-pressure policy is no error: see [`crate::Policy`].
+/// Why a call on a ring failed. Dropping a frame under a back-pressure policy is no error: see
+/// [`crate::Policy`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RingError {
@@ -102,7 +103,9 @@ pub enum RingError {
     )]
     Closed,
     /// All rows of the producer table are taken.
-    #[error("{max} producers are open on this lane: drop some, or ask the consumer for another lane")]
+    #[error(
+        "{max} producers are open on this lane: drop some, or ask the consumer for another lane"
+    )]
     TooManyProducers {
         /// Rows there are.
         max: usize,
@@ -173,7 +176,9 @@ fn advice(error: &io::Error) -> &'static str {
             "; ask for a smaller ring, or raise the memory limit"
         }
         io::ErrorKind::PermissionDenied => "; a sandbox or another user's process may forbid it",
-        _ if matches!(error.raw_os_error(), Some(23 | 24)) => "; raise the limit of open files (ulimit -n)",
+        _ if matches!(error.raw_os_error(), Some(23 | 24)) => {
+            "; raise the limit of open files (ulimit -n)"
+        }
         _ => "",
     }
 }

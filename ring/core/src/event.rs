@@ -17,7 +17,8 @@ pub enum Event {
         /// They closed their producers first; else they died, and their open claims are skipped.
         clean: bool,
     },
-    /// A producer corrupted the ring's words. The lane is closed; its frames that are held stay valid.
+    /// A producer corrupted the ring's words. The lane is closed; its frames that are held stay
+    /// valid.
     LaneCorrupt {
         /// The lane.
         lane: LaneId,

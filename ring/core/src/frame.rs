@@ -18,10 +18,11 @@ impl Flags {
     pub const KEYFRAME: Self = Self(1);
     /// No other frame refers to it.
     pub const DISPOSABLE: Self = Self(1 << 1);
-    /// Frames of this stream are missing before it. Set by the library on the first frame that a producer claims after
-    /// one was refused (any [`crate::DropReason`] but [`crate::DropReason::Evicted`]) or aborted. A frame that is evicted,
-    /// or that a dying process leaves uncommitted, is missing before frames that were committed already: that shows only
-    /// as a gap in [`Frame::sequence`].
+    /// Frames of this stream are missing before it. Set by the library on the first frame that a
+    /// producer claims after one was refused (any [`crate::DropReason`] but
+    /// [`crate::DropReason::Evicted`]) or aborted. A frame that is evicted, or that a dying process
+    /// leaves uncommitted, is missing before frames that were committed already: that shows only as
+    /// a gap in [`Frame::sequence`].
     pub const DISCONTINUITY: Self = Self(1 << 2);
     /// The stream ends with this frame.
     pub const END_OF_STREAM: Self = Self(1 << 3);
@@ -42,7 +43,8 @@ impl std::ops::BitOr for Flags {
     }
 }
 
-/// A frame's metadata, set by its producer. The ring carries it and reads only `stream` and the key frame flag.
+/// A frame's metadata, set by its producer. The ring carries it and reads only `stream` and the key
+/// frame flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameInfo {
     /// Which of the producer's streams (track, participant) it belongs to.
@@ -57,7 +59,8 @@ pub struct FrameInfo {
     pub user_data: u64,
 }
 
-/// Number of a lane within its [`crate::Consumer`]. A producer process has one lane unless it asked for more.
+/// Number of a lane within its [`crate::Consumer`]. A producer process has one lane unless it asked
+/// for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaneId(pub(crate) u32);
 
@@ -80,7 +83,8 @@ impl fmt::Display for LaneId {
     }
 }
 
-/// Id of a frame that a consumer holds: a plain number, usable in other languages and in queues between threads.
+/// Id of a frame that a consumer holds: a plain number, usable in other languages and in queues
+/// between threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(u64);
 
@@ -123,8 +127,9 @@ pub struct Frame {
     pub len: usize,
     /// Its producer's metadata.
     pub info: FrameInfo,
-    /// Number of the frame within its producer's stream, from 0. Dropped frames count too, so that a gap is a loss;
-    /// after a consumer's restart frames that were not released are delivered again with the same number.
+    /// Number of the frame within its producer's stream, from 0. Dropped frames count too, so that
+    /// a gap is a loss; after a consumer's restart frames that were not released are delivered
+    /// again with the same number.
     pub sequence: u64,
 }
 
@@ -166,9 +171,9 @@ impl FrameInfo {
 
 /// The bytes of a held frame, in shared memory.
 ///
-/// A hostile producer can still write while they are read. So the safe methods copy once, and the reader checks its own
-/// copy; [`Payload::as_slice`] is for producers that are trusted, and [`Payload::as_ptr`] for decoders
-/// behind a C interface, to which torn pixels are harmless.
+/// A hostile producer can still write while they are read. So the safe methods copy once, and the
+/// reader checks its own copy; [`Payload::as_slice`] is for producers that are trusted, and
+/// [`Payload::as_ptr`] for decoders behind a C interface, to which torn pixels are harmless.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
     start: NonNull<u8>,
@@ -191,7 +196,8 @@ impl<'a> Payload<'a> {
         self.len == 0
     }
 
-    /// Address of the bytes: contiguous, aligned to 64 bytes, valid for `len` bytes until the frame is released.
+    /// Address of the bytes: contiguous, aligned to 64 bytes, valid for `len` bytes until the frame
+    /// is released.
     pub fn as_ptr(&self) -> *const u8 {
         self.start.as_ptr()
     }
@@ -200,8 +206,9 @@ impl<'a> Payload<'a> {
     pub fn copy_to(&self, offset: usize, into: &mut [u8]) -> usize {
         let count = into.len().min(self.len.saturating_sub(offset));
         if count > 0 {
-            // SAFETY: offset + count ≤ len, which is mapped and held; `into` is ordinary memory elsewhere. If the
-            // producer writes meanwhile the copy is torn, and nothing here depends on its content.
+            // SAFETY: offset + count ≤ len, which is mapped and held; `into` is ordinary memory
+            // elsewhere. If the producer writes meanwhile the copy is torn, and nothing here
+            // depends on its content.
             unsafe {
                 let from = self.start.as_ptr().add(offset);
                 std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), count);
@@ -220,10 +227,11 @@ impl<'a> Payload<'a> {
     /// The bytes themselves, without a copy.
     ///
     /// # Safety
-    /// The producer must not write to a frame after committing it, which this library never does but a hostile or
-    /// broken process can.
+    /// The producer must not write to a frame after committing it, which this library never does
+    /// but a hostile or broken process can.
     pub unsafe fn as_slice(&self) -> &'a [u8] {
-        // SAFETY: mapped for `len` bytes while held, which 'a expresses; the caller promises that no process writes.
+        // SAFETY: mapped for `len` bytes while held, which 'a expresses; the caller promises that
+        // no process writes.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

@@ -1,7 +1,8 @@
-//! How a producer joins: one message with three descriptors over a Unix socket, which stays open for liveness.
+//! How a producer joins: one message with three descriptors over a Unix socket, which stays open
+//! for liveness.
 //!
-//! The kernel closes a dead process's socket, whatever killed it: no reused process ids, no heartbeat to tune, and
-//! it works in a sandbox that allows nothing but inherited descriptors.
+//! The kernel closes a dead process's socket, whatever killed it: no reused process ids, no
+//! heartbeat to tune, and it works in a sandbox that allows nothing but inherited descriptors.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -24,8 +25,9 @@ pub(crate) const INHERITED: &str = "THRONG_RING_FD";
 /// Bytes of the message.
 const OFFER_BYTES: usize = 32;
 
-/// The producer's end of a handshake socket. Pass it to the producer: as an inherited descriptor, through fork, or over
-/// a socket of your own (SCM_RIGHTS); there it becomes a [`crate::Producer`]. Dropping it unused ends the lane.
+/// The producer's end of a handshake socket. Pass it to the producer: as an inherited descriptor,
+/// through fork, or over a socket of your own (SCM_RIGHTS); there it becomes a [`crate::Producer`].
+/// Dropping it unused ends the lane.
 #[derive(Debug)]
 pub struct Invitation {
     socket: OwnedFd,
@@ -34,22 +36,28 @@ pub struct Invitation {
 impl Invitation {
     /// A connected pair: the consumer's end, and the one to give away.
     pub(crate) fn pair() -> Result<(OwnedFd, Self), RingError> {
-        let (ours, theirs) =
-            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-                .map_err(RingError::io("making a handshake socket"))?;
+        let (ours, theirs) = rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(RingError::io("making a handshake socket"))?;
         Ok((ours, Self { socket: theirs }))
     }
 
     /// Lets a program that is about to be started inherit the socket; it joins with
-    /// [`crate::Producer::join_inherited`]. The descriptor's number goes into the environment variable
-    /// `THRONG_RING_FD`. Keep the command no longer than until it was started: it holds the socket open.
+    /// [`crate::Producer::join_inherited`]. The descriptor's number goes into the environment
+    /// variable `THRONG_RING_FD`. Keep the command no longer than until it was started: it holds
+    /// the socket open.
     pub fn give_to(self, command: &mut Command) {
         use std::os::unix::process::CommandExt;
         command.env(INHERITED, self.socket.as_raw_fd().to_string());
         let socket = self.socket;
         let keep_open = move || {
             // Runs between fork and exec, where only system calls are allowed: this is one.
-            rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).map_err(std::io::Error::from)
+            rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty())
+                .map_err(std::io::Error::from)
         };
         // SAFETY: the closure makes one system call and allocates nothing.
         unsafe { command.pre_exec(keep_open) };
@@ -65,14 +73,17 @@ impl From<Invitation> for OwnedFd {
 /// The socket that this process inherited through [`Invitation::give_to`]. To be called once.
 pub(crate) fn inherited() -> Result<OwnedFd, RingError> {
     let missing = || RingError::NoInheritedSocket { variable: INHERITED };
-    let number: RawFd = std::env::var(INHERITED).ok().and_then(|n| n.parse().ok()).ok_or_else(missing)?;
+    let number: RawFd =
+        std::env::var(INHERITED).ok().and_then(|n| n.parse().ok()).ok_or_else(missing)?;
     if number < 3 {
         return Err(missing());
     }
-    // SAFETY: only asks about the number; the variable says that this descriptor was passed for this purpose.
+    // SAFETY: only asks about the number; the variable says that this descriptor was passed for
+    // this purpose.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     rustix::io::fcntl_setfd(borrowed, rustix::io::FdFlags::CLOEXEC).map_err(|_| missing())?;
-    // SAFETY: the process that set the variable passed this descriptor to this process for this purpose.
+    // SAFETY: the process that set the variable passed this descriptor to this process for this
+    // purpose.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -89,7 +100,11 @@ pub(crate) struct Offer {
 }
 
 /// Sends the message. `fds` in the order of [`Offer`].
-pub(crate) fn send(socket: BorrowedFd<'_>, session: u32, fds: [BorrowedFd<'_>; 3]) -> Result<(), RingError> {
+pub(crate) fn send(
+    socket: BorrowedFd<'_>,
+    session: u32,
+    fds: [BorrowedFd<'_>; 3],
+) -> Result<(), RingError> {
     let mut message = [0u8; OFFER_BYTES];
     message[..8].copy_from_slice(&MAGIC.to_le_bytes());
     message[8..10].copy_from_slice(&ABI_MAJOR.to_le_bytes());
@@ -138,7 +153,11 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Offer, RingError> {
         }
     }
     match received.bytes {
-        0 => return Err(bad("the consumer closed the socket; was it ended, or the invitation used before?")),
+        0 => {
+            return Err(bad(
+                "the consumer closed the socket; was it ended, or the invitation used before?",
+            ));
+        }
         OFFER_BYTES => {}
         _ => return Err(bad("the message has another size; is the other side a ring's consumer?")),
     }
@@ -160,8 +179,8 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Offer, RingError> {
     Ok(Offer { session, memfd, frame_event, room_event })
 }
 
-/// Whether any process still holds the other end of a handshake socket. Checked by the state of the connection, not by
-/// reading: data that the other side sent against the rules would hide its end.
+/// Whether any process still holds the other end of a handshake socket. Checked by the state of the
+/// connection, not by reading: data that the other side sent against the rules would hide its end.
 pub(crate) fn is_open(socket: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
     match rustix::event::poll(&mut fds, Some(&Timespec::default())) {

@@ -17,8 +17,9 @@ use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::wake::{self, Sleep};
 
-/// The descriptors of a lane. A supervisor that keeps a copy (from [`crate::Consumer::export`]) can start a new
-/// consumer after the old one died, without the producers noticing: [`crate::Consumer::adopt`].
+/// The descriptors of a lane. A supervisor that keeps a copy (from [`crate::Consumer::export`]) can
+/// start a new consumer after the old one died, without the producers noticing:
+/// [`crate::Consumer::adopt`].
 #[derive(Debug)]
 pub struct LaneFds {
     /// The ring.
@@ -27,8 +28,8 @@ pub struct LaneFds {
     pub frame_event: OwnedFd,
     /// The eventfd that wakes producers.
     pub room_event: OwnedFd,
-    /// The consumer's ends of the handshake sockets, with their session numbers. While any process holds them,
-    /// producers see the consumer as alive.
+    /// The consumer's ends of the handshake sockets, with their session numbers. While any process
+    /// holds them, producers see the consumer as alive.
     pub sessions: Vec<(u32, OwnedFd)>,
 }
 
@@ -61,7 +62,8 @@ pub(crate) struct Lane {
     memory: Memory,
     cursor: Cursor,
     memfd: OwnedFd,
-    /// On an open file description of its own: the lock ends with this consumer, not with others that share the memfd.
+    /// On an open file description of its own: the lock ends with this consumer, not with others
+    /// that share the memfd.
     lock: Lock,
     pub(crate) frame_event: OwnedFd,
     room_event: OwnedFd,
@@ -111,7 +113,8 @@ impl Lane {
                 lane.dead.push(DeadSession { session, until: lane.reserved() });
             }
         }
-        // And positions of sessions whose rows are free already: the previous consumer may have skipped them without publishing.
+        // And positions of sessions whose rows are free already: the previous consumer may have
+        // skipped them without publishing.
         lane.dead.push(DeadSession { session: 0, until: lane.reserved() });
         lane.recover_until = lane.reserved();
         // A dead session's number must not be reused while its rows are still taken.
@@ -127,7 +130,8 @@ impl Lane {
         words.pid.store(std::process::id(), Relaxed);
         memory.control().consumer_sleep.0.store(0, Relaxed);
         let cursor = Cursor::new(&memory);
-        let sessions = fds.sessions.into_iter().map(|(number, socket)| Session { number, socket }).collect();
+        let sessions =
+            fds.sessions.into_iter().map(|(number, socket)| Session { number, socket }).collect();
         Ok(Self {
             id,
             memory,
@@ -230,7 +234,11 @@ impl Lane {
         if abandoned && self.cursor.is_past(self.recover_until) {
             self.free_dead_rows();
             let more = self.cursor.is_behind(&self.memory);
-            return if more { Err(self.cursor.violation("reserved after all had left")) } else { Ok(None) };
+            return if more {
+                Err(self.cursor.violation("reserved after all had left"))
+            } else {
+                Ok(None)
+            };
         }
         if let Some(peeked) = self.cursor.peek(&self.memory)? {
             return Ok(Some(peeked));
@@ -257,13 +265,16 @@ impl Lane {
         !self.cursor.is_full(&self.memory) && !self.cursor.is_ready(&self.memory)
     }
 
-    /// Frees the rows of dead sessions whose positions are all passed. Each has its own `until`: with a common one, a lane
-    /// that is never empty would free no row while processes keep dying, and after 32 deaths no producer could join.
+    /// Frees the rows of dead sessions whose positions are all passed. Each has its own `until`:
+    /// with a common one, a lane that is never empty would free no row while processes keep dying,
+    /// and after 32 deaths no producer could join.
     fn free_dead_rows(&mut self) {
         let (rows, cursor) = (self.memory.rows(), &self.cursor);
         self.dead.retain(|dead| {
             let is_over = cursor.is_past(dead.until);
-            for row in rows.iter().filter(|row| is_over && row.session.load(Acquire) == dead.session) {
+            for row in
+                rows.iter().filter(|row| is_over && row.session.load(Acquire) == dead.session)
+            {
                 // Fails if another producer took the row meanwhile: then it is that producer's.
                 let _ = row.session.compare_exchange(dead.session, 0, AcqRel, Relaxed);
             }
@@ -287,7 +298,11 @@ impl Lane {
     #[cold]
     fn close(&mut self, violation: Violation) -> RingError {
         self.give_up();
-        RingError::Corrupt { lane: self.memory.lane(), sequence: violation.sequence, what: violation.what }
+        RingError::Corrupt {
+            lane: self.memory.lane(),
+            sequence: violation.sequence,
+            what: violation.what,
+        }
     }
 
     #[inline(always)]
@@ -302,16 +317,16 @@ impl Lane {
         let words = &self.memory.control().consumer.0;
         bump(&words.delivered_frames, 1);
         bump(&words.delivered_bytes, released.len.into());
-        // While armed, publish each release: the consumer may find nothing to peek before it is woken, and no producer may be
-        // left to wake it.
+        // While armed, publish each release: the consumer may find nothing to peek before it is
+        // woken, and no producer may be left to wake it.
         if released.published || (self.armed && self.cursor.publish(&self.memory)) {
             self.wake(producer_wakeup::sleepers_after_release(&self.memory, &self.cursor));
         }
         true
     }
 
-    /// Nothing to peek. A consumer that keeps up finds that after each small frame, and continues its batch; twice in a row,
-    /// or while a producer sleeps for lack of room, counts as idle.
+    /// Nothing to peek. A consumer that keeps up finds that after each small frame, and continues
+    /// its batch; twice in a row, or while a producer sleeps for lack of room, counts as idle.
     #[inline(always)]
     pub(crate) fn found_nothing(&mut self) {
         if self.idle || self.memory.control().producer_sleep.0.load(Relaxed) != 0 {
@@ -413,8 +428,8 @@ fn bump(counter: &AtomicU64, count: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(count), Relaxed);
 }
 
-/// The consumer's file lock. Unlocked when dropped, also if a forked child holds a copy of the descriptor; but not when
-/// that child drops its own.
+/// The consumer's file lock. Unlocked when dropped, also if a forked child holds a copy of the
+/// descriptor; but not when that child drops its own.
 #[derive(Debug)]
 struct Lock {
     file: OwnedFd,
@@ -437,15 +452,17 @@ impl Drop for Lock {
     }
 }
 
-/// Takes the consumer's lock, on a new open file description: all processes that were passed the memfd share the old one,
-/// and a lock on it would last as long as any of them.
+/// Takes the consumer's lock, on a new open file description: all processes that were passed the
+/// memfd share the old one, and a lock on it would last as long as any of them.
 fn lock(memfd: BorrowedFd<'_>, pid: &AtomicU32) -> Result<Lock, RingError> {
     let path = format!("/proc/self/fd/{}", memfd.as_raw_fd());
     let own = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(RingError::io("opening the memfd anew through /proc, to lock it"))?;
     match rustix::fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Lock { file: own, pid: std::process::id() }),
-        Err(rustix::io::Errno::AGAIN) => Err(RingError::ConsumerAttached { pid: pid.load(Relaxed) }),
+        Err(rustix::io::Errno::AGAIN) => {
+            Err(RingError::ConsumerAttached { pid: pid.load(Relaxed) })
+        }
         Err(error) => Err(RingError::Io { operation: "locking the ring", source: error.into() }),
     }
 }

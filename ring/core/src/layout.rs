@@ -1,4 +1,5 @@
-//! Offsets in the shared memory. `ring/docs/layout.md` is the specification; a test here keeps both equal.
+//! Offsets in the shared memory. `ring/docs/layout.md` is the specification; a test here keeps both
+//! equal.
 
 use crate::packed::{Position, SlotState, StateWord, UNIT};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -16,7 +17,8 @@ pub(crate) const ROWS_OFFSET: usize = 8192;
 pub(crate) const SLOTS_OFFSET: usize = 12288;
 /// Rows of the producer table: handles that can be open on one lane at a time.
 pub(crate) const ROWS: usize = if cfg!(loom) { 4 } else { 32 };
-/// The arena starts at a multiple of this, the largest page size in use (arm64, ppc64), so that it can be mapped twice.
+/// The arena starts at a multiple of this, the largest page size in use (arm64, ppc64), so that it
+/// can be mapped twice.
 pub(crate) const ARENA_ALIGNMENT: usize = 65536;
 pub(crate) const ARENA_MAX: usize = 1 << 32;
 pub(crate) const SLOTS_MIN: u32 = 2;
@@ -85,7 +87,8 @@ pub(crate) struct CachePadded<T>(pub(crate) T);
 pub(crate) struct Control {
     /// Position of the next claim. Producers move it.
     pub(crate) reserve: CachePadded<AtomicU64>,
-    /// Position up to which everything is released. The consumer moves it, and producers that evict.
+    /// Position up to which everything is released. The consumer moves it, and producers that
+    /// evict.
     pub(crate) release: CachePadded<AtomicU64>,
     /// How the sleeping consumer wants to be woken: [`crate::wake::Sleep`] bits, 0 awake.
     pub(crate) consumer_sleep: CachePadded<AtomicU32>,
@@ -112,18 +115,20 @@ pub(crate) struct ConsumerWords {
     pub(crate) delivered_bytes: AtomicU64,
     /// Claims of dead producers that were skipped.
     pub(crate) abandoned_claims: AtomicU64,
-    /// 1 once a producer may evict; then releases are published at once. Here because the consumer checks it for each frame
-    /// and has this cache line at hand.
+    /// 1 once a producer may evict; then releases are published at once. Here because the consumer
+    /// checks it for each frame and has this cache line at hand.
     pub(crate) evicts: AtomicU32,
     pub(crate) reserved: AtomicU32,
-    /// Position up to which the consumer has released all frames, published or not: for its successor if it is killed.
+    /// Position up to which the consumer has released all frames, published or not: for its
+    /// successor if it is killed.
     pub(crate) done: AtomicU64,
 }
 
 /// Reasons for which a producer can drop a frame, in the order of [`Row::dropped`].
 pub(crate) const REASONS: usize = 6;
 
-/// Words that one producer handle writes about itself; counters only grow, also across owners of the row.
+/// Words that one producer handle writes about itself; counters only grow, also across owners of
+/// the row.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub(crate) struct Row {
@@ -196,8 +201,8 @@ impl Geometry {
     }
 }
 
-/// Writes the words of an empty ring into zeroed memory. `first` is where counting starts: zero, except in tests of the
-/// wrap-around.
+/// Writes the words of an empty ring into zeroed memory. `first` is where counting starts: zero,
+/// except in tests of the wrap-around.
 pub(crate) fn start(control: &Control, slots: &[Slot], first: Position) {
     for (index, slot) in slots.iter().enumerate() {
         // Each slot looks as if a frame before its first use had been released.
@@ -219,7 +224,8 @@ mod tests {
 
     use super::*;
 
-    /// `name: offset` pairs as ring/docs/layout.md states them; a change here is a change of the ABI.
+    /// `name: offset` pairs as ring/docs/layout.md states them; a change here is a change of the
+    /// ABI.
     #[test]
     fn the_layout_is_the_one_that_is_specified() {
         assert_eq!(MAGIC, 0x474e_5247_4e52_4854);

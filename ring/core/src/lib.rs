@@ -1,15 +1,16 @@
-//! Media frames between processes without copies: a lock-free ring in sealed shared memory, many producers, one
-//! consumer. A producer claims room, writes in place and commits; the consumer peeks as many frames ahead as it likes,
-//! uses them in place and releases them in any order.
+//! Media frames between processes without copies: a lock-free ring in sealed shared memory, many
+//! producers, one consumer. A producer claims room, writes in place and commits; the consumer peeks
+//! as many frames ahead as it likes, uses them in place and releases them in any order.
 //!
 //! # Shape
-//! Each producer process has a *lane*: a ring of its own, in a memfd of its own, which its threads share
-//! ([`Producer::try_clone`]). A [`Consumer`] reads all lanes, fairly by bytes. A process that dies, or writes wildly,
-//! or fills its ring, costs its own lane and no other. Processes that trust each other can share a lane
-//! ([`Consumer::invite`]).
+//! Each producer process has a *lane*: a ring of its own, in a memfd of its own, which its threads
+//! share ([`Producer::try_clone`]). A [`Consumer`] reads all lanes, fairly by bytes. A process that
+//! dies, or writes wildly, or fills its ring, costs its own lane and no other. Processes that trust
+//! each other can share a lane ([`Consumer::invite`]).
 //!
-//! The memory is passed over a Unix socket (inherited, through fork, or by SCM_RIGHTS), which stays open for liveness.
-//! Nothing has a name in a file system, so it works inside a sandbox, between users and between containers.
+//! The memory is passed over a Unix socket (inherited, through fork, or by SCM_RIGHTS), which stays
+//! open for liveness. Nothing has a name in a file system, so it works inside a sandbox, between
+//! users and between containers.
 //!
 //! # Example
 //! ```
@@ -20,10 +21,16 @@
 //! let mut consumer = Consumer::new()?;
 //! let (_lane, invitation) = consumer.add_lane(&RingOptions::for_frames(1920 * 1080 * 3 / 2, 4))?;
 //!
-//! // Usually in another process: invitation.give_to(&mut command) here, Producer::join_inherited() there.
+//! // Usually in another process: invitation.give_to(&mut command) here,
+//! // Producer::join_inherited() there.
 //! let mut producer = Producer::join(invitation)?;
 //! producer.set_policy(Policy::Wait { timeout: Duration::from_millis(20) });
-//! let info = FrameInfo { stream: 7, flags: Flags::KEYFRAME, timestamp_ns: 33_366_667, ..FrameInfo::default() };
+//! let info = FrameInfo {
+//!     stream: 7,
+//!     flags: Flags::KEYFRAME,
+//!     timestamp_ns: 33_366_667,
+//!     ..FrameInfo::default()
+//! };
 //! if let Some(mut claim) = producer.claim(4096, &info)? {
 //!     claim.bytes_mut().fill(0x80); // decode or render straight into the ring
 //!     claim.commit()?;
@@ -42,16 +49,18 @@
 //! ```
 //!
 //! # Guarantees
-//! - A producer killed at any instruction blocks no other process: its committed frames are delivered, its open claims are
-//!   skipped and counted as soon as the kernel closes its socket.
-//! - A hostile producer cannot make the consumer read outside the mapping: the consumer keeps its own positions, loads
-//!   each shared field once, and closes the lane at the first contradiction. Payload may still change while it is read,
-//!   which cannot be prevented cheaply; hence [`Payload`] copies by default.
-//! - No frame is lost without a count: by producer and [`DropReason`], and as a gap in [`Frame::sequence`].
+//! - A producer killed at any instruction blocks no other process: its committed frames are
+//!   delivered, its open claims are skipped and counted as soon as the kernel closes its socket.
+//! - A hostile producer cannot make the consumer read outside the mapping: the consumer keeps its
+//!   own positions, loads each shared field once, and closes the lane at the first contradiction.
+//!   Payload may still change while it is read, which cannot be prevented cheaply; hence
+//!   [`Payload`] copies by default.
+//! - No frame is lost without a count: by producer and [`DropReason`], and as a gap in
+//!   [`Frame::sequence`].
 //! - No system call while the other side is awake.
 //!
-//! What it needs: Linux 3.17 or later (memfd), `/proc` on the consumer's side. The memory layout is specified in
-//! `ring/docs/layout.md`.
+//! What it needs: Linux 3.17 or later (memfd), `/proc` on the consumer's side. The memory layout is
+//! specified in `ring/docs/layout.md`.
 
 #![cfg_attr(
     loom,

@@ -1,7 +1,8 @@
 //! The protocol under every interleaving that the memory model allows: `scripts/loom.sh`.
 //!
-//! Payload is a loom cell a unit, so that a write that races a read is found. Each model counts how often its
-//! interesting branch ran and fails if it never did: a model that does not reach it proves nothing.
+//! Payload is a loom cell a unit, so that a write that races a read is found. Each model counts how
+//! often its interesting branch ran and fails if it never did: a model that does not reach it
+//! proves nothing.
 
 use std::sync::atomic::{AtomicUsize, Ordering as Std};
 
@@ -51,7 +52,10 @@ impl Ring {
     fn commit(&self, position: Position, owner: u16, value: u64) -> u32 {
         self.write(position, value);
         let descriptor = Descriptor { len: 8, user_data: value, ..Descriptor::default() };
-        assert!(claim::commit(&self.memory, position, owner, &descriptor), "a live claim was taken away");
+        assert!(
+            claim::commit(&self.memory, position, owner, &descriptor),
+            "a live claim was taken away"
+        );
         wake::sleepers_after_rmw(&self.memory.control().consumer_sleep.0)
     }
 
@@ -67,8 +71,8 @@ impl Ring {
         }
     }
 
-    /// The next frame's payload, after checking it against its descriptor. Places have as many units as slots, so that
-    /// the place follows from the sequence number.
+    /// The next frame's payload, after checking it against its descriptor. Places have as many
+    /// units as slots, so that the place follows from the sequence number.
     fn peek(&self, cursor: &mut Cursor) -> Option<(u32, u64)> {
         let peeked = cursor.peek(&self.memory).expect("an honest ring is never corrupt")?;
         let value = self.read(peeked.sequence);
@@ -236,7 +240,8 @@ fn no_release_is_slept_through() {
         });
         let mut cached = CachedPositions::new(&ring.memory);
         wake::announce(&ring.memory.control().producer_sleep.0, Sleep::FUTEX);
-        let sleeps = matches!(claim::try_claim(&ring.memory, &mut cached, 2, 1), ClaimAttempt::Full);
+        let sleeps =
+            matches!(claim::try_claim(&ring.memory, &mut cached, 2, 1), ClaimAttempt::Full);
         let woken = consumer.join().unwrap();
         if sleeps {
             HITS.fetch_add(1, Std::SeqCst);
@@ -245,7 +250,8 @@ fn no_release_is_slept_through() {
     });
 }
 
-/// Two producers find the ring full and sleep, each with its own bit, so that the test sees which one was woken.
+/// Two producers find the ring full and sleep, each with its own bit, so that the test sees which
+/// one was woken.
 fn sleep_for_room(ring: &Arc<Ring>) -> [thread::JoinHandle<bool>; 2] {
     [(2, Sleep::FUTEX), (3, Sleep::EVENT)].map(|(owner, how)| {
         let ring = Arc::clone(ring);
@@ -312,7 +318,11 @@ fn no_consumer_sleeps_next_to_producers_that_have_room() {
         let sleep = producers.map(|producer| producer.join().unwrap());
         if sleep == [true, true] {
             HITS.fetch_add(1, Std::SeqCst);
-            assert_eq!(woken, Sleep::FUTEX | Sleep::EVENT, "all three sleep, and one of eight is free");
+            assert_eq!(
+                woken,
+                Sleep::FUTEX | Sleep::EVENT,
+                "all three sleep, and one of eight is free"
+            );
         }
     });
 }
@@ -330,7 +340,9 @@ fn eviction_and_peek_never_get_the_same_frame() {
                     return;
                 }
                 let mut cached = CachedPositions::new(&ring.memory);
-                if let ClaimAttempt::Claimed(position) = claim::try_claim(&ring.memory, &mut cached, 2, 1) {
+                if let ClaimAttempt::Claimed(position) =
+                    claim::try_claim(&ring.memory, &mut cached, 2, 1)
+                {
                     HITS.fetch_add(1, Std::SeqCst);
                     ring.commit(position, 2, 2);
                 }
@@ -352,7 +364,8 @@ fn an_evicter_and_the_consumer_go_over_an_aborted_place_together() {
     static HITS: AtomicUsize = AtomicUsize::new(0);
     check("an aborted position", Some(3), &HITS, || {
         let geometry = Geometry { slots: 1, arena_bytes: 2 * UNIT };
-        let memory = Arc::new(Memory::heap(geometry, Position { sequence: u32::MAX, unit: u32::MAX }));
+        let memory =
+            Arc::new(Memory::heap(geometry, Position { sequence: u32::MAX, unit: u32::MAX }));
         let claim = |memory: &Memory, owner, units| {
             let mut cached = CachedPositions::new(memory);
             loop {
@@ -368,7 +381,8 @@ fn an_evicter_and_the_consumer_go_over_an_aborted_place_together() {
             let memory = Arc::clone(&memory);
             move || {
                 let evicted = claim::evict_oldest(&memory) == Eviction::Progress;
-                // The slot's next frame is larger, so that its extent in the place of the old one's is seen.
+                // The slot's next frame is larger, so that its extent in the place of the old one's
+                // is seen.
                 assert!(claim::commit(&memory, claim(&memory, 2, 2), 2, &Descriptor::default()));
                 evicted
             }
@@ -377,7 +391,10 @@ fn an_evicter_and_the_consumer_go_over_an_aborted_place_together() {
         let mut peek = || cursor.peek(&memory).expect("an honest ring is never corrupt");
         let early = peek();
         let evicted = producer.join().unwrap();
-        assert!(early.or_else(peek).is_some_and(|frame| frame.owner == 2), "what is behind it comes");
+        assert!(
+            early.or_else(peek).is_some_and(|frame| frame.owner == 2),
+            "what is behind it comes"
+        );
         HITS.fetch_add(usize::from(evicted && early.is_some()), Std::SeqCst);
     });
 }
@@ -393,7 +410,9 @@ fn releases_out_of_order_free_room_in_order() {
             let ring = Arc::clone(&ring);
             move || {
                 let mut cached = CachedPositions::new(&ring.memory);
-                if let ClaimAttempt::Claimed(position) = claim::try_claim(&ring.memory, &mut cached, 2, 1) {
+                if let ClaimAttempt::Claimed(position) =
+                    claim::try_claim(&ring.memory, &mut cached, 2, 1)
+                {
                     HITS.fetch_add(1, Std::SeqCst);
                     ring.commit(position, 2, 3);
                 }
@@ -418,7 +437,8 @@ fn slots_released_in_runs_are_reused_without_a_race() {
             let ring = Arc::clone(&ring);
             move || (1..=4).for_each(|value| _ = ring.produce(1, value))
         });
-        let mut cursor = Cursor::new(&ring.memory).with_release_batch(ReleaseBatch { slots: 2, units: 2 });
+        let mut cursor =
+            Cursor::new(&ring.memory).with_release_batch(ReleaseBatch { slots: 2, units: 2 });
         let mut expect = 1;
         while expect <= 4 {
             let Some((sequence, value)) = ring.peek(&mut cursor) else {
@@ -449,7 +469,8 @@ fn the_guard_keeps_evictors_from_what_is_behind_it() {
                 let mut cached = CachedPositions::new(&ring.memory);
                 for value in [3, 4] {
                     evicted += usize::from(claim::evict_oldest(&ring.memory) == Eviction::Progress);
-                    if let ClaimAttempt::Claimed(position) = claim::try_claim(&ring.memory, &mut cached, 2, 1)
+                    if let ClaimAttempt::Claimed(position) =
+                        claim::try_claim(&ring.memory, &mut cached, 2, 1)
                     {
                         ring.commit(position, 2, value);
                     }
@@ -480,10 +501,11 @@ fn a_sleeping_producer_is_woken_by_a_release_that_was_batched() {
         let consumer = thread::spawn({
             let ring = Arc::clone(&ring);
             move || {
-                let mut cursor =
-                    Cursor::new(&ring.memory).with_release_batch(ReleaseBatch { slots: 2, units: 2 });
+                let mut cursor = Cursor::new(&ring.memory)
+                    .with_release_batch(ReleaseBatch { slots: 2, units: 2 });
                 let (sequence, _) = ring.peek(&mut cursor).unwrap();
-                // A producer that sleeps already is woken at once; one that goes to sleep later, once the consumer is idle.
+                // A producer that sleeps already is woken at once; one that goes to sleep later,
+                // once the consumer is idle.
                 let published = cursor.release(&ring.memory, sequence).unwrap().published;
                 let woken = if published {
                     producer_wakeup::sleepers_after_release(&ring.memory, &cursor)
@@ -496,7 +518,8 @@ fn a_sleeping_producer_is_woken_by_a_release_that_was_batched() {
         });
         let mut cached = CachedPositions::new(&ring.memory);
         wake::announce(&ring.memory.control().producer_sleep.0, Sleep::FUTEX);
-        let sleeps = matches!(claim::try_claim(&ring.memory, &mut cached, 2, 1), ClaimAttempt::Full);
+        let sleeps =
+            matches!(claim::try_claim(&ring.memory, &mut cached, 2, 1), ClaimAttempt::Full);
         let (published, woken) = consumer.join().unwrap();
         if sleeps {
             HITS.fetch_add(usize::from(!published), Std::SeqCst);
@@ -524,9 +547,11 @@ fn a_producer_about_to_own_its_slot_keeps_it() {
             }
             let reserve = Position::unpack(ring.memory.control().reserve.0.load(Acquire)).sequence;
             if tries > 0 && reserve != u32::MAX {
-                // Another producer died at this moment: positions without an owner may have been its own.
+                // Another producer died at this moment: positions without an owner may have been
+                // its own.
                 tries -= 1;
-                let state = StateWord::unpack(ring.memory.slot(u32::MAX).state.load(Acquire)).unwrap();
+                let state =
+                    StateWord::unpack(ring.memory.slot(u32::MAX).state.load(Acquire)).unwrap();
                 assert_eq!(cursor.recover(&ring.memory, &|_| false, reserve), Ok(0));
                 HITS.fetch_add(usize::from(state.sequence != u32::MAX), Std::SeqCst);
             }
@@ -557,7 +582,8 @@ fn a_dead_claim_ends_where_a_living_one_behind_it_is_about_to_start() {
             if let Some(peeked) = ring.peek(&mut cursor) {
                 break peeked;
             }
-            // Not before there is a later claim: without one, `reserve` gives the dead one's extent at once.
+            // Not before there is a later claim: without one, `reserve` gives the dead one's extent
+            // at once.
             if Position::unpack(ring.memory.control().reserve.0.load(Acquire)) != first.after(1) {
                 let waited = put_aside == 0;
                 put_aside += cursor.recover(&ring.memory, &|owner| owner == 1, until).unwrap();

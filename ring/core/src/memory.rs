@@ -8,16 +8,16 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::error::RingError;
 use crate::layout::{
-    ABI_MAJOR, ARENA_ALIGNMENT, ARENA_MAX, CONTROL_OFFSET, Control, Geometry, HEADER_BYTES, HEADER_OFFSET,
-    Header, MAGIC, ROWS, ROWS_OFFSET, Row, SLOTS_MAX, SLOTS_MIN, SLOTS_OFFSET, Slot,
+    ABI_MAJOR, ARENA_ALIGNMENT, ARENA_MAX, CONTROL_OFFSET, Control, Geometry, HEADER_BYTES,
+    HEADER_OFFSET, Header, MAGIC, ROWS, ROWS_OFFSET, Row, SLOTS_MAX, SLOTS_MIN, SLOTS_OFFSET, Slot,
 };
 use crate::packed::UNIT;
 
 /// Name of the memfd, as it shows in `/proc/PID/fd` after `memfd:`.
 pub(crate) const MEMFD_NAME: &str = "throng-ring";
 
-/// Unmapped addresses on both sides of a mapping, so that an access beyond it ends the process instead of reaching other
-/// memory. As large as the largest page in use.
+/// Unmapped addresses on both sides of a mapping, so that an access beyond it ends the process
+/// instead of reaching other memory. As large as the largest page in use.
 const GUARD_BYTES: usize = ARENA_ALIGNMENT;
 
 /// The side that maps: the consumer never writes payload, so its payload pages are read-only.
@@ -29,9 +29,10 @@ pub(crate) enum Access {
 
 /// A ring in this process's address space.
 ///
-/// `control`, `slots` and `rows` consist of atomics only, so that shared references to them are sound whatever another
-/// process writes. The arena is mapped twice, back to back: a frame of up to the whole arena is contiguous wherever it
-/// starts, and an offset that was masked is in bounds by construction.
+/// `control`, `slots` and `rows` consist of atomics only, so that shared references to them are
+/// sound whatever another process writes. The arena is mapped twice, back to back: a frame of up to
+/// the whole arena is contiguous wherever it starts, and an offset that was masked is in bounds by
+/// construction.
 #[derive(Debug)]
 pub(crate) struct Memory {
     control: NonNull<Control>,
@@ -47,21 +48,26 @@ pub(crate) struct Memory {
 enum Backing {
     /// One reservation that holds everything, with a guard at both ends.
     Mapped { base: NonNull<u8>, bytes: usize, huge_pages: bool },
-    /// Private memory, for Miri and loom, which have no `mmap`. The second half of the arena is no mirror there, which makes
-    /// no difference: a frame is read at the offset at which it was written.
+    /// Private memory, for Miri and loom, which have no `mmap`. The second half of the arena is no
+    /// mirror there, which makes no difference: a frame is read at the offset at which it was
+    /// written.
     #[cfg(test)]
     Heap { arena: *mut [u64] },
 }
 
-// SAFETY: the pointers stay valid until drop and do not depend on the thread; what they release_batch to is atomics, or payload
-// whose owner the protocol decides.
+// SAFETY: the pointers stay valid until drop and do not depend on the thread; what they
+// release_batch to is atomics, or payload whose owner the protocol decides.
 unsafe impl Send for Memory {}
 // SAFETY: as above; no method hands out `&mut`.
 unsafe impl Sync for Memory {}
 
 impl Memory {
     /// Makes a sealed memfd that holds an empty ring.
-    pub(crate) fn create(geometry: Geometry, lane: u64, prefault: bool) -> Result<OwnedFd, RingError> {
+    pub(crate) fn create(
+        geometry: Geometry,
+        lane: u64,
+        prefault: bool,
+    ) -> Result<OwnedFd, RingError> {
         check_geometry(geometry.slots.into(), geometry.arena_bytes as u64)?;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         // Kernels before 6.3 do not have the flag (not executable) that newer ones ask for.
@@ -82,8 +88,13 @@ impl Memory {
         Ok(memfd)
     }
 
-    /// Maps a ring that another process made, after checking seals, size and header; the header is read once.
-    pub(crate) fn attach(memfd: BorrowedFd<'_>, access: Access, huge_pages: bool) -> Result<Self, RingError> {
+    /// Maps a ring that another process made, after checking seals, size and header; the header is
+    /// read once.
+    pub(crate) fn attach(
+        memfd: BorrowedFd<'_>,
+        access: Access,
+        huge_pages: bool,
+    ) -> Result<Self, RingError> {
         let (geometry, lane) = inspect(memfd)?;
         Self::map(memfd, geometry, lane, access, huge_pages)
     }
@@ -99,13 +110,14 @@ impl Memory {
         let arena = geometry.arena_bytes;
         let bytes = GUARD_BYTES + head + 2 * arena + GUARD_BYTES;
         let reservation = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new private mapping at an address of the kernel's choice; nothing else lives there.
+        // SAFETY: a new private mapping at an address of the kernel's choice; nothing else lives
+        // there.
         let base = unsafe {
             rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), reservation)
         }
         .map_err(RingError::io("reserving address space"))?;
-        let reserved =
-            NonNull::new(base.cast::<u8>()).ok_or(RingError::BadHandshake { what: "mapped at zero" })?;
+        let reserved = NonNull::new(base.cast::<u8>())
+            .ok_or(RingError::BadHandshake { what: "mapped at zero" })?;
         let base = at(reserved, GUARD_BYTES);
         // From here on the drop of `memory` frees the reservation, also when mapping into it fails.
         let mut memory = Self {
@@ -119,8 +131,11 @@ impl Memory {
         };
         let read_write = ProtFlags::READ | ProtFlags::WRITE;
         let payload = if access == Access::Producer { read_write } else { ProtFlags::READ };
-        let parts =
-            [(0, head, read_write, 0), (head, arena, payload, head), (head + arena, arena, payload, head)];
+        let parts = [
+            (0, head, read_write, 0),
+            (head, arena, payload, head),
+            (head + arena, arena, payload, head),
+        ];
         for (to, length, protection, from) in parts {
             // SAFETY: [to, to + length) lies within our own reservation, which nothing else uses.
             unsafe {
@@ -139,7 +154,11 @@ impl Memory {
             // Optional: a sandbox, or shmem_enabled=never, refuses, and nothing else changes.
             // SAFETY: advice on our own mapping; the contents stay.
             let advised = unsafe {
-                rustix::mm::madvise(at(base, head).as_ptr().cast(), 2 * arena, Advice::LinuxHugepage)
+                rustix::mm::madvise(
+                    at(base, head).as_ptr().cast(),
+                    2 * arena,
+                    Advice::LinuxHugepage,
+                )
             };
             memory.backing = Backing::Mapped { base: reserved, bytes, huge_pages: advised.is_ok() };
         }
@@ -231,7 +250,8 @@ impl Memory {
 
     /// All slots, by index.
     pub(crate) fn slots(&self) -> &[Slot] {
-        // SAFETY: `geometry.slots` slots stand there, checked against the size of the memfd, which is sealed.
+        // SAFETY: `geometry.slots` slots stand there, checked against the size of the memfd, which
+        // is sealed.
         unsafe { std::slice::from_raw_parts(self.slots.as_ptr(), self.geometry.slots as usize) }
     }
 
@@ -266,11 +286,18 @@ impl Drop for Memory {
             #[cfg(test)]
             Backing::Heap { arena } => {
                 let count = self.geometry.slots as usize;
-                // SAFETY: each pointer came from `Box::into_raw` with this type and length, and is freed once.
+                // SAFETY: each pointer came from `Box::into_raw` with this type and length, and is
+                // freed once.
                 unsafe {
                     drop(Box::from_raw(self.control.as_ptr()));
-                    drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.slots.as_ptr(), count)));
-                    drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.rows.as_ptr(), ROWS)));
+                    drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
+                        self.slots.as_ptr(),
+                        count,
+                    )));
+                    drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
+                        self.rows.as_ptr(),
+                        ROWS,
+                    )));
                     drop(Box::from_raw(arena));
                 }
             }
@@ -319,7 +346,10 @@ fn check_header(header: &Header) -> Result<Geometry, RingError> {
         return Err(RingError::WrongMagic { found: header.magic, expected: MAGIC });
     }
     if header.abi_major != ABI_MAJOR {
-        return Err(RingError::UnsupportedVersion { found: header.abi_major, supported: ABI_MAJOR });
+        return Err(RingError::UnsupportedVersion {
+            found: header.abi_major,
+            supported: ABI_MAJOR,
+        });
     }
     let geometry = check_geometry(header.slots.into(), header.arena_bytes)?;
     let fixed = |field, value, expected, rule| {
@@ -354,10 +384,14 @@ fn check_geometry(slots: u64, arena_bytes: u64) -> Result<Geometry, RingError> {
     in_range("slots", slots, SLOTS_MIN.into(), SLOTS_MAX.into(), rule)?;
     let rule = "must be a power of two from 65,536 to 4,294,967,296";
     in_range("arena_bytes", arena_bytes, ARENA_ALIGNMENT as u64, ARENA_MAX as u64, rule)?;
-    let arena_bytes = usize::try_from(arena_bytes).ok().filter(|bytes| bytes.checked_mul(3).is_some());
-    let rule = "must fit twice into this machine's address space";
     let arena_bytes =
-        arena_bytes.ok_or(RingError::BadGeometry { field: "arena_bytes", value: u64::MAX, rule })?;
+        usize::try_from(arena_bytes).ok().filter(|bytes| bytes.checked_mul(3).is_some());
+    let rule = "must fit twice into this machine's address space";
+    let arena_bytes = arena_bytes.ok_or(RingError::BadGeometry {
+        field: "arena_bytes",
+        value: u64::MAX,
+        rule,
+    })?;
     Ok(Geometry { slots: slots as u32, arena_bytes })
 }
 
@@ -391,7 +425,12 @@ mod tests {
             (end, "---p"),
             (end + GUARD_BYTES - 1, "---p"),
         ] {
-            assert_eq!(permissions(address).as_deref(), Some(expect), "{:#x}", address.wrapping_sub(start));
+            assert_eq!(
+                permissions(address).as_deref(),
+                Some(expect),
+                "{:#x}",
+                address.wrapping_sub(start)
+            );
         }
     }
 }

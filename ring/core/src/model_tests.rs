@@ -107,7 +107,10 @@ fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(
                 let next = model.iter().position(|f| !passed(f));
                 let expect = next.filter(|i| model[*i].life != Life::Open);
                 let peeked = cursor.peek(&memory).unwrap();
-                prop_assert_eq!(peeked.map(|p| p.descriptor.user_data), expect.map(|i| model[i].mark));
+                prop_assert_eq!(
+                    peeked.map(|p| p.descriptor.user_data),
+                    expect.map(|i| model[i].mark)
+                );
                 if let (Some(peeked), Some(index)) = (peeked, expect) {
                     prop_assert_eq!(peeked.sequence, model[index].position.sequence);
                     check(&memory, &cursor, peeked.sequence, model[index].mark)?;
@@ -117,15 +120,19 @@ fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(
             Step::Release(index) => {
                 let Some(index) = nth(&model, Life::Held, *index) else { continue };
                 check(&memory, &cursor, model[index].position.sequence, model[index].mark)?;
-                let is_in_order = model.iter().position(|frame| frame.life == Life::Held) == Some(index);
+                let is_in_order =
+                    model.iter().position(|frame| frame.life == Life::Held) == Some(index);
                 prop_assert!(cursor.release(&memory, model[index].position.sequence).is_some());
                 model[index].life = if is_in_order { Life::HeldBack } else { Life::Over };
             }
             Step::Evict => match claim::evict_oldest(&memory) {
                 Eviction::Empty => prop_assert!(model.is_empty()),
-                Eviction::Held => prop_assert!(!matches!(model[0].life, Life::Committed | Life::Over)),
+                Eviction::Held => {
+                    prop_assert!(!matches!(model[0].life, Life::Committed | Life::Over))
+                }
                 Eviction::Progress => {
-                    let may_go = matches!(model[0].life, Life::Committed | Life::HeldBefore | Life::Over);
+                    let may_go =
+                        matches!(model[0].life, Life::Committed | Life::HeldBefore | Life::Over);
                     prop_assert!(may_go, "{:?}", model[0]);
                     model.pop_front();
                 }
@@ -149,8 +156,8 @@ fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(
     Ok(())
 }
 
-/// The model forgets what the ring has released: frames that are over leave once the consumer (or an evictor) passed
-/// them, which the model need not predict to the step.
+/// The model forgets what the ring has released: frames that are over leave once the consumer (or
+/// an evictor) passed them, which the model need not predict to the step.
 fn settle(memory: &Memory, model: &mut VecDeque<Model>) {
     let release = Position::unpack(memory.control().release.0.load(crate::sync::Ordering::Relaxed));
     while model.front().is_some_and(|f| f.position.sequence != release.sequence) {
@@ -163,7 +170,10 @@ fn settle(memory: &Memory, model: &mut VecDeque<Model>) {
 fn fill(memory: &Memory, position: Position, units: u32, mark: u64) {
     // SAFETY: claimed by the caller, `units` long.
     let bytes = unsafe {
-        std::slice::from_raw_parts_mut(memory.payload(position.unit).as_ptr(), units as usize * UNIT)
+        std::slice::from_raw_parts_mut(
+            memory.payload(position.unit).as_ptr(),
+            units as usize * UNIT,
+        )
     };
     bytes.fill(mark as u8);
 }

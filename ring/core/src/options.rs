@@ -3,8 +3,8 @@
 use crate::error::RingError;
 use crate::layout::{ARENA_ALIGNMENT, ARENA_MAX, Geometry, SLOTS_MAX, SLOTS_MIN};
 
-/// Size of a lane. Small is fast: a ring that fits into the cache costs half of one that goes through DRAM, so that
-/// the default holds a few frames and no more.
+/// Size of a lane. Small is fast: a ring that fits into the cache costs half of one that goes
+/// through DRAM, so that the default holds a few frames and no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingOptions {
     arena_bytes: usize,
@@ -21,8 +21,8 @@ impl Default for RingOptions {
 }
 
 impl RingOptions {
-    /// Room for at least `frames` frames of `frame_bytes` each: the next power of two. Three or four are good for
-    /// raw video; a second's worth for encoded frames and packets.
+    /// Room for at least `frames` frames of `frame_bytes` each: the next power of two. Three or
+    /// four are good for raw video; a second's worth for encoded frames and packets.
     pub fn for_frames(frame_bytes: usize, frames: u32) -> Self {
         let frames = frames.max(2);
         let bytes = frame_bytes.max(1).saturating_mul(frames as usize);
@@ -30,22 +30,22 @@ impl RingOptions {
         Self { arena_bytes: round_up(bytes), slots, prefault: false, huge_pages: false }
     }
 
-    /// An arena of `bytes` (rounded up to a power of two, 64 KiB to 4 GiB) and so many descriptors (2 to 65,536): the
-    /// frames that can be in flight.
+    /// An arena of `bytes` (rounded up to a power of two, 64 KiB to 4 GiB) and so many descriptors
+    /// (2 to 65,536): the frames that can be in flight.
     pub fn with_size(bytes: usize, descriptors: u32) -> Self {
         let slots = descriptors.clamp(SLOTS_MIN, SLOTS_MAX).next_power_of_two();
         Self { arena_bytes: round_up(bytes), slots, prefault: false, huge_pages: false }
     }
 
-    /// Reserves all memory when the lane is made: a machine that lacks it fails then, and the first use of each page costs
-    /// the consumer no page fault.
+    /// Reserves all memory when the lane is made: a machine that lacks it fails then, and the first
+    /// use of each page costs the consumer no page fault.
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.prefault = prefault;
         self
     }
 
-    /// Asks for huge pages on the consumer's side (transparent ones, `madvise`). The system may refuse
-    /// (`/sys/kernel/mm/transparent_hugepage/shmem_enabled`); nothing else changes then.
+    /// Asks for huge pages on the consumer's side (transparent ones, `madvise`). The system may
+    /// refuse (`/sys/kernel/mm/transparent_hugepage/shmem_enabled`); nothing else changes then.
     pub fn huge_pages(mut self, huge_pages: bool) -> Self {
         self.huge_pages = huge_pages;
         self
@@ -63,7 +63,8 @@ impl RingOptions {
 
     pub(crate) fn geometry(&self) -> Result<Geometry, RingError> {
         if self.arena_bytes > ARENA_MAX {
-            let rule = "is more than a ring can be (4 GiB): fewer frames in flight are faster anyway";
+            let rule =
+                "is more than a ring can be (4 GiB): fewer frames in flight are faster anyway";
             return Err(RingError::BadGeometry {
                 field: "arena_bytes",
                 value: self.arena_bytes as u64,
@@ -100,7 +101,11 @@ mod tests {
             (64, u32::MAX, 1 << 38, 65_536),
         ] {
             let options = RingOptions::for_frames(frame, frames);
-            assert_eq!((options.arena_bytes(), options.descriptors()), (arena, slots), "{frame} × {frames}");
+            assert_eq!(
+                (options.arena_bytes(), options.descriptors()),
+                (arena, slots),
+                "{frame} × {frames}"
+            );
         }
     }
 

@@ -1,13 +1,16 @@
-//! The two packed words of the protocol: a *position* (which descriptor, which byte) and a slot's *state*.
+//! The two packed words of the protocol: a *position* (which descriptor, which byte) and a slot's
+//! *state*.
 
 /// Bytes in a unit: payload starts at a multiple of it, which suits AVX-512 loads and cache lines.
 pub(crate) const UNIT: usize = 64;
 
-/// A position in the ring: the sequence number of a descriptor and the unit at which its payload starts.
+/// A position in the ring: the sequence number of a descriptor and the unit at which its payload
+/// starts.
 ///
-/// Both only count up and wrap at 2^32; the slot is `sequence mod slots`, the offset `unit mod units`. As both stand
-/// in one word, one compare-and-swap claims a descriptor and its bytes together, and a word that was read long ago
-/// matches again only after a multiple of 2^32 frames *and* of 256 GiB.
+/// Both only count up and wrap at 2^32; the slot is `sequence mod slots`, the offset `unit mod
+/// units`. As both stand in one word, one compare-and-swap claims a descriptor and its bytes
+/// together, and a word that was read long ago matches again only after a multiple of 2^32 frames
+/// *and* of 256 GiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) sequence: u32,
@@ -29,8 +32,9 @@ impl Position {
     }
 }
 
-/// State of a slot. From `Released` on the slot is done: `release` may move past it. A frame that was read under the guard
-/// of an older one, and released with it, stays `Committed` until the slot is claimed again.
+/// State of a slot. From `Released` on the slot is done: `release` may move past it. A frame that
+/// was read under the guard of an older one, and released with it, stays `Committed` until the slot
+/// is claimed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum SlotState {
@@ -105,7 +109,8 @@ mod tests {
                 assert_eq!(Position::unpack(position.pack()), position);
             }
             for byte in 1..=7 {
-                let state = StateWord { sequence, owner: 0xabcd, stage: SlotState::of(byte).unwrap() };
+                let state =
+                    StateWord { sequence, owner: 0xabcd, stage: SlotState::of(byte).unwrap() };
                 assert_eq!(StateWord::unpack(state.pack()), Some(state));
             }
         }

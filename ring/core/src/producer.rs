@@ -24,7 +24,8 @@ use crate::wake::{self, Sleep};
 
 /// How often a waiting producer checks that its consumer is alive.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(100);
-/// Attempts on a full ring before sleeping: about a microsecond, less than the cost of going to sleep.
+/// Attempts on a full ring before sleeping: about a microsecond, less than the cost of going to
+/// sleep.
 const SPINS: u32 = 50;
 /// Check (a system call) whether the consumer is alive after this many drops.
 const DROPS_PER_LOOK: u32 = 64;
@@ -42,8 +43,8 @@ struct LaneConnection {
 
 /// A handle that puts frames into a ring. One per thread: [`Producer::try_clone`] makes more.
 ///
-/// A child process must not use a handle that it inherited through `fork`: parent and child would count as one. It may
-/// drop it, which leaves the parent's claims as they are.
+/// A child process must not use a handle that it inherited through `fork`: parent and child would
+/// count as one. It may drop it, which leaves the parent's claims as they are.
 #[derive(Debug)]
 pub struct Producer {
     joined: Arc<LaneConnection>,
@@ -55,8 +56,8 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Joins through a connected Unix socket: an [`crate::Invitation`], or one that was passed on. Waits for the
-    /// consumer's message, which is there already in case of an invitation.
+    /// Joins through a connected Unix socket: an [`crate::Invitation`], or one that was passed on.
+    /// Waits for the consumer's message, which is there already in case of an invitation.
     ///
     /// # Errors
     /// Nothing, or no valid ring, came through the socket.
@@ -88,12 +89,13 @@ impl Producer {
     /// # Errors
     /// No consumer listens there, or as [`Producer::join`].
     pub fn connect(path: impl AsRef<Path>) -> Result<Self, RingError> {
-        let socket =
-            UnixStream::connect(path).map_err(RingError::io("connecting to the consumer's socket"))?;
+        let socket = UnixStream::connect(path)
+            .map_err(RingError::io("connecting to the consumer's socket"))?;
         Self::join(socket)
     }
 
-    /// One more handle of this process on the same lane, for another thread: with its own policy and its own counters.
+    /// One more handle of this process on the same lane, for another thread: with its own policy
+    /// and its own counters.
     ///
     /// # Errors
     /// The lane's 32 rows are taken.
@@ -104,17 +106,26 @@ impl Producer {
     }
 
     fn open(joined: Arc<LaneConnection>) -> Result<Self, RingError> {
-        let free =
-            |row: &&(usize, &Row)| row.1.session.compare_exchange(0, joined.session, AcqRel, Relaxed).is_ok();
+        let free = |row: &&(usize, &Row)| {
+            row.1.session.compare_exchange(0, joined.session, AcqRel, Relaxed).is_ok()
+        };
         let rows: Vec<_> = joined.memory.rows().iter().enumerate().collect();
-        let (index, row) = *rows.iter().find(free).ok_or(RingError::TooManyProducers { max: ROWS })?;
+        let (index, row) =
+            *rows.iter().find(free).ok_or(RingError::TooManyProducers { max: ROWS })?;
         row.pid.store(joined.pid, Relaxed);
         // The previous owner of the row may have died before it cleared this.
         row.claiming.store(0, Release);
         let cached = CachedPositions::new(&joined.memory);
         let row = index as u16;
         drop(rows);
-        Ok(Self { joined, row, cached, policy: Policy::DropNewest, streams: Streams::default(), drops: 0 })
+        Ok(Self {
+            joined,
+            row,
+            cached,
+            policy: Policy::DropNewest,
+            streams: Streams::default(),
+            drops: 0,
+        })
     }
 
     /// Sets what happens when there is no room. A new handle has [`Policy::DropNewest`].
@@ -136,7 +147,8 @@ impl Producer {
         handshake::is_open(self.joined.socket.as_fd())
     }
 
-    /// Claims room for `len` bytes, to be written in place. Nothing if the policy drops the frame, which is counted.
+    /// Claims room for `len` bytes, to be written in place. Nothing if the policy drops the frame,
+    /// which is counted.
     ///
     /// # Errors
     /// The frame can never fit; or there is no room and the consumer has gone, or closed the lane.
@@ -152,42 +164,49 @@ impl Producer {
     #[inline]
     pub fn send(&mut self, bytes: &[u8], info: &FrameInfo) -> Result<bool, RingError> {
         let Some(token) = self.claim_token(bytes.len(), info)? else { return Ok(false) };
-        // SAFETY: `len` bytes were claimed for this call alone; `bytes` cannot overlap them, since no reference
-        // points there.
+        // SAFETY: `len` bytes were claimed for this call alone; `bytes` cannot overlap them, since
+        // no reference points there.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), token.as_ptr(), bytes.len()) };
         self.commit(token, bytes.len())?;
         Ok(true)
     }
 
-    /// [`Producer::claim`] without a borrow: several claims may be open, and a C caller can keep them.
+    /// [`Producer::claim`] without a borrow: several claims may be open, and a C caller can keep
+    /// them.
     ///
     /// # Errors
     /// As [`Producer::claim`].
     #[inline]
-    pub fn claim_token(&mut self, len: usize, info: &FrameInfo) -> Result<Option<ClaimToken>, RingError> {
+    pub fn claim_token(
+        &mut self,
+        len: usize,
+        info: &FrameInfo,
+    ) -> Result<Option<ClaimToken>, RingError> {
         let max = self.frame_bytes_max();
         if len > max {
             self.drop_frame(info.stream, DropReason::TooLarge);
             return Err(RingError::FrameTooLarge { len, max });
         }
-        let waits_for_key = self.policy == Policy::DropUntilKeyframe && self.streams.get(info.stream).lost;
+        let waits_for_key =
+            self.policy == Policy::DropUntilKeyframe && self.streams.get(info.stream).lost;
         if waits_for_key && !info.flags.contains(Flags::KEYFRAME) {
             self.drop_frame(info.stream, DropReason::UntilKeyframe);
             return self.look_after_drops().map(|()| None);
         }
         // At least one unit, so that no two frames start at the same place.
         let units = len.div_ceil(UNIT).max(1) as u32;
-        let position = match claim::try_claim(&self.joined.memory, &mut self.cached, self.row, units) {
-            ClaimAttempt::Claimed(position) => position,
-            ClaimAttempt::Corrupt(what) => return Err(self.corrupt(what)),
-            ClaimAttempt::Full => match self.make_room(units)? {
-                Ok(position) => position,
-                Err(reason) => {
-                    self.drop_frame(info.stream, reason);
-                    return self.look_after_drops().map(|()| None);
-                }
-            },
-        };
+        let position =
+            match claim::try_claim(&self.joined.memory, &mut self.cached, self.row, units) {
+                ClaimAttempt::Claimed(position) => position,
+                ClaimAttempt::Corrupt(what) => return Err(self.corrupt(what)),
+                ClaimAttempt::Full => match self.make_room(units)? {
+                    Ok(position) => position,
+                    Err(reason) => {
+                        self.drop_frame(info.stream, reason);
+                        return self.look_after_drops().map(|()| None);
+                    }
+                },
+            };
         let stream = self.streams.get(info.stream);
         let mut info = *info;
         if std::mem::take(&mut stream.lost) {
@@ -224,7 +243,10 @@ impl Producer {
     ///
     /// # Errors
     /// The claim is not open.
-    #[expect(clippy::needless_pass_by_value, reason = "a claim is aborted once: the token ends here")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a claim is aborted once: the token ends here"
+    )]
     pub fn abort(&mut self, token: ClaimToken) -> Result<(), RingError> {
         if !claim::abort(&self.joined.memory, token.position, self.row) {
             return Err(RingError::UnknownClaim { sequence: token.position.sequence });
@@ -236,9 +258,9 @@ impl Producer {
     }
 
     /// For event loops: whether a claim of `len` bytes would find room. If not, the descriptor from
-    /// [`Producer::room_event`] becomes readable when there may be. Handles of one lane share that descriptor: one that
-    /// finds too little room for itself may take the signal from another that needs less, so that several of them poll
-    /// with a timeout.
+    /// [`Producer::room_event`] becomes readable when there may be. Handles of one lane share that
+    /// descriptor: one that finds too little room for itself may take the signal from another that
+    /// needs less, so that several of them poll with a timeout.
     ///
     /// # Errors
     /// The shared words contradict each other.
@@ -257,8 +279,8 @@ impl Producer {
         wake::announce(&self.joined.memory.control().producer_sleep.0, Sleep::EVENT);
         let has_room = self.has_room(units);
         if has_room && was_readable {
-            // The signal read here may have been the one for another handle of the lane, which polls the same
-            // descriptor.
+            // The signal read here may have been the one for another handle of the lane, which
+            // polls the same descriptor.
             let _ = rustix::io::write(&self.joined.room_event, &1u64.to_ne_bytes());
         }
         has_room
@@ -276,7 +298,8 @@ impl Producer {
         let geometry = self.joined.memory.geometry();
         let slots_used = reserve.sequence.wrapping_sub(release.sequence);
         let units_used = reserve.unit.wrapping_sub(release.unit);
-        slots_used < geometry.slots && u64::from(units_used) + u64::from(units) <= u64::from(geometry.units())
+        slots_used < geometry.slots
+            && u64::from(units_used) + u64::from(units) <= u64::from(geometry.units())
     }
 
     fn row(&self) -> &Row {
@@ -314,11 +337,13 @@ impl Producer {
                     return Ok(Ok(position));
                 }
             }
-            let left = deadline.map_or(LIVENESS_PERIOD, |at| at.saturating_duration_since(Instant::now()));
+            let left =
+                deadline.map_or(LIVENESS_PERIOD, |at| at.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 return Ok(Err(DropReason::TimedOut));
             }
-            let value = wake::announce(&self.joined.memory.control().producer_sleep.0, Sleep::FUTEX);
+            let value =
+                wake::announce(&self.joined.memory.control().producer_sleep.0, Sleep::FUTEX);
             if let Some(position) = self.try_again(units)? {
                 return Ok(Ok(position));
             }
@@ -345,7 +370,8 @@ impl Producer {
 
     /// Counts a dropped frame, also in the stream's sequence.
     fn drop_frame(&mut self, stream: u32, reason: DropReason) {
-        // An eviction by another producer may count in this row at the same time, under its own reason only.
+        // An eviction by another producer may count in this row at the same time, under its own
+        // reason only.
         add(&self.row().dropped[reason as usize], 1);
         let stream = self.streams.get(stream);
         stream.next_sequence();
@@ -367,7 +393,9 @@ impl Producer {
         }
         let reserve = Position::unpack(control.reserve.0.load(Relaxed));
         let release = Position::unpack(control.release.0.load(Relaxed));
-        Err(RingError::ConsumerGone { unread_frames: reserve.sequence.wrapping_sub(release.sequence) })
+        Err(RingError::ConsumerGone {
+            unread_frames: reserve.sequence.wrapping_sub(release.sequence),
+        })
     }
 
     fn corrupt(&self, what: &'static str) -> RingError {
@@ -378,7 +406,8 @@ impl Producer {
     #[inline(always)]
     fn wake_consumer(&self) {
         let word = &self.joined.memory.control().consumer_sleep.0;
-        // Commit and abort end with a compare-and-swap; so does `abort_all`, if it aborted anything.
+        // Commit and abort end with a compare-and-swap; so does `abort_all`, if it aborted
+        // anything.
         let how = wake::sleepers_after_rmw(word);
         if how != 0 {
             wake::wake(word, how, self.joined.frame_event.as_fd());
@@ -397,12 +426,13 @@ pub struct Claim<'a> {
 impl Claim<'_> {
     /// The bytes to write; until then they hold those of earlier frames.
     ///
-    /// The consumer made this memory and could write to it too; a producer trusts it not to (this library's consumer maps
-    /// payload read-only).
+    /// The consumer made this memory and could write to it too; a producer trusts it not to (this
+    /// library's consumer maps payload read-only).
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        let (start, len) = self.token.as_ref().map_or((NonNull::dangling(), 0), |t| (t.start, t.len));
-        // SAFETY: initialised (a memfd starts as zeros), claimed for this handle alone until the commit, which needs
-        // `self` by value; no other reference to it exists in this process.
+        let (start, len) =
+            self.token.as_ref().map_or((NonNull::dangling(), 0), |t| (t.start, t.len));
+        // SAFETY: initialised (a memfd starts as zeros), claimed for this handle alone until the
+        // commit, which needs `self` by value; no other reference to it exists in this process.
         unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
     }
 
@@ -473,7 +503,10 @@ mod tests {
         }
         // The first was just past its first check when that happened.
         assert!(first.arm_room(1));
-        assert!(rustix::io::read(&second.joined.room_event, &mut [0; 8][..]).is_ok(), "the second sleeps on");
+        assert!(
+            rustix::io::read(&second.joined.room_event, &mut [0; 8][..]).is_ok(),
+            "the second sleeps on"
+        );
         assert!(second.arm_room(1));
         let nothing = rustix::io::read(&second.joined.room_event, &mut [0; 8][..]);
         assert!(nothing.is_err(), "nothing was taken, so nothing is written back");

@@ -33,7 +33,11 @@ fn put(memory: &Memory, cached: &mut CachedPositions, bytes: &[u8]) -> Option<Po
     let position = claim(memory, cached, bytes.len().div_ceil(UNIT).max(1) as u32)?;
     // SAFETY: claimed, and as long as the claim.
     unsafe {
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory.payload(position.unit).as_ptr(), bytes.len());
+        std::ptr::copy_nonoverlapping(
+            bytes.as_ptr(),
+            memory.payload(position.unit).as_ptr(),
+            bytes.len(),
+        );
     }
     let descriptor = Descriptor { len: bytes.len() as u32, ..Descriptor::default() };
     assert!(claim::commit(memory, position, OWNER, &descriptor));
@@ -130,7 +134,10 @@ fn the_oldest_is_evicted_unless_it_is_held() {
     assert_eq!(bytes(&memory, &cursor, held), b"b");
     assert_eq!(claim::evict_oldest(&memory), Eviction::Held);
     cursor.release(&memory, held).unwrap();
-    assert_eq!(memory.rows()[usize::from(OWNER)].dropped[DropReason::Evicted as usize].load(Relaxed), 1);
+    assert_eq!(
+        memory.rows()[usize::from(OWNER)].dropped[DropReason::Evicted as usize].load(Relaxed),
+        1
+    );
     let left: Vec<_> = std::iter::from_fn(|| cursor.peek(&memory).unwrap())
         .map(|peeked| bytes(&memory, &cursor2(&memory), peeked.sequence))
         .collect();
@@ -224,7 +231,11 @@ fn nothing_is_withheld_from_an_idle_or_evicting_consumer() {
     put(&memory, &mut cached, b"a").unwrap();
     let first = cursor.peek(&memory).unwrap().unwrap().sequence;
     assert!(!cursor.release(&memory, first).unwrap().published);
-    assert_eq!(claim::evict_oldest(&memory), Eviction::Held, "what is held back is not to be dropped");
+    assert_eq!(
+        claim::evict_oldest(&memory),
+        Eviction::Held,
+        "what is held back is not to be dropped"
+    );
     assert!(cursor.publish(&memory) && !cursor.publish(&memory));
     assert_eq!(released(&memory), 1);
     memory.control().consumer.0.evicts.store(1, Relaxed);
@@ -245,7 +256,11 @@ fn what_is_held_is_guarded_by_the_oldest_of_it() {
         assert_eq!(claim::evict_oldest(&memory), Eviction::Held);
         assert_eq!(cursor.release(&memory, *sequence).unwrap().published, count == 2);
     }
-    assert_eq!(claim::evict_oldest(&memory), Eviction::Held, "the guard passes to what is held still");
+    assert_eq!(
+        claim::evict_oldest(&memory),
+        Eviction::Held,
+        "the guard passes to what is held still"
+    );
     assert_eq!(bytes(&memory, &cursor, held[3]), b"d");
     cursor.release(&memory, held[3]).unwrap();
     cursor.publish(&memory);
@@ -283,7 +298,11 @@ fn what_a_dead_consumer_held_back_does_not_come_again() {
     assert_eq!(released(&memory), 2);
     let again: Vec<u32> =
         std::iter::from_fn(|| new.peek(&memory).unwrap()).map(|peeked| peeked.sequence).collect();
-    assert_eq!(again, [held[2], held[4]], "in order or out of order, what was released stays released");
+    assert_eq!(
+        again,
+        [held[2], held[4]],
+        "in order or out of order, what was released stays released"
+    );
 }
 
 #[test]
@@ -294,7 +313,9 @@ fn what_a_dead_consumer_wrote_down_long_ago_is_not_believed() {
     old.release(&memory, first).unwrap();
     old.publish(&memory);
     put(&memory, &mut cached, b"b").unwrap();
-    for done in [FIRST.after(2), FIRST.after(9), FIRST, Position { sequence: FIRST.sequence, unit: 7 }] {
+    for done in
+        [FIRST.after(2), FIRST.after(9), FIRST, Position { sequence: FIRST.sequence, unit: 7 }]
+    {
         memory.control().consumer.0.done.store(done.pack(), Release);
         let mut new = Cursor::new(&memory);
         assert_eq!(released(&memory), 1, "nothing is held");
@@ -303,7 +324,8 @@ fn what_a_dead_consumer_wrote_down_long_ago_is_not_believed() {
     }
 }
 
-/// The last step of a producer that died: each leaves the ring as one killed between two instructions.
+/// The last step of a producer that died: each leaves the ring as one killed between two
+/// instructions.
 #[derive(Clone, Copy, Debug)]
 enum DiedAfter {
     Reserving,
@@ -326,7 +348,8 @@ fn die(memory: &Memory, cached: &mut CachedPositions, units: u32, point: DiedAft
         position.sequence.wrapping_sub(slots)
     );
     if !matches!(point, DiedAfter::Reserving) {
-        let owned = StateWord { sequence: position.sequence, owner: OWNER, stage: SlotState::Claimed };
+        let owned =
+            StateWord { sequence: position.sequence, owner: OWNER, stage: SlotState::Claimed };
         slot.state.store(owned.pack(), Release);
     }
     if let DiedAfter::WritingUnits = point {
@@ -356,7 +379,11 @@ fn what_the_dead_left_is_put_aside_wherever_they_died() {
                 }
                 assert_eq!(cursor.peek(&memory), Ok(None));
                 assert!(cursor.may_be_abandoned(&memory, cursor.next_sequence(), &dead, until));
-                assert_eq!(cursor.recover(&memory, &dead, until), Ok(2), "{first:?} {second:?} {followed}");
+                assert_eq!(
+                    cursor.recover(&memory, &dead, until),
+                    Ok(2),
+                    "{first:?} {second:?} {followed}"
+                );
                 let case = format!("{first:?} {second:?} {followed}");
                 if followed {
                     let peeked = cursor.peek(&memory).unwrap().unwrap();
@@ -401,10 +428,15 @@ fn a_producer_about_to_own_its_slot_keeps_it() {
     die(&memory, &mut cached, 2, DiedAfter::Reserving);
     let until = seen_reserve(&memory);
     assert_eq!(cursor.recover(&memory, &|_| false, until), Ok(0), "another died, this one lives");
-    let may_be_abandoned =
-        |cursor: &Cursor| cursor.may_be_abandoned(&memory, cursor.next_sequence(), &|_| false, until);
+    let may_be_abandoned = |cursor: &Cursor| {
+        cursor.may_be_abandoned(&memory, cursor.next_sequence(), &|_| false, until)
+    };
     assert!(may_be_abandoned(&cursor), "the end is not signalled: to be polled again");
-    assert_eq!(cursor.recover(&memory, &|owner| owner == OWNER, until), Ok(1), "its row counts no more");
+    assert_eq!(
+        cursor.recover(&memory, &|owner| owner == OWNER, until),
+        Ok(1),
+        "its row counts no more"
+    );
     assert_eq!(claim(&memory, &mut cached, 2).unwrap().sequence, FIRST.sequence.wrapping_add(1));
     assert_eq!(claiming.load(Relaxed), 0);
 }
@@ -421,8 +453,11 @@ fn nonsense_in_a_slot_is_a_violation_and_nothing_else() {
         ("its extent is beyond", |m, p| m.slot(p.sequence).units.store(u32::MAX, Release)),
         ("its length is beyond", |m, p| m.slot(p.sequence).len.store(65, Release)),
         ("its slot was reused", |m, p| {
-            let state =
-                StateWord { sequence: p.sequence.wrapping_add(400), owner: 0, stage: SlotState::Committed };
+            let state = StateWord {
+                sequence: p.sequence.wrapping_add(400),
+                owner: 0,
+                stage: SlotState::Committed,
+            };
             m.slot(p.sequence).state.store(state.pack(), Release);
         }),
     ];
@@ -448,7 +483,8 @@ fn a_producer_notices_words_that_cannot_be() {
 fn a_producer_that_aborts_without_end_does_not_keep_the_consumer() {
     // Large, so that the producer has time to add positions while one call skips.
     let slots: u32 = if cfg!(miri) { 4 } else { 1 << 14 };
-    let memory = Memory::heap(Geometry { slots, arena_bytes: slots.max(1024) as usize * UNIT }, FIRST);
+    let memory =
+        Memory::heap(Geometry { slots, arena_bytes: slots.max(1024) as usize * UNIT }, FIRST);
     let (mut cursor, mut cached) = (Cursor::new(&memory), CachedPositions::new(&memory));
     let stop = std::sync::atomic::AtomicBool::new(false);
     let calls = if cfg!(miri) { 50 } else { 400 };

@@ -1,9 +1,10 @@
 //! How many released positions the consumer may collect before it publishes them to producers.
 //!
-//! Publishing is an atomic exchange on a word that the other side reads, and a store to the slot of the new guard: for a
-//! record of 64 bytes a quarter of its cost. So small frames are published in batches. A batch is small relative to the
-//! ring, and nothing is held back while a producer sleeps for lack of room, or may evict: an evicting producer could not
-//! take released frames that are still guarded.
+//! Publishing is an atomic exchange on a word that the other side reads, and a store to the slot of
+//! the new guard: for a record of 64 bytes a quarter of its cost. So small frames are published in
+//! batches. A batch is small relative to the ring, and nothing is held back while a producer sleeps
+//! for lack of room, or may evict: an evicting producer could not take released frames that are
+//! still guarded.
 
 use crate::layout::Geometry;
 use crate::memory::Memory;
@@ -12,7 +13,8 @@ use crate::sync::Ordering::Relaxed;
 
 /// Most positions in a batch: a larger one would gain little.
 const SLOTS: u32 = 16;
-/// A batch is at most this fraction of the ring, in slots and in bytes: to a producer the ring may look smaller by it.
+/// A batch is at most this fraction of the ring, in slots and in bytes: to a producer the ring may
+/// look smaller by it.
 const PART: u32 = 8;
 
 /// A batch is published from so many positions or units on.

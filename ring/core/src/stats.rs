@@ -1,4 +1,5 @@
-//! Statistics of a lane, read from the memfd by any process that can open it, without mapping it or involving either side.
+//! Statistics of a lane, read from the memfd by any process that can open it, without mapping it or
+//! involving either side.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,8 +11,8 @@ use crate::layout::{CONTROL_OFFSET, REASONS, ROWS, ROWS_OFFSET, Row};
 use crate::memory::{MEMFD_NAME, inspect};
 use crate::packed::{Position, UNIT};
 
-/// Counters of a lane since it was made. Each is exact; together they are of slightly different moments, since producers
-/// and consumer go on while they are read.
+/// Counters of a lane since it was made. Each is exact; together they are of slightly different
+/// moments, since producers and consumer go on while they are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneStats {
     /// Its number, given by its consumer.
@@ -20,8 +21,8 @@ pub struct LaneStats {
     pub arena_bytes: usize,
     /// Most frames in flight.
     pub descriptors: u32,
-    /// Frames that are claimed, committed or held at the moment, and small ones that the consumer released and has not
-    /// published yet: at most 16 and an eighth of the lane.
+    /// Frames that are claimed, committed or held at the moment, and small ones that the consumer
+    /// released and has not published yet: at most 16 and an eighth of the lane.
     pub frames_in_flight: u32,
     /// Bytes of the arena that those take, in whole units of 64.
     pub bytes_in_flight: u64,
@@ -140,12 +141,14 @@ impl LaneStats {
 /// There is no such process, or it belongs to another user.
 pub fn rings_of_process(pid: u32) -> Result<Vec<PathBuf>, RingError> {
     let folder = format!("/proc/{pid}/fd");
-    let entries = std::fs::read_dir(folder).map_err(RingError::io("listing the process's descriptors"))?;
+    let entries =
+        std::fs::read_dir(folder).map_err(RingError::io("listing the process's descriptors"))?;
     let name = format!("/memfd:{MEMFD_NAME}");
     let mut rings: Vec<(u64, PathBuf)> = Vec::new();
     for entry in entries.flatten() {
         let path = entry.path();
-        let is_ring = std::fs::read_link(&path).is_ok_and(|to| to.to_string_lossy().starts_with(&name));
+        let is_ring =
+            std::fs::read_link(&path).is_ok_and(|to| to.to_string_lossy().starts_with(&name));
         let Some(inode) = is_ring.then(|| inode(&path)).flatten() else { continue };
         if rings.iter().all(|(known, _)| *known != inode) {
             rings.push((inode, path));

@@ -1,4 +1,5 @@
-//! Per-stream state of a producer: the next frame's sequence number, and whether frames are missing.
+//! Per-stream state of a producer: the next frame's sequence number, and whether frames are
+//! missing.
 
 /// State of one stream.
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,9 @@ use std::ptr::NonNull;
 use crate::frame::FrameInfo;
 use crate::packed::Position;
 
-/// Claimed space that is not committed yet, by name: for other languages, and for holding several claims at
-/// once. Goes back into [`crate::Producer::commit`] or [`crate::Producer::abort`] of the handle that it came from; one that is lost
-/// blocks the lane until that handle is dropped.
+/// Claimed space that is not committed yet, by name: for other languages, and for holding several
+/// claims at once. Goes back into [`crate::Producer::commit`] or [`crate::Producer::abort`] of the
+/// handle that it came from; one that is lost blocks the lane until that handle is dropped.
 #[derive(Debug)]
 pub struct ClaimToken {
     pub(crate) position: Position,
@@ -21,7 +21,8 @@ pub struct ClaimToken {
 unsafe impl Send for ClaimToken {}
 
 impl ClaimToken {
-    /// Where to write: contiguous, aligned to 64 bytes, valid until commit or abort and as long as the producer.
+    /// Where to write: contiguous, aligned to 64 bytes, valid until commit or abort and as long as
+    /// the producer.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }

@@ -1,7 +1,9 @@
-//! Sleeping and waking without a lost wake-up, and without a system call while the other side is awake.
+//! Sleeping and waking without a lost wake-up, and without a system call while the other side is
+//! awake.
 //!
-//! The sleeper announces how to be woken, fences, checks once more, then sleeps. The waker publishes its change, fences,
-//! then checks for sleepers. One of the two fences comes first; the side whose fence is second sees the other.
+//! The sleeper announces how to be woken, fences, checks once more, then sleeps. The waker
+//! publishes its change, fences, then checks for sleepers. One of the two fences comes first; the
+//! side whose fence is second sees the other.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -22,8 +24,8 @@ impl Sleep {
     pub(crate) const EVENT: u32 = 2;
 }
 
-/// Announces that the caller is about to sleep; it must check once more before it does. Returns the word's new
-/// value.
+/// Announces that the caller is about to sleep; it must check once more before it does. Returns the
+/// word's new value.
 pub(crate) fn announce(word: &AtomicU32, how: u32) -> u32 {
     let before = word.fetch_or(how, Relaxed);
     // SYNC POINT with `is_anybody_asleep`.
@@ -31,12 +33,14 @@ pub(crate) fn announce(word: &AtomicU32, how: u32) -> u32 {
     before | how
 }
 
-/// The sleepers, to be called after a change was published. Clears the word: the caller must wake them.
+/// The sleepers, to be called after a change was published. Clears the word: the caller must wake
+/// them.
 pub(crate) fn sleepers(word: &AtomicU32) -> u32 {
     if is_anybody_asleep(word) { word.swap(0, AcqRel) } else { 0 }
 }
 
-/// [`sleepers`] for callers whose last step was the atomic read-modify-write that published the change.
+/// [`sleepers`] for callers whose last step was the atomic read-modify-write that published the
+/// change.
 pub(crate) fn sleepers_after_rmw(word: &AtomicU32) -> u32 {
     if is_anybody_asleep_after_rmw(word) { word.swap(0, AcqRel) } else { 0 }
 }
@@ -48,10 +52,12 @@ pub(crate) fn is_anybody_asleep(word: &AtomicU32) -> bool {
     word.load(Relaxed) != 0
 }
 
-/// [`is_anybody_asleep`] for callers whose last step was the atomic read-modify-write that published the change.
+/// [`is_anybody_asleep`] for callers whose last step was the atomic read-modify-write that
+/// published the change.
 ///
-/// On x86 such an instruction is a full barrier by itself, so only the compiler needs a barrier: a second one
-/// would be a tenth of the cost of a small frame. Elsewhere, and under the model checker, it is the fence.
+/// On x86 such an instruction is a full barrier by itself, so only the compiler needs a barrier: a
+/// second one would be a tenth of the cost of a small frame. Elsewhere, and under the model
+/// checker, it is the fence.
 pub(crate) fn is_anybody_asleep_after_rmw(word: &AtomicU32) -> bool {
     #[cfg(any(loom, not(target_arch = "x86_64")))]
     fence(SeqCst);
@@ -60,18 +66,24 @@ pub(crate) fn is_anybody_asleep_after_rmw(word: &AtomicU32) -> bool {
     word.load(Relaxed) != 0
 }
 
-/// Wakes those that [`sleepers`] returned. A full eventfd counter means that a wake-up is pending: as good.
+/// Wakes those that [`sleepers`] returned. A full eventfd counter means that a wake-up is pending:
+/// as good.
 #[cfg(not(loom))]
 pub(crate) fn wake(word: &AtomicU32, how: u32, event: BorrowedFd<'_>) {
     if how & Sleep::FUTEX != 0 {
-        let _ = rustix::thread::futex::wake(word, rustix::thread::futex::Flags::empty(), i32::MAX as u32);
+        let _ = rustix::thread::futex::wake(
+            word,
+            rustix::thread::futex::Flags::empty(),
+            i32::MAX as u32,
+        );
     }
     if how & Sleep::EVENT != 0 {
         let _ = rustix::io::write(event, &1u64.to_ne_bytes());
     }
 }
 
-/// Sleeps until the word changes from `value`, the timeout passes or a signal comes; the caller checks again anyway.
+/// Sleeps until the word changes from `value`, the timeout passes or a signal comes; the caller
+/// checks again anyway.
 #[cfg(not(loom))]
 pub(crate) fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) {
     let waited = rustix::thread::futex::wait(
@@ -80,7 +92,10 @@ pub(crate) fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) {
         value,
         Some(&timespec(timeout)),
     );
-    debug_assert!(matches!(waited, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT)), "{waited:?}");
+    debug_assert!(
+        matches!(waited, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT)),
+        "{waited:?}"
+    );
 }
 
 pub(crate) fn timespec(duration: Duration) -> Timespec {

@@ -1,5 +1,5 @@
-//! GStreamer elements over throng-ring: `throngringsink` writes buffers into a ring, `throngringsrc` reads them in
-//! another process, without a copy.
+//! GStreamer elements over throng-ring: `throngringsink` writes buffers into a ring,
+//! `throngringsrc` reads them in another process, without a copy.
 
 use gst::glib;
 use gst::prelude::*;
@@ -9,7 +9,8 @@ mod source;
 mod wire;
 
 glib::wrapper! {
-    /// Puts buffers into a ring: connects to the socket path of a `throngringsrc` or any other consumer.
+    /// Puts buffers into a ring: connects to the socket path of a `throngringsrc` or any other
+    /// consumer.
     pub struct Sink(ObjectSubclass<sink::Sink>) @extends gst_base::BaseSink, gst::Element, gst::Object;
 }
 

@@ -11,7 +11,8 @@ use throng_ring::{Flags, FrameInfo, Policy, Producer};
 
 use crate::wire;
 
-/// How long the sink waits for a full ring before it checks whether it must stop; then it waits again.
+/// How long the sink waits for a full ring before it checks whether it must stop; then it waits
+/// again.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
 #[derive(Default)]

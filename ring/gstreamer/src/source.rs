@@ -1,5 +1,5 @@
-//! `throngringsrc`: listens at a socket path for one producer; each frame becomes a buffer over shared memory, which is
-//! released when GStreamer frees the buffer.
+//! `throngringsrc`: listens at a socket path for one producer; each frame becomes a buffer over
+//! shared memory, which is released when GStreamer frees the buffer.
 
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,8 +67,8 @@ unsafe impl Send for Held {}
 
 impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: mapped for `len` bytes until the frame is released, which is when this is dropped. The path's owner
-        // chose the producer and trusts it not to write after a commit.
+        // SAFETY: mapped for `len` bytes until the frame is released, which is when this is
+        // dropped. The path's owner chose the producer and trusts it not to write after a commit.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }
@@ -113,7 +113,8 @@ impl Source {
             return Ok(Next::Frame(frame, held));
         }
         if open.left {
-            // All committed frames are read. The lane itself ends later, when sinks free their last buffers.
+            // All committed frames are read. The lane itself ends later, when sinks free their last
+            // buffers.
             return Ok(Next::Ended);
         }
         while let Some(event) = consumer.next_event() {

@@ -1,7 +1,8 @@
-//! The meaning of a frame's fields between the two elements. Other consumers may ignore all kinds but KIND_BUFFER.
+//! The meaning of a frame's fields between the two elements. Other consumers may ignore all kinds
+//! but KIND_BUFFER.
 
-/// The frame is a buffer. `timestamp_ns` is its presentation time (running time of the sink), `user_data` its duration
-/// in ns; [`NONE`] if there is none.
+/// The frame is a buffer. `timestamp_ns` is its presentation time (running time of the sink),
+/// `user_data` its duration in ns; [`NONE`] if there is none.
 pub(crate) const KIND_BUFFER: u16 = 0;
 /// The frame is the caps of what follows, as text.
 pub(crate) const KIND_CAPS: u16 = 1;

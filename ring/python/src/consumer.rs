@@ -12,7 +12,8 @@ use throng_ring::{Event, LaneFds, LaneId, RingOptions};
 
 use crate::{Holder, raised};
 
-/// State that a consumer shares with its frames. Frames keep the memory mapped for as long as they are held.
+/// State that a consumer shares with its frames. Frames keep the memory mapped for as long as they
+/// are held.
 type Shared = Arc<Mutex<throng_ring::Consumer>>;
 
 fn lock(shared: &Shared) -> MutexGuard<'_, throng_ring::Consumer> {
@@ -40,8 +41,9 @@ impl Consumer {
         Ok(Self { shared: Arc::new(Mutex::new(consumer)), event_fd })
     }
 
-    /// Makes a lane with room for `frames` frames of `frame_bytes`: (lane, fd). Give the socket `fd` to the producer
-    /// process (`pass_fds` and the environment variable THRONG_RING_FD, or SCM_RIGHTS), then close it here.
+    /// Makes a lane with room for `frames` frames of `frame_bytes`: (lane, fd). Give the socket
+    /// `fd` to the producer process (`pass_fds` and the environment variable THRONG_RING_FD, or
+    /// SCM_RIGHTS), then close it here.
     #[pyo3(signature = (frame_bytes=3_110_400, frames=4))]
     fn add_lane(&self, frame_bytes: usize, frames: u32) -> PyResult<(u32, c_int)> {
         let options = RingOptions::for_frames(frame_bytes, frames);
@@ -49,8 +51,8 @@ impl Consumer {
         Ok((lane.get(), OwnedFd::from(invitation).into_raw_fd()))
     }
 
-    /// Makes a lane for the process at the other end of a connected Unix socket: pass `connection.detach()`, because the
-    /// descriptor belongs to the consumer from here on.
+    /// Makes a lane for the process at the other end of a connected Unix socket: pass
+    /// `connection.detach()`, because the descriptor belongs to the consumer from here on.
     #[pyo3(signature = (fd, frame_bytes=3_110_400, frames=4))]
     fn accept(&self, fd: c_int, frame_bytes: usize, frames: u32) -> PyResult<u32> {
         let socket = adopt(fd)?;
@@ -58,8 +60,9 @@ impl Consumer {
         Ok(lock(&self.shared).accept(socket, &options).map_err(raised)?.get())
     }
 
-    /// Copies a lane's descriptors: (memfd, frame_event, room_event, [(session, socket), ...]). A supervisor that keeps
-    /// them (they are the caller's to close) can start a new consumer should this one die: adopt().
+    /// Copies a lane's descriptors: (memfd, frame_event, room_event, [(session, socket), ...]). A
+    /// supervisor that keeps them (they are the caller's to close) can start a new consumer should
+    /// this one die: adopt().
     fn export(&self, lane: u32) -> PyResult<Exported> {
         let fds = lock(&self.shared).export(LaneId::from(lane)).map_err(raised)?;
         let sessions = fds.sessions.into_iter().map(|(session, socket)| (session, socket.into_raw_fd()));
@@ -68,8 +71,9 @@ impl Consumer {
         Ok((memfd, frame_event, room_event, sessions.collect()))
     }
 
-    /// Takes over a lane from a dead consumer, with the descriptors that export() copied; they belong to the consumer
-    /// from here on. Frames that were peeked and not released are delivered again. Returns the lane's new number.
+    /// Takes over a lane from a dead consumer, with the descriptors that export() copied; they
+    /// belong to the consumer from here on. Frames that were peeked and not released are delivered
+    /// again. Returns the lane's new number.
     fn adopt(&self, exported: Exported) -> PyResult<u32> {
         let (memfd, frame_event, room_event, sessions) = exported;
         let mut given =
@@ -86,7 +90,8 @@ impl Consumer {
         Ok(lock(&self.shared).adopt(fds).map_err(raised)?.get())
     }
 
-    /// Sleeps until there may be a frame or an event: True; False after `timeout` seconds. Other threads run meanwhile.
+    /// Sleeps until there may be a frame or an event: True; False after `timeout` seconds. Other
+    /// threads run meanwhile.
     #[pyo3(signature = (timeout=1.0))]
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
         let timeout = Duration::try_from_secs_f64(timeout)
@@ -107,7 +112,8 @@ impl Consumer {
         }
     }
 
-    /// The next frame of any lane, or None. It stays where it is until it is released; any number may be held.
+    /// The next frame of any lane, or None. It stays where it is until it is released; any number
+    /// may be held.
     fn peek(&self) -> PyResult<Option<Frame>> {
         let mut consumer = lock(&self.shared);
         let Some(frame) = consumer.peek() else { return Ok(None) };
@@ -159,8 +165,8 @@ impl Consumer {
         lock(&self.shared).held()
     }
 
-    /// For event loops: True if fileno() becomes readable with the next frame or event; False, and nothing is armed, if
-    /// there is something already.
+    /// For event loops: True if fileno() becomes readable with the next frame or event; False, and
+    /// nothing is armed, if there is something already.
     fn arm(&self) -> bool {
         lock(&self.shared).arm()
     }
@@ -176,7 +182,8 @@ impl Consumer {
     }
 }
 
-/// Sleeps until a descriptor is readable. A signal or an error ends the sleep: the caller checks again anyway.
+/// Sleeps until a descriptor is readable. A signal or an error ends the sleep: the caller checks
+/// again anyway.
 pub(crate) fn sleep_on<T>(_alive: &Arc<T>, fd: c_int, left: Duration) {
     // SAFETY: the handle that owns the descriptor lives as long as `_alive`.
     let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
@@ -191,7 +198,8 @@ pub(crate) fn sleep_on<T>(_alive: &Arc<T>, fd: c_int, left: Duration) {
 /// Where a frame's bytes are.
 struct Start(*const u8);
 
-// SAFETY: an address of shared memory that is only read; the frame that it belongs to is held meanwhile.
+// SAFETY: an address of shared memory that is only read; the frame that it belongs to is held
+// meanwhile.
 unsafe impl Send for Start {}
 // SAFETY: as above.
 unsafe impl Sync for Start {}
@@ -204,8 +212,9 @@ struct Hold {
     given_back: bool,
 }
 
-/// A received frame: a read-only buffer, so memoryview(frame) and np.frombuffer(frame) see shared memory without a
-/// copy. Its space is freed for the producer once it is released (or dropped) and no view of it is open.
+/// A received frame: a read-only buffer, so memoryview(frame) and np.frombuffer(frame) see shared
+/// memory without a copy. Its space is freed for the producer once it is released (or dropped) and
+/// no view of it is open.
 #[pyclass(frozen, module = "throng_ring")]
 pub(crate) struct Frame {
     shared: Shared,
@@ -295,8 +304,8 @@ impl Frame {
         pyo3::types::PyMemoryView::from(slf.as_any())
     }
 
-    /// Ends the use of the frame. No new views can be made; its space is freed with the last open one. In a child that
-    /// inherited the frame through fork() the space stays the parent's.
+    /// Ends the use of the frame. No new views can be made; its space is freed with the last open
+    /// one. In a child that inherited the frame through fork() the space stays the parent's.
     fn release(&self) {
         let mut hold = self.hold();
         hold.released = true;
@@ -311,7 +320,8 @@ impl Frame {
         self.release();
     }
 
-    // SAFETY (of the slot): Python passes a `view` to fill in, and passes it to `__releasebuffer__` once.
+    // SAFETY (of the slot): Python passes a `view` to fill in, and passes it to `__releasebuffer__`
+    // once.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let frame = slf.get();
         let mut hold = frame.hold();
@@ -320,7 +330,8 @@ impl Frame {
                 "the frame was released: take views before, copy what is kept",
             ));
         }
-        // SAFETY: the bytes are mapped for `len` while the frame is held, which the count of views keeps it.
+        // SAFETY: the bytes are mapped for `len` while the frame is held, which the count of views
+        // keeps it.
         unsafe { fill(&slf, view, frame.start.0.cast_mut(), frame.frame.len, true, flags)? };
         hold.views += 1;
         Ok(())
@@ -346,7 +357,8 @@ pub(crate) unsafe fn fill<T>(
     read_only: bool,
     flags: c_int,
 ) -> PyResult<()> {
-    // SAFETY: `view` is valid by the caller's promise; on failure Python's error is set, and fetched.
+    // SAFETY: `view` is valid by the caller's promise; on failure Python's error is set, and
+    // fetched.
     let failed = unsafe {
         ffi::PyBuffer_FillInfo(
             view,

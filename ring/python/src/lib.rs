@@ -1,5 +1,5 @@
-//! Python interface of throng-ring: frames and claims are buffers over shared memory, guarded so that no view outlives
-//! its memory.
+//! Python interface of throng-ring: frames and claims are buffers over shared memory, guarded so
+//! that no view outlives its memory.
 
 mod consumer;
 mod producer;
@@ -17,8 +17,9 @@ fn raised(error: throng_ring::RingError) -> PyErr {
     RingError::new_err(error.to_string())
 }
 
-/// The process that holds a frame or a claim. A child that was forked meanwhile has a copy of the object, and drops it at
-/// the latest when it exits: the shared state does not change then, because it belongs to the parent.
+/// The process that holds a frame or a claim. A child that was forked meanwhile has a copy of the
+/// object, and drops it at the latest when it exits: the shared state does not change then, because
+/// it belongs to the parent.
 #[derive(Clone, Copy)]
 struct Holder(u32);
 

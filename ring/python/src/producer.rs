@@ -14,7 +14,8 @@ use throng_ring::{ClaimToken, Flags, FrameInfo, Policy, RingError};
 use crate::consumer::{adopt, fill, sleep_on};
 use crate::{Holder, RingError as Raised, raised};
 
-/// How often a claim that waits for room checks for signals (Ctrl-C) and for the end of the consumer.
+/// How often a claim that waits for room checks for signals (Ctrl-C) and for the end of the
+/// consumer.
 const SLICE: Duration = Duration::from_millis(50);
 /// Shortest wait of the ring: it checks for its consumer only if it waits at all.
 const LOOK: Duration = Duration::from_millis(1);
@@ -45,7 +46,8 @@ impl Handle {
     fn try_claim(&mut self, len: usize, info: &FrameInfo, left: Duration) -> Result<ClaimAttempt, RingError> {
         if self.wait.is_some() {
             let may_fit = len <= self.producer.frame_bytes_max() && !left.is_zero();
-            // The claim itself counts the frame, and returns the error of the frame or the consumer.
+            // The claim itself counts the frame, and returns the error of the frame or the
+            // consumer.
             if may_fit && !self.producer.poll_room(len)? && self.producer.has_consumer() {
                 return Ok(ClaimAttempt::Full);
             }
@@ -92,8 +94,8 @@ impl Producer {
         Self::joined(py.detach(throng_ring::Producer::join_inherited))
     }
 
-    /// Sets the policy for a full ring: "wait" (at most `timeout` seconds), "drop_newest", "drop_oldest" or
-    /// "drop_until_keyframe".
+    /// Sets the policy for a full ring: "wait" (at most `timeout` seconds), "drop_newest",
+    /// "drop_oldest" or "drop_until_keyframe".
     #[pyo3(signature = (policy, timeout=1.0))]
     fn set_policy(&self, policy: &str, timeout: f64) -> PyResult<()> {
         let policy = match policy {
@@ -122,8 +124,8 @@ impl Producer {
         lock(&self.shared).producer.frame_bytes_max()
     }
 
-    /// Claims room for `len` bytes, to be written in place; None if the policy drops the frame. Other threads run
-    /// while it waits, and a signal's handler may end the wait by an exception.
+    /// Claims room for `len` bytes, to be written in place; None if the policy drops the frame.
+    /// Other threads run while it waits, and a signal's handler may end the wait by an exception.
     #[pyo3(signature = (len, *, stream=0, kind=0, flags=0, timestamp_ns=0, user_data=0))]
     fn claim(
         &self,
@@ -170,8 +172,8 @@ struct Open {
     given_up: bool,
 }
 
-/// Room in the ring, a writable buffer. As a context manager it commits at the end of the block, and aborts if an
-/// exception leaves it.
+/// Room in the ring, a writable buffer. As a context manager it commits at the end of the block,
+/// and aborts if an exception leaves it.
 #[pyclass(frozen, module = "throng_ring")]
 pub(crate) struct Claim {
     shared: Shared,
@@ -194,7 +196,8 @@ impl Claim {
         let mut open = self.open();
         open.given_up = true;
         let token = if open.views == 0 { open.token.take() } else { None };
-        // Never both locks: a thread that waits for one may hold the interpreter, which the holder of the other needs.
+        // Never both locks: a thread that waits for one may hold the interpreter, which the holder
+        // of the other needs.
         drop(open);
         if let Some(token) = token {
             // Fails only if the ring's words were overwritten; the next claim reports it.
@@ -221,8 +224,8 @@ impl Claim {
         pyo3::types::PyMemoryView::from(slf.as_any())
     }
 
-    /// Makes the frame (its first `len` bytes) visible. BufferError while a view of it is open: a later write
-    /// would change what the consumer reads.
+    /// Makes the frame (its first `len` bytes) visible. BufferError while a view of it is open: a
+    /// later write would change what the consumer reads.
     #[pyo3(signature = (len=None))]
     fn commit(&self, py: Python<'_>, len: Option<usize>) -> PyResult<()> {
         if !self.holder.is_this_process() {
@@ -269,7 +272,8 @@ impl Claim {
         if is_open { self.commit(py, None).inspect_err(|_| self.abort(py)) } else { Ok(()) }
     }
 
-    // SAFETY (of the slot): Python passes a `view` to fill in, and passes it to `__releasebuffer__` once.
+    // SAFETY (of the slot): Python passes a `view` to fill in, and passes it to `__releasebuffer__`
+    // once.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let claim = slf.get();
         let mut open = claim.open();

@@ -1,4 +1,5 @@
-//! Separates causes from symptoms: a full thread reads its socket too late, and the socket then drops datagrams.
+//! Separates causes from symptoms: a full thread reads its socket too late, and the socket then
+//! drops datagrams.
 
 use super::ScoredCandidate;
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, SUSPECT_MIN};
@@ -40,7 +41,8 @@ const COPYING: &str = "copy_dominated";
 const FOLLOWS: &[(&str, &[&[&str]])] = &[
     ("udp_receive_buffer", &[RATES, &["softirq", "memory"]]),
     ("accept_queue", &[RATES, COUNTS]),
-    // A client whose SYN met a full accept queue sends it again, which TCP counts as a retransmission.
+    // A client whose SYN met a full accept queue sends it again, which TCP counts as a
+    // retransmission.
     ("backpressure", &[RATES, &["softirq", "accept_queue"]]),
     ("run_queue", &[&["cpu_full", "cpu_quota", "cpu_steal"]]),
     ("path_loss", &[RATES, &["softirq", "udp_receive_buffer", "backpressure"]]),
@@ -49,7 +51,14 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
         &[
             RATES,
             COUNTS,
-            &["softirq", "accept_queue", "udp_receive_buffer", "server_crashed", SIGNALLING, "address_limit"],
+            &[
+                "softirq",
+                "accept_queue",
+                "udp_receive_buffer",
+                "server_crashed",
+                SIGNALLING,
+                "address_limit",
+            ],
         ],
     ),
     // A slow server answers joins slowly, and refused users come again.
@@ -85,7 +94,10 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
     ("never_connected", &[&["server_crashed", "memory"]]),
     ("never_served", &[&["server_crashed", "memory"]]),
     // A server or a path that stops looks the same to the crowd.
-    ("source_stopped", &[&["server_crashed", "process_stopped", "memory", "path_loss", "line_rate"]]),
+    (
+        "source_stopped",
+        &[&["server_crashed", "process_stopped", "memory", "path_loss", "line_rate"]],
+    ),
     // Under a shortage of memory pages are read again from the disk.
     ("disk_read", &[&["memory"]]),
 ];
@@ -132,8 +144,8 @@ pub(super) fn rank_causes(scored: &mut [ScoredCandidate<'_>]) {
     }
 }
 
-/// The finding that ended or stopped the server: a kill for lack of memory, a crash, a stop. Where memory is short otherwise,
-/// a crash is a symptom of that.
+/// The finding that ended or stopped the server: a kill for lack of memory, a crash, a stop. Where
+/// memory is short otherwise, a crash is a symptom of that.
 fn ends_service(scored: &[ScoredCandidate<'_>]) -> Option<&'static str> {
     let ends = |key: &str| {
         let is_it = |s: &&ScoredCandidate<'_>| s.candidate.key == key && s.candidate.ends_service;
@@ -146,12 +158,14 @@ fn ends_service(scored: &[ScoredCandidate<'_>]) -> Option<&'static str> {
     [SERVER_CRASHED, PROCESS_STOPPED].into_iter().find(|key| !is_short && ends(key))
 }
 
-/// A single thread that mostly copies bytes has little other work, and no setting adds threads: then copying is the cause and the
-/// full thread its symptom.
+/// A single thread that mostly copies bytes has little other work, and no setting adds threads:
+/// then copying is the cause and the full thread its symptom.
 fn copying_first(scored: &mut [ScoredCandidate<'_>]) -> bool {
     let single = scored.iter().find(|s| s.candidate.key == "single_threaded").map(|s| s.score);
-    let copying = scored.iter_mut().find(|s| s.candidate.key == COPYING && s.score >= BOTTLENECK_MIN);
-    let (Some(thread), Some(copying)) = (single.filter(|score| *score >= BOTTLENECK_MIN), copying) else {
+    let copying =
+        scored.iter_mut().find(|s| s.candidate.key == COPYING && s.score >= BOTTLENECK_MIN);
+    let (Some(thread), Some(copying)) = (single.filter(|score| *score >= BOTTLENECK_MIN), copying)
+    else {
         return false;
     };
     copying.score = copying.score.max(thread);

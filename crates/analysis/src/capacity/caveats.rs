@@ -90,8 +90,11 @@ impl HoldsSummary<'_> {
             times += hold.bad_stretches;
             seconds += hold.seconds;
         }
-        let is_often = times >= RESTLESS_MIN && f64::from(bad) > RESTLESS_RATIO * f64::from(seconds);
-        is_often.then(|| format!("service was bad far below the limit as well, {times} times in {seconds} s"))
+        let is_often =
+            times >= RESTLESS_MIN && f64::from(bad) > RESTLESS_RATIO * f64::from(seconds);
+        is_often.then(|| {
+            format!("service was bad far below the limit as well, {times} times in {seconds} s")
+        })
     }
 
     /// A load that passed and failed later: the server changed with time.
@@ -120,21 +123,24 @@ impl HoldsSummary<'_> {
     fn wide(&self) -> Option<String> {
         let (passing, failing) = self.loads.bracket()?;
         let apart = failing - passing;
-        let is_wide = apart > self.step() && f64::from(apart) > WIDTH_RATIO_MAX * f64::from(failing);
+        let is_wide =
+            apart > self.step() && f64::from(apart) > WIDTH_RATIO_MAX * f64::from(failing);
         is_wide.then(|| format!("nothing between {passing} and {failing} was decided"))
     }
 
     fn unstable(&self) -> Option<String> {
         let passing = || self.runs.iter().filter_map(|run| run.passing);
         let (min, max) = (passing().min()?, passing().max()?);
-        let is_apart = max - min > self.step() && f64::from(max - min) > SPREAD_RATIO_MAX * f64::from(max);
+        let is_apart =
+            max - min > self.step() && f64::from(max - min) > SPREAD_RATIO_MAX * f64::from(max);
         is_apart.then(|| format!("unstable: the runs found between {min} and {max}"))
     }
 
     fn unconfirmed(&self) -> Option<String> {
         let failing = self.loads.failing()?;
         (failing.failed < 2).then(|| {
-            "unconfirmed: the search ended before the failing load was held a second time".to_owned()
+            "unconfirmed: the search ended before the failing load was held a second time"
+                .to_owned()
         })
     }
 
@@ -169,12 +175,13 @@ impl HoldsSummary<'_> {
     pub(super) fn notes(&self, recovery_ms: Option<u64>, was_limited: bool) -> Vec<String> {
         let mut notes = Vec::new();
         let any_limited = was_limited
-            || self
-                .ended
-                .iter()
-                .any(|hold| hold.limited_seconds > 0 && hold.passed(self.goal) == HoldOutcome::Undecided);
+            || self.ended.iter().any(|hold| {
+                hold.limited_seconds > 0 && hold.passed(self.goal) == HoldOutcome::Undecided
+            });
         if any_limited && self.loads.failing().is_some() {
-            notes.push("in some holds the generator was the limit; they were not counted".to_owned());
+            notes.push(
+                "in some holds the generator was the limit; they were not counted".to_owned(),
+            );
         }
         if let Some(unloaded) = self.ended.iter().find_map(|hold| hold.unloaded) {
             notes.push(format!(
@@ -189,7 +196,8 @@ impl HoldsSummary<'_> {
             ));
         }
         let failed = self.ended.iter().filter(|hold| hold.passed.contains(&HoldOutcome::No));
-        let never_back = failed.filter_map(|hold| hold.why.as_ref()).filter(|why| *why == NEVER_BACK);
+        let never_back =
+            failed.filter_map(|hold| hold.why.as_ref()).filter(|why| *why == NEVER_BACK);
         notes.extend(never_back.take(1).cloned());
         notes
     }

@@ -1,4 +1,5 @@
-//! The limit of one goal from the same holds: between which loads it lies, and which holds disagree.
+//! The limit of one goal from the same holds: between which loads it lies, and which holds
+//! disagree.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +18,11 @@ pub struct GoalLoads {
     pub failed_at_times: Vec<u32>,
     /// Loads above the passing one of which some hold passed.
     pub passed_at_times: Vec<u32>,
-    /// The smallest load between the two whose holds are undecided for this goal: they ended when another goal was decided, or the
-    /// generator was the limit.
+    /// The smallest load between the two whose holds are undecided for this goal: they ended when
+    /// another goal was decided, or the generator was the limit.
     pub undecided: Option<u32>,
-    /// Whether loads are judged by whether most of their seconds were bad, because some are bad at any load.
+    /// Whether loads are judged by whether most of their seconds were bad, because some are bad at
+    /// any load.
     pub is_by_collapse: bool,
 }
 
@@ -40,7 +42,10 @@ impl GoalLoads {
         Self {
             passing,
             failing,
-            undecided: came_to(None).into_iter().filter(is_new).find(|load| is_below(load) && is_above(load)),
+            undecided: came_to(None)
+                .into_iter()
+                .filter(is_new)
+                .find(|load| is_below(load) && is_above(load)),
             failed_at_times: failed.into_iter().filter(is_below).collect(),
             passed_at_times: passed.into_iter().filter(is_above).collect(),
             is_by_collapse: matches!(judged_by, Criterion::Collapse(_)),
@@ -52,7 +57,8 @@ impl GoalLoads {
         self.failing.is_none() && self.failed_at_times.is_empty()
     }
 
-    /// `263 passed, 324 failed at times, 396 not decided`; `None` if nothing is known of this goal. `load` formats a load.
+    /// `263 passed, 324 failed at times, 396 not decided`; `None` if nothing is known of this goal.
+    /// `load` formats a load.
     #[must_use]
     pub fn statement(&self, load: impl Fn(u32) -> String) -> Option<String> {
         let has_any = self.passing.is_some() || self.failing.is_some();
@@ -94,8 +100,10 @@ mod tests {
             };
             HoldRow { users, until: Some(RunTime(1)), passed: [passed; 3], ..HoldRow::default() }
         };
-        let rows: Vec<HoldRow> =
-            of.iter().flat_map(|(users, holds)| holds.chars().map(|came_to| row(*users, came_to))).collect();
+        let rows: Vec<HoldRow> = of
+            .iter()
+            .flat_map(|(users, holds)| holds.chars().map(|came_to| row(*users, came_to)))
+            .collect();
         GoalLoads::of(&rows, Criterion::Goal(Goal::Broken)).statement(|load| load.to_string())
     }
 
@@ -107,7 +115,10 @@ mod tests {
             (&[(10, "ff")], Some("none passed, 10 failed")),
             // The hold ended when another goal was decided.
             (&[(263, "p"), (328, "u")], Some("263 passed, 328 not decided")),
-            (&[(263, "p"), (300, "u"), (328, "ff")], Some("263 passed, 328 failed, 300 not decided")),
+            (
+                &[(263, "p"), (300, "u"), (328, "ff")],
+                Some("263 passed, 328 failed, 300 not decided"),
+            ),
             // It failed, and passed when it was held again.
             (&[(324, "fpp"), (396, "p")], Some("396 passed, 324 failed at times")),
             (&[(10, "ff"), (15, "p")], Some("10 failed, 15 passed at times")),

@@ -8,8 +8,8 @@ use super::*;
 use crate::search::rng::Rng;
 use crate::search::{Schedule, Search, Second, Settings};
 
-/// A server with a capacity that wanders, strikes at any load, users with trouble of their own, and a generator that is
-/// disturbed: each of them in some of the searches.
+/// A server with a capacity that wanders, strikes at any load, users with trouble of their own, and
+/// a generator that is disturbed: each of them in some of the searches.
 struct World {
     rng: Rng,
     capacity: f64,
@@ -47,7 +47,11 @@ impl World {
         Second {
             at: RunTime(at * 1_000_000),
             users,
-            bad: if is_bad { f64::from(users) * (0.1 + 0.9 * self.rng.uniform()) } else { own as f64 },
+            bad: if is_bad {
+                f64::from(users) * (0.1 + 0.9 * self.rng.uniform())
+            } else {
+                own as f64
+            },
             delay_ms: Some(5.0),
             is_limited,
             is_complete,
@@ -59,8 +63,10 @@ impl World {
 /// The holds of a search that was cut off after `seconds`.
 fn held(seed: u64, seconds: i64) -> Vec<HoldRow> {
     let mut world = World::new(seed);
-    let schedule = Schedule::of_budget(Duration::from_secs([60, 180, 300, 1_300][(seed % 4) as usize]));
-    let settings = Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: 400, schedule };
+    let schedule =
+        Schedule::of_budget(Duration::from_secs([60, 180, 300, 1_300][(seed % 4) as usize]));
+    let settings =
+        Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: 400, schedule };
     let mut search = Search::new(settings);
     let mut holds: Vec<HoldRow> = Vec::new();
     let (mut users, mut at, mut complete_for) = (0_u32, 0, 0);
@@ -80,7 +86,8 @@ fn held(seed: u64, seconds: i64) -> Vec<HoldRow> {
     holds
 }
 
-/// The loads of holds that came to `passed`, as a person reads them in the list; a soak has a sentence of its own.
+/// The loads of holds that came to `passed`, as a person reads them in the list; a soak has a
+/// sentence of its own.
 fn came_to(holds: &[HoldRow], goal: Goal, passed: HoldOutcome) -> Vec<u32> {
     let judged = holds.iter().filter(|hold| hold.until.is_some() && hold.purpose != Purpose::Soak);
     judged.filter(|hold| hold.passed(goal) == passed).map(|hold| hold.users).collect()
@@ -92,7 +99,8 @@ fn check_line(said: &str, loads: &GoalLoads, holds: &[HoldRow], goal: Goal) {
         assert!(!said.contains("passed") && !said.contains("failed"), "{context}");
         return;
     }
-    let (passed, failed) = (came_to(holds, goal, HoldOutcome::Yes), came_to(holds, goal, HoldOutcome::No));
+    let (passed, failed) =
+        (came_to(holds, goal, HoldOutcome::Yes), came_to(holds, goal, HoldOutcome::No));
     assert!(!said.contains("none failed") || failed.is_empty(), "{context}");
     assert!(!said.contains("none passed") || passed.is_empty(), "{context}");
     assert!(loads.passing.is_none_or(|load| passed.contains(&load)), "{context}");
@@ -123,7 +131,11 @@ fn no_sentence_contradicts_what_was_held() {
         let context = format!("seed {seed}: {said}\n{holds:#?}");
         // The answer and the line of its goal are one.
         let own = &capacity.goals[capacity.goal as usize];
-        assert_eq!((own.passing, own.failing), (capacity.users, capacity.first_failing), "{context}");
+        assert_eq!(
+            (own.passing, own.failing),
+            (capacity.users, capacity.first_failing),
+            "{context}"
+        );
         for (goal, loads) in Goal::ALL.into_iter().zip(&capacity.goals) {
             if let Some(line) = loads.statement(|load| load.to_string()) {
                 check_line(&line, loads, &holds, goal);

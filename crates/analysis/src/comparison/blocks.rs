@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-/// The shortest part of time, seconds. Queues, retransmissions and key frame intervals last a few seconds, so the means of parts
-/// this long depend little on each other.
+/// The shortest part of time, seconds. Queues, retransmissions and key frame intervals last a few
+/// seconds, so the means of parts this long depend little on each other.
 pub const PART_S_MIN: i64 = 10;
 
-/// Most parts. More make an interval hardly shorter (t of both sides falls from 2.10 to at best 1.96), and longer parts depend less on each
-/// other (Schmeiser 1982, batch size effects).
+/// Most parts. More make an interval hardly shorter (t of both sides falls from 2.10 to at best
+/// 1.96), and longer parts depend less on each other (Schmeiser 1982, batch size effects).
 pub const PARTS_MAX: i64 = 10;
 
-/// The seconds from `from` to `until` in parts of equal length (±1 s), each at least [`PART_S_MIN`]; empty if there is no room for
-/// two.
+/// The seconds from `from` to `until` in parts of equal length (±1 s), each at least
+/// [`PART_S_MIN`]; empty if there is no room for two.
 #[must_use]
 pub fn of_seconds(from: i64, until: i64) -> Vec<Range<i64>> {
     let length = until.saturating_sub(from);
@@ -22,7 +22,9 @@ pub fn of_seconds(from: i64, until: i64) -> Vec<Range<i64>> {
 
 fn split(length: i64, parts: i64) -> impl Iterator<Item = Range<i64>> {
     let parts = if parts < 2 { 0 } else { parts };
-    let at = move |part: i64| i64::try_from(i128::from(length) * i128::from(part) / i128::from(parts.max(1)));
+    let at = move |part: i64| {
+        i64::try_from(i128::from(length) * i128::from(part) / i128::from(parts.max(1)))
+    };
     (0..parts).map(move |part| at(part).unwrap_or(0)..at(part + 1).unwrap_or(0))
 }
 

@@ -69,8 +69,9 @@ impl Difference {
     }
 }
 
-/// The difference between the figures of two sides; `None` if one side has no finite figure. `resolution` is the step in which the
-/// quantity can be measured: a figure is known only to within half of it.
+/// The difference between the figures of two sides; `None` if one side has no finite figure.
+/// `resolution` is the step in which the quantity can be measured: a figure is known only to within
+/// half of it.
 #[must_use]
 pub fn difference(base: &[Figure], new: &[Figure], resolution: f64) -> Option<Difference> {
     let finite = |side: &[Figure]| -> Vec<f64> {
@@ -108,7 +109,8 @@ impl Spread {
         let mean = values.iter().map(|value| value / count).sum::<f64>();
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let variance = (values.len() > 1).then(|| squares / (count - 1.0));
-        let is_usable = !values.is_empty() && mean.is_finite() && variance.is_none_or(f64::is_finite);
+        let is_usable =
+            !values.is_empty() && mean.is_finite() && variance.is_none_or(f64::is_finite);
         is_usable.then_some(Self { mean, count, variance })
     }
 
@@ -118,8 +120,8 @@ impl Spread {
     }
 }
 
-/// The variance of the only finite figure by its parts, around the figure of the whole: where the mean of the parts is not the figure
-/// of the whole, as with percentiles, the deviation counts too.
+/// The variance of the only finite figure by its parts, around the figure of the whole: where the
+/// mean of the parts is not the figure of the whole, as with percentiles, the deviation counts too.
 fn within(side: &[Figure]) -> Option<(f64, f64)> {
     let figure = side.iter().find(|figure| figure.value.is_finite())?;
     let parts: Vec<f64> = figure.parts.iter().copied().filter(|part| part.is_finite()).collect();

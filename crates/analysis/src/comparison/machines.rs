@@ -11,7 +11,9 @@ use throng_observation::pack::PACKS_FACT;
 pub type Facts = BTreeMap<String, String>;
 
 /// A fact in which machines differ.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct FactDifference {
     /// The machine: `generator`, or the name of a watched host.
     pub machine: String,
@@ -21,7 +23,8 @@ pub struct FactDifference {
     pub base: String,
     /// Its value in another run.
     pub new: String,
-    /// Whether the runs are refused because of it: figures of different hardware are no evidence about the software.
+    /// Whether the runs are refused because of it: figures of different hardware are no evidence
+    /// about the software.
     pub refuses: bool,
 }
 
@@ -31,7 +34,8 @@ const ALIASES: [(&str, &str); 1] = [("cores", "cpus")];
 /// Memory may differ by this share: kernels of one release reserve different amounts.
 const MEMORY_RATIO: f64 = 0.02;
 
-/// The facts in which the machine called `machine` differs between two runs. A fact that one of them did not record is no difference.
+/// The facts in which the machine called `machine` differs between two runs. A fact that one of
+/// them did not record is no difference.
 #[must_use]
 pub fn differences(machine: &str, base: &Facts, new: &Facts) -> Vec<FactDifference> {
     let (base, new) = (of_machine(base), of_machine(new));
@@ -56,8 +60,9 @@ pub fn is_known(facts: &Facts) -> bool {
     ["cpu_model", "cpus", "kernel"].iter().all(|name| facts.contains_key(*name))
 }
 
-/// The facts that may be compared, under common names: not the knowledge packs, not the boot, and not the control groups of
-/// processes, whose names differ by run. The executable, limits and environment of a server's process are among them: of two builds they differ.
+/// The facts that may be compared, under common names: not the knowledge packs, not the boot, and
+/// not the control groups of processes, whose names differ by run. The executable, limits and
+/// environment of a server's process are among them: of two builds they differ.
 fn of_machine(facts: &Facts) -> Facts {
     let is_of_machine =
         |name: &str| ![PACKS_FACT, BOOT_ID_FACT].contains(&name) && !name.ends_with(".cgroup");
@@ -81,7 +86,8 @@ fn is_same(name: &str, base: &str, new: &str) -> bool {
     }
 }
 
-/// Facts of the hardware and of what schedules it. A patch release of the kernel is shown, and not refused.
+/// Facts of the hardware and of what schedules it. A patch release of the kernel is shown, and not
+/// refused.
 fn refuses(name: &str, base: &str, new: &str) -> bool {
     match name {
         "cpu_model" | "cpus" | "governor" | "architecture" | "memory_bytes" => true,

@@ -1,6 +1,7 @@
 //! Student's t distribution for any degrees of freedom, whole or not: Welch's are not.
 
-/// The probability that |t| is larger than `t`: the two-sided p-value. 1 for a `t` that is no number, or without freedom.
+/// The probability that |t| is larger than `t`: the two-sided p-value. 1 for a `t` that is no
+/// number, or without freedom.
 pub(super) fn two_sided(t: f64, freedom: f64) -> f64 {
     if t.is_nan() || freedom.is_nan() || freedom <= 0.0 {
         return 1.0;
@@ -29,8 +30,8 @@ pub(super) fn quantile(two_sided_p: f64, freedom: f64) -> f64 {
     high
 }
 
-/// The regularised incomplete beta function I_x(a, b), by its continued fraction (Abramowitz and Stegun 26.5.8, evaluated by Lentz's
-/// method), on the side on which it converges fast.
+/// The regularised incomplete beta function I_x(a, b), by its continued fraction (Abramowitz and
+/// Stegun 26.5.8, evaluated by Lentz's method), on the side on which it converges fast.
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -38,7 +39,8 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    let front = (a * x.ln() + b * (1.0 - x).ln() + ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b)).exp();
+    let front =
+        (a * x.ln() + b * (1.0 - x).ln() + ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b)).exp();
     if x < (a + 1.0) / (a + b + 2.0) {
         (front * fraction(x, a, b) / a).clamp(0.0, 1.0)
     } else {
@@ -70,7 +72,8 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     value
 }
 
-/// ln Γ(x) for x > 0: Stirling's series (Abramowitz and Stegun 6.1.41) above 10, to which the recurrence leads.
+/// ln Γ(x) for x > 0: Stirling's series (Abramowitz and Stegun 6.1.41) above 10, to which the
+/// recurrence leads.
 fn ln_gamma(x: f64) -> f64 {
     let (mut x, mut product) = (x, 1.0);
     while x < 10.0 {
@@ -78,7 +81,8 @@ fn ln_gamma(x: f64) -> f64 {
         x += 1.0;
     }
     let square = x * x;
-    let series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x * square) + 1.0 / (1260.0 * x * square * square)
+    let series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x * square)
+        + 1.0 / (1260.0 * x * square * square)
         - 1.0 / (1680.0 * x * square.powi(3));
     (x - 0.5) * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI).ln() + series - product.ln()
 }
@@ -109,7 +113,8 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_never_significant() {
-        for (t, freedom) in [(f64::NAN, 3.0), (2.0, f64::NAN), (2.0, 0.0), (2.0, -1.0), (0.0, 5.0)] {
+        for (t, freedom) in [(f64::NAN, 3.0), (2.0, f64::NAN), (2.0, 0.0), (2.0, -1.0), (0.0, 5.0)]
+        {
             assert!((two_sided(t, freedom) - 1.0).abs() < 1e-12, "{t} {freedom}");
         }
         assert_eq!(two_sided(f64::INFINITY, 2.0), 0.0);

@@ -1,4 +1,5 @@
-//! Laws: equal sides are seldom called worse, a planted difference is found in its direction, and nonsense does no harm.
+//! Laws: equal sides are seldom called worse, a planted difference is found in its direction, and
+//! nonsense does no harm.
 
 use super::blocks::of_seconds;
 use super::*;
@@ -15,20 +16,30 @@ fn tolerance() -> Tolerance {
 /// How much a second depends on the one before (AR(1)).
 const DEPENDENCE: f64 = 0.5;
 
-/// Runs whose means differ by `between`, each of `seconds` that vary by `within` and depend on each other.
-fn runs(random: &mut Rng, count: usize, mean: f64, between: f64, within: f64, seconds: usize) -> Vec<Figure> {
+/// Runs whose means differ by `between`, each of `seconds` that vary by `within` and depend on each
+/// other.
+fn runs(
+    random: &mut Rng,
+    count: usize,
+    mean: f64,
+    between: f64,
+    within: f64,
+    seconds: usize,
+) -> Vec<Figure> {
     let mut run = || {
         let level = mean + between * random.normal();
         let mut state = 0.0;
         let series: Vec<f64> = (0..seconds)
             .map(|_| {
-                state = DEPENDENCE * state + (1.0 - DEPENDENCE * DEPENDENCE).sqrt() * random.normal();
+                state =
+                    DEPENDENCE * state + (1.0 - DEPENDENCE * DEPENDENCE).sqrt() * random.normal();
                 level + within * state
             })
             .collect();
         let mean_of = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
         let parts = of_seconds(0, seconds as i64);
-        let parts = parts.iter().map(|part| mean_of(&series[part.start as usize..part.end as usize]));
+        let parts =
+            parts.iter().map(|part| mean_of(&series[part.start as usize..part.end as usize]));
         Figure { value: mean_of(&series), parts: parts.collect() }
     };
     (0..count).map(|_| run()).collect()
@@ -38,7 +49,8 @@ fn question(base: Vec<Figure>, new: Vec<Figure>) -> Question {
     Question { tolerance: tolerance(), base, new, ..Question::default() }
 }
 
-/// How many of the simulated comparisons call any quantity worse, where `factor` was planted into all new runs.
+/// How many of the simulated comparisons call any quantity worse, where `factor` was planted into
+/// all new runs.
 fn called_worse(count: usize, between: f64, within: f64, seconds: usize, factor: f64) -> u64 {
     let is_worse = |seed: u64| {
         let mut random = Rng(seed);
@@ -86,7 +98,8 @@ fn the_interval_covers_the_truth_in_about_95_of_100() {
             let mut random = Rng(seed);
             let base = runs(&mut random, count, 100.0, between, within, seconds);
             let new = runs(&mut random, count, 110.0, between, within, seconds);
-            let [low, high] = difference(&base, &new, 0.0).and_then(|found| found.interval()).unwrap();
+            let [low, high] =
+                difference(&base, &new, 0.0).and_then(|found| found.interval()).unwrap();
             low <= 10.0 && 10.0 <= high
         };
         let covered = (0..1_000).filter(|seed| covers(*seed)).count();
@@ -98,7 +111,8 @@ fn the_interval_covers_the_truth_in_about_95_of_100() {
 #[test]
 fn equal_and_steady_sides_are_the_same() {
     let steady = |value: f64| vec![Figure { value, parts: vec![value; 6] }];
-    let judged = judge(&[question(steady(0.0), steady(0.0)), question(steady(100.0), steady(104.0))]);
+    let judged =
+        judge(&[question(steady(0.0), steady(0.0)), question(steady(100.0), steady(104.0))]);
     for one in judged {
         assert_eq!(one.map(|judged| judged.verdict), Some(ComparisonVerdict::Same));
     }
@@ -136,8 +150,11 @@ fn more_runs_on_one_side_lend_their_spread_to_the_other() {
 fn a_figure_in_steps_is_not_surer_than_a_step() {
     let users = |value: f64| vec![Figure { value, parts: Vec::new() }; 2];
     let judge_steps = |resolution| {
-        let question =
-            Question { direction: Direction::Higher, resolution, ..question(users(12.0), users(11.0)) };
+        let question = Question {
+            direction: Direction::Higher,
+            resolution,
+            ..question(users(12.0), users(11.0))
+        };
         judge(&[question])[0].unwrap()
     };
     // Two runs that agree exactly on a number of users have a spread all the same.
@@ -166,7 +183,11 @@ fn without_an_interval_nothing_is_decided_and_nonsense_is_not_measured() {
         vec![figure(f64::INFINITY, &[1.0, 2.0])],
         vec![figure(1e308, &[]), figure(-1e308, &[])],
     ] {
-        assert!(judge(&[question(good(), side.clone()), question(side, good())]).iter().all(Option::is_none));
+        assert!(
+            judge(&[question(good(), side.clone()), question(side, good())])
+                .iter()
+                .all(Option::is_none)
+        );
     }
     assert!(judge(&[]).is_empty());
 }
@@ -179,7 +200,8 @@ fn groups_do_not_take_from_each_other() {
     let clear = question(side(100.0), side(110.0));
     let noise = Question { group: 1, ..question(side(100.0), side(100.5)) };
     let alone = judge(std::slice::from_ref(&clear))[0].unwrap().p_corrected;
-    let with_others = judge(&[vec![clear.clone()], vec![noise; 20]].concat())[0].unwrap().p_corrected;
+    let with_others =
+        judge(&[vec![clear.clone()], vec![noise; 20]].concat())[0].unwrap().p_corrected;
     assert_eq!(alone, with_others);
     let in_one = judge(&vec![clear; 3])[0].unwrap().p_corrected;
     assert!(in_one > alone, "{in_one:?} {alone:?}");

@@ -1,10 +1,11 @@
 //! Where a long row of runs of one scenario changed.
 //!
-//! Method: each figure against the median of the last [`BEFORE_MAX`] figures before it, in units of their median absolute deviation
-//! (MAD × 1.4826, the standard deviation of a normal distribution). A figure is *away* if this modified z-score is above
-//! [`SCORE_MAX`] (Iglewicz and Hoaglin 1993) and the difference above the margin. Two figures away on the same side in a row are a *change*,
-//! which began with the first of them; what came before is then no reference any more. One alone is an *outlier*, and is no reference
-//! either.
+//! Method: each figure against the median of the last [`BEFORE_MAX`] figures before it, in units of
+//! their median absolute deviation (MAD × 1.4826, the standard deviation of a normal distribution).
+//! A figure is *away* if this modified z-score is above [`SCORE_MAX`] (Iglewicz and Hoaglin 1993)
+//! and the difference above the margin. Two figures away on the same side in a row are a *change*,
+//! which began with the first of them; what came before is then no reference any more. One alone is
+//! an *outlier*, and is no reference either.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,8 +43,8 @@ pub struct TrendPoint {
     pub score: Option<f64>,
 }
 
-/// Marks `figures` in their order; `None` and figures that are not finite are passed over. `margin` gives, for a median, the difference
-/// that does not matter.
+/// Marks `figures` in their order; `None` and figures that are not finite are passed over. `margin`
+/// gives, for a median, the difference that does not matter.
 #[must_use]
 pub fn marks(figures: &[Option<f64>], margin: impl Fn(f64) -> f64) -> Vec<TrendPoint> {
     let mut points = vec![TrendPoint::default(); figures.len()];
@@ -146,7 +147,8 @@ mod tests {
         let figures = [None, Some(f64::NAN), Some(f64::INFINITY)];
         assert!(marks(&figures, |_| 0.0).iter().all(|point| *point == TrendPoint::default()));
         assert_eq!(marks(&[], |_| 0.0), []);
-        let with_gap: Vec<Option<f64>> = [1.0, 1.0, f64::NAN, 1.0, 1.0, 9.0, 9.0].map(Some).to_vec();
+        let with_gap: Vec<Option<f64>> =
+            [1.0, 1.0, f64::NAN, 1.0, 1.0, 9.0, 9.0].map(Some).to_vec();
         assert_eq!(marks(&with_gap, |_| 0.1)[5].mark, Change);
     }
 }

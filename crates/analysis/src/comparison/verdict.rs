@@ -45,7 +45,8 @@ pub struct Question {
     pub tolerance: Tolerance,
     /// The step in which it is measured; 0 where it is continuous.
     pub resolution: f64,
-    /// A quantity with the same group shares its error probability: the question of the comparison, and what is measured besides.
+    /// A quantity with the same group shares its error probability: the question of the comparison,
+    /// and what is measured besides.
     pub group: u8,
     /// Figures of the base, one for each run.
     pub base: Vec<Figure>,
@@ -54,7 +55,9 @@ pub struct Question {
 }
 
 /// The verdict on a quantity, or on a comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
     /// Significantly better, by more than the margin.
@@ -101,32 +104,44 @@ pub fn judge(questions: &[Question]) -> Vec<Option<Judged>> {
         .iter()
         .map(|question| difference(&question.base, &question.new, question.resolution))
         .collect();
-    let p_values: Vec<Option<f64>> =
-        differences.iter().map(|difference| difference.as_ref().and_then(Difference::p_value)).collect();
+    let p_values: Vec<Option<f64>> = differences
+        .iter()
+        .map(|difference| difference.as_ref().and_then(Difference::p_value))
+        .collect();
     let mut corrected = vec![None; questions.len()];
     let mut groups: Vec<u8> = questions.iter().map(|question| question.group).collect();
     groups.sort_unstable();
     groups.dedup();
     for group in groups {
-        let of_group =
-            questions.iter().zip(&p_values).enumerate().filter(|(_, (question, _))| question.group == group);
-        let known: Vec<(usize, f64)> = of_group.filter_map(|(index, (_, p))| Some((index, (*p)?))).collect();
+        let of_group = questions
+            .iter()
+            .zip(&p_values)
+            .enumerate()
+            .filter(|(_, (question, _))| question.group == group);
+        let known: Vec<(usize, f64)> =
+            of_group.filter_map(|(index, (_, p))| Some((index, (*p)?))).collect();
         for (index, p) in holm(known) {
             if let Some(place) = corrected.get_mut(index) {
                 *place = Some(p);
             }
         }
     }
-    let judged = questions.iter().zip(differences).zip(corrected).map(|((question, difference), p)| {
-        let difference = difference?;
-        let margin = question.tolerance.around(difference.base);
-        let verdict = verdict(question.direction, &difference, margin, p);
-        Some(Judged { difference, margin, p_corrected: p, verdict })
-    });
+    let judged =
+        questions.iter().zip(differences).zip(corrected).map(|((question, difference), p)| {
+            let difference = difference?;
+            let margin = question.tolerance.around(difference.base);
+            let verdict = verdict(question.direction, &difference, margin, p);
+            Some(Judged { difference, margin, p_corrected: p, verdict })
+        });
     judged.collect()
 }
 
-fn verdict(direction: Direction, difference: &Difference, margin: f64, p: Option<f64>) -> ComparisonVerdict {
+fn verdict(
+    direction: Direction,
+    difference: &Difference,
+    margin: f64,
+    p: Option<f64>,
+) -> ComparisonVerdict {
     let (Some([low, high]), Some(p)) = (difference.interval(), p) else {
         return ComparisonVerdict::NotDecided;
     };
@@ -143,7 +158,8 @@ fn verdict(direction: Direction, difference: &Difference, margin: f64, p: Option
     }
 }
 
-/// Holm's step-down correction: the smallest p-value times the number of all, the next times one fewer, none below the one before.
+/// Holm's step-down correction: the smallest p-value times the number of all, the next times one
+/// fewer, none below the one before.
 fn holm(mut known: Vec<(usize, f64)>) -> Vec<(usize, f64)> {
     known.sort_by(|a, b| a.1.total_cmp(&b.1));
     let count = known.len();

@@ -18,7 +18,8 @@ impl<'a> Context<'a> {
         busy.and_then(MeasuredSeries::limit).filter(|limit| *limit > 0.0)
     }
 
-    /// Share of the host's CPUs in use, without the low-priority work of other processes, which yields to the server.
+    /// Share of the host's CPUs in use, without the low-priority work of other processes, which
+    /// yields to the server.
     pub(crate) fn host_busy(&self) -> Option<Reading> {
         let cpus = self.cpus()?;
         Some(self.host_busy_with_all()?.less(self.low_priority().map(|cores| cores / cpus)))
@@ -35,7 +36,8 @@ impl<'a> Context<'a> {
         self.sum(&metric::HOST_CPU_NICE).less(self.own_low_priority())
     }
 
-    /// Cores of user time of watched processes that run at low priority themselves: the host counts it as nice time.
+    /// Cores of user time of watched processes that run at low priority themselves: the host counts
+    /// it as nice time.
     pub(crate) fn own_low_priority(&self) -> Reading {
         self.total(&self.processes(&metric::PROCESS_CPU_USER, is_low_priority))
     }
@@ -63,14 +65,18 @@ impl<'a> Context<'a> {
             let rows = self.run.generator.iter().filter(|row| seconds.contains(&row.second));
             // The process as a whole; if that was not measured, its threads.
             let sum_us = |of_process: bool| -> u64 {
-                rows.clone().filter(|row| row.thread.is_none() == of_process).map(|row| row.cpu_us).sum()
+                rows.clone()
+                    .filter(|row| row.thread.is_none() == of_process)
+                    .map(|row| row.cpu_us)
+                    .sum()
             };
             let used_us = sum_us(true).max(sum_us(false));
             Some(used_us as f64 / 1e6 / window.seconds().max(1.0))
         })
     }
 
-    /// The series of the wanted processes of all watches of this machine; of one that several watch, once.
+    /// The series of the wanted processes of all watches of this machine; of one that several
+    /// watch, once.
     fn processes(
         &self,
         metric: &Metric,
@@ -78,13 +84,15 @@ impl<'a> Context<'a> {
     ) -> Vec<MeasuredSeries<'a>> {
         let mut list: Vec<MeasuredSeries<'a>> = Vec::new();
         for host in self.machine.iter().copied() {
-            let wanted = host.metric(metric.name).iter().filter(|one| is_wanted(host, one.label("process")));
+            let wanted =
+                host.metric(metric.name).iter().filter(|one| is_wanted(host, one.label("process")));
             for process in wanted {
                 // In two PID namespaces two processes may have one number: they do not use as much.
                 let used = |one: &MeasuredSeries<'_>| one.mean(self.fail.window).unwrap_or(0.0);
                 let is_known = |known: &MeasuredSeries<'_>| {
                     ["process", "pid"].iter().all(|name| known.label(name) == process.label(name))
-                        && (used(known) - used(process)).abs() <= SAME_WITHIN * used(process).max(CORES_MIN)
+                        && (used(known) - used(process)).abs()
+                            <= SAME_WITHIN * used(process).max(CORES_MIN)
                 };
                 if !list.iter().any(is_known) {
                     list.push(*process);
@@ -94,11 +102,13 @@ impl<'a> Context<'a> {
         list
     }
 
-    /// The CPU quota of the server's control group, cores, and the used share of it. Control groups version 1 may count CPU time in
-    /// another hierarchy than they limit it: then the watched processes are counted instead.
+    /// The CPU quota of the server's control group, cores, and the used share of it. Control groups
+    /// version 1 may count CPU time in another hierarchy than they limit it: then the watched
+    /// processes are counted instead.
     pub(crate) fn quota(&self) -> Option<(f64, Reading)> {
         let mut groups = self.host.metric(metric::CGROUP_CPU.name).iter();
-        let counted = groups.find_map(|group| Some((group, group.limit().filter(|limit| *limit > 0.0)?)));
+        let counted =
+            groups.find_map(|group| Some((group, group.limit().filter(|limit| *limit > 0.0)?)));
         if let Some((group, quota)) = counted {
             return Some((quota, self.median(group).map(|cores| cores / quota)));
         }

@@ -1,7 +1,9 @@
-//! What of the CPU limits the server, decided once for all findings by one rule: who used the CPU that the thread waited for?
+//! What of the CPU limits the server, decided once for all findings by one rule: who used the CPU
+//! that the thread waited for?
 //!
-//! On a small host a full host, a waiting thread and a full thread look alike: a thread that would use a whole core runs for a part
-//! of it and waits for the rest, and which part is which changes from run to run. Running and waiting together do not.
+//! On a small host a full host, a waiting thread and a full thread look alike: a thread that would
+//! use a whole core runs for a part of it and waits for the rest, and which part is which changes
+//! from run to run. Running and waiting together do not.
 
 use throng_observation::host::Unit;
 use throng_observation::host::catalogue as metric;
@@ -9,13 +11,15 @@ use throng_observation::host::catalogue as metric;
 use super::{Context, Thread};
 use crate::findings::score::USED_FROM;
 
-/// Share of throttled periods (100 ms each by default, kernel/sched/fair.c): once in two seconds, for up to 100 ms.
+/// Share of throttled periods (100 ms each by default, kernel/sched/fair.c): once in two seconds,
+/// for up to 100 ms.
 pub(crate) const THROTTLED_MIN: f64 = 0.05;
 /// Utilisation of a full host: scheduling leaves a twelfth idle though there is work for more.
 pub(crate) const BUSY_MIN: f64 = 0.92;
 /// Share of the host from which it is the server's own.
 pub(crate) const OWN_SHARE_MIN: f64 = 0.80;
-/// Share of the time that a thread waits for a CPU from which it lacks one: less is what waking up costs on a busy host.
+/// Share of the time that a thread waits for a CPU from which it lacks one: less is what waking up
+/// costs on a busy host.
 pub(crate) const WAIT_MIN: f64 = 0.08;
 /// A thread above this share of a core leaves only gaps that no other thread can use.
 const HAS_CORE_MIN: f64 = 0.75;
@@ -25,7 +29,8 @@ const HAS_CORE_MIN: f64 = 0.75;
 pub(crate) enum CpuLimit {
     /// The quota of its control group: it is throttled.
     Quota,
-    /// The CPUs of the host: the server itself fills them, or they are taken while one of its threads waits.
+    /// The CPUs of the host: the server itself fills them, or they are taken while one of its
+    /// threads waits.
     Host,
     /// A thread waits though CPUs are idle: it is not let onto them.
     Placement {
@@ -72,7 +77,8 @@ impl<'a> Context<'a> {
             return CpuLimit::Host;
         }
         let displaced = short.filter(|(_, thread)| thread.is_full());
-        let bound = displaced.and_then(|(waiting, thread)| Some((waiting, self.cpus_allowed(thread)?)));
+        let bound =
+            displaced.and_then(|(waiting, thread)| Some((waiting, self.cpus_allowed(thread)?)));
         // A thread that is bound lacks the CPUs that are idle, unless none is.
         if let Some((waiting, allowed)) = bound.filter(|_| !self.is_host_full()) {
             return CpuLimit::Placement { waiting, allowed: Some(allowed) };
@@ -96,14 +102,17 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The thread with the longest wait that shows that the server gets less CPU time than it needs: it waits longer than before,
-    /// and has enough work to use the time it waits for. A thread that wakes now and then also waits now and then, on any busy
-    /// host.
+    /// The thread with the longest wait that shows that the server gets less CPU time than it
+    /// needs: it waits longer than before, and has enough work to use the time it waits for. A
+    /// thread that wakes now and then also waits now and then, on any busy host.
     pub(crate) fn short_thread(&self) -> Option<(usize, &Thread<'a>)> {
-        let all: f64 = self.threads.iter().map(|thread| thread.cpu.fail() + thread.wait.fail()).sum();
+        let all: f64 =
+            self.threads.iter().map(|thread| thread.cpu.fail() + thread.wait.fail()).sum();
         let wants_host = self.cpus().is_some_and(|cpus| all >= USED_FROM * cpus);
         let is_short = |thread: &Thread<'_>| {
-            thread.wait.fail() >= WAIT_MIN && thread.waits_longer() && (wants_host || thread.is_full())
+            thread.wait.fail() >= WAIT_MIN
+                && thread.waits_longer()
+                && (wants_host || thread.is_full())
         };
         let short = self.threads.iter().enumerate().filter(|(_, thread)| is_short(thread));
         short.max_by(|(_, a), (_, b)| a.wait.fail().total_cmp(&b.wait.fail()))
@@ -115,8 +124,9 @@ impl<'a> Context<'a> {
         own.fail() >= OWN_SHARE_MIN && !own.is_constant(Unit::Ratio)
     }
 
-    /// Whether the server itself leaves no CPU for further work of its own. It may keep as many threads busy as there are cores:
-    /// bursts of frames leave gaps in the seconds of each thread, but no core is left for another one.
+    /// Whether the server itself leaves no CPU for further work of its own. It may keep as many
+    /// threads busy as there are cores: bursts of frames leave gaps in the seconds of each thread,
+    /// but no core is left for another one.
     fn has_filled_host(&self) -> bool {
         let busy = self.threads.iter().filter(|thread| thread.cpu.fail() >= HAS_CORE_MIN).count();
         let has_thread_a_core = || self.cpus().is_some_and(|cpus| busy as f64 >= cpus);
@@ -124,11 +134,12 @@ impl<'a> Context<'a> {
         self.owns_host() && (is_busy() || has_thread_a_core())
     }
 
-    /// Whether all CPUs together are idle for less time than the thread waits, or the host counts as full. Work that takes CPU time
-    /// from the server counts, at any priority.
+    /// Whether all CPUs together are idle for less time than the thread waits, or the host counts
+    /// as full. Work that takes CPU time from the server counts, at any priority.
     fn leaves_too_little(&self, waiting: &Thread<'_>) -> bool {
         let busy = self.host_busy_with_all().and_then(|busy| busy.fail).zip(self.cpus());
-        self.is_host_full() || busy.is_some_and(|(busy, cpus)| (1.0 - busy) * cpus < waiting.wait.fail())
+        self.is_host_full()
+            || busy.is_some_and(|(busy, cpus)| (1.0 - busy) * cpus < waiting.wait.fail())
     }
 
     /// Whether the host counts as full, with work of any priority.
@@ -139,12 +150,14 @@ impl<'a> Context<'a> {
     /// The number of CPUs that a thread may run on, where these are not all of the host.
     fn cpus_allowed(&self, thread: &Thread<'_>) -> Option<f64> {
         let all = self.host.metric(metric::THREAD_CPUS_ALLOWED.name).iter();
-        let mut its = all.filter(|one| one.label("tid") == thread.tid && one.label("pid") == thread.pid);
+        let mut its =
+            all.filter(|one| one.label("tid") == thread.tid && one.label("pid") == thread.pid);
         let allowed = self.median(its.next()?).fail?.round();
         (allowed < self.cpus()?).then_some(allowed)
     }
 
-    /// How busy the least busy core is; where cores were not measured, the mean of all, which is more.
+    /// How busy the least busy core is; where cores were not measured, the mean of all, which is
+    /// more.
     fn least_busy_core(&self) -> f64 {
         let mean = self.host_busy_with_all().map_or(1.0, |busy| busy.fail());
         let cores = self.host.metric(metric::CORE_BUSY.name).iter();
@@ -165,6 +178,8 @@ impl<'a> Context<'a> {
             (Taker::Others, others),
             (Taker::Server, own),
         ];
-        takers.into_iter().fold((Taker::Server, own), |most, one| if one.1 > most.1 { one } else { most })
+        takers
+            .into_iter()
+            .fold((Taker::Server, own), |most, one| if one.1 > most.1 { one } else { most })
     }
 }

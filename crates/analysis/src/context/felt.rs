@@ -41,8 +41,10 @@ impl Context<'_> {
         }
         // Where packets to the users are dropped one by one.
         let to_users = [&metric::UDP_SNDBUF_ERRORS, &metric::QDISC_DROPS, &metric::NIC_TX_DROPPED];
-        let is_missed =
-            || to_users.iter().any(|sent| sent.name == of.name) && accounts_for(reading, self.missed(None));
+        let is_missed = || {
+            to_users.iter().any(|sent| sent.name == of.name)
+                && accounts_for(reading, self.missed(None))
+        };
         let felt = if is_missed() { Some(true) } else { self.is_worse_with(list) };
         Reading { felt, ..reading }
     }
@@ -58,7 +60,8 @@ impl Context<'_> {
                 let window = whole_seconds(load.window);
                 let values = second_range(window).zip(sums(list, window));
                 let judged = values.filter_map(|(second, value)| {
-                    let quality = quality_by_second.get(&(second + shift_s)).filter(|q| q.users > 0)?;
+                    let quality =
+                        quality_by_second.get(&(second + shift_s)).filter(|q| q.users > 0)?;
                     Some((value?, quality.bad > 0))
                 });
                 judged.collect::<Vec<(f64, bool)>>()
@@ -74,8 +77,9 @@ impl Context<'_> {
     pub(crate) fn missed(&self, kind: Option<MediaKind>) -> Reading {
         self.reading(|window| {
             let rows = self.rows(window).filter(|row| kind.is_none() || row.kind == kind);
-            let missed = rows
-                .map(|row| row.counters.packets_lost.max(0) as f64 + row.counters.packets_recovered as f64);
+            let missed = rows.map(|row| {
+                row.counters.packets_lost.max(0) as f64 + row.counters.packets_recovered as f64
+            });
             Some(missed.sum::<f64>() / whole_seconds(window).seconds())
         })
     }
@@ -120,8 +124,9 @@ fn is_higher_when_bad(holds: &[Vec<(f64, bool)>]) -> Option<bool> {
         variance += bad * good * (bad + good + 1.0) / 12.0;
     }
     let is_enough = seconds_bad >= SECONDS_MIN && seconds_good >= SECONDS_MIN;
-    is_enough
-        .then(|| higher >= SUPERIORITY_MIN * pairs && higher - pairs / 2.0 >= Z_MIN * f64::sqrt(variance))
+    is_enough.then(|| {
+        higher >= SUPERIORITY_MIN * pairs && higher - pairs / 2.0 >= Z_MIN * f64::sqrt(variance)
+    })
 }
 
 #[cfg(test)]

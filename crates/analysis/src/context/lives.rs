@@ -1,7 +1,7 @@
 //! The lives of the watched processes, and which of them are the server's.
 //!
-//! Processes come and go on a busy host: a transcoder ends with its job, beside a bad second or not. The server is what was
-//! there when the crowd was small, and what took its place.
+//! Processes come and go on a busy host: a transcoder ends with its job, beside a bad second or
+//! not. The server is what was there when the crowd was small, and what took its place.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,8 @@ use throng_observation::host::{HowEnded, Life, measured::Host};
 
 use crate::windows::Windows;
 
-/// Where there is no baseline, the server is what is found as soon as the first process: its parts are within a pass or two.
+/// Where there is no baseline, the server is what is found as soon as the first process: its parts
+/// are within a pass or two.
 const TOGETHER_US: i64 = 2_000_000;
 /// The longest time in which a supervisor starts a server again.
 const RESTART_US_MAX: i64 = 60_000_000;
@@ -46,7 +47,8 @@ fn are_own(lives: &[Life], baseline_us: Option<i64>) -> Vec<bool> {
     let known_by_us = baseline_us.or(first_us.map(|at| at.saturating_add(TOGETHER_US)));
     let mut places = Places::default();
     let is_own = |life: &Life| {
-        let was_there = life.found.zip(known_by_us).is_none_or(|(found, known_by_us)| found.0 <= known_by_us);
+        let was_there =
+            life.found.zip(known_by_us).is_none_or(|(found, known_by_us)| found.0 <= known_by_us);
         let is_own = was_there || places.has_one_for(life);
         if is_own {
             places.left_by(life);

@@ -7,14 +7,16 @@ use throng_observation::host::measured::{MeasuredSeries, Window};
 use super::{Context, Reading, Thread, middle, seconds};
 use crate::findings::score::USED_FROM;
 
-/// A thread that is the busiest in this share of the seconds has work of its own; below it, work moves between threads.
+/// A thread that is the busiest in this share of the seconds has work of its own; below it, work
+/// moves between threads.
 const STAYS_MIN: f64 = 0.70;
 /// The same for a runtime that is known to put any task on any thread.
 const STAYS_IN_RUNTIME_MIN: f64 = 0.90;
 /// Cores; a second in which no thread used more has no busiest thread.
 const BUSY_MIN: f64 = 0.05;
 
-/// The threads of one process that share the same work, the busiest first, without those that are always busy.
+/// The threads of one process that share the same work, the busiest first, without those that are
+/// always busy.
 pub(crate) struct Pool<'a, 'b> {
     pub(crate) threads: Vec<&'b Thread<'a>>,
 }
@@ -42,11 +44,14 @@ impl<'a, 'b> Pool<'a, 'b> {
         self.threads.iter().any(|one| one.measured.series.id == thread.measured.series.id)
     }
 
-    /// Cores used by all its threads together, the median second, including threads that are too idle to be listed.
+    /// Cores used by all its threads together, the median second, including threads that are too
+    /// idle to be listed.
     pub(crate) fn cores(&self, context: &Context<'_>) -> Reading {
         let Some(first) = self.threads.first() else { return Reading::default() };
         let mut all = context.threads_of(first.pid);
-        all.retain(|cpu| context.knowledge.group(cpu.label("process"), cpu.label("thread")) == first.group);
+        all.retain(|cpu| {
+            context.knowledge.group(cpu.label("process"), cpu.label("thread")) == first.group
+        });
         context.used_together(&all)
     }
 
@@ -55,11 +60,15 @@ impl<'a, 'b> Pool<'a, 'b> {
         self.threads.iter().filter_map(|thread| thread.measured.mean(context.fail.window)).sum()
     }
 
-    /// Whether its work moves between threads, so that a single thread shows nothing: the busiest thread changes from second to
-    /// second, or a runtime puts any task on any thread and the busiest thread is another one than under the load that passed.
+    /// Whether its work moves between threads, so that a single thread shows nothing: the busiest
+    /// thread changes from second to second, or a runtime puts any task on any thread and the
+    /// busiest thread is another one than under the load that passed.
     pub(crate) fn wanders(&self, context: &Context<'_>) -> bool {
-        let Some(first) = self.threads.first().filter(|_| self.threads.len() > 1) else { return false };
-        // Threads that are all full share their work evenly: which of them is the busiest means nothing.
+        let Some(first) = self.threads.first().filter(|_| self.threads.len() > 1) else {
+            return false;
+        };
+        // Threads that are all full share their work evenly: which of them is the busiest means
+        // nothing.
         let steady = self.threads.iter().filter(|thread| thread.steady >= USED_FROM).count();
         if steady == self.threads.len() {
             return false;

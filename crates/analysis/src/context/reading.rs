@@ -1,4 +1,5 @@
-//! The value of a counter in the three windows that are compared, and whether it changed with the load.
+//! The value of a counter in the three windows that are compared, and whether it changed with the
+//! load.
 
 use throng_observation::host::Unit;
 
@@ -10,8 +11,8 @@ pub(crate) struct Reading {
     pub(crate) fail: Option<f64>,
     /// The highest value under any load that passed.
     pub(crate) most: Option<f64>,
-    /// Whether users are worse where this error counter counts (see [`super::felt`]); `None` where that
-    /// was not asked or cannot be told.
+    /// Whether users are worse where this error counter counts (see [`super::felt`]); `None` where
+    /// that was not asked or cannot be told.
     pub(crate) felt: Option<bool>,
 }
 
@@ -38,8 +39,8 @@ pub(crate) enum Change {
     Unknown,
 }
 
-/// The least difference that counts, and the least factor of growth, by unit. The median second of a level is steady within a few
-/// percent; a count of a hundred events varies by ten by chance.
+/// The least difference that counts, and the least factor of growth, by unit. The median second of
+/// a level is steady within a few percent; a count of a hundred events varies by ten by chance.
 fn steps(unit: Unit) -> (f64, f64) {
     match unit {
         Unit::Ratio => (0.02, 1.1),
@@ -55,7 +56,8 @@ fn steps(unit: Unit) -> (f64, f64) {
 const ERROR_STEPS: (f64, f64) = (0.003, 1.5);
 /// The same for events: half of one, as a window may cut the second in which it was counted.
 const EVENT_STEPS: (f64, f64) = (0.5, 1.5);
-/// Levels that differ by less than this share are the same: their median second is steady within a few percent.
+/// Levels that differ by less than this share are the same: their median second is steady within a
+/// few percent.
 const AS_GOOD_AS: f64 = 0.05;
 /// Errors grew if there are this many times as many as under any load that passed.
 const ERRORS_MORE: f64 = 1.25;
@@ -73,8 +75,8 @@ impl Reading {
         self.fail.unwrap_or(0.0)
     }
 
-    /// The value where service was good: at the baseline, or under the load that passed if the baseline was not measured (that load
-    /// may have been near the limit already).
+    /// The value where service was good: at the baseline, or under the load that passed if the
+    /// baseline was not measured (that load may have been near the limit already).
     pub(crate) fn before(&self) -> Option<f64> {
         self.base.or(self.pass)
     }
@@ -104,8 +106,8 @@ impl Reading {
         if has_grown && self.surpasses(unit) { Change::Grew } else { Change::Same }
     }
 
-    /// Whether no load that passed had as high a value, with which service was good. A level may have been nearly as high just before;
-    /// errors must have increased.
+    /// Whether no load that passed had as high a value, with which service was good. A level may
+    /// have been nearly as high just before; errors must have increased.
     pub(crate) fn surpasses(&self, unit: Unit) -> bool {
         let (Some(most), Some(fail)) = (self.most, self.fail) else { return true };
         match unit {
@@ -126,13 +128,15 @@ impl Reading {
         self.change(unit) == Change::Same
     }
 
-    /// Growth from the baseline to the failing load, 0 to 1: sixteen times is 1. `grain` is a value that counts as 0.
+    /// Growth from the baseline to the failing load, 0 to 1: sixteen times is 1. `grain` is a value
+    /// that counts as 0.
     pub(crate) fn growth(&self, grain: f64) -> Option<f64> {
         let ratio = (self.fail?.max(0.0) + grain) / (self.before()?.max(0.0) + grain);
         Some((ratio.log2() / 4.0).clamp(0.0, 1.0))
     }
 
-    /// Whether an error counter began at the onset: it counts under the failing load, and hardly did at the baseline.
+    /// Whether an error counter began at the onset: it counts under the failing load, and hardly
+    /// did at the baseline.
     pub(crate) fn begins(&self) -> bool {
         let fail = self.fail();
         fail > 0.0 && self.before().unwrap_or(0.0) < fail / 10.0
@@ -146,7 +150,13 @@ impl Reading {
         };
         // `Some(true)` is the highest, and `None` the lowest.
         let felt = readings.iter().map(|reading| reading.felt).max().flatten();
-        Self { base: of(|r| r.base), pass: of(|r| r.pass), fail: of(|r| r.fail), most: of(|r| r.most), felt }
+        Self {
+            base: of(|r| r.base),
+            pass: of(|r| r.pass),
+            fail: of(|r| r.fail),
+            most: of(|r| r.most),
+            felt,
+        }
     }
 
     pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Self {
@@ -206,7 +216,11 @@ mod tests {
             let (base, fail, most) = (Some(0.0), Some(0.95), Some(most));
             Reading { base, fail, most, pass: None, felt: Some(true) }.change(Unit::PerSecond)
         };
-        assert_eq!((felt(0.9), felt(1.2)), (Grew, Same), "nearly as much is enough of what users felt");
+        assert_eq!(
+            (felt(0.9), felt(1.2)),
+            (Grew, Same),
+            "nearly as much is enough of what users felt"
+        );
     }
 
     #[test]

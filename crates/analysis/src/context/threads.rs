@@ -40,14 +40,19 @@ impl Thread<'_> {
         format!("{} ({})", self.name, self.tid)
     }
 
-    /// Whether it waits for a CPU longer than where service is good. A wait that is as long at any load is not of the users' work.
+    /// Whether it waits for a CPU longer than where service is good. A wait that is as long at any
+    /// load is not of the users' work.
     pub(crate) fn waits_longer(&self) -> bool {
         self.wait.fail.is_some() && !self.wait.is_constant(Unit::Ratio)
     }
 
     /// The share of a core that it has work for: it runs, or would run and waits for a CPU.
     pub(crate) fn wanted(&self) -> Reading {
-        if self.waits_longer() { self.cpu.with(self.wait, |cpu, wait| cpu + wait) } else { self.cpu }
+        if self.waits_longer() {
+            self.cpu.with(self.wait, |cpu, wait| cpu + wait)
+        } else {
+            self.cpu
+        }
     }
 
     /// Whether it has work for so much of a core that further work waits.
@@ -67,9 +72,11 @@ impl<'a> Context<'a> {
         self.threads.iter().find(|thread| !thread.is_always_busy())
     }
 
-    /// The threads that are full by themselves, with work that grew and does not move to other threads.
+    /// The threads that are full by themselves, with work that grew and does not move to other
+    /// threads.
     pub(crate) fn full_threads(&self) -> impl Iterator<Item = &Thread<'a>> {
-        let full = self.threads.iter().filter(|thread| thread.is_full() && !thread.is_always_busy());
+        let full =
+            self.threads.iter().filter(|thread| thread.is_full() && !thread.is_always_busy());
         full.filter(move |thread| !is_any_of_its_pool(self, thread))
     }
 
@@ -82,7 +89,9 @@ impl<'a> Context<'a> {
             .map(|thread| thread.tid)
             .collect();
         let all = self.host.metric(metric::THREAD_CPU.name).iter();
-        all.filter(|cpu| cpu.label("pid") == pid && !always.contains(&cpu.label("tid"))).copied().collect()
+        all.filter(|cpu| cpu.label("pid") == pid && !always.contains(&cpu.label("tid")))
+            .copied()
+            .collect()
     }
 
     /// The series of a thread's wait for a CPU.
@@ -99,7 +108,9 @@ impl<'a> Context<'a> {
         let waits: HashMap<(&str, &str), MeasuredSeries<'a>> =
             waits.map(|wait| ((wait.label("pid"), wait.label("tid")), *wait)).collect();
         let busy = |cpu: &MeasuredSeries<'_>, stretch: Option<LoadWindow>| {
-            stretch.and_then(|stretch| cpu.mean(stretch.window)).is_some_and(|mean| mean >= THREAD_MIN)
+            stretch
+                .and_then(|stretch| cpu.mean(stretch.window))
+                .is_some_and(|mean| mean >= THREAD_MIN)
         };
         let mut threads: Vec<Thread<'a>> = self
             .host
@@ -128,14 +139,16 @@ impl<'a> Context<'a> {
         threads
     }
 
-    /// The median second of a thread. For a window before a busy thread existed, a thread of the same name is
-    /// used, because a restarted server has new threads of the same names; without one, 0.
+    /// The median second of a thread. For a window before a busy thread existed, a thread of the
+    /// same name is used, because a restarted server has new threads of the same names; without
+    /// one, 0.
     fn used_by(&self, cpu: &MeasuredSeries<'_>) -> Reading {
         let all = self.host.metric(metric::THREAD_CPU.name);
         let in_window = |of: &MeasuredSeries<'_>, window: Window| {
             middle(of.on(seconds(window)).into_iter().flatten().collect())
         };
-        let works_much = in_window(cpu, self.fail.window).is_some_and(|used| used >= ALWAYS_BUSY_MIN);
+        let works_much =
+            in_window(cpu, self.fail.window).is_some_and(|used| used >= ALWAYS_BUSY_MIN);
         self.reading(|window| {
             in_window(cpu, window).or_else(|| {
                 let is_like = |other: &&MeasuredSeries<'_>| {
@@ -143,8 +156,11 @@ impl<'a> Context<'a> {
                         && other.label("process") == cpu.label("process")
                         && other.label("thread") == cpu.label("thread")
                 };
-                let most =
-                    all.iter().filter(is_like).filter_map(|other| in_window(other, window)).reduce(f64::max);
+                let most = all
+                    .iter()
+                    .filter(is_like)
+                    .filter_map(|other| in_window(other, window))
+                    .reduce(f64::max);
                 most.or_else(|| self.was_read(window).then_some(0.0))
             })
         })
@@ -152,8 +168,8 @@ impl<'a> Context<'a> {
 
     /// Whether threads or their host were measured in the window.
     pub(super) fn was_read(&self, window: Window) -> bool {
-        [&metric::HOST_CPU_BUSY, &metric::PROCESS_CPU]
-            .iter()
-            .any(|metric| self.host.metric(metric.name).iter().any(|series| series.mean(window).is_some()))
+        [&metric::HOST_CPU_BUSY, &metric::PROCESS_CPU].iter().any(|metric| {
+            self.host.metric(metric.name).iter().any(|series| series.mean(window).is_some())
+        })
     }
 }

@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use throng_observation::host::measured::Window;
 use throng_observation::run::SeriesRow;
-use throng_observation::{Clause, Distribution, MediaKind, PlaybackCounters, PlaybackRow, TrackCounters};
+use throng_observation::{
+    Clause, Distribution, MediaKind, PlaybackCounters, PlaybackRow, TrackCounters,
+};
 
 use super::{Context, Reading, middle};
 use crate::findings::{Evidence, FRAME_DELAY, NOT_DELIVERED, PACKETS_LOST, WAITING};
@@ -26,9 +28,11 @@ pub(crate) struct Users {
     pub(crate) missing_ratio: Reading,
     /// Decodable frames a second of a video track.
     pub(crate) fps: Reading,
-    /// Time that players stalled or waited for playback to begin, of the time in which they were meant to play.
+    /// Time that players stalled or waited for playback to begin, of the time in which they were
+    /// meant to play.
     pub(crate) waiting_ratio: Reading,
-    /// Media time that players lacked, of the time in which they wanted it: what delivery lacks to the media's bit rate.
+    /// Media time that players lacked, of the time in which they wanted it: what delivery lacks to
+    /// the media's bit rate.
     pub(crate) shortfall_ratio: Reading,
     /// Connected participants.
     pub(crate) connected: Reading,
@@ -53,8 +57,9 @@ impl Context<'_> {
             missing_ratio: self
                 .share_of_packets(|counters| lost(counters) + counters.packets_recovered as f64),
             fps: self.fps(),
-            waiting_ratio: self
-                .share_of_playback(|counters| (counters.stall_us + counters.startup_us, counters.active_us)),
+            waiting_ratio: self.share_of_playback(|counters| {
+                (counters.stall_us + counters.startup_us, counters.active_us)
+            }),
             shortfall_ratio: self.share_of_playback(|counters| {
                 (counters.wanted_us.saturating_sub(counters.media_us), counters.wanted_us)
             }),
@@ -134,7 +139,9 @@ impl Context<'_> {
     fn received(&self) -> Reading {
         self.reading(|window| {
             let packets: f64 = self.rows(window).map(|row| row.counters.wire_bytes as f64).sum();
-            let bodies = self.playback(window).map(|row| row.counters.media_bytes + row.counters.other_bytes);
+            let bodies = self
+                .playback(window)
+                .map(|row| row.counters.media_bytes + row.counters.other_bytes);
             let bytes = packets + bodies.sum::<u64>() as f64;
             (bytes > 0.0).then(|| bytes / whole_seconds(window).seconds())
         })
@@ -167,8 +174,8 @@ impl Context<'_> {
 }
 
 impl Users {
-    /// The lines of evidence of what the users have: delay and loss of media that comes as packets, stalls and delivery of
-    /// players. Only what was measured.
+    /// The lines of evidence of what the users have: delay and loss of media that comes as packets,
+    /// stalls and delivery of players. Only what was measured.
     pub(crate) fn evidence(&self) -> Vec<Evidence> {
         let lines = [
             (Evidence::milliseconds(FRAME_DELAY, self.delay_ms), self.delay_ms),
@@ -176,9 +183,14 @@ impl Users {
             (Evidence::ratio(NOT_DELIVERED, self.shortfall_ratio), self.shortfall_ratio),
             (Evidence::ratio(WAITING, self.waiting_ratio), self.waiting_ratio),
         ];
-        let is_measured =
-            |reading: &Reading| reading.base.is_some() || reading.pass.is_some() || reading.fail.is_some();
-        lines.into_iter().filter(|(_, reading)| is_measured(reading)).map(|(line, _)| line).collect()
+        let is_measured = |reading: &Reading| {
+            reading.base.is_some() || reading.pass.is_some() || reading.fail.is_some()
+        };
+        lines
+            .into_iter()
+            .filter(|(_, reading)| is_measured(reading))
+            .map(|(line, _)| line)
+            .collect()
     }
 
     /// The first of them: what the users have of a full resource.

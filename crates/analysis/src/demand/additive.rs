@@ -1,7 +1,8 @@
-//! Costs that add up: what each of several kinds of work costs, from the seconds of a run in which they were mixed.
+//! Costs that add up: what each of several kinds of work costs, from the seconds of a run in which
+//! they were mixed.
 //!
-//! Least squares in which no cost is below 0: a kind whose cost would be negative cannot be told from the others, which then carry
-//! it.
+//! Least squares in which no cost is below 0: a kind whose cost would be negative cannot be told
+//! from the others, which then carry it.
 
 use super::fit::{invert, t_975};
 
@@ -9,7 +10,8 @@ use super::fit::{invert, t_975};
 const ROWS_EACH_MIN: usize = 4;
 /// Variance inflation: three consecutive seconds count as one independent second.
 const INFLATION: f64 = 3.0;
-/// Two kinds that grow together to within this cannot be told apart: variance of a cost beyond that of one which is alone.
+/// Two kinds that grow together to within this cannot be told apart: variance of a cost beyond that
+/// of one which is alone.
 const COLLINEAR: f64 = 1e8;
 
 /// A second: how much there was of each kind of work, and what was used.
@@ -36,7 +38,8 @@ impl<const N: usize> Costs<N> {
                 kinds = without_one_that_is_alike(rows, &kinds);
                 continue;
             };
-            let lowest = kinds.iter().copied().min_by(|a, b| costs.t(*a).total_cmp(&costs.t(*b)))?;
+            let lowest =
+                kinds.iter().copied().min_by(|a, b| costs.t(*a).total_cmp(&costs.t(*b)))?;
             if costs.each[lowest] >= 0.0 {
                 return Some(costs);
             }
@@ -67,7 +70,8 @@ pub(crate) fn half_interval<const N: usize>(
 ) -> f64 {
     let mut variance = 0.0;
     for (row, factor) in covariance.iter().zip(factors) {
-        variance += row.iter().zip(factors).map(|(value, other)| factor * value * other).sum::<f64>();
+        variance +=
+            row.iter().zip(factors).map(|(value, other)| factor * value * other).sum::<f64>();
     }
     let independent = usize::try_from(seconds).unwrap_or(usize::MAX) / 3;
     variance.max(0.0).sqrt() * t_975(independent.saturating_sub(N).max(1))
@@ -77,7 +81,9 @@ pub(crate) fn half_interval<const N: usize>(
 fn solve<const N: usize>(rows: &[Row<N>], kinds: &[usize]) -> Option<Costs<N>> {
     let scale: Vec<f64> = kinds
         .iter()
-        .map(|kind| rows.iter().map(|(work, _)| work[*kind].abs()).fold(f64::MIN_POSITIVE, f64::max))
+        .map(|kind| {
+            rows.iter().map(|(work, _)| work[*kind].abs()).fold(f64::MIN_POSITIVE, f64::max)
+        })
         .collect();
     let scaled = |work: &[f64; N], at: usize| work[kinds[at]] / scale[at];
     let size = kinds.len();
@@ -98,8 +104,9 @@ fn solve<const N: usize>(rows: &[Row<N>], kinds: &[usize]) -> Option<Costs<N>> {
     for i in 0..size {
         each[kinds[i]] = (0..size).map(|j| inverse[i][j] * right[j]).sum::<f64>() / scale[i];
     }
-    let left =
-        |(work, used): &Row<N>| used - work.iter().zip(&each).map(|(work, cost)| work * cost).sum::<f64>();
+    let left = |(work, used): &Row<N>| {
+        used - work.iter().zip(&each).map(|(work, cost)| work * cost).sum::<f64>()
+    };
     let residuals: f64 = rows.iter().map(|row| left(row).powi(2)).sum();
     let mean = rows.iter().map(|(_, used)| used).sum::<f64>() / rows.len() as f64;
     let spread: f64 = rows.iter().map(|(_, used)| (used - mean).powi(2)).sum();

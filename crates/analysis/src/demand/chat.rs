@@ -1,8 +1,10 @@
-//! What a chat costs its server: a join, and each presence, vCard and message that is delivered to somebody.
+//! What a chat costs its server: a join, and each presence, vCard and message that is delivered to
+//! somebody.
 //!
-//! A join is an impulse, no steady demand, and it costs more the more are there: a room tells each of its N participants of each
-//! other, which are N (N + 1) presences (its own account's included), and as many vCards where everybody asks for everybody's. The
-//! deliveries of each second, counted where they arrived, explain the CPU time that a thread used in it.
+//! A join is an impulse, no steady demand, and it costs more the more are there: a room tells each
+//! of its N participants of each other, which are N (N + 1) presences (its own account's included),
+//! and as many vCards where everybody asks for everybody's. The deliveries of each second, counted
+//! where they arrived, explain the CPU time that a thread used in it.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +22,14 @@ use crate::knowledge::{CROWD_GROUP, Knowledge};
 const SECONDS_MAX: i64 = 86_400;
 /// Least share of a thread's variance that deliveries explain.
 const EXPLAINED_MIN: f64 = 0.5;
-/// How much of what the participants count to a second they received in the one before it, in it, and in the one after it: they
-/// count to the middle of their own seconds, which begin at any time.
+/// How much of what the participants count to a second they received in the one before it, in it,
+/// and in the one after it: they count to the middle of their own seconds, which begin at any time.
 const SMEAR: [f64; 3] = [0.125, 0.75, 0.125];
 
 /// What a server does for a chat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatWork {
     /// Somebody comes into a room, without the deliveries to others and of others.
@@ -69,7 +73,8 @@ pub struct ChatWorkCost {
     pub work: ChatWork,
     /// How many there were in the run.
     pub count: u64,
-    /// CPU time of the thread for each, microseconds; 0 if it cannot be told from that of the others.
+    /// CPU time of the thread for each, microseconds; 0 if it cannot be told from that of the
+    /// others.
     pub cpu_us: f64,
     /// Half its 95 % interval.
     pub cpu_us_error: f64,
@@ -101,13 +106,16 @@ pub struct ChatCost {
 }
 
 impl ChatCost {
-    /// The costs of the run's chat on a host; `None` where there is no chat, or no thread of the host works for it.
+    /// The costs of the run's chat on a host; `None` where there is no chat, or no thread of the
+    /// host works for it.
     #[must_use]
     pub fn of(run: &RunData, host: &Host<'_>, knowledge: &Knowledge) -> Option<Self> {
         let seconds = Seconds::of(run)?;
         let threads = host.metric(THREAD_CPU.name).iter();
         threads
-            .filter(|thread| knowledge.group(thread.label("process"), thread.label("thread")) != CROWD_GROUP)
+            .filter(|thread| {
+                knowledge.group(thread.label("process"), thread.label("thread")) != CROWD_GROUP
+            })
             .filter_map(|thread| of_thread(&seconds, thread))
             .max_by(|a, b| a.cpu_s().total_cmp(&b.cpu_s()))
     }
@@ -170,8 +178,9 @@ impl Seconds {
         }
         let (first, last) = (*by_second.first_key_value()?.0, *by_second.last_key_value()?.0);
         let last = last.min(first.checked_add(SECONDS_MAX)?);
-        let mut rows: Vec<Second> =
-            (first..=last).map(|second| by_second.get(&second).copied().unwrap_or_default()).collect();
+        let mut rows: Vec<Second> = (first..=last)
+            .map(|second| by_second.get(&second).copied().unwrap_or_default())
+            .collect();
         let mut before = 0;
         for row in &mut rows {
             row.joins = f64::from(row.joined.saturating_sub(before));
@@ -184,7 +193,8 @@ impl Seconds {
     /// Joins a second, from the first to the last second with one.
     fn joins_per_second(&self) -> f64 {
         let with = |row: &Second| row.joins > 0.0;
-        let (Some(from), Some(until)) = (self.rows.iter().position(with), self.rows.iter().rposition(with))
+        let (Some(from), Some(until)) =
+            (self.rows.iter().position(with), self.rows.iter().rposition(with))
         else {
             return 0.0;
         };
@@ -234,7 +244,8 @@ fn of_thread(seconds: &Seconds, thread: &MeasuredSeries<'_>) -> Option<ChatCost>
     (costs.explained >= EXPLAINED_MIN && cost.cpu_s() > 0.0).then_some(cost)
 }
 
-/// The CPU time of the thread as the participants count: see [`SMEAR`]. One second more at both ends.
+/// The CPU time of the thread as the participants count: see [`SMEAR`]. One second more at both
+/// ends.
 fn cpu_by_second(seconds: &Seconds, thread: &MeasuredSeries<'_>) -> Option<Vec<Option<f64>>> {
     let first_us = seconds.first.checked_sub(1)?.checked_mul(1_000_000)?;
     let grid = Grid { first_us, width_us: 1_000_000, count: seconds.rows.len().checked_add(2)? };

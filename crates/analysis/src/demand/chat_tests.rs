@@ -10,9 +10,9 @@ pub(crate) const PLANTED: [f64; KINDS] = [0.01, 3e-3, 120e-6, 600e-6, 150e-6];
 /// And its bytes.
 const BYTES: [f64; KINDS] = [0.0, 8_000.0, 370.0, 9_400.0, 440.0];
 
-/// A room that `size` participants join in groups of fifteen each five seconds, with a noise of 1 %. vCards come four seconds
-/// after the presences, each as often as a presence times `vcards`; from the thirtieth second on everybody says something twice a
-/// minute. The thread is never full.
+/// A room that `size` participants join in groups of fifteen each five seconds, with a noise of 1
+/// %. vCards come four seconds after the presences, each as often as a presence times `vcards`;
+/// from the thirtieth second on everybody says something twice a minute. The thread is never full.
 pub(crate) fn chatted(size: u32, vcards: f64) -> RunData {
     let seconds = 2 * size.div_ceil(15) as usize * 5 + 40;
     let mut work = vec![[0.0; KINDS]; seconds + 1];
@@ -23,7 +23,8 @@ pub(crate) fn chatted(size: u32, vcards: f64) -> RunData {
             let comes = 15.min(size - present);
             let after = present + comes;
             // Its own account's presence, and those of each pair of which one is new.
-            let presences = f64::from(comes) + f64::from(after).powi(2) - f64::from(present).powi(2);
+            let presences =
+                f64::from(comes) + f64::from(after).powi(2) - f64::from(present).powi(2);
             work[second][1] += f64::from(comes);
             work[second][2] += presences;
             work[second + 4][3] += presences * vcards;
@@ -50,7 +51,10 @@ fn run_of(work: &[[f64; KINDS]]) -> RunData {
         // Participants count to the middle of their own seconds.
         let sum = |place: usize| -> f64 {
             let near = [second.checked_sub(1), Some(second), Some(second + 1)];
-            near.into_iter().zip(SMEAR).filter_map(|(at, share)| Some(work.get(at?)?[place] * share)).sum()
+            near.into_iter()
+                .zip(SMEAR)
+                .filter_map(|(at, share)| Some(work.get(at?)?[place] * share))
+                .sum()
         };
         came += sum(1);
         let (here, second) = (came.round() as u32, second as i64);
@@ -89,13 +93,20 @@ fn the_planted_cost_of_each_kind_of_work_is_found() {
         let planted = PLANTED[work.place()] * 1e6;
         let slack = if work == ChatWork::Join { 0.5 } else { 0.05 };
         assert!((of.cpu_us / planted - 1.0).abs() < slack, "{work:?}: {of:?}");
-        assert!((of.cpu_us - planted).abs() < of.cpu_us_error.max(0.02 * planted), "{work:?}: {of:?}");
+        assert!(
+            (of.cpu_us - planted).abs() < of.cpu_us_error.max(0.02 * planted),
+            "{work:?}: {of:?}"
+        );
     }
     let bytes = |work| cost.cost(work).unwrap().bytes;
     assert!(
-        (bytes(ChatWork::Vcard) - 9_400.0).abs() < 100.0 && (bytes(ChatWork::Presence) - 370.0).abs() < 20.0
+        (bytes(ChatWork::Vcard) - 9_400.0).abs() < 100.0
+            && (bytes(ChatWork::Presence) - 370.0).abs() < 20.0
     );
-    assert!(cost.explained > 0.98 && cost.thread == "lua5.4 (7)" && cost.room_max == 150, "{cost:?}");
+    assert!(
+        cost.explained > 0.98 && cost.thread == "lua5.4 (7)" && cost.room_max == 150,
+        "{cost:?}"
+    );
     assert!((cost.joins_per_second - 3.0).abs() < 0.5, "{}", cost.joins_per_second);
     assert!((cost.messages_per_second - 1.0 / 30.0).abs() < 0.02, "{}", cost.messages_per_second);
 }

@@ -1,16 +1,19 @@
-//! Fits a line, or a parabola if significant, through the use at each load, and computes the load at which it reaches a limit.
+//! Fits a line, or a parabola if significant, through the use at each load, and computes the load
+//! at which it reaches a limit.
 //!
-//! One point per hold: the seconds within a hold are not independent and would make the interval too narrow. Weighted by the inverse
-//! square of the value, because the noise of a measurement grows with it.
+//! One point per hold: the seconds within a hold are not independent and would make the interval
+//! too narrow. Weighted by the inverse square of the value, because the noise of a measurement
+//! grows with it.
 //!
-//! A use that flattens has two meanings: users share work, so that each costs less, or the server does less than they ask for,
-//! because something of it is full. The loads at which something was full decide.
+//! A use that flattens has two meanings: users share work, so that each costs less, or the server
+//! does less than they ask for, because something of it is full. The loads at which something was
+//! full decide.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Least t value of a quadratic term: with 8 points a false one has a chance of about 5 %, and an ignored real one makes the estimate
-/// 10 % wrong (simulated in the tests).
+/// Least t value of a quadratic term: with 8 points a false one has a chance of about 5 %, and an
+/// ignored real one makes the estimate 10 % wrong (simulated in the tests).
 pub(crate) const T_CURVE_MIN: f64 = 2.6;
 /// Least points for a parabola.
 const CURVE_POINTS_MIN: usize = 6;
@@ -34,7 +37,8 @@ pub(crate) struct Meeting {
     pub(crate) high: f64,
 }
 
-/// The use of a resource against the number of users, as fitted: a + b·N + c·N², and how sure that is.
+/// The use of a resource against the number of users, as fitted: a + b·N + c·N², and how sure that
+/// is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FittedUse {
     /// a, b, c in the unit of the demand; c is 0 for a line.
@@ -59,9 +63,9 @@ pub(crate) struct Fit {
 impl Fit {
     /// A fit through `points`; `None` without three loads that differ.
     pub(crate) fn of(points: &[Point]) -> Option<Self> {
-        let (least, most) = points
-            .iter()
-            .fold((f64::INFINITY, 0.0f64), |(least, most), p| (least.min(p.users), most.max(p.users)));
+        let (least, most) = points.iter().fold((f64::INFINITY, 0.0f64), |(least, most), p| {
+            (least.min(p.users), most.max(p.users))
+        });
         if points.len() < 3 || most <= 0.0 || most - least < SPREAD_MIN * most {
             return None;
         }
@@ -70,18 +74,21 @@ impl Fit {
         if points.len() < CURVE_POINTS_MIN {
             return Some(line);
         }
-        let Some(curve) = solve(points, 3).filter(|curve| curve.t_of_square().abs() > T_CURVE_MIN) else {
+        let Some(curve) = solve(points, 3).filter(|curve| curve.t_of_square().abs() > T_CURVE_MIN)
+        else {
             return Some(line);
         };
         let rest: Vec<Point> = points.iter().filter(|point| !point.is_saturated).copied().collect();
         if curve.coefficients[2] > 0.0 || rest.len() == points.len() {
             return Some(with(curve));
         }
-        // What flattens while something of the server is full is its throughput that ends: users do not cost less there.
+        // What flattens while something of the server is full is its throughput that ends: users do
+        // not cost less there.
         Some(Self::of(&rest).unwrap_or(line))
     }
 
-    /// The load at which `level` is reached: the interval by the delta method, widened to the jackknife.
+    /// The load at which `level` is reached: the interval by the delta method, widened to the
+    /// jackknife.
     pub(crate) fn meets(&self, level: f64) -> Option<Meeting> {
         let size = if self.fitted.is_curved() { 3 } else { 2 };
         let by_loads = jackknife(&self.points, size, level)?;
@@ -99,11 +106,13 @@ impl FittedUse {
         self.coefficients[2] / self.covariance[2][2].sqrt()
     }
 
-    /// What a change of a, b and c adds to the use by `users`. A use that bends is never drawn out to where it falls.
+    /// What a change of a, b and c adds to the use by `users`. A use that bends is never drawn out
+    /// to where it falls.
     pub(crate) fn gradient(&self, users: f64) -> [f64; 3] {
         let ([_, b, c], top) = (self.coefficients, self.users_max);
         if c < 0.0 && users > top {
-            // A parabola that bends down would fall at last: beyond the measurement its tangent is followed.
+            // A parabola that bends down would fall at last: beyond the measurement its tangent is
+            // followed.
             return [1.0, users, top * (2.0 * users - top)];
         }
         // Left of its lowest point a parabola that bends up would rise toward zero users.
@@ -124,7 +133,9 @@ impl FittedUse {
     }
 
     fn variance(&self, gradient: [f64; 3]) -> f64 {
-        let row = |(row, g): (&[f64; 3], f64)| row.iter().zip(gradient).map(|(v, h)| g * v * h).sum::<f64>();
+        let row = |(row, g): (&[f64; 3], f64)| {
+            row.iter().zip(gradient).map(|(v, h)| g * v * h).sum::<f64>()
+        };
         self.covariance.iter().zip(gradient).map(row).sum()
     }
 
@@ -178,15 +189,20 @@ impl FittedUse {
     }
 }
 
-/// The variance of the load at which `level` is reached, by leaving out each point in turn; 0 if that leaves too few points.
+/// The variance of the load at which `level` is reached, by leaving out each point in turn; 0 if
+/// that leaves too few points.
 fn jackknife(points: &[Point], size: usize, level: f64) -> Option<f64> {
     if points.len() <= size + 1 {
         return Some(0.0);
     }
     let mut left = Vec::with_capacity(points.len());
     for out in 0..points.len() {
-        let rest: Vec<Point> =
-            points.iter().enumerate().filter(|(index, _)| *index != out).map(|(_, point)| *point).collect();
+        let rest: Vec<Point> = points
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| *index != out)
+            .map(|(_, point)| *point)
+            .collect();
         left.extend(solve(&rest, size).and_then(|fit| fit.root(level)));
     }
     // A result that depends on single loads is not known.
@@ -228,8 +244,8 @@ fn solve(points: &[Point], size: usize) -> Option<FittedUse> {
         let x = row(point);
         point.y - (0..size).map(|i| scaled[i] * x[i]).sum::<f64>()
     };
-    let variance =
-        points.iter().map(|point| weight(point) * residual(point).powi(2)).sum::<f64>() / freedom as f64;
+    let variance = points.iter().map(|point| weight(point) * residual(point).powi(2)).sum::<f64>()
+        / freedom as f64;
     let unit = [1.0, 1.0 / scale, 1.0 / (scale * scale)];
     let mut covariance = [[0.0; 3]; 3];
     for i in 0..size {
@@ -248,15 +264,19 @@ fn solve(points: &[Point], size: usize) -> Option<FittedUse> {
     numbers.chain([&fitted.users_min]).all(|number| number.is_finite()).then_some(fitted)
 }
 
-/// The inverse of the upper left `size` × `size` of a symmetric matrix, by Gauss–Jordan elimination with pivots.
-pub(super) fn invert<const N: usize>(mut matrix: [[f64; N]; N], size: usize) -> Option<[[f64; N]; N]> {
+/// The inverse of the upper left `size` × `size` of a symmetric matrix, by Gauss–Jordan elimination
+/// with pivots.
+pub(super) fn invert<const N: usize>(
+    mut matrix: [[f64; N]; N],
+    size: usize,
+) -> Option<[[f64; N]; N]> {
     let mut inverse = [[0.0; N]; N];
     for (at, row) in inverse.iter_mut().enumerate() {
         row[at] = 1.0;
     }
     for column in 0..size {
-        let pivot =
-            (column..size).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
+        let pivot = (column..size)
+            .max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
         matrix.swap(column, pivot);
         inverse.swap(column, pivot);
         let head = matrix[column][column];
@@ -280,7 +300,8 @@ pub(super) fn invert<const N: usize>(mut matrix: [[f64; N]; N], size: usize) -> 
 
 /// The 97.5 % quantile of Student's t.
 pub(crate) fn t_975(freedom: usize) -> f64 {
-    const TABLE: [f64; 12] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18];
+    const TABLE: [f64; 12] =
+        [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18];
     match freedom {
         0 => TABLE[0],
         n => TABLE.get(n - 1).copied().unwrap_or(if n < 30 { 2.09 } else { 1.98 }),

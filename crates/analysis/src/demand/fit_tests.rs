@@ -17,7 +17,8 @@ impl Noise {
     }
 }
 
-/// Eight loads up to `reach` of the limit, 1 % of noise; the load that uses 0.95 is 1000 without a curve.
+/// Eight loads up to `reach` of the limit, 1 % of noise; the load that uses 0.95 is 1000 without a
+/// curve.
 fn simulate(noise: &mut Noise, curve: f64, reach: f64) -> (Vec<Point>, f64) {
     let use_of = |users: f64| 0.02 + 0.000_93 * users * (1.0 + curve * users / 1_000.0);
     let truth = (1..20_000).map(|n| f64::from(n) / 10.0).find(|n| use_of(*n) >= 0.95).unwrap();
@@ -66,7 +67,9 @@ fn a_curved_cost_is_not_drawn_out_straight() {
 #[test]
 fn unknown_figures_are_not_reported() {
     let points = |list: &[(f64, f64)]| {
-        list.iter().map(|(users, y)| Point { users: *users, y: *y, is_saturated: false }).collect::<Vec<_>>()
+        list.iter()
+            .map(|(users, y)| Point { users: *users, y: *y, is_saturated: false })
+            .collect::<Vec<_>>()
     };
     assert!(Fit::of(&points(&[(1.0, 1.0), (2.0, 2.0)])).is_none(), "two loads");
     assert!(Fit::of(&points(&[(99.0, 1.0), (100.0, 2.0), (101.0, 3.0)])).is_none(), "one load");
@@ -81,7 +84,8 @@ fn unknown_figures_are_not_reported() {
 
 #[test]
 fn exact_points_give_an_exact_answer() {
-    let point = |n| Point { users: f64::from(n) * 10.0, y: 1.0 + f64::from(n), is_saturated: false };
+    let point =
+        |n| Point { users: f64::from(n) * 10.0, y: 1.0 + f64::from(n), is_saturated: false };
     let points: Vec<_> = (1..=5).map(point).collect();
     let fit = Fit::of(&points).unwrap();
     assert!(!fit.fitted.is_curved() && (fit.fitted.slope_at(0.0) - 0.1).abs() < 1e-9);
@@ -89,7 +93,8 @@ fn exact_points_give_an_exact_answer() {
     assert!((meeting.users - 100.0).abs() < 1e-6 && meeting.high - meeting.low < 1e-3);
 }
 
-/// Ten loads up to 40 users, the use of which is `use_of`, with something full from `full_from` users on.
+/// Ten loads up to 40 users, the use of which is `use_of`, with something full from `full_from`
+/// users on.
 fn bent(full_from: f64, use_of: impl Fn(f64) -> f64) -> Vec<Point> {
     let point = |n| {
         let users = f64::from(n) * 4.0;
@@ -103,7 +108,8 @@ fn a_use_that_bends_down_is_left_along_its_tangent() {
     let points = bent(f64::INFINITY, |users| 0.06 * users - 0.000_6 * users * users);
     let fit = Fit::of(&points).unwrap();
     assert!((fit.fitted.coefficients[2] + 0.000_6).abs() < 1e-9, "{fit:?}");
-    // At 40 users it is 1.44, and one more costs 0.012; the parabola would never be higher than 1.5.
+    // At 40 users it is 1.44, and one more costs 0.012; the parabola would never be higher than
+    // 1.5.
     let meeting = fit.meets(1.9).expect("the tangent meets it");
     assert!((meeting.users - (40.0 + 0.46 / 0.012)).abs() < 0.01, "{meeting:?}");
     assert!((fit.fitted.use_by(meeting.users) - 1.9).abs() < 1e-6, "{meeting:?}");
@@ -128,5 +134,8 @@ fn a_use_that_flattens_where_something_is_full_is_that_of_the_loads_before() {
 fn a_use_that_bends_up_stays_a_curve_though_something_is_full() {
     let points = bent(25.0, |users| 0.01 * users + 0.000_5 * users * users);
     let fit = Fit::of(&points).unwrap();
-    assert!(fit.points.len() == 10 && (fit.fitted.coefficients[2] - 0.000_5).abs() < 1e-9, "{fit:?}");
+    assert!(
+        fit.points.len() == 10 && (fit.fitted.coefficients[2] - 0.000_5).abs() < 1e-9,
+        "{fit:?}"
+    );
 }

@@ -1,12 +1,13 @@
-//! The use of a resource at any number of users, by the fits of its parts, and how far beyond the measured loads.
+//! The use of a resource at any number of users, by the fits of its parts, and how far beyond the
+//! measured loads.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, FittedUse};
 
-/// A straight demand is extrapolated to this many times the largest measured load. Farther away an unknown bend or limit decides,
-/// and only the order of magnitude is given.
+/// A straight demand is extrapolated to this many times the largest measured load. Farther away an
+/// unknown bend or limit decides, and only the order of magnitude is given.
 pub const LINEAR_REACH: f64 = 10.0;
 /// The same of a curved demand: the error of its square grows with the square.
 pub const CURVED_REACH: f64 = 4.0;
@@ -44,7 +45,11 @@ impl Estimate {
     /// The sum of two figures. The ends add up, as if both were wrong in the same direction.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { value: self.value + other.value, low: self.low + other.low, high: self.high + other.high }
+        Self {
+            value: self.value + other.value,
+            low: self.low + other.low,
+            high: self.high + other.high,
+        }
     }
 }
 
@@ -111,7 +116,8 @@ impl Growth {
     pub(crate) fn of_fit(name: &str, fitted: FittedUse) -> Option<Self> {
         let used = use_at(&fitted, fitted.users_max).value;
         let part = Part { name: name.to_owned(), fitted, grows: true, used };
-        (is_usable(&fitted) && fitted.slope_at(fitted.users_max) > 0.0).then(|| Self { parts: vec![part] })
+        (is_usable(&fitted) && fitted.slope_at(fitted.users_max) > 0.0)
+            .then(|| Self { parts: vec![part] })
     }
 
     /// Whether any part grows measurably.
@@ -143,7 +149,8 @@ impl Growth {
         self.parts.iter().map(|part| part.fitted.users_min).fold(0.0, f64::max)
     }
 
-    /// The most users for which more than an order of magnitude can be said; without growth any number.
+    /// The most users for which more than an order of magnitude can be said; without growth any
+    /// number.
     pub(crate) fn reach(&self) -> f64 {
         let reach = if self.is_curved() { CURVED_REACH } else { LINEAR_REACH };
         if self.grows() { reach * self.users_max() } else { f64::INFINITY }
@@ -154,7 +161,8 @@ impl Growth {
         Extrapolation { factor, order_of_magnitude_only: users > self.reach() }
     }
 
-    /// The use by `users` on one server. Too far beyond the measurement its interval is half an order of magnitude either way.
+    /// The use by `users` on one server. Too far beyond the measurement its interval is half an
+    /// order of magnitude either way.
     pub(crate) fn at(&self, users: f64) -> Estimate {
         let sum = self.fitted_at(users);
         if users <= self.reach() {
@@ -186,12 +194,14 @@ impl Growth {
         self.fits().map(slope).reduce(Estimate::plus)
     }
 
-    /// The most users of one server, up to `most`, whose use stays within `level`: by the fit, and at both ends of its interval
-    /// (the low end is that of the high use).
+    /// The most users of one server, up to `most`, whose use stays within `level`: by the fit, and
+    /// at both ends of its interval (the low end is that of the high use).
     pub(crate) fn users_within(&self, level: f64, most: f64) -> Estimate {
         let value = bisect(level, 0.0, most, |users| self.fitted_at(users).value);
-        // The interval of the use may be so wide at 0 that only the measured loads are known to be within the level.
-        let from = if self.fitted_at(0.0).high <= level { 0.0 } else { self.users_min().min(value) };
+        // The interval of the use may be so wide at 0 that only the measured loads are known to be
+        // within the level.
+        let from =
+            if self.fitted_at(0.0).high <= level { 0.0 } else { self.users_min().min(value) };
         Estimate {
             value,
             low: bisect(level, from, value, |users| self.fitted_at(users).high),
@@ -210,7 +220,11 @@ impl Part {
         let most = (self.fitted.slope_at(top) + self.fitted.slope_error()).max(0.0);
         let growth = most * (users - top).max(0.0);
         let half = WIDTH_MIN * self.used;
-        Estimate { value: self.used, low: (self.used - half).max(0.0), high: self.used + half + growth }
+        Estimate {
+            value: self.used,
+            low: (self.used - half).max(0.0),
+            high: self.used + half + growth,
+        }
     }
 }
 

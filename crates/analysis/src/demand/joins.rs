@@ -1,5 +1,5 @@
-//! The cost of a join: signalling, handshakes and key exchanges occur once per user, and a ramp needs them in addition to the demand
-//! of the connected users.
+//! The cost of a join: signalling, handshakes and key exchanges occur once per user, and a ramp
+//! needs them in addition to the demand of the connected users.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,8 @@ pub struct JoinCost {
 /// Variance inflation: three consecutive seconds count as one independent second.
 const INFLATION: f64 = 3.0;
 
-/// Fits CPU = a + b·connected + j·joins over the seconds of the run; `None` with too few seconds or no significant cost.
+/// Fits CPU = a + b·connected + j·joins over the seconds of the run; `None` with too few seconds or
+/// no significant cost.
 #[must_use]
 pub fn joins(run: &RunData, host: &Host<'_>) -> Option<JoinCost> {
     let mut seconds: BTreeMap<i64, (f64, f64)> = BTreeMap::new();

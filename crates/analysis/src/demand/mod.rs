@@ -1,8 +1,10 @@
-//! The service demand of a user on each resource, which resource saturates first, and which would be next.
+//! The service demand of a user on each resource, which resource saturates first, and which would
+//! be next.
 //!
-//! Service demand law (Denning & Buzen): use grows with the number of users, and the smallest number at which a resource reaches its
-//! limit bounds the capacity. One point for each load that passed; see `fit.rs`. What is said beyond these loads, here and in
-//! sizes and prices (`sizing/`), is said by one curve: `growth.rs`.
+//! Service demand law (Denning & Buzen): use grows with the number of users, and the smallest
+//! number at which a resource reaches its limit bounds the capacity. One point for each load that
+//! passed; see `fit.rs`. What is said beyond these loads, here and in sizes and prices (`sizing/`),
+//! is said by one curve: `growth.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,15 +33,18 @@ use fit::{Fit, Point};
 pub(crate) use next::{End, REACH_MAX, without_limit};
 pub use next::{Prediction, after};
 
-/// A prediction from data below this share of the limit is an extrapolation: it cannot include a later bend.
+/// A prediction from data below this share of the limit is an extrapolation: it cannot include a
+/// later bend.
 pub const EXTRAPOLATED_BELOW: f64 = 0.70;
 
-/// From this share of its limit on, a resource that works at a rate is used up in some of its moments, and gives no more in
-/// proportion.
+/// From this share of its limit on, a resource that works at a rate is used up in some of its
+/// moments, and gives no more in proportion.
 const SATURATED_FROM: f64 = 0.92;
 
 /// A resource of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
     /// The CPUs of the host together, cores.
@@ -79,12 +84,19 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// The share of its limit that is usable: CPUs and lines queue before they are full; tables and descriptors do not.
+    /// The share of its limit that is usable: CPUs and lines queue before they are full; tables and
+    /// descriptors do not.
     #[must_use]
     pub fn usable(self) -> f64 {
         match self {
-            Self::HostCpu | Self::Thread | Self::ThreadGroup | Self::ProcessCpu | Self::SoftirqCore => 0.95,
-            Self::NicSent | Self::NicSentPackets | Self::NicReceived | Self::NicReceivedPackets => 0.95,
+            Self::HostCpu
+            | Self::Thread
+            | Self::ThreadGroup
+            | Self::ProcessCpu
+            | Self::SoftirqCore => 0.95,
+            Self::NicSent | Self::NicSentPackets | Self::NicReceived | Self::NicReceivedPackets => {
+                0.95
+            }
             Self::DiskRead | Self::Ports => 0.95,
             Self::Quota | Self::Conntrack => 0.98,
             Self::Memory => 0.90,
@@ -92,12 +104,18 @@ impl Resource {
         }
     }
 
-    /// Whether it does work: where it is used up, work waits, and what the work uses elsewhere grows no further. The others
-    /// are held, and refuse.
+    /// Whether it does work: where it is used up, work waits, and what the work uses elsewhere
+    /// grows no further. The others are held, and refuse.
     fn works(self) -> bool {
         match self {
-            Self::HostCpu | Self::Thread | Self::ThreadGroup | Self::ProcessCpu | Self::SoftirqCore => true,
-            Self::NicSent | Self::NicSentPackets | Self::NicReceived | Self::NicReceivedPackets => true,
+            Self::HostCpu
+            | Self::Thread
+            | Self::ThreadGroup
+            | Self::ProcessCpu
+            | Self::SoftirqCore => true,
+            Self::NicSent | Self::NicSentPackets | Self::NicReceived | Self::NicReceivedPackets => {
+                true
+            }
             Self::DiskRead | Self::Quota => true,
             Self::Ports | Self::Conntrack | Self::Memory => false,
             Self::Descriptors | Self::UdpSockets | Self::TcpConnections => false,
@@ -115,7 +133,8 @@ pub struct Demand {
     /// The pool of a thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The name of the setting that gives threads more room; `null` for other resources and where none is known.
+    /// The name of the setting that gives threads more room; `null` for other resources and where
+    /// none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setting: Option<String>,
     /// The unit: `ratio` (1 = a core), `B/s`, `B`, `1/s`, `count`.
@@ -126,13 +145,15 @@ pub struct Demand {
     pub per_user_error: f64,
     /// The use without users, by the fit.
     pub idle: f64,
-    /// The quadratic term, if significant: above 0 each user costs more the more there are, below 0 less.
+    /// The quadratic term, if significant: above 0 each user costs more the more there are, below 0
+    /// less.
     pub curve: Option<f64>,
     /// The use at the largest load that passed.
     pub used: f64,
     /// The hard limit in the same unit; `null` if unknown.
     pub limit: Option<f64>,
-    /// The number of users at which the resource saturates; `null` without a limit, or if it is never reached.
+    /// The number of users at which the resource saturates; `null` without a limit, or if it is
+    /// never reached.
     pub users: Option<f64>,
     /// The lower end of its 95 % interval.
     pub users_low: Option<f64>,
@@ -142,14 +163,15 @@ pub struct Demand {
     pub extrapolated: bool,
     /// Number of loads in the fit.
     pub loads: u32,
-    /// The fitted curve with its errors, to size other crowds by; `null` in summaries of earlier versions.
+    /// The fitted curve with its errors, to size other crowds by; `null` in summaries of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<FittedUse>,
 }
 
 impl Resource {
-    /// Whether it is of the machine and not of a process, a control group or a network namespace: all watches of one
-    /// machine see the same.
+    /// Whether it is of the machine and not of a process, a control group or a network namespace:
+    /// all watches of one machine see the same.
     #[must_use]
     pub fn is_of_machine(self) -> bool {
         match self {
@@ -223,8 +245,8 @@ impl Demand {
         }
     }
 
-    /// Its name with the setting that gives more of it, for predictions: who reads that it is next wants to know what to
-    /// change next.
+    /// Its name with the setting that gives more of it, for predictions: who reads that it is next
+    /// wants to know what to change next.
     #[must_use]
     pub fn name_and_setting(&self) -> String {
         match &self.setting {
@@ -249,27 +271,31 @@ pub(crate) struct Used {
 impl Used {
     fn is_saturated_at(&self, load: usize) -> bool {
         let used = self.values.get(load).copied().flatten();
-        let share = used.zip(self.limit.filter(|limit| *limit > 0.0)).map(|(used, limit)| used / limit);
+        let share =
+            used.zip(self.limit.filter(|limit| *limit > 0.0)).map(|(used, limit)| used / limit);
         self.resource.works() && share.is_some_and(|share| share >= SATURATED_FROM)
     }
 }
 
-/// The demand of a user on each resource of a host, the resource that saturates first first, those without a known limit last. Empty
-/// if fewer than three loads passed.
+/// The demand of a user on each resource of a host, the resource that saturates first first, those
+/// without a known limit last. Empty if fewer than three loads passed.
 #[must_use]
 pub fn of(host: &Host<'_>, knowledge: &Knowledge, windows: &Windows) -> Vec<Demand> {
-    let mut loads: Vec<LoadWindow> = windows.passed.iter().filter(|load| load.users > 0.0).copied().collect();
+    let mut loads: Vec<LoadWindow> =
+        windows.passed.iter().filter(|load| load.users > 0.0).copied().collect();
     loads.sort_by(|a, b| a.users.total_cmp(&b.users));
     let starved = resources::starved(host, knowledge, &loads);
     of_used(&resources::used(host, knowledge, &loads), &loads, &starved)
 }
 
-/// The demand on each of `all` resources of a host; `starved` are the loads at which the server got too little CPU time.
+/// The demand on each of `all` resources of a host; `starved` are the loads at which the server got
+/// too little CPU time.
 fn of_used(all: &[Used], loads: &[LoadWindow], starved: &[bool]) -> Vec<Demand> {
     let is_full = |load: usize| all.iter().any(|used| used.is_saturated_at(load));
     let is_saturated: Vec<bool> =
         starved.iter().enumerate().map(|(load, is_starved)| *is_starved || is_full(load)).collect();
-    let mut demands: Vec<Demand> = all.iter().filter_map(|used| demand(used, loads, &is_saturated)).collect();
+    let mut demands: Vec<Demand> =
+        all.iter().filter_map(|used| demand(used, loads, &is_saturated)).collect();
     demands.sort_by(|a, b| {
         let end = |demand: &Demand| demand.users.unwrap_or(f64::INFINITY);
         end(a).total_cmp(&end(b)).then(a.resource.cmp(&b.resource))
@@ -320,16 +346,35 @@ fn demand(used: &Used, loads: &[LoadWindow], is_saturated: &[bool]) -> Option<De
 
 /// The demand of loads `(users, use)`, for tests of what is made of it.
 #[cfg(test)]
-pub(crate) fn of_points(resource: Resource, limit: Option<f64>, points: &[(f64, f64)]) -> Option<Demand> {
+pub(crate) fn of_points(
+    resource: Resource,
+    limit: Option<f64>,
+    points: &[(f64, f64)],
+) -> Option<Demand> {
     let (used, loads) = used_at(resource, limit, points);
     demand(&used, &loads, &vec![false; loads.len()])
 }
 
 /// The use at loads `(users, use)` by the process or thread `media`.
 #[cfg(test)]
-fn used_at(resource: Resource, limit: Option<f64>, points: &[(f64, f64)]) -> (Used, Vec<LoadWindow>) {
+fn used_at(
+    resource: Resource,
+    limit: Option<f64>,
+    points: &[(f64, f64)],
+) -> (Used, Vec<LoadWindow>) {
     let window = throng_observation::host::measured::Window { from_us: 0, until_us: 1 };
     let loads = points.iter().map(|(users, _)| LoadWindow { window, users: *users }).collect();
     let values = points.iter().map(|(_, y)| Some(*y)).collect();
-    (Used { resource, of: "media".into(), group: None, setting: None, unit: "ratio", limit, values }, loads)
+    (
+        Used {
+            resource,
+            of: "media".into(),
+            group: None,
+            setting: None,
+            unit: "ratio",
+            limit,
+            values,
+        },
+        loads,
+    )
 }

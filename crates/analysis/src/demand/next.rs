@@ -1,7 +1,9 @@
-//! What comes next: the crowd at which the first of the resources ends that a change leaves as they are.
+//! What comes next: the crowd at which the first of the resources ends that a change leaves as they
+//! are.
 //!
-//! Unknown is not unlimited. A resource ends where its use meets its limit; where that is not known, the prediction ends where
-//! the knowledge does, and what has no known limit at all is named.
+//! Unknown is not unlimited. A resource ends where its use meets its limit; where that is not
+//! known, the prediction ends where the knowledge does, and what has no known limit at all is
+//! named.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +18,8 @@ pub struct Prediction {
     pub users: f64,
     /// The lower end of its 95 % interval.
     pub users_low: f64,
-    /// The upper end; `null` if it is only known that they are enough: saturation lies too far beyond the loads that were tried, or
-    /// the demand cannot be told from noise.
+    /// The upper end; `null` if it is only known that they are enough: saturation lies too far
+    /// beyond the loads that were tried, or the demand cannot be told from noise.
     pub users_high: Option<f64>,
     /// The resource that saturates then, with its setting where one is known.
     pub next_resource: String,
@@ -28,7 +30,8 @@ pub struct Prediction {
     pub unknown: Vec<String>,
 }
 
-/// Furthest prediction, as a multiple of the largest load that was tried: beyond it an unknown limit comes first.
+/// Furthest prediction, as a multiple of the largest load that was tried: beyond it an unknown
+/// limit comes first.
 pub(crate) const REACH_MAX: f64 = 4.0;
 
 /// How many users a resource is enough for.
@@ -46,8 +49,8 @@ impl End {
         Self { users, low: users, high: None }
     }
 
-    /// The same where `served` users were served, so that it is enough for them, and with the least width of an interval: what a
-    /// server differs by from run to run.
+    /// The same where `served` users were served, so that it is enough for them, and with the least
+    /// width of an interval: what a server differs by from run to run.
     pub(crate) fn at_least(self, served: f64) -> Self {
         let users = self.users.max(served);
         let Some(high) = self.high else { return Self::known_to(users) };
@@ -57,15 +60,19 @@ impl End {
 }
 
 impl Demand {
-    /// Where it ends, as far as that is known for up to `most` users; `None` if its limit is not known, or nothing that was
-    /// measured speaks against `most`.
+    /// Where it ends, as far as that is known for up to `most` users; `None` if its limit is not
+    /// known, or nothing that was measured speaks against `most`.
     pub(crate) fn end(&self, most: f64) -> Option<End> {
         let (usable, growth) = (self.usable()?, Growth::of(&[self]));
         let most = growth.as_ref().map_or(most, |growth| most.min(growth.reach()));
         if let Some(users) = self.users {
             let interval = self.users_low.zip(self.users_high).filter(|_| users <= most);
             let known = End::known_to(users.min(most));
-            return Some(interval.map_or(known, |(low, high)| End { users, low, high: Some(high) }));
+            return Some(interval.map_or(known, |(low, high)| End {
+                users,
+                low,
+                high: Some(high),
+            }));
         }
         if self.used >= usable {
             // What is as full at any load that was served ends nothing.
@@ -77,8 +84,8 @@ impl Demand {
     }
 }
 
-/// The first resource to saturate among those that a change does not `ease`, on a server that served up to `served` users and was
-/// tried with up to `tried`.
+/// The first resource to saturate among those that a change does not `ease`, on a server that
+/// served up to `served` users and was tried with up to `tried`.
 #[must_use]
 pub fn after(
     demands: &[Demand],

@@ -71,7 +71,11 @@ fn what_cannot_be_told_from_noise_is_known_up_to_where_the_noise_may_reach() {
     let cpu = demand(Resource::HostCpu, Some(2.0), |users| 1.0 + 0.2 * stir(users));
     assert!(!cpu.grows(), "{cpu:?}");
     let then = next(&[memory(), cpu.clone()]);
-    assert_eq!((then.next_resource.as_str(), then.users_high), ("CPU of the host", None), "{then:?}");
+    assert_eq!(
+        (then.next_resource.as_str(), then.users_high),
+        ("CPU of the host", None),
+        "{then:?}"
+    );
     assert!(then.users > 36.0 && then.users < 144.0 && then.extrapolated, "{then:?}");
     let growth = Growth::of(&[&cpu]).expect("a fit");
     assert!((growth.at(then.users).high - 1.9).abs() < 0.01, "{then:?}");

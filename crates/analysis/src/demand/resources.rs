@@ -22,11 +22,13 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow])
     all.extend(processes(host, loads));
     let cpus = host.metric(metric::HOST_CPU_BUSY.name).first().and_then(MeasuredSeries::limit);
     all.push(of_sum(host, loads, &metric::HOST_CPU_BUSY, Resource::HostCpu, cpus));
-    if let Some(group) = host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some()) {
+    if let Some(group) =
+        host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some())
+    {
         all.push(of_one(group, loads, Resource::Quota, "", "ratio"));
     } else if let Some(quota) = busiest(host, &metric::CGROUP_CPU_QUOTA, loads) {
-        // The CPU time of the group is counted in another hierarchy than it is limited: the watched processes are
-        // used.
+        // The CPU time of the group is counted in another hierarchy than it is limited: the watched
+        // processes are used.
         let cores = loads.last().and_then(|load| quota.mean(load.window));
         all.push(of_sum(host, loads, &metric::PROCESS_CPU, Resource::Quota, cores));
     }
@@ -53,8 +55,9 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow])
     all
 }
 
-/// At which of `loads` the server got less CPU time than it had work for: a thread ran or waited for a CPU in nearly all of the time,
-/// or its group was throttled. A thread that does so at the smallest load as well polls.
+/// At which of `loads` the server got less CPU time than it had work for: a thread ran or waited
+/// for a CPU in nearly all of the time, or its group was throttled. A thread that does so at the
+/// smallest load as well polls.
 pub(super) fn starved(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow]) -> Vec<bool> {
     let waits: HashMap<(&str, &str), &MeasuredSeries<'_>> = host
         .metric(metric::THREAD_RUN_QUEUE_WAIT.name)
@@ -74,9 +77,14 @@ pub(super) fn starved(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindo
         .collect();
     let groups = host.metric(metric::CGROUP_THROTTLED_PERIODS.name);
     let is_throttled = |load: &LoadWindow| {
-        groups.iter().any(|group| group.mean(load.window).is_some_and(|share| share >= THROTTLED_MIN))
+        groups
+            .iter()
+            .any(|group| group.mean(load.window).is_some_and(|share| share >= THROTTLED_MIN))
     };
-    loads.iter().map(|load| threads.iter().any(|cpu| is_full(cpu, load)) || is_throttled(load)).collect()
+    loads
+        .iter()
+        .map(|load| threads.iter().any(|cpu| is_full(cpu, load)) || is_throttled(load))
+        .collect()
 }
 
 fn means(series: &MeasuredSeries<'_>, loads: &[LoadWindow]) -> Vec<Option<f64>> {
@@ -108,7 +116,10 @@ fn of_sum(
     Used { resource, of, group: None, setting: None, unit, limit, values }
 }
 
-fn sums<'a>(series: impl Iterator<Item = &'a MeasuredSeries<'a>>, loads: &[LoadWindow]) -> Vec<Option<f64>> {
+fn sums<'a>(
+    series: impl Iterator<Item = &'a MeasuredSeries<'a>>,
+    loads: &[LoadWindow],
+) -> Vec<Option<f64>> {
     let mut sums: Vec<Option<f64>> = vec![None; loads.len()];
     for one in series {
         for (sum, load) in sums.iter_mut().zip(loads) {
@@ -169,7 +180,9 @@ fn threads(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow]) -> Vec<
             of: group.clone(),
             group: Some(group),
             // Threads of one group have one setting.
-            setting: threads.first().and_then(|one| knowledge.thread_setting(process, one.label("thread"))),
+            setting: threads
+                .first()
+                .and_then(|one| knowledge.thread_setting(process, one.label("thread"))),
             unit: "ratio",
             limit: Some(threads.len() as f64),
             values: sums(threads.into_iter(), loads),
@@ -193,8 +206,9 @@ fn processes(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
         let mut used = of_one(cpu, loads, Resource::ProcessCpu, name, "ratio");
         used.limit = cpus;
         all.push(used);
-        let of_process =
-            |metric: &Metric| host.metric(metric.name).iter().find(|series| series.label("pid") == pid);
+        let of_process = |metric: &Metric| {
+            host.metric(metric.name).iter().find(|series| series.label("pid") == pid)
+        };
         if let Some(fds) = of_process(&metric::PROCESS_FDS) {
             all.push(of_one(fds, loads, Resource::Descriptors, name, "count"));
         }
@@ -218,7 +232,8 @@ pub(crate) fn memory_limit(host: &Host<'_>) -> Option<f64> {
 }
 
 fn network(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
-    let Some(interface) = busiest(host, &metric::NIC_TX_BYTES, loads).map(|series| series.label("interface"))
+    let Some(interface) =
+        busiest(host, &metric::NIC_TX_BYTES, loads).map(|series| series.label("interface"))
     else {
         return Vec::new();
     };
@@ -230,7 +245,8 @@ fn network(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
     ]
     .into_iter()
     .filter_map(|(metric, resource)| {
-        let series = host.metric(metric.name).iter().find(|one| one.label("interface") == interface)?;
+        let series =
+            host.metric(metric.name).iter().find(|one| one.label("interface") == interface)?;
         Some(of_one(series, loads, resource, interface, metric.unit.symbol()))
     })
     .collect()

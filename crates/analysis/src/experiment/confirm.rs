@@ -1,11 +1,13 @@
-//! Confirmation by change of one factor: a verdict says that a resource is the limit; a cell that differs only in having
-//! more of that resource must then serve better.
+//! Confirmation by change of one factor: a verdict says that a resource is the limit; a cell that
+//! differs only in having more of that resource must then serve better.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::Relief;
 
-use super::{CellValues, Factor, Margin, NamedLimit, Noise, is_relieved, resource_of, resource_of_relief};
+use super::{
+    CellValues, Factor, Margin, NamedLimit, Noise, is_relieved, resource_of, resource_of_relief,
+};
 
 /// A cell with a verdict.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,7 +23,8 @@ pub struct JudgedCell {
 /// What the service of cells is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// How well a crowd of given size was served: with enough of the resource, the verdict goes away.
+    /// How well a crowd of given size was served: with enough of the resource, the verdict goes
+    /// away.
     OfCrowd,
     /// How large a crowd could be: some limit always follows, perhaps the same one later.
     Capacity,
@@ -53,11 +56,13 @@ pub struct Confirmation {
 }
 
 /// What the change of one factor says about a verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfirmationOutcome {
-    /// Service is better by more than the margin, and the resource is no longer named. In a search, where the next limit is always
-    /// named, a larger capacity is enough.
+    /// Service is better by more than the margin, and the resource is no longer named. In a search,
+    /// where the next limit is always named, a larger capacity is enough.
     Confirmed,
     /// Service is the same, within the margin: the resource was not the limit.
     Refuted,
@@ -102,7 +107,11 @@ pub fn confirmations<'r>(
             let is_named = other.limit.as_ref().is_some_and(|limit| is_relieved(limit, relief));
             let resource = resource_of(&limit.finding).or_else(|| resource_of_relief(relief));
             let name = |level: usize| {
-                factors.get(index).and_then(|factor| factor.levels.get(level)).cloned().unwrap_or_default()
+                factors
+                    .get(index)
+                    .and_then(|factor| factor.levels.get(level))
+                    .cloned()
+                    .unwrap_or_default()
             };
             all.push(Confirmation {
                 cell: cell.number,
@@ -114,7 +123,12 @@ pub fn confirmations<'r>(
                 service: [a, b],
                 gain_interval,
                 other_finding: other.limit.as_ref().map(|limit| limit.finding.clone()),
-                outcome: outcome(b - a, gain_interval, margin, is_named && service == Service::OfCrowd),
+                outcome: outcome(
+                    b - a,
+                    gain_interval,
+                    margin,
+                    is_named && service == Service::OfCrowd,
+                ),
             });
         }
     }
@@ -128,7 +142,12 @@ fn one_step(a: &CellValues, b: &CellValues) -> Option<(usize, usize, usize)> {
     (steps.next().is_none() && a.levels.len() == b.levels.len()).then_some((index, *from, *to))
 }
 
-fn outcome(gain: f64, interval: Option<[f64; 2]>, margin: f64, is_still_named: bool) -> ConfirmationOutcome {
+fn outcome(
+    gain: f64,
+    interval: Option<[f64; 2]>,
+    margin: f64,
+    is_still_named: bool,
+) -> ConfirmationOutcome {
     let [low, high] = interval.unwrap_or([gain, gain]);
     if low > 0.0 && gain > margin && !is_still_named {
         ConfirmationOutcome::Confirmed

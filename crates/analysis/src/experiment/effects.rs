@@ -23,8 +23,8 @@ pub struct FactorEffect {
 pub struct LevelMean {
     /// The level.
     pub level: String,
-    /// The mean; `null` if all its cells are missing. Where cells are missing it is a mean over other cells than those of
-    /// another level: `differences` compares only cells that both have.
+    /// The mean; `null` if all its cells are missing. Where cells are missing it is a mean over
+    /// other cells than those of another level: `differences` compares only cells that both have.
     pub mean: Option<f64>,
     /// 95 % interval; `null` without repeats.
     pub interval: Option<[f64; 2]>,
@@ -53,7 +53,11 @@ pub struct Difference {
 #[must_use]
 pub fn effects(factors: &[Factor], cells: &[CellValues], margin: Margin) -> Vec<FactorEffect> {
     let (noise, margin) = (Noise::of(cells), margin.of(cells));
-    factors.iter().enumerate().map(|(index, factor)| effect(index, factor, cells, noise, margin)).collect()
+    factors
+        .iter()
+        .enumerate()
+        .map(|(index, factor)| effect(index, factor, cells, noise, margin))
+        .collect()
 }
 
 fn effect(
@@ -91,10 +95,14 @@ fn level_mean(
     noise: Option<Noise>,
 ) -> LevelMean {
     let of_level = |cell: &&CellValues| cell.levels.get(factor) == Some(&level);
-    let means: Vec<(usize, f64)> =
-        cells.iter().filter(of_level).filter_map(|cell| Some((cell.count(), cell.mean()?))).collect();
+    let means: Vec<(usize, f64)> = cells
+        .iter()
+        .filter(of_level)
+        .filter_map(|cell| Some((cell.count(), cell.mean()?)))
+        .collect();
     let weight = 1.0 / means.len().max(1) as f64;
-    let mean = (!means.is_empty()).then(|| means.iter().map(|(_, mean)| mean * weight).sum::<f64>());
+    let mean =
+        (!means.is_empty()).then(|| means.iter().map(|(_, mean)| mean * weight).sum::<f64>());
     let interval = noise
         .zip(mean)
         .map(|(noise, mean)| noise.around(mean, means.iter().map(|(runs, _)| (*runs, weight))));

@@ -10,8 +10,8 @@ use super::{CellValues, EffectVerdict, Factor, Margin, Noise, partner};
 pub struct Interaction {
     /// The factors.
     pub factors: [String; 2],
-    /// The mean of the cells of each pair of levels: a row for each level of the first factor, a column for each of the
-    /// second. `null` where no cell was measured.
+    /// The mean of the cells of each pair of levels: a row for each level of the first factor, a
+    /// column for each of the second. `null` where no cell was measured.
     pub means: Vec<Vec<Option<f64>>>,
     /// The largest of the differences of differences; `null` if no four cells could be compared.
     pub largest: Option<Contrast>,
@@ -22,7 +22,8 @@ pub struct Interaction {
 pub struct Contrast {
     /// The levels of both factors, against the first of each.
     pub levels: [String; 2],
-    /// (Both − second alone) − (first alone − neither), the mean over all other factors. 0: the effects add up.
+    /// (Both − second alone) − (first alone − neither), the mean over all other factors. 0: the
+    /// effects add up.
     pub difference: f64,
     /// 95 % interval; `null` without repeats.
     pub interval: Option<[f64; 2]>,
@@ -39,9 +40,11 @@ pub fn interactions(factors: &[Factor], cells: &[CellValues], margin: Margin) ->
     let mut all = Vec::new();
     for (a, first) in factors.iter().enumerate() {
         for (b, second) in factors.iter().enumerate().skip(a + 1) {
-            let steps = (1..first.levels.len()).flat_map(|i| (1..second.levels.len()).map(move |j| (i, j)));
+            let steps =
+                (1..first.levels.len()).flat_map(|i| (1..second.levels.len()).map(move |j| (i, j)));
             let contrasts = steps.filter_map(|(i, j)| {
-                let name = |factor: &Factor, level| factor.levels.get(level).cloned().unwrap_or_default();
+                let name =
+                    |factor: &Factor, level| factor.levels.get(level).cloned().unwrap_or_default();
                 let levels = [name(first, i), name(second, j)];
                 Some(Contrast { levels, ..contrast(cells, (a, i), (b, j), noise, margin)? })
             });
@@ -61,7 +64,8 @@ fn means(
     (b, columns): (usize, usize),
 ) -> Vec<Vec<Option<f64>>> {
     let mean = |i: usize, j: usize| {
-        let of_both = |cell: &&CellValues| cell.levels.get(a) == Some(&i) && cell.levels.get(b) == Some(&j);
+        let of_both =
+            |cell: &&CellValues| cell.levels.get(a) == Some(&i) && cell.levels.get(b) == Some(&j);
         let means: Vec<f64> = cells.iter().filter(of_both).filter_map(CellValues::mean).collect();
         (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)
     };
@@ -75,8 +79,9 @@ fn contrast(
     noise: Option<Noise>,
     margin: f64,
 ) -> Option<Contrast> {
-    let neither =
-        cells.iter().filter(|cell| cell.levels.get(a) == Some(&0) && cell.levels.get(b) == Some(&0));
+    let neither = cells
+        .iter()
+        .filter(|cell| cell.levels.get(a) == Some(&0) && cell.levels.get(b) == Some(&0));
     let squares: Vec<([usize; 4], f64)> = neither
         .filter_map(|neither| {
             let first = partner(cells, neither, a, i)?;

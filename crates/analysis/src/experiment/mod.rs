@@ -1,11 +1,12 @@
-//! The arithmetic of experiments: what changing a factor did to a measured value, and whether a change that relieves a
-//! resource confirms that it was the limit.
+//! The arithmetic of experiments: what changing a factor did to a measured value, and whether a
+//! change that relieves a resource confirms that it was the limit.
 //!
-//! Method, in one place: a cell has one or more runs. The variance between runs of one cell, pooled over all cells
-//! (the pure error), is the noise. A factor's effect is the mean difference between cells that differ in nothing else,
-//! so that a cell that is missing takes its partner with it and nothing else is mixed into the effect. Its 95 % interval
-//! is Student's, from the pure error; without repeats there is none, and nothing is said to be the same or different.
-//! A proof compares two configurations by neighbouring runs: `pairs.rs`.
+//! Method, in one place: a cell has one or more runs. The variance between runs of one cell, pooled
+//! over all cells (the pure error), is the noise. A factor's effect is the mean difference between
+//! cells that differ in nothing else, so that a cell that is missing takes its partner with it and
+//! nothing else is mixed into the effect. Its 95 % interval is Student's, from the pure error;
+//! without repeats there is none, and nothing is said to be the same or different. A proof compares
+//! two configurations by neighbouring runs: `pairs.rs`.
 
 mod confirm;
 mod effects;
@@ -21,7 +22,9 @@ pub use confirm::{Confirmation, ConfirmationOutcome, JudgedCell, Service, confir
 pub use effects::{Difference, FactorEffect, LevelMean, effects};
 pub use interactions::{Contrast, Interaction, interactions};
 pub use noise::Noise;
-pub use pairs::{Claim, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, decide, is_control_off};
+pub use pairs::{
+    Claim, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, decide, is_control_off,
+};
 pub use predict::{CapacityPrediction, predict};
 pub use relief::{NamedLimit, is_relieved, resource_of_relief};
 pub use resource::resource_of;
@@ -58,7 +61,8 @@ impl CellValues {
     /// The mean of its runs; `None` if it is missing.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
-        let (count, sum) = self.finite().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+        let (count, sum) =
+            self.finite().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
         (count > 0.0).then(|| sum / count)
     }
 

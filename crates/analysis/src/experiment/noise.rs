@@ -24,7 +24,8 @@ impl Noise {
         (freedom > 0).then(|| Self { variance: squares / freedom as f64, freedom })
     }
 
-    /// The 95 % interval around `value`, a sum of means of cells: `runs` are the number of runs and the weight of each.
+    /// The 95 % interval around `value`, a sum of means of cells: `runs` are the number of runs and
+    /// the weight of each.
     pub(super) fn around(self, value: f64, cells: impl Iterator<Item = (usize, f64)>) -> [f64; 2] {
         let scale: f64 = cells.map(|(runs, weight)| weight * weight / runs.max(1) as f64).sum();
         let half = t_975(self.freedom) * (self.variance * scale).sqrt();
@@ -79,7 +80,8 @@ impl Level {
                 let g1 = z * (z2 + 1.0) / 4.0;
                 let g2 = z * ((5.0 * z2 + 16.0) * z2 + 3.0) / 96.0;
                 let g3 = z * (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / 384.0;
-                let g4 = z * ((((79.0 * z2 + 776.0) * z2 + 1482.0) * z2 - 1920.0) * z2 - 945.0) / 92_160.0;
+                let g4 = z * ((((79.0 * z2 + 776.0) * z2 + 1482.0) * z2 - 1920.0) * z2 - 945.0)
+                    / 92_160.0;
                 z + g1 / n + g2 / n.powi(2) + g3 / n.powi(3) + g4 / n.powi(4)
             }
         }

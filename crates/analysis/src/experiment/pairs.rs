@@ -1,7 +1,9 @@
-//! Two runs next to each other, one without a change and one with it, many times: the ratio of what they measured.
+//! Two runs next to each other, one without a change and one with it, many times: the ratio of what
+//! they measured.
 //!
-//! In the order A B B A a steady drift of the machine favours B in one pair as much as A in the next, and is no part of the
-//! mean. The logarithm makes "twice" and "half" equally far from "the same".
+//! In the order A B B A a steady drift of the machine favours B in one pair as much as A in the
+//! next, and is no part of the mean. The logarithm makes "twice" and "half" equally far from "the
+//! same".
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +18,8 @@ pub const RATIO_MARGIN: f64 = 0.05;
 pub struct RunPair {
     /// Without the change, and with it; both above 0.
     pub values: [f64; 2],
-    /// The resolution of each as a standard deviation of its logarithm: a search that tries loads 10 % apart knows the
-    /// capacity no better, however well its repeats agree.
+    /// The resolution of each as a standard deviation of its logarithm: a search that tries loads
+    /// 10 % apart knows the capacity no better, however well its repeats agree.
     pub resolution: [f64; 2],
 }
 
@@ -26,8 +28,8 @@ pub struct RunPair {
 pub struct RatioEstimate {
     /// With the change ÷ without it.
     pub ratio: f64,
-    /// Its 95 % interval by Student's t over the pairs, at least as wide as the resolution of the measurement; `null` with one
-    /// pair.
+    /// Its 95 % interval by Student's t over the pairs, at least as wide as the resolution of the
+    /// measurement; `null` with one pair.
     pub interval: Option<[f64; 2]>,
     /// Pairs.
     pub pairs: usize,
@@ -45,7 +47,9 @@ pub enum Claim {
 }
 
 /// What a proof says about a variant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ProofOutcome {
     /// The resource was the limit: more of it gives more, or less of it less, beyond the margin.
@@ -79,7 +83,8 @@ impl ProofOutcome {
 }
 
 impl RatioEstimate {
-    /// The estimate from `pairs`; pairs with a value that is not above 0 are left out. `None` without any.
+    /// The estimate from `pairs`; pairs with a value that is not above 0 are left out. `None`
+    /// without any.
     #[must_use]
     pub fn of(pairs: &[RunPair]) -> Option<Self> {
         Self::of_looks(pairs, 1)
@@ -91,9 +96,11 @@ impl RatioEstimate {
     #[must_use]
     pub fn of_looks(pairs: &[RunPair], looks: usize) -> Option<Self> {
         let level = Level::of_looks(looks);
-        let is_good = |pair: &&RunPair| pair.values.iter().all(|value| value.is_finite() && *value > 0.0);
+        let is_good =
+            |pair: &&RunPair| pair.values.iter().all(|value| value.is_finite() && *value > 0.0);
         let good: Vec<&RunPair> = pairs.iter().filter(is_good).collect();
-        let logs: Vec<f64> = good.iter().map(|pair| (pair.values[1] / pair.values[0]).ln()).collect();
+        let logs: Vec<f64> =
+            good.iter().map(|pair| (pair.values[1] / pair.values[0]).ln()).collect();
         let count = logs.len() as f64;
         if logs.is_empty() {
             return None;
@@ -101,8 +108,10 @@ impl RatioEstimate {
         let mean = logs.iter().sum::<f64>() / count;
         let interval = (logs.len() > 1).then(|| {
             let freedom = logs.len() - 1;
-            let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / freedom as f64;
-            let resolution = good.iter().flat_map(|pair| pair.resolution).map(|one| one.powi(2)).sum::<f64>();
+            let variance =
+                logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / freedom as f64;
+            let resolution =
+                good.iter().flat_map(|pair| pair.resolution).map(|one| one.powi(2)).sum::<f64>();
             let spread = level.t(freedom) * (variance / count).sqrt();
             let half = spread.max(level.z * resolution.sqrt() / count);
             [(mean - half).exp(), (mean + half).exp()]
@@ -115,25 +124,28 @@ impl RatioEstimate {
         self.ratio.ln().abs()
     }
 
-    /// The share by which the value follows the resource: 1 if `to` of the resource leaves `to` of the value (elasticity), with
-    /// its interval. `None` for a resource that was not shrunk.
+    /// The share by which the value follows the resource: 1 if `to` of the resource leaves `to` of
+    /// the value (elasticity), with its interval. `None` for a resource that was not shrunk.
     #[must_use]
     pub fn elasticity(&self, to: f64) -> Option<(f64, Option<[f64; 2]>)> {
         let whole = to.ln();
         let of = |ratio: f64| ratio.ln() / whole;
-        (whole < 0.0).then(|| (of(self.ratio), self.interval.map(|[low, high]| [of(high), of(low)])))
+        (whole < 0.0)
+            .then(|| (of(self.ratio), self.interval.map(|[low, high]| [of(high), of(low)])))
     }
 }
 
-/// Whether runs of equal configuration differ by more than the change did, or by more than matters where it did nothing:
-/// what they show is then no effect of the change.
+/// Whether runs of equal configuration differ by more than the change did, or by more than matters
+/// where it did nothing: what they show is then no effect of the change.
 #[must_use]
 pub fn is_control_off(effect: &RatioEstimate, control: Option<&RatioEstimate>) -> bool {
-    control.is_some_and(|control| control.distance() > effect.distance().max((1.0 + RATIO_MARGIN).ln()))
+    control.is_some_and(|control| {
+        control.distance() > effect.distance().max((1.0 + RATIO_MARGIN).ln())
+    })
 }
 
-/// What the pairs of a variant say. `control` are runs of equal configuration (A/A); `is_still_named`: the resource that
-/// the variant has more of is still named as its limit.
+/// What the pairs of a variant say. `control` are runs of equal configuration (A/A);
+/// `is_still_named`: the resource that the variant has more of is still named as its limit.
 #[must_use]
 pub fn decide(
     effect: Option<&RatioEstimate>,
@@ -143,7 +155,8 @@ pub fn decide(
 ) -> ProofOutcome {
     let most = 1.0 + RATIO_MARGIN;
     let least = 1.0 / most;
-    let Some((effect, [low, high])) = effect.and_then(|effect| Some((effect, effect.interval?))) else {
+    let Some((effect, [low, high])) = effect.and_then(|effect| Some((effect, effect.interval?)))
+    else {
         return ProofOutcome::NotDecided;
     };
     if is_control_off(effect, control) {
@@ -172,8 +185,8 @@ mod tests {
         RunPair { values: [a, b], resolution: [0.0; 2] }
     }
 
-    /// Blocks A B B A of runs in time: their pairs, and their runs of equal configuration. `value` of a run, by whether it has
-    /// the change and its place.
+    /// Blocks A B B A of runs in time: their pairs, and their runs of equal configuration. `value`
+    /// of a run, by whether it has the change and its place.
     fn abba(
         blocks: usize,
         mut value: impl FnMut(bool, usize) -> f64,
@@ -181,11 +194,13 @@ mod tests {
         let (mut pairs, mut same) = (Vec::new(), Vec::new());
         for block in 0..blocks {
             let starts_changed = block % 2 == 1;
-            let mut run =
-                |place: usize| value((place == 1 || place == 2) != starts_changed, block * 4 + place);
+            let mut run = |place: usize| {
+                value((place == 1 || place == 2) != starts_changed, block * 4 + place)
+            };
             let [first, second, third, fourth] = [run(0), run(1), run(2), run(3)];
             let both = [pair(first, second), pair(fourth, third)];
-            let turned = |pair: RunPair| RunPair { values: [pair.values[1], pair.values[0]], ..pair };
+            let turned =
+                |pair: RunPair| RunPair { values: [pair.values[1], pair.values[0]], ..pair };
             pairs.extend(if starts_changed { both.map(turned) } else { both });
             same.extend([pair(first, fourth), pair(second, third)]);
         }
@@ -213,16 +228,21 @@ mod tests {
         for seed in 0..200 {
             let mut random = Rng(seed);
             let mut noise = || (0.01 * random.normal()).exp();
-            let (effect, control) = abba(2, |is_changed, _| if is_changed { 80.0 } else { 60.0 } * noise());
+            let (effect, control) =
+                abba(2, |is_changed, _| if is_changed { 80.0 } else { 60.0 } * noise());
             let outcome = decide(effect.as_ref(), control.as_ref(), Claim::Relieved, false);
             confirmed += i32::from(outcome == ProofOutcome::Confirmed);
             let (effect, control) = abba(2, |_, _| 60.0 * noise());
             let outcome = decide(effect.as_ref(), control.as_ref(), Claim::Nothing, false);
             same += i32::from(outcome == ProofOutcome::Same);
-            false_alarms += i32::from(matches!(outcome, ProofOutcome::Better | ProofOutcome::Worse));
+            false_alarms +=
+                i32::from(matches!(outcome, ProofOutcome::Better | ProofOutcome::Worse));
         }
         assert!(confirmed >= 195, "{confirmed} of 200 confirmed");
-        assert!(same >= 150 && false_alarms == 0, "{same} of 200 the same, {false_alarms} false alarms");
+        assert!(
+            same >= 150 && false_alarms == 0,
+            "{same} of 200 the same, {false_alarms} false alarms"
+        );
     }
 
     /// Up to four looks, after two pairs each, at a change that does nothing, and at one that does.
@@ -233,11 +253,14 @@ mod tests {
             let mut random = Rng(seed);
             let mut measured = |gain: f64| -> Vec<RunPair> {
                 (0..8)
-                    .map(|_| pair((0.08 * random.normal()).exp(), gain * (0.08 * random.normal()).exp()))
+                    .map(|_| {
+                        pair((0.08 * random.normal()).exp(), gain * (0.08 * random.normal()).exp())
+                    })
                     .collect()
             };
             let decides = |pairs: &[RunPair], count: usize| {
-                let [low, high] = RatioEstimate::of_looks(&pairs[..count], 4).unwrap().interval.unwrap();
+                let [low, high] =
+                    RatioEstimate::of_looks(&pairs[..count], 4).unwrap().interval.unwrap();
                 low > 1.0 || high < 1.0
             };
             let nothing = measured(1.0);
@@ -268,8 +291,11 @@ mod tests {
     fn the_outcome_follows_from_interval_and_claim() {
         use Claim::{Nothing, Relieved, Shrunk};
         use ProofOutcome::{Better, Confirmed, NotDecided, Refuted, Same, Worse};
-        let estimate =
-            |ratio: f64, low: f64, high: f64| RatioEstimate { ratio, interval: Some([low, high]), pairs: 4 };
+        let estimate = |ratio: f64, low: f64, high: f64| RatioEstimate {
+            ratio,
+            interval: Some([low, high]),
+            pairs: 4,
+        };
         for (effect, claim, is_still_named, expect) in [
             (estimate(2.0, 1.8, 2.2), Relieved, false, Confirmed),
             (estimate(2.0, 1.8, 2.2), Relieved, true, NotDecided),
@@ -285,7 +311,11 @@ mod tests {
             (estimate(0.7, 0.6, 0.8), Nothing, false, Worse),
             (estimate(1.0, 0.9, 1.1), Nothing, false, NotDecided),
         ] {
-            assert_eq!(decide(Some(&effect), None, claim, is_still_named), expect, "{effect:?} {claim:?}");
+            assert_eq!(
+                decide(Some(&effect), None, claim, is_still_named),
+                expect,
+                "{effect:?} {claim:?}"
+            );
         }
         assert_eq!(decide(None, None, Nothing, false), NotDecided);
         let one = RatioEstimate::of(&[pair(1.0, 2.0)]).unwrap();
@@ -293,7 +323,10 @@ mod tests {
         // Runs of equal configuration that differ by more than the change did.
         let (effect, control) = (estimate(1.2, 1.1, 1.3), estimate(1.3, 1.0, 1.6));
         assert_eq!(decide(Some(&effect), Some(&control), Relieved, false), NotDecided);
-        assert_eq!(decide(Some(&effect), Some(&estimate(0.9, 0.8, 1.0)), Relieved, false), Confirmed);
+        assert_eq!(
+            decide(Some(&effect), Some(&estimate(0.9, 0.8, 1.0)), Relieved, false),
+            Confirmed
+        );
     }
 
     #[test]
@@ -320,7 +353,10 @@ mod tests {
     #[test]
     fn values_without_a_logarithm_are_left_out() {
         let pairs = [pair(0.0, 1.0), pair(1.0, f64::NAN), pair(2.0, 4.0)];
-        assert_eq!(RatioEstimate::of(&pairs).map(|one| (one.ratio.round(), one.pairs)), Some((2.0, 1)));
+        assert_eq!(
+            RatioEstimate::of(&pairs).map(|one| (one.ratio.round(), one.pairs)),
+            Some((2.0, 1))
+        );
         assert_eq!(RatioEstimate::of(&[]), None);
     }
 }

@@ -1,6 +1,6 @@
-//! What the demand model says about a variant before it is tried: the resource that limits the baseline has a higher limit, all
-//! others stay, and the first to be exhausted is the new capacity. What is not known of a resource ends the prediction, as in
-//! `demand/next.rs`.
+//! What the demand model says about a variant before it is tried: the resource that limits the
+//! baseline has a higher limit, all others stay, and the first to be exhausted is the new capacity.
+//! What is not known of a resource ends the prediction, as in `demand/next.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,10 +15,11 @@ use crate::demand::{Demand, End, REACH_MAX, Resource, without_limit};
 pub struct CapacityPrediction {
     /// Users.
     pub users: f64,
-    /// The lower end: from the largest crowd of the baseline that was served well, or that of the 95 % interval of a limit that
-    /// stays as it is.
+    /// The lower end: from the largest crowd of the baseline that was served well, or that of the
+    /// 95 % interval of a limit that stays as it is.
     pub users_low: f64,
-    /// The upper end: from the first crowd that was not; `null` if no known limit is near, or the demand cannot be told from noise.
+    /// The upper end: from the first crowd that was not; `null` if no known limit is near, or the
+    /// demand cannot be told from noise.
     pub users_high: Option<f64>,
     /// The resource that is exhausted then, with its setting where one is known.
     pub resource: String,
@@ -27,7 +28,8 @@ pub struct CapacityPrediction {
     /// Resources that grow with the users and have no known limit: any of them may end before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Whether what was measured lies within the interval; `null` without a valid run of the variant.
+    /// Whether what was measured lies within the interval; `null` without a valid run of the
+    /// variant.
     pub held: Option<bool>,
 }
 
@@ -36,8 +38,8 @@ pub struct CapacityPrediction {
 /// `capacity` is that of the baseline: the largest crowd that was served well, and the first that
 /// was not.
 ///
-/// What the resource carried at this capacity is taken for its limit: a line ends below its rate because frames come in bursts,
-/// and does so again when it is twice as fast.
+/// What the resource carried at this capacity is taken for its limit: a line ends below its rate
+/// because frames come in bursts, and does so again when it is twice as fast.
 #[must_use]
 pub fn predict(
     runs: &[Vec<Demand>],
@@ -67,7 +69,8 @@ pub fn predict(
     };
     let (low, users) = (median(|end| end.low)?, median(|end| end.users)?);
     let high = median(|end| end.high.unwrap_or(f64::INFINITY)).filter(|high| high.is_finite());
-    let resource = ends.iter().min_by(|(_, a), (_, b)| a.users.total_cmp(&b.users)).map(|(name, _)| name)?;
+    let resource =
+        ends.iter().min_by(|(_, a), (_, b)| a.users.total_cmp(&b.users)).map(|(name, _)| name)?;
     let is_far = users > most;
     Some(CapacityPrediction {
         users: users.min(most),
@@ -84,18 +87,23 @@ pub fn predict(
 }
 
 impl CapacityPrediction {
-    /// Judges it by a measured capacity: the largest crowd that was served well, and the first that was not. The limit is between
-    /// them.
+    /// Judges it by a measured capacity: the largest crowd that was served well, and the first that
+    /// was not. The limit is between them.
     #[must_use]
     pub fn judged(self, passing: f64, failing: f64) -> Self {
-        let is_within = failing >= self.users_low && self.users_high.is_none_or(|high| passing <= high);
+        let is_within =
+            failing >= self.users_low && self.users_high.is_none_or(|high| passing <= high);
         Self { held: Some(is_within), ..self }
     }
 }
 
 /// Which demands have a higher limit in the variant: those of the threads that it relieves; else
 /// those of the kind that the finding names, where they are measured; else all of the resource.
-fn relieved(demands: &[Demand], finding: Option<&str>, relief: &Relief) -> impl Fn(&Demand) -> bool + use<> {
+fn relieved(
+    demands: &[Demand],
+    finding: Option<&str>,
+    relief: &Relief,
+) -> impl Fn(&Demand) -> bool + use<> {
     let resource = resource_of_relief(relief);
     let all = kinds(resource.unwrap_or_default());
     let named = finding
@@ -120,7 +128,9 @@ fn pools(demands: &[Demand], relief: &Relief) -> Vec<String> {
         // `SW-WebRTC (4711)`
         let name = demand.instance.split(" (").next().unwrap_or_default();
         match (&relief.thread, &relief.setting) {
-            (Some(glob), _) => demand.resource == Resource::Thread && thread_name_matches(glob, name),
+            (Some(glob), _) => {
+                demand.resource == Resource::Thread && thread_name_matches(glob, name)
+            }
             (None, Some(setting)) => demand.setting.as_ref() == Some(setting),
             (None, None) => false,
         }
@@ -131,9 +141,9 @@ fn pools(demands: &[Demand], relief: &Relief) -> Vec<String> {
 /// The demands of a resource.
 fn kinds(resource: &str) -> &'static [Resource] {
     use Resource::{
-        Conntrack, Descriptors, DiskRead, HostCpu, Memory, NicReceived, NicReceivedPackets, NicSent,
-        NicSentPackets, Ports, ProcessCpu, Quota, SoftirqCore, TcpConnections, Thread, ThreadGroup,
-        UdpSockets,
+        Conntrack, Descriptors, DiskRead, HostCpu, Memory, NicReceived, NicReceivedPackets,
+        NicSent, NicSentPackets, Ports, ProcessCpu, Quota, SoftirqCore, TcpConnections, Thread,
+        ThreadGroup, UdpSockets,
     };
     match resource {
         "cpu" => &[HostCpu, Thread, ThreadGroup, ProcessCpu, Quota],
@@ -148,7 +158,8 @@ fn kinds(resource: &str) -> &'static [Resource] {
 /// The demands whose exhaustion a finding names.
 fn of_finding(finding: &str) -> &'static [Resource] {
     use Resource::{
-        Conntrack, Descriptors, HostCpu, NicSent, Ports, ProcessCpu, Quota, SoftirqCore, Thread, ThreadGroup,
+        Conntrack, Descriptors, HostCpu, NicSent, Ports, ProcessCpu, Quota, SoftirqCore, Thread,
+        ThreadGroup,
     };
     match finding {
         "one_thread_full" | "single_threaded" | "uneven_threads" | "gil" | "lock_contention" => {
@@ -166,8 +177,8 @@ fn of_finding(finding: &str) -> &'static [Resource] {
     }
 }
 
-/// Users at which the resource carries `more` times what it carries at the `capacity` that was measured: at the crowd that was
-/// served well, between the two, and at the first that was not.
+/// Users at which the resource carries `more` times what it carries at the `capacity` that was
+/// measured: at the crowd that was served well, between the two, and at the first that was not.
 fn scaled(demand: &Demand, more: f64, [passing, failing]: [f64; 2]) -> Option<End> {
     let fitted = demand.fit?;
     let users = |users: f64| fitted.root(more * fitted.use_by(users));
@@ -216,7 +227,8 @@ mod tests {
         let thread = demand(Resource::Thread, 0.1, 0.009, 1.0);
         let line = demand(Resource::NicSent, 0.0, 125_000.0, 20e6);
         let runs = vec![vec![thread.clone(), line.clone()]; 3];
-        let predicted = |more| predict(&runs, Some("one_thread_full"), &cpu(), more, [100.0; 2]).unwrap();
+        let predicted =
+            |more| predict(&runs, Some("one_thread_full"), &cpu(), more, [100.0; 2]).unwrap();
         let twice = predicted(Some(1.5));
         assert!((twice.users - 155.6).abs() < 0.1 && twice.resource == "thread w", "{twice:?}");
         let four = predicted(Some(4.0));
@@ -243,14 +255,18 @@ mod tests {
             of("AW-WebRTC0 (12)", "AppWorker", "AppWorkerCount", 1.0 / 150.0),
         ]];
         let named = |relief: &Relief| {
-            let found = predict(&runs, Some("one_thread_full"), relief, Some(4.0), [100.0; 2]).unwrap();
+            let found =
+                predict(&runs, Some("one_thread_full"), relief, Some(4.0), [100.0; 2]).unwrap();
             (found.users.round(), found.resource)
         };
         let thread = Relief { thread: Some("SW-*".into()), ..cpu() };
         let setting = Relief { setting: Some("StreamWorkerCount".into()), ..cpu() };
         for relief in [&thread, &setting] {
             let (users, resource) = named(relief);
-            assert!(users == 150.0 && resource.starts_with("thread AW-WebRTC0"), "{users} {resource}");
+            assert!(
+                users == 150.0 && resource.starts_with("thread AW-WebRTC0"),
+                "{users} {resource}"
+            );
         }
         assert_eq!(named(&cpu()).0, 400.0, "all threads, where none is named");
         let other = Relief { thread: Some("other".into()), ..cpu() };
@@ -260,8 +276,10 @@ mod tests {
     #[test]
     fn only_what_the_finding_names_is_relieved() {
         // Four workers are not more CPUs: the host's stay the limit.
-        let runs =
-            vec![vec![demand(Resource::Thread, 0.0, 0.01, 1.0), demand(Resource::HostCpu, 0.0, 0.0125, 2.0)]];
+        let runs = vec![vec![
+            demand(Resource::Thread, 0.0, 0.01, 1.0),
+            demand(Resource::HostCpu, 0.0, 0.0125, 2.0),
+        ]];
         let named = predict(&runs, Some("one_thread_full"), &cpu(), Some(4.0), [100.0; 2]).unwrap();
         assert_eq!((named.users.round(), named.resource.as_str()), (160.0, "CPU of the host"));
         let unnamed = predict(&runs, None, &cpu(), Some(4.0), [100.0; 2]).unwrap();
@@ -283,7 +301,8 @@ mod tests {
             fit: Some(fitted([idle, b, c], n)),
             ..demand(Resource::Quota, idle, b, limit)
         };
-        let twice = predict(&[vec![curved]], Some("cpu_quota"), &cpu(), Some(2.0), [users; 2]).unwrap();
+        let twice =
+            predict(&[vec![curved]], Some("cpu_quota"), &cpu(), Some(2.0), [users; 2]).unwrap();
         let expect = (-b + f64::sqrt(b * b + 4.0 * c * 2.0 * limit)) / (2.0 * c);
         assert!((twice.users - expect).abs() < 0.5, "{twice:?} {expect}");
     }
@@ -356,7 +375,11 @@ mod tests {
         };
         let runs = [vec![thread, host, line]];
         let twice = predict(&runs, Some("one_thread_full"), &cpu(), Some(2.0), [100.0; 2]).unwrap();
-        assert_eq!((twice.resource.as_str(), twice.users_high), ("CPU of the host", None), "{twice:?}");
+        assert_eq!(
+            (twice.resource.as_str(), twice.users_high),
+            ("CPU of the host", None),
+            "{twice:?}"
+        );
         assert!((twice.users - 121.0).abs() < 1.0, "{twice:?}");
         assert_eq!(twice.unknown, ["sent by w"]);
         assert_eq!(twice.judged(150.0, 160.0).held, Some(true), "more is no contradiction");
@@ -371,14 +394,16 @@ mod tests {
             fit: Some(fitted([0.0, 0.02, -0.000_1], 50.0)),
             ..demand(Resource::Quota, 0.0, 0.01, 1.0)
         };
-        let twice = predict(&[vec![curved]], Some("cpu_quota"), &cpu(), Some(2.0), [50.0; 2]).unwrap();
+        let twice =
+            predict(&[vec![curved]], Some("cpu_quota"), &cpu(), Some(2.0), [50.0; 2]).unwrap();
         assert!((twice.users - 125.0).abs() < 0.1, "{twice:?}");
     }
 
     #[test]
     fn a_prediction_holds_if_the_limit_can_lie_within_it() {
         let runs = vec![vec![demand(Resource::Thread, 0.0, 0.01, 1.0)]];
-        let twice = predict(&runs, Some("one_thread_full"), &cpu(), Some(2.0), [95.0, 105.0]).unwrap();
+        let twice =
+            predict(&runs, Some("one_thread_full"), &cpu(), Some(2.0), [95.0, 105.0]).unwrap();
         // 190 to 210.
         for (passing, failing, expect) in [
             (200.0, 205.0, true),
@@ -387,7 +412,11 @@ mod tests {
             (150.0, 165.0, false),
             (220.0, 230.0, false),
         ] {
-            assert_eq!(twice.clone().judged(passing, failing).held, Some(expect), "{passing} {failing}");
+            assert_eq!(
+                twice.clone().judged(passing, failing).held,
+                Some(expect),
+                "{passing} {failing}"
+            );
         }
     }
 }

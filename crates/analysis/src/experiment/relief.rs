@@ -37,9 +37,13 @@ pub fn is_relieved(limit: &NamedLimit, relief: &Relief) -> bool {
     let is_cpu = resource_of_relief(relief) == Some("cpu");
     let is_of_thread = || is_of_resource() && (limit.thread.is_some() || !is_cpu);
     let is_of_part = match (&relief.thread, &relief.setting) {
-        (Some(glob), _) => limit.thread.as_ref().is_some_and(|name| thread_name_matches(glob, name)),
+        (Some(glob), _) => {
+            limit.thread.as_ref().is_some_and(|name| thread_name_matches(glob, name))
+        }
         // Without a pack that knows the thread its setting is not known either.
-        (None, Some(setting)) => limit.setting.as_ref().map_or_else(is_of_thread, |named| named == setting),
+        (None, Some(setting)) => {
+            limit.setting.as_ref().map_or_else(is_of_thread, |named| named == setting)
+        }
         (None, None) => is_of_resource(),
     };
     is_of_finding && is_of_part
@@ -60,7 +64,8 @@ mod tests {
     #[test]
     fn one_limit_of_many_names_is_one_and_others_are_not() {
         let thread = Relief { thread: Some("sw-webrtc*".into()), ..Relief::of_resource("cpu") };
-        let setting = Relief { setting: Some("StreamWorkerCount".into()), ..Relief::of_resource("cpu") };
+        let setting =
+            Relief { setting: Some("StreamWorkerCount".into()), ..Relief::of_resource("cpu") };
         let finding = Relief { finding: Some("configured_ceiling".into()), ..Relief::default() };
         let cpu = Relief::of_resource("cpu");
         let (workers, count) = (Some("SW-WebRTC"), Some("StreamWorkerCount"));

@@ -1,7 +1,7 @@
 //! The resource that a finding is about: what a change must relieve to confirm it.
 
-/// The resource of a finding (docs/findings.md): `cpu`, `disk`, `memory`, `network`, `sockets`. `None` for findings that
-/// no amount of a resource removes, such as a configured ceiling.
+/// The resource of a finding (docs/findings.md): `cpu`, `disk`, `memory`, `network`, `sockets`.
+/// `None` for findings that no amount of a resource removes, such as a configured ceiling.
 #[must_use]
 pub fn resource_of(finding: &str) -> Option<&'static str> {
     Some(match finding {

@@ -12,7 +12,8 @@ fn named(finding: &str) -> NamedLimit {
     NamedLimit { finding: finding.into(), ..NamedLimit::default() }
 }
 
-/// Two factors of two and three levels and a placebo, `repeats` runs each; `value` of a cell, and the noise of a run.
+/// Two factors of two and three levels and a placebo, `repeats` runs each; `value` of a cell, and
+/// the noise of a run.
 fn grid(
     repeats: usize,
     value: impl Fn(&[usize]) -> f64,
@@ -54,7 +55,8 @@ fn a_planted_effect_is_found_and_a_placebo_has_none() {
     let storage = &found[0].differences[0];
     assert!((storage.difference.unwrap() - 20.0).abs() < 0.5, "{storage:?}");
     assert_eq!((found[0].verdict, storage.pairs), (EffectVerdict::Differs, 6));
-    let files: Vec<f64> = found[1].differences.iter().map(|files| files.difference.unwrap()).collect();
+    let files: Vec<f64> =
+        found[1].differences.iter().map(|files| files.difference.unwrap()).collect();
     assert!((files[0] + 3.0).abs() < 0.5 && (files[1] + 6.0).abs() < 0.5, "{files:?}");
     assert_eq!(found[2].verdict, EffectVerdict::Same, "{:?}", found[2]);
     for interaction in interactions(&factors, &cells, Margin::Relative(0.05)) {
@@ -71,7 +73,10 @@ fn an_interaction_is_found_where_effects_do_not_add_up() {
     let all = interactions(&factors, &cells, Margin::Relative(0.05));
     let of_both = all.iter().find(|i| i.factors == ["storage", "files"]).unwrap();
     let largest = of_both.largest.as_ref().unwrap();
-    assert_eq!((largest.verdict, &largest.levels), (EffectVerdict::Differs, &["tmpfs".into(), "30".into()]));
+    assert_eq!(
+        (largest.verdict, &largest.levels),
+        (EffectVerdict::Differs, &["tmpfs".into(), "30".into()])
+    );
     assert!((largest.difference - 8.0).abs() < 0.3, "{largest:?}");
     assert!((of_both.means[0][2].unwrap() - 2.0).abs() < 0.2);
 }
@@ -177,5 +182,8 @@ fn only_a_change_of_one_factor_confirms() {
     let cells = [cell(1, [0, 1], 0.3, Some("disk_read")), cell(2, [1, 0], 1.0, None)];
     let disk = Relief::of_resource("disk");
     let relieves = |factor: usize, _: usize, to: usize| (factor == 0 && to == 1).then_some(&disk);
-    assert!(confirmations(&factors, &cells, &relieves, Service::OfCrowd, Margin::Absolute(0.05)).is_empty());
+    assert!(
+        confirmations(&factors, &cells, &relieves, Service::OfCrowd, Margin::Absolute(0.05))
+            .is_empty()
+    );
 }

@@ -26,7 +26,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         .crossed_metric(&metric::TCP_LISTEN_OVERFLOWS, OVERFLOWS_MIN)
         .or(context.crossed_metric(&metric::TCP_LISTEN_DROPS, OVERFLOWS_MIN));
     let mut evidence = vec![
-        Evidence::per_second("tcp.listen_overflows", overflows).limit(0.0).crossed(crossed).decides(),
+        Evidence::per_second("tcp.listen_overflows", overflows)
+            .limit(0.0)
+            .crossed(crossed)
+            .decides(),
         Evidence::per_second("tcp.listen_drops", drops).limit(0.0).decides(),
         Evidence::per_second("tcp.syn_queue_drops", syn).decides(),
         Evidence::count("tcp.established", connections(context)),
@@ -42,7 +45,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let somaxconn = somaxconn.map_or_else(String::new, |max| format!(" (it is {max})"));
     Ok(Candidate {
         used: 1.0,
-        queue: fullest.map(|(_, reading, limit)| (reading.fail() / limit).clamp(0.0, 1.0)).or(Some(1.0)),
+        queue: fullest
+            .map(|(_, reading, limit)| (reading.fail() / limit).clamp(0.0, 1.0))
+            .or(Some(1.0)),
         refuses: overflows.begins() || drops.begins() || syn.begins(),
         crossed_at_s: crossed,
         series: context.ids(&metric::TCP_LISTEN_OVERFLOWS),
@@ -50,8 +55,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         change: format!(
             "A longer backlog{backlog}: the server's listen() backlog and net.core.somaxconn{somaxconn}; more or faster accepting threads where it is full all the time"
         ),
-        // Users that are connected and have bad service do not suffer from refused connections, except for players, which
-        // may open one for each segment or seek.
+        // Users that are connected and have bad service do not suffer from refused connections,
+        // except for players, which may open one for each segment or seek.
         at_most: if context.users.not_served.fail() >= 0.5 || !context.users.have_packets() {
             100.0
         } else {

@@ -1,5 +1,5 @@
-//! The server limits how often one address may ask (HTTP 429): a crowd behind one address meets that rule long before
-//! the server's capacity, and says nothing about it.
+//! The server limits how often one address may ask (HTTP 429): a crowd behind one address meets
+//! that rule long before the server's capacity, and says nothing about it.
 //!
 //! Detected from the participants' failures alone.
 
@@ -15,8 +15,8 @@ use super::{Candidate, CheckResult, Evidence, NOT_SERVED, NoFinding};
 use crate::context::{Context, Reading};
 
 pub(super) const KEY: &str = "address_limit";
-/// Least share of the bad user-seconds that are of users that were not served, and of the failures that are such
-/// refusals: below it other failures explain more.
+/// Least share of the bad user-seconds that are of users that were not served, and of the failures
+/// that are such refusals: below it other failures explain more.
 const MOST_MIN: f64 = 0.5;
 
 /// Whether the server refused a participant by a rule for each address.
@@ -29,12 +29,14 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if refused.fail() == 0.0 {
         return Err(NoFinding::NotApplicable);
     }
-    let (failures, _) = failed(context, |row| row.failure().is_some_and(|reason| !reason.is_ours()));
+    let (failures, _) =
+        failed(context, |row| row.failure().is_some_and(|reason| !reason.is_ours()));
     let not_served = context.users.not_served;
     let is_most = not_served.fail() >= MOST_MIN && refused.fail() >= MOST_MIN * failures.fail();
     let hint = last.map_or_else(String::new, |said| format!(" (it said: {said})"));
     let mut evidence = vec![
-        Evidence::count("participants refused for the rate of their address (HTTP 429)", refused).decides(),
+        Evidence::count("participants refused for the rate of their address (HTTP 429)", refused)
+            .decides(),
         Evidence::ratio(NOT_SERVED, not_served),
         Evidence::count("participants that failed", failures),
     ];
@@ -43,7 +45,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         let of = Reading::at_failure(all as f64);
         evidence.push(Evidence::count("local addresses of the crowd's media", of));
     }
-    // A limit that several addresses meet may be of each of them, of a token or account, or of all requests.
+    // A limit that several addresses meet may be of each of them, of a token or account, or of all
+    // requests.
     let is_of_several = addresses(context, is_refused) > 1;
     let title = if is_of_several {
         "The server limits how often one may ask (HTTP 429), for each address, for each user or in all"

@@ -1,4 +1,5 @@
-//! The network takes less than the server wants to send: send buffers are full or TCP windows closed.
+//! The network takes less than the server wants to send: send buffers are full or TCP windows
+//! closed.
 
 use throng_observation::MediaKind;
 use throng_observation::host::catalogue as metric;
@@ -9,7 +10,8 @@ use crate::context::Context;
 pub(super) const KEY: &str = "backpressure";
 /// Errors a second; fewer are a single receiver's problem.
 const ERRORS_MIN: f64 = 1.0;
-/// Share of segments that were retransmitted: one in fifty means a lossy path or a receiver that stopped reading.
+/// Share of segments that were retransmitted: one in fifty means a lossy path or a receiver that
+/// stopped reading.
 const AGAIN_MIN: f64 = 0.02;
 /// From this share on of one kind, the packets that users missed are of that kind.
 const OF_ONE_KIND_MIN: f64 = 0.9;
@@ -69,8 +71,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
 /// What users missed at first, to lay beside what was refused, and of which streams.
 fn missed(context: &Context<'_>) -> Evidence {
     let all = context.missed(None);
-    let is_of = |kind: &MediaKind| context.missed(Some(*kind)).fail() > OF_ONE_KIND_MIN * all.fail();
+    let is_of =
+        |kind: &MediaKind| context.missed(Some(*kind)).fail() > OF_ONE_KIND_MIN * all.fail();
     let kind = [MediaKind::Audio, MediaKind::Video].into_iter().find(is_of);
-    let packets = kind.map_or_else(|| "packets".to_owned(), |kind| format!("{} packets", kind.key()));
+    let packets =
+        kind.map_or_else(|| "packets".to_owned(), |kind| format!("{} packets", kind.key()));
     Evidence::per_second(format!("{packets} that users missed at first"), all)
 }

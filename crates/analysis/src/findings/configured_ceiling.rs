@@ -1,4 +1,5 @@
-//! A hard ceiling: a number of users is served well and no further one is. The server refuses by its configuration, or by a bug.
+//! A hard ceiling: a number of users is served well and no further one is. The server refuses by
+//! its configuration, or by a bug.
 
 use throng_observation::host::catalogue::LOG_LINES;
 use throng_observation::run::ParticipantRow;
@@ -18,12 +19,14 @@ const NOT_SERVED_MIN: f64 = 0.90;
 /// Share of the failures that must be of what does not exist for that to be why.
 const MISSING_MIN: f64 = 0.5;
 
-/// Patterns of knowledge packs for log lines in which an HTTP server reports that its limit of connections is reached
-/// (nginx, lighttpd). It then closes connections, or accepts none until some end: no participant is told so.
+/// Patterns of knowledge packs for log lines in which an HTTP server reports that its limit of
+/// connections is reached (nginx, lighttpd). It then closes connections, or accepts none until some
+/// end: no participant is told so.
 const LIMIT_LINES: &[&str] = &["worker_connections", "connection_limit"];
 
-/// Whether a server that is full by its configuration may refuse with this reason. A licence that is used up may be
-/// told like a wrong key. What does not exist is not full, and a rate for each address is [`address_limit`].
+/// Whether a server that is full by its configuration may refuse with this reason. A licence that
+/// is used up may be told like a wrong key. What does not exist is not full, and a rate for each
+/// address is [`address_limit`].
 fn is_refusal(reason: &FailureReason) -> bool {
     match reason.refusal() {
         Some(RefusalKind::Full | RefusalKind::Credentials | RefusalKind::Other) => true,
@@ -48,7 +51,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         ));
     }
     if users.served.fail.is_some_and(|served| served < 1.0) {
-        return ruled_out("Refusals: nobody was served while users failed, so that it is no maximum");
+        return ruled_out(
+            "Refusals: nobody was served while users failed, so that it is no maximum",
+        );
     }
     let is_refused = |row: &ParticipantRow| is_join(row) && row.failure().is_some_and(is_refusal);
     let (refused, last_refusal) = failed(context, is_refused);
@@ -61,7 +66,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         // Users that fail at the same number without a refusal may have met a silent ceiling.
         let is_of_server = |reason: &FailureReason| !reason.is_ours();
         let is_such = |row: &ParticipantRow| {
-            is_join(row) && row.failure().is_some_and(is_of_server) && !address_limit::is_refused(row)
+            is_join(row)
+                && row.failure().is_some_and(is_of_server)
+                && !address_limit::is_refused(row)
         };
         let (failures, last_failure) = failed(context, is_such);
         if failures.fail() == 0.0 {
@@ -86,7 +93,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
 fn with_refusals(context: &Context<'_>, refused: Reading, last: Option<String>) -> Candidate {
     let served = context.users.served.fail();
     let hint = last.map_or_else(String::new, |said| format!(" (it said: {said})"));
-    let title = format!("The server takes {served:.0} users and refuses more, with resources to spare");
+    let title =
+        format!("The server takes {served:.0} users and refuses more, with resources to spare");
     Candidate {
         used: 1.0,
         refuses: refused.begins(),
@@ -102,8 +110,9 @@ fn with_log_lines(context: &Context<'_>, reported: Reading) -> Candidate {
     let connected = context.users.connected.fail();
     let all = context.host.metric(LOG_LINES).iter();
     let log_lines = all.filter(|series| LIMIT_LINES.contains(&series.label("pattern")));
-    let title =
-        format!("The server's limit of connections is reached with {connected:.0} users, as its log says");
+    let title = format!(
+        "The server's limit of connections is reached with {connected:.0} users, as its log says"
+    );
     Candidate {
         used: 1.0,
         refuses: true,
@@ -124,8 +133,9 @@ fn without_refusals(
 ) -> Candidate {
     let served = context.users.served.fail();
     let hint = last.map_or_else(String::new, |said| format!(" (the last: {said})"));
-    let is_missing =
-        |row: &ParticipantRow| row.failure().and_then(FailureReason::refusal) == Some(RefusalKind::Missing);
+    let is_missing = |row: &ParticipantRow| {
+        row.failure().and_then(FailureReason::refusal) == Some(RefusalKind::Missing)
+    };
     let (missing, _) = failed(context, is_missing);
     let (why, change) = if missing.fail() > MISSING_MIN * failures.fail() {
         let change = never_connected::change(&FailureReason::NoSuchRoom);
@@ -149,8 +159,8 @@ fn without_refusals(
     }
 }
 
-/// Participants that failed in such a way in each window (those of the onset count to the failing load), and the detail of the
-/// last failure.
+/// Participants that failed in such a way in each window (those of the onset count to the failing
+/// load), and the detail of the last failure.
 pub(super) fn failed(
     context: &Context<'_>,
     is_such: impl Fn(&ParticipantRow) -> bool,

@@ -8,12 +8,14 @@ use crate::context::Context;
 use crate::demand::Resource;
 
 pub(super) const KEY: &str = "conntrack";
-/// Share of the table at which the kernel evicts connections early (nf_conntrack_core.c, early_drop).
+/// Share of the table at which the kernel evicts connections early (nf_conntrack_core.c,
+/// early_drop).
 const FULL_MIN: f64 = 0.95;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    let (_, reading, limit) =
-        context.fullest(&metric::CONNTRACK_ENTRIES).ok_or(NoFinding::NotMonitored("connection tracking"))?;
+    let (_, reading, limit) = context
+        .fullest(&metric::CONNTRACK_ENTRIES)
+        .ok_or(NoFinding::NotMonitored("connection tracking"))?;
     let refused = [&metric::CONNTRACK_DROPS, &metric::CONNTRACK_INSERT_FAILED]
         .map(|metric| context.rate(metric))
         .into_iter()
@@ -36,9 +38,17 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: crossed,
         series: context.ids(&metric::CONNTRACK_ENTRIES),
         evidence: vec![
-            Evidence::count("conntrack.entries, the most", reading).limit(limit).crossed(crossed).decides(),
-            Evidence::per_second("conntrack drops and failed inserts", refused).limit(0.0).decides(),
-            Evidence::per_second("conntrack.early_drops", context.rate(&metric::CONNTRACK_EARLY_DROPS)),
+            Evidence::count("conntrack.entries, the most", reading)
+                .limit(limit)
+                .crossed(crossed)
+                .decides(),
+            Evidence::per_second("conntrack drops and failed inserts", refused)
+                .limit(0.0)
+                .decides(),
+            Evidence::per_second(
+                "conntrack.early_drops",
+                context.rate(&metric::CONNTRACK_EARLY_DROPS),
+            ),
         ],
         change: format!(
             "Raise net.netfilter.nf_conntrack_max beyond {limit:.0}, or exempt media from tracking (NOTRACK)"

@@ -13,8 +13,8 @@ pub(super) const KEY: &str = "cpu_full";
 /// Low-priority work below this share of the CPUs is not mentioned.
 const LOW_MIN: f64 = 0.05;
 
-/// Whether other processes kept the host full at the baseline already, where service was good: then a full host does not explain
-/// what the server's threads do.
+/// Whether other processes kept the host full at the baseline already, where service was good: then
+/// a full host does not explain what the server's threads do.
 pub(super) fn is_full_anyhow(context: &Context<'_>) -> bool {
     let busy = context.host_busy().and_then(|busy| busy.base);
     busy.is_some_and(|base| base >= BUSY_MIN) && context.own_share().fail() < OWN_SHARE_MIN
@@ -68,7 +68,11 @@ impl<'c> HostCpu<'c> {
         } else {
             String::new()
         };
-        let state = format!("CPU of the host: {} of {:.0} cores busy", percent(self.busy.fail()), self.cpus);
+        let state = format!(
+            "CPU of the host: {} of {:.0} cores busy",
+            percent(self.busy.fail()),
+            self.cpus
+        );
         if self.busy.fail() < USED_FROM {
             ruled_out(format!("{state}{yielding}"))
         } else if self.busy.is_constant(Unit::Ratio) {
@@ -87,14 +91,17 @@ impl<'c> HostCpu<'c> {
     fn crossed(&self, context: &Context<'_>) -> Option<f64> {
         // If only gaps between bursts are idle, the host is as full as the server's threads.
         let full_from = if self.busy.fail() < BUSY_MIN { OWN_SHARE_MIN } else { BUSY_MIN };
-        // A host that low-priority work fills is always busy: then the time at which the server's threads began to wait.
+        // A host that low-priority work fills is always busy: then the time at which the server's
+        // threads began to wait.
         let began_to_wait = || context.crossed(&context.waits_of(self.waiting?.0), WAIT_MIN);
         context.crossed_metric(&metric::HOST_CPU_BUSY, full_from * self.cpus).or_else(began_to_wait)
     }
 
     /// Low-priority work yields as a rule; if the server's threads wait all the same, it does not.
     fn is_low_priority_in_the_way(&self) -> bool {
-        self.has_low_priority() && self.busy.fail() < BUSY_MIN && self.busy_with_all.fail() >= BUSY_MIN
+        self.has_low_priority()
+            && self.busy.fail() < BUSY_MIN
+            && self.busy_with_all.fail() >= BUSY_MIN
     }
 
     fn title(&self, context: &Context<'_>) -> String {
@@ -143,7 +150,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     }
     let crossed = host.crossed(context);
     let others = if host.own.fail() < OWN_SHARE_MIN - 0.3 {
-        format!(" (the server uses {} of them: check what else runs on the host)", percent(host.own.fail()))
+        format!(
+            " (the server uses {} of them: check what else runs on the host)",
+            percent(host.own.fail())
+        )
     } else {
         String::new()
     };
@@ -159,7 +169,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             "Use more cores, or reduce the work for each user (bitrate, codec, encryption){others}; the profile shows what the time is spent on"
         ),
         eases: |demand, _| {
-            matches!(demand.resource, Resource::HostCpu | Resource::ProcessCpu | Resource::ThreadGroup)
+            matches!(
+                demand.resource,
+                Resource::HostCpu | Resource::ProcessCpu | Resource::ThreadGroup
+            )
         },
         ..Candidate::new(KEY, host.title(context), "CPU of the host")
     })

@@ -1,17 +1,20 @@
-//! A thread is saturated in short bursts though no whole second is: work for all users at once (a key frame for every viewer)
-//! delays what comes next, and the mean of the second does not show it.
+//! A thread is saturated in short bursts though no whole second is: work for all users at once (a
+//! key frame for every viewer) delays what comes next, and the mean of the second does not show it.
 //!
 //! The threads of a runtime that moves work between them (Go, Tokio, the JVM) count as one.
 //!
-//! Detected from readings of the watcher at ten a second. Other limits have stronger evidence, so this one is named only where
-//! there is no other, and no other of the CPU ([`CpuLimit`]) but a thread that is far from full.
+//! Detected from readings of the watcher at ten a second. Other limits have stronger evidence, so
+//! this one is named only where there is no other, and no other of the CPU ([`CpuLimit`]) but a
+//! thread that is far from full.
 
 use throng_observation::host::SeriesId;
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::runtime::{self, Bound};
-use super::{Candidate, CheckResult, Evidence, NamedThread, NoFinding, ruled_out, thread_log, threads};
+use super::{
+    Candidate, CheckResult, Evidence, NamedThread, NoFinding, ruled_out, thread_log, threads,
+};
 use crate::context::{Context, CpuLimit, Reading, Thread};
 
 pub(super) const KEY: &str = "cpu_bursts";
@@ -19,9 +22,11 @@ pub(super) const KEY: &str = "cpu_bursts";
 const FULL_MIN: f64 = 0.90;
 /// Longest reading that shows bursts: a tenth of a second, and as much again of lateness.
 const MOMENT_US_MAX: i64 = 250_000;
-/// A thread that is used up by less than this has room in its seconds, so that a burst is what it is short of.
+/// A thread that is used up by less than this has room in its seconds, so that a burst is what it
+/// is short of.
 const USED_MIN: f64 = 0.5;
-/// Share of the time: one burst of 100 ms in three seconds. With one in each second every frame waits.
+/// Share of the time: one burst of 100 ms in three seconds. With one in each second every frame
+/// waits.
 const BURSTS_MIN: f64 = 0.03;
 const BURSTS_FULL: f64 = 0.10;
 
@@ -35,13 +40,19 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         CpuLimit::Quota | CpuLimit::Host | CpuLimit::Placement { .. } => true,
     };
     let bound = runtime::bound(context);
-    let is_of_its_own = |thread: &&Thread<'_>| bound.as_ref().is_none_or(|bound| !bound.pool.holds(thread));
-    let own = context.threads.iter().filter(is_of_its_own).map(|thread| Bursty::of_thread(context, thread));
+    let is_of_its_own =
+        |thread: &&Thread<'_>| bound.as_ref().is_none_or(|bound| !bound.pool.holds(thread));
+    let own = context
+        .threads
+        .iter()
+        .filter(is_of_its_own)
+        .map(|thread| Bursty::of_thread(context, thread));
     let bursty = own.chain(bound.as_ref().map(|bound| Bursty::of_pool(context, bound)));
     let with_room = bursty.filter(|one| one.cpu.fail() < threads::FULL_MIN);
     let worst = with_room.max_by(|a, b| a.share.fail().total_cmp(&b.share.fail()));
-    let worst =
-        worst.filter(|one| !is_elsewhere && one.share.fail.is_some()).ok_or(NoFinding::NotApplicable)?;
+    let worst = worst
+        .filter(|one| !is_elsewhere && one.share.fail.is_some())
+        .ok_or(NoFinding::NotApplicable)?;
     if worst.share.fail() < BURSTS_MIN {
         return ruled_out(format!(
             "No thread is saturated in bursts: {} of the time at most",
@@ -80,12 +91,16 @@ impl Bursty {
         }
     }
 
-    /// The runtime is saturated while as many of its threads are full as it runs at once, whichever they are.
+    /// The runtime is saturated while as many of its threads are full as it runs at once, whichever
+    /// they are.
     fn of_pool(context: &Context<'_>, bound: &Bound<'_, '_>) -> Self {
-        let shares: Vec<Reading> = bound.pool.threads.iter().map(|thread| bursts(context, thread)).collect();
+        let shares: Vec<Reading> =
+            bound.pool.threads.iter().map(|thread| bursts(context, thread)).collect();
         Self {
             who: format!("The {} threads {} of {}", shares.len(), bound.group, bound.process),
-            share: Reading::combined(&shares, |shares| (shares.iter().sum::<f64>() / bound.at()).min(1.0)),
+            share: Reading::combined(&shares, |shares| {
+                (shares.iter().sum::<f64>() / bound.at()).min(1.0)
+            }),
             cpu: bound.cores.map(|used| used / bound.at()),
             series: bound.pool.threads.iter().map(|thread| thread.measured.series.id).collect(),
             group: bound.group.clone(),
@@ -108,8 +123,11 @@ impl Bursty {
             ),
         };
         let mut evidence = vec![
-            Evidence::ratio(format!("share of readings of 100 ms in which {name} had no idle time"), share)
-                .decides(),
+            Evidence::ratio(
+                format!("share of readings of 100 ms in which {name} had no idle time"),
+                share,
+            )
+            .decides(),
             Evidence::ratio(format!("CPU of {name}, the median second"), cpu).limit(1.0),
             context.users.first_evidence(),
         ];
@@ -131,9 +149,11 @@ impl Bursty {
     }
 }
 
-/// The share of the time in which a thread was saturated, of the time in which it was read often enough.
+/// The share of the time in which a thread was saturated, of the time in which it was read often
+/// enough.
 fn bursts(context: &Context<'_>, thread: &Thread<'_>) -> Reading {
-    let of = context.reading(|window| thread.measured.share_of_moments(window, FULL_MIN, MOMENT_US_MAX));
+    let of =
+        context.reading(|window| thread.measured.share_of_moments(window, FULL_MIN, MOMENT_US_MAX));
     // The watcher reads idle threads less often: such a thread was not saturated.
     let idle = |share: Option<f64>, cpu: Option<f64>| {
         share.or_else(|| cpu.filter(|cpu| *cpu < BURSTS_MIN).map(|_| 0.0))

@@ -10,7 +10,8 @@ use crate::context::{Context, Reading, THROTTLED_MIN};
 use crate::demand::Resource;
 
 pub(super) const KEY: &str = "cpu_quota";
-/// Throttled in every second period means used up, whatever the mean use: work comes in bursts of frames.
+/// Throttled in every second period means used up, whatever the mean use: work comes in bursts of
+/// frames.
 const THROTTLED_FULL: f64 = 0.50;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
@@ -59,6 +60,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
 
 /// The name of the group that has the quota.
 fn group<'a>(context: &Context<'a>) -> &'a str {
-    let of = |metric: &Metric| context.host.metric(metric.name).first().map(|series| series.label("cgroup"));
+    let of = |metric: &Metric| {
+        context.host.metric(metric.name).first().map(|series| series.label("cgroup"))
+    };
     of(&metric::CGROUP_CPU_QUOTA).or_else(|| of(&metric::CGROUP_CPU)).unwrap_or("the control group")
 }

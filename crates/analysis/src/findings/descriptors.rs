@@ -8,7 +8,8 @@ use crate::context::{Context, Reading};
 use crate::demand::Resource;
 
 pub(super) const KEY: &str = "file_descriptors";
-/// Share of the limit. Servers close and open descriptors all the time: within a twentieth of the limit some opens fail.
+/// Share of the limit. Servers close and open descriptors all the time: within a twentieth of the
+/// limit some opens fail.
 const FULL_MIN: f64 = 0.95;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
@@ -17,7 +18,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         .fullest(&metric::PROCESS_FDS)
         .ok_or(NoFinding::NotMonitored("file descriptors and their limit"))?;
     let share = reading.fail() / limit;
-    // One user may need several descriptors at once, so a small limit is reached with a few to spare.
+    // One user may need several descriptors at once, so a small limit is reached with a few to
+    // spare.
     let is_met = share >= FULL_MIN || limit - reading.fail() < 4.0;
     if !is_met && !refused.begins() {
         return ruled_out(format!(

@@ -1,6 +1,7 @@
 //! The disk is saturated: what users receive has to be read first, and reads wait.
 //!
-//! I/O wait (`host.cpu.iowait`) is no evidence: it is idle CPU time, and threads parked in io_uring count into it (liburing
+//! I/O wait (`host.cpu.iowait`) is no evidence: it is idle CPU time, and threads parked in io_uring
+//! count into it (liburing
 //! #943). Bytes read and the time that reads take are evidence.
 
 use throng_observation::host::catalogue::{self as metric, Metric};
@@ -20,7 +21,8 @@ pub(super) const READ_BYTES_MIN: f64 = 64e3;
 /// Growth of the time of a read, and its least time: longer than the worst of a fast disk.
 const AWAIT_GROWTH: f64 = 3.0;
 const AWAIT_MS_MIN: f64 = 5.0;
-/// The server's disk delivers at least this share of what the server reads: the seconds of the counters differ a little.
+/// The server's disk delivers at least this share of what the server reads: the seconds of the
+/// counters differ a little.
 const OWN_MIN: f64 = 0.8;
 /// Share of the time in which some task was stalled on block I/O.
 const STALL_MIN: f64 = 0.30;
@@ -41,10 +43,11 @@ struct Disk<'a> {
 }
 
 impl<'a> Disk<'a> {
-    /// The disk that delivers at least what the server reads, the nearest to it of several, because others read from disks as
-    /// well. The busiest disk if no single one delivers so much.
+    /// The disk that delivers at least what the server reads, the nearest to it of several, because
+    /// others read from disks as well. The busiest disk if no single one delivers so much.
     fn of_server(context: &Context<'a>, own: Reading) -> Option<Self> {
-        let fits = |read: &Reading| own.fail.is_some_and(|own| own > 0.0 && read.fail() >= OWN_MIN * own);
+        let fits =
+            |read: &Reading| own.fail.is_some_and(|own| own > 0.0 && read.fail() >= OWN_MIN * own);
         let all = context.host.metric(metric::DISK_READ_BYTES.name).iter();
         let (series, read) = all
             .map(|disk| (*disk, context.median(disk)))
@@ -53,7 +56,8 @@ impl<'a> Disk<'a> {
             .or_else(|| context.top(&metric::DISK_READ_BYTES))?;
         let device = series.label("device");
         let of = |metric| {
-            of_device(context, metric, device).map_or_else(Reading::default, |series| context.median(&series))
+            of_device(context, metric, device)
+                .map_or_else(Reading::default, |series| context.median(&series))
         };
         Some(Self {
             series,
@@ -82,14 +86,15 @@ impl<'a> Disk<'a> {
             || context.sum(&metric::PROCESS_BLKIO_WAIT).fail() >= STALL_MIN
     }
 
-    /// Whether the disk delivers less for each user than before: users ask for more and do not get it.
+    /// Whether the disk delivers less for each user than before: users ask for more and do not get
+    /// it.
     fn is_shared_by_more(&self, context: &Context<'_>) -> bool {
         let per_user = |value: Option<f64>, load: Option<LoadWindow>| {
             Some(value? / load.filter(|load| load.users > 0.0)?.users)
         };
         let read_at_base = self.read.base.filter(|base| *base > READ_BYTES_MIN);
-        let before =
-            per_user(read_at_base, context.windows.base).or(per_user(self.read.pass, context.windows.pass));
+        let before = per_user(read_at_base, context.windows.base)
+            .or(per_user(self.read.pass, context.windows.pass));
         per_user(self.read.fail, Some(context.fail))
             .zip(before)
             .is_some_and(|(fail, before)| fail < 0.9 * before)
@@ -107,7 +112,11 @@ impl<'a> Disk<'a> {
     }
 }
 
-fn of_device<'a>(context: &Context<'a>, metric: &Metric, device: &str) -> Option<MeasuredSeries<'a>> {
+fn of_device<'a>(
+    context: &Context<'a>,
+    metric: &Metric,
+    device: &str,
+) -> Option<MeasuredSeries<'a>> {
     context.host.metric(metric.name).iter().find(|series| series.label("device") == device).copied()
 }
 

@@ -12,7 +12,8 @@ use throng_observation::{Goal, RunTime};
 use crate::context::Context;
 use crate::windows::quality_by_second;
 
-/// Between the end of a process and the first bad second: the watcher sees it within a second or two, users a little later.
+/// Between the end of a process and the first bad second: the watcher sees it within a second or
+/// two, users a little later.
 const SLACK_US: i64 = 3_000_000;
 /// The same in the whole seconds of the users.
 const SLACK_S: i64 = 3;
@@ -38,7 +39,8 @@ pub(super) struct Killed<'a> {
     pub(super) is_certain: bool,
 }
 
-/// The lives of the server's processes that ended near the failing load, in the order in which they were found.
+/// The lives of the server's processes that ended near the failing load, in the order in which they
+/// were found.
 pub(super) fn of_server<'a>(context: &'a Context<'_>) -> Vec<&'a Life> {
     let bad = bad_seconds(context);
     let its = context.lives.own().filter(|life| is_near_failure(context, life));
@@ -50,7 +52,8 @@ pub(super) fn as_logged(context: &Context<'_>, life: &Life) -> Option<Culprit> {
     let (at, end) = (life.ended?, life.end()?);
     let around_us = at.0.saturating_sub(KILL_US)..=at.0.saturating_add(SLACK_US);
     let lines = context.host.events_of(HostEventKind::LogLine);
-    let lines = lines.filter(|event| around_us.contains(&event.at.0)).map(|event| event.detail.clone());
+    let lines =
+        lines.filter(|event| around_us.contains(&event.at.0)).map(|event| event.detail.clone());
     Culprit::of(end.how, &lines.collect::<Vec<_>>())
 }
 
@@ -59,14 +62,18 @@ pub(super) fn of_others(context: &Context<'_>) -> usize {
     context.lives.all().iter().filter(|life| is_near_failure(context, life)).count()
 }
 
-/// The watched process that the kernel killed for lack of memory near the failing load: of several one of the server's, one of
-/// which the signal is known, and one of which it is certain.
+/// The watched process that the kernel killed for lack of memory near the failing load: of several
+/// one of the server's, one of which the signal is known, and one of which it is certain.
 pub(super) fn killed_for_memory<'a>(context: &'a Context<'_>) -> Option<Killed<'a>> {
     let own = of_server(context);
     let ends = context.lives.all().iter().filter(|life| is_near_failure(context, life));
     let killed = ends.filter_map(|life| {
         let is_certain = is_killed_for_memory(context, life)?;
-        Some(Killed { life, is_of_server: own.iter().any(|its| std::ptr::eq(*its, life)), is_certain })
+        Some(Killed {
+            life,
+            is_of_server: own.iter().any(|its| std::ptr::eq(*its, life)),
+            is_certain,
+        })
     });
     killed.min_by_key(|killed| {
         let is_kill = killed.life.end().is_some_and(|end| end.how.is_kill());
@@ -80,12 +87,15 @@ fn is_killed_for_memory(context: &Context<'_>, life: &Life) -> Option<bool> {
     if end.is_out_of_memory() {
         return Some(true);
     }
-    let window = Window { from_us: at.0.saturating_sub(KILL_US), until_us: at.0.saturating_add(SLACK_US) };
+    let window =
+        Window { from_us: at.0.saturating_sub(KILL_US), until_us: at.0.saturating_add(SLACK_US) };
     let is_counted = |metric: &Metric| {
-        let kills = context.host.metric(metric.name).iter().filter_map(|series| series.integral(window));
+        let kills =
+            context.host.metric(metric.name).iter().filter_map(|series| series.integral(window));
         kills.sum::<f64>() >= KILLS_MIN
     };
-    // A kernel before 6.15 takes the counter of a group away with the group, and what it used is left.
+    // A kernel before 6.15 takes the counter of a group away with the group, and what it used is
+    // left.
     let is_group_full = || {
         context.host.metric(metric::CGROUP_MEMORY.name).iter().any(|group| {
             let used = group.max(window).zip(group.limit().filter(|limit| *limit > 0.0));
@@ -117,14 +127,21 @@ fn is_near_failure(context: &Context<'_>, life: &Life) -> bool {
     is_near && end.how != HowEnded::Replaced && (at.0 < until_us || has_lost_users(context, at))
 }
 
-/// Whether participants failed around this moment: a process that ends with the run takes nobody from it.
+/// Whether participants failed around this moment: a process that ends with the run takes nobody
+/// from it.
 fn has_lost_users(context: &Context<'_>, at: RunTime) -> bool {
-    let lost = context.run.participants.iter().filter(|row| row.failure().is_some_and(|why| !why.is_ours()));
-    lost.filter_map(|row| row.ended_at).any(|ended| ended.0.abs_diff(at.0) <= SLACK_US.unsigned_abs())
+    let lost = context
+        .run
+        .participants
+        .iter()
+        .filter(|row| row.failure().is_some_and(|why| !why.is_ours()));
+    lost.filter_map(|row| row.ended_at)
+        .any(|ended| ended.0.abs_diff(at.0) <= SLACK_US.unsigned_abs())
 }
 
-/// Whether the service goes on without it: it ended in order beside another process of the server, which was there before and
-/// after. A worker that is replaced after so many requests, or at a reload, ends so.
+/// Whether the service goes on without it: it ended in order beside another process of the server,
+/// which was there before and after. A worker that is replaced after so many requests, or at a
+/// reload, ends so.
 fn is_replaceable(context: &Context<'_>, life: &Life) -> bool {
     let (Some(at), Some(end)) = (life.ended, life.end()) else { return false };
     let stays = |other: &&Life| {
@@ -143,7 +160,13 @@ fn is_job(context: &Context<'_>, life: &Life, bad: &BTreeSet<i64>) -> bool {
         second.is_some_and(|at| bad.range(at - SLACK_S..=at + SLACK_S).next().is_none())
     };
     let is_other = |other: &&Life| !std::ptr::eq(*other, life) && other.is_same_kind(life);
-    let jobs = context.lives.all().iter().filter(is_other).filter(|other| is_short(other)).filter(is_unfelt);
+    let jobs = context
+        .lives
+        .all()
+        .iter()
+        .filter(is_other)
+        .filter(|other| is_short(other))
+        .filter(is_unfelt);
     is_short(life) && jobs.take(JOBS_MIN).count() >= JOBS_MIN
 }
 
@@ -153,7 +176,10 @@ fn is_short(life: &Life) -> bool {
 
 fn bad_seconds(context: &Context<'_>) -> BTreeSet<i64> {
     let seconds = quality_by_second(context.run).into_iter();
-    seconds.filter(|(_, quality)| quality.is_bad(Goal::Acceptable)).map(|(second, _)| second).collect()
+    seconds
+        .filter(|(_, quality)| quality.is_bad(Goal::Acceptable))
+        .map(|(second, _)| second)
+        .collect()
 }
 
 /// Whether the watcher found any process.

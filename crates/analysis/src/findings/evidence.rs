@@ -1,4 +1,5 @@
-//! A line of evidence: a counter at the baseline, under the load that passed and under the load that failed.
+//! A line of evidence: a counter at the baseline, under the load that passed and under the load
+//! that failed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -144,18 +145,22 @@ impl Evidence {
         }
     }
 
-    /// One line: `thread.cpu of hloop 1 (4012): baseline 4 %, passed 90 %, failed 99 %; limit 100 %; crossed at 38 s`.
+    /// One line: `thread.cpu of hloop 1 (4012): baseline 4 %, passed 90 %, failed 99 %; limit 100
+    /// %; crossed at 38 s`.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let values: Vec<String> = [("baseline", self.baseline), ("passed", self.pass), ("failed", self.fail)]
-            .into_iter()
-            .filter(|(_, value)| value.is_some())
-            .map(|(name, value)| format!("{name} {}", self.show(value)))
-            .collect();
+        let values: Vec<String> =
+            [("baseline", self.baseline), ("passed", self.pass), ("failed", self.fail)]
+                .into_iter()
+                .filter(|(_, value)| value.is_some())
+                .map(|(name, value)| format!("{name} {}", self.show(value)))
+                .collect();
         let values = values.join(", ");
-        let limit =
-            self.limit.map_or_else(String::new, |limit| format!("; limit {}", self.show(Some(limit))));
-        let crossed = self.crossed_at_s.map_or_else(String::new, |at| format!("; crossed at {at:.0} s"));
+        let limit = self
+            .limit
+            .map_or_else(String::new, |limit| format!("; limit {}", self.show(Some(limit))));
+        let crossed =
+            self.crossed_at_s.map_or_else(String::new, |at| format!("; crossed at {at:.0} s"));
         format!("{}: {values}{limit}{crossed}", self.counter)
     }
 }

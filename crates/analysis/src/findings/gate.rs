@@ -1,10 +1,12 @@
 //! The rule for every finding: a counter that does not change with the load explains nothing.
 //!
-//! A thread that polls, a host that other processes keep busy, an error counter that always increases: each looks like a limit
-//! if only the failing load is examined. Each finding marks the evidence that it depends on ([`Evidence::decides`]; the first
-//! line if it marks none). One of these lines must be higher under the failing load than at the baseline and than under every
-//! load that passed. Errors that grew from nothing evenly through the limit count if users were worse where they were counted
-//! (`context/felt.rs`); where that cannot be told, they make a suspect at most.
+//! A thread that polls, a host that other processes keep busy, an error counter that always
+//! increases: each looks like a limit if only the failing load is examined. Each finding marks the
+//! evidence that it depends on ([`Evidence::decides`]; the first line if it marks none). One of
+//! these lines must be higher under the failing load than at the baseline and than under every load
+//! that passed. Errors that grew from nothing evenly through the limit count if users were worse
+//! where they were counted (`context/felt.rs`); where that cannot be told, they make a suspect at
+//! most.
 
 use super::{Candidate, Evidence, GENERATOR};
 use crate::context::Change;
@@ -44,7 +46,8 @@ fn decisive(evidence: &[Evidence]) -> Vec<&Evidence> {
     lines
 }
 
-/// `thread.cpu of victim (7) does not grow with the load (98 % at the baseline, 98 % under the one that failed): …`
+/// `thread.cpu of victim (7) does not grow with the load (98 % at the baseline, 98 % under the one
+/// that failed): …`
 fn said(line: &Evidence) -> String {
     if !line.surpasses() && line.begins() && line.most <= line.fail && line.felt == Some(false) {
         return format!(

@@ -19,7 +19,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         return Err(NoFinding::NotMonitored("the generator's own health"));
     }
     let worst = |limit: Limit| {
-        context.reading(|window| rows(context, window).filter_map(|row| limit.figure(row)).reduce(f64::max))
+        context.reading(|window| {
+            rows(context, window).filter_map(|row| limit.figure(row)).reduce(f64::max)
+        })
     };
     let (cpu, lag) = (worst(Limit::ThreadCpu), worst(Limit::Lag));
     let drops = context.reading(|window| rows(context, window).map(dropped).reduce(f64::max));
@@ -28,7 +30,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let is_limited = if context.windows.is_search {
         !is_servers_failure(context)
     } else {
-        is_sustained(past_limit.len(), context.fail.window.seconds()) || drops.fail() > 0.0 || failed > 0
+        is_sustained(past_limit.len(), context.fail.window.seconds())
+            || drops.fail() > 0.0
+            || failed > 0
     };
     if !is_limited {
         let (cpu, lag) = (cpu.fail() * 100.0, lag.fail());
@@ -81,20 +85,23 @@ fn failed_participants<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Pa
         .filter(move |row| row.ended_at.is_some_and(|at| context.is_near_failure(at)))
 }
 
-/// Whether the failing load of a search has bad seconds in which the generator had no part. The search requires such seconds of
-/// each load that fails; a participant that failed for lack of the generator's resources is a bad user from then on.
+/// Whether the failing load of a search has bad seconds in which the generator had no part. The
+/// search requires such seconds of each load that fails; a participant that failed for lack of the
+/// generator's resources is a bad user from then on.
 fn is_servers_failure(context: &Context<'_>) -> bool {
     let window = context.fail.window;
     let is_past = |row: &&GeneratorRow| Limit::ALL.iter().any(|limit| limit.is_passed(row));
-    let limited: BTreeSet<i64> = rows(context, window).filter(is_past).map(|row| row.second).collect();
+    let limited: BTreeSet<i64> =
+        rows(context, window).filter(is_past).map(|row| row.second).collect();
     let failed_at = failed_participants(context).filter_map(|row| row.ended_at).min();
     if limited.is_empty() && failed_at.is_none() {
         return true;
     }
     let own_from = failed_at.map_or(i64::MAX, throng_observation::RunTime::second);
     let felt_s = i64::from(LIMITED_FELT_S);
-    let is_sure =
-        |second: i64| second < own_from && limited.range(second - felt_s..=second + 1).next().is_none();
+    let is_sure = |second: i64| {
+        second < own_from && limited.range(second - felt_s..=second + 1).next().is_none()
+    };
     quality_by_second(context.run)
         .range(second_range(window))
         .any(|(second, quality)| quality.is_bad(Goal::Acceptable) && is_sure(*second))

@@ -1,6 +1,8 @@
-//! What a full CPU spends its time on, from the profile of the failing load: copying, one function, encryption, system calls.
+//! What a full CPU spends its time on, from the profile of the failing load: copying, one function,
+//! encryption, system calls.
 //!
-//! Such a finding explains a full thread or host. Alone it means nothing: an idle server also spends its time somewhere.
+//! Such a finding explains a full thread or host. Alone it means nothing: an idle server also
+//! spends its time somewhere.
 
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::{Family, Profile, ProfileMethod, SelfTime, SeriesId};
@@ -17,7 +19,8 @@ const SAMPLES_MIN: u64 = 50;
 const COPY_MIN: f64 = 0.25;
 /// Share of the time of one function.
 const FUNCTION_MIN: f64 = 0.20;
-/// Share of the time spent on encryption: below two fifths it is the ordinary work of a secure media server.
+/// Share of the time spent on encryption: below two fifths it is the ordinary work of a secure
+/// media server.
 const CRYPTO_MIN: f64 = 0.40;
 /// Share of the time spent in the kernel between system call and network card.
 const SEND_MIN: f64 = 0.45;
@@ -29,7 +32,10 @@ pub(super) fn profile_of_failure<'a>(context: &Context<'a>) -> Option<&'a Profil
         context.is_near_failure(throng_observation::RunTime(middle))
     };
     let all = &context.host.profiles;
-    all.iter().rfind(within).or_else(|| all.iter().rfind(|profile| profile.moment.contains("fail"))).copied()
+    all.iter()
+        .rfind(within)
+        .or_else(|| all.iter().rfind(|profile| profile.moment.contains("fail")))
+        .copied()
 }
 
 /// The profile of what is full: a thread, or the server on a full host.
@@ -53,7 +59,9 @@ fn busy(context: &Context<'_>) -> Result<Busy, NoFinding> {
     else {
         return Err(NoFinding::NotMonitored("a profile of the failing load"));
     };
-    let of = |moment: &str| context.host.profiles.iter().find(|other| other.moment.contains(moment)).copied();
+    let of = |moment: &str| {
+        context.host.profiles.iter().find(|other| other.moment.contains(moment)).copied()
+    };
     let thread = context.hottest();
     let full = thread.filter(|thread| thread.cpu.fail() >= super::threads::FULL_MIN - 0.05);
     let (baseline, near_limit) = (of("base"), of("full"));
@@ -95,7 +103,8 @@ fn busy(context: &Context<'_>) -> Result<Busy, NoFinding> {
     Ok(busy)
 }
 
-/// The candidate for `what`, which takes `share` of the time; `enough` is the share from which it counts.
+/// The candidate for `what`, which takes `share` of the time; `enough` is the share from which it
+/// counts.
 fn candidate(
     context: &Context<'_>,
     busy: &Busy,
@@ -104,7 +113,8 @@ fn candidate(
     share: f64,
     enough: f64,
 ) -> Candidate {
-    let shares = Evidence::ratio(format!("share of {} in {what}", busy.name), Reading::at_failure(share));
+    let shares =
+        Evidence::ratio(format!("share of {} in {what}", busy.name), Reading::at_failure(share));
     let top: Vec<String> = busy
         .time
         .symbols
@@ -153,8 +163,8 @@ pub(super) fn copying(context: &Context<'_>) -> CheckResult {
 
 pub(super) fn hot_function(context: &Context<'_>) -> CheckResult {
     let busy = busy(context)?;
-    // The loop of an interpreter and an address without a symbol are no starting point; copying, encryption, sending and locks have
-    // findings of their own.
+    // The loop of an interpreter and an address without a symbol are no starting point; copying,
+    // encryption, sending and locks have findings of their own.
     let named = |symbol: &&throng_observation::host::SymbolTime| {
         let has_own_finding = matches!(
             symbol.family,
@@ -169,12 +179,18 @@ pub(super) fn hot_function(context: &Context<'_>) -> CheckResult {
         );
         !has_own_finding && !symbol.frame.symbol.starts_with("0x")
     };
-    let Some(top) = busy.time.symbols.iter().find(named).filter(|top| top.share >= FUNCTION_MIN) else {
+    let Some(top) = busy.time.symbols.iter().find(named).filter(|top| top.share >= FUNCTION_MIN)
+    else {
         return ruled_out(format!("No function takes a fifth of {}", busy.name));
     };
     let (share, name) = (top.share, &top.frame.symbol);
     Ok(Candidate {
-        title: format!("{} of {} is the function {name} ({})", percent(share), busy.name, top.frame.module),
+        title: format!(
+            "{} of {} is the function {name} ({})",
+            percent(share),
+            busy.name,
+            top.frame.module
+        ),
         change: format!(
             "Optimise {name}: what calls it for each user and packet, and can its result be cached?"
         ),
@@ -197,7 +213,8 @@ pub(super) fn crypto(context: &Context<'_>) -> CheckResult {
 
 pub(super) fn system_calls(context: &Context<'_>) -> CheckResult {
     let busy = busy(context)?;
-    let share = busy.time.family(Family::Send).share().max(busy.time.family(Family::Receive).share());
+    let share =
+        busy.time.family(Family::Send).share().max(busy.time.family(Family::Receive).share());
     if share < SEND_MIN {
         return ruled_out(format!("Sending takes {} of {}", percent(share), busy.name));
     }

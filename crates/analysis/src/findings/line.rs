@@ -16,8 +16,8 @@ const FULL_MIN: f64 = 0.93;
 const QUEUED_PACKETS_MIN: f64 = 1.0;
 /// Packets that the queue dropped, a second.
 const DROPS_MIN: f64 = 1.0;
-/// Overlimits per packet sent. A shaper counts an overlimit each time it has to delay its queue: at one per packet most packets
-/// waited, also if bursts are over before the backlog is read.
+/// Overlimits per packet sent. A shaper counts an overlimit each time it has to delay its queue: at
+/// one per packet most packets waited, also if bursts are over before the backlog is read.
 const OVERLIMITS_MIN: f64 = 1.0;
 
 /// The busiest interface and its queue.
@@ -62,7 +62,8 @@ impl<'a> Line<'a> {
                 context.felt_by_users(&metric::QDISC_DROPS, &[*series], mean(series))
             }),
             overlimits,
-            delayed: overlimits.with(packets.unwrap_or_default(), |delayed, sent| delayed / sent.max(1.0)),
+            delayed: overlimits
+                .with(packets.unwrap_or_default(), |delayed, sent| delayed / sent.max(1.0)),
         })
     }
 
@@ -111,7 +112,11 @@ impl<'a> Line<'a> {
 }
 
 /// The series of a metric that belong to an interface.
-fn on_interface<'a>(context: &Context<'a>, metric: &Metric, interface: &str) -> Vec<MeasuredSeries<'a>> {
+fn on_interface<'a>(
+    context: &Context<'a>,
+    metric: &Metric,
+    interface: &str,
+) -> Vec<MeasuredSeries<'a>> {
     let list = context.host.metric(metric.name).iter();
     list.filter(|series| series.label("interface") == interface).copied().collect()
 }
@@ -132,8 +137,12 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         ));
     }
     let crossed = line.crossed(context);
-    let queues =
-        [line.backlog.growth(0.5), line.drops.growth(0.1), line.delayed.growth(0.1), context.backlog()];
+    let queues = [
+        line.backlog.growth(0.5),
+        line.drops.growth(0.1),
+        line.delayed.growth(0.1),
+        context.backlog(),
+    ];
     Ok(Candidate {
         used: used_up(line.used_ratio()).max(if line.is_shaped() { 1.0 } else { 0.0 }),
         queue: queues.into_iter().flatten().reduce(f64::max),
@@ -151,9 +160,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
 /// What the busiest interface sends and its share of the line, for evidence of other findings.
 pub(super) fn sent_text(context: &Context<'_>) -> String {
     context.top(&metric::NIC_TX_BYTES).map_or_else(String::new, |(line, sent)| {
-        let share = line
-            .limit()
-            .map_or_else(String::new, |limit| format!(", {} of the line", percent(sent.fail() / limit)));
+        let share = line.limit().map_or_else(String::new, |limit| {
+            format!(", {} of the line", percent(sent.fail() / limit))
+        });
         format!("{} sent{share}", bit_rate(sent.fail() * 8.0))
     })
 }

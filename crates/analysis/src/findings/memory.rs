@@ -38,8 +38,11 @@ impl Memory {
         let rss = context.host.metric(metric::PROCESS_RSS.name);
         let most = |window| rss.iter().filter_map(|series| series.max(window)).reduce(|a, b| a + b);
         let available = context.sum(&metric::HOST_MEMORY_AVAILABLE);
-        let total =
-            context.host.metric(metric::HOST_MEMORY_AVAILABLE.name).first().and_then(MeasuredSeries::limit);
+        let total = context
+            .host
+            .metric(metric::HOST_MEMORY_AVAILABLE.name)
+            .first()
+            .and_then(MeasuredSeries::limit);
         let in_use = |total: f64| available.map(|left| 1.0 - left / total.max(1.0));
         let stalls = [&metric::HOST_PRESSURE_MEMORY_FULL, &metric::CGROUP_PRESSURE_MEMORY_FULL];
         Self {
@@ -58,7 +61,8 @@ impl Memory {
 
     /// The share of the limit and the share of the host's memory in use: the higher of the two.
     fn in_use(&self) -> Reading {
-        let of_limit = self.limit.map_or_else(Reading::default, |limit| self.rss.map(|rss| rss / limit));
+        let of_limit =
+            self.limit.map_or_else(Reading::default, |limit| self.rss.map(|rss| rss / limit));
         if of_limit.fail() >= self.host.fail() { of_limit } else { self.host }
     }
 
@@ -91,11 +95,15 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         .or(context.crossed_metric(&metric::CGROUP_MEMORY_OOM_KILLS, 1e-6))
         .or(context.crossed_metric(&metric::HOST_MEMORY_OOM_KILLS, 1e-6));
     let limit_hits = context.rate(&metric::CGROUP_MEMORY_LIMIT_HITS);
-    let process =
-        context.host.metric(metric::PROCESS_RSS.name).first().map_or("", |rss| rss.label("process"));
+    let process = context
+        .host
+        .metric(metric::PROCESS_RSS.name)
+        .first()
+        .map_or("", |rss| rss.label("process"));
     Ok(Candidate {
         used: used_up(in_use.fail()),
-        // A group whose page cache fills its limit has enough memory: only stalls and kills show a shortage.
+        // A group whose page cache fills its limit has enough memory: only stalls and kills show a
+        // shortage.
         queue: stall.growth(0.002).or(Some(if is_short { 1.0 } else { 0.0 })),
         refuses: kills.begins() || refused.begins(),
         demand: context.demand_of(Resource::Memory, process).cloned(),
@@ -118,7 +126,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     })
 }
 
-/// Processes killed for lack of memory: those of the server's control group, or those of the host where it counts more.
+/// Processes killed for lack of memory: those of the server's control group, or those of the host
+/// where it counts more.
 fn kills(context: &Context<'_>) -> Reading {
     [&metric::CGROUP_MEMORY_OOM_KILLS, &metric::HOST_MEMORY_OOM_KILLS]
         .map(|metric| context.events(context.host.metric(metric.name)))

@@ -1,4 +1,5 @@
-//! The findings, one file each. A finding checks one kind of limit and reports it as suspect, ruled out, or not monitored.
+//! The findings, one file each. A finding checks one kind of limit and reports it as suspect, ruled
+//! out, or not monitored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,13 +54,16 @@ mod tasks;
 pub use evidence::Evidence;
 pub(crate) use threads::is_any_of_its_pool;
 
-/// The evidence line of [`Context::host_busy`]: busy CPUs of the host without the low-priority work of other processes.
+/// The evidence line of [`Context::host_busy`]: busy CPUs of the host without the low-priority work
+/// of other processes.
 pub(crate) const HOST_BUSY: &str = "host.cpu.busy less others' host.cpu.nice, of all cores";
 /// Names of evidence lines that several findings have: the same line is shown once.
 pub(crate) const FRAME_DELAY: &str = "delay of the users' frames above their minimum, median";
 pub(crate) const PACKETS_LOST: &str = "packets lost for good";
-pub(crate) const WAITING: &str = "time that players stalled or waited for playback to begin, of their time";
-pub(crate) const NOT_DELIVERED: &str = "media time that players wanted and did not receive, of the time";
+pub(crate) const WAITING: &str =
+    "time that players stalled or waited for playback to begin, of their time";
+pub(crate) const NOT_DELIVERED: &str =
+    "media time that players wanted and did not receive, of the time";
 pub(crate) const CONNECTED: &str = "connected participants";
 const NOT_SERVED: &str = "bad user-seconds of users that were not served at all";
 
@@ -70,7 +74,8 @@ pub(crate) type CheckResult = Result<Candidate, NoFinding>;
 pub(crate) enum NoFinding {
     /// It is not the limit; the sentence gives its state.
     RuledOut(String),
-    /// It looks like the limit, but looked the same before service went bad, so it explains nothing.
+    /// It looks like the limit, but looked the same before service went bad, so it explains
+    /// nothing.
     Constant(String),
     /// The check does not apply here; another finding covers it.
     NotApplicable,
@@ -115,7 +120,11 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    pub(crate) fn new(key: &'static str, title: impl Into<String>, resource: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        key: &'static str,
+        title: impl Into<String>,
+        resource: impl Into<String>,
+    ) -> Self {
         Self {
             key,
             title: title.into(),
@@ -204,10 +213,12 @@ pub(crate) const PROCESS_STOPPED: &str = process_stopped::KEY;
 /// The finding that memory is exhausted.
 pub(crate) const MEMORY: &str = memory::KEY;
 
-/// The findings that no participant ever connected, and that none was ever served: no resource is suspected then.
+/// The findings that no participant ever connected, and that none was ever served: no resource is
+/// suspected then.
 pub(crate) const NEVER: [&str; 2] = [never_connected::KEY, never_served::KEY];
 
-/// Findings from the participants and the generator alone: they need no watcher and are made once, not per host.
+/// Findings from the participants and the generator alone: they need no watcher and are made once,
+/// not per host.
 pub(crate) const CLIENT_SIDE: &[&str] = &[
     generator::KEY,
     never_connected::KEY,

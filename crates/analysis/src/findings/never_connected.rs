@@ -1,5 +1,5 @@
-//! No participant ever connected: the server was not reached, or rejected all. No resource of the server had a load then, and the
-//! host's counters show the work of others.
+//! No participant ever connected: the server was not reached, or rejected all. No resource of the
+//! server had a load then, and the host's counters show the work of others.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +20,19 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     }
     let failures = by_reason(&all);
     // Before the first join no participant failed.
-    let since = |count: usize| Reading { base: Some(0.0), fail: Some(count as f64), ..Reading::default() };
+    let since =
+        |count: usize| Reading { base: Some(0.0), fail: Some(count as f64), ..Reading::default() };
     let failed: usize = failures.iter().map(|(_, list)| list.len()).sum();
     let Some((reason, most)) = failures.first() else {
         return Ok(waited(context, &all));
     };
     let detail = most.first().map_or("", |failure| failure.detail.as_str());
     let reason_text = if detail.is_empty() { what(reason).to_owned() } else { detail.to_owned() };
-    let alike =
-        if most.len() == failed { String::new() } else { format!(", the others {}", rest(&failures)) };
+    let alike = if most.len() == failed {
+        String::new()
+    } else {
+        format!(", the others {}", rest(&failures))
+    };
     let mut evidence = vec![Evidence::count(
         format!("participants that failed: {} ({})", what(reason), reason.key()),
         since(most.len()),
@@ -43,7 +47,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         change: change(reason).to_owned(),
         ..candidate(
             context,
-            format!("No participant could connect: {reason_text} ({} of {}{alike})", most.len(), all.len()),
+            format!(
+                "No participant could connect: {reason_text} ({} of {}{alike})",
+                most.len(),
+                all.len()
+            ),
         )
     })
 }
@@ -51,7 +59,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
 /// The users that began to join.
 pub(super) fn users(run: &RunData) -> Vec<&ParticipantRow> {
     let sources = sources(run);
-    let began = |row: &&ParticipantRow| row.reached.contains_key(&Phase::Started) || row.failure().is_some();
+    let began = |row: &&ParticipantRow| {
+        row.reached.contains_key(&Phase::Started) || row.failure().is_some()
+    };
     run.participants.iter().filter(began).filter(|row| !sources.contains(&row.cohort)).collect()
 }
 
@@ -84,8 +94,9 @@ pub(super) fn by_reason<'a>(all: &[&'a ParticipantRow]) -> Vec<(FailureReason, V
             && !failure.reason.is_ours()
             && !failure.reason.is_censored()
         {
-            let of =
-                reasons.entry(failure.reason.key()).or_insert_with(|| (failure.reason.clone(), Vec::new()));
+            let of = reasons
+                .entry(failure.reason.key())
+                .or_insert_with(|| (failure.reason.clone(), Vec::new()));
             of.1.push(failure);
         }
     }
@@ -95,7 +106,9 @@ pub(super) fn by_reason<'a>(all: &[&'a ParticipantRow]) -> Vec<(FailureReason, V
 }
 
 pub(super) fn rest(failures: &[(FailureReason, Vec<&Failure>)]) -> String {
-    let of = |(reason, list): &(FailureReason, Vec<&Failure>)| format!("{} {}", list.len(), reason.key());
+    let of = |(reason, list): &(FailureReason, Vec<&Failure>)| {
+        format!("{} {}", list.len(), reason.key())
+    };
     failures.iter().skip(1).map(of).collect::<Vec<_>>().join(", ")
 }
 
@@ -148,7 +161,9 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
         Some(RefusalKind::Other) | None => {}
     }
     match reason {
-        FailureReason::Dns => "Check the host name in the target's URL, and the resolver of this host",
+        FailureReason::Dns => {
+            "Check the host name in the target's URL, and the resolver of this host"
+        }
         FailureReason::Tcp => {
             "Is the server running, and does it listen at this address and port (ss -ltn)? A firewall in between, or the wrong URL"
         }

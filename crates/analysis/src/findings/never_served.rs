@@ -1,5 +1,6 @@
-//! Participants connected, and none was served for as long as a second: the server or its source ends, or what it sends cannot be
-//! played. No resource had a load then, as where none could connect.
+//! Participants connected, and none was served for as long as a second: the server or its source
+//! ends, or what it sends cannot be played. No resource had a load then, as where none could
+//! connect.
 
 use super::never_connected::{by_reason, change, rest, users, what};
 use super::{Candidate, CheckResult, Evidence, NoFinding};
@@ -33,7 +34,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             "Let the run last longer, and look at the server's log: does it have media to send?",
         ),
     };
-    let since = |count: usize| Reading { base: Some(0.0), fail: Some(count as f64), ..Reading::default() };
+    let since =
+        |count: usize| Reading { base: Some(0.0), fail: Some(count as f64), ..Reading::default() };
     Ok(Candidate {
         used: 1.0,
         refuses: true,

@@ -1,4 +1,5 @@
-//! The page cache evicts pages that are needed again at once: the working set does not fit into memory.
+//! The page cache evicts pages that are needed again at once: the working set does not fit into
+//! memory.
 
 use throng_observation::host::catalogue as metric;
 
@@ -8,7 +9,8 @@ use crate::context::Context;
 use crate::demand::Resource;
 
 pub(super) const KEY: &str = "page_cache";
-/// Refaults a second, pages that are read again soon after eviction: 4 MB/s of reads that more memory would avoid.
+/// Refaults a second, pages that are read again soon after eviction: 4 MB/s of reads that more
+/// memory would avoid.
 const REFAULTS_MIN: f64 = 1_000.0;
 /// Refaults a second at which the working set does not fit at all: 40 MB/s.
 const REFAULTS_FULL: f64 = 10_000.0;
@@ -19,7 +21,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     }
     let refaults = context.sum(&metric::HOST_MEMORY_REFAULTS_FILE);
     if refaults.fail() < REFAULTS_MIN {
-        return ruled_out(format!("Page cache: {:.0} pages a second had to be read again", refaults.fail()));
+        return ruled_out(format!(
+            "Page cache: {:.0} pages a second had to be read again",
+            refaults.fail()
+        ));
     }
     let own = context.sum(&metric::PROCESS_READ_BYTES);
     if own.fail.is_some_and(|own| own < READ_BYTES_MIN) {

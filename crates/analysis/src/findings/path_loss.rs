@@ -1,7 +1,8 @@
 //! Packets leave the server's network card and are lost on the path.
 //!
-//! Detected by comparison: the part of the card's traffic that no user receives grows with the packets that users miss, and no
-//! counter of the server or the generator shows a drop. If users miss more and that gap does not grow, the packets were never sent.
+//! Detected by comparison: the part of the card's traffic that no user receives grows with the
+//! packets that users miss, and no counter of the server or the generator shows a drop. If users
+//! miss more and that gap does not grow, the packets were never sent.
 
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{MeasuredSeries, Window};
@@ -12,36 +13,43 @@ use crate::context::{Context, Reading, accounts_for};
 use crate::windows::{second_range, whole_seconds};
 
 pub(super) const KEY: &str = "path_loss";
-/// Growth of the packets missing at first over the baseline: as much as a user-second may lose for good. Retransmitted packets come
-/// late, and frames wait for them.
+/// Growth of the packets missing at first over the baseline: as much as a user-second may lose for
+/// good. Retransmitted packets come late, and frames wait for them.
 const LOSS_MIN: f64 = 0.01;
 /// Loss at which no stream is watchable.
 const LOSS_FULL: f64 = 0.05;
-/// The least share of the additional loss that is missing between the card and the users; other traffic of the card hides the rest.
+/// The least share of the additional loss that is missing between the card and the users; other
+/// traffic of the card hides the rest.
 const GAP_OF_LOSS_MIN: f64 = 0.5;
-/// Above this share of other traffic, what the card sends is no measure of what the users should receive.
+/// Above this share of other traffic, what the card sends is no measure of what the users should
+/// receive.
 const OTHER_TRAFFIC_MAX: f64 = 0.5;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    let line =
-        card_to_users(context).ok_or(NoFinding::NotMonitored("the traffic of the server's network card"))?;
+    let line = card_to_users(context)
+        .ok_or(NoFinding::NotMonitored("the traffic of the server's network card"))?;
     if !context.users.have_packets() {
         // TCP and QUIC repeat what is lost: the server's retransmissions show it (backpressure).
         return Err(NoFinding::NotApplicable);
     }
     let interface = line.label("interface");
     let loss = context.users.missing_ratio;
-    // If even the smallest crowd had bad service, its loss is what has to be explained and no baseline.
+    // If even the smallest crowd had bad service, its loss is what has to be explained and no
+    // baseline.
     let has_baseline = context.windows.pass.is_some();
     let baseline = loss.before().filter(|_| has_baseline).unwrap_or(0.0);
     if loss.fail() - baseline < LOSS_MIN {
-        return ruled_out(format!("Packets lost on the path: {} of what was sent", percent(loss.fail())));
+        return ruled_out(format!(
+            "Packets lost on the path: {} of what was sent",
+            percent(loss.fail())
+        ));
     }
     // The mean of the same seconds on both sides: a median would leave out bursts of key frames.
     let of_card = context.reading(|window| line.mean(whole_seconds(window)));
     let sent = of_card.less(own_on(context, interface));
-    let gap =
-        sent.with(context.users.received, |sent, received| ((sent - received) / sent.max(1.0)).max(0.0));
+    let gap = sent.with(context.users.received, |sent, received| {
+        ((sent - received) / sent.max(1.0)).max(0.0)
+    });
     let other_traffic = gap.pass.or(gap.base).filter(|_| has_baseline).unwrap_or(0.0);
     if other_traffic > OTHER_TRAFFIC_MAX {
         return ruled_out(format!(
@@ -50,7 +58,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         ));
     }
     // The load that passed has more of the non-media traffic in common with the failing one.
-    let grown = |of: Reading| of.fail() - of.pass.or(of.base).filter(|_| has_baseline).unwrap_or(0.0);
+    let grown =
+        |of: Reading| of.fail() - of.pass.or(of.base).filter(|_| has_baseline).unwrap_or(0.0);
     // Loss that grows evenly through the limit was nearly as high where service just passed: then
     // both loads show where it arose, and users felt it.
     let is_accounted = loss.begins() && accounts_for(gap, loss);
@@ -88,7 +97,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     })
 }
 
-/// The card that serves the users: under the load that passed, what it sends is nearest to what they receive.
+/// The card that serves the users: under the load that passed, what it sends is nearest to what
+/// they receive.
 fn card_to_users<'a>(context: &Context<'a>) -> Option<MeasuredSeries<'a>> {
     let received = context.users.received;
     let window = context.windows.pass.or(context.windows.base).unwrap_or(context.fail).window;
@@ -97,11 +107,16 @@ fn card_to_users<'a>(context: &Context<'a>) -> Option<MeasuredSeries<'a>> {
         let sent = line.mean(whole_seconds(window)).unwrap_or(0.0);
         ((sent + 1.0) / (received + 1.0)).ln().abs()
     };
-    context.host.metric(metric::NIC_TX_BYTES.name).iter().copied().min_by(|a, b| off(a).total_cmp(&off(b)))
+    context
+        .host
+        .metric(metric::NIC_TX_BYTES.name)
+        .iter()
+        .copied()
+        .min_by(|a, b| off(a).total_cmp(&off(b)))
 }
 
-/// What the generator itself sent through the interface, bytes a second: loopback carries both directions, so that its counter
-/// includes the generator's reports and NACKs.
+/// What the generator itself sent through the interface, bytes a second: loopback carries both
+/// directions, so that its counter includes the generator's reports and NACKs.
 fn own_on(context: &Context<'_>, interface: &str) -> Reading {
     if interface != "lo" {
         return Reading::default();

@@ -8,8 +8,8 @@ use crate::context::Context;
 use crate::demand::Resource;
 
 pub(super) const KEY: &str = "local_ports";
-/// Share of the port range. The kernel searches for a free port at random (net/ipv4/inet_hashtables.c); at nine tenths the search
-/// is long and often fails.
+/// Share of the port range. The kernel searches for a free port at random
+/// (net/ipv4/inet_hashtables.c); at nine tenths the search is long and often fails.
 const FULL_MIN: f64 = 0.90;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
@@ -26,9 +26,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             )),
         };
     }
-    let (reading, limit) = fullest.map(|(_, reading, limit)| (reading, Some(limit))).unwrap_or_default();
-    let crossed =
-        limit.and_then(|limit| context.crossed_metric(&metric::TCP_EPHEMERAL_PORTS, FULL_MIN * limit));
+    let (reading, limit) =
+        fullest.map(|(_, reading, limit)| (reading, Some(limit))).unwrap_or_default();
+    let crossed = limit
+        .and_then(|limit| context.crossed_metric(&metric::TCP_EPHEMERAL_PORTS, FULL_MIN * limit));
     let waiting = context.sum(&metric::TCP_TIME_WAIT);
     Ok(Candidate {
         used: if share >= FULL_MIN { 1.0 } else { 0.6 },

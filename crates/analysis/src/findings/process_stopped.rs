@@ -1,5 +1,5 @@
-//! A process of the server was stopped: SIGSTOP, a debugger, a shell's job control. It serves no user then, and that is no limit of
-//! the server.
+//! A process of the server was stopped: SIGSTOP, a debugger, a shell's job control. It serves no
+//! user then, and that is no limit of the server.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             .map(|(_, second)| second)
             .collect()
     };
-    let stopped = list.iter().map(|series| (series, stops(series))).max_by_key(|(_, stops)| stops.len());
+    let stopped =
+        list.iter().map(|series| (series, stops(series))).max_by_key(|(_, stops)| stops.len());
     let Some((series, stops)) = stopped.filter(|(_, stops)| !stops.is_empty()) else {
         return ruled_out("No watched process was stopped");
     };
@@ -85,6 +86,7 @@ fn explained(context: &Context<'_>, span: Window, stops: &BTreeSet<i64>) -> f64 
         .map(|(second, _)| *second)
         .collect();
     // Both clocks count whole seconds, and a process is read once a second.
-    let near = bad.iter().filter(|second| stops.range(*second - FELT_S..=*second + 1).next().is_some());
+    let near =
+        bad.iter().filter(|second| stops.range(*second - FELT_S..=*second + 1).next().is_some());
     near.count() as f64 / bad.len().max(1) as f64
 }

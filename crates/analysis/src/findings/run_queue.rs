@@ -53,8 +53,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     })
 }
 
-/// What keeps the thread from the idle CPUs, for the title, and what to change: its affinity only where it is bound, and its priority
-/// only where that is lowered.
+/// What keeps the thread from the idle CPUs, for the title, and what to change: its affinity only
+/// where it is bound, and its priority only where that is lowered.
 fn why(context: &Context<'_>, thread: &Thread<'_>, allowed: Option<f64>) -> (String, String) {
     let is_known = context.is_seen(&metric::THREAD_CPUS_ALLOWED);
     if let Some(allowed) = allowed {

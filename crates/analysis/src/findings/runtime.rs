@@ -1,5 +1,6 @@
-//! The parallelism of a runtime is the limit. It puts any task on any of its threads, so no thread is full for long; yet all together
-//! use a fixed number of cores, because the runtime runs that many at once, or because there is only one task at a time.
+//! The parallelism of a runtime is the limit. It puts any task on any of its threads, so no thread
+//! is full for long; yet all together use a fixed number of cores, because the runtime runs that
+//! many at once, or because there is only one task at a time.
 
 use std::ops::RangeInclusive;
 
@@ -16,8 +17,8 @@ pub(super) const KEY: &str = "runtime_parallelism";
 pub(super) const ONE_CORE: RangeInclusive<f64> = 0.85..=1.12;
 /// Cores of one of the threads; above it the thread is full by itself.
 pub(super) const TAKING_PART: RangeInclusive<f64> = 0.05..=0.80;
-/// Share of the cores that the runtime uses at once: handing work between threads takes the rest, and time in the kernel may come
-/// on top.
+/// Share of the cores that the runtime uses at once: handing work between threads takes the rest,
+/// and time in the kernel may come on top.
 const FULL_MIN: f64 = 0.85;
 const FULL_MAX: f64 = 1.15;
 
@@ -36,9 +37,13 @@ pub(super) struct Bound<'a, 'b> {
 pub(super) fn bound<'a, 'b>(context: &'b Context<'a>) -> Option<Bound<'a, 'b>> {
     let set_to = |pool: &Pool<'a, 'b>| {
         let first = pool.threads.first()?;
-        context.knowledge.parallelism(first.process, context.knowledge.runtime(first.process, first.name)?)
+        context
+            .knowledge
+            .parallelism(first.process, context.knowledge.runtime(first.process, first.name)?)
     };
-    let pools = Pool::all(context).into_iter().filter(|pool| set_to(pool).is_some() || pool.wanders(context));
+    let pools = Pool::all(context)
+        .into_iter()
+        .filter(|pool| set_to(pool).is_some() || pool.wanders(context));
     let pool = pools.max_by(|a, b| a.used(context).total_cmp(&b.used(context)))?;
     let first = pool.threads.first()?;
     Some(Bound {
@@ -59,7 +64,11 @@ impl Bound<'_, '_> {
 
     fn is_full(&self) -> bool {
         let share = self.cores.fail() / self.at();
-        if self.set_to.is_some() { (FULL_MIN..=FULL_MAX).contains(&share) } else { ONE_CORE.contains(&share) }
+        if self.set_to.is_some() {
+            (FULL_MIN..=FULL_MAX).contains(&share)
+        } else {
+            ONE_CORE.contains(&share)
+        }
     }
 
     fn title(&self) -> String {
@@ -96,7 +105,8 @@ fn variable(runtime: Runtime) -> &'static str {
     runtime.variable().unwrap_or("its number of threads")
 }
 
-/// Whether the runtime of a process is set to one thread at once: then its threads do not take turns at a lock.
+/// Whether the runtime of a process is set to one thread at once: then its threads do not take
+/// turns at a lock.
 pub(super) fn is_bound(context: &Context<'_>, process: &str) -> bool {
     bound(context).is_some_and(|bound| bound.process == process && bound.set_to == Some(1))
 }
@@ -116,7 +126,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             "The {count} threads {group} of {process} share their work and use {cores:.1} cores"
         ));
     }
-    // Several threads work in each second and use one core together: they take turns, which another finding covers.
+    // Several threads work in each second and use one core together: they take turns, which another
+    // finding covers.
     let takes_turns = context.busiest_of_each_second(&bound.pool.threads) <= *TAKING_PART.end();
     if bound.set_to.is_none() && takes_turns {
         return Err(NoFinding::NotApplicable);
@@ -131,9 +142,12 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: crossed,
         series: threads.iter().map(|thread| thread.series.id).collect(),
         evidence: vec![
-            Evidence::ratio(format!("CPU of the {count} threads {group} of {process}"), bound.cores)
-                .limit(bound.at())
-                .crossed(crossed),
+            Evidence::ratio(
+                format!("CPU of the {count} threads {group} of {process}"),
+                bound.cores,
+            )
+            .limit(bound.at())
+            .crossed(crossed),
             Evidence::ratio(HOST_BUSY, context.host_busy().unwrap_or_default()).limit(1.0),
             Evidence::ratio(
                 "thread.run_queue_wait, the longest of them",

@@ -1,4 +1,5 @@
-//! Many threads use one core together because they take turns: at Python's global interpreter lock, or at a lock of another program.
+//! Many threads use one core together because they take turns: at Python's global interpreter lock,
+//! or at a lock of another program.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +18,8 @@ const THREADS_MIN: usize = 2;
 /// Share of CPU samples in locks. An uncontended lock costs a few percent; a fifth is contention.
 const LOCK_SHARE_MIN: f64 = 0.20;
 const LOCK_SHARE_FULL: f64 = 0.40;
-/// Voluntary context switches a second. Waking up for a lock is one: threads that take turns have hundreds a second, and more with
-/// more users.
+/// Voluntary context switches a second. Waking up for a lock is one: threads that take turns have
+/// hundreds a second, and more with more users.
 const SWITCHES_MIN: f64 = 500.0;
 
 /// A process whose threads take turns on one core.
@@ -56,7 +57,8 @@ fn turns<'a, 'b>(context: &'b Context<'a>) -> Result<Turns<'a, 'b>, NoFinding> {
     if context.is_cpu_taken() && !is_full_anyhow {
         return Err(NoFinding::NotApplicable);
     }
-    // Threads at a lock take turns within each second; work that moves between threads by the second is no lock.
+    // Threads at a lock take turns within each second; work that moves between threads by the
+    // second is no lock.
     if taking_part.len() < THREADS_MIN
         || !is_one_core
         || context.busiest_of_each_second(&threads) > *TAKING_PART.end()
@@ -64,14 +66,18 @@ fn turns<'a, 'b>(context: &'b Context<'a>) -> Result<Turns<'a, 'b>, NoFinding> {
     {
         return Err(NoFinding::NotApplicable);
     }
-    let executable = context.host.info.and_then(|info| info.facts.get(&format!("{process}.executable")));
+    let executable =
+        context.host.info.and_then(|info| info.facts.get(&format!("{process}.executable")));
     let in_profile = profile_of_failure(context).is_some_and(|profile| {
         profile.frames.iter().any(|f| {
-            f.symbol == "take_gil" || f.module.starts_with("libpython") || f.module.starts_with("python3")
+            f.symbol == "take_gil"
+                || f.module.starts_with("libpython")
+                || f.module.starts_with("python3")
         })
     });
-    let is_python =
-        process.starts_with("python") || executable.is_some_and(|path| path.contains("python")) || in_profile;
+    let is_python = process.starts_with("python")
+        || executable.is_some_and(|path| path.contains("python"))
+        || in_profile;
     Ok(Turns { process, pid, threads: taking_part, cores, is_python })
 }
 
@@ -166,20 +172,26 @@ impl LockSamples {
     }
 }
 
-/// Lock contention of threads that share one core: context switches or lock samples have to show it.
+/// Lock contention of threads that share one core: context switches or lock samples have to show
+/// it.
 fn by_turns(context: &Context<'_>, turns: &Turns<'_, '_>, samples: &LockSamples) -> CheckResult {
     let mut candidate = candidate(context, turns, LOCK_KEY, LOCK_TITLE.into(), LOCK_CHANGE.into());
     let switches = context.host.metric(metric::THREAD_SWITCHES_VOLUNTARY.name).iter();
     let own: Vec<_> = switches.filter(|series| series.label("pid") == turns.pid).collect();
-    let switches = context.reading(|window| own.iter().filter_map(|s| s.mean(window)).reduce(|a, b| a + b));
-    let is_switching = switches.fail() >= SWITCHES_MIN && switches.growth(10.0).is_none_or(|g| g > 0.1);
+    let switches =
+        context.reading(|window| own.iter().filter_map(|s| s.mean(window)).reduce(|a, b| a + b));
+    let is_switching =
+        switches.fail() >= SWITCHES_MIN && switches.growth(10.0).is_none_or(|g| g > 0.1);
     let is_locking = samples.0.fail.is_some_and(|share| share >= LOCK_SHARE_MIN / 2.0);
     // Many threads may use one core together by chance.
     if !is_switching && !is_locking {
         candidate.at_most = CAP_COMPANY;
     }
     if candidate.used < 0.5 && candidate.at_most <= CAP_COMPANY {
-        return ruled_out(format!("Locks: no sign of contention ({} of samples)", percent(samples.0.fail())));
+        return ruled_out(format!(
+            "Locks: no sign of contention ({} of samples)",
+            percent(samples.0.fail())
+        ));
     }
     let all = context.sum(&metric::THREAD_SWITCHES_VOLUNTARY);
     candidate.evidence.push(samples.evidence());

@@ -12,14 +12,18 @@ const TOLD_MAX: usize = 3;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     // A server that the kernel certainly killed for lack of memory is told by the finding `memory`.
-    if ended::killed_for_memory(context).is_some_and(|killed| killed.is_of_server && killed.is_certain) {
+    if ended::killed_for_memory(context)
+        .is_some_and(|killed| killed.is_of_server && killed.is_certain)
+    {
         return Err(NoFinding::NotApplicable);
     }
     let lives = ended::of_server(context);
     let is_told = |life: &&&Life| life.end().is_some_and(|end| end.how != HowEnded::Unknown);
     let Some(&life) = lives.iter().find(is_told).or(lives.first()) else {
         return match ended::of_others(context) {
-            _ if !ended::is_any_found(context) => Err(NoFinding::NotMonitored("the server's processes")),
+            _ if !ended::is_any_found(context) => {
+                Err(NoFinding::NotMonitored("the server's processes"))
+            }
             0 => ruled_out("No watched process ended"),
             others => ruled_out(format!(
                 "No process of the server ended; {others} that came after the baseline, or come and go as jobs do, did"
@@ -30,7 +34,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let end = ProcessEnd { by: end.by.or_else(|| ended::as_logged(context, life)), ..end };
     let at_s = lives.iter().filter_map(|life| life.ended).min().map_or(0.0, RunTime::as_secs_f64);
     let count = lives.len() as f64;
-    let once = Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count), ..Reading::default() };
+    let once =
+        Reading { base: Some(0.0), pass: Some(0.0), fail: Some(count), ..Reading::default() };
     let label = life.process.label();
     let how = match end.how {
         HowEnded::Unknown => String::new(),
@@ -43,7 +48,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         refuses: true,
         crossed_at_s: Some(at_s),
         evidence: vec![
-            Evidence::count(format!("watched process ended: {}", told(&lives)), once).crossed(Some(at_s)),
+            Evidence::count(format!("watched process ended: {}", told(&lives)), once)
+                .crossed(Some(at_s)),
         ],
         change: advice(&end, at_s),
         ends_service: true,

@@ -1,7 +1,9 @@
-//! Signalling is serialised: a join waits for all joins that are being answered, though no resource is full.
+//! Signalling is serialised: a join waits for all joins that are being answered, though no resource
+//! is full.
 //!
-//! Detected from the joins alone. If the server answers one join at a time, the time of a join grows by one answer with each join
-//! before it. If it answers many at once, a join takes the same time however many wait.
+//! Detected from the joins alone. If the server answers one join at a time, the time of a join
+//! grows by one answer with each join before it. If it answers many at once, a join takes the same
+//! time however many wait.
 
 use throng_observation::host::measured::Window;
 use throng_observation::units::duration_ms;
@@ -47,13 +49,15 @@ struct Regression {
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let joins = joins(context);
-    let near: Vec<Join> = joins.iter().filter(|join| context.is_near_failure(join.began)).copied().collect();
+    let near: Vec<Join> =
+        joins.iter().filter(|join| context.is_near_failure(join.began)).copied().collect();
     let most = near.iter().map(|join| join.before).max().unwrap_or(0);
     let shown = shown_by(&near, &joins);
     let law = regression(shown).filter(|_| shown.len() >= JOINS_MIN && most >= WAITING_MIN);
     let p95 = took_ms(near.iter(), 0.95);
-    let is_serial =
-        |law: &Regression| law.explained >= EXPLAINED_MIN && law.each_ms * most as f64 >= WAIT_MS_MIN;
+    let is_serial = |law: &Regression| {
+        law.explained >= EXPLAINED_MIN && law.each_ms * most as f64 >= WAIT_MS_MIN
+    };
     let Some(law) = law.filter(is_serial) else {
         return match p95 {
             Some(p95) => ruled_out(format!(
@@ -110,7 +114,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
 impl Regression {
     fn how(&self) -> String {
         match (self.alone_ms / self.each_ms).round().max(1.0) {
-            at_once if at_once < 2.0 => format!("one after the other, {} each", duration_ms(self.each_ms)),
+            at_once if at_once < 2.0 => {
+                format!("one after the other, {} each", duration_ms(self.each_ms))
+            }
             at_once => format!("about {at_once:.0} at a time, {} each", duration_ms(self.alone_ms)),
         }
     }
@@ -121,7 +127,8 @@ fn took_ms<'a>(joins: impl Iterator<Item = &'a Join>, share: f64) -> Option<f64>
     at_share(joins.map(|join| join.took_ms).collect(), share)
 }
 
-/// The joins of the regression: those near the failure, or of the whole run if a search adds too few at a time.
+/// The joins of the regression: those near the failure, or of the whole run if a search adds too
+/// few at a time.
 fn shown_by<'a>(near: &'a [Join], all: &'a [Join]) -> &'a [Join] {
     if near.len() < JOINS_MIN { all } else { near }
 }
@@ -139,14 +146,18 @@ fn joining(context: &Context<'_>, stretch: LoadWindow) -> Window {
 /// All joins that were answered, with how many were waiting when each began.
 fn joins(context: &Context<'_>) -> Vec<Join> {
     let answered = context.run.participants.iter().filter_map(|row| {
-        let (began, ended) = (row.reached.get(&Phase::Started)?, row.reached.get(&Phase::Negotiated)?);
+        let (began, ended) =
+            (row.reached.get(&Phase::Started)?, row.reached.get(&Phase::Negotiated)?);
         Some((began.0, ended.0))
     });
     // A failed join waited too, until it failed.
-    let failed = context.run.participants.iter().filter(|row| !row.reached.contains_key(&Phase::Negotiated));
-    let failed = failed.filter_map(|row| Some((row.reached.get(&Phase::Started)?.0, row.ended_at?.0)));
+    let failed =
+        context.run.participants.iter().filter(|row| !row.reached.contains_key(&Phase::Negotiated));
+    let failed =
+        failed.filter_map(|row| Some((row.reached.get(&Phase::Started)?.0, row.ended_at?.0)));
     let answered: Vec<(i64, i64)> = answered.collect();
-    let (mut begins, mut ends): (Vec<i64>, Vec<i64>) = answered.iter().copied().chain(failed).unzip();
+    let (mut begins, mut ends): (Vec<i64>, Vec<i64>) =
+        answered.iter().copied().chain(failed).unzip();
     begins.sort_unstable();
     ends.sort_unstable();
     let of = |(began, ended): &(i64, i64)| {
@@ -161,7 +172,8 @@ fn joins(context: &Context<'_>) -> Vec<Join> {
     answered.iter().map(of).collect()
 }
 
-/// Least squares of join time over joins before; `None` if the number of joins before does not vary.
+/// Least squares of join time over joins before; `None` if the number of joins before does not
+/// vary.
 fn regression(joins: &[Join]) -> Option<Regression> {
     let n = joins.len() as f64;
     let mean = |of: &dyn Fn(&Join) -> f64| joins.iter().map(of).sum::<f64>() / n;
@@ -192,14 +204,17 @@ mod tests {
 
     #[test]
     fn the_cost_of_each_predecessor_is_separated_from_the_fixed_cost() {
-        let serial: Vec<Join> = (0..8).map(|before| join(before, 2_000.0 * (before + 1) as f64)).collect();
-        let law_of =
-            |joins: &[Join]| regression(joins).map(|law| (law.each_ms.round(), law.explained > 0.99));
+        let serial: Vec<Join> =
+            (0..8).map(|before| join(before, 2_000.0 * (before + 1) as f64)).collect();
+        let law_of = |joins: &[Join]| {
+            regression(joins).map(|law| (law.each_ms.round(), law.explained > 0.99))
+        };
         assert_eq!(law_of(&serial), Some((2_000.0, true)));
         let parallel: Vec<Join> =
             (0..8).map(|before| join(before, 300.0 + 7.0 * (before % 3) as f64)).collect();
         assert!(regression(&parallel).is_none_or(|law| law.explained < EXPLAINED_MIN));
-        // Four joins at a time are too few for a regression; the joins of the whole search show the same slope.
+        // Four joins at a time are too few for a regression; the joins of the whole search show the
+        // same slope.
         let all = [&serial[..5], &serial[..1], &serial[..2], &serial[..4]].concat();
         assert_eq!(law_of(shown_by(&serial[..4], &all)), Some((2_000.0, true)));
         assert_eq!(shown_by(&serial[..4], &all).len(), all.len());

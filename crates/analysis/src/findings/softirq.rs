@@ -27,8 +27,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         ));
     }
     let cpu = series.label("cpu");
-    let crossed =
-        context.crossed(&[series], SOFTIRQ_MIN).or(context.crossed_metric(&metric::SOFTNET_DROPPED, 1.0));
+    let crossed = context
+        .crossed(&[series], SOFTIRQ_MIN)
+        .or(context.crossed_metric(&metric::SOFTNET_DROPPED, 1.0));
     Ok(Candidate {
         // 0.8 here counts as 0.95 of a thread: the rest of the CPU belongs to other tasks.
         used: used_up(share.fail() / SOFTIRQ_MIN * 0.95),

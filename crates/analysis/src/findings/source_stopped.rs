@@ -1,9 +1,10 @@
-//! The source stopped: all viewers of a cohort were served, and from one second to the next none is, while their connections stay.
-//! An encoder that was killed, an ingest that broke, a camera that was switched off: no limit of the server is met by all at once.
+//! The source stopped: all viewers of a cohort were served, and from one second to the next none
+//! is, while their connections stay. An encoder that was killed, an ingest that broke, a camera
+//! that was switched off: no limit of the server is met by all at once.
 //!
-//! Seen from the crowd. Whether it was the source, or the server or the path stopped, the server's host shows: what came in before
-//! the crowd did comes no longer. What comes in with the crowd are its own packets, and end with the media. A server that hangs
-//! stops neither.
+//! Seen from the crowd. Whether it was the source, or the server or the path stopped, the server's
+//! host shows: what came in before the crowd did comes no longer. What comes in with the crowd are
+//! its own packets, and end with the media. A server that hangs stops neither.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ use crate::windows::second_range;
 pub(super) const KEY: &str = "source_stopped";
 /// Least viewers that were served before: one viewer may have a fault of its own.
 const VIEWERS_MIN: u32 = 2;
-/// Share of them that must still be connected when none receives: who left, or was thrown out, is no proof.
+/// Share of them that must still be connected when none receives: who left, or was thrown out, is
+/// no proof.
 const CONNECTED_MIN: f64 = 0.5;
 /// Less than this share of what came in without viewers comes in: the source is not there.
 const INGEST_MAX: f64 = 0.5;
@@ -43,7 +45,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let (at, seconds, viewers) = (silence.second, silence.seconds, silence.viewers);
     let (interface, received) = received(context);
     let source = without_viewers(context, received).filter(|source| *source >= INGEST_BYTES_MIN);
-    let is_proven = source.zip(received.fail).is_some_and(|(source, fail)| fail < INGEST_MAX * source);
+    let is_proven =
+        source.zip(received.fail).is_some_and(|(source, fail)| fail < INGEST_MAX * source);
     let title = if is_proven {
         format!(
             "The source stopped: all {viewers} viewers received nothing from second {at} on, for {seconds} s, and stayed connected"
@@ -53,15 +56,19 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             "{viewers} users lost their media in one second, for {seconds} s: the source, the server or the path"
         )
     };
-    let none = Reading { base: Some(0.0), pass: Some(0.0), ..Reading::at_failure(f64::from(viewers)) };
+    let none =
+        Reading { base: Some(0.0), pass: Some(0.0), ..Reading::at_failure(f64::from(viewers)) };
     Ok(Candidate {
         used: 1.0,
         refuses: true,
         crossed_at_s: Some(at as f64),
         evidence: vec![
-            Evidence::count("viewers that stayed connected and received nothing from one second on", none)
-                .crossed(Some(at as f64))
-                .decides(),
+            Evidence::count(
+                "viewers that stayed connected and received nothing from one second on",
+                none,
+            )
+            .crossed(Some(at as f64))
+            .decides(),
             Evidence::bytes_per_second(format!("nic.rx_bytes of {interface}"), received),
         ],
         change: format!(
@@ -72,8 +79,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     })
 }
 
-/// What comes in on the interface on which most came in at the baseline. On the loopback interface what the server sends comes in
-/// too.
+/// What comes in on the interface on which most came in at the baseline. On the loopback interface
+/// what the server sends comes in too.
 fn received<'a>(context: &'a Context<'_>) -> (&'a str, Reading) {
     let all = context.host.metric(metric::NIC_RX_BYTES.name).iter();
     let others = all.filter(|series| series.label("interface") != LOOPBACK);
@@ -82,7 +89,8 @@ fn received<'a>(context: &'a Context<'_>) -> (&'a str, Reading) {
     readings.max_by(|a, b| most(&a.1).total_cmp(&most(&b.1))).unwrap_or_default()
 }
 
-/// Bytes a second that came in before the crowd did: at the baseline, less what its viewers send, which grows with them.
+/// Bytes a second that came in before the crowd did: at the baseline, less what its viewers send,
+/// which grows with them.
 fn without_viewers(context: &Context<'_>, received: Reading) -> Option<f64> {
     let (base, at_base) = (context.windows.base?.users, received.base?);
     if base <= 0.0 {
@@ -105,12 +113,16 @@ fn silence(context: &Context<'_>) -> Option<Silence> {
             // A second after the last one with media, as that of the end may have some of it.
             let silent = [second + 1, second + 2].map(|second| rows.get(&second).copied());
             let stayed = f64::from(last.playing) * CONNECTED_MIN;
-            let is_silent = silent
-                .iter()
-                .all(|row| row.is_some_and(|row| row.playing == 0 && f64::from(row.connected) >= stayed));
+            let is_silent = silent.iter().all(|row| {
+                row.is_some_and(|row| row.playing == 0 && f64::from(row.connected) >= stayed)
+            });
             let has_ended = last.playing >= VIEWERS_MIN && is_silent;
             let silent = rows.range(second + 1..).take_while(|(_, row)| row.playing == 0).count();
-            has_ended.then_some(Silence { second: second + 1, seconds: silent, viewers: last.playing })
+            has_ended.then_some(Silence {
+                second: second + 1,
+                seconds: silent,
+                viewers: last.playing,
+            })
         })
     };
     cohorts.values().filter_map(of_cohort).min_by_key(|silence| silence.second)
@@ -118,6 +130,7 @@ fn silence(context: &Context<'_>) -> Option<Silence> {
 
 /// Whether publishers of the run itself still send then: their source did not stop.
 fn sends(context: &Context<'_>, second: i64) -> bool {
-    let after = |row: &&throng_observation::run::SentRow| (second..second + 3).contains(&row.second);
+    let after =
+        |row: &&throng_observation::run::SentRow| (second..second + 3).contains(&row.second);
     context.run.sent.iter().filter(after).any(|row| row.tracks > 0)
 }

@@ -1,4 +1,5 @@
-//! The control group may have no more tasks: the next thread or process of the server cannot be made.
+//! The control group may have no more tasks: the next thread or process of the server cannot be
+//! made.
 
 use throng_observation::host::catalogue as metric;
 
@@ -6,8 +7,9 @@ use super::{CONNECTED, Candidate, CheckResult, Evidence, NOT_SERVED, NoFinding, 
 use crate::context::Context;
 
 pub(super) const KEY: &str = "task_limit";
-/// Least share of the bad user-seconds that are of users that were not served: a server that cannot make a thread for a user
-/// refuses that user. What else forks in the group is none of the users' concern.
+/// Least share of the bad user-seconds that are of users that were not served: a server that cannot
+/// make a thread for a user refuses that user. What else forks in the group is none of the users'
+/// concern.
 const NOT_SERVED_MIN: f64 = 0.5;
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
@@ -22,10 +24,12 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         return ruled_out(format!("Tasks: {:.0} could not be made", refused.fail()));
     }
     let fullest = context.fullest(&metric::CGROUP_PIDS);
-    let group =
-        fullest.as_ref().map_or_else(String::new, |(series, ..)| series.label("cgroup").to_owned() + " ");
-    let (tasks, limit) =
-        fullest.as_ref().map_or_else(Default::default, |(_, reading, limit)| (*reading, Some(*limit)));
+    let group = fullest
+        .as_ref()
+        .map_or_else(String::new, |(series, ..)| series.label("cgroup").to_owned() + " ");
+    let (tasks, limit) = fullest
+        .as_ref()
+        .map_or_else(Default::default, |(_, reading, limit)| (*reading, Some(*limit)));
     let crossed = context.crossed_metric(&metric::CGROUP_PIDS_LIMIT_HITS, f64::MIN_POSITIVE);
     let beyond = limit.map_or_else(String::new, |limit| format!(" beyond {limit:.0}"));
     Ok(Candidate {

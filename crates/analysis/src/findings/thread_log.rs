@@ -16,8 +16,8 @@ pub(super) fn evidence(context: &Context<'_>, thread: &Thread<'_>) -> Vec<Eviden
         all.push(Evidence::count(format!("log lines: {}", pattern.meaning), lines).of_events());
         for value in &pattern.values {
             let series = context.host.metric(&value.metric);
-            let largest =
-                context.reading(|window| series.iter().filter_map(|one| one.max(window)).reduce(f64::max));
+            let largest = context
+                .reading(|window| series.iter().filter_map(|one| one.max(window)).reduce(f64::max));
             let name = format!("{}: {}", value.metric, value.meaning);
             all.push(Evidence::new(name, value.unit, largest));
         }

@@ -1,5 +1,5 @@
-//! A thread can use one core. If that is full, the thread is saturated however idle the host is. The way in which it shares its
-//! work decides which of three findings it is.
+//! A thread can use one core. If that is full, the thread is saturated however idle the host is.
+//! The way in which it shares its work decides which of three findings it is.
 
 use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
@@ -45,21 +45,26 @@ fn hot<'a, 'b>(context: &'b Context<'a>, wanted: Shape) -> Result<Hot<'a, 'b>, N
     if !context.is_seen(&metric::THREAD_CPU) {
         return Err(NoFinding::NotMonitored("the server's threads"));
     }
-    let thread = context.full_threads().max_by(|a, b| a.wanted().fail().total_cmp(&b.wanted().fail()));
+    let thread =
+        context.full_threads().max_by(|a, b| a.wanted().fail().total_cmp(&b.wanted().fail()));
     let thread = thread.ok_or_else(|| none_is_full(context))?;
     if context.cpu_limit != CpuLimit::Thread {
         return Err(NoFinding::NotApplicable);
     }
     let pool = Pool::of(context, thread).threads;
     let mean = pool.iter().map(|thread| thread.cpu.fail()).sum::<f64>() / pool.len().max(1) as f64;
-    let of_process: f64 =
-        context.threads.iter().filter(|other| other.pid == thread.pid).map(|other| other.cpu.fail()).sum();
-    let has_setting = context
-        .knowledge
-        .thread(thread.process, thread.name)
-        .is_some_and(|known| known.setting.as_ref().is_some_and(|setting| setting.unit == "thread"));
+    let of_process: f64 = context
+        .threads
+        .iter()
+        .filter(|other| other.pid == thread.pid)
+        .map(|other| other.cpu.fail())
+        .sum();
+    let has_setting = context.knowledge.thread(thread.process, thread.name).is_some_and(|known| {
+        known.setting.as_ref().is_some_and(|setting| setting.unit == "thread")
+    });
     let is_of_runtime = context.knowledge.runtime(thread.process, thread.name).is_some();
-    // In a runtime that puts any task on any thread, a thread that stays the busiest has work that cannot be shared.
+    // In a runtime that puts any task on any thread, a thread that stays the busiest has work that
+    // cannot be shared.
     let shape = if pool.len() > 1 && mean < EVEN_MIN && !is_of_runtime {
         Shape::Uneven
     } else if !has_setting && of_process - thread.cpu.fail() < OTHERS_MAX {
@@ -70,19 +75,21 @@ fn hot<'a, 'b>(context: &'b Context<'a>, wanted: Shape) -> Result<Hot<'a, 'b>, N
     if shape == wanted { Ok(Hot { thread, pool }) } else { Err(NoFinding::NotApplicable) }
 }
 
-/// Whether work moves between the threads of its pool, so that only the pool as a whole can be judged.
+/// Whether work moves between the threads of its pool, so that only the pool as a whole can be
+/// judged.
 pub(crate) fn is_any_of_its_pool(context: &Context<'_>, thread: &Thread<'_>) -> bool {
     Pool::of(context, thread).wanders(context) || runtime::is_bound(context, thread.process)
 }
 
-/// How far a full thread is used up, 0 to 1. One that is nearly full in the median and steady is full: bursts of frames leave gaps in
-/// a second.
+/// How far a full thread is used up, 0 to 1. One that is nearly full in the median and steady is
+/// full: bursts of frames leave gaps in a second.
 pub(super) fn used(thread: &Thread<'_>) -> f64 {
     let wanted = thread.wanted().fail();
     used_up(if thread.steady >= STEADY_MIN { wanted.max(FULL_MIN) } else { wanted })
 }
 
-/// Why no thread is a candidate: none whose work grew is full. A thread that is always busy looks full.
+/// Why no thread is a candidate: none whose work grew is full. A thread that is always busy looks
+/// full.
 fn none_is_full(context: &Context<'_>) -> NoFinding {
     let always = context.threads.iter().find(|thread| thread.is_always_busy() && thread.is_full());
     if let Some(thread) = always {
@@ -93,11 +100,15 @@ fn none_is_full(context: &Context<'_>) -> NoFinding {
             percent(thread.cpu.fail())
         ));
     }
-    // A full thread of a pool between whose threads work moves is covered by the finding of the pool.
+    // A full thread of a pool between whose threads work moves is covered by the finding of the
+    // pool.
     let hottest = context.hottest().filter(|thread| !thread.is_full());
     hottest.map_or(NoFinding::NotApplicable, |thread| {
         let used = percent(thread.cpu.fail());
-        NoFinding::RuledOut(format!("The busiest thread, {}, used {used} of its core", thread.label()))
+        NoFinding::RuledOut(format!(
+            "The busiest thread, {}, used {used} of its core",
+            thread.label()
+        ))
     })
 }
 
@@ -118,12 +129,17 @@ fn candidate(
     let alone = crossed.filter(|_| !waits);
     let busy = context.host_busy().unwrap_or_default();
     let mut evidence = vec![
-        Evidence::ratio(format!("thread.cpu of {}", thread.label()), thread.cpu).limit(1.0).crossed(alone),
+        Evidence::ratio(format!("thread.cpu of {}", thread.label()), thread.cpu)
+            .limit(1.0)
+            .crossed(alone),
         context.users.first_evidence(),
         Evidence::ratio(HOST_BUSY, busy).limit(1.0),
     ];
     if thread.wait.fail.is_some() {
-        evidence.push(Evidence::ratio(format!("thread.run_queue_wait of {}", thread.label()), thread.wait));
+        evidence.push(Evidence::ratio(
+            format!("thread.run_queue_wait of {}", thread.label()),
+            thread.wait,
+        ));
     }
     if waits {
         // Which part of its work waits changes from run to run; both together decide.
@@ -132,12 +148,14 @@ fn candidate(
     }
     if hot.pool.len() > 1 {
         let cpu: Vec<Reading> = hot.pool.iter().map(|thread| thread.cpu).collect();
-        let mean = Reading::combined(&cpu, |values| values.iter().sum::<f64>() / values.len() as f64);
+        let mean =
+            Reading::combined(&cpu, |values| values.iter().sum::<f64>() / values.len() as f64);
         let name = format!("mean of the {} threads {}", hot.pool.len(), thread.group);
         evidence.push(Evidence::ratio(name, mean).limit(1.0));
     }
     evidence.extend(thread_log::evidence(context, thread));
-    // The demand of its CPU time says nothing of when it is full where others take a part of its core.
+    // The demand of its CPU time says nothing of when it is full where others take a part of its
+    // core.
     let is_shared = waits && thread.wait.fail() >= WAIT_MIN;
     let demand = context.demand_of(Resource::Thread, &thread.label()).filter(|_| !is_shared);
     let title = if is_shared {
@@ -171,6 +189,7 @@ fn candidate(
 /// The recommendation of the knowledge pack, or `otherwise` if it has none.
 fn change(context: &Context<'_>, thread: &Thread<'_>, otherwise: &str) -> String {
     let known = context.knowledge.thread(thread.process, thread.name);
-    let help = known.map(throng_observation::pack::ThreadMeaning::help).filter(|help| !help.is_empty());
+    let help =
+        known.map(throng_observation::pack::ThreadMeaning::help).filter(|help| !help.is_empty());
     help.unwrap_or_else(|| otherwise.to_owned())
 }

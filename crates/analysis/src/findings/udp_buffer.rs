@@ -24,7 +24,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     }
     let drops = server_drops(context, of_host, of_sockets);
     if drops.fail() < DROPS_MIN {
-        return ruled_out(format!("UDP receive buffers: {:.1} datagrams dropped a second", drops.fail()));
+        return ruled_out(format!(
+            "UDP receive buffers: {:.1} datagrams dropped a second",
+            drops.fail()
+        ));
     }
     let fullest = context.fullest(&metric::SOCKET_RECEIVE_QUEUE);
     let share = fullest.as_ref().map_or(0.0, |(_, reading, limit)| reading.fail() / limit);
@@ -35,7 +38,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         .as_ref()
         .map_or_else(String::new, |(series, ..)| format!(" of port {}", series.label("port")));
     let hottest = context.hottest();
-    let source = if of_sockets.fail() > 0.0 { &metric::SOCKET_DROPS } else { &metric::UDP_RCVBUF_ERRORS };
+    let source =
+        if of_sockets.fail() > 0.0 { &metric::SOCKET_DROPS } else { &metric::UDP_RCVBUF_ERRORS };
     let dropped = Evidence::per_second("datagrams dropped at full receive buffers", drops);
     Ok(Candidate {
         used: share.clamp(0.0, 1.0),
@@ -62,7 +66,8 @@ fn server_drops(context: &Context<'_>, of_host: Reading, of_sockets: Reading) ->
     } else {
         of_host.with(generator_drops(context), |all, own| (all - own).max(0.0))
     };
-    // Sockets are read only while something is dropped: before that the host's counter shows that nothing was.
+    // Sockets are read only while something is dropped: before that the host's counter shows that
+    // nothing was.
     Reading {
         base: drops.base.or(of_host.base),
         pass: drops.pass.or(of_host.pass),
@@ -72,7 +77,8 @@ fn server_drops(context: &Context<'_>, of_host: Reading, of_sockets: Reading) ->
     }
 }
 
-/// Datagrams that the generator's own sockets dropped, a second: in the server's namespace the host's counter includes them.
+/// Datagrams that the generator's own sockets dropped, a second: in the server's namespace the
+/// host's counter includes them.
 fn generator_drops(context: &Context<'_>) -> Reading {
     context.reading(|window| {
         let seconds = second_range(window);
@@ -101,16 +107,19 @@ fn evidence(
         let name = format!("socket.receive_queue of port {}", series.label("port"));
         Evidence::bytes(name, *reading).limit(*limit)
     });
-    let cpu = hottest
-        .map(|thread| Evidence::ratio(format!("thread.cpu of {}", thread.label()), thread.cpu).limit(1.0));
+    let cpu = hottest.map(|thread| {
+        Evidence::ratio(format!("thread.cpu of {}", thread.label()), thread.cpu).limit(1.0)
+    });
     [Some(dropped), Some(received), queue, cpu].into_iter().flatten().collect()
 }
 
 fn change(context: &Context<'_>, fullest: &Fullest<'_>) -> String {
     if context.rate(&metric::UDP_MEM_ERRORS).fail() > 0.0 {
-        return "Raise net.ipv4.udp_mem: all UDP sockets of the host together have reached it".to_owned();
+        return "Raise net.ipv4.udp_mem: all UDP sockets of the host together have reached it"
+            .to_owned();
     }
-    let larger = fullest.as_ref().map_or_else(String::new, |(.., limit)| format!(" than {}", bytes(*limit)));
+    let larger =
+        fullest.as_ref().map_or_else(String::new, |(.., limit)| format!(" than {}", bytes(*limit)));
     let rmem = context.host.info.and_then(|info| info.facts.get("net.core.rmem_max"));
     let rmem = rmem.map_or_else(String::new, |max| format!(" (it is {max})"));
     format!(

@@ -7,8 +7,8 @@ use super::{check, explained, plant_of};
 use crate::bottleneck::BottleneckVerdict;
 use crate::demand::Resource;
 
-/// A thread of a server on two cores that runs and waits for these shares of the time under the load that fails, while the
-/// host is busy by that share.
+/// A thread of a server on two cores that runs and waits for these shares of the time under the
+/// load that fails, while the host is busy by that share.
 fn on_two_cores(sim: &mut SimulatedRun, (cpu, wait, busy): (f64, f64, f64)) {
     let part = |m: Moment| m.users / f64::from(FAIL);
     sim.without("thread.cpu").without("thread.run_queue_wait");
@@ -25,8 +25,8 @@ fn may_run_on(sim: &mut SimulatedRun, cpus: f64) {
     }
 }
 
-/// One full thread on two cores, as it is measured in ten runs: it runs for less of the time the more others run, and waits for
-/// what it would use.
+/// One full thread on two cores, as it is measured in ten runs: it runs for less of the time the
+/// more others run, and waits for what it would use.
 #[test]
 fn one_plant_has_one_name() {
     for row in [
@@ -69,7 +69,8 @@ fn a_thread_that_waits_for_others_is_told_with_who_they_are() {
     assert!(found.title.contains("by other processes"), "{}", found.title);
 }
 
-/// A thread that wakes often on a host that others use by half waits a little each time, and is bound nowhere.
+/// A thread that wakes often on a host that others use by half waits a little each time, and is
+/// bound nowhere.
 #[test]
 fn a_thread_that_wakes_on_a_half_busy_host_is_not_pinned() {
     for (cpu, wait) in [(0.23, 0.15), (0.30, 0.22)] {
@@ -99,14 +100,18 @@ fn a_thread_that_is_bound_is_said_to_be_so_and_no_other() {
         (found.title, found.change.unwrap_or_default())
     };
     let (title, change) = waits(Some(1.0), None);
-    assert!(title.ends_with("it may run on 1 of 8") && change.contains("taskset"), "{title}: {change}");
+    assert!(
+        title.ends_with("it may run on 1 of 8") && change.contains("taskset"),
+        "{title}: {change}"
+    );
     let (title, change) = waits(Some(8.0), Some("10"));
     assert!(title.ends_with("lowered priority") && change.contains("nice"), "{title}: {change}");
     let (title, change) = waits(Some(8.0), Some("0"));
     assert!(!change.contains("taskset") && !change.contains("nice"), "{title}: {change}");
 }
 
-/// A host that is nearly full, and a thread for which the rest is not enough: bound to a CPU, that is why.
+/// A host that is nearly full, and a thread for which the rest is not enough: bound to a CPU, that
+/// is why.
 #[test]
 fn a_bound_thread_on_a_host_that_is_not_full_is_bound_and_one_that_is_not_lacks_the_host() {
     for (allowed, key, title) in [
@@ -133,7 +138,8 @@ fn a_bound_thread_on_a_host_that_is_not_full_is_bound_and_one_that_is_not_lacks_
     assert!(found.title.starts_with("All 2 cores of the host are busy"), "{}", found.title);
 }
 
-/// Three quarters of a core in the mean are no full thread, and a fifth of its moments is saturated.
+/// Three quarters of a core in the mean are no full thread, and a fifth of its moments is
+/// saturated.
 #[test]
 fn a_thread_with_room_in_its_seconds_is_short_of_what_its_bursts_take() {
     check("cpu_bursts", |sim| {
@@ -147,7 +153,8 @@ fn a_thread_with_room_in_its_seconds_is_short_of_what_its_bursts_take() {
     });
 }
 
-/// What is sent grows no further while a thread waits for a CPU, or its group is throttled: a user costs no less there.
+/// What is sent grows no further while a thread waits for a CPU, or its group is throttled: a user
+/// costs no less there.
 #[test]
 fn a_use_that_flattens_while_the_server_is_starved_is_no_cheaper_user() {
     let is_short = |m: Moment| m.users > 23.5;
@@ -157,9 +164,15 @@ fn a_use_that_flattens_while_the_server_is_starved_is_no_cheaper_user() {
             125e3 * (m.users.min(22.0) + 0.3 * (m.users - 22.0).max(0.0))
         });
         if is_throttled {
-            sim.put("cgroup.throttled_periods", &[("cgroup", "/media")], Unit::Ratio, None, move |m| {
-                if is_short(m) { 0.3 } else { 0.0 }
-            });
+            sim.put(
+                "cgroup.throttled_periods",
+                &[("cgroup", "/media")],
+                Unit::Ratio,
+                None,
+                move |m| {
+                    if is_short(m) { 0.3 } else { 0.0 }
+                },
+            );
         } else {
             let wait = move |m: Moment| if is_short(m) { 0.5 } else { 0.01 };
             sim.thread("media", "worker-0", 11, |m| 0.02 * m.users.min(24.0), wait);

@@ -1,4 +1,5 @@
-//! Processes that end: which end is the server's, and which is a job's; what killed it; a run that ends with it.
+//! Processes that end: which end is the server's, and which is a job's; what killed it; a run that
+//! ends with it.
 
 use throng_observation::host::{
     Culprit, HostEvent, HostEventKind, HostId, HowEnded, ProcessEnd, ProcessEvent, Unit,
@@ -20,7 +21,8 @@ fn cause(run: &RunData) -> Bottleneck {
 }
 
 fn event(run: &mut RunData, at_ms: i64, name: &str, pid: u32, end: Option<ProcessEnd>) {
-    let kind = if end.is_some() { HostEventKind::ProcessEnded } else { HostEventKind::ProcessFound };
+    let kind =
+        if end.is_some() { HostEventKind::ProcessEnded } else { HostEventKind::ProcessFound };
     let process = ProcessEvent { target: 0, name: name.into(), pid, end };
     let detail = process.label();
     let event = HostEvent::new(HostId(0), RunTime(at_ms * 1_000), kind, detail);
@@ -45,7 +47,10 @@ fn a_job_of_another_that_ends_beside_a_bad_second_is_no_crash() {
     life(&mut run, (OVER_S - 1, OVER_S), "media", 90, HowEnded::Exit { code: 0 });
     let found = cause(&run);
     assert_eq!(found.finding.as_deref(), Some("one_thread_full"), "{found:#?}");
-    assert!(found.other_findings.iter().all(|other| other.finding != "server_crashed"), "{found:#?}");
+    assert!(
+        found.other_findings.iter().all(|other| other.finding != "server_crashed"),
+        "{found:#?}"
+    );
 }
 
 #[test]
@@ -60,7 +65,10 @@ fn jobs_that_come_and_go_at_any_load_are_no_crash() {
     life(&mut run, (OVER_S - 1, OVER_S + 1), "ffmpeg", 80, HowEnded::Exit { code: 0 });
     let found = cause(&run);
     assert_eq!(found.finding.as_deref(), Some("one_thread_full"), "{found:#?}");
-    assert!(found.other_findings.iter().all(|other| other.finding != "server_crashed"), "{found:#?}");
+    assert!(
+        found.other_findings.iter().all(|other| other.finding != "server_crashed"),
+        "{found:#?}"
+    );
 }
 
 #[test]
@@ -149,7 +157,8 @@ fn a_server_that_gives_up_is_quoted_from_its_log() {
     }
     let change = cause(&run).change.unwrap_or_default();
     assert!(
-        change.contains("a bug to report") && change.ends_with("(it said: media: Assertion `room' failed)"),
+        change.contains("a bug to report")
+            && change.ends_with("(it said: media: Assertion `room' failed)"),
         "{change}"
     );
 }
@@ -167,7 +176,13 @@ fn killed(by: Option<Culprit>) -> RunData {
     let mut run = sim.run();
     let how = HowEnded::Signal { number: 9, core: false };
     event(&mut run, 0, "media", 7, None);
-    event(&mut run, OVER_S * 1_000 + 500, "media", 7, Some(ProcessEnd { by, ..ProcessEnd::new(how) }));
+    event(
+        &mut run,
+        OVER_S * 1_000 + 500,
+        "media",
+        7,
+        Some(ProcessEnd { by, ..ProcessEnd::new(how) }),
+    );
     run
 }
 
@@ -186,7 +201,11 @@ fn one_kill_for_lack_of_memory_is_the_cause() {
         ),
     ] {
         let found = cause(&killed(by));
-        assert_eq!((found.finding.as_deref(), found.title.as_str()), (Some("memory"), title), "{found:#?}");
+        assert_eq!(
+            (found.finding.as_deref(), found.title.as_str()),
+            (Some("memory"), title),
+            "{found:#?}"
+        );
         assert_eq!(found.verdict, BottleneckVerdict::Bottleneck, "{found:#?}");
         let change = found.change.as_deref().unwrap_or_default();
         assert!(
@@ -198,7 +217,10 @@ fn one_kill_for_lack_of_memory_is_the_cause() {
             "{:#?}",
             found.ruled_out
         );
-        assert!(found.other_findings.iter().all(|other| other.finding != "server_crashed"), "{found:#?}");
+        assert!(
+            found.other_findings.iter().all(|other| other.finding != "server_crashed"),
+            "{found:#?}"
+        );
     }
 }
 
@@ -231,23 +253,35 @@ fn a_kill_that_the_host_alone_counts_is_certain_only_where_the_group_was_full() 
     for how in [signal, HowEnded::Unknown] {
         let found = cause(&killed_on_the_host(how, 0.97));
         assert_eq!(found.finding.as_deref(), Some("memory"), "{how:?}: {found:#?}");
-        assert_eq!(found.title, "The kernel killed media (PID 7) for lack of memory: 490 MB at most");
+        assert_eq!(
+            found.title,
+            "The kernel killed media (PID 7) for lack of memory: 490 MB at most"
+        );
     }
     let found = cause(&killed_on_the_host(signal, 0.3));
     assert_eq!(found.finding.as_deref(), Some("server_crashed"), "{found:#?}");
     let memory = found.other_findings.iter().find(|other| other.finding == "memory");
     let memory = memory.unwrap_or_else(|| panic!("{found:#?}"));
-    assert!(memory.title.starts_with("The kernel probably killed media (PID 7)"), "{}", memory.title);
+    assert!(
+        memory.title.starts_with("The kernel probably killed media (PID 7)"),
+        "{}",
+        memory.title
+    );
     let found = cause(&killed_on_the_host(HowEnded::Unknown, 0.3));
     let others = found.other_findings.iter().map(|other| &other.title);
-    assert!(others.chain([&found.title]).all(|title| !title.contains("killed media")), "{found:#?}");
+    assert!(
+        others.chain([&found.title]).all(|title| !title.contains("killed media")),
+        "{found:#?}"
+    );
 }
 
 /// A transcoder that came later, and is killed in the server's group while the server lives.
 #[test]
 fn a_killed_transcoder_is_not_the_end_of_the_server() {
     let mut run = killed(None);
-    for event in run.host.events.iter_mut().filter(|event| event.kind == HostEventKind::ProcessEnded) {
+    for event in
+        run.host.events.iter_mut().filter(|event| event.kind == HostEventKind::ProcessEnded)
+    {
         event.process.as_mut().unwrap().pid = 90;
         event.process.as_mut().unwrap().name = "ffmpeg".into();
     }
@@ -261,7 +295,10 @@ fn a_killed_transcoder_is_not_the_end_of_the_server() {
     event(&mut run, OVER_S * 1_000 + 900, "media", 7, Some(ProcessEnd::new(how)));
     let found = cause(&run);
     assert!(found.title.contains("media (PID 7)"), "{found:#?}");
-    assert!(found.other_findings.iter().all(|other| other.finding != "server_crashed"), "{found:#?}");
+    assert!(
+        found.other_findings.iter().all(|other| other.finding != "server_crashed"),
+        "{found:#?}"
+    );
 }
 
 /// A plain run of 120 s in which all is well, until all 20 participants fail in its last second.
@@ -311,7 +348,10 @@ fn a_run_of_which_most_play_to_its_end_did_not_end_for_lack_of_users() {
         players.for_each(|row| (row.ended_at, row.outcome) = (None, None));
         cause(&run).verdict
     };
-    assert_eq!((verdict(8), verdict(1)), (BottleneckVerdict::NothingFailed, BottleneckVerdict::Bottleneck));
+    assert_eq!(
+        (verdict(8), verdict(1)),
+        (BottleneckVerdict::NothingFailed, BottleneckVerdict::Bottleneck)
+    );
 }
 
 #[test]

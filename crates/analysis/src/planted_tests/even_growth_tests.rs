@@ -58,12 +58,17 @@ fn drops_that_users_do_not_feel_are_none() {
     send_buffers(&mut sim);
     sim.is_bad = Some(each_fourth);
     let found = explained(&mut sim).bottleneck;
-    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
+    assert_eq!(
+        (found.verdict, &found.finding),
+        (BottleneckVerdict::Unattributed, &None),
+        "{found:#?}"
+    );
     let even = "grew evenly through the limit";
     let why = found.ruled_out.iter().find(|said| said.contains(even));
     let why = why.unwrap_or_else(|| panic!("{:#?}", found.ruled_out));
     assert!(
-        why.starts_with("udp.sndbuf_errors ") && why.contains("users were not worse in its seconds"),
+        why.starts_with("udp.sndbuf_errors ")
+            && why.contains("users were not worse in its seconds"),
         "{why}"
     );
 }
@@ -86,5 +91,9 @@ fn drops_in_the_bad_seconds_are_a_cause_and_drops_in_all_seconds_are_none() {
     let mut sim = SimulatedRun::new();
     plant(&mut sim, 1.0);
     let found = explained(&mut sim).bottleneck;
-    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
+    assert_eq!(
+        (found.verdict, &found.finding),
+        (BottleneckVerdict::Unattributed, &None),
+        "{found:#?}"
+    );
 }

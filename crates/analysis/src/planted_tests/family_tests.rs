@@ -1,6 +1,6 @@
-//! A thousand watched servers made from seeds: one limit or none that can be seen, among counters that are
-//! always high, that follow the crowd and are far from any limit, or that go up and down for reasons of their own.
-//! docs/truth.md has the table.
+//! A thousand watched servers made from seeds: one limit or none that can be seen, among counters
+//! that are always high, that follow the crowd and are far from any limit, or that go up and down
+//! for reasons of their own. docs/truth.md has the table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -58,7 +58,13 @@ const DECOYS: &[Decoy] = &[
     decoy("nic.tx_bytes", &[("interface", "eth1")], Unit::BytesPerSecond, Some(125e6), 120e6),
     decoy("qdisc.backlog_packets", &[("interface", "eth1")], Unit::Count, None, 30.0),
     decoy("qdisc.drops", &[("interface", "eth1")], Unit::PerSecond, None, 10.0),
-    decoy("process.fds", &[("process", "other"), ("pid", "90")], Unit::Count, Some(1_024.0), 1_000.0),
+    decoy(
+        "process.fds",
+        &[("process", "other"), ("pid", "90")],
+        Unit::Count,
+        Some(1_024.0),
+        1_000.0,
+    ),
     decoy("process.rss", &[("process", "other"), ("pid", "90")], Unit::Bytes, None, 4e9),
     decoy("host.pressure.cpu.some", &[], Unit::Ratio, None, 0.5),
     decoy("tcp.segments_retransmitted", &[], Unit::PerSecond, None, 5.0),
@@ -112,7 +118,8 @@ fn server(seed: u64) -> (SimulatedRun, Option<&'static str>, Vec<String>) {
         sim.impact = UserImpact::Delay;
         plant(&mut sim);
     } else if sim.impact == UserImpact::Loss {
-        // Lost between the server and the users is seen at once; a loss that the server makes itself is not.
+        // Lost between the server and the users is seen at once; a loss that the server makes
+        // itself is not.
         let sent = |m: Moment| if m.over { 0.9 * m.users } else { m.users };
         let eth0 = [("interface", "eth0")];
         sim.put("nic.tx_packets", &eth0, Unit::PerSecond, None, move |m| 120.0 * sent(m));
@@ -125,13 +132,16 @@ fn server(seed: u64) -> (SimulatedRun, Option<&'static str>, Vec<String>) {
 #[expect(clippy::print_stdout, reason = "the table of docs/truth.md is made with it")]
 fn of_a_thousand_servers_hardly_any_gets_a_cause_that_is_wrong_and_sure() {
     let mut wrong = String::new();
-    // Right and sure, suspected only, nothing said, wrong and sure: with a limit that is watched, and without.
+    // Right and sure, suspected only, nothing said, wrong and sure: with a limit that is watched,
+    // and without.
     let mut table: BTreeMap<bool, [u32; 4]> = BTreeMap::new();
     for seed in 0..SERVERS {
         let (mut sim, limit, decoys) = server(seed);
         let found = explained(&mut sim).bottleneck;
-        let is_sure =
-            matches!(found.verdict, BottleneckVerdict::Bottleneck | BottleneckVerdict::GeneratorLimited);
+        let is_sure = matches!(
+            found.verdict,
+            BottleneckVerdict::Bottleneck | BottleneckVerdict::GeneratorLimited
+        );
         let is_named = found.finding.as_deref() == limit;
         let column = match (is_sure, is_named) {
             (true, true) => 0,

@@ -1,5 +1,5 @@
-//! The law that every finding is held to: what does not change with the load explains nothing, and what it hides it must
-//! not hide.
+//! The law that every finding is held to: what does not change with the load explains nothing, and
+//! what it hides it must not hide.
 
 use throng_observation::host::catalogue::{ALL, Metric};
 use throng_observation::host::{HostEventKind, Unit};
@@ -70,7 +70,8 @@ fn what_grows_with_the_load_is_named_and_what_is_always_so_is_not() {
     }
 }
 
-/// Every metric of the catalogue as full as it can be, at any load: with all labels that any of them has.
+/// Every metric of the catalogue as full as it can be, at any load: with all labels that any of
+/// them has.
 fn fill(sim: &mut SimulatedRun, metric: &'static Metric) {
     let labels = [
         ("process", "media"),
@@ -131,7 +132,11 @@ fn a_thread_that_always_works_is_not_named_and_makes_nothing_its_symptom() {
     let mut sim = SimulatedRun::new();
     victim(&mut sim);
     let found = explained(&mut sim).bottleneck;
-    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
+    assert_eq!(
+        (found.verdict, &found.finding),
+        (BottleneckVerdict::Unattributed, &None),
+        "{found:#?}"
+    );
     let why = &found.ruled_out[0];
     assert!(
         why.starts_with("Thread poller (66) is as busy at every load (98")
@@ -153,8 +158,16 @@ fn a_host_that_others_keep_full_is_not_the_limit_of_a_server_that_uses_little() 
     sim.thread("media", "worker-0", 11, |m| 0.001 * m.users, |m| 0.002 * m.users);
     sim.process("media", |m| 0.002 * m.users);
     let found = explained(&mut sim).bottleneck;
-    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
-    assert!(found.ruled_out[0].contains("100.0 % of 2 cores busy, 100.0 % before"), "{:?}", found.ruled_out);
+    assert_eq!(
+        (found.verdict, &found.finding),
+        (BottleneckVerdict::Unattributed, &None),
+        "{found:#?}"
+    );
+    assert!(
+        found.ruled_out[0].contains("100.0 % of 2 cores busy, 100.0 % before"),
+        "{:?}",
+        found.ruled_out
+    );
 }
 
 /// Two compilers at nice 19 on two cores: the host is never idle.
@@ -170,13 +183,21 @@ fn low_priority_work_is_no_full_host() {
     // Its threads wait a little longer as they work more, and that is all.
     sim.thread("media", "worker-0", 11, |m| 0.004 * m.users, |m| 0.0025 * m.users);
     let found = explained(&mut sim).bottleneck;
-    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
-    assert!(found.ruled_out.iter().any(|said| said.contains("low-priority work of others")), "{found:#?}");
+    assert_eq!(
+        (found.verdict, &found.finding),
+        (BottleneckVerdict::Unattributed, &None),
+        "{found:#?}"
+    );
+    assert!(
+        found.ruled_out.iter().any(|said| said.contains("low-priority work of others")),
+        "{found:#?}"
+    );
     super::check("one_thread_full", |sim| {
         hot_worker(sim);
         low_priority(sim, |m| full(m) + 0.1);
     });
-    // Work that does not make way is in the way, whatever its priority: the server's own wait decides.
+    // Work that does not make way is in the way, whatever its priority: the server's own wait
+    // decides.
     let mut sim = SimulatedRun::new();
     low_priority(&mut sim, |m| full(m) + 0.1);
     sim.thread("media", "worker-0", 11, |m| 0.7 * full(m), |m| if m.over { 0.3 } else { 0.02 });
@@ -190,9 +211,13 @@ fn low_priority_work_is_no_full_host() {
             sim.thread("media", name, tid, |m| 0.85 * full(m), |m| if m.over { 0.3 } else { 0.02 });
         }
         sim.process("media", |m| 1.7 * full(m));
-        sim.put("process.cpu.user", &[("process", "media"), ("pid", "7")], Unit::Ratio, None, |m| {
-            1.6 * full(m)
-        });
+        sim.put(
+            "process.cpu.user",
+            &[("process", "media"), ("pid", "7")],
+            Unit::Ratio,
+            None,
+            |m| 1.6 * full(m),
+        );
         sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |m| 2.0 * full(m));
         sim.put("host.cpu.nice", &[], Unit::Ratio, Some(2.0), |m| 1.6 * full(m));
         sim.facts.insert("media.nice".into(), "10".into());
@@ -205,7 +230,13 @@ fn a_server_that_others_leave_too_little_cpu_is_short_of_it() {
         sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 2.0);
         sim.without("thread.cpu").without("thread.run_queue_wait");
         for (name, tid) in [("worker-0", 11), ("worker-1", 12)] {
-            sim.thread("media", name, tid, |m| 0.45 * full(m), |m| if m.over { 0.5 } else { 0.01 * m.users });
+            sim.thread(
+                "media",
+                name,
+                tid,
+                |m| 0.45 * full(m),
+                |m| if m.over { 0.5 } else { 0.01 * m.users },
+            );
         }
         sim.process("media", |m| 0.9 * full(m));
     });
@@ -213,9 +244,10 @@ fn a_server_that_others_leave_too_little_cpu_is_short_of_it() {
 
 #[test]
 fn drops_that_begin_are_not_the_doing_of_a_thread_that_polls() {
-    for (key, plant) in
-        [("udp_receive_buffer", slow_reader as fn(&mut SimulatedRun)), ("backpressure", send_buffers)]
-    {
+    for (key, plant) in [
+        ("udp_receive_buffer", slow_reader as fn(&mut SimulatedRun)),
+        ("backpressure", send_buffers),
+    ] {
         let mut sim = SimulatedRun::new();
         plant(&mut sim);
         victim(&mut sim);
@@ -224,7 +256,8 @@ fn drops_that_begin_are_not_the_doing_of_a_thread_that_polls() {
     }
 }
 
-/// What was full at the first load, which failed: nothing shows that it grew, and nothing that it did not.
+/// What was full at the first load, which failed: nothing shows that it grew, and nothing that it
+/// did not.
 #[test]
 fn a_floor_that_failed_itself_is_no_floor() {
     let mut sim = SimulatedRun::new();
@@ -243,7 +276,8 @@ fn a_floor_that_failed_itself_is_no_floor() {
     assert_eq!(found.baseline_s, None);
 }
 
-/// Resources of a whole server, what `price` calls them, and the one finding whose change gives more of it.
+/// Resources of a whole server, what `price` calls them, and the one finding whose change gives
+/// more of it.
 const KEPT: [(Resource, SizedResource, &str); 6] = [
     (Resource::HostCpu, SizedResource::Cpu, "cpu_full"),
     (Resource::NicSent, SizedResource::NicSent, "line_rate"),
@@ -253,13 +287,19 @@ const KEPT: [(Resource, SizedResource, &str); 6] = [
     (Resource::Conntrack, SizedResource::Conntrack, "conntrack"),
 ];
 
-/// The crowd of the prediction uses no more of what the change leaves than there is, by the sizes of `price`.
+/// The crowd of the prediction uses no more of what the change leaves than there is, by the sizes
+/// of `price`.
 fn holds_by_price(finding: &str, found: &Explanation, then: &Prediction) {
-    let request = SizeRequest { users: then.users, target_utilisation: 1.0, shares_host_with_crowd: false };
+    let request =
+        SizeRequest { users: then.users, target_utilisation: 1.0, shares_host_with_crowd: false };
     let size = Sizing::of(&found.demand, None, request).size(None);
-    for (resource, sized, _) in KEPT.into_iter().filter(|(.., relieved_by)| *relieved_by != finding) {
-        let of_it: Vec<&Demand> =
-            found.demand.iter().filter(|demand| demand.resource == resource && demand.grows()).collect();
+    for (resource, sized, _) in KEPT.into_iter().filter(|(.., relieved_by)| *relieved_by != finding)
+    {
+        let of_it: Vec<&Demand> = found
+            .demand
+            .iter()
+            .filter(|demand| demand.resource == resource && demand.grows())
+            .collect();
         let need = size.needs.iter().find(|need| need.resource == sized);
         // The needs of several processes are added up, and their limits are not.
         if let ([demand], Some(need)) = (of_it.as_slice(), need)
@@ -280,16 +320,23 @@ fn what_a_change_would_give_is_what_the_price_says() {
         let found = explained(&mut sim);
         let finding = found.bottleneck.finding.clone().unwrap_or_default();
         let served = f64::from(PASS);
-        let Some(then) = found.bottleneck.prediction.as_ref().filter(|then| then.users > served) else {
+        let Some(then) = found.bottleneck.prediction.as_ref().filter(|then| then.users > served)
+        else {
             continue;
         };
         holds_by_price(&finding, &found, then);
-        let next =
-            found.demand.iter().find(|demand| demand.name_and_setting() == then.next_resource).unwrap();
+        let next = found
+            .demand
+            .iter()
+            .find(|demand| demand.name_and_setting() == then.next_resource)
+            .unwrap();
         let (usable, growth) = (next.usable().unwrap(), Growth::of(&[next]).unwrap());
         let used = growth.at(then.users);
         if then.users_high.is_some() {
-            assert!((used.value / usable - 1.0).abs() < 1e-3, "{key}: {used:?} of {usable}, {then:?}");
+            assert!(
+                (used.value / usable - 1.0).abs() < 1e-3,
+                "{key}: {used:?} of {usable}, {then:?}"
+            );
         } else {
             assert!(used.value <= usable, "{key}: {used:?} of {usable}, {then:?}");
         }

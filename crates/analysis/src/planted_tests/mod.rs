@@ -18,7 +18,9 @@ use throng_observation::pack::PACKS_FACT;
 use crate::bottleneck::{BottleneckVerdict, Explanation, explain};
 use crate::demand::{Resource, after};
 use crate::reasons::words;
-use planted_limits::{PLANTED_LIMITS, full, full_line, hot_worker, refaults, slow_disk, slow_reader, turns};
+use planted_limits::{
+    PLANTED_LIMITS, full, full_line, hot_worker, refaults, slow_disk, slow_reader, turns,
+};
 use simulated_run::{FAIL, PASS, SimulatedRun, UserImpact};
 
 fn explained(sim: &mut SimulatedRun) -> Explanation {
@@ -57,7 +59,9 @@ fn a_full_thread_is_named_with_its_setting_and_the_moment_at_which_it_was_full()
     assert!(next.users > f64::from(FAIL), "{next:?}");
     let crossed = found.evidence.iter().find_map(|line| line.crossed_at_s).expect("a crossing");
     assert!(
-        found.first_bad_s.is_some_and(|bad| (bad as f64 - 15.0..bad as f64 + 2.0).contains(&crossed)),
+        found
+            .first_bad_s
+            .is_some_and(|bad| (bad as f64 - 15.0..bad as f64 + 2.0).contains(&crossed)),
         "{crossed}"
     );
 }
@@ -77,9 +81,18 @@ fn what_a_log_says_of_a_full_thread_is_evidence_and_what_it_says_of_others_is_no
         sim.facts.insert(PACKS_FACT.to_owned(), pack(thread));
         let labels = [("log", "/l"), ("pattern", "queue")];
         sim.put("log.lines", &labels, Unit::PerSecond, None, |m| if m.over { 2.0 } else { 0.0 });
-        sim.put("media.queue", &labels[..1], Unit::Count, None, |m| if m.over { 922.0 } else { 12.0 });
+        sim.put(
+            "media.queue",
+            &labels[..1],
+            Unit::Count,
+            None,
+            |m| if m.over { 922.0 } else { 12.0 },
+        );
         let evidence = explained(&mut sim).bottleneck.evidence;
-        evidence.into_iter().filter(|line| line.counter.starts_with("media.queue")).collect::<Vec<_>>()
+        evidence
+            .into_iter()
+            .filter(|line| line.counter.starts_with("media.queue"))
+            .collect::<Vec<_>>()
     };
     let told = named("WORKER-*");
     assert!(told.len() == 1 && told[0].fail.is_some_and(|size| size > 800.0), "{told:#?}");
@@ -95,7 +108,10 @@ fn a_thread_that_is_the_limit_is_given_apart_whichever_finding_names_it() {
         plant_of(key)(&mut sim);
         let found = explained(&mut sim).bottleneck;
         assert_eq!(found.finding.as_deref(), Some(key));
-        assert!(found.thread.as_ref().is_some_and(|name| name.starts_with("worker-")), "{found:#?}");
+        assert!(
+            found.thread.as_ref().is_some_and(|name| name.starts_with("worker-")),
+            "{found:#?}"
+        );
         assert_eq!(found.setting.as_deref(), Some("--workers"), "{found:#?}");
     }
     let mut sim = SimulatedRun::new();
@@ -113,15 +129,18 @@ fn a_host_that_others_kept_full_from_the_start_does_not_hide_a_lock() {
     }
     sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 1.99);
     let found = explained(&mut sim).bottleneck;
-    let named: Vec<_> =
-        found.finding.iter().chain(found.other_findings.iter().map(|other| &other.finding)).collect();
+    let named: Vec<_> = found
+        .finding
+        .iter()
+        .chain(found.other_findings.iter().map(|other| &other.finding))
+        .collect();
     assert!(named.iter().any(|key| *key == "lock_contention"), "{found:#?}");
 }
 
 #[test]
 fn workers_without_a_core_left_for_another_are_the_cpu() {
-    // Workers that bursts of frames keep from being quite full, and neither waits: where there is a core for each and no
-    // more, another worker finds none; where there are more cores, it does.
+    // Workers that bursts of frames keep from being quite full, and neither waits: where there is a
+    // core for each and no more, another worker finds none; where there are more cores, it does.
     let workers = |sim: &mut SimulatedRun, cores: f64| {
         sim.without("thread.cpu").without("thread.run_queue_wait");
         sim.thread("media", "worker-0", 11, |m| 0.95 * full(m), |_| 0.03);
@@ -131,7 +150,8 @@ fn workers_without_a_core_left_for_another_are_the_cpu() {
     };
     check("cpu_full", |sim| workers(sim, 2.0));
     check("one_thread_full", |sim| workers(sim, 8.0));
-    // A full thread, and one with other work that leaves much of its core: that rest has room for another worker.
+    // A full thread, and one with other work that leaves much of its core: that rest has room for
+    // another worker.
     check("one_thread_full", |sim| {
         sim.without("thread.cpu").without("thread.run_queue_wait");
         sim.thread("media", "worker-0", 11, full, |_| 0.03);
@@ -169,7 +189,11 @@ fn a_page_cache_that_another_process_fills_is_not_named() {
     let mut sim = SimulatedRun::new();
     sim.put("host.memory.refaults_file", &[], Unit::PerSecond, None, refaults);
     let found = explained(&mut sim).bottleneck;
-    assert_eq!(found.verdict, BottleneckVerdict::Unattributed, "files of another process: {found:#?}");
+    assert_eq!(
+        found.verdict,
+        BottleneckVerdict::Unattributed,
+        "files of another process: {found:#?}"
+    );
 }
 
 #[test]
@@ -263,7 +287,10 @@ fn two_limits_at_once_are_both_named() {
     full_line(&mut sim);
     let found = explained(&mut sim).bottleneck;
     assert_eq!(found.verdict, BottleneckVerdict::CoBottleneck, "{found:#?}");
-    assert!(found.title.contains("Two limits at once") && found.other_findings.len() == 1, "{found:#?}");
+    assert!(
+        found.title.contains("Two limits at once") && found.other_findings.len() == 1,
+        "{found:#?}"
+    );
 }
 
 #[test]
@@ -315,7 +342,8 @@ fn the_resource_that_ends_first_stands_first_and_the_next_after_the_fix() {
     let users = first.users.unwrap();
     assert!((users / (f64::from(PASS) * 0.95 / 0.94) - 1.0).abs() < 0.03, "{users}");
     let next = explained.bottleneck.prediction.unwrap();
-    let is_within = next.users_low <= next.users && next.users_high.is_none_or(|high| next.users < high);
+    let is_within =
+        next.users_low <= next.users && next.users_high.is_none_or(|high| next.users < high);
     assert!(next.extrapolated && is_within, "{next:?}");
 }
 
@@ -323,7 +351,8 @@ fn the_resource_that_ends_first_stands_first_and_the_next_after_the_fix() {
 fn a_prediction_that_names_threads_names_their_setting() {
     let explained = explained(&mut SimulatedRun::new());
     for resource in [Resource::Thread, Resource::ThreadGroup] {
-        let next = after(&explained.demand, 40.0, 200.0, |demand| demand.resource != resource).unwrap();
+        let next =
+            after(&explained.demand, 40.0, 200.0, |demand| demand.resource != resource).unwrap();
         assert!(next.next_resource.ends_with(", whose setting is --workers"), "{next:?}");
     }
     let others = explained.demand.iter().filter(|demand| demand.group.is_none());

@@ -1,11 +1,13 @@
-//! What was taken for something else once: each situation as it was met, and what has to be said of it.
+//! What was taken for something else once: each situation as it was met, and what has to be said of
+//! it.
 
 use std::collections::BTreeMap;
 
 use throng_observation::host::{HostInfo, Unit};
 use throng_observation::run::{CohortId, ParticipantId, ParticipantRow, RunData, SentRow};
 use throng_observation::{
-    Clause, Failure, FailureReason, Goal, HoldOutcome, MediaKind, Outcome, Phase, RunTime, SentCounters,
+    Clause, Failure, FailureReason, Goal, HoldOutcome, MediaKind, Outcome, Phase, RunTime,
+    SentCounters,
 };
 
 use super::planted_limits::{full, go_on_one_core, hot_worker};
@@ -13,9 +15,13 @@ use super::simulated_run::{SimulatedRun, UserImpact};
 use super::{check, explained, plant_of};
 use crate::bottleneck::{Bottleneck, BottleneckVerdict, explain};
 
-/// A crowd of 30; each fails with the next of `failures` in turn, in a search or a plain run; the host is busy with
-/// something else meanwhile.
-pub(super) fn nobody(failures: &[(FailureReason, &str)], is_search: bool, is_watched: bool) -> RunData {
+/// A crowd of 30; each fails with the next of `failures` in turn, in a search or a plain run; the
+/// host is busy with something else meanwhile.
+pub(super) fn nobody(
+    failures: &[(FailureReason, &str)],
+    is_search: bool,
+    is_watched: bool,
+) -> RunData {
     let mut sim = SimulatedRun::new();
     (sim.is_search, sim.is_watched) = (is_search, is_watched);
     sim.put("host.cpu.busy", &[], Unit::Ratio, Some(2.0), |_| 1.98);
@@ -38,7 +44,8 @@ pub(super) fn nobody(failures: &[(FailureReason, &str)], is_search: bool, is_wat
             intended_at: at,
             reached: BTreeMap::from([(Phase::Started, at)]),
             ended_at: failed.map(|_| RunTime(at.0 + 1_000)),
-            outcome: failed.map(|(reason, detail)| Outcome::Failed(Failure::new(reason.clone(), *detail))),
+            outcome: failed
+                .map(|(reason, detail)| Outcome::Failed(Failure::new(reason.clone(), *detail))),
             local_address: None,
         }
     };
@@ -56,7 +63,8 @@ fn when_none_could_connect_the_cause_is_the_failure() {
     for (is_search, is_watched) in [(true, true), (false, true), (true, false), (false, false)] {
         let found = cause(&nobody(&refused, is_search, is_watched));
         assert_eq!(
-            found.title, "No participant could connect: 127.0.0.1:7080 refused the connection (30 of 30)",
+            found.title,
+            "No participant could connect: 127.0.0.1:7080 refused the connection (30 of 30)",
             "{found:#?}"
         );
         assert_eq!(
@@ -64,16 +72,19 @@ fn when_none_could_connect_the_cause_is_the_failure() {
             (BottleneckVerdict::Bottleneck, Some("never_connected"))
         );
         assert!(
-            found.other_findings.is_empty() && found.change.is_some_and(|change| change.contains("ss -ltn"))
+            found.other_findings.is_empty()
+                && found.change.is_some_and(|change| change.contains("ss -ltn"))
         );
         assert!(found.evidence.len() >= 3, "{:?}", found.evidence);
     }
 }
 
-/// A stream that is not there yet when its viewers come: the publisher of the run is connected all the time.
+/// A stream that is not there yet when its viewers come: the publisher of the run is connected all
+/// the time.
 #[test]
 fn a_publisher_of_the_run_is_no_user_that_is_served() {
-    let missing = [(FailureReason::NoSuchRoom, "OvenMediaEngine refused: code 404, Cannot create offer")];
+    let missing =
+        [(FailureReason::NoSuchRoom, "OvenMediaEngine refused: code 404, Cannot create offer")];
     for is_watched in [true, false] {
         let mut run = nobody(&missing, false, is_watched);
         let source = CohortId(7);
@@ -101,7 +112,8 @@ fn a_publisher_of_the_run_is_no_user_that_is_served() {
     }
 }
 
-/// A server that dies after it has let them in, or sends what cannot be played: they were connected, if only for a moment.
+/// A server that dies after it has let them in, or sends what cannot be played: they were
+/// connected, if only for a moment.
 #[test]
 fn none_that_connected_is_said_not_to_have() {
     let lost = [(FailureReason::SignallingClosed, "the server closed the connection")];
@@ -118,7 +130,11 @@ fn none_that_connected_is_said_not_to_have() {
             "{found:#?}"
         );
         assert!(found.title.contains("3 connected and 1 received media"), "{}", found.title);
-        assert!(found.title.contains("the server closed the connection (30 of 30)"), "{}", found.title);
+        assert!(
+            found.title.contains("the server closed the connection (30 of 30)"),
+            "{}",
+            found.title
+        );
     }
 }
 
@@ -183,7 +199,8 @@ fn a_ceiling_refuses_only_if_a_participant_was_refused() {
     assert!(found.title.contains("the server refused none"), "{}", found.title);
 }
 
-/// Loss that the server's own card did not see leave: it drops before it sends, and sends again what is asked for.
+/// Loss that the server's own card did not see leave: it drops before it sends, and sends again
+/// what is asked for.
 #[test]
 fn packets_that_were_never_sent_are_not_lost_on_the_way() {
     let mut sim = SimulatedRun::new();
@@ -194,8 +211,16 @@ fn packets_that_were_never_sent_are_not_lost_on_the_way() {
     });
     let mut run = sim.run();
     let found = cause(&run);
-    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
-    assert!(found.ruled_out.iter().any(|said| said.contains("they were not sent")), "{:?}", found.ruled_out);
+    assert_eq!(
+        (found.verdict, &found.finding),
+        (BottleneckVerdict::Unattributed, &None),
+        "{found:#?}"
+    );
+    assert!(
+        found.ruled_out.iter().any(|said| said.contains("they were not sent")),
+        "{:?}",
+        found.ruled_out
+    );
     // Retransmissions fill the gaps: what comes late was missing all the same.
     for row in &mut run.series {
         let lost = std::mem::take(&mut row.counters.packets_lost);
@@ -204,20 +229,25 @@ fn packets_that_were_never_sent_are_not_lost_on_the_way() {
     assert_eq!(cause(&run).finding, None);
 }
 
-/// On loopback the card counts both directions: our own packets grow with the loss, because we ask for what is missing.
+/// On loopback the card counts both directions: our own packets grow with the loss, because we ask
+/// for what is missing.
 #[test]
 fn our_own_requests_on_loopback_are_no_packets_of_the_server() {
     let mut sim = SimulatedRun::new();
     sim.impact = UserImpact::Loss;
     sim.without("nic.tx_bytes");
     // As much as before for each user: a tenth less of the server's, and a tenth more of ours.
-    sim.put("nic.tx_bytes", &[("interface", "lo")], Unit::BytesPerSecond, None, |m| 1.02 * 125e3 * m.users);
+    sim.put("nic.tx_bytes", &[("interface", "lo")], Unit::BytesPerSecond, None, |m| {
+        1.02 * 125e3 * m.users
+    });
     let mut run = sim.run();
     let received: BTreeMap<i64, u64> =
         run.series.iter().map(|row| (row.second, row.counters.wire_bytes)).collect();
     for row in &mut run.generator {
-        let is_lossy =
-            run.series.iter().any(|other| other.second == row.second && other.counters.packets_lost > 0);
+        let is_lossy = run
+            .series
+            .iter()
+            .any(|other| other.second == row.second && other.counters.packets_lost > 0);
         let sent = if is_lossy { 0.12 / 0.9 } else { 0.02 };
         row.sent_bytes = (received.get(&row.second).copied().unwrap_or(0) as f64 * sent) as u64;
     }
@@ -234,7 +264,11 @@ fn go_on_one_core_is_one_answer_however_its_work_wanders() {
             sim.without("thread.cpu");
             for (tid, turn) in [(11, 0), (12, 1), (13, 2)] {
                 let cpu = move |m: super::simulated_run::Moment| {
-                    if ((m.second + 7 * offset) / 11) % 3 == turn { 0.97 * full(m) } else { 0.02 * full(m) }
+                    if ((m.second + 7 * offset) / 11) % 3 == turn {
+                        0.97 * full(m)
+                    } else {
+                        0.02 * full(m)
+                    }
                 };
                 sim.thread("sfu", "sfu", tid, cpu, |_| 0.01);
             }
@@ -286,7 +320,11 @@ fn goroutines_that_share_cores_are_not_uneven() {
     sim.thread("sfu", "sfu", 14, |m| 0.6 * full(m), |_| 0.01);
     sim.process("sfu", |m| 1.6 * full(m));
     let found = explained(&mut sim).bottleneck;
-    assert_eq!((found.verdict, &found.finding), (BottleneckVerdict::Unattributed, &None), "{found:#?}");
+    assert_eq!(
+        (found.verdict, &found.finding),
+        (BottleneckVerdict::Unattributed, &None),
+        "{found:#?}"
+    );
 }
 
 #[test]
@@ -327,7 +365,11 @@ fn moments_in_which_a_go_program_is_full_are_the_programs() {
     sim.process("sfu", |m| 0.01 * m.users);
     let found = explained(&mut sim).bottleneck;
     assert_eq!(found.finding.as_deref(), Some("cpu_bursts"), "{found:#?}");
-    assert!(found.title.starts_with("The 3 threads sfu of sfu are saturated together"), "{}", found.title);
+    assert!(
+        found.title.starts_with("The 3 threads sfu of sfu are saturated together"),
+        "{}",
+        found.title
+    );
     assert!(found.change.is_some_and(|change| change.contains("GOMAXPROCS")));
     let share = &found.evidence[0];
     assert!(share.fail.is_some_and(|fail| (0.15..0.25).contains(&fail)), "{share:?}");
@@ -352,13 +394,16 @@ fn joins_that_wait_for_each_other_are_serialised_signalling() {
     plant_of("signalling_serialised")(&mut sim);
     let found = explained(&mut sim).bottleneck;
     assert!(
-        found.title.starts_with("Signalling is serialised: joins are answered one after the other, "),
+        found
+            .title
+            .starts_with("Signalling is serialised: joins are answered one after the other, "),
         "{}",
         found.title
     );
     let took = &found.evidence[0];
     assert!(
-        took.baseline.is_some_and(|alone| alone < 3_000.0) && took.fail.is_some_and(|p95| p95 > 7_800.0),
+        took.baseline.is_some_and(|alone| alone < 3_000.0)
+            && took.fail.is_some_and(|p95| p95 > 7_800.0),
         "{took:?}"
     );
     // A thread that is full answers late, and that is the cause.
@@ -377,7 +422,8 @@ fn a_prediction_stays_within_what_was_tried() {
         12.0 + m.users.round()
     });
     let next = explained(&mut sim).bottleneck.prediction.expect("descriptors end some time");
-    // Four times what was tried; of a demand that noise makes a curve, four times the largest of its loads.
+    // Four times what was tried; of a demand that noise makes a curve, four times the largest of
+    // its loads.
     assert!((160.0..=4.0 * 42.0).contains(&next.users) && next.users_high.is_none(), "{next:?}");
     sim.put("process.fds", &[("process", "media"), ("pid", "7")], Unit::Count, Some(100.0), |m| {
         12.0 + m.users.round()
@@ -385,7 +431,8 @@ fn a_prediction_stays_within_what_was_tried() {
     let next = explained(&mut sim).bottleneck.prediction.expect("descriptors end next");
     assert!((next.users - 88.0).abs() < 1.0, "{next:?}");
     assert!(
-        next.users_low < next.users - 0.9 && next.users_high.is_some_and(|high| high > next.users + 0.9),
+        next.users_low < next.users - 0.9
+            && next.users_high.is_some_and(|high| high > next.users + 0.9),
         "{next:?}"
     );
 }
@@ -401,8 +448,13 @@ fn others_on_the_host_are_named_where_the_server_waits() {
     sim.thread("media", "worker-0", 11, |m| 0.01 * m.users, |m| if m.over { 0.4 } else { 0.05 });
     let others = explained(&mut sim).other_processes_cpu.expect("compilers");
     assert!((others.cores() - 1.1).abs() < 0.1 && others.waited_ratio > 0.3, "{others:?}");
-    assert!(others.sentence().contains("1.1 cores under the load that passed"), "{}", others.sentence());
-    // Watched by an agent on another host, the generator is not on that host; other processes there count.
+    assert!(
+        others.sentence().contains("1.1 cores under the load that passed"),
+        "{}",
+        others.sentence()
+    );
+    // Watched by an agent on another host, the generator is not on that host; other processes there
+    // count.
     let mut run = sim.run();
     run.host.hosts = vec![HostInfo { clock_error_us: 40, ..run.host.hosts[0].clone() }];
     let others = explain(&run, Goal::Acceptable).other_processes_cpu.expect("compilers");

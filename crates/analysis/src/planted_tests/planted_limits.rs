@@ -89,7 +89,9 @@ pub(super) fn go_on_one_core(sim: &mut SimulatedRun) {
     sim.without("thread.cpu").without("thread.run_queue_wait");
     for (tid, turn) in [(11, 0), (12, 1), (13, 2)] {
         // Each of them works for some seconds; the next takes over.
-        let cpu = move |m: Moment| if (m.second / 3) % 3 == turn { 0.97 * full(m) } else { 0.02 * full(m) };
+        let cpu = move |m: Moment| {
+            if (m.second / 3) % 3 == turn { 0.97 * full(m) } else { 0.02 * full(m) }
+        };
         sim.thread("sfu", "sfu", tid, cpu, |_| 0.01);
     }
     sim.process("sfu", full);
@@ -114,14 +116,26 @@ fn all_cores(sim: &mut SimulatedRun) {
 fn quota(sim: &mut SimulatedRun) {
     hot_worker(sim);
     sim.put("cgroup.cpu", &GROUP, Unit::Ratio, Some(1.0), full);
-    sim.put("cgroup.throttled_periods", &GROUP, Unit::Ratio, None, |m| if m.over { 0.7 } else { 0.01 });
+    sim.put(
+        "cgroup.throttled_periods",
+        &GROUP,
+        Unit::Ratio,
+        None,
+        |m| if m.over { 0.7 } else { 0.01 },
+    );
     sim.put("cgroup.throttled", &GROUP, Unit::Ratio, None, |m| if m.over { 0.3 } else { 0.0 });
 }
 
 fn quota_counted_elsewhere(sim: &mut SimulatedRun) {
     sim.process("media", |m| 0.5 * full(m));
     sim.put("cgroup.cpu.quota", &GROUP, Unit::Ratio, None, |_| 0.5);
-    sim.put("cgroup.throttled_periods", &GROUP, Unit::Ratio, None, |m| if m.over { 1.0 } else { 0.6 });
+    sim.put(
+        "cgroup.throttled_periods",
+        &GROUP,
+        Unit::Ratio,
+        None,
+        |m| if m.over { 1.0 } else { 0.6 },
+    );
     sim.put("cgroup.throttled", &GROUP, Unit::Ratio, None, |m| if m.over { 1.5 } else { 0.3 });
 }
 
@@ -164,7 +178,13 @@ pub(super) fn slow_disk(sim: &mut SimulatedRun) {
         if m.over { 80.0 } else { 2.0 }
     });
     sim.put("host.pressure.io.some", &[], Unit::Ratio, None, |m| if m.over { 0.9 } else { 0.05 });
-    sim.put("process.threads_blocked", &PROCESS, Unit::Count, None, |m| if m.over { 4.0 } else { 0.0 });
+    sim.put(
+        "process.threads_blocked",
+        &PROCESS,
+        Unit::Count,
+        None,
+        |m| if m.over { 4.0 } else { 0.0 },
+    );
 }
 
 /// A file server whose players read more different files than memory holds.
@@ -173,11 +193,16 @@ fn disk_of_a_file_server(sim: &mut SimulatedRun) {
     sim.impact = UserImpact::Stall;
 }
 
-/// A file server with small files in memory on a line that its players fill; TCP adapts, and few packets are dropped.
+/// A file server with small files in memory on a line that its players fill; TCP adapts, and few
+/// packets are dropped.
 fn line_of_a_file_server(sim: &mut SimulatedRun) {
     full_line(sim);
-    sim.put("tcp.segments_retransmitted", &[], Unit::PerSecond, None, |m| if m.over { 60.0 } else { 0.5 });
-    sim.put("tcp.segments_out", &[], Unit::PerSecond, None, |m| 90.0 * m.users.min(f64::from(PASS)));
+    sim.put("tcp.segments_retransmitted", &[], Unit::PerSecond, None, |m| {
+        if m.over { 60.0 } else { 0.5 }
+    });
+    sim.put("tcp.segments_out", &[], Unit::PerSecond, None, |m| {
+        90.0 * m.users.min(f64::from(PASS))
+    });
     sim.impact = UserImpact::Stall;
 }
 
@@ -199,14 +224,18 @@ fn small_page_cache(sim: &mut SimulatedRun) {
 fn kills(sim: &mut SimulatedRun) {
     sim.put("cgroup.memory", &GROUP, Unit::Bytes, Some(1e8), |m| 1e8 * full(m));
     sim.put("process.rss", &PROCESS, Unit::Bytes, None, |m| 1e8 * full(m));
-    sim.put("cgroup.memory.oom_kills", &GROUP, Unit::PerSecond, None, |m| if m.over { 1.0 } else { 0.0 });
+    sim.put("cgroup.memory.oom_kills", &GROUP, Unit::PerSecond, None, |m| {
+        if m.over { 1.0 } else { 0.0 }
+    });
     sim.events.push((HostEventKind::ProcessEnded, "media (PID 7): killed by signal 9"));
     sim.impact = UserImpact::NotServed;
 }
 
 fn tasks(sim: &mut SimulatedRun) {
     sim.put("cgroup.pids", &GROUP, Unit::Count, Some(100.0), |m| 20.0 + (2.0 * m.users).min(80.0));
-    sim.put("cgroup.pids.limit_hits", &GROUP, Unit::PerSecond, None, |m| if m.over { 1.0 } else { 0.0 });
+    sim.put("cgroup.pids.limit_hits", &GROUP, Unit::PerSecond, None, |m| {
+        if m.over { 1.0 } else { 0.0 }
+    });
     sim.impact = UserImpact::NotServed;
 }
 
@@ -218,38 +247,42 @@ fn crash(sim: &mut SimulatedRun) {
 pub(super) fn slow_reader(sim: &mut SimulatedRun) {
     sim.put("udp.rcvbuf_errors", &[], Unit::PerSecond, None, |m| if m.over { 80.0 } else { 0.0 });
     let socket = [("process", "media"), ("pid", "7"), ("port", "5004"), ("protocol", "udp")];
-    sim.put("socket.receive_queue", &socket, Unit::Bytes, Some(2e5), |m| if m.over { 2e5 } else { 1e3 });
+    sim.put("socket.receive_queue", &socket, Unit::Bytes, Some(2e5), |m| {
+        if m.over { 2e5 } else { 1e3 }
+    });
     sim.impact = UserImpact::Loss;
 }
 
 fn softirq(sim: &mut SimulatedRun) {
     sim.put("core.softirq", &[("cpu", "0")], Unit::Ratio, None, |m| 0.85 * full(m));
-    sim.put("softnet.dropped", &[("cpu", "0")], Unit::PerSecond, None, |m| if m.over { 200.0 } else { 0.0 });
+    sim.put("softnet.dropped", &[("cpu", "0")], Unit::PerSecond, None, |m| {
+        if m.over { 200.0 } else { 0.0 }
+    });
     sim.impact = UserImpact::Loss;
 }
 
 pub(super) fn full_line(sim: &mut SimulatedRun) {
-    sim.put("nic.tx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, Some(5e6), |m| 5e6 * full(m));
+    sim.put("nic.tx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, Some(5e6), |m| {
+        5e6 * full(m)
+    });
     sim.put("qdisc.backlog_packets", &[("interface", "eth0")], Unit::Count, None, |m| {
         if m.over { 90.0 } else { 0.0 }
     });
 }
 
 fn shaper(sim: &mut SimulatedRun) {
-    sim.put("nic.tx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, None, |m| 5e6 * full(m));
+    sim.put("nic.tx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, None, |m| {
+        5e6 * full(m)
+    });
     sim.put("qdisc.backlog_packets", &[("interface", "eth0")], Unit::Count, None, |m| {
         if m.over { 90.0 } else { 0.1 }
     });
-    sim.put(
-        "qdisc.drops",
-        &[("interface", "eth0")],
-        Unit::PerSecond,
-        None,
-        |m| {
-            if m.over { 400.0 } else { 0.0 }
-        },
-    );
-    sim.put("qdisc.overlimits", &[("interface", "eth0")], Unit::PerSecond, None, |m| 10.0 * m.users);
+    sim.put("qdisc.drops", &[("interface", "eth0")], Unit::PerSecond, None, |m| {
+        if m.over { 400.0 } else { 0.0 }
+    });
+    sim.put("qdisc.overlimits", &[("interface", "eth0")], Unit::PerSecond, None, |m| {
+        10.0 * m.users
+    });
     sim.impact = UserImpact::Loss;
 }
 
@@ -259,7 +292,9 @@ pub(super) fn send_buffers(sim: &mut SimulatedRun) {
 }
 
 fn descriptors(sim: &mut SimulatedRun) {
-    sim.put("process.fds", &PROCESS, Unit::Count, Some(100.0), |m| (18.0 + 2.0 * m.users).min(100.0));
+    sim.put("process.fds", &PROCESS, Unit::Count, Some(100.0), |m| {
+        (18.0 + 2.0 * m.users).min(100.0)
+    });
     sim.put("tcp.listen_overflows", &[], Unit::PerSecond, None, |m| if m.over { 3.0 } else { 0.0 });
     sim.impact = UserImpact::NotServed;
     sim.refusals = Some(Failure::new(FailureReason::Refused, "the room is full"));
@@ -280,9 +315,17 @@ fn accept_queue(sim: &mut SimulatedRun) {
     sim.put("tcp.listen_overflows", &[], Unit::PerSecond, None, |m| if m.over { 3.0 } else { 0.0 });
     sim.put("tcp.listen_drops", &[], Unit::PerSecond, None, |m| if m.over { 3.0 } else { 0.0 });
     let socket = [("process", "media"), ("pid", "7"), ("port", "80"), ("protocol", "tcp")];
-    sim.put("socket.accept_queue", &socket, Unit::Count, Some(8.0), |m| if m.over { 9.0 } else { 0.0 });
+    sim.put(
+        "socket.accept_queue",
+        &socket,
+        Unit::Count,
+        Some(8.0),
+        |m| if m.over { 9.0 } else { 0.0 },
+    );
     // A refused user tries again.
-    sim.put("tcp.segments_retransmitted", &[], Unit::PerSecond, None, |m| if m.over { 8.0 } else { 0.0 });
+    sim.put("tcp.segments_retransmitted", &[], Unit::PerSecond, None, |m| {
+        if m.over { 8.0 } else { 0.0 }
+    });
     sim.put("tcp.segments_out", &[], Unit::PerSecond, None, |_| 30.0);
     sim.impact = UserImpact::NotServed;
 }

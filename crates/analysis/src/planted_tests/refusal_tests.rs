@@ -1,4 +1,5 @@
-//! What is no maximum of users: a limit of each address, a source that stopped, a stream that nobody publishes.
+//! What is no maximum of users: a limit of each address, a source that stopped, a stream that
+//! nobody publishes.
 
 use throng_observation::host::Unit;
 use throng_observation::run::{ParticipantId, ParticipantRow, RunData};
@@ -9,7 +10,8 @@ use super::new_tests::{cause, nobody};
 use super::simulated_run::{Moment, SimulatedRun, UserImpact};
 use crate::bottleneck::BottleneckVerdict;
 
-/// HTTP 429 (RFC 6585): the rule of a proxy or a framework for each address, met by a crowd behind one.
+/// HTTP 429 (RFC 6585): the rule of a proxy or a framework for each address, met by a crowd behind
+/// one.
 #[test]
 fn a_rate_for_each_address_is_no_maximum_of_the_server() {
     let said = "POST http://10.0.0.1/whep/s: 429 Too Many Requests, Retry-After: 30";
@@ -32,7 +34,11 @@ fn a_rate_for_each_address_is_no_maximum_of_the_server() {
         for word in ["--source-ip", "Retry-After: 30"] {
             assert!(change.contains(word), "{change}");
         }
-        assert!(!change.contains("licence") && !found.title.contains("maximum"), "{}: {change}", found.title);
+        assert!(
+            !change.contains("licence") && !found.title.contains("maximum"),
+            "{}: {change}",
+            found.title
+        );
     }
     // A server that is full says so by another status, and it is not the address then.
     let mut sim = SimulatedRun::new();
@@ -45,17 +51,24 @@ fn a_rate_for_each_address_is_no_maximum_of_the_server() {
     assert!(found.change.is_some_and(|change| change.contains("--source-ip")));
 }
 
-/// From the first second of the failing load on nobody has media; `reached` is how far those came that fail then.
-fn without_media(sim: &mut SimulatedRun, reached: &[Phase], failure: &(FailureReason, &str)) -> RunData {
+/// From the first second of the failing load on nobody has media; `reached` is how far those came
+/// that fail then.
+fn without_media(
+    sim: &mut SimulatedRun,
+    reached: &[Phase],
+    failure: &(FailureReason, &str),
+) -> RunData {
     sim.is_search = false;
     let mut run = sim.run();
-    let silent: Vec<i64> = run.experience.iter().filter(|row| row.bad > 0).map(|row| row.second).collect();
+    let silent: Vec<i64> =
+        run.experience.iter().filter(|row| row.bad > 0).map(|row| row.second).collect();
     let first = silent[0];
     for row in run.experience.iter_mut().filter(|row| row.bad > 0) {
         (row.bad, row.clauses) = (row.users, [0; Clause::ALL.len()]);
         row.clauses[Clause::NoMedia as usize] = row.users;
     }
-    for row in run.crowd.iter_mut().filter(|row| row.second > first && silent.contains(&row.second)) {
+    for row in run.crowd.iter_mut().filter(|row| row.second > first && silent.contains(&row.second))
+    {
         row.playing = 0;
     }
     run.series.retain(|row| !silent.contains(&row.second));
@@ -77,8 +90,9 @@ fn without_media(sim: &mut SimulatedRun, reached: &[Phase], failure: &(FailureRe
 fn when_all_lose_their_media_at_once_the_source_stopped_and_no_maximum_is_met() {
     let reached = [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame];
     let lost = || (FailureReason::MediaLost, "no media for 10 s");
-    // What comes in: from a source that stops with the media, or one that goes on while the server hangs; the acknowledgements of the
-    // viewers, which end with the media; on the loopback interface the media themselves.
+    // What comes in: from a source that stops with the media, or one that goes on while the server
+    // hangs; the acknowledgements of the viewers, which end with the media; on the loopback
+    // interface the media themselves.
     let of_source: fn(Moment) -> f64 = |m| if m.over { 5e3 } else { 400e3 + 2e3 * m.users };
     let goes_on: fn(Moment) -> f64 = |m| if m.over { 400e3 } else { 400e3 + 2e3 * m.users };
     let of_viewers: fn(Moment) -> f64 = |m| if m.over { 0.0 } else { 10e3 * m.users };
@@ -132,7 +146,11 @@ fn where_none_is_served_there_is_no_maximum() {
     run.crowd.iter_mut().for_each(|row| row.connected = 0);
     let found = cause(&run);
     assert_eq!(found.finding.as_deref(), Some("never_served"), "{found:#?}");
-    assert!(found.title.starts_with("No participant was served for a whole second"), "{}", found.title);
+    assert!(
+        found.title.starts_with("No participant was served for a whole second"),
+        "{}",
+        found.title
+    );
 }
 
 /// Ten users whose room does not exist, among others that the server is silent to.
@@ -166,7 +184,8 @@ fn what_does_not_exist_is_no_maximum_and_a_few_of_them_do_not_decide() {
     assert!(change.contains("a maximum of about"), "{change}");
 }
 
-/// A limit that a crowd of several addresses meets with all of them is perhaps one of each user, or of all.
+/// A limit that a crowd of several addresses meets with all of them is perhaps one of each user, or
+/// of all.
 #[test]
 fn a_429_to_several_addresses_may_be_of_all() {
     let found = |addresses: u32| {

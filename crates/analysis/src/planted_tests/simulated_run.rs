@@ -1,4 +1,5 @@
-//! A made-up search on a made-up server that has room for everything, into which a test plants a limit.
+//! A made-up search on a made-up server that has room for everything, into which a test plants a
+//! limit.
 
 use std::collections::BTreeMap;
 
@@ -123,7 +124,9 @@ impl SimulatedRun {
         sim.put("nic.tx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, Some(125e6), |m| {
             125e3 * m.users
         });
-        sim.put("nic.tx_packets", &[("interface", "eth0")], Unit::PerSecond, None, |m| 120.0 * m.users);
+        sim.put("nic.tx_packets", &[("interface", "eth0")], Unit::PerSecond, None, |m| {
+            120.0 * m.users
+        });
         sim.put("qdisc.drops", &[("interface", "eth0")], Unit::PerSecond, None, |_| 0.0);
         sim.put("qdisc.backlog_packets", &[("interface", "eth0")], Unit::Count, None, |_| 0.0);
         sim.put("qdisc.overlimits", &[("interface", "eth0")], Unit::PerSecond, None, |_| 0.0);
@@ -149,9 +152,11 @@ impl SimulatedRun {
         limit: Option<f64>,
         value: impl Fn(Moment) -> f64 + 'static,
     ) -> &mut Self {
-        let labels: Vec<_> = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let labels: Vec<_> =
+            labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         let series = Series { metric, labels, unit, limit, value: Box::new(value), is_fine: false };
-        match self.series.iter_mut().find(|old| old.metric == metric && old.labels == series.labels) {
+        match self.series.iter_mut().find(|old| old.metric == metric && old.labels == series.labels)
+        {
             Some(old) => *old = series,
             None => self.series.push(series),
         }
@@ -172,7 +177,11 @@ impl SimulatedRun {
         self.put("thread.run_queue_wait", &labels, Unit::Ratio, None, wait)
     }
 
-    pub(super) fn process(&mut self, name: &'static str, cpu: impl Fn(Moment) -> f64 + 'static) -> &mut Self {
+    pub(super) fn process(
+        &mut self,
+        name: &'static str,
+        cpu: impl Fn(Moment) -> f64 + 'static,
+    ) -> &mut Self {
         self.put("process.cpu", &[("process", name), ("pid", "7")], Unit::Ratio, None, cpu)
     }
 
@@ -198,7 +207,10 @@ impl SimulatedRun {
     pub(super) fn freeze(&mut self) -> &mut Self {
         for series in std::mem::take(&mut self.series) {
             let value = series.value;
-            self.series.push(Series { value: Box::new(move |m: Moment| value(m.at_the_limit())), ..series });
+            self.series.push(Series {
+                value: Box::new(move |m: Moment| value(m.at_the_limit())),
+                ..series
+            });
         }
         self
     }
@@ -214,7 +226,8 @@ impl SimulatedRun {
         self.noise ^= self.noise >> 12;
         self.noise ^= self.noise << 25;
         self.noise ^= self.noise >> 27;
-        let uniform = (self.noise.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64;
+        let uniform =
+            (self.noise.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64;
         1.0 + 0.04 * (uniform - 0.5)
     }
 
@@ -257,7 +270,8 @@ impl SimulatedRun {
             for second in 0..seconds {
                 let share = ((second + 1) as f64 / 4.0).min(1.0);
                 let users = before + (f64::from(users) - before) * share;
-                let moment = Moment { users, over: over && second >= 3, second: at + second, tenth: 0 };
+                let moment =
+                    Moment { users, over: over && second >= 3, second: at + second, tenth: 0 };
                 moments.push((moment, at + second));
             }
             at += seconds;
@@ -291,7 +305,13 @@ impl SimulatedRun {
                 UserImpact::Stall => Clause::Stall,
             };
             clauses[clause as usize] = bad;
-            run.experience.push(ExperienceRow { second, users, bad, clauses, ..ExperienceRow::default() });
+            run.experience.push(ExperienceRow {
+                second,
+                users,
+                bad,
+                clauses,
+                ..ExperienceRow::default()
+            });
             let connected = if not_served { users.min(PASS) } else { users };
             run.crowd.push(CrowdRow {
                 second,
@@ -318,7 +338,8 @@ impl SimulatedRun {
             self.joins(run, moments, join_s);
         }
         if let Some(failure) = self.refusals.clone() {
-            let fail = moments.iter().find(|(moment, _)| moment.over).map_or(0, |(_, second)| *second);
+            let fail =
+                moments.iter().find(|(moment, _)| moment.over).map_or(0, |(_, second)| *second);
             run.participants.push(ParticipantRow {
                 participant: ParticipantId(0),
                 cohort: CohortId(0),
@@ -331,9 +352,11 @@ impl SimulatedRun {
         }
     }
 
-    /// Players with a buffer: past the limit half of them stall for half of each second, and what they lack is not sent.
+    /// Players with a buffer: past the limit half of them stall for half of each second, and what
+    /// they lack is not sent.
     fn players(&mut self, run: &mut RunData, moment: Moment, second: i64, connected: u32) {
-        let (all, stalled) = (u64::from(connected), if moment.over { u64::from(connected / 2) } else { 0 });
+        let (all, stalled) =
+            (u64::from(connected), if moment.over { u64::from(connected / 2) } else { 0 });
         let played = all * 2 - stalled; // halves of a second
         run.series.push(SeriesRow {
             second,
@@ -386,7 +409,10 @@ impl SimulatedRun {
         let slow = moment.over && self.impact == UserImpact::Delay;
         let packets = u64::from(connected) * 100;
         let mut delay = Distribution::new();
-        delay.record_many(if slow { 300_000 } else { (5_000.0 * self.noise()) as u64 }, connected.max(1));
+        delay.record_many(
+            if slow { 300_000 } else { (5_000.0 * self.noise()) as u64 },
+            connected.max(1),
+        );
         run.series.push(SeriesRow {
             second,
             kind: Some(MediaKind::Video),
@@ -404,7 +430,8 @@ impl SimulatedRun {
         });
     }
 
-    /// All joins of the search, answered one after the other; under the failing load a crowd comes at once.
+    /// All joins of the search, answered one after the other; under the failing load a crowd comes
+    /// at once.
     fn joins(&mut self, run: &mut RunData, moments: &[(Moment, i64)], join_s: f64) {
         let (mut there, mut free_at) = (0.0, 0.0_f64);
         for (moment, second) in moments {
@@ -420,7 +447,10 @@ impl SimulatedRun {
                     participant: ParticipantId(run.participants.len() as u32),
                     cohort: CohortId(0),
                     intended_at: at(began),
-                    reached: BTreeMap::from([(Phase::Started, at(began)), (Phase::Negotiated, at(free_at))]),
+                    reached: BTreeMap::from([
+                        (Phase::Started, at(began)),
+                        (Phase::Negotiated, at(free_at)),
+                    ]),
                     ended_at: None,
                     outcome: None,
                     local_address: None,
@@ -430,13 +460,17 @@ impl SimulatedRun {
     }
 
     fn host(&mut self, run: &mut RunData, moments: &[(Moment, i64)]) {
-        let over_s = moments.iter().find(|(moment, _)| moment.over).map_or(0, |(_, second)| *second);
+        let over_s =
+            moments.iter().find(|(moment, _)| moment.over).map_or(0, |(_, second)| *second);
         for id in 0..self.series.len() {
             let noise: Vec<f64> = moments.iter().map(|_| self.noise()).collect();
             let Some(series) = self.series.get(id) else { continue };
             let number = SeriesId(id as u32);
-            let labels =
-                series.labels.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+            let labels = series
+                .labels
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect();
             run.host.series.push(HostSeries {
                 id: number,
                 host: HostId(0),
@@ -471,9 +505,10 @@ impl SimulatedRun {
             ..HostInfo::default()
         });
         if let Some(symbols) = &self.profile {
-            let frames = symbols
-                .iter()
-                .map(|(symbol, module, _)| Frame { symbol: (*symbol).into(), module: (*module).into() });
+            let frames = symbols.iter().map(|(symbol, module, _)| Frame {
+                symbol: (*symbol).into(),
+                module: (*module).into(),
+            });
             let stack = |(index, (_, _, count)): (usize, &(&str, &str, u32))| Stack {
                 pid: 7,
                 tid: 11,

@@ -11,7 +11,8 @@ use super::simulated_run::SimulatedRun;
 use crate::bottleneck::{BottleneckVerdict, explain};
 use crate::demand::{Demand, Resource};
 
-/// The same machine watched by as many watches as `count`, as four `--watch` of four processes do it.
+/// The same machine watched by as many watches as `count`, as four `--watch` of four processes do
+/// it.
 fn watched_by(run: &mut RunData, count: u8) {
     let (hosts, series) = (run.host.hosts.clone(), run.host.series.clone());
     let (samples, events) = (run.host.samples.clone(), run.host.events.clone());
@@ -19,15 +20,19 @@ fn watched_by(run: &mut RunData, count: u8) {
     for watch in 1..count {
         let (host, shift) = (HostId(watch), u32::from(watch) * step);
         let name = format!("media-{watch}");
-        run.host.hosts.extend(hosts.iter().map(|info| HostInfo { host, name: name.clone(), ..info.clone() }));
+        run.host.hosts.extend(hosts.iter().map(|info| HostInfo {
+            host,
+            name: name.clone(),
+            ..info.clone()
+        }));
         run.host.series.extend(series.iter().map(|one| HostSeries {
             host,
             id: SeriesId(one.id.0 + shift),
             ..one.clone()
         }));
-        run.host
-            .samples
-            .extend(samples.iter().map(|one| HostSample { series: SeriesId(one.series.0 + shift), ..*one }));
+        run.host.samples.extend(
+            samples.iter().map(|one| HostSample { series: SeriesId(one.series.0 + shift), ..*one }),
+        );
         run.host.events.extend(events.iter().map(|one| HostEvent { host, ..one.clone() }));
     }
 }

@@ -1,21 +1,23 @@
-//! Tests whether bad seconds depend on the load. A backup, a garbage collector or a neighbour degrades service at any load, and a
-//! search would take the load of that moment for the limit.
+//! Tests whether bad seconds depend on the load. A backup, a garbage collector or a neighbour
+//! degrades service at any load, and a search would take the load of that moment for the limit.
 //!
-//! A low and a high load are held in turns. The order is the Thue–Morse sequence and the turns differ in length, so that neither a
-//! drift nor a period falls on one of the two alone. Each bad stretch is a trial: did it begin at the high load? Wald's sequential
-//! probability ratio test (1945) decides between two hypotheses:
+//! A low and a high load are held in turns. The order is the Thue–Morse sequence and the turns
+//! differ in length, so that neither a drift nor a period falls on one of the two alone. Each bad
+//! stretch is a trial: did it begin at the high load? Wald's sequential probability ratio test
+//! (1945) decides between two hypotheses:
 //!
 //! - dependent: 95 % of the bad stretches fall on the high load;
 //! - independent: they fall on each load in proportion to its time.
 //!
-//! It ends as soon as the likelihood ratio reaches [`LIKELIER`] or [`LIKELIER_AT_ANY`], which bounds the error to 1 in that many
-//! cases.
+//! It ends as soon as the likelihood ratio reaches [`LIKELIER`] or [`LIKELIER_AT_ANY`], which
+//! bounds the error to 1 in that many cases.
 
 use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose};
 
 /// Likelihood ratio at which bad seconds depend on the load: it confirms a limit.
 const LIKELIER: f64 = 99.0;
-/// Likelihood ratio at which they are independent of it: it adds a caveat, and rare events take minutes to show.
+/// Likelihood ratio at which they are independent of it: it adds a caveat, and rare events take
+/// minutes to show.
 const LIKELIER_AT_ANY: f64 = 20.0;
 /// Share of the bad stretches at the high load if they depend on the load.
 const BY_LOAD: f64 = 0.95;
@@ -60,8 +62,10 @@ impl DependenceTest {
             hold.purpose == Purpose::DependenceTest && hold.until.is_some() && is_decided(hold)
         };
         let turns = holds.filter(is_turn);
-        let (low, high) =
-            (turns.clone().map(|hold| hold.users).min()?, turns.clone().map(|hold| hold.users).max()?);
+        let (low, high) = (
+            turns.clone().map(|hold| hold.users).min()?,
+            turns.clone().map(|hold| hold.users).max()?,
+        );
         let mut dependence_test = Self::new(low, high);
         for hold in turns {
             let side = usize::from(hold.users == high);
@@ -87,7 +91,8 @@ impl DependenceTest {
         }
         // While one load has no time yet, the bounds keep the ratio finite.
         let high = (f64::from(self.seconds[1]) / all).clamp(0.05, 0.95);
-        let [low_times, high_times] = self.stretches.map(|times| i32::try_from(times).unwrap_or(i32::MAX));
+        let [low_times, high_times] =
+            self.stretches.map(|times| i32::try_from(times).unwrap_or(i32::MAX));
         (BY_LOAD / high).powi(high_times) * ((1.0 - BY_LOAD) / (1.0 - high)).powi(low_times)
     }
 
@@ -136,7 +141,11 @@ mod tests {
             "seven heads in a row may be chance"
         );
         assert_eq!(dependence_test([50, 50], [3, 2]).dependence(), Some(Independent));
-        assert_eq!(dependence_test([50, 50], [1, 1]).dependence(), None, "one at each may be chance");
+        assert_eq!(
+            dependence_test([50, 50], [1, 1]).dependence(),
+            None,
+            "one at each may be chance"
+        );
         // Most of the time was spent at the high load: that it struck there says little.
         assert_eq!(dependence_test([10, 90], [0, 8]).dependence(), None);
         assert_eq!(dependence_test([0, 90], [0, 80]).dependence(), None);

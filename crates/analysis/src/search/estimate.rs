@@ -1,4 +1,5 @@
-//! Estimates the duration of a search by simulating it on undisturbed servers with limits between its first and its largest load.
+//! Estimates the duration of a search by simulating it on undisturbed servers with limits between
+//! its first and its largest load.
 
 use throng_observation::RunTime;
 
@@ -23,8 +24,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// For a crowd that joins at `joins_per_s`, each participant within `patience_s`. A disturbed server or generator takes longer,
-    /// because loads are held again.
+    /// For a crowd that joins at `joins_per_s`, each participant within `patience_s`. A disturbed
+    /// server or generator takes longer, because loads are held again.
     #[must_use]
     pub fn of(settings: Settings, joins_per_s: f64, patience_s: f64) -> Self {
         let (low, high) = (f64::from(settings.start.max(1)), f64::from(settings.ceiling.max(2)));
@@ -34,7 +35,11 @@ impl Estimate {
             .collect();
         seconds.sort_unstable();
         let at = |place: usize| seconds.get(place).copied().unwrap_or(0);
-        Self { shortest_s: at(0), typical_s: at(seconds.len() / 2), longest_s: at(seconds.len() - 1) }
+        Self {
+            shortest_s: at(0),
+            typical_s: at(seconds.len() / 2),
+            longest_s: at(seconds.len() - 1),
+        }
     }
 }
 
@@ -76,7 +81,8 @@ mod tests {
 
     fn estimate(minutes: u64, ceiling: u32) -> Estimate {
         let schedule = Schedule::of_budget(Duration::from_secs(minutes * 60));
-        let settings = Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling, schedule };
+        let settings =
+            Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling, schedule };
         Estimate::of(settings, 20.0, 3.0)
     }
 
@@ -87,7 +93,10 @@ mod tests {
         for minutes in [1, 3, 5, 10, 20, 60] {
             let estimate = estimate(minutes, 2_000);
             println!("| {minutes} min | {estimate:?} |");
-            assert!(estimate.shortest_s <= estimate.typical_s && estimate.typical_s <= estimate.longest_s);
+            assert!(
+                estimate.shortest_s <= estimate.typical_s
+                    && estimate.typical_s <= estimate.longest_s
+            );
             assert!(estimate.typical_s >= before, "{minutes} min: {estimate:?}");
             before = estimate.typical_s;
         }

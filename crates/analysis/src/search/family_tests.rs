@@ -1,5 +1,6 @@
-//! A thousand servers made from seeds, with what disturbs real measurements: the search may say that it does
-//! not know, but what it says without a doubt has to be right. docs/truth.md has the table.
+//! A thousand servers made from seeds, with what disturbs real measurements: the search may say
+//! that it does not know, but what it says without a doubt has to be right. docs/truth.md has the
+//! table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +16,8 @@ const SERVERS: u64 = 1_000;
 /// Largest share of wrong answers among those without a caveat.
 const WRONG_MAX: f64 = 0.01;
 const CEILING: u32 = 5_000;
-/// How far an answer may be from the capacity, in addition to one user: the widest bracket of the paces that are used, and the noise.
+/// How far an answer may be from the capacity, in addition to one user: the widest bracket of the
+/// paces that are used, and the noise.
 const OFF_MAX: f64 = 0.10;
 
 /// What is wrong with a server, apart from its capacity.
@@ -55,7 +57,8 @@ struct Model {
     noise: f64,
     /// Amplitude and period of a slow wave of the capacity, as shares and seconds.
     wave: (f64, f64),
-    /// Everybody is served badly for so many seconds each so many; negative periods are means of random gaps.
+    /// Everybody is served badly for so many seconds each so many; negative periods are means of
+    /// random gaps.
     strikes: Option<(f64, f64)>,
     warm_up_s: i64,
     stuck_below: Option<f64>,
@@ -92,7 +95,11 @@ impl Model {
             kind,
             capacity,
             noise: if has(Kind::Noise) { 0.005 + 0.015 * other } else { noise },
-            wave: if has(Kind::Drift) { (0.02 + 0.06 * other, 200.0 + period * 2.0) } else { (0.0, 1.0) },
+            wave: if has(Kind::Drift) {
+                (0.02 + 0.06 * other, 200.0 + period * 2.0)
+            } else {
+                (0.0, 1.0)
+            },
             strikes: match kind {
                 Kind::Periodic => Some((length, period)),
                 Kind::Random => Some((length, -period)),
@@ -129,7 +136,8 @@ impl Model {
         if at < self.warm_up_s {
             capacity *= 0.1;
         }
-        let own = (0..users).filter(|_| self.churn > 0.0 && self.rng.uniform() < self.churn).count() as u32;
+        let own = (0..users).filter(|_| self.churn > 0.0 && self.rng.uniform() < self.churn).count()
+            as u32;
         if self.strikes(now) {
             return (users, 5.0);
         }
@@ -159,7 +167,11 @@ impl Model {
             return (((load - capacity).max(0.0) * 1.5).min(load).round() as u32, 5.0);
         }
         self.queue = (self.queue + (load - capacity) / capacity).clamp(0.0, 0.5);
-        if self.queue > 0.15 { (users, 150.0 + self.queue * 1e3) } else { (0, 5.0 + self.queue * 1e3) }
+        if self.queue > 0.15 {
+            (users, 150.0 + self.queue * 1e3)
+        } else {
+            (0, 5.0 + self.queue * 1e3)
+        }
     }
 
     /// Share of seconds that are bad at any load.
@@ -170,7 +182,8 @@ impl Model {
         })
     }
 
-    /// The crowds of which one may say that so many are served well, for a search that ended at `end_s`.
+    /// The crowds of which one may say that so many are served well, for a search that ended at
+    /// `end_s`.
     fn right(&self, end_s: i64) -> (f64, f64) {
         let spread = 2.5 * 1.4 * self.noise + self.wave.0;
         let lesser = self.modes.map_or(1.0, |(share, _)| share);
@@ -193,8 +206,14 @@ enum Judged {
 
 /// Runs a search on the model: its holds, and the second in which it ended or was out of time.
 fn played(model: &mut Model, schedule: Schedule, minutes: i64) -> (Vec<HoldRow>, i64) {
-    let settings =
-        Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: CEILING, schedule };
+    let settings = Settings {
+        goal: Goal::Acceptable,
+        start: 5,
+        floor: 1,
+        step: 1,
+        ceiling: CEILING,
+        schedule,
+    };
     let mut search = Search::new(settings);
     let mut holds: Vec<HoldRow> = Vec::new();
     let (mut users, mut at, mut complete_for) = (0_u32, 0_i64, 0);
@@ -274,7 +293,9 @@ fn of_a_thousand_servers_hardly_any_gets_an_answer_that_is_wrong_and_sure() {
             );
         }
     }
-    println!("| Servers | Right | Doubted, right | Doubted, wrong | Wrong and sure |\n|---|---|---|---|---|");
+    println!(
+        "| Servers | Right | Doubted, right | Doubted, wrong | Wrong and sure |\n|---|---|---|---|---|"
+    );
     for (kind, counts) in &table {
         let of = |judged| counts.get(&judged).copied().unwrap_or(0);
         let all = [Judged::Right, Judged::Doubted, Judged::DoubtedAndWrong, Judged::Wrong].map(of);
@@ -316,18 +337,25 @@ fn a_disturbance_at_any_load_is_no_limit_whatever_its_phase() {
     let mut reported = 0;
     for (length, period, minutes) in [(3.0, 60.0, 10), (8.0, 300.0, 75)] {
         for phase in 0..60 {
-            let (capacity, _) = disturbed(length, period, f64::from(phase) * period / 60.0, minutes);
+            let (capacity, _) =
+                disturbed(length, period, f64::from(phase) * period / 60.0, minutes);
             let is_right = capacity.users.is_some_and(|users| (900..=1_050).contains(&users));
-            reported +=
-                usize::from(capacity.caveats.iter().any(|doubt| doubt.contains("independently of the load")));
-            let is_doubted = !capacity.caveats.is_empty() || capacity.verdict == CapacityVerdict::Undecidable;
+            reported += usize::from(
+                capacity.caveats.iter().any(|doubt| doubt.contains("independently of the load")),
+            );
+            let is_doubted =
+                !capacity.caveats.is_empty() || capacity.verdict == CapacityVerdict::Undecidable;
             if !is_right && !is_doubted {
-                sure_and_wrong.push(format!("phase {phase} of {period}: {}", capacity.statement("users")));
+                sure_and_wrong
+                    .push(format!("phase {phase} of {period}: {}", capacity.statement("users")));
             }
         }
     }
     assert!(sure_and_wrong.len() <= 1, "{sure_and_wrong:#?}");
-    assert!(reported >= 50, "found to be independent of the load in {reported} of 60 phases of the first");
+    assert!(
+        reported >= 50,
+        "found to be independent of the load in {reported} of 60 phases of the first"
+    );
 }
 
 #[test]

@@ -10,21 +10,25 @@ use super::{Second, Settings};
 
 /// More than this share of users badly served …
 const HARD_RATIO: f64 = 0.20;
-/// … for this many consecutive seconds is a failure that needs no more seconds, and so is a load that failed and stays bad for as
-/// long. A shorter failure may be a disturbance: the hold continues to its end.
+/// … for this many consecutive seconds is a failure that needs no more seconds, and so is a load
+/// that failed and stays bad for as long. A shorter failure may be a disturbance: the hold
+/// continues to its end.
 const LASTING_S: u32 = 10;
 /// Bad seconds with fewer good seconds between them are one bad stretch.
 const STRETCHES_APART_S: u32 = 3;
-/// Queues have settled if the median delay changed less than this over [`SETTLED_OVER`] seconds: 5 ms a second.
+/// Queues have settled if the median delay changed less than this over [`SETTLED_OVER`] seconds: 5
+/// ms a second.
 const SETTLED_WITHIN_MS: f64 = 25.0;
 const SETTLED_OVER: usize = 5;
-/// Seconds after one in which the generator was past its limits that show its effect: bad seconds among them do not count.
+/// Seconds after one in which the generator was past its limits that show its effect: bad seconds
+/// among them do not count.
 pub(crate) const LIMITED_FELT_S: u32 = 2;
-/// A crowd that never becomes complete is judged as it is after this many seconds beyond [`super::Schedule::settle_max_s`].
+/// A crowd that never becomes complete is judged as it is after this many seconds beyond
+/// [`super::Schedule::settle_max_s`].
 const INCOMPLETE_MAX_S: u32 = 120;
 
-/// A failing load is confirmed for at least this many seconds, however clearly it fails: the cause is determined, and profiled, in
-/// these seconds.
+/// A failing load is confirmed for at least this many seconds, however clearly it fails: the cause
+/// is determined, and profiled, in these seconds.
 const CONFIRM_MIN_S: u32 = 10;
 
 /// A load whose bad user-seconds are bad by patterns alone, but for this share of them, is bad by a
@@ -48,8 +52,8 @@ pub(crate) struct Holding {
     complete_s: u32,
     waited_s: u32,
     delays_ms: VecDeque<f64>,
-    /// Consecutive seconds in which many users had bad service; those of them in which the generator was past its limits; those since
-    /// its effect ended.
+    /// Consecutive seconds in which many users had bad service; those of them in which the
+    /// generator was past its limits; those since its effect ended.
     hard_s: u32,
     hard_limited_s: u32,
     hard_sure_s: u32,
@@ -113,13 +117,15 @@ impl Holding {
         self.counted.trials[0].whole_s
     }
 
-    /// Consecutive bad seconds that are no disturbance: in a short search no more than the length of a hold.
+    /// Consecutive bad seconds that are no disturbance: in a short search no more than the length
+    /// of a hold.
     fn lasting_s(&self) -> u32 {
         LASTING_S.min(self.settings.schedule.hold_s)
     }
 
     pub(crate) fn second(&mut self, second: &Second) -> HoldProgress {
-        self.since_limited_s = if second.is_limited { 0 } else { self.since_limited_s.saturating_add(1) };
+        self.since_limited_s =
+            if second.is_limited { 0 } else { self.since_limited_s.saturating_add(1) };
         self.hard(second);
         if second.is_complete && second.bad > 0.0 {
             self.media.push(second.media);
@@ -150,8 +156,8 @@ impl Holding {
             self.row.judged_from = Some(second.at); // It will not settle.
         }
         self.is_lost |= is_hard;
-        let is_seen =
-            self.row.purpose != Purpose::Confirm || self.row.seconds >= CONFIRM_MIN_S.min(self.whole_s());
+        let is_seen = self.row.purpose != Purpose::Confirm
+            || self.row.seconds >= CONFIRM_MIN_S.min(self.whole_s());
         self.row.passed = self.counted.trials.map(|trials| trials.passed());
         if self.is_lost && is_seen {
             let is_broken = self.row.is_mostly_bad(Goal::Broken);
@@ -186,7 +192,8 @@ impl Holding {
             HoldOutcome::Yes => true,
             // A disturbance, or as long as the load lasts?
             HoldOutcome::No => {
-                self.counted.bad_s >= self.lasting_s() || (is_whole && self.row.seconds >= self.lasting_s())
+                self.counted.bad_s >= self.lasting_s()
+                    || (is_whole && self.row.seconds >= self.lasting_s())
             }
         }
     }
@@ -204,7 +211,8 @@ impl Holding {
             return None;
         }
         // What is bad in fewer seconds has a median within its bound.
-        let is_usual = |clause: Clause| self.clause_seconds[clause as usize] * 2 >= self.media.len();
+        let is_usual =
+            |clause: Clause| self.clause_seconds[clause as usize] * 2 >= self.media.len();
         let usual = |seconds: &[Unloaded]| Unloaded::median(seconds).of_clauses(is_usual);
         let (early, late) = self.media.split_at(self.media.len() / 2);
         // A queue that fills, or a backlog that is served, is the load's work.
@@ -221,7 +229,8 @@ impl Holding {
         }
         self.hard_s += 1;
         self.hard_limited_s += u32::from(second.is_limited);
-        self.hard_sure_s = if self.since_limited_s <= LIMITED_FELT_S { 0 } else { self.hard_sure_s + 1 };
+        self.hard_sure_s =
+            if self.since_limited_s <= LIMITED_FELT_S { 0 } else { self.hard_sure_s + 1 };
     }
 
     fn settle(&mut self, second: &Second) {
@@ -252,7 +261,8 @@ impl Holding {
         self.row.bad_user_seconds = self.bad_user_seconds.round() as u64;
         let before = self.counted;
         if second.is_limited {
-            // The second says nothing about the server, and a bad second just before it is taken for the same event.
+            // The second says nothing about the server, and a bad second just before it is taken
+            // for the same event.
             self.row.limited_seconds += 1;
             self.before_bad.take().into_iter().for_each(|before| self.leave_out(before));
             return;
@@ -275,11 +285,15 @@ impl Holding {
 
     fn update_row(&mut self) {
         self.row.bad_seconds = self.counted.trials.map(|trials| trials.bad);
-        (self.row.bad_stretches, self.row.broke_at) = (self.counted.stretches, self.counted.broke_at);
+        (self.row.bad_stretches, self.row.broke_at) =
+            (self.counted.stretches, self.counted.broke_at);
     }
 
     fn is_generator_limited(&self) -> bool {
-        is_sustained(self.row.limited_seconds as usize, f64::from(self.whole_s().max(self.row.seconds)))
+        is_sustained(
+            self.row.limited_seconds as usize,
+            f64::from(self.whole_s().max(self.row.seconds)),
+        )
     }
 
     fn end(&mut self, second: &Second, why: Option<&str>) {
@@ -300,7 +314,8 @@ impl Holding {
 impl JudgedCounts {
     /// Counts a second; true if it was bad for any goal.
     fn add(&mut self, second: &Second) -> bool {
-        let are_bad = Goal::ALL.map(|goal| self.trials[goal as usize].add(second.users, second.bad));
+        let are_bad =
+            Goal::ALL.map(|goal| self.trials[goal as usize].add(second.users, second.bad));
         if are_bad[Goal::Acceptable as usize] {
             if self.stretches == 0 || self.good_s >= STRETCHES_APART_S {
                 self.stretches += 1;
@@ -319,12 +334,18 @@ mod tests {
     use super::super::Schedule;
     use super::*;
 
-    /// A hold of a demand step of 8 s whose seconds are `.` good, `b`ad for all, `L`imited and bad, or `l`imited and good;
-    /// the first `settle_s` settle it.
+    /// A hold of a demand step of 8 s whose seconds are `.` good, `b`ad for all, `L`imited and bad,
+    /// or `l`imited and good; the first `settle_s` settle it.
     fn held(seconds: &str, settle_s: u32) -> (Option<HoldProgress>, HoldRow) {
         let schedule = Schedule { hold_s: 8, settle_min_s: settle_s, ..Schedule::default() };
-        let settings =
-            Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: 100, schedule };
+        let settings = Settings {
+            goal: Goal::Acceptable,
+            start: 5,
+            floor: 1,
+            step: 1,
+            ceiling: 100,
+            schedule,
+        };
         let row = HoldRow { users: 50, purpose: Purpose::Demand, ..HoldRow::default() };
         let mut holding = Holding::new(row, settings, 8);
         for (at, kind) in (1..).zip(seconds.chars()) {
@@ -349,7 +370,8 @@ mod tests {
         for (seconds, expect) in [
             ("...........", Some((HoldProgress::Ended, HoldOutcome::Yes))),
             ("...bbbbbbbb", Some((HoldProgress::Ended, HoldOutcome::No))),
-            // Two bad seconds, one of them past the generator's limits, or just after it, or just before.
+            // Two bad seconds, one of them past the generator's limits, or just after it, or just
+            // before.
             ("....LL......", None),
             ("....Lb......", None),
             ("....bl.........", Some((HoldProgress::Ended, HoldOutcome::Yes))),
@@ -363,7 +385,9 @@ mod tests {
             let came_to = verdict.map(|verdict| (verdict, row.passed(Goal::Acceptable)));
             match expect {
                 Some(expect) => assert_eq!(came_to, Some(expect), "{seconds}: {row:?}"),
-                None => assert_ne!(row.passed(Goal::Acceptable), HoldOutcome::No, "{seconds}: {row:?}"),
+                None => {
+                    assert_ne!(row.passed(Goal::Acceptable), HoldOutcome::No, "{seconds}: {row:?}")
+                }
             }
             assert!(
                 row.bad_seconds[Goal::Acceptable as usize] + row.limited_seconds <= row.seconds,
@@ -374,9 +398,16 @@ mod tests {
 
     /// What a hold takes for a pattern whose seconds are bad by `clause`, with these figures.
     fn pattern_of(clause: Clause, seconds: &[Unloaded]) -> Option<Unloaded> {
-        let schedule = Schedule { hold_s: 60, settle_min_s: 60, settle_max_s: 60, ..Schedule::default() };
-        let settings =
-            Settings { goal: Goal::Acceptable, start: 5, floor: 1, step: 1, ceiling: 100, schedule };
+        let schedule =
+            Schedule { hold_s: 60, settle_min_s: 60, settle_max_s: 60, ..Schedule::default() };
+        let settings = Settings {
+            goal: Goal::Acceptable,
+            start: 5,
+            floor: 1,
+            step: 1,
+            ceiling: 100,
+            schedule,
+        };
         let mut holding = Holding::new(HoldRow { users: 1, ..HoldRow::default() }, settings, 60);
         let mut clauses = [0; Clause::ALL.len()];
         clauses[clause as usize] = 1;
@@ -401,7 +432,11 @@ mod tests {
         let constant = [lossy(100_000), lossy(110_000), lossy(90_000), lossy(100_000)];
         let only_loss = Unloaded { delay_us: 0, ..lossy(100_000) };
         assert_eq!(pattern_of(Clause::Loss, &constant), Some(only_loss));
-        assert_eq!(pattern_of(Clause::Loss, &[lossy(260_000); 4]), None, "twice that is no service");
+        assert_eq!(
+            pattern_of(Clause::Loss, &[lossy(260_000); 4]),
+            None,
+            "twice that is no service"
+        );
         let delayed = |delay_us| Unloaded { delay_us, ..Unloaded::default() };
         let grows: Vec<Unloaded> = (2..8).map(|tenths| delayed(tenths * 100_000)).collect();
         assert_eq!(pattern_of(Clause::Delay, &grows), None, "a queue that fills");
@@ -409,14 +444,22 @@ mod tests {
         assert_eq!(pattern_of(Clause::Delay, &falls), None, "a backlog that is served");
         let no_frames = Unloaded { frames_missing_ppm: 1_000_000, ..Unloaded::default() };
         assert_eq!(pattern_of(Clause::Fps, &[no_frames; 4]), None);
-        assert_eq!(pattern_of(Clause::Jitter, &[delayed(290_000); 4]), None, "it was not the delay");
+        assert_eq!(
+            pattern_of(Clause::Jitter, &[delayed(290_000); 4]),
+            None,
+            "it was not the delay"
+        );
     }
 
     #[test]
     fn a_load_that_is_lost_while_most_are_badly_served_is_lost_for_every_goal() {
         for settle_s in [3, 30] {
             let (verdict, row) = held("bbbbbbbbbbb", settle_s);
-            assert_eq!((verdict, row.passed), (Some(HoldProgress::Ended), [HoldOutcome::No; 3]), "{row:?}");
+            assert_eq!(
+                (verdict, row.passed),
+                (Some(HoldProgress::Ended), [HoldOutcome::No; 3]),
+                "{row:?}"
+            );
         }
     }
 }

@@ -1,9 +1,10 @@
-//! The model of all holds: whether each load passes, and between which loads the limit lies. The search uses it to choose the next
-//! hold, the answer is read from it.
+//! The model of all holds: whether each load passes, and between which loads the limit lies. The
+//! search uses it to choose the next hold, the answer is read from it.
 //!
-//! Each hold of a load failed or did not. The probability of failure can only grow with the load, so the shares of failed holds are
-//! made monotone by isotonic regression (pool adjacent violators; Barlow et al., *Statistical inference under order restrictions*,
-//! 1972). The limit lies between the largest load that fails in less than half of its holds and the next one: the passing load is
+//! Each hold of a load failed or did not. The probability of failure can only grow with the load,
+//! so the shares of failed holds are made monotone by isotonic regression (pool adjacent violators;
+//! Barlow et al., *Statistical inference under order restrictions*, 1972). The limit lies between
+//! the largest load that fails in less than half of its holds and the next one: the passing load is
 //! always below the failing one.
 
 use std::collections::BTreeMap;
@@ -16,7 +17,8 @@ const HOLDS_MAX: u32 = 5;
 const AGAINST_ORDER: u32 = 4;
 /// … and this many of the load above it.
 const AGAINST_ORDER_ABOVE: u32 = 2;
-/// Two loads within this factor are near: an overload of the higher one explains bad seconds at the lower one.
+/// Two loads within this factor are near: an overload of the higher one explains bad seconds at the
+/// lower one.
 const NEAR: f64 = 1.1;
 
 /// The criterion by which a load fails.
@@ -24,7 +26,8 @@ const NEAR: f64 = 1.1;
 pub(crate) enum Criterion {
     /// It misses the goal.
     Goal(Goal),
-    /// Most of its seconds are bad, and the last ones: the criterion if seconds are bad at any load.
+    /// Most of its seconds are bad, and the last ones: the criterion if seconds are bad at any
+    /// load.
     Collapse(Goal),
 }
 
@@ -92,7 +95,8 @@ impl Load {
         (self.failed > 0 && self.passed > 0).then_some((self.failed, self.holds()))
     }
 
-    /// Whether its own holds do not decide it: as many passed as failed, or its only hold failed by a disturbance.
+    /// Whether its own holds do not decide it: as many passed as failed, or its only hold failed by
+    /// a disturbance.
     fn is_open(&self) -> bool {
         let is_one_moment = self.holds() == 1 && self.failed == 1 && self.collapsed == 0;
         (is_one_moment || self.passed == self.failed) && self.holds() < HOLDS_MAX
@@ -104,7 +108,8 @@ impl Load {
 pub(crate) struct Loads(Vec<Load>);
 
 impl Loads {
-    /// The loads of those `holds` that test a load, judged by `criterion`; a full hold has `whole_s` seconds.
+    /// The loads of those `holds` that test a load, judged by `criterion`; a full hold has
+    /// `whole_s` seconds.
     pub(crate) fn of<'a>(
         holds: impl Iterator<Item = &'a HoldRow>,
         criterion: Criterion,
@@ -125,7 +130,8 @@ impl Loads {
                 load.passed += 1;
                 load.last_passed = Some(hold.number);
                 // A hold that missed the goal without an overload ended early.
-                let is_whole = f64::from(hold.seconds) >= f64::from(whole_s) * (1.0 - goal.exceed_ratio());
+                let is_whole =
+                    f64::from(hold.seconds) >= f64::from(whole_s) * (1.0 - goal.exceed_ratio());
                 load.is_whole |= is_whole || matches!(criterion, Criterion::Collapse(_));
             }
         }
@@ -169,7 +175,8 @@ impl Loads {
         Some((self.passing()?.users, self.failing()?.users))
     }
 
-    /// A load that has to be held again before a conclusion: its own holds disagree, or a larger load passed.
+    /// A load that has to be held again before a conclusion: its own holds disagree, or a larger
+    /// load passed.
     pub(crate) fn open(&self) -> Option<Load> {
         let open = self.0.iter().find(|load| load.is_open());
         open.copied().or_else(|| self.never_passed()).or_else(|| self.against_order())
@@ -184,7 +191,8 @@ impl Loads {
     /// Of a load that mostly failed and one above it that mostly passed, the one to hold again.
     fn against_order(&self) -> Option<Load> {
         let failed = self.0.iter().find(|load| load.failed > load.passed)?;
-        let above = self.0.iter().find(|load| load.users > failed.users && load.passed > load.failed)?;
+        let above =
+            self.0.iter().find(|load| load.users > failed.users && load.passed > load.failed)?;
         if failed.holds() < AGAINST_ORDER {
             Some(*failed)
         } else {
@@ -192,8 +200,9 @@ impl Loads {
         }
     }
 
-    /// The failing load or one just above it, if it is overloaded throughout: then seconds are bad for lack of capacity and not
-    /// by a disturbance at any load. `step` is the smallest step of the search.
+    /// The failing load or one just above it, if it is overloaded throughout: then seconds are bad
+    /// for lack of capacity and not by a disturbance at any load. `step` is the smallest step of
+    /// the search.
     pub(crate) fn overload(&self, step: u32) -> Option<Load> {
         let (failing, collapsing) = (self.failing()?, self.collapsing()?);
         is_near(failing.users, collapsing.users, step).then_some(collapsing)
@@ -206,7 +215,11 @@ impl Loads {
 
     /// The loads that pass though a hold of them failed.
     pub(crate) fn failed_at_times(&self) -> Vec<u32> {
-        self.0.iter().filter(|load| load.fit < 0.5 && load.failed > 0).map(|load| load.users).collect()
+        self.0
+            .iter()
+            .filter(|load| load.fit < 0.5 && load.failed > 0)
+            .map(|load| load.users)
+            .collect()
     }
 }
 
@@ -220,7 +233,8 @@ fn tests_its_load(hold: &HoldRow) -> bool {
     !matches!(hold.purpose, Purpose::DependenceTest | Purpose::Soak)
 }
 
-/// Pool adjacent violators: adjacent loads of which the smaller fails more often form a block with their common share.
+/// Pool adjacent violators: adjacent loads of which the smaller fails more often form a block with
+/// their common share.
 fn isotonic(loads: &mut [Load]) {
     // Failed holds, holds and loads of each block.
     let mut blocks: Vec<(u32, u32, usize)> = Vec::new();
@@ -260,8 +274,10 @@ mod tests {
             passed: [if came_to == 'p' { HoldOutcome::Yes } else { HoldOutcome::No }; 3],
             ..HoldRow::default()
         };
-        let rows: Vec<HoldRow> =
-            of.iter().flat_map(|(users, holds)| holds.chars().map(|came_to| row(*users, came_to))).collect();
+        let rows: Vec<HoldRow> = of
+            .iter()
+            .flat_map(|(users, holds)| holds.chars().map(|came_to| row(*users, came_to)))
+            .collect();
         Loads::of(rows.iter(), Criterion::Goal(Goal::Acceptable), 20)
     }
 

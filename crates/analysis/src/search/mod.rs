@@ -1,10 +1,11 @@
-//! The search for the largest crowd with good service: each second it is given the service quality and answers with the size that
-//! the crowd should have.
+//! The search for the largest crowd with good service: each second it is given the service quality
+//! and answers with the size that the crowd should have.
 //!
 //! `next` decides the order of the loads, `loads` is the model of all holds.
 //!
-//! After a load that failed the crowd shrinks until service is good again, so that no load is judged by the damage of the one
-//! before. After a hold that the generator limited it shrinks until the generator keeps up again.
+//! After a load that failed the crowd shrinks until service is good again, so that no load is
+//! judged by the damage of the one before. After a hold that the generator limited it shrinks until
+//! the generator keeps up again.
 
 use throng_observation::{Clause, Goal, HoldOutcome, HoldRow, Purpose, RunTime, Unloaded};
 
@@ -77,7 +78,8 @@ pub struct Second {
     pub at: RunTime,
     /// Participants that should have been served.
     pub users: u32,
-    /// Participants with a bad second, each weighted by the share of the participants that it received badly.
+    /// Participants with a bad second, each weighted by the share of the participants that it
+    /// received badly.
     pub bad: f64,
     /// Of them, those that were bad only in what a path or a source may do to media without load.
     pub bad_by_patterns: f64,
@@ -89,7 +91,8 @@ pub struct Second {
     pub delay_ms: Option<f64>,
     /// Whether the generator was past its own limits.
     pub is_limited: bool,
-    /// Whether the crowd has the size that the search wants, and the time to join is over for all of them.
+    /// Whether the crowd has the size that the search wants, and the time to join is over for all
+    /// of them.
     pub is_complete: bool,
 }
 
@@ -100,7 +103,8 @@ pub enum End {
     Found,
     /// The largest allowed crowd had good service.
     Ceiling,
-    /// The generator was the limit repeatedly: nothing is known of the server above the loads that passed.
+    /// The generator was the limit repeatedly: nothing is known of the server above the loads that
+    /// passed.
     GeneratorLimited,
     /// Even the smallest crowd had bad service.
     NeverPasses,
@@ -149,7 +153,8 @@ enum Now {
 /// The state of a search for the live display.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// The purpose of the current hold; `None` while the server or the generator recovers, and at the end.
+    /// The purpose of the current hold; `None` while the server or the generator recovers, and at
+    /// the end.
     pub purpose: Option<Purpose>,
     /// Participants wanted.
     pub users: u32,
@@ -216,7 +221,8 @@ impl Search {
         search
     }
 
-    /// Names the loads from 1 on: they are values of the scenario, ordered by the load that they cause.
+    /// Names the loads from 1 on: they are values of the scenario, ordered by the load that they
+    /// cause.
     #[must_use]
     pub fn named(mut self, values: Vec<String>) -> Self {
         if let Now::Holding(holding) = &mut self.now {
@@ -260,7 +266,8 @@ impl Search {
                 let progress = holding.second(second);
                 let row = holding.row.clone();
                 let has_calmed_down = holding.has_calmed_down();
-                let pattern = if progress == HoldProgress::Ended { holding.pattern() } else { None };
+                let pattern =
+                    if progress == HoldProgress::Ended { holding.pattern() } else { None };
                 match progress {
                     HoldProgress::Continues => {}
                     HoldProgress::Ended => {
@@ -318,9 +325,11 @@ impl Search {
     #[must_use]
     pub fn progress(&self) -> Progress {
         let (purpose, judged_s, is_settling) = match &self.now {
-            Now::Holding(holding) => {
-                (Some(holding.row.purpose), (holding.row.seconds, holding.whole_s()), holding.is_settling())
-            }
+            Now::Holding(holding) => (
+                Some(holding.row.purpose),
+                (holding.row.seconds, holding.whole_s()),
+                holding.is_settling(),
+            ),
             _ => (None, (0, 0), false),
         };
         let loads = self.known().loads();
@@ -366,7 +375,8 @@ impl Search {
         self.now = Now::Holding(Box::new(Holding::new(row, self.settings, whole_s)));
     }
 
-    /// The generator was the limit: holds the same load again once it keeps up, up to [`pause::TRIES`] times.
+    /// The generator was the limit: holds the same load again once it keeps up, up to
+    /// [`pause::TRIES`] times.
     fn pause(&mut self) {
         self.limited_holds += 1;
         if self.limited_holds > pause::TRIES && !self.look_below() {
@@ -374,16 +384,22 @@ impl Search {
             return;
         }
         let half = self.loads().passing().map_or(0, |load| load.users / 2);
-        self.now = Now::Pausing(Pause::new(self.settings.nearest(f64::from(half)), &self.settings.schedule));
+        self.now = Now::Pausing(Pause::new(
+            self.settings.nearest(f64::from(half)),
+            &self.settings.schedule,
+        ));
     }
 
-    /// The server's limit may lie below the load that the generator cannot offer: from now on no load is tried above the middle
-    /// between that load and the passing one. False if there is nothing between.
+    /// The server's limit may lie below the load that the generator cannot offer: from now on no
+    /// load is tried above the middle between that load and the passing one. False if there is
+    /// nothing between.
     fn look_below(&mut self) -> bool {
         let (limited, step) = (self.wants(), self.settings.step);
         let Some(passing) = self.loads().passing() else { return false };
         let apart = limited.saturating_sub(passing.users);
-        if apart < 2 * step || f64::from(apart) <= self.settings.schedule.width_ratio * f64::from(limited) {
+        if apart < 2 * step
+            || f64::from(apart) <= self.settings.schedule.width_ratio * f64::from(limited)
+        {
             return false;
         }
         let middle = self.settings.nearest((f64::from(passing.users) * f64::from(limited)).sqrt());

@@ -1,7 +1,8 @@
 //! Chooses the next hold from all holds so far, so that a search that was cut off can continue.
 //!
 //! ```text
-//! baseline -> up until a load is overloaded -> bisection -> the failing load again, longer -> does it depend on the load?
+//! baseline -> up until a load is overloaded -> bisection -> the failing load again, longer
+//!          -> does it depend on the load?
 //!          -> the passing load again -> (once more from near by) -> soak
 //! ```
 
@@ -11,7 +12,8 @@ use super::dependence_test::{Dependence, DependenceTest};
 use super::loads::{Criterion, Load, Loads, is_near};
 use super::{End, Settings};
 
-/// First step, as a share, of the ramp after a load that seemed to fail and did not; the steps double.
+/// First step, as a share, of the ramp after a load that seemed to fail and did not; the steps
+/// double.
 const GALLOP_FROM: f64 = 0.05;
 /// Holds bad to their end that are no coincidence.
 const SURE_HOLDS: u32 = 2;
@@ -19,7 +21,8 @@ const SURE_HOLDS: u32 = 2;
 const REPEAT_FROM: f64 = 0.85;
 /// Load of the soak, as a share of the limit.
 const SOAK_AT: f64 = 0.9;
-/// A load that failed in the first minute is held again later: a server that was just started compiles, fills caches, opens pools.
+/// A load that failed in the first minute is held again later: a server that was just started
+/// compiles, fills caches, opens pools.
 const WARM_UP_S: f64 = 60.0;
 /// The low load of a dependence test, as a share of the passing one.
 const CONTRAST_LOW: f64 = 0.5;
@@ -114,13 +117,15 @@ impl Known<'_> {
             Purpose::Demand => schedule.demand_s,
             Purpose::Confirm => schedule.hold_s.saturating_mul(schedule.confirm_factor.max(1)),
             Purpose::Soak => schedule.soak_s,
-            Purpose::Retest | Purpose::Bisect | Purpose::Verify | Purpose::DependenceTest => schedule.hold_s,
+            Purpose::Retest | Purpose::Bisect | Purpose::Verify | Purpose::DependenceTest => {
+                schedule.hold_s
+            }
         };
         Next::Hold(purpose, users, seconds)
     }
 
-    /// The next step if each hold of the baseline passes with bad seconds: more than half of the allowed ones is too many. If the
-    /// second hold has none, the server was warming up.
+    /// The next step if each hold of the baseline passes with bad seconds: more than half of the
+    /// allowed ones is too many. If the second hold has none, the server was warming up.
     fn noise(&self) -> Option<Next> {
         let baseline = self.of_repeat().take_while(|hold| hold.users == self.settings.start);
         if baseline.clone().count() < self.of_repeat().count() || self.repeat > 1 {
@@ -156,7 +161,8 @@ impl Known<'_> {
         Next::Over(if failing.is_collapsed() { End::NeverPasses } else { End::TooNoisy })
     }
 
-    /// The ramp, until a load is overloaded throughout its hold: occasional bad seconds below it may have another reason.
+    /// The ramp, until a load is overloaded throughout its hold: occasional bad seconds below it
+    /// may have another reason.
     fn upwards(&self, loads: &Loads, passing: Load) -> Option<Next> {
         let Settings { step, ceiling, schedule, .. } = self.settings;
         let largest = loads.largest()?;
@@ -164,7 +170,8 @@ impl Known<'_> {
             && loads.collapsing().is_none()
             && !is_near(failing.users, largest.users, *step)
         {
-            // A larger crowd was not overloaded: first find out whether the bad seconds depend on the load.
+            // A larger crowd was not overloaded: first find out whether the bad seconds depend on
+            // the load.
             return self.dependence_test(&passing, &failing);
         }
         if loads.collapsing().is_some() || largest.users >= *ceiling {
@@ -185,7 +192,8 @@ impl Known<'_> {
     fn gallop(&self) -> f64 {
         let mut above = u32::MAX;
         let steps = self.holds.iter().rev().take_while(|hold| {
-            let is_up = hold.repeat == self.repeat && hold.purpose == Purpose::Bisect && hold.users < above;
+            let is_up =
+                hold.repeat == self.repeat && hold.purpose == Purpose::Bisect && hold.users < above;
             above = hold.users;
             is_up
         });
@@ -278,7 +286,8 @@ impl Known<'_> {
 
 /// The criterion by which loads fail, from the dependence test among `holds`.
 pub(crate) fn criterion(holds: &[HoldRow], goal: throng_observation::Goal) -> Criterion {
-    match DependenceTest::of(holds.iter()).and_then(|dependence_test| dependence_test.dependence()) {
+    match DependenceTest::of(holds.iter()).and_then(|dependence_test| dependence_test.dependence())
+    {
         Some(Dependence::None) => Criterion::Collapse(goal),
         _ => Criterion::Goal(goal),
     }

@@ -63,9 +63,13 @@ fn searched(mut second: impl FnMut(u32, &BadIf) -> Second) -> (Search, Vec<HoldR
         let wants = search.wants();
         complete_for = if users == wants { complete_for + 1 } else { 0 };
         users = if wants < users { wants } else { wants.min(users + 40) };
-        let bounds = search.unloaded().map_or(BadIf::default(), |seen| BadIf::default().beyond(seen));
-        let second =
-            Second { at: RunTime(at * 1_000_000), is_complete: complete_for >= 3, ..second(users, &bounds) };
+        let bounds =
+            search.unloaded().map_or(BadIf::default(), |seen| BadIf::default().beyond(seen));
+        let second = Second {
+            at: RunTime(at * 1_000_000),
+            is_complete: complete_for >= 3,
+            ..second(users, &bounds)
+        };
         for row in search.second(&second) {
             match holds.iter_mut().find(|hold| hold.number == row.number) {
                 Some(hold) => *hold = row,
@@ -87,7 +91,11 @@ fn what_is_bad_without_load_fails_no_load_and_what_grows_beyond_it_does() {
     assert_eq!(search.end(), Some(&End::Found));
     assert_eq!(search.unloaded().map(|seen| seen.delay_us), Some(BURST_US));
     let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
-    assert_eq!((capacity.verdict, capacity.first_failing), (CapacityVerdict::Found, Some(61)), "{holds:?}");
+    assert_eq!(
+        (capacity.verdict, capacity.first_failing),
+        (CapacityVerdict::Found, Some(61)),
+        "{holds:?}"
+    );
     assert_eq!(capacity.users, Some(60));
     assert!(
         capacity.notes.iter().any(|note| note.starts_with("at the smallest crowd already")),
@@ -116,7 +124,8 @@ fn a_backlog_that_a_larger_crowd_left_behind_is_no_pattern_of_the_path() {
         late(users, if is_behind { BURST_US } else { 5_000 }, bounds)
     });
     assert_eq!(search.unloaded(), None, "{holds:?}");
-    let is_served = |hold: &HoldRow| hold.users == 1 && hold.passed(Goal::Acceptable) == HoldOutcome::Yes;
+    let is_served =
+        |hold: &HoldRow| hold.users == 1 && hold.passed(Goal::Acceptable) == HoldOutcome::Yes;
     assert!(holds.iter().any(is_served), "{holds:?}");
 }
 

@@ -1,11 +1,12 @@
-//! The pause after a hold that the generator limited: a smaller crowd until the generator keeps up again. Other load on its host and
-//! CPU steal pass; a crowd that is too large for it does not.
+//! The pause after a hold that the generator limited: a smaller crowd until the generator keeps up
+//! again. Other load on its host and CPU steal pass; a crowd that is too large for it does not.
 
 use super::{Schedule, Second};
 
 /// Consecutive seconds in which the generator keeps up before the load is held again.
 const CALM_SECONDS: u32 = 5;
-/// The search gives up after this many times the longest settling time: a minute of a search of ten minutes.
+/// The search gives up after this many times the longest settling time: a minute of a search of ten
+/// minutes.
 const GIVEN_UP: u32 = 4;
 /// A load is held again this many times; then the load itself is too large.
 pub(crate) const TRIES: u32 = 2;

@@ -1,5 +1,5 @@
-//! The recovery after a load that failed: a smaller crowd until service is good again, and the time that takes. A server that needs
-//! long, or a much smaller crowd, has a metastable failure.
+//! The recovery after a load that failed: a smaller crowd until service is good again, and the time
+//! that takes. A server that needs long, or a much smaller crowd, has a metastable failure.
 
 use throng_observation::RunTime;
 

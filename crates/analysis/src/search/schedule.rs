@@ -15,7 +15,8 @@ pub struct Schedule {
     pub settle_max_s: u32,
     /// Factor between steps of the ramp.
     pub growth: f64,
-    /// The search ends if the passing and the failing load are this near: (failing − passing) ÷ failing (RFC 9971's Goal Width).
+    /// The search ends if the passing and the failing load are this near: (failing − passing) ÷
+    /// failing (RFC 9971's Goal Width).
     pub width_ratio: f64,
     /// The failing load is confirmed for this many times [`Self::hold_s`].
     pub confirm_factor: u32,
@@ -29,7 +30,8 @@ pub struct Schedule {
 const BUDGET_MIN: Duration = Duration::from_secs(60);
 
 impl Default for Schedule {
-    /// Two minutes a load, three repeats, ten minutes of soak, about three quarters of an hour: for the decision on a release.
+    /// Two minutes a load, three repeats, ten minutes of soak, about three quarters of an hour: for
+    /// the decision on a release.
     fn default() -> Self {
         Self {
             hold_s: 120,
@@ -103,7 +105,8 @@ impl Schedule {
         }
         if self.repeats < full.repeats {
             costs.push(match self.repeats {
-                1 => "the limit is searched once: its variation from run to run stays unknown".to_owned(),
+                1 => "the limit is searched once: its variation from run to run stays unknown"
+                    .to_owned(),
                 times => format!("the limit is searched {times} times instead of {}", full.repeats),
             });
         }
@@ -132,6 +135,9 @@ mod tests {
         );
         let shortest = Schedule::of_budget(Duration::ZERO);
         assert!(shortest.hold_s >= 8 && shortest.costs().len() == 4);
-        assert!(shortest.costs().iter().any(|cost| cost.contains("stay 10 % apart")), "{shortest:?}");
+        assert!(
+            shortest.costs().iter().any(|cost| cost.contains("stay 10 % apart")),
+            "{shortest:?}"
+        );
     }
 }

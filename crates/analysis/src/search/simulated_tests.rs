@@ -62,7 +62,11 @@ impl Server {
             }
         }
         self.queue = (self.queue + (load - capacity) / capacity).clamp(0.0, 0.5);
-        if self.queue > 0.15 { (users, 150.0 + self.queue * 1e3) } else { (0, 5.0 + self.queue * 1e3) }
+        if self.queue > 0.15 {
+            (users, 150.0 + self.queue * 1e3)
+        } else {
+            (0, 5.0 + self.queue * 1e3)
+        }
     }
 }
 
@@ -127,12 +131,17 @@ fn a_quiet_servers_limit_is_found_within_the_width_that_was_asked_for() {
 #[test]
 fn whole_rooms_are_tried_where_whole_rooms_come_and_go() {
     for (seed, limit) in [(1, 12.0), (2, 64.0), (3, 137.0), (4, 155.0)] {
-        let rooms = Settings { start: 10, floor: 10, step: 10, ceiling: 2_000, ..settings(budget(10)) };
+        let rooms =
+            Settings { start: 10, floor: 10, step: 10, ceiling: 2_000, ..settings(budget(10)) };
         let (_, holds, _) = search(rooms, &mut Server::new(limit, 0.0, seed));
         assert!(holds.iter().all(|hold| hold.users % 10 == 0), "{holds:?}");
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
         let whole = (limit / 10.0).floor() as u32 * 10;
-        assert_eq!((capacity.users, capacity.first_failing), (Some(whole), Some(whole + 10)), "{limit}");
+        assert_eq!(
+            (capacity.users, capacity.first_failing),
+            (Some(whole), Some(whole + 10)),
+            "{limit}"
+        );
         assert!(capacity.notes.is_empty(), "{:?}", capacity.notes);
     }
 }
@@ -149,8 +158,12 @@ fn spread(schedule: Schedule) -> f64 {
 #[test]
 #[expect(clippy::print_stdout, reason = "the table of docs/find.md is made with it")]
 fn noise_has_less_spread_the_longer_a_search_looks() {
-    let paces =
-        [("5 min", budget(5)), ("10 min", budget(10)), ("20 min", budget(20)), ("full", Schedule::default())];
+    let paces = [
+        ("5 min", budget(5)),
+        ("10 min", budget(10)),
+        ("20 min", budget(20)),
+        ("full", Schedule::default()),
+    ];
     let spreads: Vec<f64> = paces
         .iter()
         .map(|(name, schedule)| {
@@ -171,7 +184,10 @@ fn noise_has_less_spread_the_longer_a_search_looks() {
 fn a_server_that_never_serves_well_and_one_that_always_does_are_reported() {
     let (search_, holds, seconds) = search(settings(budget(10)), &mut Server::new(0.5, 0.0, 1));
     assert_eq!(search_.end(), Some(&End::NeverPasses));
-    assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().verdict, CapacityVerdict::NeverPasses);
+    assert_eq!(
+        Capacity::of(&holds, Goal::Acceptable).unwrap().verdict,
+        CapacityVerdict::NeverPasses
+    );
     assert!(seconds < 400, "{seconds}");
     let small = Settings { ceiling: 100, ..settings(budget(10)) };
     let (search_, holds, _) = search(small, &mut Server::new(1e6, 0.0, 1));
@@ -202,7 +218,8 @@ fn a_generator_that_is_disturbed_for_a_while_holds_the_load_again() {
     }
     // All that was tried passed in the end: that is no limit of the generator.
     let small = Settings { ceiling: 100, ..settings(budget(10)) };
-    let (search_, holds, _) = search(small, &mut Server { disturbed: 10..60, ..Server::new(1e6, 0.0, 1) });
+    let (search_, holds, _) =
+        search(small, &mut Server { disturbed: 10..60, ..Server::new(1e6, 0.0, 1) });
     assert_eq!(search_.end(), Some(&End::Ceiling));
     assert!(holds.iter().any(|hold| hold.limited_seconds > 0), "{holds:?}");
     assert_eq!(Capacity::of(&holds, Goal::Acceptable).unwrap().verdict, CapacityVerdict::AtLeast);
@@ -219,7 +236,11 @@ fn bad_service_while_the_generator_is_limited_says_nothing_about_the_server() {
     let (search_, holds, _) = search(settings(budget(5)), &mut server);
     assert_eq!(search_.end(), Some(&End::GeneratorLimited));
     let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
-    assert_eq!((capacity.verdict, capacity.first_failing), (CapacityVerdict::Invalid, None), "{capacity:?}");
+    assert_eq!(
+        (capacity.verdict, capacity.first_failing),
+        (CapacityVerdict::Invalid, None),
+        "{capacity:?}"
+    );
 }
 
 #[test]
@@ -277,7 +298,10 @@ fn a_search_that_was_cut_off_resumes_where_it_was() {
         let next = &holds[kept];
         assert_eq!(resumed.wants(), next.users, "after {kept} holds");
         assert_eq!(resumed.progress().purpose, Some(next.purpose));
-        assert_eq!(resumed.second(&Second::default()).first().map(|row| row.number), Some(next.number));
+        assert_eq!(
+            resumed.second(&Second::default()).first().map(|row| row.number),
+            Some(next.number)
+        );
     }
 }
 

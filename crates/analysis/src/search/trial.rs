@@ -1,4 +1,5 @@
-//! Whether a load passes, by RFC 9971 (MLRsearch): trials of one second are added up until more of them cannot change the result.
+//! Whether a load passes, by RFC 9971 (MLRsearch): trials of one second are added up until more of
+//! them cannot change the result.
 
 use throng_observation::{Goal, HoldOutcome};
 
@@ -30,8 +31,9 @@ impl Trials {
         is_bad
     }
 
-    /// The goal allows one bad user in a hundred, which a small crowd cannot express: there a single user's bad second is excused,
-    /// unless it and the one before exceed the goal's share of all user-seconds since then.
+    /// The goal allows one bad user in a hundred, which a small crowd cannot express: there a
+    /// single user's bad second is excused, unless it and the one before exceed the goal's share of
+    /// all user-seconds since then.
     fn is_bad(&mut self, users: u32, bad: f64) -> bool {
         let allowed = self.goal.bad_ratio_max();
         let since = self.since_lone.map(|user_seconds| user_seconds + u64::from(users));
@@ -49,7 +51,8 @@ impl Trials {
         f64::from(self.whole_s.max(self.bad + self.good)) * self.goal.exceed_ratio()
     }
 
-    /// The result so far: the load has failed once too many seconds were bad, and passed once all remaining seconds may be bad.
+    /// The result so far: the load has failed once too many seconds were bad, and passed once all
+    /// remaining seconds may be bad.
     pub(crate) fn passed(&self) -> HoldOutcome {
         let whole = self.whole_s.max(self.bad + self.good);
         if f64::from(self.bad) > self.allowed() {
@@ -76,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_load_fails_after_seven_bad_seconds_of_two_minutes_and_passes_after_a_hundred_and_fourteen_good_ones()
-    {
+     {
         assert_eq!(after(Goal::Acceptable, 120, &[(100, 2); 6]), HoldOutcome::Undecided);
         assert_eq!(after(Goal::Acceptable, 120, &[(100, 2); 7]), HoldOutcome::No);
         assert_eq!(after(Goal::Acceptable, 120, &[(100, 1); 113]), HoldOutcome::Undecided);

@@ -35,7 +35,8 @@ impl MachineType {
     }
 }
 
-/// A thread or pool that is full before the machine is: one process of the measured configuration does not fill it.
+/// A thread or pool that is full before the machine is: one process of the measured configuration
+/// does not fill it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessesEach {
     /// How many processes, or how many times the workers, on each machine.
@@ -61,7 +62,8 @@ pub struct MachinePlan {
     pub users_each: f64,
     /// The most users that one holds at the target utilisation, with the interval of that figure.
     pub users_each_max: Estimate,
-    /// The resource of the machine that decides; `null` if the measurement does not reach as far as the machine.
+    /// The resource of the machine that decides; `null` if the measurement does not reach as far as
+    /// the machine.
     pub decided_by: Option<SizedResource>,
     /// Users on each ÷ the largest load that was measured, at least 1.
     pub extrapolated: f64,
@@ -81,12 +83,14 @@ pub(super) fn plan(
         .iter()
         .filter_map(|(resource, growth)| Some((*resource, growth, machine.has(*resource)?)))
         .collect();
-    if !sized.iter().any(|(resource, growth, _)| *resource == SizedResource::Cpu && growth.grows()) {
+    if !sized.iter().any(|(resource, growth, _)| *resource == SizedResource::Cpu && growth.grows())
+    {
         return Err("what a user costs of the server's CPU is not known".into());
     }
     // No machine is planned with so many users that their use were a guess.
     let reach = sized.iter().map(|(_, growth, _)| growth.reach()).fold(request.users, f64::min);
-    let within = |has: f64, growth: &Growth| growth.users_within(has * request.target_utilisation, reach);
+    let within =
+        |has: f64, growth: &Growth| growth.users_within(has * request.target_utilisation, reach);
     let least = sized
         .iter()
         .map(|(resource, growth, has)| (*resource, within(*has, growth)))
@@ -96,7 +100,8 @@ pub(super) fn plan(
     let end = |of: fn(&Estimate) -> f64| {
         sized.iter().map(|(_, growth, has)| of(&within(*has, growth))).fold(f64::INFINITY, f64::min)
     };
-    let each = Estimate { value: each.value, low: end(|each| each.low), high: end(|each| each.high) };
+    let each =
+        Estimate { value: each.value, low: end(|each| each.low), high: end(|each| each.high) };
     if each.value < 1.0 {
         return Err(format!("its {} does not hold one user at this utilisation", resource.name()));
     }
@@ -104,9 +109,12 @@ pub(super) fn plan(
         return Err("the number of machines is beyond counting".into());
     };
     let users_each = request.users / count_of as f64;
-    let extrapolated =
-        sized.iter().map(|(_, growth, _)| growth.extrapolation(users_each).factor).fold(1.0, f64::max);
-    let used = sized.iter().map(|(resource, growth, has)| (*resource, growth.at(users_each).value / has));
+    let extrapolated = sized
+        .iter()
+        .map(|(_, growth, _)| growth.extrapolation(users_each).factor)
+        .fold(1.0, f64::max);
+    let used =
+        sized.iter().map(|(resource, growth, has)| (*resource, growth.at(users_each).value / has));
     Ok(MachinePlan {
         machine: machine.name.clone(),
         count: count_of,
@@ -121,7 +129,8 @@ pub(super) fn plan(
     })
 }
 
-/// The thread or pool that is full with the fewest users, if one process does not hold `users_each`.
+/// The thread or pool that is full with the fewest users, if one process does not hold
+/// `users_each`.
 fn processes_each(
     demands: &[Demand],
     users_each: f64,

@@ -1,4 +1,5 @@
-//! The measured server as a unit: how many like it a crowd needs, with its own limits and as it is configured.
+//! The measured server as a unit: how many like it a crowd needs, with its own limits and as it is
+//! configured.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,8 @@ pub struct MeasuredServer {
 /// The name of a bound by the search itself.
 const CAPACITY: &str = "measured capacity";
 
-/// The smallest of the measured capacity and of the loads at which a resource is used to the target; `None` without either.
+/// The smallest of the measured capacity and of the loads at which a resource is used to the
+/// target; `None` without either.
 pub(super) fn of(
     demands: &[Demand],
     capacity: Option<&MeasuredCapacity>,

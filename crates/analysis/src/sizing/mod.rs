@@ -1,8 +1,10 @@
-//! What a crowd needs: users per core, per Gbit/s and per GB, the need of N users, and the machines that provide it.
+//! What a crowd needs: users per core, per Gbit/s and per GB, the need of N users, and the machines
+//! that provide it.
 //!
-//! From the demand of a user (`demand/`), which is fitted to the loads that passed. A resource grows as it was fitted, never
-//! straighter: a curve stays one. Beyond the largest load that was measured a need is an extrapolation and says so; far beyond
-//! it only its order of magnitude is given. A machine is never planned with so many users that the plan were such a guess.
+//! From the demand of a user (`demand/`), which is fitted to the loads that passed. A resource
+//! grows as it was fitted, never straighter: a curve stays one. Beyond the largest load that was
+//! measured a need is an extrapolation and says so; far beyond it only its order of magnitude is
+//! given. A machine is never planned with so many users that the plan were such a guess.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +29,8 @@ pub use traffic::{PerUser, Traffic};
 use crate::demand::growth::Growth;
 use crate::demand::{Demand, Resource};
 
-/// The share of a resource that a plan uses without another wish: CPUs and lines queue above it, and a crowd is never even.
+/// The share of a resource that a plan uses without another wish: CPUs and lines queue above it,
+/// and a crowd is never even.
 pub const TARGET_UTILISATION: f64 = 0.75;
 
 /// What is asked.
@@ -67,7 +70,8 @@ pub struct Sizing<'a> {
 }
 
 impl<'a> Sizing<'a> {
-    /// The growth of each resource that `demands` fits; `traffic` is the line's where the server's own was not measured.
+    /// The growth of each resource that `demands` fits; `traffic` is the line's where the server's
+    /// own was not measured.
     #[must_use]
     pub fn of(demands: &'a [Demand], traffic: Option<&Traffic>, request: SizeRequest) -> Self {
         let mut notes = Vec::new();
@@ -93,13 +97,16 @@ impl<'a> Sizing<'a> {
     /// Whether it is known what a user costs of the CPU.
     #[must_use]
     pub fn has_cpu(&self) -> bool {
-        self.grown.iter().any(|(resource, growth)| *resource == SizedResource::Cpu && growth.grows())
+        self.grown
+            .iter()
+            .any(|(resource, growth)| *resource == SizedResource::Cpu && growth.grows())
     }
 
     /// The need of the crowd, on one server and in servers like the measured one.
     #[must_use]
     pub fn size(&self, capacity: Option<&MeasuredCapacity>) -> Size {
-        let users_measured_max = self.grown.iter().map(|(_, growth)| growth.users_max()).reduce(f64::max);
+        let users_measured_max =
+            self.grown.iter().map(|(_, growth)| growth.users_max()).reduce(f64::max);
         Size {
             users: self.request.users,
             target_utilisation: self.request.target_utilisation,
@@ -122,20 +129,26 @@ impl<'a> Sizing<'a> {
         machines::plan(&self.grown, self.demands, machine, &self.request)
     }
 
-    /// The need of one resource by the whole crowd, spread evenly over `servers`; `None` if it was not measured.
+    /// The need of one resource by the whole crowd, spread evenly over `servers`; `None` if it was
+    /// not measured.
     #[must_use]
     pub fn need_over(&self, resource: SizedResource, servers: u64) -> Option<ResourceNeed> {
         let (_, growth) = self.grown.iter().find(|(known, _)| *known == resource)?;
         let servers = servers.max(1) as f64;
         let each = SizeRequest { users: self.request.users / servers, ..self.request };
         let need = ResourceNeed::of(resource, growth, &each);
-        Some(ResourceNeed { used: need.used.times(servers), provide: need.provide.times(servers), ..need })
+        Some(ResourceNeed {
+            used: need.used.times(servers),
+            provide: need.provide.times(servers),
+            ..need
+        })
     }
 
     /// The least servers on which the crowd's use is more than a guess.
     #[must_use]
     pub fn servers_within_reach(&self) -> u64 {
-        let reach = self.grown.iter().map(|(_, growth)| growth.reach()).fold(f64::INFINITY, f64::min);
+        let reach =
+            self.grown.iter().map(|(_, growth)| growth.reach()).fold(f64::INFINITY, f64::min);
         measured_server::count(self.request.users, reach).unwrap_or(1)
     }
 
@@ -149,11 +162,15 @@ impl<'a> Sizing<'a> {
 
 /// How many users one more unit of each resource serves, for a page without a question.
 #[must_use]
-pub fn users_per_unit(demands: &[Demand], shares_host_with_crowd: bool) -> Vec<(SizedResource, UsersPer)> {
+pub fn users_per_unit(
+    demands: &[Demand],
+    shares_host_with_crowd: bool,
+) -> Vec<(SizedResource, UsersPer)> {
     let mut grown = resource::grown(demands, shares_host_with_crowd, &mut Vec::new());
     grown.sort_by_key(|(resource, _)| *resource);
-    let per =
-        |(resource, growth): &(SizedResource, Growth)| Some((*resource, UsersPer::of(*resource, growth)?));
+    let per = |(resource, growth): &(SizedResource, Growth)| {
+        Some((*resource, UsersPer::of(*resource, growth)?))
+    };
     grown.iter().filter_map(per).collect()
 }
 

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{Estimate, SizeRequest, SizedResource};
 use crate::demand::growth::{Bend, Extrapolation, Growth};
 
-/// How many users one more unit of a resource serves, at the largest load that passed, without headroom.
+/// How many users one more unit of a resource serves, at the largest load that passed, without
+/// headroom.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsersPer {
     /// Users.
@@ -44,7 +45,8 @@ pub struct ResourceNeed {
     pub provide: Estimate,
     /// How far beyond the measurement.
     pub extrapolation: Extrapolation,
-    /// Users per core, per Gbit/s, per GB …, without headroom; `null` where the resource does not grow measurably.
+    /// Users per core, per Gbit/s, per GB …, without headroom; `null` where the resource does not
+    /// grow measurably.
     pub users_per: Option<UsersPer>,
     /// What the users are counted per: `core`, `Gbit/s`, `GB` …
     pub per: String,

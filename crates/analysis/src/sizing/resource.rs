@@ -7,7 +7,9 @@ use crate::demand::growth::Growth;
 use crate::demand::{Demand, Resource};
 
 /// A resource that a crowd needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SizedResource {
     /// CPUs, as Linux counts them on the measured host.
@@ -64,13 +66,16 @@ impl SizedResource {
             Self::NicSent | Self::NicReceived | Self::DiskRead => "B/s",
             Self::Memory => "B",
             Self::NicSentPackets | Self::NicReceivedPackets => "1/s",
-            Self::Descriptors | Self::UdpSockets | Self::TcpConnections | Self::Ports | Self::Conntrack => {
-                "count"
-            }
+            Self::Descriptors
+            | Self::UdpSockets
+            | Self::TcpConnections
+            | Self::Ports
+            | Self::Conntrack => "count",
         }
     }
 
-    /// The amount that users are counted per, in that unit, and its name: a core, a Gbit/s, a GB, a MB/s, a thousand.
+    /// The amount that users are counted per, in that unit, and its name: a core, a Gbit/s, a GB, a
+    /// MB/s, a thousand.
     #[must_use]
     pub fn counted_per(self) -> (f64, &'static str) {
         match self {
@@ -86,7 +91,8 @@ impl SizedResource {
         }
     }
 
-    /// The resource that a demand is part of; `None` for one that bounds a thread, a pool, a quota or a CPU of the host.
+    /// The resource that a demand is part of; `None` for one that bounds a thread, a pool, a quota
+    /// or a CPU of the host.
     fn of(resource: Resource) -> Option<Self> {
         Some(match resource {
             Resource::NicSent => Self::NicSent,
@@ -109,8 +115,9 @@ impl SizedResource {
         })
     }
 
-    /// Whether the demands of several processes and hosts add up. A line, a disk and a table of the kernel is one resource, of
-    /// which the hosts have one each: the one with the largest demand counts.
+    /// Whether the demands of several processes and hosts add up. A line, a disk and a table of the
+    /// kernel is one resource, of which the hosts have one each: the one with the largest demand
+    /// counts.
     fn adds_up(self) -> bool {
         matches!(self, Self::Cpu | Self::Memory | Self::Descriptors)
     }
@@ -138,19 +145,30 @@ pub(super) fn grown(
         }
     }
     let is_loopback = |demand: &&Demand| demand.instance.split(' ').next() == Some(LOOPBACK);
-    if all.iter().any(|(resource, list)| *resource == SizedResource::NicSent && list.iter().any(is_loopback))
+    if all
+        .iter()
+        .any(|(resource, list)| *resource == SizedResource::NicSent && list.iter().any(is_loopback))
     {
-        notes.push("The line is the loopback interface, which carries both directions in each".into());
+        notes.push(
+            "The line is the loopback interface, which carries both directions in each".into(),
+        );
     }
     all.push((SizedResource::Cpu, cpu(demands, shares_host_with_crowd, notes)));
     all.into_iter().filter_map(|(resource, list)| Some((resource, Growth::of(&list)?))).collect()
 }
 
-/// The CPU of the server: of its host, which also works in the kernel for it; of its processes where the generator is on the same
-/// host, or the host's does not grow.
-fn cpu<'a>(demands: &'a [Demand], shares_host_with_crowd: bool, notes: &mut Vec<String>) -> Vec<&'a Demand> {
+/// The CPU of the server: of its host, which also works in the kernel for it; of its processes
+/// where the generator is on the same host, or the host's does not grow.
+fn cpu<'a>(
+    demands: &'a [Demand],
+    shares_host_with_crowd: bool,
+    notes: &mut Vec<String>,
+) -> Vec<&'a Demand> {
     let of = |resource| -> Vec<&'a Demand> {
-        demands.iter().filter(|demand| demand.resource == resource && demand.fit.is_some()).collect()
+        demands
+            .iter()
+            .filter(|demand| demand.resource == resource && demand.fit.is_some())
+            .collect()
     };
     let (hosts, processes) = (of(Resource::HostCpu), of(Resource::ProcessCpu));
     if !shares_host_with_crowd && hosts.iter().any(|host| host.grows()) {
@@ -158,8 +176,10 @@ fn cpu<'a>(demands: &'a [Demand], shares_host_with_crowd: bool, notes: &mut Vec<
     }
     if processes.is_empty() {
         if shares_host_with_crowd && !hosts.is_empty() {
-            notes
-                .push("The CPU is that of the whole host, generator included: no process was watched".into());
+            notes.push(
+                "The CPU is that of the whole host, generator included: no process was watched"
+                    .into(),
+            );
         }
         return hosts;
     }

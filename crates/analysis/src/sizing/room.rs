@@ -1,7 +1,9 @@
-//! One room of a chat with many participants: what it costs until all are in it, and while they talk.
+//! One room of a chat with many participants: what it costs until all are in it, and while they
+//! talk.
 //!
-//! A room is the work of one thread, and everybody is told of everybody: joins cost in proportion to the participants, deliveries to
-//! their square. CPU-seconds of joins are an impulse; they bound how many can come, and how fast, where messages are a steady use.
+//! A room is the work of one thread, and everybody is told of everybody: joins cost in proportion
+//! to the participants, deliveries to their square. CPU-seconds of joins are an impulse; they bound
+//! how many can come, and how fast, where messages are a steady use.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -108,11 +110,13 @@ pub struct RoomForecast {
     pub verdict: RoomVerdict,
     /// Joins a second in the run.
     pub joins_per_second: f64,
-    /// Participants in the room from which joins that come as fast as in the run fill the thread; `null` if that is beyond these.
+    /// Participants in the room from which joins that come as fast as in the run fill the thread;
+    /// `null` if that is beyond these.
     pub full_from: Option<f64>,
     /// What is said while all are there; `null` if nothing was said in the run.
     pub talk: Option<RoomTalk>,
-    /// The largest room that can be joined as fast as in the run, and can talk, with the thread used to the target.
+    /// The largest room that can be joined as fast as in the run, and can talk, with the thread
+    /// used to the target.
     pub largest_room: f64,
     /// How many rooms of at most that size.
     pub rooms: f64,
@@ -135,7 +139,11 @@ impl RoomForecast {
             .filter_map(|work| law.part(work, n))
             .collect();
         let sum = |is_quadratic: bool| -> f64 {
-            parts.iter().filter(|part| part.is_quadratic == is_quadratic).map(|part| part.cpu_s.value).sum()
+            parts
+                .iter()
+                .filter(|part| part.is_quadratic == is_quadratic)
+                .map(|part| part.cpu_s.value)
+                .sum()
         };
         let joins_s = law.joins_s(n);
         let largest_room = law.largest_room();
@@ -198,7 +206,8 @@ impl Law<'_> {
 
     /// CPU-seconds until `n` have joined.
     fn joins_s(&self, n: f64) -> Estimate {
-        let value = ChatWork::ALL.into_iter().map(|work| self.count(work, n) * self.each_s(work)).sum();
+        let value =
+            ChatWork::ALL.into_iter().map(|work| self.count(work, n) * self.each_s(work)).sum();
         self.estimate(value, self.cost.error_of(|work| self.count(work, n)), n)
     }
 
@@ -212,7 +221,8 @@ impl Law<'_> {
         let messages_per_second = self.cost.messages_per_second * n;
         let deliveries = messages_per_second * n;
         let bytes = self.cost.cost(ChatWork::Message).map_or(0.0, |cost| cost.bytes);
-        let half = self.cost.error_of(|work| if work == ChatWork::Message { deliveries } else { 0.0 });
+        let half =
+            self.cost.error_of(|work| if work == ChatWork::Message { deliveries } else { 0.0 });
         (messages_per_second > 0.0).then(|| RoomTalk {
             messages_per_second,
             deliveries_per_second: deliveries,
@@ -247,12 +257,14 @@ impl Law<'_> {
         Extrapolation { factor, order_of_magnitude_only: factor > CURVED_REACH }
     }
 
-    /// With its interval, which far beyond the measurement is half an order of magnitude either way.
+    /// With its interval, which far beyond the measurement is half an order of magnitude either
+    /// way.
     fn estimate(&self, value: f64, half: f64, n: f64) -> Estimate {
         let half = half.max(WIDTH_MIN * value);
         let (mut low, mut high) = ((value - half).max(0.0), value + half);
         if self.extrapolation(n).order_of_magnitude_only {
-            (low, high) = (low.min(value / ORDER_OF_MAGNITUDE), high.max(value * ORDER_OF_MAGNITUDE));
+            (low, high) =
+                (low.min(value / ORDER_OF_MAGNITUDE), high.max(value * ORDER_OF_MAGNITUDE));
         }
         Estimate { value, low, high }
     }
@@ -281,18 +293,26 @@ mod tests {
         assert!((room.quadratic_s / 72_001.0 - 1.0).abs() < 0.03, "{room:?}");
         assert!((room.linear_s - 30.0).abs() < 20.0, "{room:?}");
         assert_eq!(room.verdict, RoomVerdict::NotJoinable);
-        assert!(room.extrapolation.order_of_magnitude_only && room.joins_s.low <= room.joins_s.value / 3.0);
+        assert!(
+            room.extrapolation.order_of_magnitude_only
+                && room.joins_s.low <= room.joins_s.value / 3.0
+        );
         assert!(room.rooms > 20.0 && room.largest_room < 400.0, "{room:?}");
         // The last one's presences and vCards are those of all others, twice.
-        assert!((room.last_join_ms / (2.0 * 10_000.0 * 0.72) - 1.0).abs() < 0.05, "{}", room.last_join_ms);
+        assert!(
+            (room.last_join_ms / (2.0 * 10_000.0 * 0.72) - 1.0).abs() < 0.05,
+            "{}",
+            room.last_join_ms
+        );
     }
 
     #[test]
     fn a_room_whose_joins_take_all_of_the_thread_is_not_joinable_at_the_target() {
         let cost = cost(1.0);
         let joins_s = RoomForecast::of(&cost, request(150.0, 1.0)).joins_s;
-        let verdict =
-            |within_s: f64| RoomForecast::of(&cost, RoomRequest { within_s, ..request(150.0, 1.0) }).verdict;
+        let verdict = |within_s: f64| {
+            RoomForecast::of(&cost, RoomRequest { within_s, ..request(150.0, 1.0) }).verdict
+        };
         // Three quarters of the time may be used.
         assert_eq!(verdict(joins_s.low * 1.3), RoomVerdict::NotJoinable);
         assert_eq!(verdict(joins_s.value / 0.75), RoomVerdict::Doubtful);
@@ -305,7 +325,10 @@ mod tests {
         let room = RoomForecast::of(&cost(0.0), request(150.0, 0.0));
         assert!((room.joins_s.value / planted - 1.0).abs() < 0.06, "{room:?}");
         assert!(room.joins_s.low <= planted && planted <= room.joins_s.high, "{room:?}");
-        assert_eq!((room.verdict, room.rooms, room.largest_room), (RoomVerdict::Joinable, 1.0, 150.0));
+        assert_eq!(
+            (room.verdict, room.rooms, room.largest_room),
+            (RoomVerdict::Joinable, 1.0, 150.0)
+        );
         assert!(!room.extrapolation.is_one() && room.full_from.is_none());
     }
 
@@ -315,7 +338,9 @@ mod tests {
         for participants in [1.0, 20.0, 150.0, 400.0, 1_000.0, 10_000.0, 1e6] {
             let room = RoomForecast::of(&cost, request(participants, 1.0));
             assert!(room.joins_s.value > before, "{participants}");
-            assert!(room.joins_s.low <= room.joins_s.value && room.joins_s.value <= room.joins_s.high);
+            assert!(
+                room.joins_s.low <= room.joins_s.value && room.joins_s.value <= room.joins_s.high
+            );
             before = room.joins_s.value;
             let held = RoomForecast::of(&cost, request(room.largest_room, 1.0));
             assert_eq!(held.verdict, RoomVerdict::Joinable, "{participants}: {held:?}");

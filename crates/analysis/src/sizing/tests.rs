@@ -32,8 +32,10 @@ fn planted(
     use_of: impl Fn(f64) -> f64,
 ) -> Demand {
     let (random, size) = noise;
-    let points: Vec<(f64, f64)> =
-        LOADS.iter().map(|users| (*users, use_of(*users) * (1.0 + size * random.normal()))).collect();
+    let points: Vec<(f64, f64)> = LOADS
+        .iter()
+        .map(|users| (*users, use_of(*users) * (1.0 + size * random.normal())))
+        .collect();
     of_points(resource, limit, &points).expect("a fit")
 }
 
@@ -93,7 +95,10 @@ fn a_planted_demand_gives_the_planted_need() {
         assert!(is_near(need.used.value, expect), "{need:?}");
         assert!(is_near(need.provide.value, expect / 0.75), "{need:?}");
         assert!(need.users_per.is_some_and(|users| is_near(users.value, per)), "{need:?}");
-        assert_eq!((need.extrapolation.factor, need.extrapolation.order_of_magnitude_only), (4.0, false));
+        assert_eq!(
+            (need.extrapolation.factor, need.extrapolation.order_of_magnitude_only),
+            (4.0, false)
+        );
         assert!(!need.is_curved && need.dominant_share > 0.99, "{need:?}");
     }
 }
@@ -114,7 +119,10 @@ fn the_cpu_is_the_hosts_unless_the_generator_is_on_it() {
 fn several_processes_add_up_and_the_largest_is_named() {
     let (small, large) = (
         exact(Resource::ProcessCpu, None, |users| 0.01 * users),
-        Demand { instance: "sfu".into(), ..exact(Resource::ProcessCpu, None, |users| 0.03 * users) },
+        Demand {
+            instance: "sfu".into(),
+            ..exact(Resource::ProcessCpu, None, |users| 0.03 * users)
+        },
     );
     let need = need_of(&[small, large], SizedResource::Cpu, 100.0);
     assert!(is_near(need.used.value, 4.0) && is_near(need.dominant_share, 0.75), "{need:?}");
@@ -141,10 +149,14 @@ fn a_curve_stays_a_curve() {
     let use_of = |users: f64| 0.02 * users + 0.0005 * users * users;
     let demands = [exact_curve(use_of)];
     let need = need_of(&demands, SizedResource::Cpu, 300.0);
-    assert!(need.is_curved && (need.used.value - use_of(300.0)).abs() < 0.01 * use_of(300.0), "{need:?}");
+    assert!(
+        need.is_curved && (need.used.value - use_of(300.0)).abs() < 0.01 * use_of(300.0),
+        "{need:?}"
+    );
     let straight = 300.0 * use_of(100.0) / 100.0;
     assert!(need.used.value > 2.0 * straight, "{} against {straight}", need.used.value);
-    // Bent down: never below what the measurement ended with, and never above the straight line through it.
+    // Bent down: never below what the measurement ended with, and never above the straight line
+    // through it.
     let use_of = |users: f64| 0.05 * users - 0.0002 * users * users;
     let demands = [exact_curve(use_of)];
     let need = need_of(&demands, SizedResource::Cpu, 300.0);
@@ -176,7 +188,10 @@ fn more_users_never_need_less() {
             before = used.value;
             let plan = sizing.machines(&machine("m", 16.0, 64.0, 10.0)).unwrap();
             assert!(plan.count >= machines, "{users}: {plan:?}");
-            assert!(plan.count_low <= plan.count && plan.count_high.is_none_or(|high| high >= plan.count));
+            assert!(
+                plan.count_low <= plan.count
+                    && plan.count_high.is_none_or(|high| high >= plan.count)
+            );
             machines = plan.count;
         }
     }
@@ -218,12 +233,20 @@ fn machines_are_counted_by_the_resource_that_is_used_up_first() {
 #[test]
 fn a_thread_that_is_full_first_asks_for_more_processes() {
     let demands = server();
-    let plan = Sizing::of(&demands, None, request(200.0)).machines(&machine("m", 16.0, 64.0, 10.0)).unwrap();
+    let plan = Sizing::of(&demands, None, request(200.0))
+        .machines(&machine("m", 16.0, 64.0, 10.0))
+        .unwrap();
     // The thread is used to 0.75 by 150 users.
     let processes = plan.processes_each.expect("more than one");
-    assert_eq!((processes.count, processes.because_of.as_str()), (2, "thread media"), "{processes:?}");
+    assert_eq!(
+        (processes.count, processes.because_of.as_str()),
+        (2, "thread media"),
+        "{processes:?}"
+    );
     assert!(is_near(processes.users_each, 150.0));
-    let few = Sizing::of(&demands, None, request(100.0)).machines(&machine("m", 16.0, 64.0, 10.0)).unwrap();
+    let few = Sizing::of(&demands, None, request(100.0))
+        .machines(&machine("m", 16.0, 64.0, 10.0))
+        .unwrap();
     assert_eq!(few.processes_each, None);
 }
 
@@ -251,7 +274,10 @@ fn what_cannot_be_told_from_noise_may_grow_by_the_noise() {
     let near = need_of(&demands, SizedResource::Memory, 100.0).used;
     let far = need_of(&demands, SizedResource::Memory, 5_000.0);
     assert!(far.users_per.is_none() && is_near(far.used.value, near.value), "{far:?}");
-    assert!(near.high < 1.1 * near.value && far.used.high > 1.2 * far.used.value, "{near:?} {far:?}");
+    assert!(
+        near.high < 1.1 * near.value && far.used.high > 1.2 * far.used.value,
+        "{near:?} {far:?}"
+    );
     assert!(is_near(far.extrapolation.factor, 50.0) && !far.extrapolation.order_of_magnitude_only);
 }
 
@@ -293,9 +319,16 @@ fn nothing_and_nonsense_are_harmless() {
 fn streamed(users: u32, seconds: i64, bytes_of: impl Fn(i64) -> u64) -> RunData {
     let mut run = RunData::default();
     for second in 0..seconds {
-        run.crowd.push(CrowdRow { second, connected: users, playing: users, ..CrowdRow::default() });
-        let counters =
-            TrackCounters { wire_bytes: bytes_of(second) * u64::from(users), ..TrackCounters::default() };
+        run.crowd.push(CrowdRow {
+            second,
+            connected: users,
+            playing: users,
+            ..CrowdRow::default()
+        });
+        let counters = TrackCounters {
+            wire_bytes: bytes_of(second) * u64::from(users),
+            ..TrackCounters::default()
+        };
         run.series.push(SeriesRow { second, tracks: users, counters, ..SeriesRow::default() });
     }
     run
@@ -311,7 +344,10 @@ fn traffic_is_what_a_user_received_each_second() {
         received.low < 106_000.0 && received.high > 106_000.0 && received.high < 108_000.0,
         "{received:?}"
     );
-    assert_eq!((traffic.received_bytes.blocks, traffic.requests, traffic.users_max), (6, None, 20.0));
+    assert_eq!(
+        (traffic.received_bytes.blocks, traffic.requests, traffic.users_max),
+        (6, None, 20.0)
+    );
     // A server whose line was not measured needs at least that.
     let sizing = Sizing::of(&[], Some(&traffic), request(200.0));
     let need = sizing.need(SizedResource::NicSent).expect("a line");
@@ -323,8 +359,11 @@ fn traffic_is_what_a_user_received_each_second() {
 fn requests_are_those_of_players_and_seconds_without_users_count_for_nothing() {
     let mut run = streamed(10, 40, |_| 0);
     for second in 0..40 {
-        let counters =
-            PlaybackCounters { media_bytes: 5_000_000, requests: 20, ..PlaybackCounters::default() };
+        let counters = PlaybackCounters {
+            media_bytes: 5_000_000,
+            requests: 20,
+            ..PlaybackCounters::default()
+        };
         run.playback.push(PlaybackRow { second, counters, ..PlaybackRow::default() });
     }
     // Bytes that arrive after the last user played are no viewer's.

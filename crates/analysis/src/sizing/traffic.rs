@@ -1,4 +1,5 @@
-//! What a user received and requested each second, measured where it arrived, while the crowd was served well.
+//! What a user received and requested each second, measured where it arrived, while the crowd was
+//! served well.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ use crate::demand::growth::Growth;
 use crate::demand::{FittedUse, t_975};
 use crate::windows::{Windows, second_range};
 
-/// Seconds that are one observation: neighbouring seconds are not independent (key frames, segments).
+/// Seconds that are one observation: neighbouring seconds are not independent (key frames,
+/// segments).
 const BLOCK_S: i64 = 10;
 /// Least observations for an interval.
 const BLOCKS_MIN: usize = 3;
@@ -31,13 +33,15 @@ pub struct PerUser {
 /// What users received and requested.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
-    /// Bytes received: RTP with the SRTP tag, UDP and IP headers; of players the bodies of responses, without headers.
+    /// Bytes received: RTP with the SRTP tag, UDP and IP headers; of players the bodies of
+    /// responses, without headers.
     pub received_bytes: PerUser,
     /// HTTP requests of players; `null` without players.
     pub requests: Option<PerUser>,
     /// The most users that received media in a second of it.
     pub users_max: f64,
-    /// Whether only loads that were served well count; otherwise the whole run, because none is known.
+    /// Whether only loads that were served well count; otherwise the whole run, because none is
+    /// known.
     pub is_of_good_service: bool,
 }
 
@@ -49,7 +53,8 @@ struct Second {
 }
 
 impl Traffic {
-    /// The traffic of the loads that passed; of the whole run if none did. `None` if nothing arrived.
+    /// The traffic of the loads that passed; of the whole run if none did. `None` if nothing
+    /// arrived.
     #[must_use]
     pub fn of(run: &RunData, goal: Goal) -> Option<Self> {
         let windows = Windows::of(run, goal);
@@ -110,8 +115,8 @@ fn seconds(run: &RunData, counts: impl Fn(i64) -> bool) -> BTreeMap<i64, Second>
     seconds
 }
 
-/// A ratio of sums, with its interval by the linearised variance of ratio estimators (Cochran, Sampling Techniques, 6.3) over
-/// blocks of seconds.
+/// A ratio of sums, with its interval by the linearised variance of ratio estimators (Cochran,
+/// Sampling Techniques, 6.3) over blocks of seconds.
 fn per_user(seconds: &BTreeMap<i64, Second>, amount: impl Fn(&Second) -> f64) -> Option<PerUser> {
     let mut blocks: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
     for (second, of) in seconds {

@@ -10,8 +10,9 @@ use super::parsers::{count, fleet_name, image, namespace, secret_name};
 /// Where the bus of a fleet is, and who we are on it.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Bus {
-    /// The bus of the fleet: a NATS server with JetStream, such as nats://10.0.0.5 or tls://bus.example; or env:NAME or file:PATH, which
-    /// hold that; of a worker also `-`, the first line of its input
+    /// The bus of the fleet: a NATS server with JetStream, such as nats://10.0.0.5 or
+    /// tls://bus.example; or env:NAME or file:PATH, which hold that; of a worker also `-`, the
+    /// first line of its input
     #[arg(long, value_name = "URL")]
     pub(crate) fleet: Option<String>,
     /// Credentials file of the bus (.creds)
@@ -33,7 +34,8 @@ pub(crate) struct Fleet {
     /// How many workers play, each its share
     #[arg(long, value_name = "N", value_parser = count, requires = "fleet")]
     pub(crate) workers: Option<usize>,
-    /// Start a worker on each of these hosts by ssh, for this run, with a bus of their own (nats-server must be installed here)
+    /// Start a worker on each of these hosts by ssh, for this run, with a bus of their own
+    /// (nats-server must be installed here)
     #[arg(long, value_name = "HOST,…", value_delimiter = ',', conflicts_with_all = ["fleet", "workers"])]
     pub(crate) on: Vec<String>,
     /// The ssh of --on with its options, such as "ssh -p 2222" [default: ssh]
@@ -42,13 +44,16 @@ pub(crate) struct Fleet {
     /// The program on the hosts of --on [default: throng]
     #[arg(long, value_name = "PATH", requires = "on")]
     pub(crate) remote_throng: Option<String>,
-    /// How long to wait for workers, and before that for the bus [default: 30s, and not for the bus]
+    /// How long to wait for workers, and before that for the bus [default: 30s, and not for the
+    /// bus]
     #[arg(long, value_name = "TIME")]
     pub(crate) fleet_wait: Option<String>,
-    /// When a worker is lost: end the run, go on with the others, or let the others play its participants too [default: abort]
+    /// When a worker is lost: end the run, go on with the others, or let the others play its
+    /// participants too [default: abort]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_loss: Option<OnLoss>,
-    /// This host's clock is within so much of true time (UTC), as its owner knows, such as by PTP [default: what chrony says]
+    /// This host's clock is within so much of true time (UTC), as its owner knows, such as by PTP
+    /// [default: what chrony says]
     #[arg(long, value_name = "TIME")]
     pub(crate) clock_error: Option<String>,
 }
@@ -75,10 +80,12 @@ pub(crate) struct Worker {
     /// What people call this worker [default: the host's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Its share of the crowd relative to other workers, such as the viewers that `throng calibrate` found [default: its cores]
+    /// Its share of the crowd relative to other workers, such as the viewers that `throng
+    /// calibrate` found [default: its cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) weight: Option<u32>,
-    /// This host's clock is within so much of true time (UTC), as its owner knows, such as by PTP [default: what chrony says]
+    /// This host's clock is within so much of true time (UTC), as its owner knows, such as by PTP
+    /// [default: what chrony says]
     #[arg(long, value_name = "TIME")]
     pub(crate) clock_error: Option<String>,
     /// Its number among the workers, from 0, such as the completion index of an Indexed Job
@@ -87,16 +94,19 @@ pub(crate) struct Worker {
     /// End after one run
     #[arg(long)]
     pub(crate) once: bool,
-    /// Allow this private network (CIDR, or one address) as a target, whatever the plans of coordinators say; repeatable
+    /// Allow this private network (CIDR, or one address) as a target, whatever the plans of
+    /// coordinators say; repeatable
     #[arg(long, value_name = "CIDR")]
     pub(crate) allow_target: Vec<String>,
-    /// Let plans use this secret of this machine, as they name it: env:NAME or file:PATH; repeatable
+    /// Let plans use this secret of this machine, as they name it: env:NAME or file:PATH;
+    /// repeatable
     #[arg(long, value_name = "REFERENCE")]
     pub(crate) allow_secret: Vec<String>,
     /// Play no share with more participants at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_users: Option<u32>,
-    /// The secret of the consent proof that a public target's owner published, or env:NAME, or file:PATH
+    /// The secret of the consent proof that a public target's owner published, or env:NAME, or
+    /// file:PATH
     #[arg(long, value_name = "SECRET")]
     pub(crate) consent_secret: Option<String>,
     /// Trust these certificates (PEM) in addition to the system's
@@ -111,8 +121,8 @@ pub(crate) struct Worker {
     /// Megabytes of rows that are kept while the bus is away
     #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) spool_mb: u32,
-    /// Also keep rows that the bus has not taken in files of this folder, at most --spool-mb for each run: a worker with the same
-    /// folder hands them in later
+    /// Also keep rows that the bus has not taken in files of this folder, at most --spool-mb for
+    /// each run: a worker with the same folder hands them in later
     #[arg(long, value_name = "DIR")]
     pub(crate) spool: Option<PathBuf>,
 }
@@ -125,7 +135,8 @@ pub(crate) struct FleetCommands {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
-    /// Print what runs a scenario in a Kubernetes cluster: a bus, an Indexed Job of workers, a coordinator
+    /// Print what runs a scenario in a Kubernetes cluster: a bus, an Indexed Job of workers, a
+    /// coordinator
     Manifest(Manifest),
 }
 
@@ -154,8 +165,8 @@ pub(crate) struct Manifest {
     /// The Secret whose key `secret` is that of the consent proof of a public target
     #[arg(long, value_name = "SECRET", value_parser = secret_name)]
     pub(crate) consent_secret_name: Option<String>,
-    /// Use this bus with TLS, such as tls://bus.example or tls://user@bus.example; its password and certificate are in the Secret
-    /// NAME-bus [default: print one too]
+    /// Use this bus with TLS, such as tls://bus.example or tls://user@bus.example; its password and
+    /// certificate are in the Secret NAME-bus [default: print one too]
     #[arg(long, value_name = "URL")]
     pub(crate) nats: Option<String>,
 }

@@ -19,7 +19,8 @@ pub(crate) struct Runs {
     /// Only runs with this label; repeatable: with all of them
     #[arg(long, value_name = "LABEL", value_parser = label)]
     pub(crate) label: Vec<String>,
-    /// Only runs with this outcome: met, missed, disputed, invalid, error, unfinished, unreported, broken, done
+    /// Only runs with this outcome: met, missed, disputed, invalid, error, unfinished, unreported,
+    /// broken, done
     #[arg(long, value_name = "OUTCOME")]
     pub(crate) outcome: Option<String>,
     /// Only runs whose scenario's name contains this
@@ -94,7 +95,8 @@ pub(crate) struct Rerun {
     /// Run folder to make [default: a new one under runs/]
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
-    /// Give a value of the scenario anew: secrets, which are not kept, or a changed address; repeatable
+    /// Give a value of the scenario anew: secrets, which are not kept, or a changed address;
+    /// repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
     /// The secret of the consent proof, as for `throng run`

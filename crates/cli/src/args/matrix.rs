@@ -14,7 +14,8 @@ pub(crate) struct Matrix {
     /// Folder to make, with a run folder for each run [default: a new one under runs/]
     #[arg(short, long, value_name = "FOLDER", conflicts_with = "resume")]
     pub(crate) output: Option<PathBuf>,
-    /// Continue what was interrupted in this folder, after undoing what a killed throng left changed
+    /// Continue what was interrupted in this folder, after undoing what a killed throng left
+    /// changed
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["file", "set", "allow_target", "threads"])]
     pub(crate) resume: Option<PathBuf>,
     /// Print the runs and their order; starts nothing
@@ -46,8 +47,8 @@ pub(crate) struct Matrix {
 pub(crate) struct Prove {
     #[command(flatten)]
     pub(crate) experiment: Matrix,
-    /// In place of the file's variants: the first one with less of a resource (cpu, memory, disk, network, nofile, rmem), 0.8 of it
-    /// without a share, and with less of another one, the placebo
+    /// In place of the file's variants: the first one with less of a resource (cpu, memory, disk,
+    /// network, nofile, rmem), 0.8 of it without a share, and with less of another one, the placebo
     #[arg(long, value_name = "RESOURCE[=SHARE]", conflicts_with = "resume")]
     pub(crate) shrink: Option<String>,
 }

@@ -8,11 +8,17 @@ use super::parsers::{count, not_negative, positive};
 
 #[derive(Debug, Args)]
 pub(crate) struct Decode {
-    /// The number of streams at a time, such as 25, or several as 5,10,25 [default: search for the largest]
+    /// The number of streams at a time, such as 25, or several as 5,10,25 [default: search for the
+    /// largest]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) streams: Vec<u32>,
     /// The video to decode: CODEC:WIDTHxHEIGHT@FPS:RATE, codec vp8, vp9, av1 or h264
-    #[arg(long, default_value = "vp8:320x240@30:256k", value_name = "VIDEO", conflicts_with = "run")]
+    #[arg(
+        long,
+        default_value = "vp8:320x240@30:256k",
+        value_name = "VIDEO",
+        conflicts_with = "run"
+    )]
     pub(crate) video: String,
     /// Decode the streams that this run's tap kept (--tap N --set tap.keep=true) instead
     #[arg(long, value_name = "FOLDER")]
@@ -26,7 +32,8 @@ pub(crate) struct Decode {
     /// The largest count that is searched
     #[arg(long, default_value_t = 256, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) up_to: u32,
-    /// A decoder of FFmpeg's, such as libvpx or vp8_v4l2m2m, or hwaccel:vaapi [default: FFmpeg's choice]
+    /// A decoder of FFmpeg's, such as libvpx or vp8_v4l2m2m, or hwaccel:vaapi [default: FFmpeg's
+    /// choice]
     #[arg(long, value_name = "NAME")]
     pub(crate) decoder: Option<String>,
     /// The FFmpeg that encodes and decodes
@@ -81,7 +88,8 @@ pub(crate) enum RingCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct RingStat {
-    /// An inherited descriptor's number, a path such as /proc/PID/fd/N, or /proc/PID for all rings of a process
+    /// An inherited descriptor's number, a path such as /proc/PID/fd/N, or /proc/PID for all rings
+    /// of a process
     #[arg(value_name = "FD|PATH")]
     pub(crate) ring: String,
     /// Print JSON
@@ -112,7 +120,8 @@ pub(crate) struct Ipc {
     /// Only these transports, such as --only ring,tcp
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// What the consumer does: edges (checks both edges, leaves the payload alone) or all (reads and checks every byte)
+    /// What the consumer does: edges (checks both edges, leaves the payload alone) or all (reads
+    /// and checks every byte)
     #[arg(long, default_value = "edges", value_name = "WHAT", value_parser = ["edges", "all"])]
     pub(crate) read: String,
     /// What a core costs an hour, in your currency

@@ -14,7 +14,8 @@ pub(crate) struct Media {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MediaCommand {
-    /// Make a catalogue of video files, all different and of the same bitrate, for a server of files
+    /// Make a catalogue of video files, all different and of the same bitrate, for a server of
+    /// files
     Make(MediaMake),
 }
 

@@ -42,13 +42,17 @@ pub(crate) enum Command {
     Run(Run),
     /// Send viewers at a URL without a file; also takes OvenRtcTester's -url -n -cint -sint -life
     View(View),
-    /// Find the largest crowd that is served well: grows and shrinks it until one load passes and the next one fails
+    /// Find the largest crowd that is served well: grows and shrinks it until one load passes and
+    /// the next one fails
     Find(Find),
-    /// Run a scenario in the cells of a grid of factors, each with its own server: effects, limits, confirmations
+    /// Run a scenario in the cells of a grid of factors, each with its own server: effects, limits,
+    /// confirmations
     Matrix(Matrix),
-    /// Change one thing of a server and see whether the limit moves: variants in pairs with a baseline, ratios with intervals
+    /// Change one thing of a server and see whether the limit moves: variants in pairs with a
+    /// baseline, ratios with intervals
     Prove(Prove),
-    /// Compare two runs, or two sets of runs: better, the same or worse, with intervals, an exit code and JUnit XML
+    /// Compare two runs, or two sets of runs: better, the same or worse, with intervals, an exit
+    /// code and JUnit XML
     Compare(Compare),
     /// Many runs of one scenario in the order of time: where a figure changed
     Trend(Trend),
@@ -77,7 +81,8 @@ pub(crate) enum Command {
     /// A process of `throng ipc`
     #[command(hide = true)]
     IpcRole,
-    /// Watch this host, its processes and threads; --listen makes it the agent of runs on other machines
+    /// Watch this host, its processes and threads; --listen makes it the agent of runs on other
+    /// machines
     Watch(crate::watch::arguments::Watch),
     /// Find out how many video streams this machine decodes in real time
     Decode(Decode),
@@ -89,7 +94,8 @@ pub(crate) enum Command {
     Profile(Profile),
     /// Make video files for servers of files to deliver
     Media(Media),
-    /// Make a consent proof: a secret for the tester, and the file that the owner of a public server publishes
+    /// Make a consent proof: a secret for the tester, and the file that the owner of a public
+    /// server publishes
     Consent(Consent),
     /// Print the JSON Schema of a file format
     Schema(Schema),

@@ -73,8 +73,8 @@ fn is_name_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// The name of a fleet in a cluster: a Service begins with a letter (RFC 1035), and a worker's host is `NAME-workers-4095`, which
-/// must be a label as well.
+/// The name of a fleet in a cluster: a Service begins with a letter (RFC 1035), and a worker's host
+/// is `NAME-workers-4095`, which must be a label as well.
 pub(super) fn fleet_name(text: &str) -> Result<String, String> {
     let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase());
     if is_name_label(text) && begins_well && text.len() <= 40 {
@@ -111,7 +111,11 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
 
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if number > 0.0 && number <= 1e6 { Ok(number) } else { Err("must be above 0 and at most 1000000".into()) }
+    if number > 0.0 && number <= 1e6 {
+        Ok(number)
+    } else {
+        Err("must be above 0 and at most 1000000".into())
+    }
 }
 
 pub(super) fn not_negative(text: &str) -> Result<f64, String> {
@@ -139,9 +143,12 @@ pub(super) fn plain_bit_rate(text: &str) -> Result<u64, String> {
 /// Width and height of a picture in pixels. Chroma is halved in both directions, so both are even.
 pub(super) fn picture_size(text: &str) -> Result<(u32, u32), String> {
     let side = |text: &str| {
-        text.parse::<u32>().ok().filter(|side| (64..=7_680).contains(side) && side.is_multiple_of(2))
+        text.parse::<u32>()
+            .ok()
+            .filter(|side| (64..=7_680).contains(side) && side.is_multiple_of(2))
     };
-    let sides = text.split_once('x').and_then(|(width, height)| Some((side(width)?, side(height)?)));
+    let sides =
+        text.split_once('x').and_then(|(width, height)| Some((side(width)?, side(height)?)));
     sides.ok_or_else(|| "write two even numbers from 64 to 7680, such as 1280x720".into())
 }
 
@@ -151,12 +158,22 @@ mod tests {
 
     #[test]
     fn ages_and_labels_are_words() {
-        for (text, hours) in [("12h", Some(12)), ("30d", Some(720)), ("2w", Some(336)), ("0d", Some(0))] {
+        for (text, hours) in
+            [("12h", Some(12)), ("30d", Some(720)), ("2w", Some(336)), ("0d", Some(0))]
+        {
             assert_eq!(age(text).ok().map(|age| age.as_secs() / 3_600), hours, "{text}");
         }
-        for text in
-            ["", "d", "30", "-1d", "1.5d", "30 days", "99999999999999999999d", "18446744073709551615w", "ü"]
-        {
+        for text in [
+            "",
+            "d",
+            "30",
+            "-1d",
+            "1.5d",
+            "30 days",
+            "99999999999999999999d",
+            "18446744073709551615w",
+            "ü",
+        ] {
             assert!(age(text).is_err(), "{text}");
         }
         for (text, is_good) in
@@ -182,7 +199,8 @@ mod tests {
             ("a b", false, false, false),
             ("a\": b", false, false, false),
         ] {
-            let judged = (fleet_name(text).is_ok(), namespace(text).is_ok(), secret_name(text).is_ok());
+            let judged =
+                (fleet_name(text).is_ok(), namespace(text).is_ok(), secret_name(text).is_ok());
             assert_eq!(judged, (is_fleet, is_namespace, is_secret), "{text}");
         }
         let longest = "a".repeat(40);

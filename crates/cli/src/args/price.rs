@@ -17,7 +17,8 @@ pub(crate) struct Price {
     /// How long the event lasts, hours
     #[arg(long, value_name = "HOURS", default_value_t = 1.0, value_parser = positive)]
     pub(crate) hours: f64,
-    /// The prices (TOML), such as examples/prices/large-cloud.toml: docs/price.md; without it only the size is given
+    /// The prices (TOML), such as examples/prices/large-cloud.toml: docs/price.md; without it only
+    /// the size is given
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     /// The share of each resource that is used, the rest is headroom

@@ -17,8 +17,8 @@ Exit codes:
 pub(crate) struct Requests {
     /// A run folder
     pub(crate) run: PathBuf,
-    /// The server's access log of the run's time: combined, JSON (nginx, Caddy) or of S3; `-` is standard input; repeat it for
-    /// rotated files
+    /// The server's access log of the run's time: combined, JSON (nginx, Caddy) or of S3; `-` is
+    /// standard input; repeat it for rotated files
     #[arg(long, value_name = "FILE")]
     pub(crate) access_log: Vec<PathBuf>,
     /// Compare only requests of the run to this host, as its URLs name it: HOST or HOST:PORT

@@ -21,19 +21,19 @@ pub(crate) struct Common {
     /// Override a value of the scenario, such as crowd.size=50; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Watch the server too: process=janus, unit=…, cgroup=…, pid=…, port=8188 or command=…, and more with commas, such as
-    /// every=200ms,profile=full,logs=/var/log/janus.log; repeatable
+    /// Watch the server too: process=janus, unit=…, cgroup=…, pid=…, port=8188 or command=…, and
+    /// more with commas, such as every=200ms,profile=full,logs=/var/log/janus.log; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) watch: Vec<String>,
-    /// Decode what the first N participants receive, to check the meters; more by --set tap.keep=true,
-    /// tap.ssim=true, tap.decode=false (then `throng tap` may attach)
+    /// Decode what the first N participants receive, to check the meters; more by --set
+    /// tap.keep=true, tap.ssim=true, tap.decode=false (then `throng tap` may attach)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) tap: Option<u32>,
     /// Also use the knowledge packs (*.toml) of this folder; docs/knowledge-packs.md
     #[arg(long, value_name = "DIR")]
     pub(crate) packs: Option<PathBuf>,
-    /// Spread participants over N streams: {stream} in the URL is then 0 to N-1, in turn; by Zipf's law with
-    /// --set 'crowd.streams={ count = 10, zipf = 1.0 }'
+    /// Spread participants over N streams: {stream} in the URL is then 0 to N-1, in turn; by Zipf's
+    /// law with --set 'crowd.streams={ count = 10, zipf = 1.0 }'
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) streams: Option<u32>,
     /// An objective, such as "video.loss p95 < 1%"; repeatable
@@ -63,8 +63,8 @@ pub(crate) struct Common {
     /// How the datagrams of playing participants are received
     #[arg(long, value_enum, default_value_t)]
     pub(crate) receive: ReceiveWay,
-    /// The secret of the consent proof that the target's owner published, or env:NAME, or file:PATH, as `throng consent` made
-    /// it; only public targets need one
+    /// The secret of the consent proof that the target's owner published, or env:NAME, or
+    /// file:PATH, as `throng consent` made it; only public targets need one
     #[arg(long, alias = "consent-token", value_name = "SECRET")]
     pub(crate) consent_secret: Option<String>,
     /// Trust these certificates (PEM) in addition to the system's
@@ -79,11 +79,20 @@ pub(crate) struct Common {
 
 /// How the datagrams of playing participants are received.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    clap::ValueEnum,
+    serde::Serialize,
+    serde::Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ReceiveWay {
-    /// By memory-mapped rings (AF_PACKET) where that is allowed and they agree with the sockets, else by sockets
+    /// By memory-mapped rings (AF_PACKET) where that is allowed and they agree with the sockets,
+    /// else by sockets
     #[default]
     Auto,
     /// The same, but no run without the right to it (CAP_NET_RAW)
@@ -95,7 +104,8 @@ pub(crate) enum ReceiveWay {
 impl ReceiveWay {
     /// The flag's value, if it is not the default.
     pub(crate) fn flag(self) -> Option<String> {
-        let name = clap::ValueEnum::to_possible_value(&self).map(|value| value.get_name().to_owned());
+        let name =
+            clap::ValueEnum::to_possible_value(&self).map(|value| value.get_name().to_owned());
         name.filter(|_| self != Self::default())
     }
 }
@@ -115,7 +125,8 @@ pub(crate) struct Run {
     /// The scenario (TOML)
     #[arg(required_unless_present = "resume")]
     pub(crate) file: Option<PathBuf>,
-    /// Collect what the workers of a fleet have left of this run, whose coordinator was killed, and complete its folder
+    /// Collect what the workers of a fleet have left of this run, whose coordinator was killed, and
+    /// complete its folder
     #[arg(long, value_name = "RUN", requires = "fleet", conflicts_with_all = ["file", "output", "workers"])]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
@@ -124,8 +135,9 @@ pub(crate) struct Run {
 
 #[derive(Debug, Args)]
 pub(crate) struct View {
-    /// ws://host:3333/app/stream (OvenMediaEngine), janus+ws://host:8188/streaming/1, whep+http://host/whep; in path and
-    /// query {n}, {stream}, {room}, {cohort} and {random} differ by participant
+    /// ws://host:3333/app/stream (OvenMediaEngine), janus+ws://host:8188/streaming/1,
+    /// whep+http://host/whep; in path and query {n}, {stream}, {room}, {cohort} and {random} differ
+    /// by participant
     #[arg(required_unless_present = "url")]
     pub(crate) target: Option<String>,
     /// The same as TARGET
@@ -160,8 +172,8 @@ pub(crate) struct View {
 pub(crate) struct Find {
     /// The scenario (TOML), or a target's URL
     pub(crate) scenario: String,
-    /// About how long the search may take, such as 10m; less time means less precision, which the search prints
-    /// [default: the full search, about three quarters of an hour]
+    /// About how long the search may take, such as 10m; less time means less precision, which the
+    /// search prints [default: the full search, about three quarters of an hour]
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<String>,
     /// The crowd to begin with [default: 5]
@@ -170,9 +182,9 @@ pub(crate) struct Find {
     /// The largest crowd to try [default: the cap on users, or 2000]
     #[arg(long, value_name = "N", value_parser = viewers)]
     pub(crate) ceiling: Option<u32>,
-    /// The cohort whose size is searched [default: the largest], the others stay as they are; or target.rooms, how many rooms
-    /// like this one; or a value below `[crowd]`, the lightest first, such as crowd.publish.video=144p,240p,360p, while the
-    /// crowd stays as large as it is
+    /// The cohort whose size is searched [default: the largest], the others stay as they are; or
+    /// target.rooms, how many rooms like this one; or a value below `[crowd]`, the lightest first,
+    /// such as crowd.publish.video=144p,240p,360p, while the crowd stays as large as it is
     #[arg(long, value_name = "COHORT|target.rooms|PATH=A,B,C")]
     pub(crate) vary: Option<String>,
     /// Continue the interrupted search of this run folder
@@ -216,7 +228,8 @@ pub(crate) struct Consent {
     /// The tester, in words for the owner, such as "Load lab, ops@lab.example"
     #[arg(long, value_name = "NAME")]
     pub(crate) tester: String,
-    /// When the consent ends: 2026-12-31 (its end, UTC) or 2026-12-31T18:00:00Z; at most a year ahead
+    /// When the consent ends: 2026-12-31 (its end, UTC) or 2026-12-31T18:00:00Z; at most a year
+    /// ahead
     #[arg(long, value_name = "WHEN")]
     pub(crate) expires: String,
     /// The most users that the consent covers

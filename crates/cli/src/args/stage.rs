@@ -12,7 +12,8 @@ pub(crate) struct Stage {
     /// The address of HTTP; media uses the same IP
     #[arg(long, default_value = "127.0.0.1:7080", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// The IP of media, if it is another one [default when HTTP listens on all: one of this machine's]
+    /// The IP of media, if it is another one [default when HTTP listens on all: one of this
+    /// machine's]
     #[arg(long, value_name = "IP")]
     pub(crate) media_ip: Option<IpAddr>,
     /// Allow an address that other machines can reach
@@ -38,7 +39,8 @@ pub(crate) struct Stage {
     /// Ask viewers and publishers for this bearer token
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
-    /// Answer as another server: srs (7.0.121 and later), srs-silent (before: a refusal closes the connection)
+    /// Answer as another server: srs (7.0.121 and later), srs-silent (before: a refusal closes the
+    /// connection)
     #[arg(long = "as", default_value = "stage", value_name = "SERVER")]
     pub(crate) emulates: String,
 }

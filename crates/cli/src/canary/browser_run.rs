@@ -1,5 +1,6 @@
-//! One browser of the run, on a thread of its own. It starts before the crowd, joins at its time, is asked for its statistics
-//! once a second, and leaves at the end. Its failures are reported and end nothing else.
+//! One browser of the run, on a thread of its own. It starts before the crowd, joins at its time,
+//! is asked for its statistics once a second, and leaves at the end. Its failures are reported and
+//! end nothing else.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -22,11 +23,11 @@ const STATS_TIMEOUT: Duration = Duration::from_secs(8);
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A browser that is not connected by then has failed.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Without a connection a browser has failed only if the run continued for this long after its join: a busy
-/// machine takes seconds to gather candidates.
+/// Without a connection a browser has failed only if the run continued for this long after its
+/// join: a busy machine takes seconds to gather candidates.
 const CONNECT_AT_LEAST: Duration = Duration::from_secs(10);
-/// Without a picture it has failed only if the run continued this long after connecting: key frames may be seconds
-/// apart.
+/// Without a picture it has failed only if the run continued this long after connecting: key frames
+/// may be seconds apart.
 const PICTURE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A browser that is to run.
@@ -48,8 +49,8 @@ pub(super) struct RunStart {
 }
 
 impl BrowserRun {
-    /// Runs until its time to leave, or until the sender of `start` is gone. Signals `ready` once its page is loaded or has
-    /// failed to load. Returns what went wrong.
+    /// Runs until its time to leave, or until the sender of `start` is gone. Signals `ready` once
+    /// its page is loaded or has failed to load. Returns what went wrong.
     pub(super) fn run(self, ready: &SyncSender<()>, start: &Receiver<RunStart>) -> Option<String> {
         let started = self.launch();
         let _ = ready.send(());
@@ -124,14 +125,16 @@ impl BrowserRun {
             seen.cpu_us = used_us.saturating_sub(cpu_us);
             cpu_us = used_us;
             let host_now = HostCpu::now();
-            seen.host_cpu_ratio = host_now.zip(host).and_then(|(now, before)| now.ratio_since(before));
+            seen.host_cpu_ratio =
+                host_now.zip(host).and_then(|(now, before)| now.ratio_since(before));
             host = host_now;
             begin.send(CanaryRow::Second(Box::new(seen)));
             self.report_refusals(begin);
             if self.has_changed(row, &snapshot, begin.zero) {
                 begin.send(CanaryRow::Browser(row.clone()));
             }
-            if row.connected_at.is_none() && begin.zero.elapsed() > self.joins_at + CONNECT_TIMEOUT {
+            if row.connected_at.is_none() && begin.zero.elapsed() > self.joins_at + CONNECT_TIMEOUT
+            {
                 let within = CONNECT_TIMEOUT.as_secs();
                 not_connected(row, begin.zero, &format!("it was not connected within {within} s"));
                 return Ok(());
@@ -144,7 +147,11 @@ impl BrowserRun {
         match row.connected_at {
             None if there_for >= CONNECT_AT_LEAST => {
                 let after = there_for.as_secs();
-                not_connected(row, begin.zero, &format!("it was not connected {after} s after its join"));
+                not_connected(
+                    row,
+                    begin.zero,
+                    &format!("it was not connected {after} s after its join"),
+                );
             }
             Some(at) if row.first_frame_at.is_none() => {
                 let waited_ms = now(begin.zero).millis_since(at);
@@ -158,7 +165,12 @@ impl BrowserRun {
     }
 
     /// Updates `row` from the snapshot; whether that changed it.
-    fn has_changed(&self, row: &mut CanaryBrowserRow, snapshot: &StatsSnapshot, zero: Instant) -> bool {
+    fn has_changed(
+        &self,
+        row: &mut CanaryBrowserRow,
+        snapshot: &StatsSnapshot,
+        zero: Instant,
+    ) -> bool {
         let before = row.clone();
         let after_join = |ms: Option<f64>| {
             let ms = ms.filter(|ms| ms.is_finite())?;
@@ -178,12 +190,18 @@ impl BrowserRun {
     }
 }
 
-/// Notes that there is no connection. The consent guard is the likely reason where it refused addresses.
+/// Notes that there is no connection. The consent guard is the likely reason where it refused
+/// addresses.
 fn not_connected(row: &mut CanaryBrowserRow, zero: Instant, why: &str) {
     match row.candidates_refused {
         0 => fail(row, zero, false, why.into()),
         refused => {
-            fail(row, zero, true, format!("{why}; {refused} of the server's addresses were refused to it"));
+            fail(
+                row,
+                zero,
+                true,
+                format!("{why}; {refused} of the server's addresses were refused to it"),
+            );
         }
     }
 }

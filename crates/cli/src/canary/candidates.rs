@@ -1,4 +1,5 @@
-//! Removes ICE candidates at addresses that the consent guard refuses from what a server sends to a browser.
+//! Removes ICE candidates at addresses that the consent guard refuses from what a server sends to a
+//! browser.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,8 +7,9 @@ use std::sync::Arc;
 /// Whether a browser may reach an address, or why not.
 pub(super) type MayReach = Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync>;
 
-/// `text` (a session description, or one candidate) without the candidates that `may_reach` refuses, and those candidates. A
-/// candidate with a name instead of an address (mDNS, or RFC 8839 section 5.1) is refused.
+/// `text` (a session description, or one candidate) without the candidates that `may_reach`
+/// refuses, and those candidates. A candidate with a name instead of an address (mDNS, or RFC 8839
+/// section 5.1) is refused.
 pub(super) fn filter_candidates(
     text: &str,
     may_reach: &dyn Fn(IpAddr) -> Result<(), String>,
@@ -23,8 +25,9 @@ pub(super) fn filter_candidates(
     (kept, refused)
 }
 
-/// RFC 8839 section 5.1: `foundation component transport priority address port …`, with one blank between fields. A
-/// candidate in another form is refused, because this parser and the browser may read different addresses.
+/// RFC 8839 section 5.1: `foundation component transport priority address port …`, with one blank
+/// between fields. A candidate in another form is refused, because this parser and the browser may
+/// read different addresses.
 fn judge(candidate: &str, may_reach: &dyn Fn(IpAddr) -> Result<(), String>) -> Result<(), String> {
     let odd = |c: char| (c.is_whitespace() || c.is_control()) && c != ' ';
     let mut words = candidate.split(' ');
@@ -69,7 +72,8 @@ mod tests {
             let (kept, named) = filter_candidates(text, &loopback);
             assert_eq!((kept.as_str(), named.len()), (expect, refused), "{text}");
         }
-        let (_, named) = filter_candidates("a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n", &loopback);
+        let (_, named) =
+            filter_candidates("a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n", &loopback);
         assert_eq!(named, ["candidate 192.0.2.1:9: has not agreed"]);
     }
 }

@@ -15,8 +15,8 @@ impl HostCpu {
         Self::parse(&std::fs::read("/proc/stat").ok()?)
     }
 
-    /// Steal counts as used, because this machine cannot have that time. Work of low priority (nice) does not, because it
-    /// yields. Guest times are part of user and nice.
+    /// Steal counts as used, because this machine cannot have that time. Work of low priority
+    /// (nice) does not, because it yields. Guest times are part of user and nice.
     fn parse(text: &[u8]) -> Option<Self> {
         let times = cpu_stat::parse(text).find_map(|line| match line {
             Line::All(times) => Some(times),

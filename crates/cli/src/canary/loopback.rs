@@ -12,7 +12,8 @@ pub(super) const IO_TIMEOUT: Duration = Duration::from_secs(2);
 /// Connections of all browsers at a time.
 const CONNECTIONS_MAX: usize = 512;
 
-/// The thread that accepts connections; it ends when this is dropped, and each connection with its browser.
+/// The thread that accepts connections; it ends when this is dropped, and each connection with its
+/// browser.
 pub(super) struct LoopbackServer {
     pub(super) address: SocketAddr,
     is_over: Arc<AtomicBool>,
@@ -20,8 +21,8 @@ pub(super) struct LoopbackServer {
 }
 
 impl LoopbackServer {
-    /// Gives each connection, and the server's address, to `serve`, on a thread of its own called `name`: browsers open
-    /// connections in advance, on which nothing comes for seconds.
+    /// Gives each connection, and the server's address, to `serve`, on a thread of its own called
+    /// `name`: browsers open connections in advance, on which nothing comes for seconds.
     pub(super) fn start(
         name: &'static str,
         serve: impl Fn(TcpStream, SocketAddr) + Send + Sync + 'static,

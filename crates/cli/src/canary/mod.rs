@@ -1,5 +1,5 @@
-//! Canaries: real browsers among the crowd. They start before the crowd joins, so that the measurement does not contain
-//! their start, and end with the run.
+//! Canaries: real browsers among the crowd. They start before the crowd joins, so that the
+//! measurement does not contain their start, and end with the run.
 
 mod browser_run;
 mod candidates;
@@ -26,7 +26,8 @@ use browser_run::{BrowserRun, RunStart};
 use loopback::LoopbackServer;
 use proxy::{Refusals, Rules};
 
-/// How long all browsers together may take to load their page; one that takes longer joins late or not at all.
+/// How long all browsers together may take to load their page; one that takes longer joins late or
+/// not at all.
 const START_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// The program of the plan's canaries; `None` where it has none, an error where it is missing.
@@ -39,7 +40,10 @@ pub(crate) fn program(plan: &Plan) -> Result<Option<PathBuf>, CliError> {
         ),
         None => (
             throng_browser::find(&std::env::var_os("PATH").unwrap_or_default()),
-            format!("[canary] needs a browser, and none of {} is in PATH", throng_browser::NAMES.join(", ")),
+            format!(
+                "[canary] needs a browser, and none of {} is in PATH",
+                throng_browser::NAMES.join(", ")
+            ),
         ),
     };
     program.map(Some).ok_or_else(|| {
@@ -62,15 +66,18 @@ pub(crate) struct Canaries {
 const REFUSALS_PRINTED_MAX: usize = 5;
 
 impl Canaries {
-    /// Starts the plan's browsers, if it has any, and waits until they have loaded their page. One that fails to is reported
-    /// with the run.
+    /// Starts the plan's browsers, if it has any, and waits until they have loaded their page. One
+    /// that fails to is reported with the run.
     pub(crate) fn start(
         plan: &Plan,
         program: Option<PathBuf>,
         permission: &Permission,
     ) -> Result<Self, CliError> {
-        let mut canaries = Self { browsers: Vec::new(), refusals: Refusals::default(), _servers: Vec::new() };
-        let (Some(canary), Some(program), Some(server)) = (&plan.canary, program, permission.server()) else {
+        let mut canaries =
+            Self { browsers: Vec::new(), refusals: Refusals::default(), _servers: Vec::new() };
+        let (Some(canary), Some(program), Some(server)) =
+            (&plan.canary, program, permission.server())
+        else {
             return Ok(canaries);
         };
         let s = if canary.browsers == 1 { "" } else { "s" };
@@ -81,8 +88,10 @@ impl Canaries {
         let (host, _) = plan.target.host_and_port();
         let rules = Rules { page: page.address, host, server: server.ip(), may_reach };
         let proxy = proxy::open(rules, refusals.clone()).map_err(failed)?;
-        let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let clock = WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) };
+        let unix_ns =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let clock =
+            WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) };
         let (ready, up) = mpsc::sync_channel(usize::from(canary.browsers));
         for number in 0..canary.browsers {
             let browser = BrowserId(number);
@@ -104,7 +113,8 @@ impl Canaries {
         }
         drop(ready);
         let until = Instant::now() + START_TIMEOUT;
-        let is_ready = |_: &u16| up.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok();
+        let is_ready =
+            |_: &u16| up.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok();
         (0..canary.browsers).take_while(is_ready).for_each(drop);
         canaries._servers = vec![page, proxy];
         Ok(canaries)

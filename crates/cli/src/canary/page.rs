@@ -1,5 +1,5 @@
-//! The page with which browsers join, served on a loopback port: `http://127.0.0.1` is a secure context, in which a page may
-//! use a camera. The only other resource is the consent guard.
+//! The page with which browsers join, served on a loopback port: `http://127.0.0.1` is a secure
+//! context, in which a page may use a camera. The only other resource is the consent guard.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,13 +19,15 @@ const PAGE: &str = concat!(
     "</script></body></html>\n"
 );
 
-/// The longest body. A session description has some kilobytes, that of a large conference some hundred.
+/// The longest body. A session description has some kilobytes, that of a large conference some
+/// hundred.
 const BODY_BYTES_MAX: u64 = 4 << 20;
 /// The longest request line and headers.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
-/// How long a connection may wait for its request. Chromium keeps connections that it opened in advance for a minute
-/// (`ClientSocketPoolManager::unused_idle_socket_timeout`) and sends a request on one of them at any time: had the server
-/// closed it just then, the request would fail, and the browser with it.
+/// How long a connection may wait for its request. Chromium keeps connections that it opened in
+/// advance for a minute (`ClientSocketPoolManager::unused_idle_socket_timeout`) and sends a request
+/// on one of them at any time: had the server closed it just then, the request would fail, and the
+/// browser with it.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Serves the page until the server is dropped.
@@ -70,7 +72,8 @@ fn respond(
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse().unwrap_or(u64::MAX);
         }
-        // DNS rebinding: a page of another site whose name resolves to this address sends that name as host.
+        // DNS rebinding: a page of another site whose name resolves to this address sends that name
+        // as host.
         is_for_us |= name.eq_ignore_ascii_case("host") && value.trim() == address.to_string();
     }
     let what = request.split_ascii_whitespace().take(2).collect::<Vec<_>>().join(" ");
@@ -124,7 +127,9 @@ mod tests {
     fn own_browsers_get_the_page_and_the_guards_answer_and_others_nothing() {
         let address: SocketAddr = "127.0.0.1:9000".parse().unwrap();
         let loopback: MayReach =
-            Arc::new(|address| if address.is_loopback() { Ok(()) } else { Err("has not agreed".into()) });
+            Arc::new(
+                |address| if address.is_loopback() { Ok(()) } else { Err("has not agreed".into()) },
+            );
         let refusals = Refusals::default();
         let guard = "POST /guard HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nContent-Length: 37\r\n\r\n\
                      a=candidate:1 1 udp 1 192.0.2.1 9 typ";

@@ -1,4 +1,5 @@
-//! The configuration of the page (what to join, and the name and token) and of the browser's network stack.
+//! The configuration of the page (what to join, and the name and token) and of the browser's
+//! network stack.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -17,13 +18,21 @@ use crate::{CliError, run_id};
 const USUAL_CAMERA: Rung = Rung::P240;
 
 /// The configuration of the page: protocol, URL, name, token, camera.
-pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> Result<Value, CliError> {
+pub(super) fn page_config(
+    plan: &Plan,
+    browser: BrowserId,
+    clock: WallClock,
+) -> Result<Value, CliError> {
     let target = &plan.target;
     let token = token_text(target.token.as_ref())?;
     let endpoint = plan.endpoint_of_browser(browser.0.into());
     let (protocol, id, pin, token) = match &endpoint {
-        Endpoint::Janus { mountpoint, pin, .. } => ("janus_streaming", Some(mountpoint), pin.as_ref(), token),
-        Endpoint::JanusVideoRoom { room, pin, .. } => ("janus_videoroom", Some(room), pin.as_ref(), token),
+        Endpoint::Janus { mountpoint, pin, .. } => {
+            ("janus_streaming", Some(mountpoint), pin.as_ref(), token)
+        }
+        Endpoint::JanusVideoRoom { room, pin, .. } => {
+            ("janus_videoroom", Some(room), pin.as_ref(), token)
+        }
         Endpoint::LiveKit { room, .. } => {
             ("livekit", None, None, livekit_token(plan, browser, room, clock)?.or(token))
         }
@@ -58,7 +67,8 @@ pub(super) fn page_config(plan: &Plan, browser: BrowserId, clock: WallClock) -> 
 /// The video of the first cohort that sends any, so that browsers and crowd send alike.
 fn camera(plan: &Plan) -> Value {
     let sizes = plan.roles.iter().filter_map(|role| role.publish.as_ref());
-    let size = sizes.filter_map(|publish| publish.video.as_ref().or(publish.simulcast.last())).next();
+    let size =
+        sizes.filter_map(|publish| publish.video.as_ref().or(publish.simulcast.last())).next();
     let rung = size.and_then(|size| Rung::from_name(size)).unwrap_or(USUAL_CAMERA);
     json!({
         "width": rung.width(),
@@ -89,9 +99,9 @@ fn livekit_token(
     }))
 }
 
-/// Flags that route all connections of the browser through the proxy, by name and including loopback, and turn its own name
-/// resolution off. The page is not part of the server's site, so same-origin rules, which the crowd's viewers do not have
-/// either, are off.
+/// Flags that route all connections of the browser through the proxy, by name and including
+/// loopback, and turn its own name resolution off. The page is not part of the server's site, so
+/// same-origin rules, which the crowd's viewers do not have either, are off.
 pub(super) fn browser_flags(plan: &Plan, proxy: SocketAddr) -> Vec<String> {
     let mut flags = vec![
         format!("--proxy-server=socks5://{proxy}"),
@@ -114,7 +124,8 @@ mod tests {
     use throng_scenario::Scenario;
 
     fn plan(target: &str, crowd: &str) -> Plan {
-        let text = format!("[target]\n{target}\n[crowd]\nsize = 2\n{crowd}\n[canary]\nbrowsers = 1\n");
+        let text =
+            format!("[target]\n{target}\n[crowd]\nsize = 2\n{crowd}\n[canary]\nbrowsers = 1\n");
         Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).plan()
     }
 
@@ -125,17 +136,20 @@ mod tests {
 
     #[test]
     fn the_page_gets_url_and_identity() {
-        let whep = config_of(&plan("url = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"abc\"", ""));
+        let whep =
+            config_of(&plan("url = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"abc\"", ""));
         assert_eq!(
             (&whep["protocol"], &whep["url"], &whep["token"]),
             (&json!("whep"), &json!("http://127.0.0.1:7080/whep"), &json!("abc"))
         );
         let crowd = "publish = { video = \"360p\" }";
-        let room = config_of(&plan("url = \"janus+ws://127.0.0.1:8188/videoroom/9?pin=42\"", crowd));
+        let room =
+            config_of(&plan("url = \"janus+ws://127.0.0.1:8188/videoroom/9?pin=42\"", crowd));
         let name = json!(run_id::mark().put("canary-1"));
         assert_eq!((&room["id"], &room["pin"], &room["name"]), (&json!(9), &json!("42"), &name));
         assert_eq!((&room["camera"]["height"], &room["camera"]["fps"]), (&json!(360), &json!(30)));
-        let livekit = "url = \"livekit+ws://127.0.0.1:7880/demo\"\napi_key = \"k\"\napi_secret = \"s\"";
+        let livekit =
+            "url = \"livekit+ws://127.0.0.1:7880/demo\"\napi_key = \"k\"\napi_secret = \"s\"";
         let livekit = config_of(&plan(livekit, ""));
         assert_eq!(livekit["token"].as_str().map(|token| token.split('.').count()), Some(3));
     }

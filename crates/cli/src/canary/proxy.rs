@@ -1,5 +1,6 @@
-//! The SOCKS 5 proxy (RFC 1928) on loopback through which a browser makes all its TCP connections. Pages, redirects, fetches
-//! and WebSockets ask it by name, and the consent guard judges each. ICE does not use it: see `candidates.rs`.
+//! The SOCKS 5 proxy (RFC 1928) on loopback through which a browser makes all its TCP connections.
+//! Pages, redirects, fetches and WebSockets ask it by name, and the consent guard judges each. ICE
+//! does not use it: see `candidates.rs`.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -17,8 +18,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Refusals that are recorded.
 const NAMED_MAX: usize = 50;
 
-/// Domains that Chromium contacts by itself, whatever its flags (updates, accounts). They are refused and not recorded,
-/// because no server led it there.
+/// Domains that Chromium contacts by itself, whatever its flags (updates, accounts). They are
+/// refused and not recorded, because no server led it there.
 const VENDOR_DOMAINS: [&str; 4] = ["google.com", "googleapis.com", "gstatic.com", "gvt1.com"];
 
 /// Replies of RFC 1928 section 6.
@@ -61,7 +62,8 @@ impl Refusals {
 pub(super) struct Rules {
     /// The address of the page.
     pub(super) page: SocketAddr,
-    /// The target's host as in its URL, and the address that the guard allowed. No other name is resolved.
+    /// The target's host as in its URL, and the address that the guard allowed. No other name is
+    /// resolved.
     pub(super) host: String,
     pub(super) server: IpAddr,
     pub(super) may_reach: MayReach,
@@ -75,7 +77,9 @@ impl Rules {
         let address = match host.parse::<IpAddr>() {
             Ok(address) => address.to_canonical(),
             Err(_) if host.eq_ignore_ascii_case(own) => self.server,
-            Err(_) => return Err(format!("{place}: only the target's own name ({own}) is looked up")),
+            Err(_) => {
+                return Err(format!("{place}: only the target's own name ({own}) is looked up"));
+            }
         };
         let to = SocketAddr::new(address, port);
         if to == self.page {
@@ -91,8 +95,9 @@ fn bare(host: &str) -> &str {
 }
 
 fn is_vendor_domain(host: &str) -> bool {
-    let of =
-        |maker: &str| host.strip_suffix(maker).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    let of = |maker: &str| {
+        host.strip_suffix(maker).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
     VENDOR_DOMAINS.into_iter().any(of)
 }
 
@@ -125,8 +130,9 @@ fn serve(mut browser: TcpStream, rules: &Rules, refusals: &Refusals) -> std::io:
     // Signalling consists of small messages, which must not wait.
     let _ = browser.set_nodelay(true).and_then(|()| server.set_nodelay(true));
     let (back_from, back_to) = (server.try_clone()?, browser.try_clone()?);
-    let back =
-        std::thread::Builder::new().name("canary-tunnel".into()).spawn(move || pass(&back_from, &back_to))?;
+    let back = std::thread::Builder::new()
+        .name("canary-tunnel".into())
+        .spawn(move || pass(&back_from, &back_to))?;
     pass(&browser, &server);
     let _ = back.join();
     Ok(())
@@ -139,7 +145,8 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream) {
     let _ = from.shutdown(Shutdown::Read);
 }
 
-/// The host and port that a browser requests (RFC 1928 sections 3 and 4); `None` if it is no CONNECT.
+/// The host and port that a browser requests (RFC 1928 sections 3 and 4); `None` if it is no
+/// CONNECT.
 fn read_request(browser: &mut (impl Read + Write)) -> std::io::Result<Option<(String, u16)>> {
     let [version, methods] = read(browser)?;
     if version != 5 {
@@ -184,12 +191,9 @@ mod tests {
 
     fn rules(page: SocketAddr) -> Rules {
         let server = IpAddr::from([198, 51, 100, 8]);
-        let may_reach: MayReach =
-            Arc::new(
-                move |address| {
-                    if address == server { Ok(()) } else { Err(format!("{address} has not agreed")) }
-                },
-            );
+        let may_reach: MayReach = Arc::new(move |address| {
+            if address == server { Ok(()) } else { Err(format!("{address} has not agreed")) }
+        });
         Rules { page, host: "Media.example".into(), server, may_reach }
     }
 
@@ -252,16 +256,25 @@ mod tests {
             assert_eq!(asks(proxy.address, "198.51.100.9", 7080).0, NOT_ALLOWED);
         }
         let expect = ["198.51.100.9:7080: 198.51.100.9 has not agreed"];
-        assert_eq!((refusals.take(), refusals.take()), (expect.map(str::to_owned).to_vec(), Vec::new()));
+        assert_eq!(
+            (refusals.take(), refusals.take()),
+            (expect.map(str::to_owned).to_vec(), Vec::new())
+        );
         assert_eq!(asks(proxy.address, "update.googleapis.com", 443).0, NOT_ALLOWED);
-        assert_eq!(refusals.all(), expect, "what a browser asks by itself is not the server's doing");
+        assert_eq!(
+            refusals.all(),
+            expect,
+            "what a browser asks by itself is not the server's doing"
+        );
         assert_eq!(asks(proxy.address, "notgoogle.com", 443).0, NOT_ALLOWED);
         assert_eq!(refusals.all().len(), 2);
     }
 
     #[test]
     fn what_is_no_socks_is_not_answered() {
-        for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[4, 1, 0, 80], &[5, 1, 0, 5, 2, 0, 1], &[5], &[]] {
+        for bytes in
+            [&b"GET / HTTP/1.1\r\n\r\n"[..], &[4, 1, 0, 80], &[5, 1, 0, 5, 2, 0, 1], &[5], &[]]
+        {
             let mut stream = std::io::Cursor::new(bytes.to_vec());
             assert!(!matches!(read_request(&mut stream), Ok(Some(_))), "{bytes:?}");
         }

@@ -58,18 +58,23 @@ struct OutboundRtp {
 }
 
 impl StatsSnapshot {
-    /// What happened between `before` and this snapshot. A track counts from the first snapshot in which it plays.
+    /// What happened between `before` and this snapshot. A track counts from the first snapshot in
+    /// which it plays.
     pub(super) fn since(&self, before: &Self, second: i64, browser: BrowserId) -> CanarySecondRow {
         let late_max_us = delta(0.0, self.late_ms, 1e3);
-        let mut row = CanarySecondRow { second, browser, late_max_us, ..CanarySecondRow::default() };
+        let mut row =
+            CanarySecondRow { second, browser, late_max_us, ..CanarySecondRow::default() };
         let earlier: HashMap<&str, &InboundRtp> =
             before.received.iter().map(|track| (track.key.as_str(), track)).collect();
         for track in &self.received {
             match earlier.get(track.key.as_str()) {
-                Some(was) if track.kind == "video" && was.frames_decoded > 0.0 => video(&mut row, was, track),
+                Some(was) if track.kind == "video" && was.frames_decoded > 0.0 => {
+                    video(&mut row, was, track)
+                }
                 Some(was) if track.kind == "audio" && was.packets_received > 0.0 => {
                     row.audio_tracks += 1;
-                    row.audio_packets_received += delta(was.packets_received, track.packets_received, 1.0);
+                    row.audio_packets_received +=
+                        delta(was.packets_received, track.packets_received, 1.0);
                     row.audio_packets_lost += signed_delta(was.packets_lost, track.packets_lost);
                     row.audio_bytes += delta(was.bytes_received, track.bytes_received, 1.0);
                 }
@@ -100,7 +105,8 @@ fn video(row: &mut CanarySecondRow, was: &InboundRtp, is: &InboundRtp) {
     row.video_bytes += delta(was.bytes_received, is.bytes_received, 1.0);
     row.video_jitter_us.record(delta(0.0, is.jitter, 1e6));
     row.jitter_buffer_us += delta(was.jitter_buffer_delay, is.jitter_buffer_delay, 1e6);
-    row.jitter_buffer_emitted += delta(was.jitter_buffer_emitted_count, is.jitter_buffer_emitted_count, 1.0);
+    row.jitter_buffer_emitted +=
+        delta(was.jitter_buffer_emitted_count, is.jitter_buffer_emitted_count, 1.0);
     row.freeze_count += delta(was.freeze_count, is.freeze_count, 1.0);
     row.freeze_us += delta(was.total_freezes_duration, is.total_freezes_duration, 1e6);
     row.decode_us += delta(was.total_decode_time, is.total_decode_time, 1e6);
@@ -154,9 +160,18 @@ mod tests {
             (row.second, row.browser, row.video_tracks, row.video_active_us),
             (4, BrowserId(1), 1, 1_000_500)
         );
-        assert_eq!((row.frames_decoded, row.video_packets_received, row.video_packets_lost), (30, 100, -1));
-        assert_eq!((row.video_packets_repeated, row.video_silent_us, row.late_max_us), (3, 0, 7_250));
-        assert_eq!((row.video_bytes, row.freeze_us, row.jitter_buffer_us), (125_000, 200_000, 1_500_000));
+        assert_eq!(
+            (row.frames_decoded, row.video_packets_received, row.video_packets_lost),
+            (30, 100, -1)
+        );
+        assert_eq!(
+            (row.video_packets_repeated, row.video_silent_us, row.late_max_us),
+            (3, 0, 7_250)
+        );
+        assert_eq!(
+            (row.video_bytes, row.freeze_us, row.jitter_buffer_us),
+            (125_000, 200_000, 1_500_000)
+        );
         assert_eq!((row.audio_tracks, row.audio_packets_received), (1, 50));
         assert_eq!((row.frames_sent, row.bytes_sent), (30, 20_000));
         assert_eq!(row.video_jitter_us.count(), 1);

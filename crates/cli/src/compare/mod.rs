@@ -1,4 +1,5 @@
-//! `throng compare` and `throng trend`: runs measured one at a time from their folders, then put together.
+//! `throng compare` and `throng trend`: runs measured one at a time from their folders, then put
+//! together.
 
 mod runs;
 
@@ -80,5 +81,6 @@ pub(crate) fn trend(command: &args::Trend) -> Result<Exit, CliError> {
 
 /// Writes a file whose name the user gave.
 fn write(file: &Path, text: &str) -> Result<(), CliError> {
-    std::fs::write(file, text).map_err(|error| CliError::usage(format!("{}: {error}", file.display())))
+    std::fs::write(file, text)
+        .map_err(|error| CliError::usage(format!("{}: {error}", file.display())))
 }

@@ -48,7 +48,10 @@ fn folders_of(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     }
     folders.sort();
     if folders.is_empty() {
-        return Err(CliError::usage(format!("{} is no run folder, and has none in it", path.display())));
+        return Err(CliError::usage(format!(
+            "{} is no run folder, and has none in it",
+            path.display()
+        )));
     }
     Ok(folders)
 }

@@ -1,5 +1,5 @@
-//! Brings the crowd to the load that the search wants: adds missing participants at the scenario's rate of joins, removes
-//! surplus ones.
+//! Brings the crowd to the load that the search wants: adds missing participants at the scenario's
+//! rate of joins, removes surplus ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -23,7 +23,8 @@ pub(super) enum LoadShape {
     },
     /// The load is the number of users in whole rooms; the cohorts of each room.
     Rooms(Vec<Vec<(CohortId, u32)>>),
-    /// The load is the number, from 1, of a value of the scenario; the cohorts of each, of which one crowd exists at a time.
+    /// The load is the number, from 1, of a value of the scenario; the cohorts of each, of which
+    /// one crowd exists at a time.
     Values(Vec<Vec<(CohortId, u32)>>),
 }
 
@@ -75,7 +76,9 @@ impl Crowd {
     pub(super) fn new(config: CrowdConfig) -> Self {
         let owners = match &config.shape {
             LoadShape::Cohort { fixed, .. } => cohort_per_slot(fixed),
-            LoadShape::Rooms(rooms) => rooms.iter().flat_map(|room| cohort_per_slot(room)).collect(),
+            LoadShape::Rooms(rooms) => {
+                rooms.iter().flat_map(|room| cohort_per_slot(room)).collect()
+            }
             LoadShape::Values(_) => Vec::new(),
         };
         Self {
@@ -113,8 +116,8 @@ impl Crowd {
         !self.failed_by_generator.is_empty()
     }
 
-    /// Whether, throughout the second that ends at `end`, the crowd had the wanted size and each participant had
-    /// had its time to join.
+    /// Whether, throughout the second that ends at `end`, the crowd had the wanted size and each
+    /// participant had had its time to join.
     pub(super) fn was_complete(&self, end: RunTime) -> bool {
         let patience_us = i64::try_from(self.config.patience.as_micros()).unwrap_or(i64::MAX);
         let begin_us = end.0 - 1_000_000;
@@ -122,8 +125,8 @@ impl Crowd {
         is_right && self.called_at.is_none_or(|at| begin_us >= at.0.saturating_add(patience_us))
     }
 
-    /// The actions at `now` towards the load `wants`. `did` performs one and returns an added participant. The load is there once
-    /// they are [confirmed](Self::confirmed).
+    /// The actions at `now` towards the load `wants`. `did` performs one and returns an added
+    /// participant. The load is there once they are [confirmed](Self::confirmed).
     pub(super) fn adjust(
         &mut self,
         wants: u32,
@@ -133,10 +136,12 @@ impl Crowd {
         if wants != self.wants {
             self.wants = wants;
             self.right_since = None;
-            // A new load begins with a whole crowd: new participants replace those that failed under the old one.
+            // A new load begins with a whole crowd: new participants replace those that failed
+            // under the old one.
             self.replace_failed(&mut did);
             self.resize_slots(&mut did);
-            let present_now: BTreeSet<ParticipantId> = self.slots.iter().flatten().copied().collect();
+            let present_now: BTreeSet<ParticipantId> =
+                self.slots.iter().flatten().copied().collect();
             self.places.retain(|participant, _| present_now.contains(participant));
             self.next_at = self.next_at.max(now);
         }
@@ -146,7 +151,8 @@ impl Crowd {
         {
             let cohort = self.owner(slot);
             let place = self.free_place(cohort);
-            let step = CrowdAction::Call { cohort, place, at: self.next_at, source_ip: self.source_ip() };
+            let step =
+                CrowdAction::Call { cohort, place, at: self.next_at, source_ip: self.source_ip() };
             self.called += 1;
             (self.called_at, self.is_calling) = (Some(now), true);
             self.next_at = RunTime(self.next_at.0 + gap_us);
@@ -158,8 +164,9 @@ impl Crowd {
         }
     }
 
-    /// At `now` all actions so far have been made: by this process at once, by workers elsewhere later, or much later while
-    /// nothing reaches them. Until then the seconds are those of another load.
+    /// At `now` all actions so far have been made: by this process at once, by workers elsewhere
+    /// later, or much later while nothing reaches them. Until then the seconds are those of another
+    /// load.
     pub(super) fn confirmed(&mut self, now: RunTime) {
         if std::mem::take(&mut self.is_calling) {
             self.called_at = Some(now);
@@ -201,7 +208,8 @@ impl Crowd {
                 for participant in self.slots.drain(..).flatten() {
                     did(CrowdAction::Dismiss(participant));
                 }
-                let crowd = (self.wants as usize).checked_sub(1).and_then(|place| crowds.get(place));
+                let crowd =
+                    (self.wants as usize).checked_sub(1).and_then(|place| crowds.get(place));
                 self.owners = crowd.map_or_else(Vec::new, |crowd| cohort_per_slot(crowd));
                 self.owners.len()
             }
@@ -282,7 +290,12 @@ mod tests {
     }
 
     /// Adjusts the crowd; returns the added participants with their cohorts, and the removed ones.
-    fn aim(crowd: &mut Crowd, wants: u32, at_ms: i64, next: &mut u32) -> (Vec<(u16, i64)>, Vec<u32>) {
+    fn aim(
+        crowd: &mut Crowd,
+        wants: u32,
+        at_ms: i64,
+        next: &mut u32,
+    ) -> (Vec<(u16, i64)>, Vec<u32>) {
         let (mut called, mut dismissed) = (Vec::new(), Vec::new());
         crowd.adjust(wants, RunTime(at_ms * 1000), |step| match step {
             CrowdAction::Call { cohort, at, .. } => {
@@ -410,7 +423,8 @@ mod tests {
         let (called, _) = aim(&mut crowd, 1, 200, &mut next);
         assert_eq!(called, [(1, 100), (1, 200)]);
         assert!(crowd.was_complete(RunTime(4_200_000)));
-        // Participants of the first value that have not joined yet are not added once the second value begins.
+        // Participants of the first value that have not joined yet are not added once the second
+        // value begins.
         let (called, dismissed) = aim(&mut crowd, 2, 5000, &mut next);
         assert_eq!((called, dismissed), (vec![(2, 5000)], vec![0, 1, 2]));
         let (called, dismissed) = aim(&mut crowd, 1, 5100, &mut next);

@@ -104,8 +104,10 @@ mod tests {
 
     #[test]
     fn a_load_is_a_line_with_its_verdict_and_what_it_rests_on() {
-        let broken =
-            [Reason { clause: Clause::Latency, ratio: 1.0 }, Reason { clause: Clause::Stall, ratio: 0.25 }];
+        let broken = [
+            Reason { clause: Clause::Latency, ratio: 1.0 },
+            Reason { clause: Clause::Stall, ratio: 0.25 },
+        ];
         let text = line(&failed(), &broken, Some(25));
         let expect = "bisect      27 users  FAILED  7 of 25 s bad, 4.00 % of user-seconds, \
                       mostly latency (100 %), stall 25 %; 25 served well so far";

@@ -1,5 +1,5 @@
-//! `throng find`: one long run whose crowd grows and shrinks as the search wants, until the largest load that is served well
-//! is known.
+//! `throng find`: one long run whose crowd grows and shrinks as the search wants, until the largest
+//! load that is served well is known.
 
 mod crowd;
 mod hold_printer;
@@ -39,12 +39,15 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let earlier = command.resume.as_deref().map(plan::earlier).transpose()?.unwrap_or_default();
     let search_plan = SearchPlan::of(command)?;
     let (common, plan) = (&command.common, &search_plan.plan);
-    if !search_plan.values.is_empty() && (common.fleet.bus.fleet.is_some() || !common.fleet.on.is_empty()) {
+    if !search_plan.values.is_empty()
+        && (common.fleet.bus.fleet.is_some() || !common.fleet.on.is_empty())
+    {
         return Err(CliError::usage(
             "--vary of a value is searched by one machine: leave --fleet and --on away",
         ));
     }
-    let prepared = Prepared::new(&search_plan.scenario, plan, common)?.with_fleet(true, &interrupt)?;
+    let prepared =
+        Prepared::new(&search_plan.scenario, plan, common)?.with_fleet(true, &interrupt)?;
     let warnings = search_plan.warnings(&prepared.pages);
     session::print_warnings(&warnings);
     search_plan.introduce();
@@ -56,7 +59,8 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     // The scenario as it was asked: that of the plan has its crowd at its largest.
     let asked = scenario::of_find(command, &[]).unwrap_or_else(|_| search_plan.scenario.clone());
     let asked = Asked::find(command).of(&asked, plan);
-    let mut session = Session::start(prepared, &info, Joins::BySearch(&earlier), !common.plain, on_row)?;
+    let mut session =
+        Session::start(prepared, &info, Joins::BySearch(&earlier), !common.plain, on_row)?;
     asked.keep(&session.folder);
     let ending = SearchLoop {
         search: Search::resume(search_plan.settings, &earlier).named(search_plan.values.clone()),
@@ -97,7 +101,8 @@ struct SearchLoop<'a> {
 }
 
 impl SearchLoop<'_> {
-    /// Runs until the search, the user, a signal or the time budget ends it; `None` if a guard of the engine does.
+    /// Runs until the search, the user, a signal or the time budget ends it; `None` if a guard of
+    /// the engine does.
     fn run(
         &mut self,
         interrupt: &Interrupt,
@@ -132,8 +137,12 @@ impl SearchLoop<'_> {
                 watchers.look(self.triggers.has_failed);
                 let (live, servers, progress) =
                     (self.handle.live(), watchers.figures(), self.search.progress());
-                let state =
-                    State { live: &live, objectives: &[], servers: &servers, search: Some(&progress) };
+                let state = State {
+                    live: &live,
+                    objectives: &[],
+                    servers: &servers,
+                    search: Some(&progress),
+                };
                 if display.show(&state) {
                     return Some(Ending::Interrupted);
                 }

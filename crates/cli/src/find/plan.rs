@@ -1,4 +1,5 @@
-//! The plan of a search: the scenario at its largest, what varies and between which bounds, how long each load is held.
+//! The plan of a search: the scenario at its largest, what varies and between which bounds, how
+//! long each load is held.
 
 use std::path::Path;
 use std::time::Duration;
@@ -50,8 +51,10 @@ pub(super) struct SearchPlan {
 
 impl SearchPlan {
     pub(super) fn of(command: &Find) -> Result<Self, CliError> {
-        let budget = command.budget.as_deref().map(|text| duration("--budget", text)).transpose()?;
-        let time = budget.map_or(FULL, |budget| budget.max(Duration::from_secs(60)).mul_f64(OVERTIME));
+        let budget =
+            command.budget.as_deref().map(|text| duration("--budget", text)).transpose()?;
+        let time =
+            budget.map_or(FULL, |budget| budget.max(Duration::from_secs(60)).mul_f64(OVERTIME));
         let Variation { scenario, mut plan, shape, values, start, floor, step, ceiling } =
             Variation::of(command, time)?;
         let schedule = budget.map_or_else(Schedule::default, Schedule::of_budget);
@@ -79,8 +82,10 @@ impl SearchPlan {
     pub(super) fn warnings(&self, pages: &Pages) -> Vec<String> {
         let mut warnings = session::warnings(&self.plan, pages);
         if self.leaves_stays_out {
-            warnings
-                .push("`stay` is ignored: while a load is held, no participant joins or leaves".to_owned());
+            warnings.push(
+                "`stay` is ignored: while a load is held, no participant joins or leaves"
+                    .to_owned(),
+            );
         }
         if self.plan.watch.is_empty() {
             warnings.push(
@@ -103,7 +108,8 @@ impl SearchPlan {
                 )
             }
             (LoadShape::Cohort { varying, .. }, _) => {
-                let varying = self.plan.cohorts.get(usize::from(varying.0)).map_or("", String::as_str);
+                let varying =
+                    self.plan.cohorts.get(usize::from(varying.0)).map_or("", String::as_str);
                 format!(
                     "the largest crowd of {target} that is served well: from {start} up to {ceiling} ({varying})"
                 )
@@ -136,14 +142,19 @@ impl SearchPlan {
                 (minutes, seconds) => format!("{minutes} min {seconds:02} s"),
             }
         };
-        let ended = format!("it stops after {} with the result so far", written(self.deadline.as_secs_f64()));
+        let ended = format!(
+            "it stops after {} with the result so far",
+            written(self.deadline.as_secs_f64())
+        );
         // How many users join and leave with each value is not known.
         if let LoadShape::Values(_) = self.crowd.shape {
             return ended;
         }
-        let estimate = Estimate::of(self.settings, self.crowd.joins_per_s, self.crowd.patience.as_secs_f64());
+        let estimate =
+            Estimate::of(self.settings, self.crowd.joins_per_s, self.crowd.patience.as_secs_f64());
         let [typical, shortest, longest] =
-            [estimate.typical_s, estimate.shortest_s, estimate.longest_s].map(|s| written(f64::from(s)));
+            [estimate.typical_s, estimate.shortest_s, estimate.longest_s]
+                .map(|s| written(f64::from(s)));
         format!(
             "this takes about {typical} ({shortest} to {longest}, by where the limit lies), longer where loads have to be held \
              again; {ended}"
@@ -195,8 +206,13 @@ impl Variation {
             )));
         }
         let size = ceiling - fixed;
-        let last_join = asked.crowd.get(varying).and_then(|cohort| cohort.arrival.offsets(size).last());
-        let path = if asked.crowd.len() == 1 { "crowd.size".into() } else { format!("crowd.{varying}.size") };
+        let last_join =
+            asked.crowd.get(varying).and_then(|cohort| cohort.arrival.offsets(size).last());
+        let path = if asked.crowd.len() == 1 {
+            "crowd.size".into()
+        } else {
+            format!("crowd.{varying}.size")
+        };
         let scenario = at_its_largest(command, (&path, size), time, last_join)?;
         Ok(Self {
             plan: scenario.plan(),
@@ -226,15 +242,19 @@ impl Variation {
         let each = u32::try_from(asked.users()).unwrap_or(u32::MAX);
         let most = (users_max(command, &asked) / each).min(ROOMS_MAX);
         if most == 0 {
-            return Err(CliError::usage(format!("--ceiling is below {each}, the users of one room")));
+            return Err(CliError::usage(format!(
+                "--ceiling is below {each}, the users of one room"
+            )));
         }
-        let last_join = |cohort: &Cohort| cohort.arrival.offsets(cohort.size.saturating_mul(most)).last();
+        let last_join =
+            |cohort: &Cohort| cohort.arrival.offsets(cohort.size.saturating_mul(most)).last();
         let last_join = asked.crowd.iter().filter_map(last_join).max();
         let scenario = at_its_largest(command, (ROOMS, most), time, last_join)?;
         let cohorts = scenario.crowd.len();
         let of_room = |room: usize| -> Vec<(CohortId, u32)> {
-            let own =
-                |(cohort, size): (CohortId, u32)| (cohort_id(room * cohorts + usize::from(cohort.0)), size);
+            let own = |(cohort, size): (CohortId, u32)| {
+                (cohort_id(room * cohorts + usize::from(cohort.0)), size)
+            };
             sizes(&scenario.crowd, None).into_iter().map(own).collect()
         };
         let start = command.start.unwrap_or(each).div_ceil(each).clamp(1, most) * each;
@@ -252,7 +272,8 @@ impl Variation {
 
     /// A value of the scenario: a load is an index into the list of values.
     fn value(command: &Find, vary: &str, time: Duration) -> Result<Self, CliError> {
-        let ValueVariation { scenario, plan, crowds, names } = ValueVariation::of(command, vary, time)?;
+        let ValueVariation { scenario, plan, crowds, names } =
+            ValueVariation::of(command, vary, time)?;
         let ceiling = u32::try_from(names.len()).unwrap_or(u32::MAX);
         Ok(Self {
             scenario,
@@ -267,8 +288,8 @@ impl Variation {
     }
 }
 
-/// The scenario with the value at `path` at its largest, as long as the search may take. It is checked like any
-/// other: against its caps and its target's consent.
+/// The scenario with the value at `path` at its largest, as long as the search may take. It is
+/// checked like any other: against its caps and its target's consent.
 fn at_its_largest(
     command: &Find,
     (path, value): (&str, u32),
@@ -290,8 +311,8 @@ fn users_max(command: &Find, scenario: &Scenario) -> u32 {
     command.ceiling.or(capped).unwrap_or(CEILING)
 }
 
-/// Adds the profiles of a search. The cause shows best in a comparison of two profiles: one under the failing
-/// load, one under a load that passed.
+/// Adds the profiles of a search. The cause shows best in a comparison of two profiles: one under
+/// the failing load, one under a load that passed.
 fn profile_moments(watch: &mut Watch, schedule: &Schedule) {
     let wishes = [
         (Moment::Baseline, Watch::BASELINE_DURATION),
@@ -313,11 +334,13 @@ pub(super) fn bad_if(scenario: &Scenario) -> BadIf {
 /// The holds of an interrupted search, at negative times: before this run.
 pub(super) fn earlier(folder: &Path) -> Result<Vec<HoldRow>, CliError> {
     let run = RunFolder::outline(folder).map_err(CliError::usage)?;
-    before_the_end(run.holds)
-        .ok_or_else(|| CliError::usage(format!("{} holds no search that can be continued", folder.display())))
+    before_the_end(run.holds).ok_or_else(|| {
+        CliError::usage(format!("{} holds no search that can be continued", folder.display()))
+    })
 }
 
-/// The holds from which a search goes on, by times before the end of the last one; `None` if none has ended.
+/// The holds from which a search goes on, by times before the end of the last one; `None` if none
+/// has ended.
 fn before_the_end(holds: Vec<HoldRow>) -> Option<Vec<HoldRow>> {
     let end = holds.iter().filter_map(|hold| hold.until).max()?;
     let before = |at: RunTime| RunTime(at.0 - end.0);

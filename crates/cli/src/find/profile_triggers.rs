@@ -1,5 +1,6 @@
-//! When a search profiles the server: under the failing load, and near the limit while service is still good. The
-//! difference between the two shows the cause; a profile of the idle server shows little.
+//! When a search profiles the server: under the failing load, and near the limit while service is
+//! still good. The difference between the two shows the cause; a profile of the idle server shows
+//! little.
 
 use std::time::Duration;
 
@@ -19,13 +20,15 @@ pub(super) struct ProfileTriggers {
     hold: Option<(u32, Purpose, u32)>,
     judged_s: u32,
     bad_s: u32,
-    /// A load near the limit is held, and service has been good for long enough that it will probably pass.
+    /// A load near the limit is held, and service has been good for long enough that it will
+    /// probably pass.
     pub(super) is_near_limit: bool,
     /// Users are badly served while the failing load is confirmed: a profile shows most then.
     pub(super) has_failed: bool,
 }
 
-/// How long the server is profiled near the limit: at most half of a hold, so that the profile ends before it does.
+/// How long the server is profiled near the limit: at most half of a hold, so that the profile ends
+/// before it does.
 pub(super) fn near_limit(schedule: &Schedule) -> Duration {
     Duration::from_secs(u64::from((schedule.hold_s / 2).max(PROFILE_S_MIN))).min(PROFILE)
 }
@@ -37,8 +40,8 @@ impl ProfileTriggers {
         Self { profile_s, hold, judged_s, bad_s, is_near_limit: false, has_failed: false }
     }
 
-    /// Called when a second has closed. `before` is the progress of the search without it; `is_complete`: the
-    /// crowd had its size throughout.
+    /// Called when a second has closed. `before` is the progress of the search without it;
+    /// `is_complete`: the crowd had its size throughout.
     pub(super) fn on_second(&mut self, before: &Progress, is_complete: bool, is_bad: bool) {
         // The failing load is held longest when it is confirmed.
         self.has_failed |= before.purpose == Some(Purpose::Confirm) && is_complete && is_bad;
@@ -61,7 +64,8 @@ impl ProfileTriggers {
     }
 }
 
-/// Whether the load is between the largest that passed and the smallest that failed, or is that of the soak.
+/// Whether the load is between the largest that passed and the smallest that failed, or is that of
+/// the soak.
 fn is_near(progress: &Progress) -> bool {
     let is_between = || {
         progress.passing.is_some_and(|passing| progress.users >= passing)
@@ -74,7 +78,12 @@ fn is_near(progress: &Progress) -> bool {
 mod tests {
     use super::*;
 
-    fn progress(purpose: Purpose, users: u32, judged_s: (u32, u32), bounds: (u32, u32)) -> Progress {
+    fn progress(
+        purpose: Purpose,
+        users: u32,
+        judged_s: (u32, u32),
+        bounds: (u32, u32),
+    ) -> Progress {
         let known = |load: u32| (load > 0).then_some(load);
         Progress {
             purpose: Some(purpose),
@@ -90,8 +99,15 @@ mod tests {
     }
 
     /// The judged seconds of a hold of `whole_s` at which a profile near the limit may start.
-    fn due(purpose: Purpose, users: u32, bounds: (u32, u32), whole_s: u32, bad: &[u32]) -> Vec<u32> {
-        let mut triggers = ProfileTriggers::new(&Schedule { hold_s: whole_s, ..Schedule::default() });
+    fn due(
+        purpose: Purpose,
+        users: u32,
+        bounds: (u32, u32),
+        whole_s: u32,
+        bad: &[u32],
+    ) -> Vec<u32> {
+        let mut triggers =
+            ProfileTriggers::new(&Schedule { hold_s: whole_s, ..Schedule::default() });
         let seconds = (0..whole_s).filter(|second| {
             triggers.on_second(
                 &progress(purpose, users, (*second, whole_s), bounds),

@@ -58,8 +58,8 @@ const SECONDS_MIN: u32 = 2;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Failed {
     pub(super) all: BTreeSet<ParticipantId>,
-    /// Those that failed because this host had no descriptors, ports or memory, or were lost with their machine: not the
-    /// server's fault.
+    /// Those that failed because this host had no descriptors, ports or memory, or were lost with
+    /// their machine: not the server's fault.
     pub(super) by_generator: BTreeSet<ParticipantId>,
 }
 
@@ -79,8 +79,8 @@ impl Seconds {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).failed)
     }
 
-    /// Why nobody can be served, whatever the load: all who came of the first `wanted` have failed by
-    /// the target, and nobody was ever connected.
+    /// Why nobody can be served, whatever the load: all who came of the first `wanted` have failed
+    /// by the target, and nobody was ever connected.
     pub(super) fn unreachable(&self, wanted: u32) -> Option<Failure> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).reach.refused_of(wanted).cloned()
     }
@@ -154,8 +154,8 @@ impl TargetReach {
     }
 
     fn refused_of(&self, wanted: u32) -> Option<&Failure> {
-        let is_enough =
-            self.refused >= wanted.max(1) || self.refused >= REFUSED_MIN && self.seconds >= SECONDS_MIN;
+        let is_enough = self.refused >= wanted.max(1)
+            || self.refused >= REFUSED_MIN && self.seconds >= SECONDS_MIN;
         self.first.as_ref().filter(|_| self.seconds > 0 && is_enough)
     }
 }
@@ -194,7 +194,11 @@ mod tests {
                 local_address: None,
             })));
         }
-        seconds.observe(&Row::Crowd(CrowdRow { started: began, failed: gone, ..CrowdRow::default() }));
+        seconds.observe(&Row::Crowd(CrowdRow {
+            started: began,
+            failed: gone,
+            ..CrowdRow::default()
+        }));
         seconds.observe(&Row::SecondClosed(SecondClosed::default()));
     }
 
@@ -213,13 +217,18 @@ mod tests {
         crowd_of(&full, 2, 2, &[F::HttpStatus(503), F::Tcp]);
         assert_eq!(why(&full), None, "another load may be served");
         let connected = Seconds::default();
-        connected.observe(&Row::Crowd(CrowdRow { started: 1, connected: 1, ..CrowdRow::default() }));
+        connected.observe(&Row::Crowd(CrowdRow {
+            started: 1,
+            connected: 1,
+            ..CrowdRow::default()
+        }));
         connected.observe(&Row::SecondClosed(SecondClosed::default()));
         crowd_of(&connected, 1, 1, &[F::Tcp]);
         assert_eq!(why(&connected), None, "a server that went away was there");
     }
 
-    /// One who fails may have met what no other does: a name server that was slow, a connection that was reset.
+    /// One who fails may have met what no other does: a name server that was slow, a connection
+    /// that was reset.
     #[test]
     fn one_of_many_that_fails_does_not_end_a_search() {
         use FailureReason as F;
@@ -263,12 +272,18 @@ mod tests {
         let delay = |kind, second, us| {
             let mut relative_delay_us = Distribution::new();
             relative_delay_us.record(us);
-            let row = SeriesRow { second, kind: Some(kind), relative_delay_us, ..SeriesRow::default() };
+            let row =
+                SeriesRow { second, kind: Some(kind), relative_delay_us, ..SeriesRow::default() };
             Row::Series(Box::new(row))
         };
         let experience = |cohort, users, bad| {
-            let mut row =
-                ExperienceRow { second: 4, cohort: CohortId(cohort), users, bad, ..Default::default() };
+            let mut row = ExperienceRow {
+                second: 4,
+                cohort: CohortId(cohort),
+                users,
+                bad,
+                ..Default::default()
+            };
             row.clauses[Clause::Stall as usize] = bad;
             row
         };

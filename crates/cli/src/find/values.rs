@@ -1,4 +1,5 @@
-//! A search over the values of a scenario key. Each value has a crowd of its own, and one of them exists at a time.
+//! A search over the values of a scenario key. Each value has a crowd of its own, and one of them
+//! exists at a time.
 
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ pub(super) struct ValueVariation {
 }
 
 impl ValueVariation {
-    /// Reads `--vary PATH=A,B,C`. The plan lasts for `longest` and the time in which the crowd joins.
+    /// Reads `--vary PATH=A,B,C`. The plan lasts for `longest` and the time in which the crowd
+    /// joins.
     pub(super) fn of(command: &Find, vary: &str, longest: Duration) -> Result<Self, CliError> {
         if command.start.is_some() || command.ceiling.is_some() {
             return Err(CliError::usage(
@@ -36,15 +38,22 @@ impl ValueVariation {
             .iter()
             .map(|value| of_value(command, path, value, longest))
             .collect::<Result<Vec<Scenario>, CliError>>()?;
-        let names = values.iter().map(|value| format!("{path} = {}", value.trim_matches('"'))).collect();
+        let names =
+            values.iter().map(|value| format!("{path} = {}", value.trim_matches('"'))).collect();
         let Some(scenario) = scenarios.last().cloned() else { return Err(too_few(vary)) };
         if path == "target.rooms" {
             return Err(CliError::usage(
                 "the number of rooms is a size: write --vary target.rooms, and limit it with --ceiling",
             ));
         }
-        if let Some(other) = scenarios.iter().find(|other| !differs_in_crowd_alone(other, &scenario)) {
-            let whole = if other.target == scenario.target { "" } else { ", with one target for all values" };
+        if let Some(other) =
+            scenarios.iter().find(|other| !differs_in_crowd_alone(other, &scenario))
+        {
+            let whole = if other.target == scenario.target {
+                ""
+            } else {
+                ", with one target for all values"
+            };
             return Err(CliError::usage(format!(
                 "--vary {path}: only keys below [crowd] can vary within one run{whole}; \
                  run throng find once for each value, with --set {path}=…"
@@ -56,12 +65,14 @@ impl ValueVariation {
         let mut crowds = Vec::new();
         for (place, (scenario, value)) in scenarios.iter().zip(&values).enumerate() {
             let of_value = scenario.plan();
-            plan.cohorts
-                .extend(of_value.cohorts.iter().map(|name| format!("{name} {}", value.trim_matches('"'))));
+            plan.cohorts.extend(
+                of_value.cohorts.iter().map(|name| format!("{name} {}", value.trim_matches('"'))),
+            );
             plan.roles.extend(of_value.roles);
             plan.destinations.extend(of_value.destinations);
-            let moved =
-                |(cohort, size): (CohortId, u32)| (cohort_id(place * each + usize::from(cohort.0)), size);
+            let moved = |(cohort, size): (CohortId, u32)| {
+                (cohort_id(place * each + usize::from(cohort.0)), size)
+            };
             crowds.push(sizes(&scenario.crowd, None).into_iter().map(moved).collect());
         }
         Ok(Self { scenario, plan, crowds, names })
@@ -69,10 +80,16 @@ impl ValueVariation {
 }
 
 /// The scenario with one of the values, with a duration that is enough for a whole search.
-fn of_value(command: &Find, path: &str, value: &str, longest: Duration) -> Result<Scenario, CliError> {
+fn of_value(
+    command: &Find,
+    path: &str,
+    value: &str,
+    longest: Duration,
+) -> Result<Scenario, CliError> {
     let set = Override { origin: format!("--vary {path}"), ..set(path, value)? };
     let asked = scenario::of_find(command, std::slice::from_ref(&set))?;
-    let gathers = asked.crowd.iter().filter_map(|cohort| cohort.arrival.offsets(cohort.size).last()).max();
+    let gathers =
+        asked.crowd.iter().filter_map(|cohort| cohort.arrival.offsets(cohort.size).last()).max();
     let longest = longest + gathers.unwrap_or_default() + Duration::from_secs(1);
     let duration = Override::flag("--budget", "run.duration", &format!("{}s", longest.as_secs()));
     Ok(scenario::of_find(command, &[set, duration])?.without_jitter())
@@ -83,7 +100,8 @@ fn set(path: &str, value: &str) -> Result<Override, CliError> {
     sets.into_iter().next().ok_or_else(|| too_few(path))
 }
 
-/// Whether two scenarios differ only below `[crowd]`, `[stream]` and `[run]`, and have as many cohorts.
+/// Whether two scenarios differ only below `[crowd]`, `[stream]` and `[run]`, and have as many
+/// cohorts.
 fn differs_in_crowd_alone(one: &Scenario, other: &Scenario) -> bool {
     let alike = Scenario {
         crowd: other.crowd.clone(),
@@ -138,7 +156,8 @@ mod tests {
     fn values_are_listed_with_commas_that_may_stand_within_them() {
         let (path, values) = listed("crowd.publish.video=144p, 240p,360p").unwrap();
         assert_eq!((path, values), ("crowd.publish.video", vec!["144p", "240p", "360p"]));
-        let (_, values) = listed(r#"crowd.publish={simulcast=["144p","240p"]},{video="a,b"}"#).unwrap();
+        let (_, values) =
+            listed(r#"crowd.publish={simulcast=["144p","240p"]},{video="a,b"}"#).unwrap();
         assert_eq!(values, [r#"{simulcast=["144p","240p"]}"#, r#"{video="a,b"}"#]);
         for wrong in ["crowd.size", "crowd.size=1", "crowd.size=1,,2", "crowd.size="] {
             assert!(listed(wrong).is_err(), "{wrong}");

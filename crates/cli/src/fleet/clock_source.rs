@@ -16,7 +16,8 @@ const CHRONYC: [&str; 4] = ["chronyc", "-n", "-c", "tracking"];
 /// How long chrony may take; one that hangs has no word.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// Time between two questions: chrony's bound grows by a microsecond or so in it, and what may be added for its age stays small.
+/// Time between two questions: chrony's bound grows by a microsecond or so in it, and what may be
+/// added for its age stays small.
 const ASK_EVERY: Duration = Duration::from_secs(16);
 
 /// How often somebody who waits looks whether the answer is there, or still wanted.
@@ -38,7 +39,9 @@ impl ClockSource {
         let Some(text) = flag else { return Ok(Self::Chrony) };
         let error = duration("--clock-error", text)?;
         if error.is_zero() || error > DECLARED_MAX {
-            return Err(CliError::usage("--clock-error: write more than 0 and at most 1s, such as 100us"));
+            return Err(CliError::usage(
+                "--clock-error: write more than 0 and at most 1s, such as 100us",
+            ));
         }
         let bound_us = u64::try_from(error.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
         Ok(Self::Declared(ClockWord { bound_us, source: WordSource::Declared }))
@@ -53,7 +56,9 @@ impl ClockSource {
                 ask(&clock);
                 let kept = clock.clone();
                 // Without the thread the first word ages.
-                let _ = std::thread::Builder::new().name("host-clock".into()).spawn(move || keep(&kept));
+                let _ = std::thread::Builder::new()
+                    .name("host-clock".into())
+                    .spawn(move || keep(&kept));
             }
         }
         clock
@@ -142,7 +147,9 @@ mod tests {
         }
         let steady = throng_fleet::SteadyClock::now_on();
         let watched = ClockSource::of(Some("250us")).map(ClockSource::watch).ok();
-        assert!(watched.and_then(|clock| clock.word(&steady)).is_some_and(|word| word.bound_us >= 250));
+        assert!(
+            watched.and_then(|clock| clock.word(&steady)).is_some_and(|word| word.bound_us >= 250)
+        );
     }
 
     #[test]

@@ -14,7 +14,8 @@ use throng_fleet::reassign::Deal;
 use throng_fleet::shares::Shares;
 use throng_fleet::{Coordinator, FleetEnd, FleetEvent, FleetRun, Ledger, NoticeKind, Wishes};
 use throng_observation::fleet::{
-    EndClock, WORKER_CLOCK_EVENT, WORKER_ENDED_EVENT, WORKER_REASSIGNED_EVENT, WORKER_ROWS_MISSING_EVENT,
+    EndClock, WORKER_CLOCK_EVENT, WORKER_ENDED_EVENT, WORKER_REASSIGNED_EVENT,
+    WORKER_ROWS_MISSING_EVENT,
 };
 use throng_observation::run::{Ending, EventRow, ParticipantId, Row};
 use throng_observation::{RunTime, Unloaded};
@@ -31,7 +32,8 @@ use crate::{CliError, say};
 /// How long an event may take until silent workers are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// From a change of the crowd to the join that it means: it has to reach the worker, and latencies count from the join.
+/// From a change of the crowd to the join that it means: it has to reach the worker, and latencies
+/// count from the join.
 const CHANGE_LEAD_US: i64 = 300_000;
 
 /// Seconds that participants may take to leave, and the last seconds to arrive.
@@ -75,7 +77,8 @@ impl FleetHandle {
         rows: SyncSender<Row>,
     ) -> Result<Self, CliError> {
         let Gathered { coordinator, members, shares, on_loss, remote, .. } = gathered;
-        let planned = if is_search { 0 } else { u32::try_from(plan.joins.len()).unwrap_or(u32::MAX) };
+        let planned =
+            if is_search { 0 } else { u32::try_from(plan.joins.len()).unwrap_or(u32::MAX) };
         let ends_at = RunTime::after_start(plan.duration);
         let names = members.iter().map(|member| member.name.clone()).collect();
         let weights: Vec<u32> = members.iter().map(|member| member.weight).collect();
@@ -99,9 +102,11 @@ impl FleetHandle {
             limited_seconds: AtomicU32::new(0),
         });
         let decisions = Decisions::default();
-        let merge = Merge { shared: Arc::clone(&shared), rows, on_loss, started_at, ends_at, decisions };
+        let merge =
+            Merge { shared: Arc::clone(&shared), rows, on_loss, started_at, ends_at, decisions };
         let merging = std::thread::Builder::new().name("fleet-merge".into());
-        let merging = merging.spawn(move || merge.run(run, &coordinator)).map_err(CliError::invalid)?;
+        let merging =
+            merging.spawn(move || merge.run(run, &coordinator)).map_err(CliError::invalid)?;
         Ok(Self {
             shared,
             shares,
@@ -305,7 +310,8 @@ impl Merge {
         say(detail);
         // What happens in the lead belongs to the begin.
         let at = run_time(self.started_at, Instant::now()).max(RunTime(0));
-        let event = EventRow { at, participant: None, kind: kind.into(), count: 1, detail: detail.into() };
+        let event =
+            EventRow { at, participant: None, kind: kind.into(), count: 1, detail: detail.into() };
         let _ = self.rows.send(Row::Event(event));
     }
 
@@ -334,7 +340,8 @@ impl Merge {
         let (notices, names) = {
             let mut ledger = lock(&self.shared.ledger);
             let notices = ledger.notices();
-            let names: Vec<String> = notices.iter().map(|notice| ledger.name(notice.worker)).collect();
+            let names: Vec<String> =
+                notices.iter().map(|notice| ledger.name(notice.worker)).collect();
             (notices, names)
         };
         for (notice, name) in notices.into_iter().zip(names) {
@@ -355,8 +362,9 @@ impl Merge {
                     (WORKER_REASSIGNED_EVENT, not_reassigned(&name, &why), false)
                 }
                 NoticeKind::ClockStepped => {
-                    let detail =
-                        format!("the wall clock of worker {name} was set; the run counts by steady clocks");
+                    let detail = format!(
+                        "the wall clock of worker {name} was set; the run counts by steady clocks"
+                    );
                     ("worker_clock_set", detail, false)
                 }
                 NoticeKind::ClockContradicted => (WORKER_CLOCK_EVENT, contradicted(&name), false),
@@ -376,7 +384,9 @@ fn take(ledger: &mut Ledger, event: FleetEvent, merged: &mut Vec<Row>) {
     let now = Instant::now();
     match event {
         FleetEvent::Pulse(pulse) => ledger.pulse(&pulse, now),
-        FleetEvent::Rows { worker, sequence, bytes } => ledger.rows(worker, sequence, bytes, now, merged),
+        FleetEvent::Rows { worker, sequence, bytes } => {
+            ledger.rows(worker, sequence, bytes, now, merged)
+        }
         FleetEvent::Bus(is_up) => ledger.bus(is_up, now),
         FleetEvent::Ended { worker, end } => ledger.ends(worker, &end, now),
         // Its own ones; and what only those hear who collect a run.

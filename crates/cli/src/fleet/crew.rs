@@ -1,5 +1,6 @@
-//! The workers of a matrix or a proof, which play its runs one after the other. Each run is a `throng run` or `throng find` of its
-//! own; this says with which flags, and keeps the workers of `--on` from the first run to the last.
+//! The workers of a matrix or a proof, which play its runs one after the other. Each run is a
+//! `throng run` or `throng find` of its own; this says with which flags, and keeps the workers of
+//! `--on` from the first run to the last.
 
 use std::path::PathBuf;
 
@@ -33,8 +34,13 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// Starts the workers of `--on`, which may load `allow_target`; those of `--fleet` are there, or come.
-    pub(crate) fn start(flags: &Fleet, workers: usize, allow_target: &[String]) -> Result<Self, CliError> {
+    /// Starts the workers of `--on`, which may load `allow_target`; those of `--fleet` are there,
+    /// or come.
+    pub(crate) fn start(
+        flags: &Fleet,
+        workers: usize,
+        allow_target: &[String],
+    ) -> Result<Self, CliError> {
         let (run_flags, by_hand) = words(flags, workers);
         Ok(Self { flags: run_flags, by_hand, remote: Remote::start_to_stay(flags, allow_target)? })
     }
@@ -64,7 +70,8 @@ impl Crew {
 /// The flags of a run, and those for a person.
 fn words(flags: &Fleet, workers: usize) -> (Vec<String>, Vec<String>) {
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-    let on_loss = flags.on_loss.and_then(|what| Some(what.to_possible_value()?.get_name().to_owned()));
+    let on_loss =
+        flags.on_loss.and_then(|what| Some(what.to_possible_value()?.get_name().to_owned()));
     let common = [
         ("--fleet-wait", flags.fleet_wait.clone()),
         ("--on-loss", on_loss),

@@ -1,5 +1,6 @@
-//! What the coordinator has decided, until the bus has stored it. The bus comes first: whoever collects the run has to know whose rows
-//! come from whom, and the decisions have numbers without gaps, so that no later one is of use before.
+//! What the coordinator has decided, until the bus has stored it. The bus comes first: whoever
+//! collects the run has to know whose rows come from whom, and the decisions have numbers without
+//! gaps, so that no later one is of use before.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -24,7 +25,8 @@ pub(super) struct Given {
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
     waiting: VecDeque<Decision>,
-    /// What is told of those among them that give participants to others: how many join anew, and a sentence.
+    /// What is told of those among them that give participants to others: how many join anew, and a
+    /// sentence.
     told: VecDeque<(u32, String)>,
     again_at: Option<Instant>,
 }
@@ -40,9 +42,13 @@ impl Decisions {
         self.waiting.extend(decisions);
     }
 
-    /// Lets the bus keep what waits, in its order, until it does not: `keep` is asked for that one again after a while. Returns what
-    /// the others have to know now.
-    pub(super) fn keep_all(&mut self, now: Instant, keep: impl Fn(&Decision) -> bool) -> Vec<Given> {
+    /// Lets the bus keep what waits, in its order, until it does not: `keep` is asked for that one
+    /// again after a while. Returns what the others have to know now.
+    pub(super) fn keep_all(
+        &mut self,
+        now: Instant,
+        keep: impl Fn(&Decision) -> bool,
+    ) -> Vec<Given> {
         let mut given = Vec::new();
         if self.again_at.is_some_and(|at| now < at) {
             return given;
@@ -62,9 +68,13 @@ impl Decisions {
         given
     }
 
-    /// The workers whose participants nobody got, because the bus did not store who was to have them.
+    /// The workers whose participants nobody got, because the bus did not store who was to have
+    /// them.
     pub(super) fn not_given(&self) -> impl Iterator<Item = u16> {
-        self.waiting.iter().filter(|decision| decision.reassignment.is_some()).map(|decision| decision.worker)
+        self.waiting
+            .iter()
+            .filter(|decision| decision.reassignment.is_some())
+            .map(|decision| decision.worker)
     }
 }
 

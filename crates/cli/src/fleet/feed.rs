@@ -1,6 +1,7 @@
-//! The joins and leaves of a worker whose part of the crowd may grow: they are given to the engine one after the other, shortly
-//! before they are due, as a search gives them. What a worker that was lost leaves is put between them. From then on this worker
-//! has its part of the plan's joins per second and no more, whatever comes from the bus and however late: the target has consented to
+//! The joins and leaves of a worker whose part of the crowd may grow: they are given to the engine
+//! one after the other, shortly before they are due, as a search gives them. What a worker that was
+//! lost leaves is put between them. From then on this worker has its part of the plan's joins per
+//! second and no more, whatever comes from the bus and however late: the target has consented to
 //! the rate of the plan.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -55,10 +56,12 @@ pub(super) struct Feed {
     joins: BTreeMap<(RunTime, ParticipantId), Dealt>,
     leaves: BTreeSet<(RunTime, ParticipantId)>,
     present: BTreeSet<ParticipantId>,
-    /// When the last ones joined that were given, ascending: as many as the plan has in a second. The engine takes none before them.
+    /// When the last ones joined that were given, ascending: as many as the plan has in a second.
+    /// The engine takes none before them.
     given: VecDeque<RunTime>,
     given_max: usize,
-    /// What this worker may have, once it gets what others leave. Until then all join when the plan says.
+    /// What this worker may have, once it gets what others leave. Until then all join when the plan
+    /// says.
     rate: Option<Rate>,
 }
 
@@ -83,7 +86,8 @@ impl Feed {
     /// Takes what this worker gets of one that is gone.
     pub(super) fn reassigned(&mut self, reassignment: &Reassignment) {
         let made = self.deal.made();
-        let own = self.deal.make(reassignment).into_iter().filter(|dealt| dealt.worker == self.worker);
+        let own =
+            self.deal.make(reassignment).into_iter().filter(|dealt| dealt.worker == self.worker);
         self.joins.extend(own.map(key));
         if self.deal.made() > made {
             self.rate = Some(self.deal.rate(self.worker, &reassignment.to));
@@ -103,13 +107,17 @@ impl Feed {
     /// What is due at `now`.
     pub(super) fn due(&mut self, now: RunTime) -> Vec<Due> {
         let mut due = Vec::new();
-        while let Some((at, participant)) = self.leaves.first().copied().filter(|(at, _)| *at <= now) {
+        while let Some((at, participant)) =
+            self.leaves.first().copied().filter(|(at, _)| *at <= now)
+        {
             self.leaves.remove(&(at, participant));
             self.present.remove(&participant);
             due.push(Due::Leave(participant));
         }
         let until = RunTime(now.0.saturating_add(AHEAD_US));
-        while let Some((&key, &dealt)) = self.joins.first_key_value().filter(|(key, _)| key.0 <= until) {
+        while let Some((&key, &dealt)) =
+            self.joins.first_key_value().filter(|(key, _)| key.0 <= until)
+        {
             let at = self.possible(dealt.visit.at, now);
             if at > until {
                 // The others wait behind it.
@@ -130,7 +138,8 @@ impl Feed {
         if is_late && leaves_at <= at {
             return Due::NotStarted(dealt, NO_TIME);
         }
-        // Joins are given before they are due: who leaves by then makes room, as one does whom the plan replaces at once.
+        // Joins are given before they are due: who leaves by then makes room, as one does whom the
+        // plan replaces at once.
         let leaving = self.leaves.range(..=(at, ParticipantId(u32::MAX))).count();
         if self.present.len().saturating_sub(leaving) >= self.most {
             return Due::NotStarted(dealt, NO_ROOM);
@@ -190,7 +199,8 @@ mod tests {
         assert_eq!(left, [Due::Leave(ParticipantId(0)), Due::Leave(ParticipantId(2))]);
     }
 
-    /// What joins from one second to another, looked at as a worker does, and when, in tenths of a second.
+    /// What joins from one second to another, looked at as a worker does, and when, in tenths of a
+    /// second.
     fn joined_within(feed: &mut Feed, from_s: i64, to_s: i64) -> Vec<(u32, i64)> {
         let mut all = Vec::new();
         for at in (from_s * S..to_s * S).step_by(20_000) {
@@ -208,12 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn what_another_worker_leaves_joins_in_order_and_no_faster_than_the_plan_even_if_it_is_heard_too_late() {
+    fn what_another_worker_leaves_joins_in_order_and_no_faster_than_the_plan_even_if_it_is_heard_too_late()
+     {
         let mut feed = feed(10);
         feed.due(RunTime(4 * S));
         feed.reassigned(&gone(1, 3));
         feed.reassigned(&gone(1, 3));
-        // 1 joins anew as 7, from 3 s on; 3 and 5 as planned; nobody within a second of 4, which had been given for 4 s.
+        // 1 joins anew as 7, from 3 s on; 3 and 5 as planned; nobody within a second of 4, which
+        // had been given for 4 s.
         assert_eq!(joined_within(&mut feed, 4, 9), [(3, 50), (7, 60), (5, 70)]);
         let left = feed.due(RunTime(20 * S));
         assert!(left.contains(&Due::Leave(ParticipantId(7))), "{left:?}");
@@ -251,10 +263,15 @@ mod tests {
         });
         let mut feed = Feed::new(Deal::new(&[1, 1], &shares, visits, RunTime(60 * S), 2), 0, 100);
         feed.reassigned(&gone(1, 5));
-        let due = (9 * S..15 * S).step_by(20_000).flat_map(|at| feed.due(RunTime(at))).collect::<Vec<_>>();
+        let due = (9 * S..15 * S)
+            .step_by(20_000)
+            .flat_map(|at| feed.due(RunTime(at)))
+            .collect::<Vec<_>>();
         assert_eq!(joined(&due), [(0, 10), (1, 10), (2, 11), (3, 11), (4, 12)]);
         let over = due.iter().find(|due| matches!(due, Due::NotStarted(..)));
-        assert!(matches!(over, Some(Due::NotStarted(dealt, NO_TIME)) if dealt.visit.participant.0 == 5));
+        assert!(
+            matches!(over, Some(Due::NotStarted(dealt, NO_TIME)) if dealt.visit.participant.0 == 5)
+        );
     }
 
     #[test]

@@ -24,7 +24,8 @@ use crate::{CliError, media, run_id, say};
 /// How long workers are waited for, unless the user says otherwise.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// From the moment at which all are ready to the begin of the run: beats must have reached everybody.
+/// From the moment at which all are ready to the begin of the run: beats must have reached
+/// everybody.
 const LEAD: Duration = Duration::from_secs(2);
 
 /// Workers that have a share each.
@@ -43,8 +44,8 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    /// Finds the workers that the flags ask for, and lets them prepare; `None` without `--fleet` and `--on`. In a search participants are
-    /// added and removed.
+    /// Finds the workers that the flags ask for, and lets them prepare; `None` without `--fleet`
+    /// and `--on`. In a search participants are added and removed.
     pub(crate) fn gather(
         scenario: &Scenario,
         plan: &Plan,
@@ -67,7 +68,8 @@ impl Gathered {
         let Some(bus) = bus else { return Ok(None) };
         let workers = remote.as_ref().map(Remote::count).or(flags.workers);
         let workers = workers.ok_or_else(|| CliError::usage("--fleet needs --workers N"))?;
-        let wait = flags.fleet_wait.as_deref().map(|text| duration("--fleet-wait", text)).transpose()?;
+        let wait =
+            flags.fleet_wait.as_deref().map(|text| duration("--fleet-wait", text)).transpose()?;
         let wait = wait.unwrap_or(WAIT);
         let run = format!("{:016x}", run_id::random(u32::MAX - 1));
         let connect = || Coordinator::connect(&bus, &run, &may_be_plain(&plan.target.allow));
@@ -84,7 +86,9 @@ impl Gathered {
                 worker: 0,
                 weights: Vec::new(),
                 scenario: scenario.source.expose().to_owned(),
-                overrides: overrides.map(|o| (o.path.clone(), o.value.clone(), o.is_text)).collect(),
+                overrides: overrides
+                    .map(|o| (o.path.clone(), o.value.clone(), o.is_text))
+                    .collect(),
                 seed: run_id::seed(),
                 added_participants_max: is_search
                     .then(|| u32::try_from(plan.joins.len()).unwrap_or(u32::MAX)),
@@ -117,10 +121,16 @@ impl Gathered {
         for (member, count) in self.members.iter().zip(counts) {
             let clock = member.ready.clock;
             let within = clock.bound_us as f64 / 1e3;
-            let share =
-                if is_search { format!("weight {}", member.weight) } else { format!("{count} joins") };
+            let share = if is_search {
+                format!("weight {}", member.weight)
+            } else {
+                format!("{count} joins")
+            };
             let basis = clock_source::basis(&clock, self.word);
-            say(&format!("worker {}: {share}, clock known to ±{within:.1} ms ({basis})", member.name));
+            say(&format!(
+                "worker {}: {share}, clock known to ±{within:.1} ms ({basis})",
+                member.name
+            ));
             for warning in &member.ready.warnings {
                 say(&format!("warning: worker {}: {warning}", member.name));
             }
@@ -150,8 +160,8 @@ impl Gathered {
         Record::new(self, weights, plan, is_search)
     }
 
-    /// The error of one-way delays: that of the target's clock, and those of two workers, of which one may have sent what
-    /// the other receives.
+    /// The error of one-way delays: that of the target's clock, and those of two workers, of which
+    /// one may have sent what the other receives.
     pub(crate) fn clock_error(&self, of_target: &ClockError) -> ClockError {
         let of_two = of_two_us(self.members.iter().map(|member| member.ready.clock.bound_us));
         let basis = format!(
@@ -174,9 +184,11 @@ impl Gathered {
     }
 }
 
-/// What happens when a worker is lost, as far as that is possible. A search whose crowd has become another one answers nothing.
+/// What happens when a worker is lost, as far as that is possible. A search whose crowd has become
+/// another one answers nothing.
 fn on_loss(plan: &Plan, asked: OnLoss, is_search: bool) -> Result<OnLoss, CliError> {
-    // Who is added to a crowd does not know who follows it, and the last one to leave would end the room.
+    // Who is added to a crowd does not know who follows it, and the last one to leave would end the
+    // room.
     let ends_rooms = plan.room.is_some() && plan.joins.iter().any(|join| join.others_follow);
     match asked {
         _ if is_search => Ok(OnLoss::Abort),

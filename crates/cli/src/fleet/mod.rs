@@ -1,4 +1,5 @@
-//! One crowd from many machines: `throng worker`, what `--fleet` adds to other commands, and `throng fleet`.
+//! One crowd from many machines: `throng worker`, what `--fleet` adds to other commands, and
+//! `throng fleet`.
 
 mod build;
 mod clock_source;
@@ -57,7 +58,8 @@ fn bus_wait(flag: Option<&str>) -> Result<Duration, CliError> {
     flag.map_or(Ok(Duration::ZERO), |text| duration("--fleet-wait", text))
 }
 
-/// Connects to the bus; one that cannot be used is tried again until `wait` is over, such as one that is started with its workers.
+/// Connects to the bus; one that cannot be used is tried again until `wait` is over, such as one
+/// that is started with its workers.
 fn reached<T>(
     wait: Duration,
     interrupt: &Interrupt,
@@ -82,7 +84,8 @@ fn reached<T>(
     }
 }
 
-/// Which addresses of a bus need no encryption: those of this host, and of the networks that were allowed.
+/// Which addresses of a bus need no encryption: those of this host, and of the networks that were
+/// allowed.
 fn may_be_plain(allowed: &[Network]) -> impl Fn(IpAddr) -> bool {
     let own = throng_engine::preflight::own_addresses();
     let policy = AddressPolicy::new(own, allowed.iter().copied());
@@ -93,7 +96,9 @@ fn may_be_plain(allowed: &[Network]) -> impl Fn(IpAddr) -> bool {
 fn error(error: FleetError) -> CliError {
     let exit = match error {
         FleetError::Interrupted => Exit::Interrupted,
-        FleetError::BusAddress(_) | FleetError::Credentials { .. } | FleetError::IsLed { .. } => Exit::Usage,
+        FleetError::BusAddress(_) | FleetError::Credentials { .. } | FleetError::IsLed { .. } => {
+            Exit::Usage
+        }
         _ => Exit::Invalid,
     };
     CliError::new(exit, error)

@@ -1,5 +1,6 @@
-//! What a run folder keeps of a fleet from its start on, so that the run can be collected if its coordinator is killed. It has no
-//! secrets: the bus's password is asked for again, and rows are read without any.
+//! What a run folder keeps of a fleet from its start on, so that the run can be collected if its
+//! coordinator is killed. It has no secrets: the bus's password is asked for again, and rows are
+//! read without any.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -54,7 +55,12 @@ pub(super) struct Collected {
 }
 
 impl Record {
-    pub(super) fn new(gathered: &Gathered, weights: Vec<u32>, plan: &Plan, is_search: bool) -> Self {
+    pub(super) fn new(
+        gathered: &Gathered,
+        weights: Vec<u32>,
+        plan: &Plan,
+        is_search: bool,
+    ) -> Self {
         Self {
             format: FORMAT,
             run: gathered.run.clone(),
@@ -104,7 +110,10 @@ impl Record {
         file.take(BYTES_MAX).read_to_string(&mut text).map_err(|error| problem(&error))?;
         let record: Self = serde_json::from_str(&text).map_err(|error| problem(&error))?;
         if record.format > FORMAT || !throng_fleet::is_run_name(&record.run) {
-            return Err(problem(&format!("format {}, this throng reads up to {FORMAT}", record.format)));
+            return Err(problem(&format!(
+                "format {}, this throng reads up to {FORMAT}",
+                record.format
+            )));
         }
         Ok(Some(record))
     }
@@ -133,7 +142,9 @@ mod tests {
         assert_eq!(Record::read(folder.path()), Ok(Some(record.clone())));
         assert!(record.put(&folder.path().join("none")).is_err(), "whoever relies on it is told");
         Record { format: FORMAT + 1, ..record.clone() }.keep(folder.path());
-        assert!(Record::read(folder.path()).is_err_and(|error| error.contains("fleet.json: format 2")));
+        assert!(
+            Record::read(folder.path()).is_err_and(|error| error.contains("fleet.json: format 2"))
+        );
         Record { run: "../x".into(), ..record }.keep(folder.path());
         assert!(Record::read(folder.path()).is_err());
         std::fs::write(folder.path().join(FILE), "{").expect("written");

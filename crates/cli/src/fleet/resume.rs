@@ -1,8 +1,10 @@
-//! `throng run --resume RUN`: collects what the workers of a run have left whose coordinator was killed.
+//! `throng run --resume RUN`: collects what the workers of a run have left whose coordinator was
+//! killed.
 //!
-//! The bus has all rows of the run from the first one on, the ends of its workers' parts, and what the coordinator had decided, in
-//! their order. The crowd's rows are made again from these, whatever the folder had of them already: so none counts twice, and
-//! doing it again changes nothing.
+//! The bus has all rows of the run from the first one on, the ends of its workers' parts, and what
+//! the coordinator had decided, in their order. The crowd's rows are made again from these,
+//! whatever the folder had of them already: so none counts twice, and doing it again changes
+//! nothing.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -30,8 +32,8 @@ use crate::interrupt::Interrupt;
 use crate::report::{self, ReportOptions};
 use crate::{CliError, history, say};
 
-/// How long a worker may be silent, unless the user says otherwise: one that was started again hands its rows in within some
-/// seconds.
+/// How long a worker may be silent, unless the user says otherwise: one that was started again
+/// hands its rows in within some seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long an event may take until silent workers are looked for.
@@ -57,14 +59,17 @@ pub(crate) fn resume(run: &Path, common: &Common) -> Result<Exit, CliError> {
         return Err(CliError::usage("--resume needs --fleet URL"));
     };
     let patience = common.fleet.fleet_wait.as_deref();
-    let patience = patience.map(|text| duration("--fleet-wait", text)).transpose()?.unwrap_or(PATIENCE);
+    let patience =
+        patience.map(|text| duration("--fleet-wait", text)).transpose()?.unwrap_or(PATIENCE);
     let allowed = left.allowed(common)?;
     let find = || Coordinator::find(&config, &left.record.run, &may_be_plain(&allowed));
-    let (coordinator, last) = reached(bus_wait(common.fleet.fleet_wait.as_deref())?, &interrupt, find)?;
+    let (coordinator, last) =
+        reached(bus_wait(common.fleet.fleet_wait.as_deref())?, &interrupt, find)?;
     say(&format!("collecting the run from {}", coordinator.bus()));
     let missing = left.collect(&coordinator, last, patience, &interrupt)?;
     let is_complete = missing.is_empty();
-    let collected = Collected { missing: missing.clone(), last: coordinator.last().unwrap_or(last) };
+    let collected =
+        Collected { missing: missing.clone(), last: coordinator.last().unwrap_or(last) };
     // Before the bus forgets what would have to be collected again.
     left.record.with(collected).put(&left.folder).map_err(CliError::invalid)?;
     if is_complete {
@@ -85,7 +90,8 @@ pub(crate) fn resume(run: &Path, common: &Common) -> Result<Exit, CliError> {
     report::make(&left.folder, &options).map_err(CliError::invalid)
 }
 
-/// Keeps others from collecting the run in a folder, until it is dropped. `None` where no fleet played the run.
+/// Keeps others from collecting the run in a folder, until it is dropped. `None` where no fleet
+/// played the run.
 fn lock(folder: &Path) -> Result<Option<File>, CliError> {
     if !Record::is_in(folder) {
         return Ok(None);
@@ -97,7 +103,9 @@ fn lock(folder: &Path) -> Result<Option<File>, CliError> {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => {
             let shown = folder.display();
-            Err(CliError::usage(format!("{shown}: another `throng run --resume` collects this run")))
+            Err(CliError::usage(format!(
+                "{shown}: another `throng run --resume` collects this run"
+            )))
         }
         Err(TryLockError::Error(error)) => Err(problem(error)),
     }
@@ -125,7 +133,9 @@ impl Left {
         let shown = folder.display();
         let record = Record::read(&folder).map_err(CliError::usage)?;
         let record = record.ok_or_else(|| {
-            CliError::usage(format!("{shown}: no fleet played this run, so that nothing of it is elsewhere"))
+            CliError::usage(format!(
+                "{shown}: no fleet played this run, so that nothing of it is elsewhere"
+            ))
         })?;
         if record.is_search {
             return Err(CliError::usage(format!(
@@ -133,7 +143,9 @@ impl Left {
             )));
         }
         if run.ending != Ending::Unfinished && record.collected.is_none() {
-            return Err(CliError::usage(format!("{shown} has ended in order: there is nothing to resume")));
+            return Err(CliError::usage(format!(
+                "{shown} has ended in order: there is nothing to resume"
+            )));
         }
         let ours = build::build()?;
         if !record.build.plays_like(&ours) {
@@ -152,14 +164,17 @@ impl Left {
         }
         let shares = Shares::of(&record.weights).map_err(CliError::usage)?;
         if record.weights.len() != run.info.workers.len() {
-            return Err(CliError::usage(format!("{shown}: its fleet.json is not that of its run.db")));
+            return Err(CliError::usage(format!(
+                "{shown}: its fleet.json is not that of its run.db"
+            )));
         }
         Ok(Self { folder, record, run, plan, shares })
     }
 
     /// Why there is nothing to do, if everything has come.
     fn is_complete(&self) -> Option<String> {
-        let collected = self.record.collected.as_ref().filter(|collected| collected.missing.is_empty())?;
+        let collected =
+            self.record.collected.as_ref().filter(|collected| collected.missing.is_empty())?;
         let is_done = self.run.ending != Ending::Unfinished;
         is_done.then(|| {
             let shown = self.folder.display();
@@ -198,9 +213,13 @@ impl Left {
         let mut run = coordinator.resume(last).map_err(error)?;
         let Some(end) = collecting.take_all(&mut run, interrupt) else {
             collecting.again.discard();
-            return Err(CliError::new(Exit::Interrupted, anyhow!("interrupted: the folder is as it was")));
+            return Err(CliError::new(
+                Exit::Interrupted,
+                anyhow!("interrupted: the folder is as it was"),
+            ));
         };
-        // Until it is known what is missing, everything is: whoever is killed in between can resume the run.
+        // Until it is known what is missing, everything is: whoever is killed in between can resume
+        // the run.
         let all = workers.iter().map(|worker| worker.name.clone()).collect();
         let begun = self.record.with(Collected { missing: all, last: 0 });
         let missing = collecting.finish(&end, || begun.put(&self.folder))?;
@@ -217,7 +236,8 @@ impl Left {
         let most = deal.as_ref().map_or(planned, Deal::participants_max);
         let limits = coordinate::merge_limits(plan, most);
         let joins = coordinate::joins(plan, shares);
-        let ledger = Ledger::new(names, shares.clone(), joins, limits, Instant::now()).collecting(patience);
+        let ledger =
+            Ledger::new(names, shares.clone(), joins, limits, Instant::now()).collecting(patience);
         match deal {
             Some(deal) => ledger.reassigning(deal),
             None => ledger,
@@ -225,8 +245,8 @@ impl Left {
     }
 }
 
-/// Whether an event is the coordinator's own: those of workers come from the bus again, and what follows from their rows is made
-/// again.
+/// Whether an event is the coordinator's own: those of workers come from the bus again, and what
+/// follows from their rows is made again.
 fn is_the_coordinators(event: &EventRow, workers: &[WorkerInfo]) -> bool {
     let made_again = [
         WORKER_LOST_EVENT,
@@ -252,7 +272,8 @@ struct Collecting {
 }
 
 impl Collecting {
-    /// Takes all that has come and comes, until every worker has ended or is given up; `None` when it was interrupted.
+    /// Takes all that has come and comes, until every worker has ended or is given up; `None` when
+    /// it was interrupted.
     fn take_all(&mut self, run: &mut FleetRun, interrupt: &Interrupt) -> Option<FleetEnd> {
         loop {
             let mut next = run.next(LOOK_EVERY);
@@ -311,7 +332,11 @@ impl Collecting {
                 // The merge has written it.
                 NoticeKind::Lost(why) => say(&format!("worker {name} is lost: {why}")),
                 NoticeKind::EndedEarly(why) => {
-                    self.event(WORKER_ENDED_EVENT, None, &format!("worker {name} ended early: {why}"));
+                    self.event(
+                        WORKER_ENDED_EVENT,
+                        None,
+                        &format!("worker {name} ended early: {why}"),
+                    );
                 }
                 NoticeKind::Reassigned { from, anew, planned } => {
                     let detail = coordinate::reassigned(&name, from, anew, planned);
@@ -330,21 +355,24 @@ impl Collecting {
     fn event(&mut self, kind: &str, at: Option<RunTime>, detail: &str) {
         say(detail);
         let at = at.unwrap_or_else(|| self.ledger.last_end());
-        let event = EventRow { at, participant: None, kind: kind.into(), count: 1, detail: detail.into() };
+        let event =
+            EventRow { at, participant: None, kind: kind.into(), count: 1, detail: detail.into() };
         self.again.writer.write(Row::Event(event));
     }
 
-    /// Writes the end of the run, and puts the rows in the place of those that were there, once `begun` has kept that this happens;
-    /// the names of workers that are missing.
+    /// Writes the end of the run, and puts the rows in the place of those that were there, once
+    /// `begun` has kept that this happens; the names of workers that are missing.
     fn finish(
         mut self,
         end: &FleetEnd,
         begun: impl FnOnce() -> Result<(), StoreError>,
     ) -> Result<Vec<String>, CliError> {
         let workers = self.ledger.workers();
-        let incomplete: Vec<String> = workers.filter_map(|worker| self.ledger.missing(worker)).collect();
+        let incomplete: Vec<String> =
+            workers.filter_map(|worker| self.ledger.missing(worker)).collect();
         incomplete.iter().for_each(|detail| self.event(WORKER_ROWS_MISSING_EVENT, None, detail));
-        let gone_at = self.again.last_second.map(|second| RunTime((second + 1).saturating_mul(1_000_000)));
+        let gone_at =
+            self.again.last_second.map(|second| RunTime((second + 1).saturating_mul(1_000_000)));
         let detail = "the coordinator was gone from about here on; what the workers had measured was collected afterwards, and what it \
                       measures itself (watched hosts, browsers) ends here";
         self.event(COORDINATOR_GONE_EVENT, Some(gone_at.unwrap_or(RunTime(0))), detail);
@@ -353,7 +381,9 @@ impl Collecting {
         let missing = lost.map(|worker| self.ledger.name(worker)).collect();
         if self.again.writer.rows_lost() > 0 {
             self.again.discard();
-            return Err(CliError::invalid(anyhow!("the rows could not be stored; the folder is as it was")));
+            return Err(CliError::invalid(anyhow!(
+                "the rows could not be stored; the folder is as it was"
+            )));
         }
         if let Err(error) = begun() {
             self.again.discard();
@@ -401,7 +431,10 @@ mod tests {
         let first = locked(folder.path());
         assert!(matches!(&first, Ok(Some(_))), "{first:?}");
         let second = locked(folder.path());
-        assert!(second.is_err_and(|why| why.contains("another `throng run --resume` collects this run")));
+        assert!(
+            second
+                .is_err_and(|why| why.contains("another `throng run --resume` collects this run"))
+        );
         drop(first);
         assert!(matches!(locked(folder.path()), Ok(Some(_))));
     }

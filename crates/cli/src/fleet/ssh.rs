@@ -1,7 +1,9 @@
-//! Workers on other hosts by the user's ssh, and a bus of their own, for one run, or for the runs of a matrix one after the other.
+//! Workers on other hosts by the user's ssh, and a bus of their own, for one run, or for the runs
+//! of a matrix one after the other.
 //!
-//! The bus listens on this host's loopback only; each ssh carries it to the loopback of its host (`ssh -R`), so that nothing
-//! else on either side's network reaches it, and ssh's encryption and accounts are those of the fleet.
+//! The bus listens on this host's loopback only; each ssh carries it to the loopback of its host
+//! (`ssh -R`), so that nothing else on either side's network reaches it, and ssh's encryption and
+//! accounts are those of the fleet.
 
 use std::collections::VecDeque;
 use std::io::{BufReader, Write as _};
@@ -57,11 +59,18 @@ impl Remote {
     }
 
     /// The same for run after run.
-    pub(super) fn start_to_stay(flags: &Fleet, allow_target: &[String]) -> Result<Option<Self>, CliError> {
+    pub(super) fn start_to_stay(
+        flags: &Fleet,
+        allow_target: &[String],
+    ) -> Result<Option<Self>, CliError> {
         Self::start_for(Stay::RunAfterRun, flags, allow_target)
     }
 
-    fn start_for(stay: Stay, flags: &Fleet, allow_target: &[String]) -> Result<Option<Self>, CliError> {
+    fn start_for(
+        stay: Stay,
+        flags: &Fleet,
+        allow_target: &[String],
+    ) -> Result<Option<Self>, CliError> {
         if flags.on.is_empty() {
             return Ok(None);
         }
@@ -118,7 +127,8 @@ impl RemoteWorker {
         let ssh = flags.ssh.as_deref().unwrap_or("ssh");
         let mut words = ssh.split_whitespace();
         let program = words.next().ok_or_else(|| CliError::usage("--ssh is empty"))?;
-        // Any port that is free here is likely to be free there, and two workers of one host need two.
+        // Any port that is free here is likely to be free there, and two workers of one host need
+        // two.
         let there = free_port()?;
         let mut command = Command::new(program);
         command.args(words).args(["-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes"]);
@@ -128,7 +138,8 @@ impl RemoteWorker {
         // Ctrl-C must not take the bus from workers that leave in order.
         let started = command.process_group(0).spawn();
         let mut ssh = started.map_err(|error| CliError::usage(format!("{program}: {error}")))?;
-        // The address holds the bus's password, which arguments would show to every user of the other host.
+        // The address holds the bus's password, which arguments would show to every user of the
+        // other host.
         if let Some(input) = ssh.stdin.as_mut() {
             let _ = writeln!(input, "{}", bus.url_at(there));
         }
@@ -204,7 +215,9 @@ impl PrivateBus {
         let until = Instant::now() + BUS_WITHIN;
         while TcpStream::connect(address).is_err() {
             if Instant::now() > until {
-                return Err(CliError::invalid(anyhow::anyhow!("nats-server did not listen on {address}")));
+                return Err(CliError::invalid(anyhow::anyhow!(
+                    "nats-server did not listen on {address}"
+                )));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -226,14 +239,16 @@ impl Drop for PrivateBus {
 
 /// A port of this host's loopback that is free now.
 fn free_port() -> Result<u16, CliError> {
-    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    let bound =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     bound.map(|address| address.port()).map_err(CliError::invalid)
 }
 
 /// 128 random bits, hexadecimal.
 fn random_text() -> Result<String, CliError> {
     let mut bytes = [0; 16];
-    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| CliError::invalid(anyhow::anyhow!("no random numbers")))?;
+    aws_lc_rs::rand::fill(&mut bytes)
+        .map_err(|_| CliError::invalid(anyhow::anyhow!("no random numbers")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

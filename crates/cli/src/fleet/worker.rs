@@ -44,7 +44,8 @@ fn first_line() -> Result<String, CliError> {
     }
 }
 
-/// Whoever started the worker holds its input open: at its end, by a connection that broke too, the worker ends.
+/// Whoever started the worker holds its input open: at its end, by a connection that broke too, the
+/// worker ends.
 fn end_with_input(interrupt: Interrupt) -> Result<(), CliError> {
     let reading = std::thread::Builder::new().name("input".into()).spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
@@ -57,8 +58,8 @@ fn end_with_input(interrupt: Interrupt) -> Result<(), CliError> {
 pub(crate) fn worker(command: &args::Worker) -> Result<Exit, CliError> {
     throng_engine::share_one_arena();
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
-    let mut config =
-        bus(&command.bus)?.ok_or_else(|| CliError::usage("a worker needs its bus: --fleet nats://HOST"))?;
+    let mut config = bus(&command.bus)?
+        .ok_or_else(|| CliError::usage("a worker needs its bus: --fleet nats://HOST"))?;
     if config.url == STANDARD_INPUT {
         config.url = first_line()?;
         end_with_input(interrupt.clone())?;
@@ -77,7 +78,8 @@ pub(crate) fn worker(command: &args::Worker) -> Result<Exit, CliError> {
         let Some(assignment) = worker.next_order(&|| interrupt.is_set()).map_err(error)? else {
             return Ok(Exit::Interrupted);
         };
-        let played = play(assignment, command, (allowed.as_slice(), clock_source), &spool, &interrupt);
+        let played =
+            play(assignment, command, (allowed.as_slice(), clock_source), &spool, &interrupt);
         spool.is_idle();
         if let Err(why) = &played {
             say(&format!("not played: {:#}", why.error));
@@ -92,7 +94,8 @@ pub(crate) fn worker(command: &args::Worker) -> Result<Exit, CliError> {
 
 fn networks(texts: &[String]) -> Result<Vec<Network>, CliError> {
     let network = |text: &String| {
-        text.parse::<Network>().map_err(|error| CliError::usage(format!("--allow-target {text}: {error}")))
+        text.parse::<Network>()
+            .map_err(|error| CliError::usage(format!("--allow-target {text}: {error}")))
     };
     texts.iter().map(network).collect()
 }
@@ -100,7 +103,9 @@ fn networks(texts: &[String]) -> Result<Vec<Network>, CliError> {
 fn offer(command: &args::Worker) -> Result<Offer, CliError> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let cores = u32::try_from(cores).unwrap_or(u32::MAX);
-    let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
+    let host = || {
+        std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+    };
     Ok(Offer {
         id: format!("{:016x}", run_id::seed()),
         name: command.name.clone().unwrap_or_else(host),
@@ -135,7 +140,8 @@ fn play(
         Ok(prepared) => prepared,
         Err(why) => return refuse(assignment, why),
     };
-    // Media and secrets are read before the worker says that it is ready: nothing is left to do at the start.
+    // Media and secrets are read before the worker says that it is ready: nothing is left to do at
+    // the start.
     let clock = assignment.measure_clocks(clock_source.watch()).map_err(error);
     let engine = clock.and_then(|clock| {
         let now = Instant::now();
@@ -159,7 +165,11 @@ fn play(
         say("the coordinator went away before the run began");
         return Ok(());
     };
-    say(&format!("plays {} participants of {}", share.part.joins.len(), share.whole.target.display()));
+    say(&format!(
+        "plays {} participants of {}",
+        share.part.joins.len(),
+        share.whole.target.display()
+    ));
     let rows = part.rows().map_err(error)?;
     let (own_rows, feed) = (rows.clone(), share.feed.take());
     let played = engine.play(part.started_at(), rows, |handle| {
@@ -169,7 +179,12 @@ fn play(
         Ok(end) => finish(part, end, spool, interrupt),
         Err(why) => {
             let (ending, ended_at) = (Ending::Aborted, RunTime(0));
-            let end = RunEnd { ending, why: Some(format!("{:#}", why.error)), ended_at, limited_seconds: 0 };
+            let end = RunEnd {
+                ending,
+                why: Some(format!("{:#}", why.error)),
+                ended_at,
+                limited_seconds: 0,
+            };
             finish(part, end, spool, interrupt);
             return Err(why);
         }
@@ -210,17 +225,22 @@ pub(super) fn references(said: &str) -> impl Iterator<Item = &str> {
     said.split('"').filter(|text| text.starts_with("env:") || text.starts_with("file:"))
 }
 
-/// What a plan from elsewhere may use of this machine: files below the folder in which the worker was started, and the secrets that
-/// its owner allowed. Otherwise a plan could have any file or variable sent to a target.
+/// What a plan from elsewhere may use of this machine: files below the folder in which the worker
+/// was started, and the secrets that its owner allowed. Otherwise a plan could have any file or
+/// variable sent to a target.
 fn guard(scenario: &Scenario, plan: &Plan, allowed: &[String]) -> Result<(), CliError> {
     let said = scenario.to_toml();
-    if let Some(reference) = references(&said).find(|text| !allowed.iter().any(|known| known == text)) {
+    if let Some(reference) =
+        references(&said).find(|text| !allowed.iter().any(|known| known == text))
+    {
         return Err(CliError::target(format!(
             "the plan uses {reference} of this machine; its owner may allow that with --allow-secret {reference}"
         )));
     }
     let is_below = |path: &&String| {
-        Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+        Path::new(path)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
     };
     match media::files(plan).find(|path| !is_below(path)) {
         Some(path) => Err(CliError::target(format!(
@@ -231,7 +251,11 @@ fn guard(scenario: &Scenario, plan: &Plan, allowed: &[String]) -> Result<(), Cli
 }
 
 /// Makes the plan of an order, and takes this worker's share of it.
-fn read(assignment: &Assignment, allowed: &[Network], command: &args::Worker) -> Result<Share, CliError> {
+fn read(
+    assignment: &Assignment,
+    allowed: &[Network],
+    command: &args::Worker,
+) -> Result<Share, CliError> {
     let order = &assignment.order;
     let origin = |path: &str| format!("the coordinator's {path}");
     let overrides: Vec<Override> = order
@@ -320,7 +344,13 @@ fn supervise(
                     );
                 }
                 CrowdChange::Add { participant, cohort, place, at, source_ip } => {
-                    let new = NewParticipant { participant: Some(participant), cohort, place, at, source_ip };
+                    let new = NewParticipant {
+                        participant: Some(participant),
+                        cohort,
+                        place,
+                        at,
+                        source_ip,
+                    };
                     ids.insert(participant, handle.add_participant(new));
                 }
                 CrowdChange::Remove(participant) => {
@@ -330,7 +360,8 @@ fn supervise(
                 CrowdChange::JudgeBeyond(unloaded) => handle.judge_beyond(unloaded),
             }
         }
-        let stop = stop.or_else(|| interrupt.is_set().then(|| "the worker was interrupted".to_owned()));
+        let stop =
+            stop.or_else(|| interrupt.is_set().then(|| "the worker was interrupted".to_owned()));
         if let Some(why) = stop.filter(|_| !is_stopping) {
             is_stopping = true;
             handle.stop_because(&why);

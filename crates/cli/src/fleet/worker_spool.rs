@@ -1,4 +1,5 @@
-//! The folder of `throng worker --spool`: rows that the bus has not taken outlive the process, and are handed in by the next one.
+//! The folder of `throng worker --spool`: rows that the bus has not taken outlive the process, and
+//! are handed in by the next one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +37,8 @@ impl WorkerSpool {
         Ok(Self { bytes_max, folder, is_playing: Arc::default() })
     }
 
-    /// Hands in what earlier processes left, now and whenever nothing is played, until the worker is interrupted.
+    /// Hands in what earlier processes left, now and whenever nothing is played, until the worker
+    /// is interrupted.
     pub(super) fn hand_in(&self, worker: &Worker, interrupt: &Interrupt) -> Result<(), CliError> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let (mut hand_in, interrupt) = (worker.hand_in(folder.clone()), interrupt.clone());
@@ -59,11 +61,15 @@ impl WorkerSpool {
     /// The spool of an order. Without room on the disk rows wait in memory only.
     pub(super) fn of(&self, order: &Order) -> SpoolConfig {
         self.is_playing.store(true, Ordering::Relaxed);
-        let begun = self.folder.as_ref().map(|folder| (folder, folder.begin(&order.run, order.worker)));
+        let begun =
+            self.folder.as_ref().map(|folder| (folder, folder.begin(&order.run, order.worker)));
         let file = begun.and_then(|(folder, begun)| match begun {
             Ok(file) => Some(file),
             Err(error) => {
-                say(&format!("--spool {}: {error}; rows wait in memory only", folder.path().display()));
+                say(&format!(
+                    "--spool {}: {error}; rows wait in memory only",
+                    folder.path().display()
+                ));
                 None
             }
         });
@@ -92,9 +98,9 @@ pub(super) fn told(undelivered: &Undelivered) -> Option<String> {
                 "{batches} batches of rows were not delivered; {they} are in {path}, and a worker with this --spool hands them in"
             ))
         }
-        None if *batches > 0 => {
-            Some(format!("{batches} batches of rows were not delivered: nobody takes them any more"))
-        }
+        None if *batches > 0 => Some(format!(
+            "{batches} batches of rows were not delivered: nobody takes them any more"
+        )),
         None => None,
     }
 }
@@ -109,9 +115,15 @@ mod tests {
             told(&Undelivered { batches, kept, kept_in: path.map(Into::into) }).unwrap_or_default()
         };
         let all = told(9, 9, Some("/s/0a-1.spool"));
-        assert!(all.contains("9 batches of rows were not delivered; they are in /s/0a-1.spool"), "{all}");
+        assert!(
+            all.contains("9 batches of rows were not delivered; they are in /s/0a-1.spool"),
+            "{all}"
+        );
         let some = told(9, 4, Some("/s/0a-1.spool"));
-        assert!(some.contains("9 batches of rows were not delivered; 4 of them are in /s/0a"), "{some}");
+        assert!(
+            some.contains("9 batches of rows were not delivered; 4 of them are in /s/0a"),
+            "{some}"
+        );
         assert!(told(9, 0, None).contains("nobody takes them"));
         assert_eq!(told(0, 0, None), "");
     }

@@ -1,5 +1,6 @@
-//! What a run was asked to do, kept in its folder so that it can be done again: `scenario.toml`, as it was asked with overrides
-//! applied, and `command.json`, the flags that are not part of it. No secret is in either.
+//! What a run was asked to do, kept in its folder so that it can be done again: `scenario.toml`, as
+//! it was asked with overrides applied, and `command.json`, the flags that are not part of it. No
+//! secret is in either.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -83,7 +84,11 @@ impl Asked {
     pub(crate) fn find(command: &Find) -> Self {
         let is_url = command.scenario.contains("://");
         Self {
-            scenario_name: if is_url { String::new() } else { name_of(Path::new(&command.scenario)) },
+            scenario_name: if is_url {
+                String::new()
+            } else {
+                name_of(Path::new(&command.scenario))
+            },
             budget: command.budget.clone(),
             start: command.start,
             ceiling: command.ceiling,
@@ -112,7 +117,11 @@ impl Asked {
             tls_ca: common.tls_ca.clone(),
             packs: common.packs.clone(),
             until_missed: common.until_missed,
-            secrets: if is_given && consent_secret.is_none() { vec![CONSENT.to_owned()] } else { Vec::new() },
+            secrets: if is_given && consent_secret.is_none() {
+                vec![CONSENT.to_owned()]
+            } else {
+                Vec::new()
+            },
             consent_secret,
             ..Self::default()
         }
@@ -130,7 +139,8 @@ impl Asked {
         let mut paths: Vec<PathBuf> = media::files(plan).map(PathBuf::from).collect();
         paths.sort();
         paths.dedup();
-        self.media = paths.into_iter().map(|path| MediaHash { sha256: sha256(&path).ok(), path }).collect();
+        self.media =
+            paths.into_iter().map(|path| MediaHash { sha256: sha256(&path).ok(), path }).collect();
         self
     }
 
@@ -150,14 +160,18 @@ impl Asked {
     pub(super) fn read(folder: &Path) -> Result<Option<Self>, String> {
         let Some(asked) = summary_file::read::<Self>(folder, FILE)? else { return Ok(None) };
         if asked.format > FORMAT {
-            return Err(format!("{FILE}: format {}, this throng reads up to {FORMAT}", asked.format));
+            return Err(format!(
+                "{FILE}: format {}, this throng reads up to {FORMAT}",
+                asked.format
+            ));
         }
         Ok(Some(asked))
     }
 
     /// Of a run folder of an earlier version, with the scenario of `run.db`.
     pub(super) fn of_database(scenario: &str) -> Self {
-        let mut asked = Self { command: "run".into(), secrets: redacted(scenario), ..Self::default() };
+        let mut asked =
+            Self { command: "run".into(), secrets: redacted(scenario), ..Self::default() };
         scenario.clone_into(&mut asked.scenario);
         asked
     }
@@ -204,12 +218,15 @@ fn redacted_below(path: &str, value: &toml::Value, paths: &mut Vec<String>) {
     match value {
         toml::Value::String(text) if text.contains(HIDDEN) => paths.push(path.to_owned()),
         toml::Value::Table(table) => {
-            table.iter().for_each(|(key, value)| redacted_below(&format!("{path}.{key}"), value, paths));
+            table
+                .iter()
+                .for_each(|(key, value)| redacted_below(&format!("{path}.{key}"), value, paths));
         }
         toml::Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 let name = item.get("name").and_then(toml::Value::as_str);
-                let below = name.map_or_else(|| format!("{path}.{index}"), |name| format!("{path}.{name}"));
+                let below =
+                    name.map_or_else(|| format!("{path}.{index}"), |name| format!("{path}.{name}"));
                 redacted_below(&below, item, paths);
             }
         }
@@ -241,7 +258,8 @@ fn left_out(scenario: &Scenario) -> Vec<String> {
         if matches!(token, Some(TokenSource::Inline(_))) {
             paths.push(format!("{at}.token"));
         }
-        let has_password = |text: &String| text.parse::<url::Url>().is_ok_and(|url| url.password().is_some());
+        let has_password =
+            |text: &String| text.parse::<url::Url>().is_ok_and(|url| url.password().is_some());
         if watch.metrics.iter().any(has_password) {
             paths.push(format!("{at}.metrics"));
         }

@@ -36,8 +36,8 @@ pub(super) struct Entry {
     pub(super) kind: String,
     /// The name of the scenario's file, or the target.
     pub(super) scenario: Option<String>,
-    /// `met`, `missed`, `disputed`, `invalid`, `error`; without a summary `unfinished` or `unreported`; `broken`; `done` of a
-    /// matrix.
+    /// `met`, `missed`, `disputed`, `invalid`, `error`; without a summary `unfinished` or
+    /// `unreported`; `broken`; `done` of a matrix.
     pub(super) outcome: String,
     /// `complete`, `interrupted`, `aborted`, `unfinished`; `null` if not known.
     pub(super) ending: Option<String>,
@@ -55,7 +55,8 @@ pub(super) struct Entry {
 impl Entry {
     /// The run in a folder; `None` if it is no run folder of throng.
     pub(super) fn of(path: &Path) -> Option<Self> {
-        let is_file = |name: &str| path.join(name).symlink_metadata().is_ok_and(|found| found.is_file());
+        let is_file =
+            |name: &str| path.join(name).symlink_metadata().is_ok_and(|found| found.is_file());
         let is_matrix = is_file("matrix.toml") && is_file("options.json");
         let has_database = is_file("run.db");
         let has_report = is_file("summary.json") && is_file("report.html");
@@ -64,7 +65,8 @@ impl Entry {
         }
         let files = Files::of(path);
         let id = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let id = id.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let id =
+            id.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let mut entry = Self {
             id,
             path: path.to_owned(),
@@ -93,7 +95,8 @@ impl Entry {
             let at = path.join(began).symlink_metadata().and_then(|found| found.modified()).ok()?;
             i64::try_from(at.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_micros()).ok()
         });
-        let is_fresh = files.newest.is_some_and(|at| at.elapsed().is_ok_and(|age| age < IN_PROGRESS));
+        let is_fresh =
+            files.newest.is_some_and(|at| at.elapsed().is_ok_and(|age| age < IN_PROGRESS));
         if entry.outcome == UNFINISHED && is_fresh {
             entry.kept_because = Some("it is in progress, or was a few minutes ago".into());
         }
@@ -102,7 +105,9 @@ impl Entry {
 
     fn fill_run(&mut self, has_database: bool) {
         match Asked::read(&self.path) {
-            Ok(Some(asked)) => (self.kind, self.scenario) = (asked.command().to_owned(), Some(asked.name())),
+            Ok(Some(asked)) => {
+                (self.kind, self.scenario) = (asked.command().to_owned(), Some(asked.name()))
+            }
             Ok(None) => {}
             Err(problem) => self.problems.push(problem),
         }
@@ -145,8 +150,11 @@ impl Entry {
                     let has_ended = run.ending != Ending::Unfinished;
                     self.outcome = if has_ended { UNREPORTED } else { UNFINISHED }.into();
                     if self.problems.is_empty() {
-                        let state =
-                            if has_ended { "it has no summary" } else { "it is in progress or was killed" };
+                        let state = if has_ended {
+                            "it has no summary"
+                        } else {
+                            "it is in progress or was killed"
+                        };
                         self.problems.push(format!("{state}; `throng report` makes its report"));
                     }
                 }

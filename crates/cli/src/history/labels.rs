@@ -1,4 +1,5 @@
-//! Labels and a note of a run: `labels.json` in its folder. Text of people, and of whoever wrote the folder.
+//! Labels and a note of a run: `labels.json` in its folder. Text of people, and of whoever wrote
+//! the folder.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -34,7 +35,9 @@ impl Labels {
         match std::fs::symlink_metadata(&path) {
             Ok(found) if found.is_file() => {}
             Ok(_) => return Err(wrong(&"not a file")),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
             Err(error) => return Err(wrong(&error)),
         }
         let mut text = String::new();
@@ -70,7 +73,9 @@ impl Labels {
             return Err(CliError::usage(format!("a run has at most {LABELS_MAX} labels")));
         }
         let json = serde_json::to_string_pretty(self).map_err(CliError::invalid)?;
-        RunFolder::open(folder).and_then(|folder| folder.put(FILE, json)).map_err(CliError::invalid)?;
+        RunFolder::open(folder)
+            .and_then(|folder| folder.put(FILE, json))
+            .map_err(CliError::invalid)?;
         Ok(())
     }
 

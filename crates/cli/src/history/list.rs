@@ -20,8 +20,10 @@ pub(super) struct Listed {
 /// The runs of `folder`; links are not followed.
 pub(super) fn of(folder: &Path) -> Result<Listed, CliError> {
     if folder.join("run.db").is_file() {
-        let parent =
-            folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = folder
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         return Err(CliError::usage(format!(
             "{} is a run itself; the list of its folder is: throng runs {}",
             folder.display(),
@@ -38,7 +40,9 @@ pub(super) fn of(folder: &Path) -> Result<Listed, CliError> {
             Err(error) => unreadable.push(format!("{}: {error}", folder.display())),
         }
     }
-    entries.sort_by(|a, b| b.started_at_unix_us.cmp(&a.started_at_unix_us).then_with(|| b.id.cmp(&a.id)));
+    entries.sort_by(|a, b| {
+        b.started_at_unix_us.cmp(&a.started_at_unix_us).then_with(|| b.id.cmp(&a.id))
+    });
     Ok(Listed { entries, unreadable })
 }
 
@@ -46,7 +50,11 @@ pub(super) fn of(folder: &Path) -> Result<Listed, CliError> {
 pub(super) fn text(entries: &[&Entry], of: usize, folder: &Path) -> String {
     let rows: Vec<[String; 6]> = entries.iter().map(|entry| row(entry)).collect();
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..6).map(width).collect();
     let mut out = String::new();
@@ -57,22 +65,25 @@ pub(super) fn text(entries: &[&Entry], of: usize, folder: &Path) -> String {
         }
         line.push_str(&untrusted::name(entry.headline.as_deref().unwrap_or_default()));
         let _ = writeln!(out, "{}", line.trim_end());
-        let labels =
-            (!entry.labels.labels.is_empty() || entry.labels.note.is_some()).then(|| entry.labels.describe());
-        for more in
-            labels.into_iter().chain(entry.problems.iter().map(|problem| format!("problem: {problem}")))
+        let labels = (!entry.labels.labels.is_empty() || entry.labels.note.is_some())
+            .then(|| entry.labels.describe());
+        for more in labels
+            .into_iter()
+            .chain(entry.problems.iter().map(|problem| format!("problem: {problem}")))
         {
             let _ = writeln!(out, "    {}", untrusted::line(&more));
         }
     }
     let runs = if of == 1 { "run" } else { "runs" };
     let shown = if entries.len() == of { String::new() } else { format!("{} of ", entries.len()) };
-    let _ = writeln!(out, "{shown}{of} {runs} in {}", untrusted::line(&folder.display().to_string()));
+    let _ =
+        writeln!(out, "{shown}{of} {runs} in {}", untrusted::line(&folder.display().to_string()));
     out
 }
 
 fn row(entry: &Entry) -> [String; 6] {
-    let ending = entry.ending.as_deref().filter(|ending| !["complete", &entry.outcome].contains(ending));
+    let ending =
+        entry.ending.as_deref().filter(|ending| !["complete", &entry.outcome].contains(ending));
     let outcome = match ending {
         Some(ending) => format!("{}, {ending}", entry.outcome),
         None => entry.outcome.clone(),

@@ -1,6 +1,8 @@
-//! `throng runs` and `throng rerun`: the runs of a folder, their labels and notes, and doing one of them again.
+//! `throng runs` and `throng rerun`: the runs of a folder, their labels and notes, and doing one of
+//! them again.
 //!
-//! The index is the folders themselves: nothing is kept that could be stale. A list reads only the small files of each folder.
+//! The index is the folders themselves: nothing is kept that could be stale. A list reads only the
+//! small files of each folder.
 
 mod asked;
 mod entry;

@@ -27,7 +27,8 @@ pub(super) fn prune(command: &Prune) -> Result<Exit, CliError> {
         let headline = entry.headline.as_deref().unwrap_or_default();
         let at = entry.started_at_unix_us.map_or_else(|| "?".into(), throng_report::html::date);
         let (id, size) = (untrusted::name(&entry.id), bytes(entry.size_bytes as f64));
-        let _ = writeln!(out, "{verb}  {id}  {at}  {size}  {}", untrusted::name(headline).trim_end());
+        let _ =
+            writeln!(out, "{verb}  {id}  {at}  {size}  {}", untrusted::name(headline).trim_end());
         if !command.yes {
             freed += entry.size_bytes;
             continue;
@@ -59,8 +60,10 @@ fn chosen<'a>(
 ) -> (Vec<&'a Entry>, Vec<(&'a Entry, String)>) {
     let is_old = |entry: &Entry| {
         command.older_than.is_none_or(|age| {
-            let at =
-                entry.started_at_unix_us.and_then(|at| u64::try_from(at).ok()).map(Duration::from_micros);
+            let at = entry
+                .started_at_unix_us
+                .and_then(|at| u64::try_from(at).ok())
+                .map(Duration::from_micros);
             // Without a time nothing says that it is old.
             at.is_some_and(|at| now.saturating_sub(at) > age)
         })
@@ -77,7 +80,9 @@ fn chosen<'a>(
             (None, None) if is_labelled && !command.labelled => {
                 Some("it has a label (--labelled)".to_owned())
             }
-            (None, None) if is_uncertain && !command.labelled => Some("its labels cannot be read".to_owned()),
+            (None, None) if is_uncertain && !command.labelled => {
+                Some("its labels cannot be read".to_owned())
+            }
             _ => None,
         };
         match why {

@@ -28,7 +28,9 @@ pub(crate) fn rerun(command: &Rerun) -> Result<Exit, CliError> {
         say(&format!("differs: {difference}"));
     }
     if command.print {
-        missing.iter().for_each(|secret| say(&format!("not kept, because it is a secret: {secret}")));
+        missing
+            .iter()
+            .for_each(|secret| say(&format!("not kept, because it is a secret: {secret}")));
         return Ok(Exit::Met);
     }
     if !missing.is_empty() {
@@ -95,7 +97,9 @@ impl Earlier {
     fn missing(&self, command: &Rerun, sets: &[Override]) -> Vec<String> {
         let is_given = |secret: &str| match secret {
             CONSENT => command.consent_secret.is_some(),
-            path => sets.iter().any(|set| set.path == path || path.starts_with(&format!("{}.", set.path))),
+            path => sets
+                .iter()
+                .any(|set| set.path == path || path.starts_with(&format!("{}.", set.path))),
         };
         self.asked.secrets.iter().filter(|secret| !is_given(secret)).cloned().collect()
     }
@@ -112,7 +116,10 @@ impl Earlier {
             if let (Some(was), Some(is)) = (self.host.get(fact), host.get(fact))
                 && was != is
             {
-                all.push(format!("the generator's {fact} was {}, it is {is}", untrusted::name(was)));
+                all.push(format!(
+                    "the generator's {fact} was {}, it is {is}",
+                    untrusted::name(was)
+                ));
             }
         }
         let base = self.asked.working_folder.clone().unwrap_or_default();
@@ -123,7 +130,9 @@ impl Earlier {
             let path = base.join(&media.path);
             match (sha256(&path), &media.sha256) {
                 (Ok(is), Some(was)) if is == *was => {}
-                (Ok(_), Some(_)) => all.push(format!("the media file {} has changed", path.display())),
+                (Ok(_), Some(_)) => {
+                    all.push(format!("the media file {} has changed", path.display()))
+                }
                 (Ok(_), None) => {}
                 (Err(error), _) => all.push(format!("the media file {}: {error}", path.display())),
             }
@@ -136,7 +145,10 @@ impl Earlier {
             }
         }
         if let Some(resumed) = &self.asked.resumed {
-            all.push(format!("it continued the search of {}; this one begins anew", resumed.display()));
+            all.push(format!(
+                "it continued the search of {}; this one begins anew",
+                resumed.display()
+            ));
         }
         all
     }
@@ -144,9 +156,11 @@ impl Earlier {
     /// The command, for a shell.
     fn command_line(&self, command: &Rerun, missing: &[String]) -> String {
         let here = std::env::current_dir().ok();
-        let elsewhere = self.asked.working_folder.as_ref().filter(|folder| here.as_ref() != Some(folder));
+        let elsewhere =
+            self.asked.working_folder.as_ref().filter(|folder| here.as_ref() != Some(folder));
         let file = self.folder.join(SCENARIO);
-        let file = if elsewhere.is_some() { std::path::absolute(&file).unwrap_or(file) } else { file };
+        let file =
+            if elsewhere.is_some() { std::path::absolute(&file).unwrap_or(file) } else { file };
         let file = if self.has_file { shown(&file) } else { "SCENARIO".into() };
         let verb = if self.asked.is_search() { "find" } else { "run" };
         let mut words = vec!["throng".to_owned(), verb.to_owned(), file];
@@ -171,7 +185,10 @@ impl Earlier {
         for secret in missing {
             line += &format!(" {}", again(secret));
         }
-        elsewhere.map_or_else(|| line.clone(), |folder| format!("cd {} && {line}", quoted(&shown(folder))))
+        elsewhere.map_or_else(
+            || line.clone(),
+            |folder| format!("cd {} && {line}", quoted(&shown(folder))),
+        )
     }
 
     fn start(self, command: &Rerun) -> Result<Exit, CliError> {

@@ -16,7 +16,8 @@ use throng_store::RunFolder;
 const DAY_US: i64 = 86_400_000_000;
 
 fn now_us() -> i64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap();
     i64::try_from(now.as_micros()).unwrap()
 }
 
@@ -24,8 +25,11 @@ fn now_us() -> i64 {
 fn made(folder: &Path, days_ago: i64) {
     let info = RunInfo { started_at_unix_us: now_us() - days_ago * DAY_US, ..RunInfo::default() };
     RunFolder::create(folder, &info).unwrap().finish(Ending::Complete, RunTime(5_000_000)).unwrap();
-    fs::write(folder.join("summary.json"), summary(info.started_at_unix_us, "met", "2 viewers played"))
-        .unwrap();
+    fs::write(
+        folder.join("summary.json"),
+        summary(info.started_at_unix_us, "met", "2 viewers played"),
+    )
+    .unwrap();
 }
 
 fn summary(started_at_unix_us: i64, outcome: &str, headline: &str) -> String {
@@ -78,8 +82,11 @@ fn runs_are_listed_newest_first_and_what_is_wrong_is_said() {
     fs::write(at("file"), "").unwrap();
 
     let listed = list::of(folder.path()).unwrap();
-    let told: Vec<(&str, &str, usize)> =
-        listed.entries.iter().map(|e| (e.id.as_str(), e.outcome.as_str(), e.problems.len())).collect();
+    let told: Vec<(&str, &str, usize)> = listed
+        .entries
+        .iter()
+        .map(|e| (e.id.as_str(), e.outcome.as_str(), e.problems.len()))
+        .collect();
     assert_eq!(
         told,
         [
@@ -92,12 +99,18 @@ fn runs_are_listed_newest_first_and_what_is_wrong_is_said() {
         ]
     );
     let text = list::text(&listed.entries.iter().collect::<Vec<_>>(), 6, folder.path());
-    for part in
-        ["2 viewers played", "problem: there is no run.db", "not a run.db", "6 runs in ", "throng report"]
-    {
+    for part in [
+        "2 viewers played",
+        "problem: there is no run.db",
+        "not a run.db",
+        "6 runs in ",
+        "throng report",
+    ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    assert!(list::of(&at("new")).is_err_and(|stop| stop.error.to_string().contains("is a run itself")));
+    assert!(
+        list::of(&at("new")).is_err_and(|stop| stop.error.to_string().contains("is a run itself"))
+    );
     assert!(list::of(&at("nowhere")).is_err());
 }
 
@@ -129,7 +142,8 @@ fn prune_deletes_old_runs_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    for (name, days) in [("a", 1), ("b", 2), ("c", 40), ("d", 50), ("labelled", 60), ("broken", 70)] {
+    for (name, days) in [("a", 1), ("b", 2), ("c", 40), ("d", 50), ("labelled", 60), ("broken", 70)]
+    {
         made(&at(name), days);
     }
     made(&outside.path().join("elsewhere"), 99);
@@ -151,12 +165,19 @@ fn prune_deletes_old_runs_and_nothing_else() {
 
     let month = Some(Duration::from_secs(30 * 86_400));
     prune(&Prune { keep: Some(3), older_than: month, ..prune_of(folder.path()) }).unwrap();
-    assert_eq!(names(folder.path()), ["a", "b", "broken", "c", "labelled", "link", "notes.txt", "photos"]);
+    assert_eq!(
+        names(folder.path()),
+        ["a", "b", "broken", "c", "labelled", "link", "notes.txt", "photos"]
+    );
     assert_eq!(names(outside.path()), ["elsewhere", "precious"], "links were not followed");
     assert_eq!(names(&outside.path().join("elsewhere")), ["run.db", "summary.json"]);
 
-    let kept =
-        Prune { keep: Some(0), labelled: true, keep_label: vec!["keep".into()], ..prune_of(folder.path()) };
+    let kept = Prune {
+        keep: Some(0),
+        labelled: true,
+        keep_label: vec!["keep".into()],
+        ..prune_of(folder.path())
+    };
     prune(&kept).unwrap();
     assert_eq!(names(folder.path()), ["broken", "labelled", "link", "notes.txt", "photos"]);
     prune(&Prune { keep: Some(0), labelled: true, ..prune_of(folder.path()) }).unwrap();
@@ -194,7 +215,10 @@ fn labels_and_notes_are_kept_and_hostile_ones_are_text() {
     fs::write(run.join("labels.json"), hostile).unwrap();
     let entry = Entry::of(&run).unwrap();
     let text = list::text(&[&entry], 1, folder.path());
-    assert!(!text.contains(['\u{1b}', '\u{202e}', '\u{9b}']) && !text.contains("\nFORGED"), "{text:?}");
+    assert!(
+        !text.contains(['\u{1b}', '\u{202e}', '\u{9b}']) && !text.contains("\nFORGED"),
+        "{text:?}"
+    );
     for wrong in ["", "7", "{\"labels\": 1}", &"x".repeat(100_000)] {
         fs::write(run.join("labels.json"), wrong).unwrap();
         let entry = Entry::of(&run).unwrap();
@@ -212,7 +236,8 @@ fn again(folder: &Path, scenario: &str, sets: &[Override]) -> Scenario {
     RunFolder::create(folder, &info).unwrap().finish(Ending::Complete, RunTime(1)).unwrap();
     Asked::view(&crate::args::Common::default()).of(&asked_for, &asked_for.plan()).keep(folder);
     let earlier = Earlier::read(folder).unwrap();
-    let kept = Scenario::parse_with(&earlier.asked.scenario, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let kept = Scenario::parse_with(&earlier.asked.scenario, &[])
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(kept.plan(), asked_for.plan(), "the same seeds give the same plan");
     kept
 }
@@ -242,7 +267,8 @@ fn secrets_are_not_kept_and_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[target]\nurl = \"whep+http://user:hunter2@127.0.0.1/whep\"\ntoken = \"s3cret\"\n[crowd]\nsize = 1\n";
     let scenario = Scenario::parse(text).unwrap();
-    let common = crate::args::Common { consent_secret: Some("consent-words".into()), ..Default::default() };
+    let common =
+        crate::args::Common { consent_secret: Some("consent-words".into()), ..Default::default() };
     let asked = Asked::view(&common).of(&scenario, &scenario.plan());
     made(&folder.path().join("run"), 0);
     asked.keep(&folder.path().join("run"));
@@ -255,7 +281,8 @@ fn secrets_are_not_kept_and_are_named() {
     let mut named = asked.secrets.clone();
     named.sort();
     assert_eq!(named, ["--consent-secret", "target.token", "target.url"]);
-    let references = crate::args::Common { consent_secret: Some("env:CONSENT".into()), ..Default::default() };
+    let references =
+        crate::args::Common { consent_secret: Some("env:CONSENT".into()), ..Default::default() };
     let text = text.replace("user:hunter2@", "").replace("s3cret", "env:TOKEN");
     let scenario = Scenario::parse(&text).unwrap();
     let asked = Asked::view(&references).of(&scenario, &scenario.plan());

@@ -54,7 +54,11 @@ impl Who {
     fn of(plan: &Plan) -> Self {
         if plan.destinations.iter().all(Destination::is_send_only) {
             Self::Publishers
-        } else if plan.destinations.iter().all(|destination| destination.target.protocol().is_chat()) {
+        } else if plan
+            .destinations
+            .iter()
+            .all(|destination| destination.target.protocol().is_chat())
+        {
             Self::Chatters
         } else {
             Self::Viewers
@@ -75,7 +79,8 @@ pub(crate) struct State<'a> {
 
 /// Shows a run in progress.
 pub(crate) trait Display {
-    /// Shows the current state; called a few times a second. `true` when the user wants to end the run.
+    /// Shows the current state; called a few times a second. `true` when the user wants to end the
+    /// run.
     fn show(&mut self, state: &State<'_>) -> bool;
 
     /// Whether it shows the objectives, which cost CPU time to judge.

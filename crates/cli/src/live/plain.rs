@@ -1,4 +1,5 @@
-//! Plain lines for logs and pipes: a summary block each few seconds with all figures of OvenRtcTester's.
+//! Plain lines for logs and pipes: a summary block each few seconds with all figures of
+//! OvenRtcTester's.
 
 use std::io::Write;
 use std::time::Duration;
@@ -110,7 +111,8 @@ fn block(
     );
     if crowd.failed > *failed_shown {
         *failed_shown = crowd.failed;
-        let list: Vec<_> = live.failures.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+        let list: Vec<_> =
+            live.failures.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
         text += &format!("  failures   {}\n", list.join(", "));
     }
     text
@@ -125,7 +127,10 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> Stri
         quantiles(kind.relative_delay_ms.as_ref(), duration_ms),
         quantiles(kind.jitter_ms.as_ref(), duration_ms),
     );
-    text += &format!("             delay {}\n", spread(kind.relative_delay_spread_ms.as_ref(), duration_ms));
+    text += &format!(
+        "             delay {}\n",
+        spread(kind.relative_delay_spread_ms.as_ref(), duration_ms)
+    );
     let (so_far, seconds) = (&kind.so_far, (second + 1).max(1) as f64);
     text += &format!(
         "             so far {} ({} a second), {} packets ({:.0} a second), {} lost\n",
@@ -144,16 +149,19 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> Stri
     );
     if let Some(basis) = kind.absolute_delay_basis {
         let one_way = kind.absolute_delay_ms.as_ref();
-        let delay = one_way.map_or_else(|| "below zero".into(), |q| quantiles(Some(q), duration_ms));
+        let delay =
+            one_way.map_or_else(|| "below zero".into(), |q| quantiles(Some(q), duration_ms));
         text += &format!("             one-way delay {delay}, by {}\n", basis.text());
         if let Some(disagreement) = kind.clock_disagreement {
             text += &format!("             clocks: {}\n", disagreement.text(basis));
         }
     }
     if let (Some(fps), "video") = (&kind.fps, name) {
-        let source = kind.source_fps.map(|f| format!(" of the source's {f:.1}")).unwrap_or_default();
+        let source =
+            kind.source_fps.map(|f| format!(" of the source's {f:.1}")).unwrap_or_default();
         let all = spread(kind.fps_spread.as_ref(), |fps| format!("{fps:.1}"));
-        text += &format!("             fps {:.1}{source} ({all}), {} freezes\n", fps.p50, kind.freezes);
+        text +=
+            &format!("             fps {:.1}{source} ({all}), {} freezes\n", fps.p50, kind.freezes);
     }
     if so_far.key_frames > 0 {
         let gop = so_far.frames_decodable as f64 / so_far.key_frames as f64;
@@ -172,7 +180,15 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> Stri
 pub(super) fn quantiles(quantiles: Option<&Quantiles>, unit: fn(f64) -> String) -> String {
     quantiles.map_or_else(
         || "–".into(),
-        |q| format!("p50 {} p95 {} p99 {} max {}", unit(q.p50), unit(q.p95), unit(q.p99), unit(q.max)),
+        |q| {
+            format!(
+                "p50 {} p95 {} p99 {} max {}",
+                unit(q.p50),
+                unit(q.p95),
+                unit(q.p99),
+                unit(q.max)
+            )
+        },
     )
 }
 
@@ -216,10 +232,15 @@ mod tests {
         let mut live = at(0);
         live.video.tracks = 1;
         live.video.absolute_delay_basis = Some(CaptureBasis::SenderReport);
-        live.video.clock_disagreement = Some(ClockDisagreement { ratio: 0.6, ahead_ms_p95: Some(0.4) });
+        live.video.clock_disagreement =
+            Some(ClockDisagreement { ratio: 0.6, ahead_ms_p95: Some(0.4) });
         let text = block(&live, &[], 0, Who::Viewers, &mut 0);
-        assert!(text.contains("one-way delay below zero, by RTCP SR (the server's own clock"), "{text}");
-        let clocks = "clocks: 60.0 % of frames seem to arrive before they were sent, by up to 0.4 ms (p95)";
+        assert!(
+            text.contains("one-way delay below zero, by RTCP SR (the server's own clock"),
+            "{text}"
+        );
+        let clocks =
+            "clocks: 60.0 % of frames seem to arrive before they were sent, by up to 0.4 ms (p95)";
         assert!(text.contains(clocks), "{text}");
     }
 
@@ -290,9 +311,11 @@ mod tests {
             ..PlaybackFigures::default()
         });
         let text = block(&live, &[], 9, Who::Viewers, &mut 0);
-        for figure in
-            ["to 3 players, 1 stalled, 0 starting", "lowest 4.00 s", "at least 50.0 % of the bit rate"]
-        {
+        for figure in [
+            "to 3 players, 1 stalled, 0 starting",
+            "lowest 4.00 s",
+            "at least 50.0 % of the bit rate",
+        ] {
             assert!(text.contains(figure), "{figure} in:\n{text}");
         }
         for absent in ["loss", "jitter", "packets", "ICE"] {
@@ -306,11 +329,18 @@ mod tests {
         use throng_observation::{ChatCounters, Quantiles};
         let mut live = at(9);
         let quantiles = Quantiles { count: 9, p50: 20.0, p95: 197.0, p99: 198.0, max: 199.0 };
-        let counters = ChatCounters { messages_due: 40, messages_missing: 1, ..ChatCounters::default() };
+        let counters =
+            ChatCounters { messages_due: 40, messages_missing: 1, ..ChatCounters::default() };
         let so_far = ChatCounters { messages_sent: 7, reconnects: 3, resumes: 2, ..counters };
         let delivery_ms = Some(quantiles);
-        live.chat =
-            Some(ChatFigures { members: 9, joined: 8, occupants_max: 10, delivery_ms, counters, so_far });
+        live.chat = Some(ChatFigures {
+            members: 9,
+            joined: 8,
+            occupants_max: 10,
+            delivery_ms,
+            counters,
+            so_far,
+        });
         let text = block(&live, &[], 9, Who::Chatters, &mut 0);
         for figure in [
             "8 of 9 in the room, with up to 10 others",
@@ -324,12 +354,15 @@ mod tests {
             assert!(!text.contains(absent), "{absent} in:\n{text}");
         }
         let beside_viewers = block(&live, &[], 9, Who::Viewers, &mut 0);
-        assert!(beside_viewers.contains("8 of 9 in the room") && beside_viewers.contains("first frame"));
+        assert!(
+            beside_viewers.contains("8 of 9 in the room") && beside_viewers.contains("first frame")
+        );
     }
 
     #[test]
     fn a_watched_server_has_its_line() {
-        let servers = [ServerFigures { name: "sfu".into(), cpu: Some(0.5), ..ServerFigures::default() }];
+        let servers =
+            [ServerFigures { name: "sfu".into(), cpu: Some(0.5), ..ServerFigures::default() }];
         let text = block(&at(0), &servers, 0, Who::Viewers, &mut 0);
         assert!(text.contains("  server     CPU 50.0 % of a core, hottest thread –"), "{text}");
     }
@@ -339,9 +372,15 @@ mod tests {
         let mut live = at(0);
         (live.crowd.intended, live.crowd.planned, live.crowd.connected) = (3, 3, 2);
         let text = block(&live, &[], 0, Who::Publishers, &mut 0);
-        assert!(text.contains("  publishers 3 of 3 intended, 2 connected, 0 failed, 0 left\n"), "{text}");
+        assert!(
+            text.contains("  publishers 3 of 3 intended, 2 connected, 0 failed, 0 left\n"),
+            "{text}"
+        );
         let text = block(&live, &[], 0, Who::Viewers, &mut 0);
-        assert!(text.contains("  clients    3 of 3 intended, 2 connected, 0 playing, 0 failed"), "{text}");
+        assert!(
+            text.contains("  clients    3 of 3 intended, 2 connected, 0 playing, 0 failed"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -14,7 +14,9 @@ use super::screen::{Chart, QUIET, fps, ms, quantiles_ms, titled};
 /// The time until playback began; empty where nobody is a player.
 pub(super) fn startup(live: &LiveSnapshot) -> String {
     let startup = live.startup_ms.as_ref();
-    startup.map_or_else(String::new, |startup| format!("   to playback {}", quantiles_ms(Some(startup))))
+    startup.map_or_else(String::new, |startup| {
+        format!("   to playback {}", quantiles_ms(Some(startup)))
+    })
 }
 
 /// Charts of players: stalls and buffers in place of loss and delay.
@@ -44,7 +46,9 @@ pub(super) fn charts(live: &LiveSnapshot, playback: &PlaybackFigures) -> [Chart;
 pub(super) fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
     let title = titled("Worst in the last second");
     let is_troubled = |player: &PlayerFigures| {
-        player.stall_ms > 0.0 || player.is_starting || player.delivery_ratio.is_some_and(|ratio| ratio < 1.0)
+        player.stall_ms > 0.0
+            || player.is_starting
+            || player.delivery_ratio.is_some_and(|ratio| ratio < 1.0)
     };
     let troubled: Vec<(&ParticipantFigures, PlayerFigures)> = live
         .worst
@@ -53,7 +57,8 @@ pub(super) fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot)
         .collect();
     if troubled.is_empty() {
         let text = if live.worst.is_empty() { "" } else { "no viewer has problems" };
-        return frame.render_widget(Paragraph::new(text).style(Style::new().fg(QUIET)).block(title), area);
+        return frame
+            .render_widget(Paragraph::new(text).style(Style::new().fg(QUIET)).block(title), area);
     }
     let head = Row::new(["viewer", "state", "stalled", "buffer", "delivery", "stalls in all"])
         .style(Style::new().fg(QUIET));
@@ -84,7 +89,8 @@ pub(super) fn lines(live: &LiveSnapshot, playback: &PlaybackFigures) -> String {
     let latency = latency.map_or_else(String::new, |latency| {
         format!("; behind live {}", quantiles(Some(latency), duration_ms))
     });
-    let fps = live.video.fps.as_ref().map_or_else(String::new, |fps| format!(", fps {:.1}", fps.p50));
+    let fps =
+        live.video.fps.as_ref().map_or_else(String::new, |fps| format!(", fps {:.1}", fps.p50));
     format!(
         "  playback   {} of media to {players} players, {stalled} stalled, {starting} starting{fps}\n             \
          startup {}\n             \

@@ -1,5 +1,5 @@
-//! The full-screen view of a run: the crowd, four sparklines, the objectives, the worst participants, the watched hosts, the
-//! generator's health.
+//! The full-screen view of a run: the crowd, four sparklines, the objectives, the worst
+//! participants, the watched hosts, the generator's health.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -87,9 +87,13 @@ fn draw_search(frame: &mut Frame<'_>, area: Rect, search: &Progress) {
         .map(|(low, high)| format!("{}–{}", search.load(*low), search.load(*high)))
         .collect();
     let is_value = !search.values.is_empty();
-    let load = if is_value { search.load(search.users) } else { format!("{:>6} users", search.users) };
+    let load =
+        if is_value { search.load(search.users) } else { format!("{:>6} users", search.users) };
     let lines = vec![
-        Line::from(vec![Span::styled(format!("{load}  "), Style::new().fg(ACCENT)), Span::raw(state)]),
+        Line::from(vec![
+            Span::styled(format!("{load}  "), Style::new().fg(ACCENT)),
+            Span::raw(state),
+        ]),
         Line::from(vec![
             Span::raw("the limit lies between "),
             Span::styled(bound(search.passing), Style::new().fg(GOOD)),
@@ -143,7 +147,10 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, title: &str, live: &LiveSnapshot
     let filled = (ratio * f64::from(bar.width)).round() as usize;
     let line = Line::from(vec![
         Span::styled("━".repeat(filled), Style::new().fg(ACCENT)),
-        Span::styled("─".repeat((bar.width as usize).saturating_sub(filled)), Style::new().fg(QUIET)),
+        Span::styled(
+            "─".repeat((bar.width as usize).saturating_sub(filled)),
+            Style::new().fg(QUIET),
+        ),
     ]);
     frame.render_widget(Paragraph::new(line), bar);
 }
@@ -185,7 +192,11 @@ fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, who: Who) 
         }),
     ];
     frame.render_widget(
-        Paragraph::new(lines).block(titled(if who == Who::Publishers { "Publishers" } else { "Crowd" })),
+        Paragraph::new(lines).block(titled(if who == Who::Publishers {
+            "Publishers"
+        } else {
+            "Crowd"
+        })),
         area,
     );
 }
@@ -193,7 +204,8 @@ fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, who: Who) 
 fn failures(live: &LiveSnapshot) -> String {
     let mut by_count: Vec<_> = live.failures.iter().collect();
     by_count.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let list: Vec<_> = by_count.iter().take(4).map(|(reason, count)| format!("{reason} {count}")).collect();
+    let list: Vec<_> =
+        by_count.iter().take(4).map(|(reason, count)| format!("{reason} {count}")).collect();
     if list.is_empty() { String::new() } else { format!("   failures: {}", list.join(", ")) }
 }
 
@@ -201,15 +213,19 @@ fn failures(live: &LiveSnapshot) -> String {
 pub(super) type Chart = (String, fn(&HistoryPoint) -> f64, bool);
 
 fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, who: Who) {
-    let rows = Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area);
+    let rows =
+        Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area);
     let kind = if live.video.tracks > 0 { &live.video } else { &live.audio };
     let charts = match (&live.playback, who) {
-        (_, Who::Chatters) => chat::charts(live, live.chat.as_ref().unwrap_or(&ChatFigures::default())),
+        (_, Who::Chatters) => {
+            chat::charts(live, live.chat.as_ref().unwrap_or(&ChatFigures::default()))
+        }
         (Some(playback), _) => players::charts(live, playback),
         (None, _) => packet_charts(live, kind),
     };
     for (row, pair) in rows.iter().zip(charts.chunks(2)) {
-        let cells = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).split(*row);
+        let cells = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)])
+            .split(*row);
         for (cell, (title, value, high_is_bad)) in cells.iter().zip(pair) {
             draw_chart(
                 frame,
@@ -246,8 +262,11 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, title: &str, values: &[f64], hi
     let top = seen.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let scaled: Vec<u64> = seen.iter().map(|v| (v / top * 1000.0).max(0.0) as u64).collect();
     let colour = if high_is_bad { Color::Yellow } else { GOOD };
-    let chart =
-        Sparkline::default().data(scaled).max(1000).style(Style::new().fg(colour)).block(titled(title));
+    let chart = Sparkline::default()
+        .data(scaled)
+        .max(1000)
+        .style(Style::new().fg(colour))
+        .block(titled(title));
     frame.render_widget(chart, area);
 }
 
@@ -273,15 +292,19 @@ fn draw_objectives(frame: &mut Frame<'_>, area: Rect, objectives: &[ObjectiveRes
 
 /// The one-way delay, where capture times are known.
 fn one_way(kind: &KindFigures) -> String {
-    kind.absolute_delay_ms.map_or_else(String::new, |q| format!(", one-way p95 {}", ms(Some(q.p95))))
+    kind.absolute_delay_ms
+        .map_or_else(String::new, |q| format!(", one-way p95 {}", ms(Some(q.p95))))
 }
 
-/// Whether a track is shown among the worst: it lost packets, had more delay than a usual jitter buffer, or lacks frames.
+/// Whether a track is shown among the worst: it lost packets, had more delay than a usual jitter
+/// buffer, or lacks frames.
 fn is_troubled(track: &TrackFigures, source_fps: Option<f64>) -> bool {
     const LATE_MS: f64 = 50.0;
     let frames_are_missing =
         track.kind == MediaKind::Video && source_fps.is_some_and(|source| track.fps < 0.9 * source);
-    track.loss_ratio > 0.0 || track.delay_ms_max.is_some_and(|ms| ms > LATE_MS) || frames_are_missing
+    track.loss_ratio > 0.0
+        || track.delay_ms_max.is_some_and(|ms| ms > LATE_MS)
+        || frames_are_missing
 }
 
 fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
@@ -290,19 +313,26 @@ fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
     }
     let is_shown = |track: &&TrackFigures| is_troubled(track, live.video.source_fps);
     let title = titled("Worst in the last second");
-    if !live.worst.iter().any(|participant| participant.tracks.iter().any(|track| is_shown(&track))) {
+    if !live.worst.iter().any(|participant| participant.tracks.iter().any(|track| is_shown(&track)))
+    {
         let text = if live.worst.is_empty() { "" } else { "no track has problems" };
-        return frame.render_widget(Paragraph::new(text).style(Style::new().fg(QUIET)).block(title), area);
+        return frame
+            .render_widget(Paragraph::new(text).style(Style::new().fg(QUIET)).block(title), area);
     }
-    let head = Row::new(["viewer", "track", "loss", "fps", "delay max", "received in all", "lost in all"])
-        .style(Style::new().fg(QUIET));
+    let head =
+        Row::new(["viewer", "track", "loss", "fps", "delay max", "received in all", "lost in all"])
+            .style(Style::new().fg(QUIET));
     let rows = live.worst.iter().flat_map(|participant| {
         participant.tracks.iter().filter(is_shown).map(move |track| {
             Row::new([
                 format!("{}", participant.participant.0),
                 format!("{} {}", track.kind.key(), track.codec.name()),
                 percent(track.loss_ratio),
-                if track.kind == MediaKind::Video { format!("{:.1}", track.fps) } else { "–".into() },
+                if track.kind == MediaKind::Video {
+                    format!("{:.1}", track.fps)
+                } else {
+                    "–".into()
+                },
                 ms(track.delay_ms_max),
                 bytes(track.wire_bytes as f64),
                 track.packets_lost.to_string(),
@@ -345,7 +375,10 @@ fn draw_health(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
 }
 
 pub(crate) fn titled(title: &str) -> Block<'_> {
-    Block::new().borders(Borders::TOP).border_style(Style::new().fg(QUIET)).title(format!(" {title} "))
+    Block::new()
+        .borders(Borders::TOP)
+        .border_style(Style::new().fg(QUIET))
+        .title(format!(" {title} "))
 }
 
 fn figure_if<'a>(bad: bool, text: String) -> Span<'a> {
@@ -365,7 +398,8 @@ pub(super) fn fps(kind: &KindFigures) -> String {
 }
 
 pub(super) fn quantiles_ms(quantiles: Option<&Quantiles>) -> String {
-    quantiles.map_or_else(|| "–".into(), |q| format!("{} (p99 {})", ms(Some(q.p50)), ms(Some(q.p99))))
+    quantiles
+        .map_or_else(|| "–".into(), |q| format!("{} (p99 {})", ms(Some(q.p50)), ms(Some(q.p99))))
 }
 
 #[cfg(test)]
@@ -393,7 +427,12 @@ mod tests {
         drawn_with(live, &[], width, height)
     }
 
-    fn drawn_with(live: &LiveSnapshot, servers: &[ServerFigures], width: u16, height: u16) -> String {
+    fn drawn_with(
+        live: &LiveSnapshot,
+        servers: &[ServerFigures],
+        width: u16,
+        height: u16,
+    ) -> String {
         drawn_for(Who::Viewers, live, servers, width, height)
     }
 
@@ -422,7 +461,9 @@ mod tests {
         live.failures.insert("ice".into(), 3);
         live.generator.limited = vec!["thread 0 used 97 % of its core".into()];
         let screen = drawn(&live, 110, 32);
-        for text in ["failed    3", "failures: ice 3", "over the limit: thread 0 used 97 % of its core"] {
+        for text in
+            ["failed    3", "failures: ice 3", "over the limit: thread 0 used 97 % of its core"]
+        {
             assert!(screen.contains(text), "{text} is not on\n{screen}");
         }
     }
@@ -441,8 +482,12 @@ mod tests {
             packets_lost: 0,
             wire_bytes: 6_000,
         };
-        let lossy =
-            TrackFigures { kind: MediaKind::Video, codec: Codec::H264, loss_ratio: 0.2, ..healthy.clone() };
+        let lossy = TrackFigures {
+            kind: MediaKind::Video,
+            codec: Codec::H264,
+            loss_ratio: 0.2,
+            ..healthy.clone()
+        };
         let viewer = |tracks| ParticipantFigures {
             participant: ParticipantId(7),
             ice: IceState::Connected,
@@ -450,8 +495,9 @@ mod tests {
             tracks,
             player: None,
         };
-        let screen =
-            |tracks| drawn(&LiveSnapshot { worst: vec![viewer(tracks)], ..LiveSnapshot::default() }, 110, 40);
+        let screen = |tracks| {
+            drawn(&LiveSnapshot { worst: vec![viewer(tracks)], ..LiveSnapshot::default() }, 110, 40)
+        };
         assert!(screen(vec![healthy.clone()]).contains("no track has problems"));
         let mixed = screen(vec![healthy, lossy]);
         assert!(mixed.contains("video H264") && !mixed.contains("audio opus"), "{mixed}");
@@ -493,7 +539,11 @@ mod tests {
             player: Some(player),
         };
         let live = |player| LiveSnapshot {
-            playback: Some(PlaybackFigures { players: 9, stalled: 2, ..PlaybackFigures::default() }),
+            playback: Some(PlaybackFigures {
+                players: 9,
+                stalled: 2,
+                ..PlaybackFigures::default()
+            }),
             worst: vec![worst(player)],
             ..LiveSnapshot::default()
         };
@@ -511,11 +561,15 @@ mod tests {
     #[test]
     fn a_chat_has_rooms_and_messages_in_place_of_ice_and_frames() {
         use throng_observation::ChatCounters;
-        let counters = ChatCounters { messages_due: 40, messages_missing: 3, ..ChatCounters::default() };
+        let counters =
+            ChatCounters { messages_due: 40, messages_missing: 3, ..ChatCounters::default() };
         let so_far = ChatCounters { messages_sent: 7, ..counters };
-        let delivery_ms = Some(Quantiles { count: 9, p50: 20.0, p95: 197.0, p99: 198.0, max: 199.0 });
-        let chat = ChatFigures { members: 9, joined: 8, occupants_max: 10, delivery_ms, counters, so_far };
-        let live = LiveSnapshot { chat: Some(chat), joined_ms: delivery_ms, ..LiveSnapshot::default() };
+        let delivery_ms =
+            Some(Quantiles { count: 9, p50: 20.0, p95: 197.0, p99: 198.0, max: 199.0 });
+        let chat =
+            ChatFigures { members: 9, joined: 8, occupants_max: 10, delivery_ms, counters, so_far };
+        let live =
+            LiveSnapshot { chat: Some(chat), joined_ms: delivery_ms, ..LiveSnapshot::default() };
         for (width, height) in [(110, 40), (80, 24)] {
             let screen = drawn_for(Who::Chatters, &live, &[], width, height);
             for text in [
@@ -540,7 +594,10 @@ mod tests {
         let hottest = Some(("hloop 1".to_owned(), 0.97));
         let servers = [ServerFigures { cpu: Some(1.2), hottest, ..ServerFigures::default() }];
         let screen = drawn_with(&LiveSnapshot::default(), &servers, 110, 32);
-        assert!(screen.contains("CPU 120.0 % of a core, hottest thread hloop 1 97.0 %"), "{screen}");
+        assert!(
+            screen.contains("CPU 120.0 % of a core, hottest thread hloop 1 97.0 %"),
+            "{screen}"
+        );
     }
 
     #[test]

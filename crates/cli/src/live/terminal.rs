@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal, Stdout};
 use std::time::Duration;
 
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
 
@@ -12,7 +14,8 @@ use super::screen::Subject;
 use super::{Display, State, screen};
 use crate::messages;
 
-/// The terminal in raw mode on its alternate screen; both are undone on drop, also when the run panics.
+/// The terminal in raw mode on its alternate screen; both are undone on drop, also when the run
+/// panics.
 pub(crate) struct Screen(ratatui::Terminal<CrosstermBackend<Stdout>>);
 
 impl Screen {
@@ -35,7 +38,8 @@ impl Screen {
     pub(crate) fn wants_to_leave() -> bool {
         while event::poll(Duration::ZERO).unwrap_or(false) {
             let Ok(Event::Key(key)) = event::read() else { continue };
-            let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+            let control_c =
+                key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
             if key.kind != KeyEventKind::Release && (control_c || key.code == KeyCode::Char('q')) {
                 return true;
             }

@@ -3,7 +3,8 @@
 use throng_analysis::demand::Demand;
 use throng_analysis::experiment::ProofOutcome;
 use throng_report::matrix::{
-    MatrixCell, MatrixInput, MatrixReport, MatrixRun, RunStatus, VariantProof, summarise, text, with_proofs,
+    MatrixCell, MatrixInput, MatrixReport, MatrixRun, RunStatus, VariantProof, summarise, text,
+    with_proofs,
 };
 use throng_scenario::matrix::PlannedRun;
 
@@ -59,12 +60,15 @@ fn report(plan: &MatrixPlan, folder: &MatrixFolder) -> MatrixReport {
     let mut cells = Vec::new();
     for (index, cell) in plan.cells.iter().enumerate() {
         let mut runs = Vec::new();
-        let again = repeated.iter().flat_map(|pair| &pair.runs).filter(|run| run.cell == index).count();
+        let again =
+            repeated.iter().flat_map(|pair| &pair.runs).filter(|run| run.cell == index).count();
         let repeats = plan.matrix.repeats_of(index) + u32::try_from(again).unwrap_or(u32::MAX);
         for repeat in 1..=repeats {
             let (run, demand) = measured(&PlannedRun { cell: index, repeat }, plan, folder);
             // A prediction comes from the baseline.
-            if let Some(proof) = proof.as_mut().filter(|_| index == 0 && run.status == RunStatus::Valid) {
+            if let Some(proof) =
+                proof.as_mut().filter(|_| index == 0 && run.status == RunStatus::Valid)
+            {
                 proof.demands.push(demand);
             }
             runs.push(run);
@@ -91,7 +95,11 @@ fn report(plan: &MatrixPlan, folder: &MatrixFolder) -> MatrixReport {
 }
 
 /// A run as it was recorded, with its figures, and the demand of a user in it.
-fn measured(planned: &PlannedRun, plan: &MatrixPlan, folder: &MatrixFolder) -> (MatrixRun, Vec<Demand>) {
+fn measured(
+    planned: &PlannedRun,
+    plan: &MatrixPlan,
+    folder: &MatrixFolder,
+) -> (MatrixRun, Vec<Demand>) {
     let nothing = MatrixRun { repeat: planned.repeat, ..MatrixRun::default() };
     let Some(run) = folder.record(planned, plan) else { return (nothing, Vec::new()) };
     if !matches!(run.status, RunStatus::Valid | RunStatus::Invalid) {
@@ -105,7 +113,10 @@ fn measured(planned: &PlannedRun, plan: &MatrixPlan, folder: &MatrixFolder) -> (
         Ok((figures, summary)) => (MatrixRun { figures: Some(figures), ..run }, summary.demand),
         Err(error) => {
             say(&format!("{} cannot be read again: {error}", plan.label(planned)));
-            (MatrixRun { status: RunStatus::Failed, reason: Some(error.to_string()), ..run }, Vec::new())
+            (
+                MatrixRun { status: RunStatus::Failed, reason: Some(error.to_string()), ..run },
+                Vec::new(),
+            )
         }
     }
 }

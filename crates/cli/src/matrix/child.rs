@@ -23,8 +23,9 @@ pub(super) struct CrowdEnd {
     pub(super) server_ended: Option<String>,
 }
 
-/// Starts `throng ARGUMENTS`, with its output in `log`. It has a process group of its own: Ctrl-C reaches it once, from this process.
-/// `mark` finds it after this process was killed. `variable` is one more of its environment.
+/// Starts `throng ARGUMENTS`, with its output in `log`. It has a process group of its own: Ctrl-C
+/// reaches it once, from this process. `mark` finds it after this process was killed. `variable` is
+/// one more of its environment.
 pub(super) fn start(
     arguments: &[String],
     log: &Path,
@@ -37,7 +38,8 @@ pub(super) fn start(
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()
 }
 
-/// Waits for its end. A signal to this process ends it early; so does the end of the server if `ends_with_server`.
+/// Waits for its end. A signal to this process ends it early; so does the end of the server if
+/// `ends_with_server`.
 pub(super) fn wait(
     mut child: Child,
     server: &mut Option<RunningServer>,
@@ -62,8 +64,10 @@ pub(super) fn wait(
             && let Some(status) = server.ended()
         {
             let after_s = began.elapsed().as_secs();
-            server_ended =
-                Some(format!("the server ended {after_s} s into the run ({status}){}", server.said()));
+            server_ended = Some(format!(
+                "the server ended {after_s} s into the run ({status}){}",
+                server.said()
+            ));
             if ends_with_server && !is_ending {
                 signal_process(&child, "SIGINT");
                 is_ending = true;

@@ -5,7 +5,9 @@
 //! options.json                 where the file is, and the flags
 //! journal.jsonl                what has to be undone (throng-rig)
 //! decided.json                 after how many pairs a proof was decided, if before its end
-//! cells/CELL/REPEAT/           a run folder; record.json: how the run ended; server/: its files and output
+//! cells/CELL/REPEAT/           a run folder
+//!   record.json                how the run ended
+//!   server/                    the server's files and output
 //! matrix.json  report.html     the answer
 //! ```
 
@@ -76,8 +78,9 @@ impl MatrixFolder {
         if !Self::is_one(path) {
             return Err(CliError::usage(format!("{} holds no matrix", path.display())));
         }
-        let path =
-            path.canonicalize().map_err(|error| CliError::usage(format!("{}: {error}", path.display())))?;
+        let path = path
+            .canonicalize()
+            .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))?;
         Ok(Self { path })
     }
 
@@ -91,13 +94,18 @@ impl MatrixFolder {
 
     /// The plan of this matrix, read again from its file; from the copy if that file is gone.
     pub(super) fn plan(&self) -> Result<MatrixPlan, CliError> {
-        let kept: Kept = serde_json::from_str(&self.text(OPTIONS)?)
-            .map_err(|error| CliError::usage(format!("{}: {error}", shown(&self.path.join(OPTIONS)))))?;
+        let kept: Kept = serde_json::from_str(&self.text(OPTIONS)?).map_err(|error| {
+            CliError::usage(format!("{}: {error}", shown(&self.path.join(OPTIONS))))
+        })?;
         if kept.file.is_file() {
             return MatrixPlan::read(&kept.file, kept.options).map(|plan| self.as_decided(plan));
         }
-        let plan =
-            MatrixPlan::of_copies(&self.text(MATRIX)?, &self.path.join(SCENARIO), &kept.file, kept.options)?;
+        let plan = MatrixPlan::of_copies(
+            &self.text(MATRIX)?,
+            &self.path.join(SCENARIO),
+            &kept.file,
+            kept.options,
+        )?;
         Ok(self.as_decided(plan))
     }
 
@@ -164,16 +172,21 @@ impl MatrixFolder {
         run: &MatrixRun,
     ) -> Result<(), CliError> {
         let folder = self.run_folder(planned, plan);
-        let wrong = |error| CliError::new(Exit::Invalid, anyhow::anyhow!("{}: {error}", folder.display()));
+        let wrong =
+            |error| CliError::new(Exit::Invalid, anyhow::anyhow!("{}: {error}", folder.display()));
         std::fs::create_dir_all(&folder).map_err(wrong)?;
         let record = MatrixRun { figures: None, ..run.clone() };
         let text = serde_json::to_string_pretty(&record).map_err(CliError::invalid)?;
-        RunFolder::open(&folder).and_then(|folder| folder.put(RECORD, text)).map_err(CliError::invalid)?;
+        RunFolder::open(&folder)
+            .and_then(|folder| folder.put(RECORD, text))
+            .map_err(CliError::invalid)?;
         Ok(())
     }
 
     pub(super) fn put(&self, name: &str, text: &str) -> Result<PathBuf, CliError> {
-        RunFolder::open(&self.path).and_then(|folder| folder.put(name, text)).map_err(CliError::invalid)
+        RunFolder::open(&self.path)
+            .and_then(|folder| folder.put(name, text))
+            .map_err(CliError::invalid)
     }
 
     fn text(&self, name: &str) -> Result<String, CliError> {
@@ -188,7 +201,11 @@ pub(super) fn relative(planned: &PlannedRun, plan: &MatrixPlan) -> String {
     let cell = plan.cell(planned);
     let name = cell.map(|cell| plan.matrix.describe(cell)).unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".=_-".contains(c);
-    let name: String =
-        name.replace(' ', "_").chars().map(|c| if is_plain(c) { c } else { '-' }).take(NAME_MAX).collect();
+    let name: String = name
+        .replace(' ', "_")
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '-' })
+        .take(NAME_MAX)
+        .collect();
     format!("cells/{:02}_{name}/{}", cell.map_or(0, |cell| cell.number), planned.repeat)
 }

@@ -1,6 +1,6 @@
-//! `throng matrix`: a scenario in the cells of a grid of factors, each with a server started for it. Every run is an
-//! ordinary `throng run` or `throng find` in a process of its own, so that a cell can be repeated by hand.
-//! `throng prove`: the same with variants in pairs.
+//! `throng matrix`: a scenario in the cells of a grid of factors, each with a server started for
+//! it. Every run is an ordinary `throng run` or `throng find` in a process of its own, so that a
+//! cell can be repeated by hand. `throng prove`: the same with variants in pairs.
 
 mod answer;
 mod child;
@@ -40,7 +40,10 @@ pub(crate) fn matrix(command: &Matrix) -> Result<Exit, CliError> {
 }
 
 pub(crate) fn prove(command: &Prove) -> Result<Exit, CliError> {
-    experiment(&command.experiment, Options::of(&command.experiment, Kind::Proof, command.shrink.clone()))
+    experiment(
+        &command.experiment,
+        Options::of(&command.experiment, Kind::Proof, command.shrink.clone()),
+    )
 }
 
 fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
@@ -89,10 +92,14 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         say(&plan.introduction(&folder));
         if kind == Kind::Proof {
             let machine = needs::Machine::now(&interrupt);
-            machine.said(plan.takes(), plan.matrix.busy_difference).iter().for_each(|line| say(line));
+            machine
+                .said(plan.takes(), plan.matrix.busy_difference)
+                .iter()
+                .for_each(|line| say(line));
         }
     }
-    let crew = workers.map(|workers| Crew::start(&command.fleet, workers, &plan.options.allow_target));
+    let crew =
+        workers.map(|workers| Crew::start(&command.fleet, workers, &plan.options.allow_target));
     let crew = crew.transpose()?;
     let path = folder.path().display().to_string();
     let resume = [kind.command(), "--resume", &path].map(str::to_owned);
@@ -115,11 +122,14 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     say(&format!("to continue this {}: {resume}", kind.noun()));
     match cut {
         Cut::Interrupted => Ok(Exit::Interrupted),
-        Cut::NoFleet(why) => Err(CliError::invalid(anyhow::anyhow!("the fleet does not play: {why}"))),
+        Cut::NoFleet(why) => {
+            Err(CliError::invalid(anyhow::anyhow!("the fleet does not play: {why}")))
+        }
     }
 }
 
-/// `throng report FOLDER` of a matrix or a proof: measures every run again. `None` if the folder is none of a matrix.
+/// `throng report FOLDER` of a matrix or a proof: measures every run again. `None` if the folder is
+/// none of a matrix.
 pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
     if !MatrixFolder::is_one(&command.run) {
         return None;
@@ -159,7 +169,10 @@ fn all_runs(
         {
             folder.decide(pairs)?;
             if !is_quiet {
-                say(&format!("decided after {pairs} pairs of {}", plan.matrix.pairs.unwrap_or(pairs)));
+                say(&format!(
+                    "decided after {pairs} pairs of {}",
+                    plan.matrix.pairs.unwrap_or(pairs)
+                ));
             }
             return Ok(None);
         }
@@ -168,9 +181,11 @@ fn all_runs(
         // What was not possible in one run of a cell is not possible in the next.
         let skipped = folder.skipped(planned, plan);
         let run = match skipped {
-            Some(reason) => {
-                MatrixRun { status: RunStatus::Skipped, reason: Some(reason), ..MatrixRun::default() }
-            }
+            Some(reason) => MatrixRun {
+                status: RunStatus::Skipped,
+                reason: Some(reason),
+                ..MatrixRun::default()
+            },
             None => runner.run(planned),
         };
         let run = MatrixRun { repeat: planned.repeat, place: Some(place), ..run };
@@ -194,7 +209,9 @@ fn undo_what_is_left(journal: &mut Journal) {
     if left == 0 {
         return;
     }
-    say(&format!("an earlier throng with this folder was killed: undoing what it left changed ({left})"));
+    say(&format!(
+        "an earlier throng with this folder was killed: undoing what it left changed ({left})"
+    ));
     journal.undo_all().iter().for_each(|problem| say(&format!("  could not be undone: {problem}")));
 }
 

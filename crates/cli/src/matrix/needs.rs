@@ -80,7 +80,8 @@ mod tests {
         let quiet = said(0.02, 0.01);
         assert_eq!(quiet.len(), 1, "{quiet:?}");
         assert!(
-            quiet[0].starts_with("needs 208s to 416s (") && quiet[0].ends_with("now 0.04 of 2 cores"),
+            quiet[0].starts_with("needs 208s to 416s (")
+                && quiet[0].ends_with("now 0.04 of 2 cores"),
             "{quiet:?}"
         );
         let taken = said(0.51, 0.01);

@@ -1,4 +1,5 @@
-//! A matrix ready to run: the file with its scenario, and every cell checked before anything is started.
+//! A matrix ready to run: the file with its scenario, and every cell checked before anything is
+//! started.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -20,7 +21,8 @@ use super::{shown, shrink};
 use crate::args::Matrix as Arguments;
 use crate::{CliError, fleet, scenario};
 
-/// From the last join until the hold is judged: connected users are judged at once, and have 3 s to begin (docs/find.md).
+/// From the last join until the hold is judged: connected users are judged at once, and have 3 s to
+/// begin (docs/find.md).
 const SETTLE: Duration = Duration::from_secs(3);
 /// Searches with less take longer than it (docs/find.md).
 const SHORT_BUDGET: Duration = Duration::from_secs(300);
@@ -38,10 +40,12 @@ pub(super) struct Options {
     pub(super) set: Vec<String>,
     pub(super) allow_target: Vec<String>,
     pub(super) threads: Option<usize>,
-    /// How many workers play each run; `None` on one machine. Not their bus: its address may have a password.
+    /// How many workers play each run; `None` on one machine. Not their bus: its address may have a
+    /// password.
     #[serde(default)]
     pub(super) workers: Option<usize>,
-    /// A proof is looked at after each round, and its intervals allow for that; not in folders of versions that looked once.
+    /// A proof is looked at after each round, and its intervals allow for that; not in folders of
+    /// versions that looked once.
     #[serde(default)]
     pub(super) is_sequential: bool,
 }
@@ -134,7 +138,12 @@ impl MatrixPlan {
         Self::of_text(text, file, Some(scenario), options)
     }
 
-    fn of_text(text: &str, file: &Path, scenario: Option<&Path>, options: Options) -> Result<Self, CliError> {
+    fn of_text(
+        text: &str,
+        file: &Path,
+        scenario: Option<&Path>,
+        options: Options,
+    ) -> Result<Self, CliError> {
         let matrix = match options.kind {
             Kind::Matrix => Matrix::parse(text),
             Kind::Proof => Matrix::parse_proof(text, options.shrink.as_deref()),
@@ -144,10 +153,12 @@ impl MatrixPlan {
         })?;
         let base = file.parent().unwrap_or(Path::new("/")).to_owned();
         let scenario = scenario.map_or_else(|| base.join(&matrix.scenario), Path::to_owned);
-        let scenario_text = std::fs::read_to_string(&scenario)
-            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", scenario.display())))?;
+        let scenario_text = std::fs::read_to_string(&scenario).map_err(|error| {
+            CliError::usage(format!("cannot read {}: {error}", scenario.display()))
+        })?;
         let cells = matrix.cells();
-        let looks = if options.is_sequential { matrix.looks() } else { matrix.pairs.into_iter().collect() };
+        let looks =
+            if options.is_sequential { matrix.looks() } else { matrix.pairs.into_iter().collect() };
         let (text, file) = (text.to_owned(), file.to_owned());
         Ok(Self { matrix, text, file, base, scenario, scenario_text, options, cells, looks })
     }
@@ -164,20 +175,25 @@ impl MatrixPlan {
     pub(super) fn look_before(&self, index: usize) -> Option<u32> {
         let runs_of_pair = 2 * self.cells.len().saturating_sub(1);
         let is_next = |pairs: &u32| {
-            self.matrix.pairs.is_some_and(|all| *pairs <= all) && *pairs as usize * runs_of_pair == index
+            self.matrix.pairs.is_some_and(|all| *pairs <= all)
+                && *pairs as usize * runs_of_pair == index
         };
         self.looks.iter().copied().find(is_next)
     }
 
-    /// Checks every cell: its overrides, files, CPUs and patterns. A cell that would fail at its turn, hours later, is an error
-    /// now; what this machine does not allow is found out when it runs.
+    /// Checks every cell: its overrides, files, CPUs and patterns. A cell that would fail at its
+    /// turn, hours later, is an error now; what this machine does not allow is found out when it
+    /// runs.
     pub(super) fn check(&self) -> Result<(), CliError> {
         self.check_findings()?;
         for cell in &self.cells {
             let config = self.config(cell, Path::new("/dir"));
             self.confined(config).and_then(|config| self.check_cell(&config)).map_err(|stop| {
                 let name = self.matrix.describe(cell);
-                CliError::new(stop.exit, anyhow::anyhow!("cell {} ({name}): {:#}", cell.number, stop.error))
+                CliError::new(
+                    stop.exit,
+                    anyhow::anyhow!("cell {} ({name}): {:#}", cell.number, stop.error),
+                )
             })?;
         }
         Ok(())
@@ -205,7 +221,8 @@ impl MatrixPlan {
         if let Some(cpus) = &config.server.cpus {
             parse_cpus(cpus).map_err(|error| CliError::usage(format!("server.cpus: {error}")))?;
         }
-        if let Some(ReadyWhen::Log(pattern)) = config.server.ready.as_ref().map(|ready| &ready.when) {
+        if let Some(ReadyWhen::Log(pattern)) = config.server.ready.as_ref().map(|ready| &ready.when)
+        {
             throng_rig::pattern(pattern)
                 .map_err(|error| CliError::usage(format!("server.ready.log: {error}")))?;
         }
@@ -253,15 +270,17 @@ impl MatrixPlan {
 
     /// The configuration files of a cell: where each is to be, and its text.
     pub(super) fn files(&self, config: &CellConfig) -> Result<Vec<(PathBuf, String)>, CliError> {
-        let known: BTreeSet<String> = config.variables.iter().map(|(name, _)| name.clone()).collect();
+        let known: BTreeSet<String> =
+            config.variables.iter().map(|(name, _)| name.clone()).collect();
         let value = |name: &str| {
             let found = config.variables.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.clone()).unwrap_or_default()
         };
         let file = |file: &throng_scenario::matrix::ServerFile<String>| {
             let template = self.base.join(&file.template);
-            let wrong =
-                |error: &dyn std::fmt::Display| CliError::usage(format!("{}: {error}", template.display()));
+            let wrong = |error: &dyn std::fmt::Display| {
+                CliError::usage(format!("{}: {error}", template.display()))
+            };
             let text = std::fs::read_to_string(&template).map_err(|error| wrong(&error))?;
             let read = Template::of_file(&text, &known)
                 .map_err(|error| CliError::usage(format!("{}:\n{error}", template.display())))?;
@@ -270,8 +289,8 @@ impl MatrixPlan {
         config.server.files.iter().map(file).collect()
     }
 
-    /// The scenario's overrides in a cell, as `PATH=VALUE`, and the times of the hold. The scenario is read with them, so that
-    /// what is wrong is an error.
+    /// The scenario's overrides in a cell, as `PATH=VALUE`, and the times of the hold. The scenario
+    /// is read with them, so that what is wrong is an error.
     pub(super) fn overrides(
         &self,
         config: &CellConfig,
@@ -353,7 +372,8 @@ impl MatrixPlan {
                 let config = self.config(cell, Path::new("/dir"));
                 let times = self.overrides(&config).ok().and_then(|(_, times)| times);
                 let server = &config.server;
-                let is_watched = server.command.is_some() && server.watch.as_deref() != Some(NOT_WATCHED);
+                let is_watched =
+                    server.command.is_some() && server.watch.as_deref() != Some(NOT_WATCHED);
                 let baseline = if is_watched { crate::watchers::BASELINE } else { Duration::ZERO };
                 Duration::from_secs(times.map_or(0, |times| times.until_s)) + baseline
             }
@@ -381,8 +401,9 @@ impl MatrixPlan {
         };
         let variants = levels.iter().enumerate().skip(1).map(variant).collect();
         let blocks = self.matrix.blocks().into_iter();
-        let blocks =
-            blocks.map(|block| (block.variant, block.runs.map(|run| (run.cell, run.repeat)))).collect();
+        let blocks = blocks
+            .map(|block| (block.variant, block.runs.map(|run| (run.cell, run.repeat))))
+            .collect();
         let busy_difference = self.matrix.busy_difference;
         let again = repeated
             .iter()
@@ -418,7 +439,8 @@ impl MatrixPlan {
 
     pub(super) fn introduction(&self, folder: &MatrixFolder) -> String {
         let about = self.about();
-        let played = self.options.workers.map(|count| format!(", played by {}", counted(count, "worker")));
+        let played =
+            self.options.workers.map(|count| format!(", played by {}", counted(count, "worker")));
         let (size, order, played) = (self.size(), self.order(), played.unwrap_or_default());
         format!("{size}, {order} order, {about}{played}; folder {}", folder.path().display())
     }
@@ -455,8 +477,11 @@ mod tests {
     use super::*;
 
     fn plan(file: &Path) -> MatrixPlan {
-        MatrixPlan::read(file, Options { kind: Kind::Proof, is_sequential: true, ..Options::default() })
-            .unwrap_or_else(|stop| panic!("{}: {:#}", file.display(), stop.error))
+        MatrixPlan::read(
+            file,
+            Options { kind: Kind::Proof, is_sequential: true, ..Options::default() },
+        )
+        .unwrap_or_else(|stop| panic!("{}: {:#}", file.display(), stop.error))
     }
 
     /// With its scenario and all templates.
@@ -471,7 +496,9 @@ mod tests {
         let proofs: Vec<PathBuf> = files.filter(is_proof).collect();
         assert!(proofs.len() >= 7, "{proofs:?}");
         for file in proofs {
-            plan(&file).check().unwrap_or_else(|stop| panic!("{}: {:#}", file.display(), stop.error));
+            plan(&file)
+                .check()
+                .unwrap_or_else(|stop| panic!("{}: {:#}", file.display(), stop.error));
         }
     }
 

@@ -43,8 +43,8 @@ mod tests {
         let options = Options { kind: Kind::Proof, is_sequential: true, ..Options::default() };
         let plan = MatrixPlan::read(&place.path().join("proof.toml"), options)
             .unwrap_or_else(|stop| panic!("{:#}", stop.error));
-        let folder =
-            MatrixFolder::create(&place.path().join("out"), &plan).unwrap_or_else(|_| panic!("a folder"));
+        let folder = MatrixFolder::create(&place.path().join("out"), &plan)
+            .unwrap_or_else(|_| panic!("a folder"));
         let keep = |planned: &PlannedRun, steal: &str| {
             let environment = [("steal_ratio".to_owned(), steal.to_owned())].into();
             let run = MatrixRun {
@@ -56,7 +56,11 @@ mod tests {
             folder.keep(planned, &plan, &run).unwrap_or_else(|_| panic!("a record"));
         };
         let planned = plan.runs();
-        assert_eq!((planned.len(), runs(&plan, &folder).len()), (4, 4), "nothing is lost before it is made");
+        assert_eq!(
+            (planned.len(), runs(&plan, &folder).len()),
+            (4, 4),
+            "nothing is lost before it is made"
+        );
         for (planned, steal) in planned.iter().zip(["0.00", "0.30", "0.00", "0.00"]) {
             keep(planned, steal);
         }

@@ -8,8 +8,8 @@ use throng_observation::run::Ending;
 use throng_report::matrix::{MatrixRun, RunFigures, RunStatus, figures};
 use throng_report::{ReportRows, RunOutcome, Summary};
 use throng_rig::{
-    CpuTimes, Journal, Limits, Readiness, RunningServer, ServerSpec, SetupError, Sign, StartError, Undo,
-    governor, load_average, run_step,
+    CpuTimes, Journal, Limits, Readiness, RunningServer, ServerSpec, SetupError, Sign, StartError,
+    Undo, governor, load_average, run_step,
 };
 use throng_scenario::matrix::{CellConfig, Measure, PlannedRun, ReadyWhen, Server};
 use throng_scenario::units::write_duration;
@@ -57,13 +57,19 @@ impl NoRun {
 }
 
 impl CellRunner<'_> {
-    /// Makes a run. Whatever happens, the machine is afterwards as before, or the notes say what is not.
+    /// Makes a run. Whatever happens, the machine is afterwards as before, or the notes say what is
+    /// not.
     pub(super) fn run(&mut self, planned: &PlannedRun) -> MatrixRun {
         if let Some(gone) = self.gone() {
-            return MatrixRun { status: RunStatus::Pending, reason: Some(gone), ..MatrixRun::default() };
+            return MatrixRun {
+                status: RunStatus::Pending,
+                reason: Some(gone),
+                ..MatrixRun::default()
+            };
         }
         let before = self.journal.left();
-        let busy = self.plan.matrix.is_proof().then(|| needs::Machine::now(self.interrupt).busy_ratio);
+        let busy =
+            self.plan.matrix.is_proof().then(|| needs::Machine::now(self.interrupt).busy_ratio);
         let (started, load) = (CpuTimes::so_far(), load_average());
         let mut notes = Vec::new();
         let mut run = match self.measured(planned, &mut notes) {
@@ -83,7 +89,8 @@ impl CellRunner<'_> {
             run.reason = Some(format!("{reason}{gone}"));
         }
         run.environment.extend(environment(load, CpuTimes::so_far(), started));
-        run.environment.extend(busy.map(|busy| ("busy_ratio_before".to_owned(), format!("{busy:.3}"))));
+        run.environment
+            .extend(busy.map(|busy| ("busy_ratio_before".to_owned(), format!("{busy:.3}"))));
         run
     }
 
@@ -92,17 +99,31 @@ impl CellRunner<'_> {
         self.crew.as_mut().and_then(Crew::gone)
     }
 
-    fn measured(&mut self, planned: &PlannedRun, notes: &mut Vec<String>) -> Result<MatrixRun, NoRun> {
-        let cell = self.plan.cell(planned).cloned().ok_or_else(|| NoRun::failed("there is no such cell"))?;
+    fn measured(
+        &mut self,
+        planned: &PlannedRun,
+        notes: &mut Vec<String>,
+    ) -> Result<MatrixRun, NoRun> {
+        let cell = self
+            .plan
+            .cell(planned)
+            .cloned()
+            .ok_or_else(|| NoRun::failed("there is no such cell"))?;
         let folder = self.folder.run_folder(planned, self.plan);
         let dir = fresh(&folder).map_err(NoRun::failed)?;
         let config = self.plan.config(&cell, &dir);
-        let config = self.plan.confined(config).map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
-        let (sets, hold) =
-            self.plan.overrides(&config).map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
+        let config = self
+            .plan
+            .confined(config)
+            .map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
+        let (sets, hold) = self
+            .plan
+            .overrides(&config)
+            .map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
         self.set_up(&config, &folder)?;
         self.write_files(&config)?;
-        let name = format!("throng-matrix-{}-{}-{}", std::process::id(), cell.number, planned.repeat);
+        let name =
+            format!("throng-matrix-{}-{}-{}", std::process::id(), cell.number, planned.repeat);
         let mut server = match &config.server.command {
             Some(command) => Some(self.start(command, &config.server, &dir, &name)?),
             None => None,
@@ -127,19 +148,19 @@ impl CellRunner<'_> {
         for step in &config.setup {
             let is_over = || self.interrupt.is_set();
             let limits = (log.as_path(), STEP_WITHIN);
-            run_step(&step.run, &step.undo, &self.plan.base, &mut self.journal, limits, &is_over).map_err(
-                |error| match error {
-                    SetupError::NotPossibleHere(reason) => NoRun { status: RunStatus::Skipped, reason },
-                    _ if is_over() => NoRun { status: RunStatus::Pending, reason: error.to_string() },
-                    error => NoRun::failed(error),
-                },
-            )?;
+            run_step(&step.run, &step.undo, &self.plan.base, &mut self.journal, limits, &is_over)
+                .map_err(|error| match error {
+                SetupError::NotPossibleHere(reason) => NoRun { status: RunStatus::Skipped, reason },
+                _ if is_over() => NoRun { status: RunStatus::Pending, reason: error.to_string() },
+                error => NoRun::failed(error),
+            })?;
         }
         Ok(())
     }
 
     fn write_files(&self, config: &CellConfig) -> Result<(), NoRun> {
-        let files = self.plan.files(config).map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
+        let files =
+            self.plan.files(config).map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
         for (path, text) in files {
             let write = || {
                 if let Some(folder) = path.parent() {
@@ -147,7 +168,9 @@ impl CellRunner<'_> {
                 }
                 std::fs::write(&path, text)
             };
-            write().map_err(|error: std::io::Error| NoRun::failed(format!("{}: {error}", path.display())))?;
+            write().map_err(|error: std::io::Error| {
+                NoRun::failed(format!("{}: {error}", path.display()))
+            })?;
         }
         Ok(())
     }
@@ -160,12 +183,16 @@ impl CellRunner<'_> {
         name: &str,
     ) -> Result<RunningServer, NoRun> {
         let stop = server.stop.clone().unwrap_or_default();
-        let disk = server.disk.as_ref().map(|disk| (PathBuf::from(&disk.path), disk.read_bytes_per_s));
+        let disk =
+            server.disk.as_ref().map(|disk| (PathBuf::from(&disk.path), disk.read_bytes_per_s));
         let ready = server.ready.as_ref().map(readiness).transpose().map_err(NoRun::failed)?;
         let spec = ServerSpec {
             command: command.to_vec(),
             env: server.env.clone(),
-            cwd: server.cwd.as_ref().map_or_else(|| self.plan.base.clone(), |cwd| self.plan.base.join(cwd)),
+            cwd: server
+                .cwd
+                .as_ref()
+                .map_or_else(|| self.plan.base.clone(), |cwd| self.plan.base.join(cwd)),
             ready,
             stop_signal: stop.signal,
             stop_within: stop.within,
@@ -180,10 +207,14 @@ impl CellRunner<'_> {
             name: name.to_owned(),
         };
         let interrupt = self.interrupt;
-        RunningServer::start(spec, &mut self.journal, &|| interrupt.is_set()).map_err(|error| match error {
-            StartError::NotPossibleHere(reason) => NoRun { status: RunStatus::Skipped, reason },
-            StartError::Interrupted => NoRun { status: RunStatus::Pending, reason: error.to_string() },
-            error => NoRun::failed(error),
+        RunningServer::start(spec, &mut self.journal, &|| interrupt.is_set()).map_err(|error| {
+            match error {
+                StartError::NotPossibleHere(reason) => NoRun { status: RunStatus::Skipped, reason },
+                StartError::Interrupted => {
+                    NoRun { status: RunStatus::Pending, reason: error.to_string() }
+                }
+                error => NoRun::failed(error),
+            }
         })
     }
 
@@ -201,7 +232,9 @@ impl CellRunner<'_> {
                 let mut words = vec!["find".to_owned(), shown(&self.plan.scenario)];
                 words.extend(["--budget".to_owned(), write_duration(*budget)]);
                 for (flag, value) in [("--start", start), ("--ceiling", ceiling)] {
-                    words.extend(value.iter().flat_map(|value| [flag.to_owned(), value.to_string()]));
+                    words.extend(
+                        value.iter().flat_map(|value| [flag.to_owned(), value.to_string()]),
+                    );
                 }
                 words
             }
@@ -237,7 +270,8 @@ impl CellRunner<'_> {
         let variable = self.crew.as_ref().and_then(Crew::variable);
         let child = child::start(&arguments, &folder.join("run.log"), mark, variable)
             .map_err(|error| NoRun::failed(format!("throng cannot be started: {error}")))?;
-        // A search on a server that has ended would go on for a long time; users of a hold count what they did not get.
+        // A search on a server that has ended would go on for a long time; users of a hold count
+        // what they did not get.
         let ends_with_server = matches!(self.plan.matrix.measure, Measure::Find { .. });
         Ok(child::wait(child, server, self.interrupt, ends_with_server))
     }
@@ -253,39 +287,50 @@ impl CellRunner<'_> {
             Ok(measured) => measured,
             Err(error) => {
                 let reason = Some(format!("the crowd did not come ({error}): {said}"));
-                // Workers that do not come or do not play are no result of the cell: `--resume` makes this run.
-                let is_without_fleet = self.crew.is_some() && crowd.code == Some(Exit::Invalid as i32);
+                // Workers that do not come or do not play are no result of the cell: `--resume`
+                // makes this run.
+                let is_without_fleet =
+                    self.crew.is_some() && crowd.code == Some(Exit::Invalid as i32);
                 let status = if is_without_fleet { RunStatus::Pending } else { RunStatus::Failed };
                 return MatrixRun { status, reason, ..MatrixRun::default() };
             }
         };
         let is = |exit: Exit| crowd.code == Some(exit as i32);
-        let (status, reason) = if let Some(ended) = crowd.server_ended.as_ref().filter(|_| hold.is_none()) {
-            (RunStatus::Failed, Some(ended.clone()))
-        } else if is(Exit::Target) && hold.is_none() {
-            // A search that reached nobody found no limit, not one of 0.
-            (RunStatus::Invalid, Some(summary.headline.clone()))
-        } else if is(Exit::Met) || is(Exit::Missed) || is(Exit::Target) {
-            (RunStatus::Valid, None)
-        } else if let Some(reason) = invalid(&summary).filter(|_| is(Exit::Invalid) || is(Exit::Disputed)) {
-            (RunStatus::Invalid, Some(reason))
-        } else {
-            (RunStatus::Failed, Some(format!("throng failed: {said}")))
-        };
+        let (status, reason) =
+            if let Some(ended) = crowd.server_ended.as_ref().filter(|_| hold.is_none()) {
+                (RunStatus::Failed, Some(ended.clone()))
+            } else if is(Exit::Target) && hold.is_none() {
+                // A search that reached nobody found no limit, not one of 0.
+                (RunStatus::Invalid, Some(summary.headline.clone()))
+            } else if is(Exit::Met) || is(Exit::Missed) || is(Exit::Target) {
+                (RunStatus::Valid, None)
+            } else if let Some(reason) =
+                invalid(&summary).filter(|_| is(Exit::Invalid) || is(Exit::Disputed))
+            {
+                (RunStatus::Invalid, Some(reason))
+            } else {
+                (RunStatus::Failed, Some(format!("throng failed: {said}")))
+            };
         let environment = played_by(&summary).into_iter().collect();
         MatrixRun { status, reason, environment, figures: Some(figures), ..MatrixRun::default() }
     }
 }
 
 /// The figures of a run folder, and its summary.
-pub(super) fn measure(folder: &Path, hold: Option<HoldTimes>) -> Result<(RunFigures, Summary), StoreError> {
+pub(super) fn measure(
+    folder: &Path,
+    hold: Option<HoldTimes>,
+) -> Result<(RunFigures, Summary), StoreError> {
     let run = RunFolder::read_selected(folder, &mut ReportRows::default())?;
     let summary = report::summary(&run);
     let seconds = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
     let hold = hold.map(|times| (seconds(times.from_s), seconds(times.until_s)));
-    // A guard of the engine, or a crash of throng, may have ended it before the hold: then all that there is counts.
+    // A guard of the engine, or a crash of throng, may have ended it before the hold: then all that
+    // there is counts.
     let hold = hold.map(|(from, until)| match run.ended_at {
-        Some(at) if run.ending != Ending::Complete && at.second() <= from => (0, at.second().max(1)),
+        Some(at) if run.ending != Ending::Complete && at.second() <= from => {
+            (0, at.second().max(1))
+        }
         _ => (from, until),
     });
     Ok((figures(&run, &summary, hold), summary))
@@ -351,7 +396,8 @@ fn watch(server: &RunningServer, log: &Path, more: Option<&str>) -> String {
 /// A value of `--watch`, which a comma ends: a log whose path has one is not followed.
 fn watch_with(target: &str, log: &str, more: Option<&str>) -> String {
     let log = (!log.contains(',')).then(|| format!("logs={log}"));
-    let parts = [Some(target.to_owned()), log, more.filter(|more| !more.is_empty()).map(str::to_owned)];
+    let parts =
+        [Some(target.to_owned()), log, more.filter(|more| !more.is_empty()).map(str::to_owned)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(",")
 }
 
@@ -374,7 +420,8 @@ pub(super) fn by_hand(arguments: &[String]) -> String {
 
 /// The workers of a run that a fleet played: those of two runs that are compared must be the same.
 fn played_by(summary: &Summary) -> Option<(String, String)> {
-    let mut names: Vec<&str> = summary.generator.workers.iter().map(|worker| worker.name.as_str()).collect();
+    let mut names: Vec<&str> =
+        summary.generator.workers.iter().map(|worker| worker.name.as_str()).collect();
     names.sort_unstable();
     (!names.is_empty()).then(|| ("played_by".to_owned(), names.join(" + ")))
 }
@@ -433,7 +480,10 @@ mod tests {
                 .sign
                 .to_string()
         };
-        assert_eq!(ready("http://127.0.0.1:8081/status?full"), "http://127.0.0.1:8081/status?full answers");
+        assert_eq!(
+            ready("http://127.0.0.1:8081/status?full"),
+            "http://127.0.0.1:8081/status?full answers"
+        );
         assert_eq!(ready("http://localhost"), "http://localhost:80/ answers");
     }
 }

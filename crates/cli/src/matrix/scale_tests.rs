@@ -1,4 +1,5 @@
-//! A large matrix is answered in little time and memory: one run at a time, and no rows that no figure needs.
+//! A large matrix is answered in little time and memory: one run at a time, and no rows that no
+//! figure needs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,8 +12,8 @@ use throng_observation::run::{
     CohortId, CrowdRow, Ending, ParticipantId, ParticipantRow, Row, RunInfo, SeriesRow, TrackRow,
 };
 use throng_observation::{
-    Codec, Distribution, ExperienceRow, MediaKind, OneWayDelay, Phase, RunTime, SecondClosed, TrackCounters,
-    TrackId,
+    Codec, Distribution, ExperienceRow, MediaKind, OneWayDelay, Phase, RunTime, SecondClosed,
+    TrackCounters, TrackId,
 };
 use throng_report::matrix::{CellVerdict, MatrixRun, RunStatus};
 use throng_store::RunFolder;
@@ -59,7 +60,8 @@ fn write_run(folder: &Path) {
             ..CrowdRow::default()
         }));
         let experience = ExperienceRow { second, users: USERS, ..ExperienceRow::default() };
-        let closed = SecondClosed { second, experience: vec![experience], ..SecondClosed::default() };
+        let closed =
+            SecondClosed { second, experience: vec![experience], ..SecondClosed::default() };
         writer.write(Row::SecondClosed(closed));
         writer.write(Row::Series(Box::new(SeriesRow {
             second,
@@ -84,7 +86,10 @@ fn write_run(folder: &Path) {
             participant: ParticipantId(number),
             cohort: CohortId(0),
             intended_at: at(0),
-            reached: phases.into_iter().map(|phase| (phase, RunTime(i64::from(number) + 1))).collect(),
+            reached: phases
+                .into_iter()
+                .map(|phase| (phase, RunTime(i64::from(number) + 1)))
+                .collect(),
             ended_at: None,
             outcome: None,
             local_address: None,
@@ -149,12 +154,13 @@ fn used() -> (f64, f64) {
     (ticks / 100.0, high.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0)
 }
 
-/// A large matrix: 64 cells of 1,000 participants in 10 s of CPU time and 500 MB, unoptimised; in a process of its own, as
-/// cargo-nextest runs it.
+/// A large matrix: 64 cells of 1,000 participants in 10 s of CPU time and 500 MB, unoptimised; in a
+/// process of its own, as cargo-nextest runs it.
 #[test]
 fn sixty_four_cells_of_a_thousand_are_answered_in_ten_seconds() {
     let place = tempfile::tempdir().unwrap();
-    let factor = |name: &str, levels: &str| format!("[[factor]]\nname = \"{name}\"\nlevels = {levels}\n");
+    let factor =
+        |name: &str, levels: &str| format!("[[factor]]\nname = \"{name}\"\nlevels = {levels}\n");
     let text = format!(
         "scenario = \"viewers.toml\"\nhold = \"30s\"\n{}{}{}",
         factor("connections", "[1, 2, 3, 4]"),
@@ -166,17 +172,19 @@ fn sixty_four_cells_of_a_thousand_are_answered_in_ten_seconds() {
     std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
     let plan = MatrixPlan::read(&place.path().join("matrix.toml"), Options::default())
         .unwrap_or_else(|stop| panic!("{:#}", stop.error));
-    let folder =
-        MatrixFolder::create(&place.path().join("out"), &plan).unwrap_or_else(|_| panic!("a folder"));
+    let folder = MatrixFolder::create(&place.path().join("out"), &plan)
+        .unwrap_or_else(|_| panic!("a folder"));
     let template = place.path().join("run");
     write_run(&template);
     for planned in plan.runs() {
         let run = MatrixRun { repeat: 1, status: RunStatus::Valid, ..MatrixRun::default() };
         folder.keep(&planned, &plan, &run).unwrap_or_else(|_| panic!("a record"));
-        std::fs::copy(template.join("run.db"), folder.run_folder(&planned, &plan).join("run.db")).unwrap();
+        std::fs::copy(template.join("run.db"), folder.run_folder(&planned, &plan).join("run.db"))
+            .unwrap();
     }
     let (before_s, _) = used();
-    let report = answer::make(&plan, &folder, true).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+    let report =
+        answer::make(&plan, &folder, true).unwrap_or_else(|stop| panic!("{:#}", stop.error));
     let (after_s, bytes) = used();
     assert_eq!(report.cells.len(), 64);
     for cell in &report.cells {

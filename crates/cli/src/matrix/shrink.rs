@@ -1,6 +1,9 @@
-//! A cell with less of a resource: limits of its server where there are some, else commands that are undone.
+//! A cell with less of a resource: limits of its server where there are some, else commands that
+//! are undone.
 
-use throng_rig::{ShrinkStep, cpus_allowed, line_rate_step, open_files, parse_cpus, receive_buffers_step};
+use throng_rig::{
+    ShrinkStep, cpus_allowed, line_rate_step, open_files, parse_cpus, receive_buffers_step,
+};
 use throng_scenario::matrix::{CellConfig, Server, Shrink, ShrunkResource, Step};
 
 /// What a server may never fall below: its own libraries and sockets.
@@ -37,7 +40,8 @@ fn one(config: &mut CellConfig, shrink: &Shrink) -> Result<(), String> {
     match &shrink.resource {
         ShrunkResource::Cpu => server.cpu_quota = Some(cpus(server)? * to),
         ShrunkResource::Memory => {
-            let bytes = server.memory_bytes.ok_or_else(|| needs_limit("memory", "memory = \"1GB\""))?;
+            let bytes =
+                server.memory_bytes.ok_or_else(|| needs_limit("memory", "memory = \"1GB\""))?;
             server.memory_bytes = Some((bytes as f64 * to).round().max(1.0) as u64);
         }
         ShrunkResource::Disk => {
@@ -96,17 +100,24 @@ mod tests {
         assert_eq!(shrunk(ShrunkResource::Memory, memory).unwrap().server.memory_bytes, Some(800));
         let disk = DiskLimit { path: "/".to_owned(), read_bytes_per_s: 10 };
         let disk = Server { disk: Some(disk), ..Server::default() };
-        assert_eq!(shrunk(ShrunkResource::Disk, disk).unwrap().server.disk.unwrap().read_bytes_per_s, 8);
+        assert_eq!(
+            shrunk(ShrunkResource::Disk, disk).unwrap().server.disk.unwrap().read_bytes_per_s,
+            8
+        );
         let nofile = Server { nofile: Some(100), ..Server::default() };
         assert_eq!(shrunk(ShrunkResource::Nofile, nofile).unwrap().server.nofile, Some(80));
         let line = ShrunkResource::Network { interface: "v0".into(), rate_bps: 20e6 };
         let config = shrunk(line, Server::default()).unwrap();
-        assert!(config.setup[0].run[2].contains("rate 16000000bit") && !config.setup[0].undo.is_empty());
+        assert!(
+            config.setup[0].run[2].contains("rate 16000000bit") && !config.setup[0].undo.is_empty()
+        );
     }
 
     #[test]
     fn what_has_no_limit_is_not_guessed() {
-        for (resource, key) in [(ShrunkResource::Memory, "`memory`"), (ShrunkResource::Disk, "`disk`")] {
+        for (resource, key) in
+            [(ShrunkResource::Memory, "`memory`"), (ShrunkResource::Disk, "`disk`")]
+        {
             let error = shrunk(resource, Server::default()).unwrap_err();
             assert!(error.contains(key) && error.contains("write "), "{error}");
         }

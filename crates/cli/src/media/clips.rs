@@ -1,4 +1,5 @@
-//! Media files of a scenario: read once, packetised once, shared by all participants that send them.
+//! Media files of a scenario: read once, packetised once, shared by all participants that send
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,9 @@ pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
 /// Reads the files that the plan names. An error names the file, the problem, and the remedy.
 pub(crate) fn clips(plan: &Plan) -> Result<Clips, CliError> {
     let mut clips = Clips::new();
-    for ((cohort, role), destination) in plan.cohorts.iter().zip(&plan.roles).zip(&plan.destinations) {
+    for ((cohort, role), destination) in
+        plan.cohorts.iter().zip(&plan.roles).zip(&plan.destinations)
+    {
         let Some(publish) = &role.publish else { continue };
         let files = [("video", &publish.video_file), ("audio", &publish.audio_file)];
         for (key, file) in files.into_iter().filter_map(|(key, file)| Some((key, file.as_ref()?))) {
@@ -56,12 +59,18 @@ pub(crate) fn hashes(plan: &Plan) -> BTreeMap<String, String> {
 pub(crate) fn files(plan: &Plan) -> impl Iterator<Item = &String> {
     let publishers = plan.roles.iter().filter_map(|role| role.publish.as_ref());
     let media = publishers.flat_map(PublishConfig::files).map(|file| &file.path);
-    media.chain(plan.roles.iter().filter_map(|role| role.player.recorded_page.as_ref()).map(|page| &page.har))
+    media.chain(
+        plan.roles
+            .iter()
+            .filter_map(|role| role.player.recorded_page.as_ref())
+            .map(|page| &page.har),
+    )
 }
 
 fn clip(file: &MediaFile) -> Result<Clip, String> {
-    let bytes = std::fs::read(&file.path)
-        .map_err(|error| format!("{error}; paths are relative to the folder in which throng is started"))?;
+    let bytes = std::fs::read(&file.path).map_err(|error| {
+        format!("{error}; paths are relative to the folder in which throng is started")
+    })?;
     let format = Format {
         codec: file.codec.map(throng_scenario::MediaCodec::codec),
         fps: file.fps_milli.map(|milli| f64::from(milli) / 1e3),
@@ -72,7 +81,10 @@ fn clip(file: &MediaFile) -> Result<Clip, String> {
             ClipError::Damaged(_) => "; create the file again",
             ClipError::Codec { .. } => "; name another codec, or transcode it to H.264 or VP8",
             ClipError::Empty => "; record for longer",
-            ClipError::Unknown | ClipError::NoKeyFrame | ClipError::TooLong | ClipError::Stream(_) => "",
+            ClipError::Unknown
+            | ClipError::NoKeyFrame
+            | ClipError::TooLong
+            | ClipError::Stream(_) => "",
         };
         format!("{error}{help}")
     })
@@ -137,7 +149,8 @@ mod tests {
     /// A recording of Janus with a few packets of sound.
     fn recording(codec: &str) -> Vec<u8> {
         let header = format!("{{\"t\":\"a\",\"c\":\"{codec}\"}}");
-        let mut file = [&b"MJR00002"[..], &(header.len() as u16).to_be_bytes(), header.as_bytes()].concat();
+        let mut file =
+            [&b"MJR00002"[..], &(header.len() as u16).to_be_bytes(), header.as_bytes()].concat();
         for number in 0..3 {
             let packet = [0x80, 8, 0, number, 0, 0, number, 0, 0, 0, 0, 9, 0x78, 1, 2];
             file.extend(b"MEET\0\0\0\0\0\x0f");
@@ -153,7 +166,8 @@ mod tests {
             ("pcma", "", false),
             ("opus", "[conversation]\ntalkspurt = \"6s\"\n", false),
         ] {
-            let path = std::env::temp_dir().join(format!("throng-{}-{codec}.mjr", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("throng-{}-{codec}.mjr", std::process::id()));
             std::fs::write(&path, recording(codec)).unwrap();
             let text = format!(
                 "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1234\"\n{talk}[crowd]\nsize = 2\npublish = {{ audio = {path:?} }}\n"

@@ -27,7 +27,8 @@ impl Ffmpeg {
     pub(super) fn with_encoders(ffmpeg: &Path, encoders: [&str; 2]) -> Result<Self, CliError> {
         let program = Program { ffmpeg: ffmpeg.to_owned(), decoder: None };
         program.version().map_err(|error| CliError::usage(error.to_string()))?;
-        let programs = Self { ffmpeg: ffmpeg.to_owned(), ffprobe: ffmpeg.with_file_name("ffprobe") };
+        let programs =
+            Self { ffmpeg: ffmpeg.to_owned(), ffprobe: ffmpeg.with_file_name("ffprobe") };
         if let Err(error) = Command::new(&programs.ffprobe).arg("-version").output() {
             let program = programs.ffprobe.display();
             return Err(CliError::usage(format!(
@@ -35,7 +36,8 @@ impl Ffmpeg {
             )));
         }
         let listed = Command::new(ffmpeg).args(["-hide_banner", "-encoders"]).output();
-        let listed = listed.map_err(|error| CliError::usage(format!("{}: {error}", ffmpeg.display())))?;
+        let listed =
+            listed.map_err(|error| CliError::usage(format!("{}: {error}", ffmpeg.display())))?;
         let listed = String::from_utf8_lossy(&listed.stdout);
         match encoders.iter().find(|encoder| !lists(&listed, encoder)) {
             None => Ok(programs),
@@ -90,7 +92,9 @@ impl Ffmpeg {
     pub(super) fn measure(&self, file: &Path, name: &str) -> anyhow::Result<Entry> {
         let mut command = Command::new(&self.ffprobe);
         command.args(["-v", "error", "-select_streams", "v:0", "-count_packets", "-of", "json"]);
-        command.args(["-show_entries", "stream=nb_read_packets:format=duration,size,bit_rate"]).arg(file);
+        command
+            .args(["-show_entries", "stream=nb_read_packets:format=duration,size,bit_rate"])
+            .arg(file);
         let output = command.output().with_context(|| self.ffprobe.display().to_string())?;
         if !output.status.success() {
             bail!("ffprobe: {}", String::from_utf8_lossy(&output.stderr).trim());
@@ -130,7 +134,8 @@ pub(super) fn partial(folder: &Path, name: &str) -> PathBuf {
     folder.join(OsString::from(format!(".partial-{name}")))
 }
 
-/// The name of file `number`, counted from 1: the first is `file-0.ts`, as `{stream}` in URLs counts from 0.
+/// The name of file `number`, counted from 1: the first is `file-0.ts`, as `{stream}` in URLs
+/// counts from 0.
 pub(super) fn name(encoding: &Encoding, number: u32) -> String {
     format!("file-{}.{}", number.saturating_sub(1), encoding.container.key())
 }
@@ -143,7 +148,8 @@ mod tests {
 
     #[test]
     fn encoders_are_found_by_their_whole_name() {
-        let listed = " V..... = Video\n V....D libx264rgb   H.264\n V....D mpeg2video   MPEG-2 video\n";
+        let listed =
+            " V..... = Video\n V....D libx264rgb   H.264\n V....D mpeg2video   MPEG-2 video\n";
         assert!(lists(listed, "mpeg2video") && !lists(listed, "libx264"));
     }
 

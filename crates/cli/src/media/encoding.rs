@@ -58,7 +58,9 @@ impl Encoding {
         };
         if layout != Layout::First && container != Container::Mp4 {
             let flag = if command.fragmented { "--fragmented" } else { "--moov-last" };
-            return Err(CliError::usage(format!("{flag}: only for --container mp4, not {container_name}")));
+            return Err(CliError::usage(format!(
+                "{flag}: only for --container mp4, not {container_name}"
+            )));
         }
         if codec == VideoCodec::Mpeg2 && !MPEG2_FPS.contains(&command.fps) {
             return Err(CliError::usage(format!(
@@ -111,7 +113,8 @@ impl Encoding {
         u64::from(self.seconds) * u64::from(self.fps)
     }
 
-    /// What is left for video at first: the overhead of a transport stream is 4 to 6 %, that of others about 1 %.
+    /// What is left for video at first: the overhead of a transport stream is 4 to 6 %, that of
+    /// others about 1 %.
     pub(super) fn video_bits_per_s(&self) -> u64 {
         let payload = match self.container {
             Container::Ts => 0.92,
@@ -123,8 +126,9 @@ impl Encoding {
     /// FFmpeg's arguments for file `number`, but for the name of the file.
     pub(super) fn arguments(&self, number: u32, video_bits_per_s: u64) -> Vec<String> {
         let Self { fps, gop, seconds, threads, size: (width, height), .. } = self;
-        // Noise takes up the bits of a constant bitrate, which a clean test card would leave unused. Noise and
-        // colours follow from the number, so that no two files have a picture in common.
+        // Noise takes up the bits of a constant bitrate, which a clean test card would leave
+        // unused. Noise and colours follow from the number, so that no two files have a picture in
+        // common.
         let card = format!(
             "testsrc2=s={width}x{height}:r={fps}:d={seconds},noise=alls=4:allf=t:all_seed={number},\
              hue=h={},format=yuv420p",
@@ -142,7 +146,8 @@ impl Encoding {
         let sources = ["-f", "lavfi", "-i", &card, "-f", "lavfi", "-i", &tone].map(str::to_owned);
         let coding = [video, audio, self.muxer_options()].join(" ");
         // The muxers would note their version and the time.
-        let coding = coding.split_whitespace().chain(["-map_metadata", "-1", "-fflags", "+bitexact"]);
+        let coding =
+            coding.split_whitespace().chain(["-map_metadata", "-1", "-fflags", "+bitexact"]);
         sources.into_iter().chain(coding.map(str::to_owned)).collect()
     }
 

@@ -43,7 +43,8 @@ fn the_container_and_the_audio_follow_the_codec() {
 
 #[test]
 fn rates_and_sizes_are_read_with_their_units() {
-    for (text, rate) in [("5M", 5_000_000), ("800k", 800_000), ("2.5Mbit/s", 2_500_000), ("300000", 300_000)]
+    for (text, rate) in
+        [("5M", 5_000_000), ("800k", 800_000), ("2.5Mbit/s", 2_500_000), ("300000", 300_000)]
     {
         assert_eq!(parsed(&format!("--bitrate {text}")).unwrap().bitrate, rate);
     }

@@ -23,10 +23,12 @@ const TRIES: u32 = 4;
 pub(crate) fn make(command: &MediaMake) -> Result<Exit, CliError> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let encoding = Encoding::of(command, cores)?;
-    let ffmpeg = Ffmpeg::with_encoders(&command.ffmpeg, [encoding.encoder(), encoding.audio_encoder()])?;
+    let ffmpeg =
+        Ffmpeg::with_encoders(&command.ffmpeg, [encoding.encoder(), encoding.audio_encoder()])?;
     let folder = command.output.as_path();
-    let refused =
-        |why: &dyn std::fmt::Display| CliError::usage(format!("--output {}: {why}", folder.display()));
+    let refused = |why: &dyn std::fmt::Display| {
+        CliError::usage(format!("--output {}: {why}", folder.display()))
+    };
     std::fs::create_dir_all(folder).map_err(|error| refused(&error))?;
     if folder.join(catalogue::NAME).exists() {
         return Err(refused(&"there is a catalogue already: name another folder, or remove it"));
@@ -104,7 +106,8 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Makes files until there are enough, or until a signal. After an error of one worker no further file is begun.
+    /// Makes files until there are enough, or until a signal. After an error of one worker no
+    /// further file is begun.
     fn work(&self) -> anyhow::Result<()> {
         loop {
             let number = self.next.fetch_add(1, Relaxed);
@@ -131,8 +134,9 @@ impl Making<'_> {
         }
     }
 
-    /// One whole file; `None` when a signal came first. Encoders miss a bitrate by a few percent, so the file is encoded
-    /// again with the difference made up for; the next files begin with what was right.
+    /// One whole file; `None` when a signal came first. Encoders miss a bitrate by a few percent,
+    /// so the file is encoded again with the difference made up for; the next files begin with what
+    /// was right.
     fn file(&self, number: u32, name: &str, partial: &Path) -> anyhow::Result<Option<Entry>> {
         let wanted = self.encoding.bits_per_s as f64;
         let mut rate = self.video_bits_per_s.load(Relaxed);

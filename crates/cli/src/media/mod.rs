@@ -1,4 +1,5 @@
-//! Media files: those that a scenario publishes, recordings of pages, and catalogues for servers of files (`throng media make`).
+//! Media files: those that a scenario publishes, recordings of pages, and catalogues for servers of
+//! files (`throng media make`).
 
 mod catalogue;
 mod clips;

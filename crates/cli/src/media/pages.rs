@@ -24,7 +24,8 @@ pub(crate) struct Pages {
 pub(crate) type MayLoad<'a> = &'a dyn Fn(&Url) -> Result<(), String>;
 
 impl Pages {
-    /// Reads the recordings that the plan names. An error names the file, the problem, and the remedy.
+    /// Reads the recordings that the plan names. An error names the file, the problem, and the
+    /// remedy.
     pub(crate) fn read(plan: &Plan) -> Result<Self, CliError> {
         Self::read_within(plan, &|_| Ok(()))
     }
@@ -39,16 +40,23 @@ impl Pages {
     fn read_within(plan: &Plan, may_load: MayLoad<'_>) -> Result<Self, CliError> {
         let (mut plans, mut refused) = (BTreeMap::new(), BTreeSet::new());
         for (cohort, role) in plan.cohorts.iter().zip(&plan.roles) {
-            let Some(page) = role.player.recorded_page.as_ref().filter(|page| !plans.contains_key(*page))
+            let Some(page) =
+                role.player.recorded_page.as_ref().filter(|page| !plans.contains_key(*page))
             else {
                 continue;
             };
-            let (kept, others): (Vec<OriginRule>, Vec<OriginRule>) =
-                page.origins.iter().cloned().partition(|rule| refusal(rule, plan, may_load).is_none());
+            let (kept, others): (Vec<OriginRule>, Vec<OriginRule>) = page
+                .origins
+                .iter()
+                .cloned()
+                .partition(|rule| refusal(rule, plan, may_load).is_none());
             refused.extend(others.iter().filter_map(|rule| refusal(rule, plan, may_load)));
             let of_page = of_file(page, &PageOrigins::new(plan.target.url(), &kept));
             let of_page = of_page.map_err(|why| {
-                CliError::usage(anyhow!("player.har of {cohort} cannot be used: {}: {why}", page.har))
+                CliError::usage(anyhow!(
+                    "player.har of {cohort} cannot be used: {}: {why}",
+                    page.har
+                ))
             })?;
             plans.insert(page.clone(), Arc::new(of_page));
         }
@@ -65,7 +73,10 @@ impl Pages {
             } else {
                 "; name those that may get load in player.origins"
             };
-            Some(format!("{}: {repeated} requests are repeated; left out: {left_out}{help}", page.har))
+            Some(format!(
+                "{}: {repeated} requests are repeated; left out: {left_out}{help}",
+                page.har
+            ))
         });
         left_out.chain(self.refused.iter().cloned()).collect()
     }
@@ -85,7 +96,8 @@ impl Pages {
     }
 }
 
-/// Why requests go nowhere although a rule names where; `None` if they may. Those to the target are judged with it.
+/// Why requests go nowhere although a rule names where; `None` if they may. Those to the target are
+/// judged with it.
 fn refusal(rule: &OriginRule, plan: &Plan, may_load: MayLoad<'_>) -> Option<String> {
     let url = Url::parse(&rule.requested).ok()?;
     let is_of_target = url.host_str() == plan.target.url().host_str();
@@ -99,8 +111,9 @@ fn of_file(page: &RecordedPage, origins: &PageOrigins) -> Result<PagePlan, Strin
 }
 
 fn contents(path: &Path) -> Result<Vec<u8>, String> {
-    let unreadable =
-        |error: std::io::Error| format!("{error}; the path is relative to the folder of the scenario file");
+    let unreadable = |error: std::io::Error| {
+        format!("{error}; the path is relative to the folder of the scenario file")
+    };
     let length = std::fs::metadata(path).map_err(unreadable)?.len();
     if length > FILE_BYTES_MAX {
         let mib = FILE_BYTES_MAX >> 20;
@@ -130,7 +143,8 @@ mod tests {
             entry("https://cdn.example/a.png", "image/png"),
             entry("https://ads.example/a.js", "text/javascript"),
         ];
-        std::fs::write(&har, format!(r#"{{"log":{{"entries":[{}]}}}}"#, entries.join(","))).unwrap();
+        std::fs::write(&har, format!(r#"{{"log":{{"entries":[{}]}}}}"#, entries.join(",")))
+            .unwrap();
         let plan = |path: &Path| {
             let text = format!(
                 "[target]\nurl = \"http://127.0.0.1:8080/a.m3u8\"\n[crowd]\nsize = 2\n[crowd.player]\nhar = {path:?}\n\
@@ -155,9 +169,12 @@ mod tests {
         assert!(asked.borrow().iter().all(|url| url == "http://10.9.9.9/"), "{asked:?}");
         assert_eq!(urls(&pages), ["http://127.0.0.1:8080/"]);
         let warnings = pages.warnings().join("\n");
-        for part in
-            ["1 requests are repeated", "https://ads.example 1", "https://cdn.example 1", "10.9.9.9 has not"]
-        {
+        for part in [
+            "1 requests are repeated",
+            "https://ads.example 1",
+            "https://cdn.example 1",
+            "10.9.9.9 has not",
+        ] {
             assert!(warnings.contains(part), "{warnings}");
         }
         std::fs::write(&har, "{").unwrap();

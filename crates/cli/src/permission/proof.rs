@@ -1,7 +1,7 @@
 //! Fetches the consent proof of a public target's owner from each of the target's addresses.
 //!
-//! A name proves nothing about the addresses that it points to, because its owner can point it at any address. So
-//! each address itself is asked; a proof in DNS can only lower the limits.
+//! A name proves nothing about the addresses that it points to, because its owner can point it at
+//! any address. So each address itself is asked; a proof in DNS can only lower the limits.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -49,8 +49,8 @@ impl fmt::Display for ProofLocation {
 }
 
 impl ProofLocation {
-    /// The locations in the order in which they are tried: the signalling port, then the host's web server, because a
-    /// WebSocket server publishes no files.
+    /// The locations in the order in which they are tried: the signalling port, then the host's web
+    /// server, because a WebSocket server publishes no files.
     fn all(host: &str, port: u16, is_secure: bool) -> Vec<Self> {
         let host = bare(host);
         let name = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
@@ -65,21 +65,27 @@ impl ProofLocation {
 }
 
 impl ProofRequest {
-    pub(super) fn new(target: &Target, secret: ConsentSecret, tls: TlsOptions, demand: Demand) -> Self {
+    pub(super) fn new(
+        target: &Target,
+        secret: ConsentSecret,
+        tls: TlsOptions,
+        demand: Demand,
+    ) -> Self {
         let (host, port) = target.host_and_port();
         let is_secure = matches!(target.url().scheme(), "https" | "wss");
         Self { host, port, is_secure, secret, tls, demand }
     }
 
-    /// Fetches the proof from the first location of `address` that has a valid one. Only that location counts from then
-    /// on: removing the file there withdraws the consent.
+    /// Fetches the proof from the first location of `address` that has a valid one. Only that
+    /// location counts from then on: removing the file there withdraws the consent.
     pub(super) fn ask(&self, address: IpAddr) -> Result<(ProvenAddress, ConsentProof), String> {
         let places = ProofLocation::all(&self.host, self.port, self.is_secure);
         ProvenAddress { request: self.clone(), address, places }.fetch_proof()
     }
 
-    /// The limits that DNS sets for the name: none where it has no TXT record, else those of the first record that is a valid
-    /// proof. A name all of whose records are proofs for others does not agree.
+    /// The limits that DNS sets for the name: none where it has no TXT record, else those of the
+    /// first record that is a valid proof. A name all of whose records are proofs for others does
+    /// not agree.
     pub(super) fn ask_name(&self) -> Result<Caps, String> {
         if bare(&self.host).parse::<IpAddr>().is_ok() {
             return Ok(Caps::NONE);
@@ -98,8 +104,9 @@ impl ProofRequest {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut why = format!("{place}: nothing there");
         for text in texts {
-            let proof = ConsentProof::parse(&text)
-                .and_then(|proof| proof.validate(&self.secret, &self.host, self.port, now).map(|()| proof));
+            let proof = ConsentProof::parse(&text).and_then(|proof| {
+                proof.validate(&self.secret, &self.host, self.port, now).map(|()| proof)
+            });
             match proof {
                 Ok(proof) => return Ok(proof),
                 Err(error) => why = format!("{place}: {error}"),
@@ -129,7 +136,8 @@ impl ProvenAddress {
     fn proof_at(&self, place: &ProofLocation) -> Result<ConsentProof, String> {
         let ProofRequest { tls, .. } = &self.request;
         let reported = |error: ConsentError| untrusted::line(&error.to_string()).into_owned();
-        let text = fetch_file(place.secure, &place.authority, self.address, tls).map_err(reported)?;
+        let text =
+            fetch_file(place.secure, &place.authority, self.address, tls).map_err(reported)?;
         self.request.valid(&place.to_string(), vec![text])
     }
 }
@@ -158,7 +166,8 @@ mod tests {
         ConsentSecret::new([0x5a; 32])
     }
 
-    /// A server that answers every request with `body` once `there` is set, and with 404 before; returns its port.
+    /// A server that answers every request with `body` once `there` is set, and with 404 before;
+    /// returns its port.
     fn answers(body: String, there: Arc<AtomicBool>) -> u16 {
         let listener = TcpListener::bind((HERE, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -167,9 +176,10 @@ mod tests {
                 let (mut stream, mut request) = (stream.unwrap(), [0; 1024]);
                 let length = stream.read(&mut request).unwrap();
                 let asked = String::from_utf8_lossy(&request[..length]).into_owned();
-                let is_there =
-                    there.load(Ordering::SeqCst) && asked.starts_with(&format!("GET {WELL_KNOWN_PATH} "));
-                let (status, body) = if is_there { ("200 OK", body.as_str()) } else { ("404 Not Found", "") };
+                let is_there = there.load(Ordering::SeqCst)
+                    && asked.starts_with(&format!("GET {WELL_KNOWN_PATH} "));
+                let (status, body) =
+                    if is_there { ("200 OK", body.as_str()) } else { ("404 Not Found", "") };
                 let _ = write!(
                     stream,
                     "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -180,7 +190,8 @@ mod tests {
         port
     }
 
-    /// A signalling server that supports only WebSocket, like libwebsockets: other requests close the connection.
+    /// A signalling server that supports only WebSocket, like libwebsockets: other requests close
+    /// the connection.
     fn websocket_only() -> u16 {
         let listener = TcpListener::bind((HERE, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -209,7 +220,11 @@ mod tests {
     }
 
     fn asked(address: IpAddr, ports: &[u16]) -> ProvenAddress {
-        ProvenAddress { request: request(), address, places: ports.iter().map(|port| file(*port)).collect() }
+        ProvenAddress {
+            request: request(),
+            address,
+            places: ports.iter().map(|port| file(*port)).collect(),
+        }
     }
 
     fn now() -> u64 {
@@ -241,10 +256,14 @@ mod tests {
     #[test]
     fn a_proof_is_looked_for_at_the_signalling_port_then_at_the_web_server() {
         let check = |host: &str, port: u16, is_secure: bool, expect: &[&str]| {
-            let places: Vec<String> =
-                ProofLocation::all(host, port, is_secure).iter().map(ProofLocation::to_string).collect();
-            let expect: Vec<String> =
-                expect.iter().map(|place| place.replace('~', "/.well-known/throng-consent")).collect();
+            let places: Vec<String> = ProofLocation::all(host, port, is_secure)
+                .iter()
+                .map(ProofLocation::to_string)
+                .collect();
+            let expect: Vec<String> = expect
+                .iter()
+                .map(|place| place.replace('~', "/.well-known/throng-consent"))
+                .collect();
             assert_eq!(places, expect);
         };
         check(
@@ -261,7 +280,8 @@ mod tests {
         );
         check("h.example", 443, true, &["https://h.example:443~", "http://h.example~"]);
         check("h.example", 80, false, &["http://h.example:80~", "https://h.example~"]);
-        let places = ["http://[2001:db8::1]:8188~", "https://[2001:db8::1]~", "http://[2001:db8::1]~"];
+        let places =
+            ["http://[2001:db8::1]:8188~", "https://[2001:db8::1]~", "http://[2001:db8::1]~"];
         check("[2001:db8::1]", 8188, false, &places);
     }
 
@@ -271,7 +291,8 @@ mod tests {
         let other = answers(proof("media.invalid:3333"), always());
         let web = answers(proof("media.invalid:8188"), Arc::clone(&there));
         let second = answers(proof("media.invalid:8188"), always());
-        let (asked, proof) = asked(HERE, &[websocket_only(), other, web, second]).fetch_proof().unwrap();
+        let (asked, proof) =
+            asked(HERE, &[websocket_only(), other, web, second]).fetch_proof().unwrap();
         assert_eq!((proof.caps.users, asked.places.as_slice()), (Some(7), &[file(web)][..]));
         assert_eq!(asked.clone().fetch_proof().unwrap().1, proof);
         there.store(false, Ordering::SeqCst);
@@ -290,20 +311,27 @@ mod tests {
 
     #[test]
     fn a_fetched_proof_cannot_be_reused_and_one_with_a_token_is_invalid() {
-        let theirs = answers(proof_of("media.invalid:8188", &ConsentSecret::new([1; 32])), always());
+        let theirs =
+            answers(proof_of("media.invalid:8188", &ConsentSecret::new([1; 32])), always());
         let why = asked(HERE, &[theirs]).fetch_proof().err().unwrap();
         assert!(why.contains("is for `lab`") && why.contains("another tester"), "{why}");
         let old = "token = 0123456789abcdef\ntarget = media.invalid:8188\nexpires = 2026-12-31\n";
         let why = asked(HERE, &[answers(old.into(), always())]).fetch_proof().err().unwrap();
-        assert!(why.contains("throng consent HOST:PORT") && !why.contains("0123456789abcdef"), "{why}");
+        assert!(
+            why.contains("throng consent HOST:PORT") && !why.contains("0123456789abcdef"),
+            "{why}"
+        );
     }
 
     #[test]
     fn where_no_proof_is_found_each_place_that_was_tried_is_named_with_what_it_said() {
-        let (deaf, missing) = (websocket_only(), answers(String::new(), Arc::new(AtomicBool::new(false))));
+        let (deaf, missing) =
+            (websocket_only(), answers(String::new(), Arc::new(AtomicBool::new(false))));
         let other = answers(proof("elsewhere.example.org:8188"), always());
         let why = asked(HERE, &[deaf, missing, other]).fetch_proof().err().unwrap();
-        for (port, said) in [(deaf, "http://"), (missing, "404"), (other, "elsewhere.example.org:8188")] {
+        for (port, said) in
+            [(deaf, "http://"), (missing, "404"), (other, "elsewhere.example.org:8188")]
+        {
             let place = format!("media.invalid:{port}/");
             let reported = why.split("; ").any(|one| one.contains(&place) && one.contains(said));
             assert!(reported, "{place} {said}: {why}");
@@ -312,9 +340,12 @@ mod tests {
 
     #[test]
     fn records_of_a_name_can_only_take_away() {
-        let valid = |texts: &[String]| request().valid("TXT", texts.to_vec()).map(|proof| proof.caps.users);
-        let (ours, theirs) =
-            (proof("media.invalid:8188"), proof_of("media.invalid:8188", &ConsentSecret::new([1; 32])));
+        let valid =
+            |texts: &[String]| request().valid("TXT", texts.to_vec()).map(|proof| proof.caps.users);
+        let (ours, theirs) = (
+            proof("media.invalid:8188"),
+            proof_of("media.invalid:8188", &ConsentSecret::new([1; 32])),
+        );
         assert_eq!(valid(&[theirs.clone(), ours.replace('\n', ";")]), Ok(Some(7)));
         assert!(valid(&[theirs]).is_err());
         let address = ProofRequest { host: "192.0.2.7".into(), ..request() };

@@ -47,7 +47,10 @@ fn chats_trackers_and_hashes_elsewhere_are_refused_before_the_run_as_a_target_is
 #[test]
 fn what_is_here_or_in_an_allowed_network_is_permitted() {
     assert!(judged(&chat("127.0.0.1:5280"), "").is_ok());
-    assert!(judged(&peers("tracker = \"ws://127.0.0.1/t\", hashes = \"http://127.0.0.1/h\""), "").is_ok());
+    assert!(
+        judged(&peers("tracker = \"ws://127.0.0.1/t\", hashes = \"http://127.0.0.1/h\""), "")
+            .is_ok()
+    );
     let allowed = judged(&chat("192.168.7.9:5280"), "allow = [\"192.168.7.0/24\"]");
     assert!(
         allowed.is_ok_and(|permission| permission.is_own_host),

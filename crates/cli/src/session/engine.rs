@@ -13,7 +13,8 @@ use super::participants::participant_factory;
 use super::prepare::Prepared;
 use crate::{CliError, watchers};
 
-/// Rows that may wait for the store; their memory is allocated at once. A second of 1,000 participants needs few.
+/// Rows that may wait for the store; their memory is allocated at once. A second of 1,000
+/// participants needs few.
 pub(super) const ROWS_WAITING_MAX: usize = 16_384;
 
 /// What decides when participants join.
@@ -21,8 +22,8 @@ pub(super) const ROWS_WAITING_MAX: usize = 16_384;
 pub(crate) enum Joins<'a> {
     /// The plan.
     Planned,
-    /// A search, which adds and removes participants, at most as many as the plan has joins. It continues from
-    /// these holds of an earlier run.
+    /// A search, which adds and removes participants, at most as many as the plan has joins. It
+    /// continues from these holds of an earlier run.
     BySearch(&'a [HoldRow]),
 }
 
@@ -75,7 +76,8 @@ impl EnginePart<'_> {
         };
         let (at, unix_ns) = self.wall;
         let wall = WallClock { at, unix_ns: u64::try_from(unix_ns).unwrap_or(0) };
-        let factory = participant_factory(prepared.plan, &prepared.permission, &prepared.pages, wall)?;
+        let factory =
+            participant_factory(prepared.plan, &prepared.permission, &prepared.pages, wall)?;
         Ok(PreparedEngine { config, factory })
     }
 }
@@ -87,7 +89,8 @@ pub(crate) struct PreparedEngine {
 }
 
 impl PreparedEngine {
-    /// Plays from `started_at` on; `supervise` returns when the engine has finished. Rows go to `rows`.
+    /// Plays from `started_at` on; `supervise` returns when the engine has finished. Rows go to
+    /// `rows`.
     pub(crate) fn play(
         self,
         started_at: Instant,
@@ -95,9 +98,9 @@ impl PreparedEngine {
         supervise: impl FnOnce(&RunHandle),
     ) -> Result<RunEnd, CliError> {
         let Self { config, factory } = self;
-        let lead = started_at
-            .checked_duration_since(Instant::now())
-            .ok_or_else(|| CliError::invalid(anyhow::anyhow!("it was not ready in time for the start")))?;
+        let lead = started_at.checked_duration_since(Instant::now()).ok_or_else(|| {
+            CliError::invalid(anyhow::anyhow!("it was not ready in time for the start"))
+        })?;
         let handle = throng_engine::run(RunConfig { lead, ..config }, factory, rows);
         let handle = handle.map_err(CliError::invalid)?;
         supervise(&handle);
@@ -105,7 +108,8 @@ impl PreparedEngine {
     }
 }
 
-/// The configuration of a search, which adds at most `added_participants_max` participants to nobody.
+/// The configuration of a search, which adds at most `added_participants_max` participants to
+/// nobody.
 fn by_search(config: RunConfig, added_participants_max: u32) -> RunConfig {
     RunConfig {
         added_participants_max,
@@ -124,7 +128,8 @@ fn fed(config: RunConfig) -> RunConfig {
 
 /// The wall clock of this machine, as it is now.
 fn wall_clock() -> WallClock {
-    let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let unix_ns =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap_or(u64::MAX) }
 }
 
@@ -140,7 +145,8 @@ fn config(prepared: &Prepared<'_>, joins: &[throng_scenario::Join]) -> RunConfig
         source_ip: join.source_ip,
     };
     let joins = joins.iter().map(join).collect();
-    let usual = RunConfig::new(joins, RunTime::after_start(plan.duration), permission.address_filter());
+    let usual =
+        RunConfig::new(joins, RunTime::after_start(plan.duration), permission.address_filter());
     RunConfig {
         threads: common.threads,
         receive: common.receive.into(),

@@ -8,8 +8,8 @@ use crate::tap::RunTap;
 use crate::{CliError, report, say};
 
 impl Session {
-    /// Ends the run and reports. `ending` is how the command ended it; `None` leaves that to the engine, whose reason is then
-    /// printed.
+    /// Ends the run and reports. `ending` is how the command ended it; `None` leaves that to the
+    /// engine, whose reason is then printed.
     pub(crate) fn finish(self, ending: Option<Ending>) -> Result<Exit, CliError> {
         let Self { handle, watchers, rows, folder, canaries, tap, store, report } = self;
         canaries.stop();

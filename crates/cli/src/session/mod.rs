@@ -1,5 +1,6 @@
-//! What `throng run` and `throng find` share. A command makes every check that can refuse the run ([`Prepared`]),
-//! starts all parts of the run ([`Session`]), loops until its end, and finishes: stop, store, report.
+//! What `throng run` and `throng find` share. A command makes every check that can refuse the run
+//! ([`Prepared`]), starts all parts of the run ([`Session`]), loops until its end, and finishes:
+//! stop, store, report.
 
 mod prepare;
 mod warnings;

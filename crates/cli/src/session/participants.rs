@@ -1,4 +1,5 @@
-//! How the engine makes the participants of a plan: their server, secrets, media, and what those of a conference share.
+//! How the engine makes the participants of a plan: their server, secrets, media, and what those of
+//! a conference share.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use crate::permission::Permission;
 use crate::secrets::{api_secret, token, token_text};
 use crate::{CliError, media, run_id};
 
-/// The roles with the values of their players' headers, which may be in files and environment variables.
+/// The roles with the values of their players' headers, which may be in files and environment
+/// variables.
 fn with_header_values(roles: &[Role]) -> Result<Vec<Role>, CliError> {
     let mut roles = roles.to_vec();
     for (_, value) in roles.iter_mut().flat_map(|role| &mut role.player.headers) {
@@ -37,7 +39,8 @@ pub(super) fn participant_factory(
     pages: &media::Pages,
     clock: WallClock,
 ) -> Result<Arc<dyn ParticipantFactory>, CliError> {
-    // Made now: the self-tests of cryptography take 0.1 s, which the first joins would contain otherwise.
+    // Made now: the self-tests of cryptography take 0.1 s, which the first joins would contain
+    // otherwise.
     crypto::shared().map_err(CliError::invalid)?;
     let factory = TargetFactory {
         endpoint: plan.target.endpoint.clone(),
@@ -81,7 +84,8 @@ fn turn_server(turn: &TurnServer, plan: &Plan) -> Result<RelayServer, CliError> 
     Ok(RelayServer::of_scenario(turn, token(&turn.password)?, plan.target.url()))
 }
 
-/// What the participants of a conference share: the files that they play, their talkspurts, the room to create.
+/// What the participants of a conference share: the files that they play, their talkspurts, the
+/// room to create.
 fn conference(plan: &Plan) -> Result<ConferenceConfig, CliError> {
     let clips = media::clips(plan)?;
     let new_room = plan.room.as_ref().map(|room| new_room(plan, room, &clips)).transpose()?;
@@ -90,11 +94,19 @@ fn conference(plan: &Plan) -> Result<ConferenceConfig, CliError> {
         let talks = |join: &throng_scenario::Join| {
             plan.roles.get(usize::from(join.cohort.0)).map(|role| role.speaking_weight)
         };
-        let weights: HashMap<String, u32> =
-            plan.joins.iter().filter_map(|join| Some((join.participant.name(), talks(join)?))).collect();
+        let weights: HashMap<String, u32> = plan
+            .joins
+            .iter()
+            .filter_map(|join| Some((join.participant.name(), talks(join)?)))
+            .collect();
         Arc::new(move |name| weights.get(name).copied().unwrap_or(1))
     });
-    Ok(ConferenceConfig { conversation: plan.conversation, weights, clips: Arc::new(clips), new_room })
+    Ok(ConferenceConfig {
+        conversation: plan.conversation,
+        weights,
+        clips: Arc::new(clips),
+        new_room,
+    })
 }
 
 fn new_room(plan: &Plan, room: &RoomConfig, clips: &media::Clips) -> Result<NewRoom, CliError> {
@@ -112,9 +124,9 @@ fn new_room(plan: &Plan, room: &RoomConfig, clips: &media::Clips) -> Result<NewR
         secret: run_id::room_secret(),
         admin_key: token_text(room.admin_key.as_ref())?,
         // A participant that rejoins needs a free place before the server has noticed that it left.
-        publishers: room
-            .publishers
-            .unwrap_or_else(|| plan.expected.users.div_ceil(plan.target.rooms.max(1)).saturating_mul(2)),
+        publishers: room.publishers.unwrap_or_else(|| {
+            plan.expected.users.div_ceil(plan.target.rooms.max(1)).saturating_mul(2)
+        }),
         bitrate_bps: room.bits_per_s.unwrap_or(0.0) as u32,
         video_codecs: if codecs.is_empty() { "vp8".into() } else { codecs.join(",") },
     })

@@ -34,8 +34,13 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Reads knowledge packs and media files, connects to agents, finds the browser, and asks for consent.
-    pub(crate) fn new(scenario: &'a Scenario, plan: &'a Plan, common: &'a Common) -> Result<Self, CliError> {
+    /// Reads knowledge packs and media files, connects to agents, finds the browser, and asks for
+    /// consent.
+    pub(crate) fn new(
+        scenario: &'a Scenario,
+        plan: &'a Plan,
+        common: &'a Common,
+    ) -> Result<Self, CliError> {
         let packs = watchers::packs(common.packs.as_deref())?;
         let agents = Agents::connect(plan);
         let browser = canary::program(plan)?;
@@ -43,13 +48,29 @@ impl<'a> Prepared<'a> {
         media::clips(plan)?;
         let pages = media::Pages::read(plan)?;
         let tls = tls(plan, common)?;
-        let permission = permission::permission(plan, common.consent_secret.as_deref(), &tls, &agents)?;
+        let permission =
+            permission::permission(plan, common.consent_secret.as_deref(), &tls, &agents)?;
         let pages = pages.within(plan, &|url| permission.host(url))?;
-        Ok(Self { scenario, plan, common, permission, tls, packs, agents, browser, pages, fleet: None })
+        Ok(Self {
+            scenario,
+            plan,
+            common,
+            permission,
+            tls,
+            packs,
+            agents,
+            browser,
+            pages,
+            fleet: None,
+        })
     }
 
     /// Lets workers prepare their shares, if the flags ask for some.
-    pub(crate) fn with_fleet(self, is_search: bool, interrupt: &Interrupt) -> Result<Self, CliError> {
+    pub(crate) fn with_fleet(
+        self,
+        is_search: bool,
+        interrupt: &Interrupt,
+    ) -> Result<Self, CliError> {
         let fleet = Gathered::gather(self.scenario, self.plan, self.common, is_search, interrupt)?;
         Ok(Self { fleet, ..self })
     }
@@ -80,7 +101,8 @@ impl<'a> Prepared<'a> {
 /// Which TLS certificates are accepted.
 fn tls(plan: &Plan, common: &Common) -> Result<TlsOptions, CliError> {
     let read = |file: &PathBuf| {
-        std::fs::read(file).map_err(|error| CliError::usage(format!("--tls-ca {}: {error}", file.display())))
+        std::fs::read(file)
+            .map_err(|error| CliError::usage(format!("--tls-ca {}: {error}", file.display())))
     };
     let extra_ca_pem = common.tls_ca.as_ref().map(read).transpose()?;
     Ok(TlsOptions { insecure: plan.target.tls_insecure, extra_ca_pem })

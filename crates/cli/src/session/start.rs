@@ -35,8 +35,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Starts what `prepared` allows. `on_row` gets each row on its way to the store. With `prints_at_once`,
-    /// watchers print their warnings when they arise, otherwise at the end.
+    /// Starts what `prepared` allows. `on_row` gets each row on its way to the store. With
+    /// `prints_at_once`, watchers print their warnings when they arise, otherwise at the end.
     pub(crate) fn start(
         mut prepared: Prepared<'_>,
         info: &RunInfo,
@@ -45,7 +45,8 @@ impl Session {
         on_row: impl FnMut(&Row) + Send + 'static,
     ) -> Result<Self, CliError> {
         let (scenario, plan, common) = (prepared.scenario, prepared.plan, prepared.common);
-        let folder = common.output.clone().or_else(|| scenario.output.folder.clone().map(PathBuf::from));
+        let folder =
+            common.output.clone().or_else(|| scenario.output.folder.clone().map(PathBuf::from));
         let folder = folder.unwrap_or_else(run_id::default_folder);
         // The folder comes first: a run that cannot be stored is not started.
         let mut writer =
@@ -61,7 +62,8 @@ impl Session {
         let canaries = Canaries::start(plan, prepared.browser.clone(), &prepared.permission)?;
         let (handle, received, rows) = match prepared.fleet.take() {
             Some(fleet) => {
-                // Before anybody plays: what is measured can be collected then, whatever becomes of this process.
+                // Before anybody plays: what is measured can be collected then, whatever becomes of
+                // this process.
                 fleet.record(plan, matches!(joins, Joins::BySearch(_))).keep(&folder);
                 start_fleet(fleet, plan, joins)?
             }
@@ -73,14 +75,25 @@ impl Session {
         };
         canaries.begin(handle.started_at(), &rows);
         let Prepared { permission, packs, agents, .. } = prepared;
-        let sources = SourceConfig { packs, allowed: permission.address_check(), ..SourceConfig::default() };
-        let watchers =
-            Watchers::start(plan, handle.started_at(), rows.clone(), &sources, agents, prints_at_once);
+        let sources =
+            SourceConfig { packs, allowed: permission.address_check(), ..SourceConfig::default() };
+        let watchers = Watchers::start(
+            plan,
+            handle.started_at(),
+            rows.clone(),
+            &sources,
+            agents,
+            prints_at_once,
+        );
         writer.starts_at(handle.started_at_unix_us()).map_err(CliError::invalid)?;
         let store = StoreWriter::start(writer, received, on_row).map_err(CliError::invalid)?;
         let csv = common.csv || scenario.output.csv;
-        let report =
-            ReportOptions { json: common.json, csv, details: common.details, junit: common.junit.clone() };
+        let report = ReportOptions {
+            json: common.json,
+            csv,
+            details: common.details,
+            junit: common.junit.clone(),
+        };
         Ok(Self { handle, watchers, rows, folder, canaries, tap, store, report })
     }
 }

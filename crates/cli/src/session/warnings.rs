@@ -1,4 +1,5 @@
-//! Warnings before anything is sent: limits of this machine, and plans that servers will not play as written.
+//! Warnings before anything is sent: limits of this machine, and plans that servers will not play
+//! as written.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -30,9 +31,11 @@ pub(crate) fn warnings(plan: &Plan, pages: &Pages) -> Vec<String> {
     limits.chain(foreign_source(plan)).chain(one_stream(plan)).chain(pages.warnings()).collect()
 }
 
-/// Cohorts whose publishers all publish to one stream, because their URL is constant; servers accept only one.
+/// Cohorts whose publishers all publish to one stream, because their URL is constant; servers
+/// accept only one.
 fn one_stream(plan: &Plan) -> Vec<String> {
-    let users = |cohort: usize| plan.joins.iter().filter(move |join| usize::from(join.cohort.0) == cohort);
+    let users =
+        |cohort: usize| plan.joins.iter().filter(move |join| usize::from(join.cohort.0) == cohort);
     plan.destinations
         .iter()
         .enumerate()

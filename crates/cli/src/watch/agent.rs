@@ -10,7 +10,11 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::{CliError, print, say, secrets};
 
-pub(super) fn serve(command: &Watch, listen: SocketAddr, interrupt: &Interrupt) -> Result<Exit, CliError> {
+pub(super) fn serve(
+    command: &Watch,
+    listen: SocketAddr,
+    interrupt: &Interrupt,
+) -> Result<Exit, CliError> {
     let token = match &command.token {
         Some(text) => secrets::secret(text)?.expose().to_owned(),
         None => new_token()?,
@@ -48,8 +52,10 @@ pub(super) fn serve(command: &Watch, listen: SocketAddr, interrupt: &Interrupt) 
 fn said(command: &Watch, agent: &Agent, token: &str) -> String {
     let address = agent.address();
     let scheme = if agent.fingerprint().is_some() { "tls" } else { "tcp" };
-    let mut text =
-        format!("throng watch is ready: {}\n  agent        {scheme}://{address}\n", command.title());
+    let mut text = format!(
+        "throng watch is ready: {}\n  agent        {scheme}://{address}\n",
+        command.title()
+    );
     // A token from the command line is not printed again.
     if command.token.is_none() {
         text += &format!("  token        {token}\n");
@@ -59,15 +65,18 @@ fn said(command: &Watch, agent: &Agent, token: &str) -> String {
     }
     if !command.allow_load.is_empty() {
         let ports: Vec<_> = command.allow_load.iter().map(ToString::to_string).collect();
-        text +=
-            &format!("  load allowed on port {} while this runs; Ctrl-C ends every run\n", ports.join(", "));
+        text += &format!(
+            "  load allowed on port {} while this runs; Ctrl-C ends every run\n",
+            ports.join(", ")
+        );
     }
     text
 }
 
 /// 128 random bits, in hexadecimal.
 fn new_token() -> Result<String, CliError> {
-    let bytes: [u8; 16] = secrets::random()
-        .map_err(|error| CliError::usage(format!("no token can be made ({error}); give one with --token")))?;
+    let bytes: [u8; 16] = secrets::random().map_err(|error| {
+        CliError::usage(format!("no token can be made ({error}); give one with --token"))
+    })?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

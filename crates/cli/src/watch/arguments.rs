@@ -15,7 +15,8 @@ use crate::args::{duration, with_unit};
 
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
-    /// Processes of this name, with their descendants; repeatable. Without any target only the machine is watched
+    /// Processes of this name, with their descendants; repeatable. Without any target only the
+    /// machine is watched
     #[arg(long, value_name = "NAME")]
     pub(crate) process: Vec<String>,
     /// Processes of this systemd unit; repeatable
@@ -39,7 +40,8 @@ pub(crate) struct Watch {
     /// Scrape this endpoint, [KIND+]URL[#KEY=VALUE&...] as in docs/watch-logs.md; repeatable
     #[arg(long, value_name = "ENDPOINT")]
     pub(crate) metrics: Vec<String>,
-    /// Endpoints and event handlers may also be in this private network (CIDR, or one address); repeatable
+    /// Endpoints and event handlers may also be in this private network (CIDR, or one address);
+    /// repeatable
     #[arg(long, value_name = "CIDR")]
     pub(crate) allow_target: Vec<String>,
     /// Also use the knowledge packs (*.toml) of this folder; docs/knowledge-packs.md
@@ -66,7 +68,8 @@ pub(crate) struct Watch {
     /// Be the agent of runs on other machines: listen here
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
-    /// What runs must present: a token of 16 characters or more, or env:NAME, or file:PATH [default: random]
+    /// What runs must present: a token of 16 characters or more, or env:NAME, or file:PATH
+    /// [default: random]
     #[arg(long, value_name = "TOKEN", requires = "listen")]
     pub(crate) token: Option<String>,
     /// Without TLS; only on loopback
@@ -96,7 +99,12 @@ impl Watch {
     /// What is watched.
     pub(crate) fn config(&self) -> Result<WatchConfig, CliError> {
         let period = duration("--every", &self.every)?;
-        Ok(WatchConfig { targets: self.targets()?, period, is_exclusive: true, ..WatchConfig::default() })
+        Ok(WatchConfig {
+            targets: self.targets()?,
+            period,
+            is_exclusive: true,
+            ..WatchConfig::default()
+        })
     }
 
     /// The logs and endpoints that are read in addition to the counters.
@@ -127,7 +135,8 @@ impl Watch {
 
     /// The targets in words.
     pub(crate) fn title(&self) -> String {
-        let names: Vec<_> = self.targets().unwrap_or_default().iter().map(ToString::to_string).collect();
+        let names: Vec<_> =
+            self.targets().unwrap_or_default().iter().map(ToString::to_string).collect();
         if names.is_empty() { "this host".into() } else { names.join(", ") }
     }
 
@@ -137,10 +146,16 @@ impl Watch {
             return Ok(None);
         }
         let joins = self.max_joins.as_deref();
-        let joins = joins.map(|text| with_unit("--max-joins", text, units::rate_per_s)).transpose()?;
+        let joins =
+            joins.map(|text| with_unit("--max-joins", text, units::rate_per_s)).transpose()?;
         let bits = self.max_bit_rate.as_deref();
-        let bits = bits.map(|text| with_unit("--max-bit-rate", text, units::bit_rate)).transpose()?;
-        let lasts = self.max_duration.as_deref().map(|text| duration("--max-duration", text)).transpose()?;
+        let bits =
+            bits.map(|text| with_unit("--max-bit-rate", text, units::bit_rate)).transpose()?;
+        let lasts = self
+            .max_duration
+            .as_deref()
+            .map(|text| duration("--max-duration", text))
+            .transpose()?;
         Ok(Some(Consent {
             ports: self.allow_load.clone(),
             users_max: self.max_users,

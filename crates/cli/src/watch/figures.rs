@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use throng_observation::host::{HostEvent, HostEventKind, HostInfo, HostRow, HostSeries, SeriesId, Unit};
+use throng_observation::host::{
+    HostEvent, HostEventKind, HostInfo, HostRow, HostSeries, SeriesId, Unit,
+};
 use throng_observation::units::{bytes, percent};
 use throng_observation::untrusted;
 
@@ -15,7 +17,8 @@ use ended::Ended;
 const EVENTS_MAX: usize = 100;
 /// Points of the history of busy cores.
 const HISTORY_MAX: usize = 300;
-/// Live series that are kept. The end of a series may be lost, so above this the longest silent are dropped.
+/// Live series that are kept. The end of a series may be lost, so above this the longest silent are
+/// dropped.
 const SERIES_MAX: usize = 65_536;
 
 /// Series that count errors.
@@ -37,8 +40,14 @@ const ERRORS: [&str; 14] = [
 ];
 
 /// Series that have a hard limit.
-const LEVELS: [&str; 6] =
-    ["process.fds", "udp.memory", "tcp.memory", "conntrack.entries", "tcp.ephemeral_ports", "cgroup.memory"];
+const LEVELS: [&str; 6] = [
+    "process.fds",
+    "udp.memory",
+    "tcp.memory",
+    "conntrack.entries",
+    "tcp.ephemeral_ports",
+    "cgroup.memory",
+];
 
 /// All series and events so far.
 #[derive(Debug, Default)]
@@ -112,7 +121,8 @@ impl Figures {
                 let Some(figure) = self.series.get_mut(&sample.series) else { return };
                 let at_s = sample.at.as_secs_f64();
                 self.latest_s = self.latest_s.max(at_s);
-                // A rate is the mean since the previous reading, so it belongs to the time before its sample.
+                // A rate is the mean since the previous reading, so it belongs to the time before
+                // its sample.
                 let is_rate = !matches!(figure.of.unit, Unit::Count | Unit::Bytes);
                 let over = if is_rate { sample.value } else { figure.now };
                 if figure.began_s.is_some() && !over.is_nan() {
@@ -164,7 +174,8 @@ impl Figures {
 
     /// Live threads, the busiest first.
     pub(super) fn threads(&self) -> Vec<&Figure> {
-        let mut threads: Vec<_> = self.of("thread.cpu").filter(|figure| !figure.now.is_nan()).collect();
+        let mut threads: Vec<_> =
+            self.of("thread.cpu").filter(|figure| !figure.now.is_nan()).collect();
         threads.sort_by(|a, b| b.now.total_cmp(&a.now));
         threads
     }
@@ -179,8 +190,12 @@ impl Figures {
     pub(super) fn errors(&self) -> Vec<(String, f64)> {
         let worst = |name: &'static str| {
             self.ever(name).filter(|figure| figure.max > 0.0).map(move |figure| {
-                let labels: Vec<_> =
-                    figure.of.labels.iter().map(|(name, value)| format!("{name} {value}")).collect();
+                let labels: Vec<_> = figure
+                    .of
+                    .labels
+                    .iter()
+                    .map(|(name, value)| format!("{name} {value}"))
+                    .collect();
                 let what = format!("{name} {}", labels.join(", "));
                 (untrusted::line(what.trim_end()).into_owned(), figure.max)
             })
@@ -193,7 +208,8 @@ impl Figures {
         let near = |name: &'static str| {
             self.ever(name).filter_map(move |figure| {
                 let limit = figure.of.limit.filter(|limit| figure.max > limit * 0.8)?;
-                let who = figure.of.labels.get("process").or_else(|| figure.of.labels.get("cgroup"));
+                let who =
+                    figure.of.labels.get("process").or_else(|| figure.of.labels.get("cgroup"));
                 let who = untrusted::name(who.map_or("", String::as_str));
                 Some(format!("{name} {who}: {:.0} of {limit:.0}", figure.max))
             })
@@ -215,7 +231,9 @@ impl Figures {
         }
         for process in self.ever("process.cpu") {
             let pid = process.label("pid");
-            let its = |metric: &'static str| self.ever(metric).find(move |figure| figure.label("pid") == pid);
+            let its = |metric: &'static str| {
+                self.ever(metric).find(move |figure| figure.label("pid") == pid)
+            };
             text += &format!(
                 "  {:<12} PID {}: {:.3} cores, at most {:.3}; {:.0} threads, {}, {:.0} descriptors\n",
                 process.shown("process"),
@@ -332,7 +350,9 @@ mod tests {
         for pid in 0..500_u32 {
             let metrics = ["process.threads", "process.cpu", "process.fds", "process.rss"];
             for (id, metric) in (pid * 4..).zip(metrics) {
-                let HostRow::Series(mut row) = series(id, metric, Unit::Count, None) else { panic!() };
+                let HostRow::Series(mut row) = series(id, metric, Unit::Count, None) else {
+                    panic!()
+                };
                 row.labels.insert("pid".into(), format!("{pid}"));
                 figures.take(&HostRow::Series(row));
                 let value = if pid == 3 { 9.0 } else { 2.0 };

@@ -1,5 +1,5 @@
-//! Programs choose the names of their processes and threads, and the lines of logs: none of this text may control
-//! the terminal of the user.
+//! Programs choose the names of their processes and threads, and the lines of logs: none of this
+//! text may control the terminal of the user.
 
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ const HOSTILE: [&str; 5] = [
 fn rows(name: &str) -> Vec<HostRow> {
     let labels = ["process", "thread", "pid", "tid", "interface", "cgroup", name];
     let labels = labels.map(|key| (key.to_owned(), name.to_owned()));
-    let metrics = ["process.cpu", "thread.cpu", "process.fds", "udp.rcvbuf_errors", "host.cpu.busy"];
+    let metrics =
+        ["process.cpu", "thread.cpu", "process.fds", "udp.rcvbuf_errors", "host.cpu.busy"];
     let series = (0..).zip(metrics).map(|(id, metric)| {
         let (labels, metric, limit) = (labels.clone().into(), metric.to_owned(), Some(2.0));
         HostRow::Series(HostSeries {
@@ -41,7 +42,8 @@ fn rows(name: &str) -> Vec<HostRow> {
             ..HostSeries::default()
         })
     });
-    let sample = |id, at| HostRow::Sample(HostSample { series: SeriesId(id), at: RunTime(at), value: 1.9 });
+    let sample =
+        |id, at| HostRow::Sample(HostSample { series: SeriesId(id), at: RunTime(at), value: 1.9 });
     let samples = (0..5).flat_map(|id| [sample(id, 0), sample(id, 1_000_000)]);
     let event = HostEvent::new(HostId(0), RunTime(1), HostEventKind::Unreadable, name);
     let info = HostInfo { name: name.to_owned(), ..HostInfo::default() };

@@ -1,4 +1,5 @@
-//! `throng watch`: watches a server's host, on the terminal, into a file, or as the agent of runs on other machines.
+//! `throng watch`: watches a server's host, on the terminal, into a file, or as the agent of runs
+//! on other machines.
 
 mod agent;
 pub(crate) mod arguments;
@@ -43,7 +44,8 @@ pub(crate) fn watch(command: &Watch) -> Result<Exit, CliError> {
 /// On the terminal, and into a file if one is named.
 fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let lasts = command.duration()?;
-    let local = LocalHost::open(command.config()?).map_err(|error| CliError::new(Exit::Target, error))?;
+    let local =
+        LocalHost::open(command.config()?).map_err(|error| CliError::new(Exit::Target, error))?;
     let (rows, received) = throng_watch::rows(ROWS_WAITING_MAX);
     let zero = Instant::now();
     let mut file = command.output.as_deref().map(File::create).transpose()?;
@@ -76,7 +78,12 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
 }
 
 /// Takes the received rows. The server's knowledge packs become a fact of the host.
-fn take(received: &RowReceiver, packs: &str, figures: &mut Figures, mut file: Option<&mut File<'_>>) {
+fn take(
+    received: &RowReceiver,
+    packs: &str,
+    figures: &mut Figures,
+    mut file: Option<&mut File<'_>>,
+) {
     for mut row in received.try_iter() {
         if let HostRow::Info(info) = &mut row {
             info.facts.insert(PACKS_FACT.into(), packs.to_owned());

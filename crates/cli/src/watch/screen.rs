@@ -1,4 +1,5 @@
-//! The full-screen view of a watched host: CPU, the hottest threads, errors and limits, the watcher's own cost.
+//! The full-screen view of a watched host: CPU, the hottest threads, errors and limits, the
+//! watcher's own cost.
 
 use std::time::Duration;
 
@@ -80,7 +81,8 @@ fn of_disks(figures: &Figures, metric: &str) -> f64 {
     sum(lowest(figures.of(metric).collect(), |disk| is_stacked_disk(disk.label("device"))))
 }
 
-/// A rate summed over the interfaces of the server's namespace, without loopback unless it carries most.
+/// A rate summed over the interfaces of the server's namespace, without loopback unless it carries
+/// most.
 fn of_interfaces(figures: &Figures, metric: &str) -> f64 {
     let own = figures.of(metric).filter(|nic| nic.label("netns").is_empty());
     let (local, others): (Vec<_>, Vec<_>) = own.partition(|nic| nic.label("interface") == "lo");
@@ -92,11 +94,13 @@ fn of_interfaces(figures: &Figures, metric: &str) -> f64 {
 }
 
 fn draw_chart(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
-    let cores = figures.one("host.cpu.busy").and_then(|figure| figure.of.limit).unwrap_or(1.0).max(1.0);
+    let cores =
+        figures.one("host.cpu.busy").and_then(|figure| figure.of.limit).unwrap_or(1.0).max(1.0);
     let width = area.width.saturating_sub(2) as usize;
     let skipped = figures.busy.len().saturating_sub(width);
     // Sparkline takes integers: thousandths of all cores keep the shape.
-    let seen = figures.busy.iter().skip(skipped).map(|busy| (busy / cores * 1000.0).max(0.0) as u64);
+    let seen =
+        figures.busy.iter().skip(skipped).map(|busy| (busy / cores * 1000.0).max(0.0) as u64);
     let title = format!("Cores busy, of {cores:.0}");
     let chart = Sparkline::default()
         .data(seen.collect::<Vec<_>>())
@@ -107,8 +111,8 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
 }
 
 fn draw_threads(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
-    let head =
-        Row::new(["thread", "process", "tid", "CPU", "max", "waits for CPU"]).style(Style::new().fg(QUIET));
+    let head = Row::new(["thread", "process", "tid", "CPU", "max", "waits for CPU"])
+        .style(Style::new().fg(QUIET));
     let rows = figures.threads().into_iter().take(area.height as usize).map(|thread| {
         let row = Row::new([
             thread.shown("thread").into_owned(),
@@ -125,9 +129,12 @@ fn draw_threads(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
 }
 
 fn draw_wrong(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
-    let errors = figures.errors().into_iter().map(|(what, worst)| format!("{what}: at most {worst:.1}"));
-    let bad = errors.chain(figures.near_limits()).map(|text| Line::styled(text, Style::new().fg(BAD)));
-    let events = figures.events.iter().rev().map(|event| Line::from(untrusted::line(&event.detail)));
+    let errors =
+        figures.errors().into_iter().map(|(what, worst)| format!("{what}: at most {worst:.1}"));
+    let bad =
+        errors.chain(figures.near_limits()).map(|text| Line::styled(text, Style::new().fg(BAD)));
+    let events =
+        figures.events.iter().rev().map(|event| Line::from(untrusted::line(&event.detail)));
     let lines: Vec<_> = bad.chain(events).take(area.height as usize).collect();
     frame.render_widget(Paragraph::new(lines).block(titled("Errors, limits, events")), area);
 }
@@ -154,7 +161,12 @@ mod tests {
             let id = SeriesId(number);
             let labels = [((*label).to_owned(), (*of).to_owned())].into();
             let metric = (*metric).to_owned();
-            figures.take(&HostRow::Series(HostSeries { id, metric, labels, ..HostSeries::default() }));
+            figures.take(&HostRow::Series(HostSeries {
+                id,
+                metric,
+                labels,
+                ..HostSeries::default()
+            }));
             let at = RunTime(1_000_000);
             figures.take(&HostRow::Sample(HostSample { series: id, at, value: *value }));
         }
@@ -181,14 +193,19 @@ mod tests {
         let mut terminal = Terminal::new(TestBackend::new(120, 30)).unwrap();
         terminal.draw(|frame| draw(frame, "this host", &figures, Duration::ZERO)).unwrap();
         let shown = terminal.backend().to_string();
-        assert!(shown.contains(&format!("disk read {}/s, written {}/s", bytes(4e6), bytes(5e6))), "{shown}");
+        assert!(
+            shown.contains(&format!("disk read {}/s, written {}/s", bytes(4e6), bytes(5e6))),
+            "{shown}"
+        );
     }
 
     #[test]
     fn any_size_of_terminal_is_drawn() {
         for (width, height) in [(1, 1), (20, 5), (80, 24), (300, 80)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-            terminal.draw(|frame| draw(frame, "this host", &Figures::default(), Duration::ZERO)).unwrap();
+            terminal
+                .draw(|frame| draw(frame, "this host", &Figures::default(), Duration::ZERO))
+                .unwrap();
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The agents on a run's servers. They are connected first, because the run needs their consent to begin.
+//! The agents on a run's servers. They are connected first, because the run needs their consent to
+//! begin.
 
 use std::net::IpAddr;
 
@@ -7,7 +8,8 @@ use throng_watch::remote::{Presence, RemoteAgent, RemoteConfig};
 
 use crate::secrets;
 
-/// The agent of each watch of the plan, or why it cannot be reached; `None` where a watch has no agent.
+/// The agent of each watch of the plan, or why it cannot be reached; `None` where a watch has no
+/// agent.
 #[derive(Debug)]
 pub(crate) struct Agents(Vec<Option<Result<RemoteAgent, String>>>);
 
@@ -22,16 +24,23 @@ pub(crate) struct Agreement {
 }
 
 impl Agents {
-    /// Connects to all agents at once. An unreachable one does not end the run; it is reported when watching begins.
+    /// Connects to all agents at once. An unreachable one does not end the run; it is reported when
+    /// watching begins.
     pub(crate) fn connect(plan: &Plan) -> Self {
         std::thread::scope(|scope| {
             let begin = |agent: &Agent| {
                 let agent = agent.clone();
                 scope.spawn(move || connect(&agent))
             };
-            let asked: Vec<_> = plan.watch.iter().map(|watch| watch.agent.as_ref().map(begin)).collect();
+            let asked: Vec<_> =
+                plan.watch.iter().map(|watch| watch.agent.as_ref().map(begin)).collect();
             let fault = || Err("a fault of throng: the thread that connects to it died".to_owned());
-            Self(asked.into_iter().map(|asked| Some(asked?.join().unwrap_or_else(|_| fault()))).collect())
+            Self(
+                asked
+                    .into_iter()
+                    .map(|asked| Some(asked?.join().unwrap_or_else(|_| fault())))
+                    .collect(),
+            )
         })
     }
 
@@ -76,11 +85,14 @@ fn connect(agent: &Agent) -> Result<RemoteAgent, String> {
         .as_ref()
         .filter(|_| agent.is_tls)
         .map(|digits| {
-            digits.parse().map_err(|error: throng_watch::remote::FingerprintError| error.to_string())
+            digits
+                .parse()
+                .map_err(|error: throng_watch::remote::FingerprintError| error.to_string())
         })
         .transpose()?;
     let address = format!("{}:{}", agent.host, agent.port);
-    RemoteAgent::connect(&RemoteConfig { address, token, fingerprint }).map_err(|error| error.to_string())
+    RemoteAgent::connect(&RemoteConfig { address, token, fingerprint })
+        .map_err(|error| error.to_string())
 }
 
 fn agreement(remote: &RemoteAgent) -> Option<Agreement> {

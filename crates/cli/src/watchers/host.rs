@@ -1,4 +1,5 @@
-//! One watched host of a run: its watcher (this process or an agent), its logs and endpoints, and its profiles.
+//! One watched host of a run: its watcher (this process or an agent), its logs and endpoints, and
+//! its profiles.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -9,7 +10,9 @@ use throng_observation::pack::Pack;
 use throng_scenario::{Moment, ProfileRequest, Watch, WatchTarget};
 use throng_watch::profiler::{self, Options};
 use throng_watch::remote::{RemoteAgent, RemoteWatch};
-use throng_watch::{LocalHost, LocalWatch, RowSender, SourceConfig, SourceWatch, Target, WatchConfig, packs};
+use throng_watch::{
+    LocalHost, LocalWatch, RowSender, SourceConfig, SourceWatch, Target, WatchConfig, packs,
+};
 
 use super::profile_schedule::{is_due, run_time};
 
@@ -44,7 +47,8 @@ struct Profiling {
 }
 
 impl Host {
-    /// Begins to watch, through `agent` if the watch names one. A host that cannot be watched counts as lost.
+    /// Begins to watch, through `agent` if the watch names one. A host that cannot be watched
+    /// counts as lost.
     pub(super) fn begin(
         id: HostId,
         watch: &Watch,
@@ -53,8 +57,9 @@ impl Host {
         rows: &RowSender,
     ) -> (Self, Option<String>) {
         let watching = match &watch.agent {
-            Some(_) => agent()
-                .map(|remote| HostWatcher::Agent(remote.begin(id, watch.name.clone(), zero, rows.clone()))),
+            Some(_) => agent().map(|remote| {
+                HostWatcher::Agent(remote.begin(id, watch.name.clone(), zero, rows.clone()))
+            }),
             None => local(id, watch, zero, rows).map(HostWatcher::Local),
         };
         let (watching, problem) = match watching {
@@ -67,9 +72,14 @@ impl Host {
         (Self { id, watch, watching, source_watch, wishes, profiling, is_lost }, problem)
     }
 
-    /// Finds the server's knowledge packs, and reads its logs and endpoints. An agent does both by its owner's
-    /// flags; only a pack that the scenario names replaces the agent's.
-    pub(super) fn listen(&mut self, sources: &SourceConfig, zero: Instant, rows: &RowSender) -> PackLookup {
+    /// Finds the server's knowledge packs, and reads its logs and endpoints. An agent does both by
+    /// its owner's flags; only a pack that the scenario names replaces the agent's.
+    pub(super) fn listen(
+        &mut self,
+        sources: &SourceConfig,
+        zero: Instant,
+        rows: &RowSender,
+    ) -> PackLookup {
         let unknown = |packs: &[Pack], name: &String| packs.iter().all(|pack| pack.pack != *name);
         match (&self.watching, &self.watch.pack) {
             (Some(HostWatcher::Local(watching)), pack) => {
@@ -83,12 +93,16 @@ impl Host {
                 let targets = targets(&self.watch.target);
                 let source_watch =
                     sources.begin(&targets, &watching.watched_processes(), self.id, zero, rows);
-                let (packs, problems) = (Some(source_watch.packs.clone()), source_watch.problems.clone());
+                let (packs, problems) =
+                    (Some(source_watch.packs.clone()), source_watch.problems.clone());
                 self.source_watch = Some(source_watch);
                 PackLookup { packs, problems }
             }
             (Some(HostWatcher::Agent(_)), Some(name)) if unknown(&sources.packs, name) => {
-                PackLookup { packs: None, problems: vec![format!("unknown knowledge pack `{name}`")] }
+                PackLookup {
+                    packs: None,
+                    problems: vec![format!("unknown knowledge pack `{name}`")],
+                }
             }
             (Some(HostWatcher::Agent(_)), Some(name)) => {
                 let packs = packs::of_server(&sources.packs, Some(name), &[]);
@@ -159,20 +173,24 @@ impl Host {
         }
         let (moment, started_at) = (wish.moment.name(), run_time(at_s));
         let account = Some(rows.clone());
-        let options = Options { host: self.id, moment, started_at, rows: account, ..Options::default() };
+        let options =
+            Options { host: self.id, moment, started_at, rows: account, ..Options::default() };
         let sampling = profiler::start(&pids, options).map_err(|error| error.to_string())?;
         let (rows, (stop, stopped)) = (rows.clone(), channel());
         let act = move || {
             let _: Result<(), RecvTimeoutError> = stopped.recv_timeout(lasts);
             rows.send(HostRow::Profile(Box::new(sampling.stop())));
         };
-        let thread =
-            std::thread::Builder::new().name("profile".into()).spawn(act).map_err(|e| e.to_string())?;
+        let thread = std::thread::Builder::new()
+            .name("profile".into())
+            .spawn(act)
+            .map_err(|e| e.to_string())?;
         self.profiling.push(Profiling { stop, thread });
         Ok(true)
     }
 
-    /// Ends watching. Profiles in progress end early and are kept. Returns the moments that were not reached.
+    /// Ends watching. Profiles in progress end early and are kept. Returns the moments that were
+    /// not reached.
     pub(super) fn stop(&mut self) -> Vec<Moment> {
         self.profiling.drain(..).for_each(Profiling::end);
         if let Some(source_watch) = self.source_watch.take() {

@@ -1,6 +1,6 @@
-//! The watchers of a run. They start before the crowd joins, send their rows through a bounded queue, and stop
-//! after the crowd has left. Their failures are reported and never end the run, except the loss of an agent that
-//! consented to the load.
+//! The watchers of a run. They start before the crowd joins, send their rows through a bounded
+//! queue, and stop after the crowd has left. Their failures are reported and never end the run,
+//! except the loss of an agent that consented to the load.
 
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
@@ -32,13 +32,15 @@ use row_forwarder::RowForwarder;
 /// How long before the first join a watched run begins, for a baseline of the idle server.
 pub(crate) const BASELINE: Duration = Duration::from_secs(5);
 
-/// Rows of watchers that may wait for the store: with 2,000 threads about ten seconds of a stalled disk.
+/// Rows of watchers that may wait for the store: with 2,000 threads about ten seconds of a stalled
+/// disk.
 const ROWS_WAITING_MAX: usize = 65_536;
 
 /// How long a watcher may send nothing before it counts as lost; it sends its own cost each second.
 const SILENT_MAX: Duration = Duration::from_secs(10);
 
-/// How long a run that ended before its time waits for a watcher to see that a process ended: its server's, it may be.
+/// How long a run that ended before its time waits for a watcher to see that a process ended: its
+/// server's, it may be.
 const LAST_LOOK: Duration = Duration::from_secs(3);
 /// How often it is asked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -46,13 +48,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Prints that a watched run begins with a baseline of the idle server.
 pub(crate) fn announce_baseline(plan: &Plan) {
     if let [first, more @ ..] = plan.watch.as_slice() {
-        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        let more =
+            if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         let (label, seconds) = (first.label(), BASELINE.as_secs());
-        say(&format!("watching {label}{more}: the idle server for {seconds} s, then the crowd joins"));
+        say(&format!(
+            "watching {label}{more}: the idle server for {seconds} s, then the crowd joins"
+        ));
     }
 }
 
-/// The knowledge packs: the built-in ones, and those with which the user's folder extends or replaces them.
+/// The knowledge packs: the built-in ones, and those with which the user's folder extends or
+/// replaces them.
 pub(crate) fn packs(folder: Option<&Path>) -> Result<Vec<Pack>, CliError> {
     match folder {
         Some(folder) => throng_watch::packs::with_folder(folder)
@@ -74,8 +80,9 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Starts the watches of the plan. `zero` is the intended time of the first join; `sources` holds the
-    /// knowledge packs and which addresses may be asked. Warnings are printed, at once or at the end, and stored.
+    /// Starts the watches of the plan. `zero` is the intended time of the first join; `sources`
+    /// holds the knowledge packs and which addresses may be asked. Warnings are printed, at once or
+    /// at the end, and stored.
     pub(crate) fn start(
         plan: &Plan,
         zero: Instant,
@@ -87,8 +94,16 @@ impl Watchers {
         let (rows, received) = throng_watch::rows(ROWS_WAITING_MAX);
         let full_at = plan.joins.last().map_or(Duration::ZERO, |join| join.at);
         let (hosts, deferred) = (Vec::new(), Vec::new());
-        let mut watchers =
-            Self { hosts, forwarder: None, rows, run_rows, zero, full_at, prints_at_once, deferred };
+        let mut watchers = Self {
+            hosts,
+            forwarder: None,
+            rows,
+            run_rows,
+            zero,
+            full_at,
+            prints_at_once,
+            deferred,
+        };
         if plan.watch.is_empty() {
             return watchers;
         }
@@ -98,7 +113,8 @@ impl Watchers {
         }
         for (index, watch) in plan.watch.iter().enumerate() {
             let id = HostId(u8::try_from(index).unwrap_or(u8::MAX));
-            let (mut host, problem) = Host::begin(id, watch, || agents.take(index), zero, &watchers.rows);
+            let (mut host, problem) =
+                Host::begin(id, watch, || agents.take(index), zero, &watchers.rows);
             if let Some(problem) = problem {
                 watchers.warn(Some(id), &problem);
             }
@@ -136,15 +152,18 @@ impl Watchers {
             let moment = (at, self.full_at, has_failed);
             let said = host.profile_when_due(moment, has_process, &self.rows);
             warnings.extend(said.into_iter().map(|what| (host.id, what)));
-            let is_silent = silent.is_some_and(|silent| silent > SILENT_MAX.max(host.watch.every * 5));
+            let is_silent =
+                silent.is_some_and(|silent| silent > SILENT_MAX.max(host.watch.every * 5));
             if !host.is_lost && is_silent {
                 host.is_lost = true;
-                let what = format!("the watcher of {} is lost: it sends nothing more", host.watch.label());
+                let what =
+                    format!("the watcher of {} is lost: it sends nothing more", host.watch.label());
                 warnings.push((host.id, what));
             }
         }
         warnings.into_iter().for_each(|(id, what)| self.warn(Some(id), &what));
-        let news: Vec<_> = self.hosts.iter().filter_map(|host| Some((host.id, host.new_packs()?))).collect();
+        let news: Vec<_> =
+            self.hosts.iter().filter_map(|host| Some((host.id, host.new_packs()?))).collect();
         news.into_iter().for_each(|(id, packs)| self.know(id, &packs));
     }
 
@@ -153,8 +172,8 @@ impl Watchers {
         self.forwarder.as_ref().map(|forwarder| forwarder.hosts().figures()).unwrap_or_default()
     }
 
-    /// Waits a moment for the end of a process that was there before the crowd: a run may end in the second in which its server
-    /// does. The end of another, such as a job, is not waited for.
+    /// Waits a moment for the end of a process that was there before the crowd: a run may end in
+    /// the second in which its server does. The end of another, such as a job, is not waited for.
     pub(crate) fn wait_for_an_end(&self) {
         let until = Instant::now() + LAST_LOOK;
         let Some(forwarder) = &self.forwarder else { return };
@@ -170,11 +189,17 @@ impl Watchers {
             missed.extend(host.stop().into_iter().map(|moment| (host.id, moment)));
         }
         for (id, moment) in missed.into_iter().filter(|(_, moment)| *moment != Moment::Fail) {
-            self.add_host_event(id, &format!("no profile at {}: that moment did not come", moment.name()));
+            self.add_host_event(
+                id,
+                &format!("no profile at {}: that moment did not come", moment.name()),
+            );
         }
         let dropped = self.rows.dropped();
         if dropped > 0 {
-            self.warn(None, &format!("{dropped} rows of the watchers arrived too fast and are missing"));
+            self.warn(
+                None,
+                &format!("{dropped} rows of the watchers arrived too fast and are missing"),
+            );
         }
         self.deferred.iter().for_each(|warning| say(warning));
         let Self { forwarder, rows, .. } = self;
@@ -197,8 +222,13 @@ impl Watchers {
             self.add_host_event(id, what);
         }
         let at = self.now();
-        let event =
-            EventRow { at, participant: None, kind: "watch_failed".into(), count: 1, detail: what.into() };
+        let event = EventRow {
+            at,
+            participant: None,
+            kind: "watch_failed".into(),
+            count: 1,
+            detail: what.into(),
+        };
         // Without a store there is nowhere to write it.
         let _ = self.run_rows.try_send(Row::Event(event));
     }

@@ -8,8 +8,8 @@ use throng_scenario::{Moment, Plan, ProfileRequest};
 use super::Watchers;
 
 impl Watchers {
-    /// Sets whether the crowd counts as full in a search, whose joins are not those of the plan: a load near the limit is
-    /// held, and service is good.
+    /// Sets whether the crowd counts as full in a search, whose joins are not those of the plan: a
+    /// load near the limit is held, and service is good.
     pub(crate) fn is_full(&mut self, is_full: bool) {
         self.full_at = if is_full { Duration::ZERO } else { Duration::MAX };
     }
@@ -35,7 +35,12 @@ pub(super) fn run_time(at_s: f64) -> RunTime {
 }
 
 /// Whether a profile starts `at_s` into the run. `full_at`: when the last join is planned.
-pub(super) fn is_due(wish: &ProfileRequest, at_s: f64, full_at: Duration, has_failed: bool) -> bool {
+pub(super) fn is_due(
+    wish: &ProfileRequest,
+    at_s: f64,
+    full_at: Duration,
+    has_failed: bool,
+) -> bool {
     match &wish.moment {
         Moment::Baseline => true,
         Moment::Full => at_s >= full_at.as_secs_f64(),

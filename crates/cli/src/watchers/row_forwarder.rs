@@ -23,7 +23,8 @@ impl RowForwarder {
         let thread = std::thread::Builder::new().name("watch-rows".into()).spawn(move || {
             for row in received {
                 let more = its_hosts.lock().unwrap_or_else(PoisonError::into_inner).take(&row);
-                // A slow store blocks this thread. Then the queue before it fills, and surplus rows are counted.
+                // A slow store blocks this thread. Then the queue before it fills, and surplus rows
+                // are counted.
                 for row in std::iter::once(row).chain(more) {
                     if run_rows.send(Row::Host(row)).is_err() {
                         return;

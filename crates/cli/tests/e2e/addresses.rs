@@ -1,9 +1,11 @@
-//! Addresses of every kind: IPv6, names with several addresses, local addresses that this host does not have.
+//! Addresses of every kind: IPv6, names with several addresses, local addresses that this host does
+//! not have.
 
 use crate::throng::{Stage, figure, plain, run};
 
 fn play(target: &str, more: &[&str]) {
-    let view = ["view", target, "-n", "4", "--every", "50ms", "--for", "3s", "--objective", "failed < 1%"];
+    let view =
+        ["view", target, "-n", "4", "--every", "50ms", "--for", "3s", "--objective", "failed < 1%"];
     let ran = run(None, &[&view[..], more].concat()).expect_code(0);
     assert_eq!(figure(&ran.summary(), "participants.playing"), 4.0, "{target}: {ran}");
 }
@@ -31,7 +33,9 @@ fn a_source_address_that_is_not_ours_is_refused_before_anything_is_sent() {
     let output = plain(&["view", "whep+http://127.0.0.1:9/whep", "--source-ip", "203.0.113.7"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    for words in ["source address 203.0.113.7", "--source-ip", "127.0.0.1", "ip addr add 203.0.113.7"] {
+    for words in
+        ["source address 203.0.113.7", "--source-ip", "127.0.0.1", "ip addr add 203.0.113.7"]
+    {
         assert!(said.contains(words), "{words} is not in: {said}");
     }
 }

@@ -10,7 +10,8 @@ fn check(behaviour: Behaviour, reason: &str) {
     let said = format!("{behaviour:?}");
     let server = Server::start(Ipv4Addr::LOCALHOST, behaviour).unwrap();
     let url = format!("whep+http://{}/whep", server.address());
-    let ran = run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "15s"]).expect_code(3);
+    let ran =
+        run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "15s"]).expect_code(3);
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.intended"), 3.0, "{said}: {ran}");
     assert_eq!(figure(&summary, "participants.failed"), 3.0, "{said}: {ran}");
@@ -27,7 +28,10 @@ fn statuses_are_named_by_their_number() {
 #[test]
 fn answers_that_are_no_answers_are_protocol_failures() {
     check(Behaviour::Garbage, "protocol");
-    check(Behaviour::Answer("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n".into()), "protocol");
+    check(
+        Behaviour::Answer("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n".into()),
+        "protocol",
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! A real Chromium and throng's viewers, both on the stage, agree on frame rate and on induced loss.
+//! A real Chromium and throng's viewers, both on the stage, agree on frame rate and on induced
+//! loss.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use crate::throng::{Running, Stage, figure, valid};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
 
-/// The video track from `getStats()`: packets received, packets lost, frames decoded, milliseconds of the clock.
+/// The video track from `getStats()`: packets received, packets lost, frames decoded, milliseconds
+/// of the clock.
 const INBOUND_VIDEO: &str = "(async () => {
     const stats = [...(await window.pc.getStats()).values()];
     const video = stats.find(s => s.type === 'inbound-rtp' && s.kind === 'video');
@@ -33,7 +35,8 @@ fn inbound(browser: &mut Chromium) -> [f64; 4] {
     panic!("Chromium shows no video");
 }
 
-/// What Chromium measured between two readings: loss ratio (before retransmission), frames per second.
+/// What Chromium measured between two readings: loss ratio (before retransmission), frames per
+/// second.
 fn between(before: [f64; 4], after: [f64; 4]) -> (f64, f64) {
     let [received, lost, frames, ms] = std::array::from_fn(|at| after[at] - before[at]);
     (lost / (received + lost), frames / ms * 1e3)
@@ -57,8 +60,18 @@ fn chromium_and_our_viewers_agree_on_frame_rate_and_loss() {
             std::thread::sleep(Duration::from_secs(2));
         }
         let length = format!("{}s", seconds + 5);
-        let view =
-            ["view", &stage.target(), "-n", "8", "--every", "50ms", "--for", &length, "--warm-up", "3s"];
+        let view = [
+            "view",
+            &stage.target(),
+            "-n",
+            "8",
+            "--every",
+            "50ms",
+            "--for",
+            &length,
+            "--warm-up",
+            "3s",
+        ];
         let (ran, (chromium_loss, chromium_fps)) = valid(|| {
             let mut running = Running::start(Some(&namespace), &view);
             running.when_playing(8);
@@ -69,12 +82,13 @@ fn chromium_and_our_viewers_agree_on_frame_rate_and_loss() {
         });
         let ran = ran.expect_code(0);
         let summary = ran.summary();
-        let [received, recovered, lost] =
-            ["received", "recovered", "lost"].map(|what| figure(&summary, &format!("video.packets_{what}")));
+        let [received, recovered, lost] = ["received", "recovered", "lost"]
+            .map(|what| figure(&summary, &format!("video.packets_{what}")));
         let our_loss = (recovered + lost) / (received + recovered + lost);
         let our_fps = figure(&summary, "video.fps_p50");
-        let both =
-            format!("Chromium {chromium_loss:.4} {chromium_fps:.1} fps, ours {our_loss:.4} {our_fps:.1} fps");
+        let both = format!(
+            "Chromium {chromium_loss:.4} {chromium_fps:.1} fps, ours {our_loss:.4} {our_fps:.1} fps"
+        );
         assert!((chromium_loss - our_loss).abs() < 0.01, "{both}\n{ran}");
         assert!((chromium_fps - our_fps).abs() < 2.0, "{both}\n{ran}");
         assert!((our_loss - f64::from(per_mille) / 1e3).abs() < 0.01, "{both}\n{ran}");

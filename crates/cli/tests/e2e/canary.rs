@@ -1,5 +1,5 @@
-//! Real browsers among the crowd: their figures are reported next to those of the virtual participants, and no
-//! process of theirs is left running.
+//! Real browsers among the crowd: their figures are reported next to those of the virtual
+//! participants, and no process of theirs is left running.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -22,16 +22,19 @@ const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 82, 0, 1);
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 2);
 
-/// The PIDs and command lines of processes whose command line or environment contains `text`: a browser's children
-/// inherit one of the two.
+/// The PIDs and command lines of processes whose command line or environment contains `text`: a
+/// browser's children inherit one of the two.
 fn processes(text: &str) -> Vec<(String, String)> {
     let all = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let of = |file| {
-            std::fs::read(entry.path().join(file)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            std::fs::read(entry.path().join(file))
+                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         };
         let command = of("cmdline").ok()?;
-        let is_ours = command.contains(text) || of("environ").is_ok_and(|environ| environ.contains(text));
-        is_ours.then(|| (entry.file_name().to_string_lossy().into_owned(), command.replace('\0', " ")))
+        let is_ours =
+            command.contains(text) || of("environ").is_ok_and(|environ| environ.contains(text));
+        is_ours
+            .then(|| (entry.file_name().to_string_lossy().into_owned(), command.replace('\0', " ")))
     });
     all.collect()
 }
@@ -48,8 +51,10 @@ struct OwnBrowser {
 impl OwnBrowser {
     fn new() -> Self {
         let own = Self { folder: tempfile::tempdir().unwrap() };
-        let script =
-            format!("#!/bin/sh\nexport CANARY_MARK={0}\nexec chromium \"$@\" --user-agent={0}\n", own.mark());
+        let script = format!(
+            "#!/bin/sh\nexport CANARY_MARK={0}\nexec chromium \"$@\" --user-agent={0}\n",
+            own.mark()
+        );
         std::fs::write(own.program(), script).unwrap();
         let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(own.program(), runs).unwrap();
@@ -108,7 +113,9 @@ fn agrees(ran: &Ran) {
     assert!(figure(&summary, "canary.cpu_cores") > 0.0, "{ran}");
     let [Some(browser), Some(crowd)] = agreed(&summary, "fps") else { panic!("{ran}") };
     assert!((browser / crowd - 1.0).abs() < 0.15, "{browser} against {crowd} fps\n{ran}");
-    for name in ["loss_ratio", "freeze_ratio", "track_bps", "jitter_ms", "connect_ms", "first_frame_ms"] {
+    for name in
+        ["loss_ratio", "freeze_ratio", "track_bps", "jitter_ms", "connect_ms", "first_frame_ms"]
+    {
         assert!(agreed(&summary, name).iter().all(Option::is_some), "{name}\n{ran}");
     }
     assert_ne!(summary["canary"]["judgement"], "disputed", "{ran}");
@@ -122,8 +129,18 @@ fn agrees(ran: &Ran) {
 
 fn measured(namespace: Option<&Namespace>, url: &str, browser: &OwnBrowser, more: &[&str]) -> Ran {
     let set = browser.set();
-    let view =
-        ["view", url, "--every", "200ms", "--warm-up", "4s", "--set", "canary.browsers=1", "--set", &set];
+    let view = [
+        "view",
+        url,
+        "--every",
+        "200ms",
+        "--warm-up",
+        "4s",
+        "--set",
+        "canary.browsers=1",
+        "--set",
+        &set,
+    ];
     let (ran, ()) = valid(|| (Running::start(namespace, &[&view[..], more].concat()).wait(), ()));
     let ran = ran.expect_code(0);
     assert!(browser.is_gone(Duration::from_secs(5)), "{:?}", processes_with(&browser.mark()));
@@ -221,7 +238,18 @@ fn browsers_end_with_a_run_that_is_killed_and_one_that_dies_ends_no_run() {
 
 /// A server that serves three viewers well; the browser joins after them.
 fn with_three_viewers(stage: &Stage, browser: &OwnBrowser, duration: &str) -> Ran {
-    let view = ["view", &stage.target(), "-n", "3", "--every", "100ms", "--warm-up", "4s", "--for", duration];
+    let view = [
+        "view",
+        &stage.target(),
+        "-n",
+        "3",
+        "--every",
+        "100ms",
+        "--warm-up",
+        "4s",
+        "--for",
+        duration,
+    ];
     let more = ["--set", "canary.browsers=1", "--set", "canary.at=4s", "--set", &browser.set()];
     valid(|| (Running::start(None, &[&view[..], &more].concat()).wait(), ())).0
 }
@@ -254,7 +282,8 @@ fn a_browser_without_a_picture_in_a_crowd_that_has_one_disputes_the_answer() {
 #[test]
 fn a_browser_that_was_stopped_for_a_while_disputes_nothing() {
     let (stage, browser) = (Stage::start(None, "127.0.0.1:0", &[]), OwnBrowser::new());
-    let view = ["view", &stage.target(), "-n", "3", "--every", "100ms", "--warm-up", "3s", "--for", "26s"];
+    let view =
+        ["view", &stage.target(), "-n", "3", "--every", "100ms", "--warm-up", "3s", "--for", "26s"];
     let more = ["--set", "canary.browsers=1", "--set", &browser.set()];
     let (ran, ()) = valid(|| {
         let mut running = Running::start(None, &[&view[..], &more].concat());
@@ -284,7 +313,8 @@ fn signal_all(text: &str, signal: &str) {
 fn a_browser_disputes_a_search_too() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--stutters-beyond", "3"]);
     let browser = OwnBrowser::new();
-    let find = ["find", &stage.target(), "--start", "3", "--ceiling", "3", "--budget", "1m", "--quiet"];
+    let find =
+        ["find", &stage.target(), "--start", "3", "--ceiling", "3", "--budget", "1m", "--quiet"];
     let more = ["--set", "canary.browsers=1", "--set", "canary.at=6s", "--set", &browser.set()];
     let (ran, ()) = valid(|| (Running::start(None, &[&find[..], &more].concat()).wait(), ()));
     let ran = ran.expect_code(5);
@@ -293,7 +323,8 @@ fn a_browser_disputes_a_search_too() {
     assert!(browser.is_gone(Duration::from_secs(5)), "{:?}", processes_with(&browser.mark()));
 }
 
-/// Loss of a browser and two viewers behind a link that loses 3 of 100 packets, and their tracks' bit rates.
+/// Loss of a browser and two viewers behind a link that loses 3 of 100 packets, and their tracks'
+/// bit rates.
 fn behind_a_lossy_link(stage_args: &[&str]) -> (Ran, [f64; 2], [f64; 2]) {
     let (here, there) = (Namespace::new("chere").unwrap(), Namespace::new("cthere").unwrap());
     let lossy = Conditions { loss_percent: 3.0, ..Conditions::delay(10.0) };
@@ -302,8 +333,9 @@ fn behind_a_lossy_link(stage_args: &[&str]) -> (Ran, [f64; 2], [f64; 2]) {
     let stage = Stage::start(Some(&there), &format!("{THERE}:7080"), &args);
     let more = ["-n", "2", "--for", "34s", "--allow-target", "10.83.0.0/24"];
     let ran = measured(Some(&here), &stage.target(), &OwnBrowser::new(), &more);
-    let both =
-        |name| agreed(&ran.summary(), name).map(|figure| figure.unwrap_or_else(|| panic!("{name}\n{ran}")));
+    let both = |name| {
+        agreed(&ran.summary(), name).map(|figure| figure.unwrap_or_else(|| panic!("{name}\n{ran}")))
+    };
     let (lost, rate) = (both("loss_ratio"), both("track_bps"));
     (ran, lost, rate)
 }
@@ -316,7 +348,10 @@ fn loss_and_bit_rate_are_a_browsers_where_repeats_have_a_stream_of_their_own() {
     }
     let (ran, [lost, ours], [rate, our_rate]) = behind_a_lossy_link(&[]);
     // W3C packetsLost: a packet that RTX repairs stays lost.
-    assert!(lost > 0.015 && ours > 0.015 && (lost - ours).abs() < 0.015, "{lost} against {ours}\n{ran}");
+    assert!(
+        lost > 0.015 && ours > 0.015 && (lost - ours).abs() < 0.015,
+        "{lost} against {ours}\n{ran}"
+    );
     assert!((rate / our_rate - 1.0).abs() < 0.015, "{rate} against {our_rate} bit/s\n{ran}");
 }
 
@@ -350,7 +385,10 @@ fn where_no_browser_is_the_run_does_not_begin_and_says_how_to_get_one() {
     let run = plain(&["run", &path(&file), "--output", &path(&folder.path().join("run"))]);
     let said = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(2), "{said}");
-    assert!(said.contains("/nowhere/chrome") && said.contains("apt-get install chromium"), "{said}");
+    assert!(
+        said.contains("/nowhere/chrome") && said.contains("apt-get install chromium"),
+        "{said}"
+    );
     assert!(!folder.path().join("run").exists(), "nothing was begun");
     scenario("");
     let check = plain(&["check", &path(&file)]);

@@ -24,8 +24,10 @@ impl Listener {
     /// Joins `room`; `None` where Python's websockets are not installed.
     fn join(server: &Prosody, room: &str, seconds: u32) -> Option<Self> {
         let room = format!("{room}@{ROOMS}");
-        let (listener, first) =
-            Self::start("listen.py", &[&server.websocket(), ANONYMOUS, &room, &seconds.to_string()])?;
+        let (listener, first) = Self::start(
+            "listen.py",
+            &[&server.websocket(), ANONYMOUS, &room, &seconds.to_string()],
+        )?;
         assert_eq!(first, "joined");
         Some(listener)
     }
@@ -66,7 +68,8 @@ impl Drop for Listener {
 }
 
 fn chat(target: &str, users: u32, seconds: u32, chat: &str) -> Ran {
-    let (users, seconds, chat) = (users.to_string(), format!("{seconds}s"), format!("crowd.chat={chat}"));
+    let (users, seconds, chat) =
+        (users.to_string(), format!("{seconds}s"), format!("crowd.chat={chat}"));
     run(
         None,
         &[
@@ -94,22 +97,33 @@ fn everybody_in_a_room_of_prosody_gets_every_message_as_an_independent_client_do
     }
     let server = Prosody::start("").unwrap();
     let Some(listener) = Listener::join(&server, "stage", 24) else { return };
-    let ran = chat(&server.target("stage"), 30, 15, "{ every = \"5s\", vcards = \"all\" }").expect_code(0);
+    let ran = chat(&server.target("stage"), 30, 15, "{ every = \"5s\", vcards = \"all\" }")
+        .expect_code(0);
     let heard = listener.heard();
     let summary = ran.summary();
     let of = |key: &str| figure(&summary, &format!("chat.{key}"));
-    assert_eq!((of("joined.reached"), of("joined_max"), of("reconnects")), (30.0, 30.0, 0.0), "{ran}");
+    assert_eq!(
+        (of("joined.reached"), of("joined_max"), of("reconnects")),
+        (30.0, 30.0, 0.0),
+        "{ran}"
+    );
     assert_eq!(of("messages_sent"), heard.len() as f64, "{ran}");
     assert!(heard.len() > 40, "{heard:?}");
-    assert_eq!((of("messages_missing"), of("duplicates"), of("out_of_order")), (0.0, 0.0, 0.0), "{ran}");
-    // Those that were said while everybody was there are due to 30 each; the end of the run cuts off the last ones.
+    assert_eq!(
+        (of("messages_missing"), of("duplicates"), of("out_of_order")),
+        (0.0, 0.0, 0.0),
+        "{ran}"
+    );
+    // Those that were said while everybody was there are due to 30 each; the end of the run cuts
+    // off the last ones.
     assert!((20.0..=30.0).contains(&(of("messages_due") / of("messages_sent"))), "{ran}");
     assert!(of("delivery_ms_p50") < 100.0 && of("delivery_ms_p95") < 1_000.0, "{ran}");
-    // Each sees all others and the listener, its own presence in the room, and the one of its account; who leaves is seen by
-    // those that are still there.
+    // Each sees all others and the listener, its own presence in the room, and the one of its
+    // account; who leaves is seen by those that are still there.
     let presences = of("presences_received");
     assert!((30.0 * 32.0..30.0 * 62.0).contains(&presences), "{presences}\n{ran}");
-    // Its own, that of each other participant, the listener's, which has none, and the room's, which has none.
+    // Its own, that of each other participant, the listener's, which has none, and the room's,
+    // which has none.
     assert!(of("occupants_max") >= 30.0, "{ran}");
     assert!(ran.stdout.contains("30 participants chatted cleanly for 15 s"), "{ran}");
     assert!(ran.stdout.contains("said; delivered in p50"), "{ran}");

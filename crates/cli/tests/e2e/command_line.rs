@@ -4,8 +4,9 @@ use crate::throng::{Stage, figure, plain, run};
 
 fn said(args: &[&str]) -> (Option<i32>, String) {
     let output = plain(args);
-    let text =
-        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let text = [output.stdout, output.stderr]
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .concat();
     (output.status.code(), text)
 }
 
@@ -13,10 +14,14 @@ fn said(args: &[&str]) -> (Option<i32>, String) {
 fn a_wrong_scenario_is_shown_with_line_and_mend() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("wrong.toml");
-    std::fs::write(&file, "[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsiez = 5\n").unwrap();
+    std::fs::write(&file, "[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsiez = 5\n")
+        .unwrap();
     let (code, text) = said(&["check", file.to_str().unwrap()]);
     assert_eq!(code, Some(2), "{text}");
-    assert!(text.contains("siez") && text.contains("did you mean `size`") && text.contains('4'), "{text}");
+    assert!(
+        text.contains("siez") && text.contains("did you mean `size`") && text.contains('4'),
+        "{text}"
+    );
 }
 
 #[test]
@@ -29,17 +34,20 @@ fn check_says_what_the_example_comes_to_and_sends_nothing() {
 
 #[test]
 fn an_unreachable_target_is_exit_3() {
-    let ran =
-        run(None, &["view", "whep+http://127.0.0.1:9/whep", "-n", "2", "--every", "50ms", "--for", "2s"]);
+    let ran = run(
+        None,
+        &["view", "whep+http://127.0.0.1:9/whep", "-n", "2", "--every", "50ms", "--for", "2s"],
+    );
     assert_eq!(ran.code, Some(3), "{ran}");
     assert_eq!(figure(&ran.summary(), "failures.tcp"), 2.0, "{ran}");
 }
 
 #[test]
 fn a_private_target_needs_permission_and_a_public_one_proof() {
-    for (url, help) in
-        [("whep+http://10.1.2.3/whep", "--allow-target"), ("whep+http://192.0.2.77/whep", "consent")]
-    {
+    for (url, help) in [
+        ("whep+http://10.1.2.3/whep", "--allow-target"),
+        ("whep+http://192.0.2.77/whep", "consent"),
+    ] {
         let (code, text) = said(&["view", url, "-n", "1", "--for", "1s"]);
         assert_eq!(code, Some(3), "{text}");
         assert!(text.contains(help), "{text}");
@@ -50,7 +58,8 @@ fn a_private_target_needs_permission_and_a_public_one_proof() {
 fn oven_rtc_testers_flags_run() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = stage.target();
-    let args = ["-n", "2", "-url", &target, "-cint", "50", "-sint", "1000", "-life", "3", "--plain"];
+    let args =
+        ["-n", "2", "-url", &target, "-cint", "50", "-sint", "1000", "-life", "3", "--plain"];
     let ran = run(None, &args).expect_code(0);
     assert!(ran.stderr.contains("<Summary>"), "{ran}");
     assert!(ran.stdout.contains("<Details>"), "{ran}");
@@ -68,8 +77,8 @@ fn oven_rtc_testers_flags_run() {
 fn oven_rtc_testers_flags_are_read_as_go_reads_them() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = format!("--url={}", stage.target());
-    let ran =
-        run(None, &["--n=0x2", &target, "--cint=50", "-life", "3", "-n", "1", "--quiet"]).expect_code(0);
+    let ran = run(None, &["--n=0x2", &target, "--cint=50", "-life", "3", "-n", "1", "--quiet"])
+        .expect_code(0);
     assert!(ran.stdout.contains("Number of clients : 1\n"), "{ran}");
     let (code, text) = said(&["-url", &stage.target(), "-n", "0"]);
     assert!(code == Some(2) && text.contains("from 1 to 1000000"), "{text}");

@@ -1,4 +1,5 @@
-//! Runs on two stages compared: equal ones, one with a planted limit, and one that claims to be of another machine.
+//! Runs on two stages compared: equal ones, one with a planted limit, and one that claims to be of
+//! another machine.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +15,8 @@ use crate::throng::{Ran, Running, Stage, plain};
 
 const LOSS: &str = "video.loss < 1%";
 
-/// Twelve viewers of the small card: 1.2 Mbit/s. The time after the warm-up is long enough for three parts.
+/// Twelve viewers of the small card: 1.2 Mbit/s. The time after the warm-up is long enough for
+/// three parts.
 fn viewers(stage: &Stage) -> Running {
     let args = ["-n", "12", "--every", "50ms", "--for", "35s", "--warm-up", "4s", "--quiet"];
     let objectives = ["--objective", LOSS, "--objective", "failed < 1%"];
@@ -25,9 +27,11 @@ fn viewers(stage: &Stage) -> Running {
 fn compare(args: &[&str]) -> (Option<i32>, Value, String) {
     let folder = tempfile::tempdir().unwrap();
     let junit = folder.path().join("junit.xml");
-    let output = plain(&[&["compare", "--json", "--junit", junit.to_str().unwrap()], args].concat());
+    let output =
+        plain(&[&["compare", "--json", "--junit", junit.to_str().unwrap()], args].concat());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let report =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
     (
         output.status.code(),
         report,
@@ -37,7 +41,8 @@ fn compare(args: &[&str]) -> (Option<i32>, Value, String) {
 
 /// The test case of a name, from its tag to its end.
 fn case<'a>(junit: &'a str, name: &str) -> &'a str {
-    let begin = junit.find(&format!("name=\"{name}\"")).unwrap_or_else(|| panic!("{name}: {junit}"));
+    let begin =
+        junit.find(&format!("name=\"{name}\"")).unwrap_or_else(|| panic!("{name}: {junit}"));
     junit[begin..].split("</testcase>").next().unwrap_or_default()
 }
 
@@ -58,13 +63,14 @@ fn on_another_machine(folder: &Path) -> (TempDir, PathBuf) {
 
 /// What a comparison reads of a run.
 fn rows(run: &RunData) -> Vec<Row> {
-    let experience = run.experience.chunk_by(|a, b| a.second == b.second).map(|rows: &[ExperienceRow]| {
-        Row::SecondClosed(SecondClosed {
-            second: rows[0].second,
-            experience: rows.to_vec(),
-            is_generator_limited: false,
-        })
-    });
+    let experience =
+        run.experience.chunk_by(|a, b| a.second == b.second).map(|rows: &[ExperienceRow]| {
+            Row::SecondClosed(SecondClosed {
+                second: rows[0].second,
+                experience: rows.to_vec(),
+                is_generator_limited: false,
+            })
+        });
     let mut all: Vec<Row> = experience.collect();
     all.extend(run.crowd.iter().copied().map(Row::Crowd));
     all.extend(run.series.iter().cloned().map(|row| Row::Series(Box::new(row))));
@@ -73,7 +79,8 @@ fn rows(run: &RunData) -> Vec<Row> {
     all
 }
 
-/// Ends the test as not tested if a run is invalid, or twelve small streams were not served well without a limit.
+/// Ends the test as not tested if a run is invalid, or twelve small streams were not served well
+/// without a limit.
 fn calm(runs: &[&Ran]) {
     for ran in runs {
         if ran.code != Some(0) {
@@ -133,11 +140,23 @@ fn equal_runs_are_the_same_and_a_planted_limit_is_worse() {
     trend_and_page(&base, &[&path(&base), &path(&again), &path(&worse)]);
 }
 
-/// Half a minute: five runs at once on one stage, which sends a key frame each second, begun at other moments within it.
+/// Half a minute: five runs at once on one stage, which sends a key frame each second, begun at
+/// other moments within it.
 #[test]
 fn of_equal_runs_at_most_one_pair_in_twenty_differs() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--card", "low"]);
-    let view = ["view", &stage.target(), "-n", "15", "--every", "200ms", "--for", "26s", "--warm-up", "5s"];
+    let view = [
+        "view",
+        &stage.target(),
+        "-n",
+        "15",
+        "--every",
+        "200ms",
+        "--for",
+        "26s",
+        "--warm-up",
+        "5s",
+    ];
     let begun = (0..5).map(|_| {
         let running = Running::start(None, &[&view[..], &["--quiet"]].concat());
         std::thread::sleep(Duration::from_millis(270));
@@ -159,7 +178,11 @@ fn of_equal_runs_at_most_one_pair_in_twenty_differs() {
             differing.push(report["headline"].to_string());
         }
     }
-    assert!(differing.len() <= 1, "{} of 20 pairs of equal runs differ: {differing:#?}", differing.len());
+    assert!(
+        differing.len() <= 1,
+        "{} of 20 pairs of equal runs differ: {differing:#?}",
+        differing.len()
+    );
 }
 
 fn trend_and_page(base: &Ran, runs: &[&str]) {

@@ -1,4 +1,5 @@
-//! Conferences on the real Janus VideoRoom: all send, all receive from all, and nothing is left behind.
+//! Conferences on the real Janus VideoRoom: all send, all receive from all, and nothing is left
+//! behind.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -24,7 +25,9 @@ fn url() -> String {
 /// The received media: (receiver, sender, kind) of every track that played.
 pub(crate) fn pairs(run: &RunData) -> BTreeSet<(u32, String, MediaKind)> {
     let played = run.tracks.iter().filter(|track| track.counters.frames_decodable > 0);
-    played.filter_map(|track| Some((track.participant.0, track.from.clone()?, track.kind))).collect()
+    played
+        .filter_map(|track| Some((track.participant.0, track.from.clone()?, track.kind)))
+        .collect()
 }
 
 /// Waits until Janus has no session, handle or media port of the run any more.
@@ -41,15 +44,18 @@ pub(crate) fn is_left_clean(janus: &Janus<'_>, within: Duration) -> bool {
     }
 }
 
-/// Janus's figures of a conference in its last seconds, when all participants are in and nothing is sent any more.
+/// Janus's figures of a conference in its last seconds, when all participants are in and nothing is
+/// sent any more.
 struct Told {
     sessions_and_handles: (usize, usize),
     packets_received: u64,
     packets_sent: u64,
 }
 
-/// All participants are mute from here on, so that the counts of both ends can be compared to the packet.
-const MUTE: &str = "crowd.script=[{ at = \"10s\", mute = \"video\" }, { at = \"10s\", mute = \"audio\" }]";
+/// All participants are mute from here on, so that the counts of both ends can be compared to the
+/// packet.
+const MUTE: &str =
+    "crowd.script=[{ at = \"10s\", mute = \"video\" }, { at = \"10s\", mute = \"audio\" }]";
 
 fn plays_every_pair(users: u32, per_feed: bool) {
     if !requires_root() {
@@ -57,10 +63,14 @@ fn plays_every_pair(users: u32, per_feed: bool) {
     }
     let namespace = Namespace::with_veth("conference", ADDRESS).unwrap();
     let (url, size) = (url(), users.to_string());
-    let mut view = vec!["view", &url, "-n", &size, "--every", "300ms", "--for", "13s", "--set", MUTE];
-    // What goes in and out is compared in the few seconds in which nobody mutes or comes back: whole ones.
+    let mut view =
+        vec!["view", &url, "-n", &size, "--every", "300ms", "--for", "13s", "--set", MUTE];
+    // What goes in and out is compared in the few seconds in which nobody mutes or comes back:
+    // whole ones.
     view.extend(["--set", "crowd.arrival.jitter=false"]);
-    view.extend(per_feed.then_some(["--set", "crowd.connection_per_feed=true"]).into_iter().flatten());
+    view.extend(
+        per_feed.then_some(["--set", "crowd.connection_per_feed=true"]).into_iter().flatten(),
+    );
     let (ran, (counts, events)) = valid(|| {
         let events = JanusEvents::listen(&namespace).unwrap();
         let janus = Janus::start_telling(&namespace, ADDRESS, &events.url()).unwrap();
@@ -88,8 +98,12 @@ fn plays_every_pair(users: u32, per_feed: bool) {
     let whole = |second: i64| (5..9).contains(&second);
     let sent: u64 =
         run.sent.iter().filter(|row| whole(row.second)).map(|row| row.counters.packets_sent).sum();
-    let received: u64 =
-        run.series.iter().filter(|row| whole(row.second)).map(|row| row.counters.packets_received).sum();
+    let received: u64 = run
+        .series
+        .iter()
+        .filter(|row| whole(row.second))
+        .map(|row| row.counters.packets_received)
+        .sum();
     let ratio = received as f64 / (sent * u64::from(users - 1)) as f64;
     assert!((0.97..=1.03).contains(&ratio), "sent {sent}, received {received}: {ratio}");
     let delivered = figure(&summary, "conference.flow.delivered_ratio");
@@ -111,7 +125,13 @@ fn every_pair_plays(run: &RunData, summary: &Value, users: u32, ran: &Ran) {
 }
 
 /// Compares with Janus's admin API, and with the joins and leaves that its event handler reported.
-fn is_what_janus_says(counts: &Told, events: &JanusEvents, run: &RunData, users: u32, per_feed: bool) {
+fn is_what_janus_says(
+    counts: &Told,
+    events: &JanusEvents,
+    run: &RunData,
+    users: u32,
+    per_feed: bool,
+) {
     let pairs = (users * (users - 1)) as usize;
     let users = users as usize;
     // One session per participant, and the number of handles of the mode.

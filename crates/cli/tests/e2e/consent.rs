@@ -1,4 +1,5 @@
-//! Without consent nothing is sent: packets that leave the crowd's host, when a name or a server points elsewhere.
+//! Without consent nothing is sent: packets that leave the crowd's host, when a name or a server
+//! points elsewhere.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -36,7 +37,8 @@ impl Web {
     /// Serves `file` if there is one, and nothing else.
     fn start(inside: &Namespace, address: Ipv4Addr, port: u16, file: Option<String>) -> Self {
         Self::answering(inside, address, port, move |_| {
-            let (status, body) = file.as_ref().map_or(("404 Not Found", ""), |file| ("200 OK", file));
+            let (status, body) =
+                file.as_ref().map_or(("404 Not Found", ""), |file| ("200 OK", file));
             Some(response(status, "", body))
         })
     }
@@ -76,8 +78,15 @@ fn request(stream: &mut TcpStream) -> String {
     let (mut text, mut chunk) = (String::new(), [0; 4096]);
     let is_whole = |text: &str| {
         let (head, body) = text.split_once("\r\n\r\n")?;
-        let length =
-            head.to_ascii_lowercase().split_once("content-length:")?.1.lines().next()?.trim().parse().ok()?;
+        let length = head
+            .to_ascii_lowercase()
+            .split_once("content-length:")?
+            .1
+            .lines()
+            .next()?
+            .trim()
+            .parse()
+            .ok()?;
         (body.len() >= length).then_some(())
     };
     let has_no_body = |text: &str| text.starts_with("GET ") && text.contains("\r\n\r\n");
@@ -92,7 +101,9 @@ fn request(stream: &mut TcpStream) -> String {
 
 fn response(status: &str, header: &str, body: &str) -> String {
     let length = body.len();
-    format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{header}\r\n{body}")
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{header}\r\n{body}"
+    )
 }
 
 impl Stand {
@@ -105,13 +116,24 @@ impl Stand {
     /// Makes secret and file for `target`; returns the secret's path and the published text.
     fn agree(&self, target: &str, secret: &str) -> (PathBuf, String) {
         let (path, end) = (self.folder.path().join(secret), in_a_month());
-        let args = ["consent", target, "--tester", "lab", "--expires", &end, "--max-users", "9", "--secret"];
+        let args = [
+            "consent",
+            target,
+            "--tester",
+            "lab",
+            "--expires",
+            &end,
+            "--max-users",
+            "9",
+            "--secret",
+        ];
         let made = plain(&[&args[..], &[path.to_str().unwrap()]].concat());
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         (path, String::from_utf8(made.stdout).unwrap())
     }
 
-    /// A short run against `url` with that secret; returns it with the packets that left the crowd's machine.
+    /// A short run against `url` with that secret; returns it with the packets that left the
+    /// crowd's machine.
     fn run(&self, url: &str, secret: &Path, more: &[&str]) -> (Ran, Vec<Packet>) {
         let secret = format!("file:{}", secret.display());
         let view = ["view", url, "--every", "50ms", "--consent-secret", &secret];
@@ -125,8 +147,10 @@ impl Stand {
 
 /// A date a month ahead.
 fn in_a_month() -> String {
-    let said =
-        std::process::Command::new("date").args(["-u", "-d", "+31 days", "+%Y-%m-%d"]).output().unwrap();
+    let said = std::process::Command::new("date")
+        .args(["-u", "-d", "+31 days", "+%Y-%m-%d"])
+        .output()
+        .unwrap();
     String::from_utf8(said.stdout).unwrap().trim().to_owned()
 }
 
@@ -140,7 +164,8 @@ fn was_only_asked(victims: &[Web], packets: &[Packet], ran: &Ran) {
         assert!(victim.asked().iter().all(|line| line == ASKING), "{:?}\n{ran}", victim.asked());
     }
     let sent = to(packets, VICTIM);
-    let is_asking = |p: &&Packet| p.protocol == TCP && [80, 443, PORT].contains(&p.port.unwrap_or(0));
+    let is_asking =
+        |p: &&Packet| p.protocol == TCP && [80, 443, PORT].contains(&p.port.unwrap_or(0));
     assert_eq!(sent.iter().filter(is_asking).count(), sent.len(), "{sent:?}\n{ran}");
     assert!(sent.len() < 30, "{} packets\n{ran}", sent.len());
 }
@@ -156,7 +181,8 @@ fn a_name_that_also_resolves_to_another_host_sends_no_load_there() {
     let victims = [80, PORT].map(|port| Web::start(&stand.servers, VICTIM, port, None));
     let url = format!("whep+http://{NAME}:{PORT}/whep");
 
-    // The attacker publishes the proof but has no server, so that all would go to the other address.
+    // The attacker publishes the proof but has no server, so that all would go to the other
+    // address.
     stand.crowd.resolve(NAME, &[AGREED, VICTIM]).unwrap();
     let (ran, packets) = stand.run(&url, &secret, &["-n", "4", "--for", "3s"]);
     let ran = ran.expect_code(3);
@@ -185,7 +211,8 @@ fn a_proof_is_useless_to_another_reader() {
     let _stage = Stage::start(Some(&stand.servers), &target, &["--listen-any"]);
     let (secret, file) = stand.agree(&target, "secret");
     let (stranger, _) = stand.agree(&target, "stranger");
-    let seal = file.lines().find_map(|line| line.strip_prefix("proof = hmac-sha256:")).unwrap().to_owned();
+    let seal =
+        file.lines().find_map(|line| line.strip_prefix("proof = hmac-sha256:")).unwrap().to_owned();
     let web = Web::start(&stand.servers, AGREED, 80, Some(file));
     // The content of the published file, used as the secret.
     let captured = stand.folder.path().join("captured");
@@ -195,7 +222,10 @@ fn a_proof_is_useless_to_another_reader() {
     for other in [&stranger, &captured] {
         let (ran, packets) = stand.run(&url, other, &["-n", "2", "--for", "3s"]);
         let ran = ran.expect_code(3);
-        assert!(ran.stderr.contains("belongs to another tester") && !ran.folder().exists(), "{ran}");
+        assert!(
+            ran.stderr.contains("belongs to another tester") && !ran.folder().exists(),
+            "{ran}"
+        );
         assert!(to(&packets, AGREED).iter().all(|p| p.protocol == TCP), "{ran}");
     }
     assert_eq!(web.asked().len(), 2, "it was asked, and nothing came of it");
@@ -213,17 +243,27 @@ fn a_proof_with_a_token_is_refused_with_what_to_do() {
     let stand = Stand::new();
     let target = format!("{AGREED}:{PORT}");
     let (secret, _) = stand.agree(&target, "secret");
-    let old =
-        format!("token = 3f0c4f6f1c9b4a5e8d2a7b6c5d4e3f2a\ntarget = {target}\nexpires = {}\n", in_a_month());
+    let old = format!(
+        "token = 3f0c4f6f1c9b4a5e8d2a7b6c5d4e3f2a\ntarget = {target}\nexpires = {}\n",
+        in_a_month()
+    );
     let web = Web::start(&stand.servers, AGREED, 80, Some(old));
-    let (ran, _) = stand.run(&format!("whep+http://{target}/whep"), &secret, &["-n", "2", "--for", "3s"]);
+    let (ran, _) =
+        stand.run(&format!("whep+http://{target}/whep"), &secret, &["-n", "2", "--for", "3s"]);
     let ran = ran.expect_code(3);
     assert!(ran.stderr.contains("publish the file that `throng consent HOST:PORT` makes"), "{ran}");
     assert_eq!(web.asked().len(), 1);
-    let token =
-        plain(&["view", "whep+http://192.0.2.1/whep", "--consent-token", "3f0c4f6f1c9b4a5e8d2a7b6c5d4e3f2a"]);
+    let token = plain(&[
+        "view",
+        "whep+http://192.0.2.1/whep",
+        "--consent-token",
+        "3f0c4f6f1c9b4a5e8d2a7b6c5d4e3f2a",
+    ]);
     let said = String::from_utf8_lossy(&token.stderr).into_owned();
-    assert!(token.status.code() == Some(2) && said.contains("`throng consent HOST:PORT`"), "{said}");
+    assert!(
+        token.status.code() == Some(2) && said.contains("`throng consent HOST:PORT`"),
+        "{said}"
+    );
 }
 
 /// An SDP answer for a browser that wants video and audio, with a candidate at each address.
@@ -240,12 +280,13 @@ fn answer(addresses: &[Ipv4Addr]) -> String {
              a=fingerprint:sha-256 {fingerprint}\r\n{candidates}"
         )
     };
-    let (video, audio) = (section("video", 0, 96, "VP8/90000"), section("audio", 1, 111, "opus/48000/2"));
+    let (video, audio) =
+        (section("video", 0, 96, "VP8/90000"), section("audio", 1, 111, "opus/48000/2"));
     format!("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\n{video}{audio}")
 }
 
-/// A run with one browser that gets this answer, while the crowd's one viewer waits. Returns the run, the packets,
-/// and the refusals that the run reports for the browser.
+/// A run with one browser that gets this answer, while the crowd's one viewer waits. Returns the
+/// run, the packets, and the refusals that the run reports for the browser.
 fn browser_against(stand: &Stand, answer: &str) -> (Ran, Vec<Packet>, Vec<String>) {
     let target = format!("{AGREED}:{PORT}");
     let (secret, file) = stand.agree(&target, "secret");
@@ -259,8 +300,18 @@ fn browser_against(stand: &Stand, answer: &str) -> (Ran, Vec<Packet>, Vec<String
     let victim = Web::start(&stand.servers, VICTIM, PORT, None);
     let url = format!("whep+http://{target}/whep");
     let secret = format!("file:{}", secret.display());
-    let view =
-        ["view", &url, "-n", "1", "--for", "9s", "--consent-secret", &secret, "--set", "canary.browsers=1"];
+    let view = [
+        "view",
+        &url,
+        "-n",
+        "1",
+        "--for",
+        "9s",
+        "--consent-secret",
+        &secret,
+        "--set",
+        "canary.browsers=1",
+    ];
     // Whether the generator was fast enough does not matter here.
     let capture = Capture::start(&stand.crowd).unwrap();
     let ran = Running::start(Some(&stand.crowd), &view).wait();
@@ -279,7 +330,8 @@ fn a_browser_that_is_sent_elsewhere_does_not_go_there() {
         return;
     }
     let stand = Stand::new();
-    let redirect = response("307 Elsewhere", &format!("Location: http://{VICTIM}:{PORT}/whep\r\n"), "");
+    let redirect =
+        response("307 Elsewhere", &format!("Location: http://{VICTIM}:{PORT}/whep\r\n"), "");
     let (ran, packets, refused) = browser_against(&stand, &redirect);
     assert_eq!(to(&packets, VICTIM), [], "{ran}");
     let place = format!("{VICTIM}:{PORT}");
@@ -309,8 +361,12 @@ fn a_browser_sends_no_check_to_a_candidate_without_consent() {
     let header = "Content-Type: application/sdp\r\nLocation: /session/1\r\n";
     let created = response("201 Created", header, &answer(&[VICTIM, AGREED]));
     let (ran, packets, refused) = browser_against(&Stand::new(), &created);
-    let checks = |address| to(&packets, address).iter().filter(|packet| packet.protocol == UDP).count();
+    let checks =
+        |address| to(&packets, address).iter().filter(|packet| packet.protocol == UDP).count();
     assert!(checks(AGREED) > 0, "the candidate that is allowed is checked\n{ran}");
     assert_eq!(to(&packets, VICTIM), [], "{ran}");
-    assert!(refused.iter().any(|detail| detail.contains(&VICTIM.to_string())), "{refused:?}\n{ran}");
+    assert!(
+        refused.iter().any(|detail| detail.contains(&VICTIM.to_string())),
+        "{refused:?}\n{ran}"
+    );
 }

@@ -27,7 +27,8 @@ fn recording() -> Option<TempDir> {
     let folder = tempfile::tempdir().unwrap();
     let encode = "-v error -f lavfi -i testsrc2=s=160x90:r=25:d=3 -c:v libx264 -preset ultrafast -g 25 \
                   -f hls -hls_time 1 -hls_playlist_type vod media.m3u8";
-    let made = Command::new("ffmpeg").args(encode.split_whitespace()).current_dir(folder.path()).status();
+    let made =
+        Command::new("ffmpeg").args(encode.split_whitespace()).current_dir(folder.path()).status();
     let Ok(made) = made else {
         throng_sim::skipped("ffmpeg is not installed (scripts/setup.sh test)");
         return None;
@@ -81,7 +82,8 @@ fn players_ask_other_origins_as_chromium_does_and_take_no_for_an_answer() {
     );
     let media = Nginx::serving_with(folder.path(), &moved).unwrap();
     listing(folder.path(), "listed.m3u8", &format!("http://{}/", media.plain_address()));
-    let page = format!("page = \"{home}/watch.html\", repeat = false, format = \"hls\", buffer = \"20s\"");
+    let page =
+        format!("page = \"{home}/watch.html\", repeat = false, format = \"hls\", buffer = \"20s\"");
 
     let first = url("http", media.plain_address(), "moved.m3u8");
     let player = format!("{page}, headers = {{ X-Key = \"k\" }}");
@@ -98,7 +100,8 @@ fn players_ask_other_origins_as_chromium_does_and_take_no_for_an_answer() {
     let (run_folder, logs) = (ran.folder(), [media.combined_log(), pages.combined_log()]);
     let [run_folder, media_log, page_log] =
         [&run_folder, &logs[0], &logs[1]].map(|path| path.display().to_string());
-    let beside = plain(&["requests", &run_folder, "--access-log", &media_log, "--access-log", &page_log]);
+    let beside =
+        plain(&["requests", &run_folder, "--access-log", &media_log, "--access-log", &page_log]);
     assert!(String::from_utf8_lossy(&beside.stdout).contains("\nEQUAL "), "{beside:?}\n{ran}");
 
     // Without the header that lets a page have them the responses are no use.
@@ -128,16 +131,20 @@ fn players_ask_other_origins_as_chromium_does_and_take_no_for_an_answer() {
     std::thread::sleep(Duration::from_millis(500));
     // What each viewer has requested, Chromium requests too: in this order, with these headers.
     for ((theirs, before), ours) in origins().iter().zip(before).zip(&ours) {
-        let theirs: Vec<_> = theirs[before..].iter().filter(|line| !line.contains("/favicon.ico")).collect();
+        let theirs: Vec<_> =
+            theirs[before..].iter().filter(|line| !line.contains("/favicon.ico")).collect();
         assert_eq!(theirs, once(ours));
         assert!(
-            counts(ours.iter().map(String::as_str)).values().all(|count| *count == u64::from(VIEWERS)),
+            counts(ours.iter().map(String::as_str))
+                .values()
+                .all(|count| *count == u64::from(VIEWERS)),
             "{ours:?}"
         );
     }
 }
 
-/// The lines without repetitions: a viewer has sent what comes before a line itself, so that they are in the order of each.
+/// The lines without repetitions: a viewer has sent what comes before a line itself, so that they
+/// are in the order of each.
 fn once(lines: &[String]) -> Vec<&String> {
     let mut seen = Vec::new();
     for line in lines {

@@ -16,8 +16,10 @@ fn report(folder: &std::path::Path) -> (Option<i32>, serde_json::Value) {
 
 fn cut_off(signal: &str) -> (Option<i32>, serde_json::Value) {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
-    let mut running =
-        Running::start(None, &["view", &stage.target(), "-n", "5", "--every", "50ms", "--for", "60s"]);
+    let mut running = Running::start(
+        None,
+        &["view", &stage.target(), "-n", "5", "--every", "50ms", "--for", "60s"],
+    );
     running.when_playing(5);
     running.signal(signal);
     let folder = running.run_folder();

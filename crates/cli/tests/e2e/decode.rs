@@ -28,9 +28,12 @@ fn counts_are_measured_and_printed_as_a_table_and_as_json() {
     ]);
     let printed = text(&ran.stdout);
     assert_eq!(ran.status.code(), Some(0), "{printed}{}", text(&ran.stderr));
-    for expect in
-        ["VP8 160x120 at 10 fps, 64 kbit/s", "CPU/stream", "real time", "3 streams are decoded in real time"]
-    {
+    for expect in [
+        "VP8 160x120 at 10 fps, 64 kbit/s",
+        "CPU/stream",
+        "real time",
+        "3 streams are decoded in real time",
+    ] {
         assert!(printed.contains(expect), "{expect}: {printed}");
     }
     let ran = throng(&[
@@ -48,7 +51,10 @@ fn counts_are_measured_and_printed_as_a_table_and_as_json() {
     let json: Value = serde_json::from_str(&text(&ran.stdout)).unwrap();
     assert_eq!((ran.status.code(), &json["streams_max"]), (Some(0), &Value::from(2)), "{json:#}");
     let rows = json["rows"].as_array().unwrap();
-    assert_eq!(rows.iter().map(|row| row["streams"].as_u64()).collect::<Vec<_>>(), [Some(1), Some(2)]);
+    assert_eq!(
+        rows.iter().map(|row| row["streams"].as_u64()).collect::<Vec<_>>(),
+        [Some(1), Some(2)]
+    );
     for row in rows {
         let due = row["pictures_due"].as_u64().unwrap();
         assert!(due.abs_diff(10 * row["streams"].as_u64().unwrap()) <= 2, "{row:#}");
@@ -77,7 +83,10 @@ fn a_count_that_is_too_much_is_a_miss_and_what_cannot_be_says_what_to_write() {
         (&["decode", "--ffmpeg", "/nowhere/ffmpeg"], "apt-get install ffmpeg"),
         (&["decode", "--run", "/nowhere"], "tap.keep=true"),
         (&["decode", "--streams", "1", "--for", "1ms"], "--for"),
-        (&["decode", "--streams", "1", "--decoder", "no-such-thing", "--for", "1s"], "no-such-thing"),
+        (
+            &["decode", "--streams", "1", "--decoder", "no-such-thing", "--for", "1s"],
+            "no-such-thing",
+        ),
     ] {
         let ran = throng(arguments);
         let said = text(&ran.stderr);

@@ -45,8 +45,12 @@ fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     expect_limit(&ran, 12.0, 13.0);
     assert_eq!(summary["capacity"]["verdict"], "found", "{ran}");
     assert_eq!(summary["bottleneck"]["finding"], "configured_ceiling", "{ran}");
-    let (passes, fails) = (figure(&summary, "capacity.users"), figure(&summary, "capacity.first_failing"));
-    assert!(ran.stdout.starts_with(&format!("{passes} viewers (first failing load {fails})")), "{ran}");
+    let (passes, fails) =
+        (figure(&summary, "capacity.users"), figure(&summary, "capacity.first_failing"));
+    assert!(
+        ran.stdout.starts_with(&format!("{passes} viewers (first failing load {fails})")),
+        "{ran}"
+    );
     // The run folder has the same: each load, and each user's seconds.
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     let confirmed = run.holds.iter().find(|hold| hold.purpose == Purpose::Confirm);
@@ -88,14 +92,18 @@ fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
 #[test]
 fn a_server_that_refuses_all_is_distinguished_from_a_full_one() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--token", "for nobody"]);
-    for (target, reason) in [(stage.target(), "http_401"), ("whep+http://127.0.0.1:9/whep".to_owned(), "tcp")]
+    for (target, reason) in
+        [(stage.target(), "http_401"), ("whep+http://127.0.0.1:9/whep".to_owned(), "tcp")]
     {
         let ran = run(None, &[&["find", &target][..], &SHORT].concat()).expect_code(3);
         assert!(figure(&ran.summary(), "duration_s") < 30.0, "{ran}");
         assert_eq!(ran.summary()["capacity"], Value::Null, "{ran}");
         assert!(ran.stdout.starts_with("None of "), "{ran}");
         assert!(ran.stdout.contains(&format!("failed with {reason}")), "{ran}");
-        assert!(ran.stderr.contains(&format!("nobody is served, whatever the load: {reason}: ")), "{ran}");
+        assert!(
+            ran.stderr.contains(&format!("nobody is served, whatever the load: {reason}: ")),
+            "{ran}"
+        );
     }
 }
 
@@ -114,7 +122,8 @@ fn a_value_that_varies_is_answered_with_a_value() {
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     assert_eq!(run.info.cohorts, ["viewers 2", "viewers 5", "viewers 9"]);
     // Only one crowd exists at a time.
-    let together = run.experience.iter().filter(|row| row.users > 0).map(|row| (row.second, row.users));
+    let together =
+        run.experience.iter().filter(|row| row.users > 0).map(|row| (row.second, row.users));
     let mut seconds: Vec<i64> = together.map(|(second, _)| second).collect();
     let rows = seconds.len();
     seconds.dedup();
@@ -139,14 +148,16 @@ fn rooms_that_vary_are_whole_rooms() {
     let ran = run(Some(&namespace), &[&find[..], &sets, &SHORT].concat()).expect_code(0);
     let summary = ran.summary();
     expect_limit(&ran, 10.0, 12.0);
-    let (passes, fails) = (figure(&summary, "capacity.users"), figure(&summary, "capacity.first_failing"));
+    let (passes, fails) =
+        (figure(&summary, "capacity.users"), figure(&summary, "capacity.first_failing"));
     let answer = format!("{passes} participants in rooms of 2 (first failing load {fails})");
     assert!(ran.stdout.starts_with(&answer), "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     assert!(run.holds.iter().all(|hold| hold.users % 2 == 0), "{:?}", run.holds);
     // No participant was seen in two rooms.
-    let room =
-        |number: u32| run.participants.iter().find(|row| row.participant.0 == number).map(|row| row.cohort);
+    let room = |number: u32| {
+        run.participants.iter().find(|row| row.participant.0 == number).map(|row| row.cohort)
+    };
     for track in run.tracks.iter().filter(|track| track.counters.frames_decodable > 0) {
         let from = track.from.as_deref().and_then(ParticipantId::from_name);
         let from = from.unwrap_or_else(|| panic!("no name: {track:?}\n{ran}"));
@@ -182,8 +193,14 @@ fn a_search_that_is_cut_off_resumes_from_its_folder() {
 fn what_cannot_be_searched_is_said_before_anything_is_sent() {
     for (arguments, says) in [
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--budget", "soon"], "--budget"),
-        (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "pupils"], "unknown cohort `pupils`"),
-        (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "crowd.size=5"], "two values or more"),
+        (
+            vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "pupils"],
+            "unknown cohort `pupils`",
+        ),
+        (
+            vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "crowd.size=5"],
+            "two values or more",
+        ),
         (vec!["find", "whep+http://127.0.0.1:9/whep", "--vary", "target.rooms"], "has no rooms"),
         (vec!["find", ROOM_URL, "--vary", "target.rooms=1,2"], "the number of rooms is a size"),
         (vec!["find", ROOM_URL, "--set", "target.rooms=2", "--vary", "viewers"], "target.rooms=1"),
@@ -217,7 +234,8 @@ mod long {
 
     /// Stops a process for two and a half seconds of each twenty until `is_over` is set.
     fn stands_still(pid: u32, is_over: &AtomicBool) {
-        let signal = |name: &str| drop(Command::new("kill").args([name, &pid.to_string()]).status());
+        let signal =
+            |name: &str| drop(Command::new("kill").args([name, &pid.to_string()]).status());
         while !is_over.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(17_500));
             signal("-STOP");
@@ -231,7 +249,17 @@ mod long {
     fn a_server_that_stands_still_now_and_then_gets_no_limit_that_is_sure() {
         let stage = Stage::start(None, "127.0.0.1:0", &[]);
         let (pid, is_over) = (stage.pid(), AtomicBool::new(false));
-        let find = ["find", &stage.target(), "--start", "4", "--ceiling", "12", "--budget", "2m", "--quiet"];
+        let find = [
+            "find",
+            &stage.target(),
+            "--start",
+            "4",
+            "--ceiling",
+            "12",
+            "--budget",
+            "2m",
+            "--quiet",
+        ];
         let ran = std::thread::scope(|scope| {
             scope.spawn(|| stands_still(pid, &is_over));
             let ran = run(None, &find);
@@ -243,7 +271,9 @@ mod long {
         assert!(caveats > 0 || capacity["verdict"] == "undecidable", "{ran}");
         let notes = capacity["notes"].to_string() + &capacity["caveats"].to_string();
         assert!(
-            notes.contains("service was bad") || notes.contains("went bad") || notes.contains("failed"),
+            notes.contains("service was bad")
+                || notes.contains("went bad")
+                || notes.contains("failed"),
             "{ran}"
         );
     }

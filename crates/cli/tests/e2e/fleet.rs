@@ -60,7 +60,8 @@ impl Worker {
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        let sent =
+            Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(sent.unwrap().success());
     }
 
@@ -104,14 +105,17 @@ impl Stand {
         let nats = Nats::start("").unwrap();
         let stage = Stage::start(None, "127.0.0.1:0", &[]);
         let names = ["a", "b", "c"];
-        let workers = names.iter().zip(workers).map(|(name, more)| Worker::start(&nats.url(), name, more));
+        let workers =
+            names.iter().zip(workers).map(|(name, more)| Worker::start(&nats.url(), name, more));
         let workers = workers.collect();
         Self { nats, stage, workers }
     }
 
     fn run(&self, viewers: &str, duration: &str, more: &[&str]) -> Running {
-        let (target, bus, count) = (self.stage.target(), self.nats.url(), self.workers.len().to_string());
-        let view = ["view", &target, "-n", viewers, "--every", "100ms", "--for", duration, "--plain"];
+        let (target, bus, count) =
+            (self.stage.target(), self.nats.url(), self.workers.len().to_string());
+        let view =
+            ["view", &target, "-n", viewers, "--every", "100ms", "--for", duration, "--plain"];
         Running::start(None, &[&view[..], &["--fleet", &bus, "--workers", &count], more].concat())
     }
 }
@@ -136,7 +140,10 @@ fn two_workers_play_one_crowd_in_shares_of_their_weights_and_leave_one_report() 
     let ran = stand.run("12", "8s", &["--objective", "video.loss p95 < 5%"]).wait().expect_code(0);
     let run = rows(&ran);
     all_are_there(&run, 12);
-    assert!(run.participants.iter().all(|row| row.failure().is_none() && row.ended_at.is_some()), "{ran}");
+    assert!(
+        run.participants.iter().all(|row| row.failure().is_none() && row.ended_at.is_some()),
+        "{ran}"
+    );
     let shares: Vec<u32> = run.info.workers.iter().map(|worker| worker.participants).collect();
     assert_eq!(shares, [9, 3], "{ran}");
     // One machine, whose steady clocks differ by what an exchange can know.
@@ -173,7 +180,8 @@ fn a_worker_that_is_killed_is_told_at_once_and_its_viewers_are_not_failures() {
     let run = rows(&ran);
     all_are_there(&run, 8);
     let lost = |row: &&throng_observation::run::ParticipantRow| matches!(&row.outcome, Some(throng_observation::Outcome::Failed(why)) if why.reason == FailureReason::WorkerLost);
-    let of_b: Vec<ParticipantId> = run.participants.iter().filter(lost).map(|row| row.participant).collect();
+    let of_b: Vec<ParticipantId> =
+        run.participants.iter().filter(lost).map(|row| row.participant).collect();
     assert_eq!(of_b.len(), 4, "{ran}");
     assert_eq!(run.participants.iter().filter(|row| row.failure().is_some()).count(), 0, "{ran}");
     assert!(ran.stderr.contains("worker b is lost: it was not heard for 4 s"), "{ran}");
@@ -182,7 +190,8 @@ fn a_worker_that_is_killed_is_told_at_once_and_its_viewers_are_not_failures() {
     let reasons = ran.summary()["generator"]["reasons"].to_string();
     assert!(reasons.contains("b was lost: 4 participants"), "{reasons}");
     // The others went on to the end.
-    let last = run.crowd.iter().rev().find(|row| row.playing > 0).map(|row| (row.second, row.playing));
+    let last =
+        run.crowd.iter().rev().find(|row| row.playing > 0).map(|row| (row.second, row.playing));
     assert!(last.is_some_and(|(second, playing)| second >= 18 && playing == 4), "{last:?}\n{ran}");
 }
 
@@ -204,7 +213,11 @@ fn a_frozen_worker_ends_the_run_unless_others_may_go_on_and_leaves_when_it_wakes
     assert!(run.ended_at.is_some_and(|at| at.as_secs_f64() < 40.0), "{ran}");
     stand.workers[0].signal("CONT");
     stand.workers[0].ended_within(Duration::from_secs(30));
-    assert!(stand.workers[0].said().contains("ended: the coordinator"), "{}", stand.workers[0].said());
+    assert!(
+        stand.workers[0].said().contains("ended: the coordinator"),
+        "{}",
+        stand.workers[0].said()
+    );
 }
 
 /// Half a minute: a fleet starts, and its run takes 16 s, in 3 s of which the bus is away.
@@ -225,7 +238,10 @@ fn a_bus_that_is_killed_and_started_again_loses_no_row() {
     }
     let run = rows(&ran);
     all_are_there(&run, 6);
-    assert!(run.participants.iter().all(|row| row.outcome.is_some() && row.failure().is_none()), "{ran}");
+    assert!(
+        run.participants.iter().all(|row| row.outcome.is_some() && row.failure().is_none()),
+        "{ran}"
+    );
     let seconds: Vec<i64> = run.crowd.iter().map(|row| row.second).collect();
     assert_eq!(
         seconds,
@@ -252,7 +268,10 @@ fn workers_stop_when_their_coordinator_is_gone() {
     let _ = running.wait();
     let killed_at = Instant::now();
     for worker in &stand.workers {
-        worker.waits_until_it_says("ended: the coordinator was not heard for 8 s", Duration::from_secs(12));
+        worker.waits_until_it_says(
+            "ended: the coordinator was not heard for 8 s",
+            Duration::from_secs(12),
+        );
     }
     assert!(killed_at.elapsed() < Duration::from_secs(13));
     for worker in &mut stand.workers {
@@ -290,20 +309,29 @@ fn what_a_fleet_cannot_do_is_refused_by_name() {
     let target = stage.target();
     let view = |more: &[&str]| {
         said(
-            &[&["view", &target, "-n", "4", "--for", "5s", "--quiet", "--output", "/nowhere/run"], more]
-                .concat(),
+            &[
+                &["view", &target, "-n", "4", "--for", "5s", "--quiet", "--output", "/nowhere/run"],
+                more,
+            ]
+            .concat(),
         )
     };
     let (code, error) = view(&["--fleet", "nats://127.0.0.1:9", "--workers", "1"]);
     assert!(code == Some(4) && error.contains("nats://127.0.0.1:9 cannot be used"), "{error}");
     let (code, error) = view(&["--fleet", "nats://192.0.2.1", "--workers", "1"]);
-    assert!(code == Some(4) && error.contains("is not encrypted and 192.0.2.1 is not this host"), "{error}");
+    assert!(
+        code == Some(4) && error.contains("is not encrypted and 192.0.2.1 is not this host"),
+        "{error}"
+    );
     let bare = Nats::without_jetstream().unwrap();
     let (code, error) = view(&["--fleet", &bare.url(), "--workers", "1"]);
     assert!(code == Some(4) && error.contains("has no JetStream"), "{error}");
     let locked = Nats::start("authorization { user: ada, password: right }").unwrap();
     let (code, error) = view(&["--fleet", &locked.url_of("ada", "wrong"), "--workers", "1"]);
-    assert!(code == Some(4) && error.contains("cannot be used") && !error.contains("wrong"), "{error}");
+    assert!(
+        code == Some(4) && error.contains("cannot be used") && !error.contains("wrong"),
+        "{error}"
+    );
 
     let (code, error) =
         view(&["--fleet", &locked.url_of("ada", "right"), "--workers", "1", "--fleet-wait", "1s"]);
@@ -329,12 +357,21 @@ fn what_one_machine_must_know_of_all_is_not_spread() {
         return;
     }
     let nats = Nats::start("").unwrap();
-    let chat =
-        ["view", "xmpp+ws://127.0.0.1:9/xmpp-websocket?room=r@room.localhost", "-n", "4", "--for", "5s"];
+    let chat = [
+        "view",
+        "xmpp+ws://127.0.0.1:9/xmpp-websocket?room=r@room.localhost",
+        "-n",
+        "4",
+        "--for",
+        "5s",
+    ];
     let fleet = ["--quiet", "--output", "/nowhere/run", "--fleet", &nats.url(), "--workers", "2"];
     let output = plain(&[&chat[..], &fleet].concat());
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(2) && error.contains("chats and peers need all"), "{error}");
+    assert!(
+        output.status.code() == Some(2) && error.contains("chats and peers need all"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -364,7 +401,10 @@ fn a_plan_cannot_allow_what_the_owner_of_a_worker_did_not() {
         "1",
     ]);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(4) && error.contains("worker careful does not play"), "{error}");
+    assert!(
+        output.status.code() == Some(4) && error.contains("worker careful does not play"),
+        "{error}"
+    );
     assert!(error.contains("10.255.0.1"), "{error}");
     // Nor take what is secret there.
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
@@ -411,7 +451,8 @@ fn a_search_grows_and_shrinks_all_shares_together() {
     assert_eq!(of_both.len(), 2);
 }
 
-/// Wall clocks of workers that are seconds apart, as hosts without NTP have them; none ahead (see [`clocks`]).
+/// Wall clocks of workers that are seconds apart, as hosts without NTP have them; none ahead (see
+/// [`clocks`]).
 const CLOCKS: [&str; 3] = ["-4s", "-2s", "+0s"];
 
 /// 20 s: workers measure their clocks and begin 2 s later, and the run takes 14 s.
@@ -431,7 +472,8 @@ mod long {
 
 /// A conference of so many on a real Janus, from three workers: every pair is there.
 fn confer(people: u32) {
-    let library = format!("/usr/lib/{}-linux-gnu/faketime/libfaketimeMT.so.1", std::env::consts::ARCH);
+    let library =
+        format!("/usr/lib/{}-linux-gnu/faketime/libfaketimeMT.so.1", std::env::consts::ARCH);
     if !requires_root() || !Nats::is_installed() || !is_there(&library) {
         return;
     }
@@ -444,7 +486,10 @@ fn confer(people: u32) {
         .zip(CLOCKS)
         .map(|(name, clock)| {
             let mut command = namespace.command(THRONG);
-            command.env("LD_PRELOAD", &library).env("FAKETIME", clock).env("DONT_FAKE_MONOTONIC", "1");
+            command
+                .env("LD_PRELOAD", &library)
+                .env("FAKETIME", clock)
+                .env("DONT_FAKE_MONOTONIC", "1");
             Worker::spawn(command, &bus, name, &[])
         })
         .collect();
@@ -473,7 +518,11 @@ fn confer(people: u32) {
     let pairs = f64::from(people * (people - 1));
     for kind in ["video", "audio"] {
         for what in ["expected", "playing"] {
-            assert_eq!(figure(&summary, &format!("conference.{kind}.{what}")), pairs, "{kind} {what}: {ran}");
+            assert_eq!(
+                figure(&summary, &format!("conference.{kind}.{what}")),
+                pairs,
+                "{kind} {what}: {ran}"
+            );
         }
     }
     // The workers knew how far their clocks were off, and told delays by the coordinator's.
@@ -484,7 +533,8 @@ fn confer(people: u32) {
     }
     let bound_ms = figure(&summary, "clock_error.bound_ms");
     assert!(bound_ms > 0.0 && bound_ms < 50.0, "{bound_ms}\n{ran}");
-    // Delays of a loopback are below what is known of the clocks: some are negative by less than that. Seconds would show.
+    // Delays of a loopback are below what is known of the clocks: some are negative by less than
+    // that. Seconds would show.
     let delay_ms = figure(&summary, "video.one_way_delay_ms_p95");
     assert!(delay_ms > -bound_ms && delay_ms < 300.0 + bound_ms, "{delay_ms}\n{ran}");
     assert!(figure(&summary, "video.clock_disagrees_ratio") < 0.95, "{ran}");
@@ -563,8 +613,9 @@ fn a_bus_with_tls_is_used_by_those_who_know_its_certificate_only() {
     let fleet = ["--fleet", &bus, "--fleet-ca", &certificate, "--workers", "1"];
     let ran = run(None, &[&view[..], &fleet].concat()).expect_code(0);
     all_are_there(&rows(&ran), 2);
-    let output =
-        plain(&[&view[..], &["--fleet", &bus, "--workers", "1", "--output", "/nowhere/run"]].concat());
+    let output = plain(
+        &[&view[..], &["--fleet", &bus, "--workers", "1", "--output", "/nowhere/run"]].concat(),
+    );
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(4) && error.contains("cannot be used"), "{error}");
     // An address without tls:// is no way around.
@@ -572,7 +623,16 @@ fn a_bus_with_tls_is_used_by_those_who_know_its_certificate_only() {
     let output = plain(
         &[
             &view[..],
-            &["--fleet", &plainly, "--workers", "1", "--fleet-wait", "2s", "--output", "/nowhere/run"],
+            &[
+                "--fleet",
+                &plainly,
+                "--workers",
+                "1",
+                "--fleet-wait",
+                "2s",
+                "--output",
+                "/nowhere/run",
+            ],
         ]
         .concat(),
     );

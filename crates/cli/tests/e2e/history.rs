@@ -77,13 +77,18 @@ fn a_run_is_listed_labelled_done_again_and_deleted() {
             (&"view".into(), &"met".into(), &"complete".into())
         );
         assert!(
-            run["size_bytes"].as_u64() > Some(10_000) && run["problems"] == Value::Array(Vec::new()),
+            run["size_bytes"].as_u64() > Some(10_000)
+                && run["problems"] == Value::Array(Vec::new()),
             "{run:#}"
         );
         assert_eq!(run["scenario"].as_str(), Some(target.as_str()));
     }
     let nightly = listed(&runs, &["--label", "nightly"]);
-    assert_eq!((nightly.len(), nightly[0]["note"].as_str()), (1, Some("before the upgrade")), "{nightly:#?}");
+    assert_eq!(
+        (nightly.len(), nightly[0]["note"].as_str()),
+        (1, Some("before the upgrade")),
+        "{nightly:#?}"
+    );
     assert_eq!(listed(&runs, &["--outcome", "missed"]).len(), 0);
     assert_eq!(listed(&runs, &["--scenario", "whep"]).len(), 2);
     let (_, out, _) = said(&["runs", &runs]);
@@ -93,7 +98,10 @@ fn a_run_is_listed_labelled_done_again_and_deleted() {
     );
 
     let (code, out, _) = said(&["runs", "prune", &runs, "--keep", "0"]);
-    assert!(code == Some(0) && out.contains("would delete  second") && out.contains("add --yes"), "{out}");
+    assert!(
+        code == Some(0) && out.contains("would delete  second") && out.contains("add --yes"),
+        "{out}"
+    );
     assert!(second.is_dir());
     let (code, out, _) = said(&["runs", "prune", &runs, "--keep", "0", "--yes"]);
     assert!(code == Some(0) && out.contains("keeps    first: it has a label"), "{out}");
@@ -139,7 +147,8 @@ fn a_search_keeps_how_it_was_asked_and_secrets_have_to_be_given_again() {
     assert_eq!((&run["kind"], &run["ending"]), (&"find".into(), &"interrupted".into()), "{run:#}");
 
     // With the secret it begins anew.
-    let again = Running::start(None, &["rerun", &folder, "--set", "target.token=s3cret", "--quiet"]);
+    let again =
+        Running::start(None, &["rerun", &folder, "--set", "target.token=s3cret", "--quiet"]);
     let mut again = again;
     again.when_playing(2);
     again.signal("INT");

@@ -36,7 +36,8 @@ fn spacings(accesses: &[Access]) -> Vec<f64> {
     for access in accesses.iter().filter(|access| access.uri.ends_with(".m3u8")) {
         by_connection.entry(access.connection).or_default().push(access.at_s);
     }
-    let between = |times: Vec<f64>| times.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>();
+    let between =
+        |times: Vec<f64>| times.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>();
     let mut all: Vec<f64> = by_connection.into_values().flat_map(between).collect();
     all.sort_by(f64::total_cmp);
     all
@@ -56,14 +57,19 @@ fn live_viewers_ask_for_what_hls_js_asks_for_and_nginx_counts_the_same() {
         let summary = assert_plays(&ran, users);
         ((ran, summary), nginx.accesses().unwrap())
     };
-    // A playlist and a segment each second, and two segments more at the start: three are there, one of which is due.
+    // A playlist and a segment each second, and two segments more at the start: three are there,
+    // one of which is due.
     let between = spacings(&accesses);
     let median = between[between.len() / 2];
     assert!((0.95..1.05).contains(&median), "{between:?}\n{ran}");
     // What the end of the run has cut off, nginx may not have seen.
     let cut_off = summary["playback"]["requests_by_status"]["cancelled"].as_u64().unwrap_or(0);
     let requests = figure(&summary, "playback.requests") as u64;
-    assert!((requests - cut_off..=requests).contains(&(accesses.len() as u64)), "{}\n{ran}", accesses.len());
+    assert!(
+        (requests - cut_off..=requests).contains(&(accesses.len() as u64)),
+        "{}\n{ran}",
+        accesses.len()
+    );
     assert_eq!(figure(&summary, "playback.requests_failed"), 0.0, "{ran}");
     assert!(accesses.iter().all(|access| access.status == 200), "{accesses:?}");
     let segments = accesses.iter().filter(|access| access.uri.ends_with(".ts"));
@@ -73,7 +79,8 @@ fn live_viewers_ask_for_what_hls_js_asks_for_and_nginx_counts_the_same() {
         "{per_viewer}\n{ran}"
     );
     let bodies: u64 = accesses.iter().map(|access| access.bytes).sum();
-    let received = figure(&summary, "playback.media_bytes") + figure(&summary, "playback.other_bytes");
+    let received =
+        figure(&summary, "playback.media_bytes") + figure(&summary, "playback.other_bytes");
     assert!((received / bodies as f64 - 1.0).abs() < 0.02, "{received} of {bodies} bytes\n{ran}");
     // Three segments behind the end of the playlist, which is up to a segment old.
     assert_eq!(summary["playback"]["latency"]["basis"], "program_date_time");
@@ -90,7 +97,8 @@ fn audio_in_a_playlist_of_its_own_is_followed_beside_the_pictures() {
     let Some(stream) = LiveStream::hls_with_separate_audio().unwrap() else { return };
     let (users, seconds) = (5_u32, 8_u32);
     let nginx = Nginx::serving(stream.folder()).unwrap();
-    let ran = view(&url("http", nginx.plain_address(), "live.m3u8"), users, seconds, "", &[]).expect_code(0);
+    let ran = view(&url("http", nginx.plain_address(), "live.m3u8"), users, seconds, "", &[])
+        .expect_code(0);
     let summary = assert_plays(&ran, users);
     let accesses = nginx.accesses().unwrap();
     assert!(accesses.iter().all(|access| access.status == 200), "{accesses:?}");
@@ -102,7 +110,10 @@ fn audio_in_a_playlist_of_its_own_is_followed_beside_the_pictures() {
     for ends in [".m3u8", ".ts"] {
         let (pictures, sound) = (count("/live-pictures", ends), count("/live-sound", ends));
         let expect = f64::from(seconds) - 1.0..f64::from(seconds) + 4.0;
-        assert!(expect.contains(&pictures) && expect.contains(&sound), "{ends}: {pictures} {sound}\n{ran}");
+        assert!(
+            expect.contains(&pictures) && expect.contains(&sound),
+            "{ends}: {pictures} {sound}\n{ran}"
+        );
         assert!((pictures - sound).abs() <= 1.5, "{ends}: {pictures} {sound}\n{ran}");
     }
     assert_eq!(anomalies(&summary), Vec::<&str>::new(), "{ran}");
@@ -179,8 +190,10 @@ fn a_rate_below_the_stream_stalls_live_viewers_as_arithmetic_says() {
     let summary = ran.summary();
     let segment_ratio = figure(&summary, "playback.segment_ratio");
     assert!((1.1..1.8).contains(&segment_ratio), "{segment_ratio}\n{ran}");
-    // A second of media takes `segment_ratio` seconds to come; the second with which playback begins is there already.
-    let since_start_s = (figure(&summary, "playback.played_s") + figure(&summary, "playback.stall_s")) / 5.0;
+    // A second of media takes `segment_ratio` seconds to come; the second with which playback
+    // begins is there already.
+    let since_start_s =
+        (figure(&summary, "playback.played_s") + figure(&summary, "playback.stall_s")) / 5.0;
     let expect = 1.0 - 1.0 / segment_ratio - 1.0 / since_start_s;
     let stalled = figure(&summary, "playback.stall_ratio");
     assert!((stalled / expect - 1.0).abs() < 0.25, "stalled {stalled}, expected {expect}\n{ran}");

@@ -17,13 +17,18 @@ fn publisher(url: &str, seconds: &str, media: &str) -> Running {
     Running::start(None, &["view", url, "-n", "1", "--for", seconds, "--set", &media])
 }
 
-/// What a viewer sees of the latency: to the end of the playlist (or by its dates), and since capture, both in milliseconds.
+/// What a viewer sees of the latency: to the end of the playlist (or by its dates), and since
+/// capture, both in milliseconds.
 fn latencies(ran: &Ran) -> (f64, f64) {
     let summary = ran.summary();
-    (figure(&summary, "playback.latency.ms_p50"), figure(&summary, "playback.latency.capture_ms_p50"))
+    (
+        figure(&summary, "playback.latency.ms_p50"),
+        figure(&summary, "playback.latency.capture_ms_p50"),
+    )
 }
 
-/// The first picture of a segment: the mark in its stream, and the clock in its picture, milliseconds after midnight.
+/// The first picture of a segment: the mark in its stream, and the clock in its picture,
+/// milliseconds after midnight.
 fn first_picture(segment: &std::path::Path, (width, height): (usize, usize)) -> (Mark, u64) {
     let mut reader = TimingReader::segment(IndexCache::default(), None);
     reader.feed(&std::fs::read(segment).unwrap()).unwrap();
@@ -32,7 +37,8 @@ fn first_picture(segment: &std::path::Path, (width, height): (usize, usize)) -> 
     let mark = reader.take_marked().expect("a mark").mark;
     let mut decode = Command::new("ffmpeg");
     decode.args(["-v", "error", "-i"]).arg(segment);
-    let picture = decode.args("-frames:v 1 -f rawvideo -pix_fmt gray -".split(' ')).output().unwrap();
+    let picture =
+        decode.args("-frames:v 1 -f rawvideo -pix_fmt gray -".split(' ')).output().unwrap();
     let clock = picture_clock::read(&picture.stdout, width, width, height);
     (mark, clock.unwrap_or_else(|| panic!("no clock in {} bytes", picture.stdout.len())))
 }
@@ -55,7 +61,8 @@ fn nginx_takes_what_is_published_by_rtmp_and_viewers_know_how_old_it_is() {
     assert_eq!(figure(&summary, "playback.stalls"), 0.0, "{ran}");
     let fps = figure(&summary, "video.fps_p50");
     assert!((29.0..31.0).contains(&fps), "{fps} fps\n{ran}");
-    // The playlist ends when its last segment was complete: the age of what it ends with is all that is added.
+    // The playlist ends when its last segment was complete: the age of what it ends with is all
+    // that is added.
     let (behind_edge_ms, since_capture_ms) = latencies(&ran);
     let added_ms = since_capture_ms - behind_edge_ms;
     assert!((-100.0..1_300.0).contains(&added_ms), "{behind_edge_ms} {since_capture_ms}\n{ran}");
@@ -72,7 +79,8 @@ fn a_clock_in_the_picture_and_the_mark_in_the_stream_say_the_same_behind_ffmpeg_
     let published = publisher.wait().expect_code(0);
     assert_eq!(figure(&published.summary(), "media_paths.process"), 1.0, "{published}");
     for number in 1..4 {
-        let (mark, clock_ms) = first_picture(&server.folder().join(format!("live{number}.ts")), (640, 360));
+        let (mark, clock_ms) =
+            first_picture(&server.folder().join(format!("live{number}.ts")), (640, 360));
         let captured_ms = mark.captured_unix_ns / 1_000_000 % 86_400_000;
         assert!(captured_ms.abs_diff(clock_ms) <= 35, "mark {captured_ms}, clock {clock_ms}");
     }
@@ -104,7 +112,9 @@ fn publishers_that_are_refused_or_find_nobody_fail_and_say_why() {
     }
     // Servers that do not know the protocol.
     let nginx = Nginx::before("http://127.0.0.1:9").unwrap();
-    let ran =
-        run(None, &["view", &format!("rtmp://{}/live/k", nginx.plain_address()), "-n", "1", "--for", "3s"]);
+    let ran = run(
+        None,
+        &["view", &format!("rtmp://{}/live/k", nginx.plain_address()), "-n", "1", "--for", "3s"],
+    );
     assert_eq!(figure(&ran.summary(), "participants.failed"), 1.0, "{ran}");
 }

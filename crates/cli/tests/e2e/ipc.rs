@@ -1,4 +1,5 @@
-//! `throng ipc` as a user runs it: what it prints, what it writes, how it ends, and that no process remains.
+//! `throng ipc` as a user runs it: what it prints, what it writes, how it ends, and that no process
+//! remains.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -11,7 +12,8 @@ const THRONG: &str = env!("CARGO_BIN_EXE_throng");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn throng(arguments: &[&str]) -> Output {
-    // Without a named folder, one is made in the current directory, which must not be among the sources.
+    // Without a named folder, one is made in the current directory, which must not be among the
+    // sources.
     throng_in(Path::new(env!("CARGO_TARGET_TMPDIR")), arguments)
 }
 
@@ -28,14 +30,28 @@ fn a_measurement_is_printed_kept_and_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("frames");
     let folder = output.to_str().unwrap();
-    let arguments =
-        ["ipc", "--frame", "320x180:i420", "--for", "200ms", "--only", "tcp,memcpy,ring", "-o", folder];
+    let arguments = [
+        "ipc",
+        "--frame",
+        "320x180:i420",
+        "--for",
+        "200ms",
+        "--only",
+        "tcp,memcpy,ring",
+        "-o",
+        folder,
+    ];
     let ran = throng(&arguments);
     let printed = text(&ran.stdout);
     assert_eq!(ran.status.code(), Some(0), "{printed}{}", text(&ran.stderr));
-    for expect in
-        ["TCP loopback", "ring  ", "memcpy (floor", "CPU s/GB", "frames of 86,400 B", "8760 h x 0.05"]
-    {
+    for expect in [
+        "TCP loopback",
+        "ring  ",
+        "memcpy (floor",
+        "CPU s/GB",
+        "frames of 86,400 B",
+        "8760 h x 0.05",
+    ] {
         assert!(printed.contains(expect), "{expect}: {printed}");
     }
     let json = std::fs::read_to_string(output.join("ipc.json")).unwrap();
@@ -59,8 +75,9 @@ fn a_measurement_is_printed_kept_and_made_again() {
 #[test]
 fn a_measurement_without_a_folder_is_kept_where_runs_are() {
     let folder = tempfile::tempdir().unwrap();
-    let measure =
-        ["ipc", "--frame", "64KiB", "--for", "100ms", "--rounds", "1", "--quick", "--only", "memcpy"];
+    let measure = [
+        "ipc", "--frame", "64KiB", "--for", "100ms", "--rounds", "1", "--quick", "--only", "memcpy",
+    ];
     for json in [&["--json"][..], &[]] {
         let before = std::fs::read_dir(folder.path().join("runs")).map_or(0, Iterator::count);
         let ran = throng_in(folder.path(), &[&measure[..], json].concat());
@@ -76,7 +93,11 @@ fn a_measurement_without_a_folder_is_kept_where_runs_are() {
     }
     let refused = throng_in(folder.path(), &["ipc", "--for", "soon"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert_eq!(std::fs::read_dir(folder.path().join("runs")).unwrap().count(), 2, "nothing was measured");
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("runs")).unwrap().count(),
+        2,
+        "nothing was measured"
+    );
 }
 
 #[test]
@@ -130,13 +151,15 @@ fn sizes_from_a_file_an_offered_rate_and_three_producers_give_json() {
         "--price-core-hour",
         "2",
     ]);
-    let report: Value =
-        serde_json::from_slice(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&ran.stderr)));
+    let report: Value = serde_json::from_slice(&ran.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", text(&ran.stderr)));
     assert_eq!(ran.status.code(), Some(0));
     assert_eq!(report["workload"]["sizes"], 2);
     assert_eq!(report["workload"]["frame_bytes_mean"], 11_400.0);
     let figures = &report["rows"][0]["figures"];
-    assert!(figures["system_calls"].is_null() && figures["send_delay"]["us_p99"].as_f64().is_some());
+    assert!(
+        figures["system_calls"].is_null() && figures["send_delay"]["us_p99"].as_f64().is_some()
+    );
     let cores = figures["cpu_s_per_gb"].as_f64().unwrap() * 11_400.0 * 100.0 / 1e9;
     let year = figures["cost_per_year"].as_f64().unwrap();
     assert!((year / (cores * 10.0 * 8760.0 * 2.0) - 1.0).abs() < 1e-9, "{figures:#}");
@@ -144,7 +167,8 @@ fn sizes_from_a_file_an_offered_rate_and_three_producers_give_json() {
 
 /// Processes whose parent is `pid`.
 fn children(pid: u32) -> Vec<u32> {
-    let parent = |stat: &str| stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok();
+    let parent =
+        |stat: &str| stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok();
     std::fs::read_dir("/proc")
         .unwrap()
         .flatten()
@@ -158,8 +182,9 @@ fn children(pid: u32) -> Vec<u32> {
 
 /// Whether a process exists and is not a zombie.
 fn is_alive(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    })
 }
 
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
@@ -172,10 +197,23 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
 
 /// A long measurement with both its roles running: the pipe is done, TCP is in progress.
 fn going_on(folder: &Path) -> (Child, Vec<u32>) {
-    let arguments =
-        ["ipc", "--frame", "64KiB", "--for", "600s", "--only", "tcp", "-o", folder.to_str().unwrap()];
-    let child =
-        Command::new(THRONG).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let arguments = [
+        "ipc",
+        "--frame",
+        "64KiB",
+        "--for",
+        "600s",
+        "--only",
+        "tcp",
+        "-o",
+        folder.to_str().unwrap(),
+    ];
+    let child = Command::new(THRONG)
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     wait_for("two roles", || children(child.id()).len() == 2);
     let roles = children(child.id());
     (child, roles)
@@ -191,7 +229,8 @@ fn an_interrupted_measurement_ends_its_processes_and_says_that_it_is_partial() {
     assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stdout));
     assert!(text(&ended.stdout).contains("Ended early"), "{}", text(&ended.stdout));
     let report: Value =
-        serde_json::from_str(&std::fs::read_to_string(folder.path().join("ipc.json")).unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join("ipc.json")).unwrap())
+            .unwrap();
     assert_eq!(report["partial"], true);
     assert!(!roles.into_iter().any(is_alive));
 }
@@ -209,6 +248,10 @@ fn a_killed_measurement_leaves_no_process_behind() {
 
 #[test]
 fn the_schema_is_the_documented_one() {
-    let documented: Value = serde_json::from_str(include_str!("../../../../docs/ipc.schema.json")).unwrap();
-    assert_eq!(serde_json::from_slice::<Value>(&throng(&["schema", "ipc"]).stdout).unwrap(), documented);
+    let documented: Value =
+        serde_json::from_str(include_str!("../../../../docs/ipc.schema.json")).unwrap();
+    assert_eq!(
+        serde_json::from_slice::<Value>(&throng(&["schema", "ipc"]).stdout).unwrap(),
+        documented
+    );
 }

@@ -20,7 +20,8 @@ fn fifty_viewers_agree_with_janus(mountpoint: u64) {
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let _feed = janus.feed().unwrap();
     let url = format!("janus+ws://127.0.0.1:8188/streaming/{mountpoint}");
-    let view = ["view", &url, "-n", "50", "--every", "50ms", "--for", "15s", "--warm-up", "4s", "--csv"];
+    let view =
+        ["view", &url, "-n", "50", "--every", "50ms", "--for", "15s", "--warm-up", "4s", "--csv"];
     let (ran, (bytes_by_janus, asked_at)) = valid(|| {
         let running = Running::start(Some(&namespace), &view);
         // Ask Janus near the end, while all viewers are still connected.
@@ -37,18 +38,22 @@ fn fifty_viewers_agree_with_janus(mountpoint: u64) {
     assert_eq!(figure(&summary, "video.loss_ratio"), 0.0, "{ran}");
     let fps = figure(&summary, "video.fps_p50");
     assert!((fps - f64::from(janus::FEED_FPS)).abs() < 1.0, "{fps} fps");
-    // Janus completes ICE later than the viewer and drops the first DTLS flight. A retransmission after a second,
-    // as in RFC 6347 but in no browser, would be most of a join.
+    // Janus completes ICE later than the viewer and drops the first DTLS flight. A retransmission
+    // after a second, as in RFC 6347 but in no browser, would be most of a join.
     let connect_ms = figure(&summary, "connect_ms_p50");
     assert!(connect_ms < 500.0, "{connect_ms} ms\n{ran}");
 
     let received = bytes_received_until(&ran.folder(), asked_at);
     let ratio = received / bytes_by_janus as f64;
-    assert!((0.98..=1.02).contains(&ratio), "received {received}, Janus sent {bytes_by_janus}: {ratio}");
+    assert!(
+        (0.98..=1.02).contains(&ratio),
+        "received {received}, Janus sent {bytes_by_janus}: {ratio}"
+    );
 }
 
-/// RTP bytes (headers and payload, as Janus counts them) of all tracks in seconds before `until`, the last one in
-/// part. The run begins some tenths of a second after its process, so its own clock is used.
+/// RTP bytes (headers and payload, as Janus counts them) of all tracks in seconds before `until`,
+/// the last one in part. The run begins some tenths of a second after its process, so its own clock
+/// is used.
 fn bytes_received_until(folder: &std::path::Path, until: SystemTime) -> f64 {
     let run = throng_store::RunFolder::read(folder).unwrap();
     let until_us = until.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros() as f64;
@@ -104,7 +109,8 @@ fn janus_refusals_are_named() {
     let namespace = Namespace::with_veth("janus", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     let viewers = ["-n", "3", "--every", "100ms", "--for", "2s"];
-    for path in ["streaming/99".to_owned(), format!("streaming/{}?pin=wrong", janus::H264_WITH_PIN)] {
+    for path in ["streaming/99".to_owned(), format!("streaming/{}?pin=wrong", janus::H264_WITH_PIN)]
+    {
         let url = format!("janus+ws://127.0.0.1:8188/{path}");
         let ran = run(Some(&namespace), &[&["view", &url][..], &viewers].concat()).expect_code(3);
         assert_eq!(figure(&ran.summary(), "failures.refused"), 3.0, "{ran}");
@@ -120,8 +126,10 @@ fn a_janus_that_dies_mid_run_is_a_named_failure_and_the_run_continues() {
     let janus = Janus::start(&namespace, ADDRESS).unwrap();
     let feed = janus.feed().unwrap();
     let url = "janus+ws://127.0.0.1:8188/streaming/1";
-    let mut running =
-        Running::start(Some(&namespace), &["view", url, "-n", "4", "--every", "100ms", "--for", "8s"]);
+    let mut running = Running::start(
+        Some(&namespace),
+        &["view", url, "-n", "4", "--every", "100ms", "--for", "8s"],
+    );
     running.when_playing(4);
     drop(feed);
     drop(janus);
@@ -146,7 +154,8 @@ fn a_janus_that_restarts_loses_its_viewers_and_serves_later_ones() {
     let url = "janus+ws://127.0.0.1:8188/streaming/1";
     // They join at 0, 5, 10 and 15 s; Janus restarts between the second and the third.
     let exactly = ["--every", "5s", "--set", "crowd.arrival.jitter=false", "--for", "20s"];
-    let mut running = Running::start(Some(&namespace), &[&["view", url, "-n", "4"][..], &exactly].concat());
+    let mut running =
+        Running::start(Some(&namespace), &[&["view", url, "-n", "4"][..], &exactly].concat());
     running.when_playing(2);
     janus.restart().unwrap();
     drop(feed);

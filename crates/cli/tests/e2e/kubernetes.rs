@@ -1,5 +1,6 @@
-//! `throng fleet manifest` read by a parser of YAML, and what its pods need of the command: a bus that comes later, whose address is
-//! in no argument. An API server reads the manifest in `make proof` (scripts/kubernetes_proof.sh).
+//! `throng fleet manifest` read by a parser of YAML, and what its pods need of the command: a bus
+//! that comes later, whose address is in no argument. An API server reads the manifest in `make
+//! proof` (scripts/kubernetes_proof.sh).
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,13 +14,15 @@ use crate::throng::{Running, Stage, THRONG, plain};
 
 const PYTHON: &str = "/usr/bin/python3";
 
-/// All documents of a text, by Python's parser; `None` if it is not installed, and the test is skipped.
+/// All documents of a text, by Python's parser; `None` if it is not installed, and the test is
+/// skipped.
 fn parsed(yaml: &str) -> Option<Vec<Value>> {
     if !std::fs::exists("/usr/lib/python3/dist-packages/yaml").unwrap_or(false) {
         throng_sim::skipped("python3-yaml is not installed (scripts/setup.sh test)");
         return None;
     }
-    let script = "import json, sys, yaml; json.dump(list(yaml.safe_load_all(sys.stdin.buffer)), sys.stdout)";
+    let script =
+        "import json, sys, yaml; json.dump(list(yaml.safe_load_all(sys.stdin.buffer)), sys.stdout)";
     let mut python = Command::new(PYTHON);
     let python = python.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = python.spawn().unwrap();
@@ -46,10 +49,13 @@ fn a_manifest_is_yaml_with_an_indexed_job_and_the_scenario_as_it_was() {
     let hidden = format!("# \u{feff}\u{202e}{{\u{85}😀}}\n{usual}");
     for text in [usual, &windows, &hidden, usual.trim_end(), &format!("{usual}\n\n")] {
         std::fs::write(&file, text).unwrap();
-        let printed =
-            manifest(&file, &["--name", "evening", "--namespace", "null", "--allow-target", "10.0.0.0/16"]);
+        let printed = manifest(
+            &file,
+            &["--name", "evening", "--namespace", "null", "--allow-target", "10.0.0.0/16"],
+        );
         let Some(documents) = parsed(&printed) else { return };
-        let kinds: Vec<&str> = documents.iter().filter_map(|document| document["kind"].as_str()).collect();
+        let kinds: Vec<&str> =
+            documents.iter().filter_map(|document| document["kind"].as_str()).collect();
         assert_eq!(
             kinds,
             [
@@ -75,7 +81,9 @@ fn a_manifest_is_yaml_with_an_indexed_job_and_the_scenario_as_it_was() {
         workers(&documents[5]);
         let coordinator = &documents[7]["spec"]["template"]["spec"]["containers"][0];
         let arguments = coordinator["args"].as_array().unwrap();
-        for argument in ["run", "/scenario/evening.toml", "--workers=3", "--allow-target=10.0.0.0/16"] {
+        for argument in
+            ["run", "/scenario/evening.toml", "--workers=3", "--allow-target=10.0.0.0/16"]
+        {
             assert!(arguments.iter().any(|one| one == argument), "{argument}: {arguments:?}");
         }
     }
@@ -91,7 +99,8 @@ fn workers(job: &Value) {
     let worker = &pod["containers"][0];
     assert_eq!(worker["securityContext"]["capabilities"]["drop"], serde_json::json!(["ALL"]));
     assert!(worker["args"].as_array().unwrap().iter().any(|one| one == "--allow-secret=env:TOKEN"));
-    let token = worker["env"].as_array().unwrap().iter().find(|one| one["name"] == "TOKEN").unwrap();
+    let token =
+        worker["env"].as_array().unwrap().iter().find(|one| one["name"] == "TOKEN").unwrap();
     assert_eq!(token["valueFrom"]["secretKeyRef"]["name"], "evening-env");
     assert!(worker["resources"]["requests"]["cpu"].as_str().unwrap().ends_with('m'));
 }
@@ -111,7 +120,11 @@ fn a_fleet_waits_for_its_bus_whose_address_is_in_no_argument() {
     let wait = ["--fleet-wait", "30s"];
     let mut worker = Command::new(THRONG);
     worker.args(["worker", "--once", "--fleet", "env:BUS_URL"]).args(wait).env("BUS_URL", &url);
-    worker.env("JOB_COMPLETION_INDEX", "0").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    worker
+        .env("JOB_COMPLETION_INDEX", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
     let worker = worker.spawn().unwrap();
     let (target, bus) = (stage.target(), format!("file:{}", address.display()));
     let view = ["view", &target, "-n", "2", "--every", "100ms", "--for", "3s", "--plain"];

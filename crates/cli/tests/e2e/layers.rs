@@ -1,4 +1,5 @@
-//! Simulcast on the real Janus VideoRoom: the received layer is the requested one, and switch times are measured.
+//! Simulcast on the real Janus VideoRoom: the received layer is the requested one, and switch times
+//! are measured.
 
 use throng_observation::{Layer, MediaKind};
 use throng_sim::janus::{Janus, ROOM};
@@ -20,11 +21,13 @@ fn layers_change_on_janus_when_asked_for() {
     let publish = r#"crowd.publish={simulcast=["144p","240p","360p"]}"#;
     let layers = r#"crowd.layers=[{layer="low"},{after="6s",layer="high"},{after="10s",layer="off"},{after="12s",layer="low"}]"#;
     let view = ["view", &url, "-n", "3", "--every", "300ms", "--for", "16s", "--set", publish];
-    let (ran, ()) =
-        valid(|| (Running::start(Some(&namespace), &[&view[..], &["--set", layers]].concat()).wait(), ()));
+    let (ran, ()) = valid(|| {
+        (Running::start(Some(&namespace), &[&view[..], &["--set", layers]].concat()).wait(), ())
+    });
     let run = RunFolder::read(ran.folder()).unwrap();
     // Each of three participants receives two others, and requests another layer twice meanwhile.
-    let of = |layer| run.layer_switches.iter().filter(move |row| row.layer == layer).collect::<Vec<_>>();
+    let of =
+        |layer| run.layer_switches.iter().filter(move |row| row.layer == layer).collect::<Vec<_>>();
     let (up, down) = (of(Layer::High), of(Layer::Low));
     assert_eq!((up.len(), down.len()), (6, 6), "{:?}\n{ran}", run.layer_switches);
     for (rows, size) in [(up, (640, 360)), (down, (256, 144))] {

@@ -1,16 +1,17 @@
-//! Reports of runs that lasted for hours, with many joins and leaves: their memory depends on what they show only.
+//! Reports of runs that lasted for hours, with many joins and leaves: their memory depends on what
+//! they show only.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use throng_observation::run::{
-    CohortId, CrowdRow, Ending, GeneratorRow, ParticipantId, ParticipantRow, Row, RunInfo, SeriesRow,
-    TrackRow,
+    CohortId, CrowdRow, Ending, GeneratorRow, ParticipantId, ParticipantRow, Row, RunInfo,
+    SeriesRow, TrackRow,
 };
 use throng_observation::{
-    Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind, OneWayDelay, Outcome, Phase,
-    RunTime, SecondClosed, TrackCounters, TrackId,
+    Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind, OneWayDelay, Outcome,
+    Phase, RunTime, SecondClosed, TrackCounters, TrackId,
 };
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, RunWriter};
@@ -34,7 +35,8 @@ impl Shapes {
     fn new(samples: u32) -> Self {
         let shape = |number: u32| {
             let mut all = Distribution::new();
-            (0..samples).for_each(|n| all.record(u64::from(3_000 + number * 97 + n * n * 31 % 24_000)));
+            (0..samples)
+                .for_each(|n| all.record(u64::from(3_000 + number * 97 + n * n * 31 % 24_000)));
             all
         };
         Self((0..16).map(shape).collect())
@@ -75,8 +77,13 @@ impl Day {
         let row = CrowdRow { second, intended, started, left, ..CrowdRow::default() };
         writer.write(Row::Crowd(CrowdRow { connected: there, playing: there, ..row }));
         let bad = u32::from(second % 600 == 300);
-        let experience = vec![ExperienceRow { second, users: there, bad, ..ExperienceRow::default() }];
-        writer.write(Row::SecondClosed(SecondClosed { second, experience, is_generator_limited: false }));
+        let experience =
+            vec![ExperienceRow { second, users: there, bad, ..ExperienceRow::default() }];
+        writer.write(Row::SecondClosed(SecondClosed {
+            second,
+            experience,
+            is_generator_limited: false,
+        }));
         for kind in [MediaKind::Video, MediaKind::Audio] {
             let is_video = kind == MediaKind::Video;
             writer.write(Row::Series(Box::new(SeriesRow {
@@ -94,23 +101,33 @@ impl Day {
                 ..SeriesRow::default()
             })));
         }
-        let process =
-            GeneratorRow { second, rss_bytes: 100_000_000, cpu_us: 400_000, ..GeneratorRow::default() };
+        let process = GeneratorRow {
+            second,
+            rss_bytes: 100_000_000,
+            cpu_us: 400_000,
+            ..GeneratorRow::default()
+        };
         let thread = |thread| GeneratorRow {
             second,
             thread: Some(thread),
             cpu_us: 200_000,
             ..GeneratorRow::default()
         };
-        [process, thread(0), thread(1)].into_iter().for_each(|row| writer.write(Row::Generator(row)));
+        [process, thread(0), thread(1)]
+            .into_iter()
+            .for_each(|row| writer.write(Row::Generator(row)));
     }
 
     fn visit(&self, writer: &mut RunWriter, second: i64, nth: u32, shapes: &Shapes) {
         let who = second as u32 * self.joins_per_s + nth;
         let at = |ms: i64| RunTime(second * 1_000_000 + ms * 1_000);
         let fails = who % 1_000 == 77;
-        let reached =
-            [(Phase::Started, 1), (Phase::Resolved, 2), (Phase::Connected, 3), (Phase::Negotiated, 40)];
+        let reached = [
+            (Phase::Started, 1),
+            (Phase::Resolved, 2),
+            (Phase::Connected, 3),
+            (Phase::Negotiated, 40),
+        ];
         let came = [
             (Phase::IceConnected, 60),
             (Phase::DtlsConnected, 90),
@@ -132,11 +149,14 @@ impl Day {
             }),
             local_address: Some(format!("127.0.0.1:{}", 20_000 + who % 40_000)),
         })));
-        for (track, kind, codec) in [(0, MediaKind::Video, Codec::Vp8), (1, MediaKind::Audio, Codec::Opus)] {
+        for (track, kind, codec) in
+            [(0, MediaKind::Video, Codec::Vp8), (1, MediaKind::Audio, Codec::Opus)]
+        {
             if fails {
                 continue;
             }
-            let mut counters = counters(stay_s as u64, i64::from(who % 499 == 3) * i64::from(1 + who % 5));
+            let mut counters =
+                counters(stay_s as u64, i64::from(who % 499 == 3) * i64::from(1 + who % 5));
             counters.freeze_us = u64::from(who % 997 == 5) * 700_000;
             writer.write(Row::Track(Box::new(TrackRow {
                 participant: ParticipantId(who),
@@ -184,11 +204,12 @@ fn report(folder: &Path, further: &[&str]) -> Took {
     let status = format!("/proc/{}/status", child.id());
     let mut peak_kib = 0;
     let ended = loop {
-        // The kernel drops the memory figures of an ended process: the last reading is nearly the peak.
+        // The kernel drops the memory figures of an ended process: the last reading is nearly the
+        // peak.
         let seen = std::fs::read_to_string(&status).unwrap_or_default();
-        let peak = seen
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:")?.trim_end_matches(" kB").trim().parse().ok());
+        let peak = seen.lines().find_map(|line| {
+            line.strip_prefix("VmHWM:")?.trim_end_matches(" kB").trim().parse().ok()
+        });
         peak_kib = peak.unwrap_or(peak_kib).max(peak_kib);
         if let Some(ended) = child.try_wait().unwrap() {
             break ended;
@@ -199,7 +220,8 @@ fn report(folder: &Path, further: &[&str]) -> Took {
     Took { peak_mb: peak_kib / 1024, time: began.elapsed() }
 }
 
-/// The report of a day: each figure equals that computed from all rows together, where these fit into memory.
+/// The report of a day: each figure equals that computed from all rows together, where these fit
+/// into memory.
 #[expect(clippy::print_stdout, reason = "the figures of docs/performance.md")]
 fn print_result(day: &Day, peak_mb_max: u64, is_compared: bool) {
     let folder = tempfile::tempdir().unwrap();
@@ -220,11 +242,16 @@ fn print_result(day: &Day, peak_mb_max: u64, is_compared: bool) {
     );
     assert!(plain.peak_mb <= peak_mb_max, "{} MB of {peak_mb_max}", plain.peak_mb);
     let all = report(&path, &["--csv", "--details"]);
-    println!("with all tables and details: in {} s, peak RSS {} MB", all.time.as_secs(), all.peak_mb);
+    println!(
+        "with all tables and details: in {} s, peak RSS {} MB",
+        all.time.as_secs(),
+        all.peak_mb
+    );
     assert!(all.peak_mb <= peak_mb_max, "{} MB of {peak_mb_max}", all.peak_mb);
     let lines = |name: &str| {
         use std::io::BufRead;
-        std::io::BufReader::new(std::fs::File::open(path.join(name)).unwrap()).lines().count() as i64
+        std::io::BufReader::new(std::fs::File::open(path.join(name)).unwrap()).lines().count()
+            as i64
     };
     assert_eq!((lines("series.csv"), lines("participants.csv")), (1 + 2 * day.seconds, 1 + visits));
     if is_compared {

@@ -1,4 +1,5 @@
-//! The command against real servers: Janus, Chromium, links of known delay and loss, and servers that misbehave.
+//! The command against real servers: Janus, Chromium, links of known delay and loss, and servers
+//! that misbehave.
 //!
 //! `.config/nextest.toml` says which of them run in parallel.
 

@@ -18,7 +18,8 @@ pub(crate) struct Study {
 }
 
 impl Study {
-    /// `text` is the matrix without scenario and server; the server is a stage with `{{workers}}` workers.
+    /// `text` is the matrix without scenario and server; the server is a stage with `{{workers}}`
+    /// workers.
     pub(crate) fn new(text: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let study = Self { folder: tempfile::tempdir().unwrap(), port };
@@ -30,8 +31,10 @@ impl Study {
             "[server]\ncommand = [\"{THRONG}\", \"stage\", \"--listen\", \"127.0.0.1:{port}\", \"--workers\", \"{{{{workers}}}}\"]\n\
              ready = {{ port = {port} }}\n"
         );
-        let text =
-            format!("scenario = \"viewers.toml\"\nhold = \"2s\"\n{}", text.replace("[server]\n", &server));
+        let text = format!(
+            "scenario = \"viewers.toml\"\nhold = \"2s\"\n{}",
+            text.replace("[server]\n", &server)
+        );
         std::fs::write(study.path("matrix.toml"), text).unwrap();
         study
     }
@@ -50,7 +53,12 @@ impl Study {
 
     pub(crate) fn start_with(&self, more: &[&str]) -> Child {
         let mut command = Command::new(THRONG);
-        command.arg("matrix").arg(self.path("matrix.toml")).arg("--output").arg(self.output()).args(more);
+        command
+            .arg("matrix")
+            .arg(self.path("matrix.toml"))
+            .arg("--output")
+            .arg(self.output())
+            .args(more);
         started(&mut command)
     }
 
@@ -64,16 +72,24 @@ impl Study {
     }
 
     pub(crate) fn answer(&self) -> Value {
-        serde_json::from_str(&std::fs::read_to_string(self.output().join("matrix.json")).unwrap()).unwrap()
+        serde_json::from_str(&std::fs::read_to_string(self.output().join("matrix.json")).unwrap())
+            .unwrap()
     }
 
     /// The files `name` of all runs so far.
     fn files_of_runs(&self, name: &str) -> Vec<PathBuf> {
         let folders = |path: &Path| -> Vec<PathBuf> {
-            std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+            std::fs::read_dir(path)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|entry| entry.path())
+                .collect()
         };
-        let runs =
-            folders(&self.output().join("cells")).iter().flat_map(|cell| folders(cell)).collect::<Vec<_>>();
+        let runs = folders(&self.output().join("cells"))
+            .iter()
+            .flat_map(|cell| folders(cell))
+            .collect::<Vec<_>>();
         runs.into_iter().map(|run| run.join(name)).filter(|file| file.exists()).collect()
     }
 
@@ -92,7 +108,11 @@ pub(crate) fn wait_until(what: &str, is_it: impl Fn() -> bool) {
 
 pub(crate) fn signal(child: &Child, name: &str) {
     assert!(
-        Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap().success()
+        Command::new("kill")
+            .args([&format!("-{name}"), &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
     );
 }
 
@@ -155,10 +175,17 @@ fn a_placebo_has_no_effect_and_an_interrupted_matrix_is_continued() {
     }
     let effects = &answer["responses"][0]["effects"];
     assert_eq!(effects[1]["factor"], "placebo");
-    assert_eq!((&effects[0]["verdict"], &effects[1]["verdict"]), (&"same".into(), &"same".into()), "{text}");
+    assert_eq!(
+        (&effects[0]["verdict"], &effects[1]["verdict"]),
+        (&"same".into(), &"same".into()),
+        "{text}"
+    );
     assert!(text.contains("no effect"), "{text}");
     let page = std::fs::read_to_string(study.output().join("report.html")).unwrap();
-    assert!(page.contains("cells/01_workers=1_placebo=a/1/report.html"), "cells lead to their reports");
+    assert!(
+        page.contains("cells/01_workers=1_placebo=a/1/report.html"),
+        "cells lead to their reports"
+    );
     // What was done before the interruption was not done again.
     let again = study.resume();
     assert_eq!(again.status.code(), Some(0), "{}", said(&again));
@@ -206,8 +233,12 @@ fn cells_that_cannot_run_are_named_and_the_others_go_on() {
     assert_eq!(ended.status.code(), Some(4), "{text}");
     let answer = study.answer();
     calm(&text, answer["cells"].as_array().unwrap().get(..1).unwrap());
-    let verdicts: Vec<&str> =
-        answer["cells"].as_array().unwrap().iter().filter_map(|cell| cell["verdict"].as_str()).collect();
+    let verdicts: Vec<&str> = answer["cells"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|cell| cell["verdict"].as_str())
+        .collect();
     assert_eq!(verdicts, ["served", "skipped", "failed"], "{text}");
     assert!(text.contains("needs a real disk") && text.contains("bad config"), "{text}");
     assert_eq!(answer["cells"][1]["runs"][1]["status"], "skipped", "the second run was not tried");
@@ -215,8 +246,9 @@ fn cells_that_cannot_run_are_named_and_the_others_go_on() {
 
 #[test]
 fn a_matrix_is_checked_before_anything_starts() {
-    let study =
-        Study::new("[server]\n[[factor]]\nname = \"workers\"\nlevels = [1, 2]\nset = \"crowd.sise\"\n");
+    let study = Study::new(
+        "[server]\n[[factor]]\nname = \"workers\"\nlevels = [1, 2]\nset = \"crowd.sise\"\n",
+    );
     let ended = study.start().wait_with_output().unwrap();
     let text = said(&ended);
     assert_eq!(ended.status.code(), Some(2), "{text}");
@@ -226,7 +258,9 @@ fn a_matrix_is_checked_before_anything_starts() {
     let planned = plain(&["matrix", study.path("matrix.toml").to_str().unwrap(), "--plan"]);
     let text = said(&planned);
     assert!(planned.status.success() && text.contains("2 cells, 2 runs"), "{text}");
-    let broken = Study::new("[server]\ncwd = \"{{wrkers}}\"\n[[factor]]\nname = \"workers\"\nlevels = [1]\n");
+    let broken = Study::new(
+        "[server]\ncwd = \"{{wrkers}}\"\n[[factor]]\nname = \"workers\"\nlevels = [1]\n",
+    );
     let ended = plain(&["matrix", broken.path("matrix.toml").to_str().unwrap()]);
     let text = said(&ended);
     assert!(text.contains("unknown variable `{{wrkers}}`") && text.contains("line 6"), "{text}");

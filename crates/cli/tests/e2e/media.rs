@@ -20,7 +20,9 @@ fn throng(arguments: &str, output: &Path) -> Output {
 }
 
 fn said(output: &Output) -> String {
-    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat()
+    [&output.stdout, &output.stderr]
+        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        .concat()
 }
 
 /// What ffprobe prints about `entries` of a file's streams.
@@ -43,7 +45,10 @@ fn a_catalogue_is_as_its_list_says_and_no_two_files_are_alike() {
         let list: Value =
             serde_json::from_slice(&std::fs::read(output.join("catalogue.json")).unwrap()).unwrap();
         let files = list["files"].as_array().unwrap();
-        assert_eq!(files.iter().map(|file| file["file"].as_str().unwrap()).collect::<Vec<_>>(), names);
+        assert_eq!(
+            files.iter().map(|file| file["file"].as_str().unwrap()).collect::<Vec<_>>(),
+            names
+        );
         for file in files {
             let path = output.join(file["file"].as_str().unwrap());
             let length = std::fs::metadata(&path).unwrap().len();
@@ -77,7 +82,8 @@ fn a_catalogue_is_as_its_list_says_and_no_two_files_are_alike() {
 fn an_interrupted_catalogue_has_no_half_files_and_no_list() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("catalogue");
-    let mut command = command("media make --size 320x180 --bitrate 400k --seconds 3600 --count 2", &output);
+    let mut command =
+        command("media make --size 320x180 --bitrate 400k --seconds 3600 --count 2", &output);
     let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let is_begun = || std::fs::read_dir(&output).is_ok_and(|mut files| files.next().is_some());
     let until = Instant::now() + Duration::from_secs(20);
@@ -104,7 +110,8 @@ fn an_ffmpeg_that_is_missing_or_lacks_the_encoder_is_said() {
         std::os::unix::fs::symlink("/bin/true", folder.path().join(name)).unwrap();
     }
     let poor = folder.path().join("ffmpeg");
-    let lacking = throng(&format!("{SMALL} --codec h265 --ffmpeg {}", poor.display()), folder.path());
+    let lacking =
+        throng(&format!("{SMALL} --codec h265 --ffmpeg {}", poor.display()), folder.path());
     assert_eq!(lacking.status.code(), Some(2));
     assert!(said(&lacking).contains("no encoder libx265"), "{}", said(&lacking));
 }

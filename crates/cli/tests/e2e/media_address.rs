@@ -1,6 +1,7 @@
-//! Signalling on one address and media on another, as in a default install whose signalling is used over loopback:
-//! a client that offers first has a candidate that the media can reach. Media from an address without a candidate
-//! is not played. A client behind a NAT offers the address that a STUN server sees.
+//! Signalling on one address and media on another, as in a default install whose signalling is used
+//! over loopback: a client that offers first has a candidate that the media can reach. Media from
+//! an address without a candidate is not played. A client behind a NAT offers the address that a
+//! STUN server sees.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -33,8 +34,14 @@ fn the_lesson_of_ten_plays_as_shipped_on_a_janus_of_this_host() {
     let namespace = Namespace::with_veth("address", ADDRESS).unwrap();
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/janus-lesson-10.toml");
-    let shorter =
-        ["--set", "crowd.arrival.every=300ms", "--set", "run.duration=15s", "--set", "run.warm_up=8s"];
+    let shorter = [
+        "--set",
+        "crowd.arrival.every=300ms",
+        "--set",
+        "run.duration=15s",
+        "--set",
+        "run.warm_up=8s",
+    ];
     let ran = run(Some(&namespace), &[&["run", example][..], &shorter].concat());
     assert!(ran.code == Some(0) || ran.code == Some(1), "{ran}");
     expect_playing(&ran, 10, "host");
@@ -69,9 +76,11 @@ fn whep_behind_a_proxy_has_its_media_elsewhere() {
     }
     let namespace = Namespace::with_veth("address", ADDRESS).unwrap();
     let media = ADDRESS.to_string();
-    let stage = Stage::start(Some(&namespace), "127.0.0.1:0", &["--listen-any", "--media-ip", &media]);
+    let stage =
+        Stage::start(Some(&namespace), "127.0.0.1:0", &["--listen-any", "--media-ip", &media]);
     let view = ["-n", "3", "--every", "50ms", "--for", "5s"];
-    let ran = run(Some(&namespace), &[&["view", &stage.target()][..], &view].concat()).expect_code(0);
+    let ran =
+        run(Some(&namespace), &[&["view", &stage.target()][..], &view].concat()).expect_code(0);
     expect_playing(&ran, 3, "host");
     let upstream = stage.whep.trim_end_matches("/whep").to_owned();
     let nginx = namespace.enter(|| Nginx::before(&upstream)).unwrap().unwrap();
@@ -90,7 +99,8 @@ fn media_on_an_address_that_is_not_allowed_gets_no_packet() {
     let (client, server) = Namespace::pair("address", here, there).unwrap();
     client.ip(&["addr", "add", "10.85.0.1/24", "dev", "v0"]).unwrap();
     server.ip(&["addr", "add", "10.85.0.2/24", "dev", "v0"]).unwrap();
-    let stage = Stage::start(Some(&server), "10.84.0.2:0", &["--listen-any", "--media-ip", "10.85.0.2"]);
+    let stage =
+        Stage::start(Some(&server), "10.84.0.2:0", &["--listen-any", "--media-ip", "10.85.0.2"]);
     let target = stage.target();
     let view = ["view", &target, "-n", "3", "--every", "50ms", "--allow-target", "10.84.0.0/24"];
     let ran = run(Some(&client), &[&view[..], &["--for", "14s"]].concat()).expect_code(3);
@@ -106,7 +116,8 @@ fn media_on_an_address_that_is_not_allowed_gets_no_packet() {
 
 /// The ports of the UDP sockets in `namespace`.
 fn udp_ports(namespace: &Namespace) -> Vec<u16> {
-    let table = namespace.enter(|| std::fs::read_to_string("/proc/thread-self/net/udp")).unwrap().unwrap();
+    let table =
+        namespace.enter(|| std::fs::read_to_string("/proc/thread-self/net/udp")).unwrap().unwrap();
     let port = |line: &str| {
         let (_, port) = line.split_whitespace().nth(1)?.split_once(':')?;
         u16::from_str_radix(port, 16).ok()
@@ -118,10 +129,14 @@ fn udp_ports(namespace: &Namespace) -> Vec<u16> {
 fn send_from(namespace: &Namespace, ports: &[u16], source: &str) {
     let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
     let rule = format!("udp sport {{ {} }} ip saddr set {source}", ports.join(", "));
-    add_rules(namespace, &format!("chain output {{\ntype filter hook output priority -300;\n{rule}\n}}"));
+    add_rules(
+        namespace,
+        &format!("chain output {{\ntype filter hook output priority -300;\n{rule}\n}}"),
+    );
 }
 
-/// Others see the datagrams of `inside` as those of `outside`, and reach `inside` there: a NAT that keeps ports.
+/// Others see the datagrams of `inside` as those of `outside`, and reach `inside` there: a NAT that
+/// keeps ports.
 fn translate(namespace: &Namespace, inside: Ipv4Addr, outside: Ipv4Addr) {
     add_rules(
         namespace,
@@ -151,7 +166,18 @@ fn answers_from_another_address_fail_in_chromium_and_here() {
     let stage = Stage::start(Some(&namespace), &format!("{ADDRESS}:0"), &["--listen-any"]);
     send_from(&namespace, &udp_ports(&namespace), "10.83.0.9");
     let target = stage.target();
-    let view = ["view", &target, "-n", "3", "--every", "50ms", "--for", "20s", "--set", "canary.browsers=1"];
+    let view = [
+        "view",
+        &target,
+        "-n",
+        "3",
+        "--every",
+        "50ms",
+        "--for",
+        "20s",
+        "--set",
+        "canary.browsers=1",
+    ];
     let ran = run(Some(&namespace), &view).expect_code(3);
     let summary = ran.summary();
     assert!(ran.stdout.contains("0 of 1 browsers showed a picture"), "{ran}");
@@ -174,8 +200,18 @@ fn behind_a_nat_the_address_that_a_stun_server_sees_is_offered() {
     let _coturn = Coturn::start_in(&server, there).unwrap();
     let room = format!("janus+ws://{there}:{JANUS_PORT}/videoroom/{ROOM}");
     let stun = format!("target.stun=stun:{there}");
-    let join =
-        ["view", &room, "-n", "2", "--every", "100ms", "--for", "6s", "--allow-target", "10.86.0.0/24"];
+    let join = [
+        "view",
+        &room,
+        "-n",
+        "2",
+        "--every",
+        "100ms",
+        "--for",
+        "6s",
+        "--allow-target",
+        "10.86.0.0/24",
+    ];
     let joined = || {
         let mut running = Running::start(Some(&client), &[&join[..], &["--set", &stun]].concat());
         running.when_connected(2);
@@ -189,13 +225,17 @@ fn behind_a_nat_the_address_that_a_stun_server_sees_is_offered() {
     translate(&client, here, outside);
     let (ran, known) = joined();
     expect_playing(&ran, 2, "srflx");
-    let srflx = known.split('"').find(|text| text.contains("typ srflx")).unwrap_or_else(|| panic!("{known}"));
+    let srflx = known
+        .split('"')
+        .find(|text| text.contains("typ srflx"))
+        .unwrap_or_else(|| panic!("{known}"));
     assert!(srflx.contains(&format!(" {outside} ")), "{srflx}");
 
     // No server listens there: a join takes half a second longer, and nothing else changes.
     let nobody = format!("{stun}:9");
     let silent = run(Some(&client), &[&join[..], &["--set", &nobody]].concat()).expect_code(0);
     expect_playing(&silent, 2, "srflx");
-    let [answered_ms, silent_ms] = [&ran, &silent].map(|ran| figure(&ran.summary(), "connect_ms_p50"));
+    let [answered_ms, silent_ms] =
+        [&ran, &silent].map(|ran| figure(&ran.summary(), "connect_ms_p50"));
     assert!(silent_ms >= 500.0 && answered_ms < silent_ms, "{answered_ms} ms, {silent_ms} ms");
 }

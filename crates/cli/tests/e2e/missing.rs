@@ -1,4 +1,5 @@
-//! Negotiated media that does not arrive, and media that was not meant to be sent: only the first is bad service.
+//! Negotiated media that does not arrive, and media that was not meant to be sent: only the first
+//! is bad service.
 
 use throng_observation::Clause;
 use throng_observation::run::RunData;
@@ -10,7 +11,8 @@ use throng_store::RunFolder;
 use crate::conference::ADDRESS;
 use crate::throng::{Ran, Stage, figure, run};
 
-/// Participants with a bad second in the worst second from `second` on: for any reason, and for missing media.
+/// Participants with a bad second in the worst second from `second` on: for any reason, and for
+/// missing media.
 fn worst(run: &RunData, second: i64) -> (u32, u32) {
     let no_media = Clause::ALL.iter().position(|clause| *clause == Clause::NoMedia).unwrap();
     let rows = run.experience.iter().filter(|row| row.second >= second);
@@ -31,14 +33,19 @@ fn viewers_that_never_get_the_negotiated_video_are_not_served() {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "video.tracks_missing"), 7.0, "{ran}");
     assert_eq!(figure(&summary, "audio.tracks_missing"), 0.0, "{ran}");
-    // Three seconds are the time to join; from then on all seven are badly served, for missing media only.
+    // Three seconds are the time to join; from then on all seven are badly served, for missing
+    // media only.
     assert_eq!(worst(&rows(&ran), 5), (7, 7), "{ran}");
 
-    let objectives = ["video.loss < 1%", "video.freeze < 1%", "video.freeze p95 < 1%", "video.fps min > 20"];
+    let objectives =
+        ["video.loss < 1%", "video.freeze < 1%", "video.freeze p95 < 1%", "video.fps min > 20"];
     let objectives: Vec<&str> = objectives.iter().flat_map(|text| ["--objective", text]).collect();
     let ran = run(None, &[&view[..], &objectives].concat()).expect_code(1);
     let verdicts = ran.summary()["objectives"].clone();
-    assert!(verdicts.as_array().unwrap().iter().all(|verdict| verdict["met"] == false), "{verdicts:#}");
+    assert!(
+        verdicts.as_array().unwrap().iter().all(|verdict| verdict["met"] == false),
+        "{verdicts:#}"
+    );
 }
 
 #[test]
@@ -58,12 +65,21 @@ fn sound_that_stops_for_everybody_is_missing_from_then_on() {
 #[test]
 fn joins_and_leaves_at_a_server_without_a_limit_are_served_well() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
-    let port = stage.whep.rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    let port =
+        stage.whep.rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap().to_owned();
     let crowd = ["view", &stage.target(), "-n", "30", "--every", "30ms", "--for", "20s"];
-    let stay = ["--set", "crowd.stay={ mean = \"5s\", rejoin = true }", "--watch", &format!("port={port}")];
+    let stay = [
+        "--set",
+        "crowd.stay={ mean = \"5s\", rejoin = true }",
+        "--watch",
+        &format!("port={port}"),
+    ];
     let ran = run(None, &[&crowd[..], &stay].concat()).expect_code(0);
     let summary = ran.summary();
-    assert!(figure(&summary, "participants.intended") > 60.0, "no participant came and went\n{ran}");
+    assert!(
+        figure(&summary, "participants.intended") > 60.0,
+        "no participant came and went\n{ran}"
+    );
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
     let run = rows(&ran);
     assert!(run.experience.iter().map(|row| row.users).sum::<u32>() > 200, "{ran}");
@@ -82,7 +98,8 @@ fn muted_silent_and_camera_less_participants_are_not_missing() {
     let _janus = Janus::start(&namespace, ADDRESS).unwrap();
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");
     let view = ["view", &url, "-n", "3", "--every", "200ms", "--for", "16s"];
-    // A silent participant sends a packet each 400 ms; all are mute for five seconds, in video and then in audio.
+    // A silent participant sends a packet each 400 ms; all are mute for five seconds, in video and
+    // then in audio.
     let script = r#"crowd.script=[{ at = "5s", mute = "video", for = "5s" }, { at = "8s", mute = "audio" }]"#;
     let ran = run(
         Some(&namespace),

@@ -1,5 +1,5 @@
-//! OvenMediaEngine's signalling, end to end, against a conformance server with a real media side; its TCP relay
-//! against the real coturn.
+//! OvenMediaEngine's signalling, end to end, against a conformance server with a real media side;
+//! its TCP relay against the real coturn.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ fn speaking() -> Behaviour {
     Behaviour { stream: STREAM.into(), ..Behaviour::default() }
 }
 
-/// A server whose senders behave like `manner`, and the count of datagrams from ports that they do not listen to.
+/// A server whose senders behave like `manner`, and the count of datagrams from ports that they do
+/// not listen to.
 fn start(behaviour: Behaviour, manner: Manner) -> (Server, Arc<AtomicU64>) {
     let heard_elsewhere = Arc::new(AtomicU64::new(0));
     let count = heard_elsewhere.clone();
@@ -42,7 +43,8 @@ fn view(server: &Server, path: &str) -> Ran {
     start_viewing(server, path, &[]).wait()
 }
 
-/// Five viewers played and sent all messages that the protocol needs; at most `loss_max` of the packets were lost.
+/// Five viewers played and sent all messages that the protocol needs; at most `loss_max` of the
+/// packets were lost.
 fn expect_play(server: &Server, ran: &Ran, loss_max: f64) {
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.playing"), 5.0, "{ran}");
@@ -73,12 +75,14 @@ fn with_relay(coturn: &Coturn, transport: &str, password: &str) -> Behaviour {
 #[test]
 fn with_policy_relay_all_media_passes_the_relay() {
     // The URL requests the relay as OvenPlayer does, or the scenario does.
-    for (transport, query, more) in
-        [("tcp", "?transport=tcp", &[][..]), ("udp", "", &["--set", "target.ice_transport_policy=relay"])]
-    {
+    for (transport, query, more) in [
+        ("tcp", "?transport=tcp", &[][..]),
+        ("udp", "", &["--set", "target.ice_transport_policy=relay"]),
+    ] {
         let coturn = Coturn::start().unwrap();
         let manner = Manner { listens_to: Some(coturn::RELAYED_PORTS), ..Manner::default() };
-        let (server, heard_elsewhere) = start(with_relay(&coturn, transport, coturn::PASSWORD), manner);
+        let (server, heard_elsewhere) =
+            start(with_relay(&coturn, transport, coturn::PASSWORD), manner);
         let mut running = start_viewing(&server, &format!("{STREAM}{query}"), more);
         running.when_playing(5);
         let while_playing = coturn.allocations().unwrap();
@@ -86,13 +90,25 @@ fn with_policy_relay_all_media_passes_the_relay() {
         assert_eq!(while_playing, 5, "one allocation a viewer\n{ran}");
         // coturn's sockets have default buffers, which overflow when it waits long for a CPU.
         expect_play(&server, &ran, 0.02);
-        assert_eq!(heard_elsewhere.load(Ordering::Relaxed), 0, "nothing goes the direct way\n{ran}");
-        assert_eq!(ran.summary()["media_paths"], json!({ format!("relay_{transport}"): 5 }), "{ran}");
-        let expected_line = format!("path         5 through a relay over {}", transport.to_uppercase());
+        assert_eq!(
+            heard_elsewhere.load(Ordering::Relaxed),
+            0,
+            "nothing goes the direct way\n{ran}"
+        );
+        assert_eq!(
+            ran.summary()["media_paths"],
+            json!({ format!("relay_{transport}"): 5 }),
+            "{ran}"
+        );
+        let expected_line =
+            format!("path         5 through a relay over {}", transport.to_uppercase());
         assert!(ran.stdout.contains(&expected_line), "{ran}");
         let given_up_at = Instant::now() + Duration::from_secs(3);
         while coturn.allocations().unwrap() > 0 {
-            assert!(Instant::now() < given_up_at, "{transport}: allocations are not released\n{ran}");
+            assert!(
+                Instant::now() < given_up_at,
+                "{transport}: allocations are not released\n{ran}"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -119,12 +135,16 @@ fn an_announced_relay_is_one_of_two_paths() {
 fn without_the_requested_relay_no_participant_plays() {
     let coturn = Coturn::start().unwrap();
     for (behaviour, why) in [
-        (with_relay(&coturn, "tcp", "wrong"), "the relay, the only path allowed: no allocation: 401"),
+        (
+            with_relay(&coturn, "tcp", "wrong"),
+            "the relay, the only path allowed: no allocation: 401",
+        ),
         (speaking(), "the server announced none that is usable"),
     ] {
         let (server, _) = start(behaviour, Manner::default());
         let url = format!("ws://{}{STREAM}?transport=tcp", server.address());
-        let ran = run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "14s"]).expect_code(3);
+        let ran =
+            run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "14s"]).expect_code(3);
         expect_failure(&ran, "ice", why);
     }
 }
@@ -144,7 +164,8 @@ fn a_server_that_answers_from_another_address_plays_to_no_viewer() {
     let manner = Manner { sends_from: Some(Ipv4Addr::new(127, 0, 0, 2)), ..Manner::default() };
     let (server, _) = start(speaking(), manner);
     let url = format!("ws://{}{STREAM}", server.address());
-    let ran = run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "14s"]).expect_code(3);
+    let ran =
+        run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "14s"]).expect_code(3);
     expect_failure(&ran, "ice", "answered from another address, 127.0.0.2:");
 }
 
@@ -162,14 +183,17 @@ fn a_server_that_is_ready_late_is_found_within_a_twentieth_of_a_second() {
     assert!((100.0..220.0).contains(&ms), "{ms} ms\n{ran}");
 }
 
-/// Behaviour of a real OvenMediaEngine 0.20: it offers its relay, is not ready for the first connectivity checks,
-/// and its sender reports contain media time.
+/// Behaviour of a real OvenMediaEngine 0.20: it offers its relay, is not ready for the first
+/// connectivity checks, and its sender reports contain media time.
 #[test]
 fn viewers_play_from_a_server_that_is_ready_late_and_reports_media_time() {
     let coturn = Coturn::start().unwrap();
     let relay = (coturn.uri("tcp"), coturn::USER.to_owned(), coturn::PASSWORD.to_owned());
-    let late =
-        Manner { ready_after: Duration::from_millis(300), reports_media_time: true, ..Manner::default() };
+    let late = Manner {
+        ready_after: Duration::from_millis(300),
+        reports_media_time: true,
+        ..Manner::default()
+    };
     let (server, _) = start(Behaviour { relay: Some(relay), ..speaking() }, late);
     let ran = view(&server, &format!("{STREAM}?transport=tcp")).expect_code(0);
     expect_play(&server, &ran, 0.0);
@@ -179,14 +203,18 @@ fn viewers_play_from_a_server_that_is_ready_late_and_reports_media_time() {
         "no check is answered before the peer is ready\n{ran}"
     );
     assert!(ran.stdout.starts_with("5 viewers played cleanly"), "{ran}");
-    assert!(summary["events"].get("protocol_anomaly_rtcp").is_none(), "its reports are RTCP\n{ran}");
+    assert!(
+        summary["events"].get("protocol_anomaly_rtcp").is_none(),
+        "its reports are RTCP\n{ran}"
+    );
 }
 
 fn check(behaviour: Behaviour, path: &str, reason: &str) {
     let said = format!("{behaviour:?}");
     let (server, _) = start(behaviour, Manner::default());
     let url = format!("ws://{}{path}", server.address());
-    let ran = run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "15s"]).expect_code(3);
+    let ran =
+        run(None, &["view", &url, "-n", "3", "--every", "50ms", "--for", "15s"]).expect_code(3);
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.failed"), 3.0, "{said}: {ran}");
     assert_eq!(summary["failures"][reason], 3, "{said}: {ran}");

@@ -1,4 +1,5 @@
-//! The report page in a real browser: it opens without an error and without a network, and shows the run.
+//! The report page in a real browser: it opens without an error and without a network, and shows
+//! the run.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -50,15 +51,16 @@ pub(crate) fn opened(namespace: &Namespace, ran: &Ran) -> Chromium {
     browser
 }
 
-/// The page is no wider than a screen or a phone. Keeps screenshots of both, and of the dark screen.
+/// The page is no wider than a screen or a phone. Keeps screenshots of both, and of the dark
+/// screen.
 pub(crate) fn fits(browser: &mut Chromium, name: &str) {
     for (width, scheme) in [(1200, "light"), (360, "light"), (1200, "dark")] {
         let size = serde_json::json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
         browser.command("Emulation.setDeviceMetricsOverride", &size).unwrap();
-        let scheme_set =
-            serde_json::json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        let scheme_set = serde_json::json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         browser.command("Emulation.setEmulatedMedia", &scheme_set).unwrap();
-        let overflow = browser.evaluate("document.documentElement.scrollWidth - innerWidth").unwrap();
+        let overflow =
+            browser.evaluate("document.documentElement.scrollWidth - innerWidth").unwrap();
         assert!(overflow.as_i64() <= Some(0), "at {width} px the page is {overflow} px too wide");
         let dark = if scheme == "dark" { "-dark" } else { "" };
         keep_screenshot(browser, &format!("{name}-{width}{dark}"));

@@ -1,5 +1,6 @@
-//! Visitors of a watch page of PeerTube on the stand of `examples/evening`: real ffmpeg, nginx, Node with socket.io and
-//! PeerTube's tracker, and Prosody. What they asked for is what Node and nginx counted.
+//! Visitors of a watch page of PeerTube on the stand of `examples/evening`: real ffmpeg, nginx,
+//! Node with socket.io and PeerTube's tracker, and Prosody. What they asked for is what Node and
+//! nginx counted.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,7 +38,8 @@ fn counted(counters: &Value, path: &str) -> f64 {
 
 /// A run of visitors, and what Node and nginx counted in it.
 fn visit(stand: &Evening) -> (Ran, (Value, String)) {
-    // A stream that is younger than the distance that players keep has nothing that can wait for a peer.
+    // A stream that is younger than the distance that players keep has nothing that can wait for a
+    // peer.
     std::thread::sleep(Duration::from_secs(25));
     let (_folder, path) = scenario(stand, 50, "player = { p2p = {} }\nchat = { every = \"20s\" }");
     let ran = Running::start(None, &["run", &path.display().to_string()]).wait();
@@ -78,7 +80,11 @@ fn visitors_ask_for_what_a_browser_asks_and_get_segments_from_each_other() {
     // A first view, and one each 5 s of playback.
     let views = counted(&counters, "views.posts");
     assert!((visitors * 8.0..=visitors * 11.0).contains(&views), "{views} {counters:#}");
-    assert_eq!(counted(&counters, "views.viewers_added"), visitors, "each has a session of its own");
+    assert_eq!(
+        counted(&counters, "views.viewers_added"),
+        visitors,
+        "each has a session of its own"
+    );
     let metrics = counted(&counters, "playback.posts");
     assert!((visitors * 2.0..=visitors * 4.0).contains(&metrics), "{metrics}");
     // socket.io: the handshake, two polls, two messages; then the WebSocket.
@@ -86,8 +92,8 @@ fn visitors_ask_for_what_a_browser_asks_and_get_segments_from_each_other() {
     assert_eq!(counted(&counters, "socketio.websockets"), visitors, "{counters:#}");
     assert_eq!(counted(&counters, "socketio.polling_requests"), 5.0 * visitors, "{counters:#}");
     // The tracker counted what throng counted.
-    let announces =
-        counted(&counters, "tracker.received.started") + counted(&counters, "tracker.received.update");
+    let announces = counted(&counters, "tracker.received.started")
+        + counted(&counters, "tracker.received.update");
     assert_eq!(figure(&summary, "playback.peers.announces"), announces, "{ran}");
     assert_eq!(counted(&counters, "tracker.offers_received"), 5.0 * announces, "{counters:#}");
     for (ours, theirs) in [("offers_received", "offer"), ("answers_received", "answer")] {
@@ -102,8 +108,8 @@ fn visitors_ask_for_what_a_browser_asks_and_get_segments_from_each_other() {
     assert_eq!(counted(&counters, "chat.sockets"), visitors, "{counters:#}");
     assert_eq!(figure(&summary, "chat.messages_missing"), 0.0, "{ran}");
     assert!(figure(&summary, "chat.messages_due") > 50.0, "{ran}");
-    // The hashes were asked for when a segment came that the last list did not name: of ten tabs that share segments, about once for
-    // two new ones (docs/peertube.md).
+    // The hashes were asked for when a segment came that the last list did not name: of ten tabs
+    // that share segments, about once for two new ones (docs/peertube.md).
     let hashes = log.lines().filter(|line| line.contains("segments-sha256.json")).count() as f64;
     assert!((visitors * 2.5..=visitors * 40.0).contains(&hashes), "{hashes}");
 }
@@ -126,14 +132,18 @@ fn who_waits_for_the_live_asks_again_at_the_moment_when_it_begins() {
         Some(2.0 * f64::from(VISITORS)),
         "{counters:#}\n{ran}"
     );
-    assert_eq!(counters["requests"]["GET page"].as_f64(), Some(f64::from(VISITORS)), "{counters:#}");
+    assert_eq!(
+        counters["requests"]["GET page"].as_f64(),
+        Some(f64::from(VISITORS)),
+        "{counters:#}"
+    );
     assert_eq!(figure(&ran.summary(), "playback.startup.reached"), f64::from(VISITORS), "{ran}");
     assert_eq!(counted(&counters, "chat.sockets"), 0.0, "nobody opened the chat: {counters:#}");
 }
 
-/// One tab of Chromium and three viewers of throng with data channels: all that the tab gets from others comes from throng's
-/// viewers, and all that it sends goes to them.
-/// Two minutes: a stand starts, its stream gets 25 s of history, the browser stays for 75 s.
+/// One tab of Chromium and three viewers of throng with data channels: all that the tab gets from
+/// others comes from throng's viewers, and all that it sends goes to them. Two minutes: a stand
+/// starts, its stream gets 25 s of history, the browser stays for 75 s.
 #[test]
 fn viewers_with_data_channels_exchange_segments_with_a_real_browser() {
     let Some(first) = Evening::start(&["--early-hashes"]).unwrap() else { return };
@@ -142,7 +152,8 @@ fn viewers_with_data_channels_exchange_segments_with_a_real_browser() {
         let stand = stand.take().or_else(|| Evening::start(&["--early-hashes"]).unwrap());
         let stand = stand.expect("it was there before");
         std::thread::sleep(Duration::from_secs(25));
-        let (_folder, path) = scenario_of(&stand, 3, 60, "player = { p2p = { data_channels = 1.0 } }");
+        let (_folder, path) =
+            scenario_of(&stand, 3, 60, "player = { p2p = { data_channels = 1.0 } }");
         std::thread::scope(|scope| {
             let tab = scope.spawn(|| stand.browse(1, 75).unwrap());
             // It has something that those who come later lack.
@@ -159,8 +170,8 @@ fn viewers_with_data_channels_exchange_segments_with_a_real_browser() {
     // Each checks what comes against the hashes.
     assert_eq!(of_tab("sha_wrong"), 0.0, "{tab:#}");
     assert!(!ran.to_string().contains("another SHA-256"), "{ran}");
-    let [received, sent] =
-        ["received", "sent"].map(|way| figure(&summary, &format!("playback.peers.channel_{way}_bytes")));
+    let [received, sent] = ["received", "sent"]
+        .map(|way| figure(&summary, &format!("playback.peers.channel_{way}_bytes")));
     assert!(of_tab("p2p_bytes") > 200_000.0, "nothing went to the tab: {tab:#}\n{ran}");
     assert!(sent >= of_tab("p2p_bytes"), "{sent} {tab:#}\n{ran}");
     assert!(of_tab("p2p_uploaded") > 200_000.0, "nothing came from the tab: {tab:#}\n{ran}");
@@ -189,7 +200,9 @@ fn a_chat_that_turns_its_viewers_away_is_in_the_report_by_uri_and_minute() {
     let logged = text.lines().filter(refused).count();
     assert!(logged >= VISITORS as usize, "{logged}: {ran}");
     let errors = &summary["hosts"][0]["server_errors"];
-    let chat = errors.as_array().and_then(|all| all.iter().find(|one| one["uri_group"] == "chat_websocket"));
+    let chat = errors
+        .as_array()
+        .and_then(|all| all.iter().find(|one| one["uri_group"] == "chat_websocket"));
     let chat = chat.unwrap_or_else(|| panic!("{errors:#}: {ran}"));
     assert_eq!(chat["status"], "502", "{errors:#}");
     assert_eq!(chat["by_minute"], serde_json::json!([logged]), "{errors:#}: {ran}");

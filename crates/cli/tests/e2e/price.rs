@@ -10,8 +10,9 @@ const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/prices
 
 fn said(args: &[&str]) -> (Option<i32>, String) {
     let output = plain(args);
-    let text =
-        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let text = [output.stdout, output.stderr]
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .concat();
     (output.status.code(), text)
 }
 
@@ -28,24 +29,35 @@ fn a_larger_crowd_is_sized_and_priced_from_a_watched_run() {
     // Five loads of 4 s each: 12, 24, 36, 48, 60.
     let arrival = "crowd.arrival={ burst = { size = 12, every = \"4s\" } }";
     let target = stage.target();
-    let crowd = ["view", &target, "-n", "60", "--for", "20s", "--set", arrival, "--watch", &watch, "--quiet"];
+    let crowd = [
+        "view", &target, "-n", "60", "--for", "20s", "--set", arrival, "--watch", &watch, "--quiet",
+    ];
     let ran = run(Some(&namespace), &crowd);
     let folder = ran.folder().display().to_string();
-    let price =
-        |more: &[&str]| said(&[&["price", &folder, "--viewers", "600", "--hours", "2"], more].concat());
+    let price = |more: &[&str]| {
+        said(&[&["price", &folder, "--viewers", "600", "--hours", "2"], more].concat())
+    };
 
     let (code, text) = price(&["--json", "--prices", &format!("{PRICES}large-cloud.toml")]);
     assert!(matches!(code, Some(0 | 4)), "{text}\n{ran}");
-    let report: Value = serde_json::from_str(&text).unwrap_or_else(|wrong| panic!("{wrong}: {text}"));
+    let report: Value =
+        serde_json::from_str(&text).unwrap_or_else(|wrong| panic!("{wrong}: {text}"));
     // What a viewer of the test card received, measured here and by the run itself.
     let received_bps = figure(&report, "traffic.received_bytes.per_second.value") * 8.0;
-    let by_run = figure(&ran.summary(), "video.track_bps") + figure(&ran.summary(), "audio.track_bps");
-    assert!((received_bps / by_run - 1.0).abs() < 0.25, "{received_bps} against {by_run} of payload\n{ran}");
+    let by_run =
+        figure(&ran.summary(), "video.track_bps") + figure(&ran.summary(), "audio.track_bps");
+    assert!(
+        (received_bps / by_run - 1.0).abs() < 0.25,
+        "{received_bps} against {by_run} of payload\n{ran}"
+    );
     let terms = report["cost"]["terms"].as_array().expect("terms");
     let egress = terms.iter().find(|term| term["kind"] == "egress").expect("egress");
     let gb = received_bps / 8.0 * 600.0 * 7_200.0 / 1e9;
     let expect = (gb - 100.0) * 0.09;
-    assert!((figure(egress, "amount.value") - expect).abs() < 0.01 * expect, "{egress:#} for {gb} GB");
+    assert!(
+        (figure(egress, "amount.value") - expect).abs() < 0.01 * expect,
+        "{egress:#} for {gb} GB"
+    );
     let lines = report["size"]["needs"].as_array().expect("needs");
     let line = lines.iter().find(|need| need["resource"] == "nic_sent").expect("a line");
     let used_bps = figure(line, "used.value") * 8.0;
@@ -56,7 +68,9 @@ fn a_larger_crowd_is_sized_and_priced_from_a_watched_run() {
     assert_eq!(code == Some(0), lines.iter().any(is_cpu), "{text}");
 
     let (_, text) = price(&["--prices", &format!("{PRICES}own-servers.toml")]);
-    for part in ["600 viewers for 2 h cost", "illustration; check before use", "1,000 viewers", "egress"] {
+    for part in
+        ["600 viewers for 2 h cost", "illustration; check before use", "1,000 viewers", "egress"]
+    {
         assert!(text.contains(part), "{part}\n{text}");
     }
     let (_, text) = price(&[]);
@@ -78,9 +92,18 @@ fn what_cannot_be_priced_is_said() {
         (vec!["price", "/nowhere", "--viewers", "0"], "whole number"),
         (vec!["price", "/nowhere", "--viewers", "10", "--target-utilisation", "1.5"], "0.05 to 1"),
         (vec!["price", "/nowhere", "--viewers", "10", "--hours", "0"], "above 0"),
-        (vec!["price", "/nowhere", "--viewers", "10", "--prices", "/no.toml"], "cannot read /no.toml"),
-        (vec!["price", "/nowhere", "--viewers", "10", "--prices", &prices], "`egress.per_gb` is negative"),
-        (vec!["price", "/nowhere", "--viewers", "10", "--prices", &prices], "there is no price of compute"),
+        (
+            vec!["price", "/nowhere", "--viewers", "10", "--prices", "/no.toml"],
+            "cannot read /no.toml",
+        ),
+        (
+            vec!["price", "/nowhere", "--viewers", "10", "--prices", &prices],
+            "`egress.per_gb` is negative",
+        ),
+        (
+            vec!["price", "/nowhere", "--viewers", "10", "--prices", &prices],
+            "there is no price of compute",
+        ),
     ] {
         let (code, text) = said(&arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {text}");

@@ -27,7 +27,11 @@ impl Drop for Busy {
 }
 
 fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 #[test]
@@ -35,8 +39,8 @@ fn a_profile_is_printed_kept_as_a_page_and_compared_with_an_earlier_one() {
     let busy = Busy::start();
     let folder = tempfile::tempdir().unwrap();
     let (page, json) = (folder.path().join("profile.html"), folder.path().join("before.json"));
-    // Sampling states needs no privilege, and a shell that is never idle has just one state. Two seconds have 40 samples;
-    // fewer than 30 are not compared.
+    // Sampling states needs no privilege, and a shell that is never idle has just one state. Two
+    // seconds have 40 samples; fewer than 30 are not compared.
     let before = plain(&["profile", &busy.pid(), "--for", "2s", "--method", "state", "--json"]);
     assert_eq!(before.status.code(), Some(0), "{}", text(&before));
     let parsed: Value = serde_json::from_slice(&before.stdout).expect("JSON and nothing else");

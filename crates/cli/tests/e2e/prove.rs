@@ -1,4 +1,5 @@
-//! Proofs on servers with a known limit: confirmed, refuted, the same; resources that are shrunk and put back.
+//! Proofs on servers with a known limit: confirmed, refuted, the same; resources that are shrunk
+//! and put back.
 
 mod janus;
 
@@ -23,15 +24,18 @@ pub(crate) struct Stand {
 }
 
 impl Stand {
-    /// `text` is the proof after `scenario`; `{port}` and `{throng}` are replaced in it. Other tests run at the same time: what they
-    /// use is no reason to discard a pair.
+    /// `text` is the proof after `scenario`; `{port}` and `{throng}` are replaced in it. Other
+    /// tests run at the same time: what they use is no reason to discard a pair.
     pub(crate) fn new(crowd: &str, pairs: u32, text: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let stand = Self { folder: tempfile::tempdir().unwrap(), port };
-        let filled = |text: &str| text.replace("{port}", &port.to_string()).replace("{throng}", THRONG);
+        let filled =
+            |text: &str| text.replace("{port}", &port.to_string()).replace("{throng}", THRONG);
         std::fs::write(stand.path("viewers.toml"), filled(crowd)).unwrap();
-        let text =
-            format!("scenario = \"viewers.toml\"\npairs = {pairs}\nbusy_difference = 1\n{}", filled(text));
+        let text = format!(
+            "scenario = \"viewers.toml\"\npairs = {pairs}\nbusy_difference = 1\n{}",
+            filled(text)
+        );
         std::fs::write(stand.path("proof.toml"), text).unwrap();
         stand
     }
@@ -59,7 +63,8 @@ impl Stand {
     }
 
     fn answer(&self) -> Value {
-        serde_json::from_str(&std::fs::read_to_string(self.output().join("matrix.json")).unwrap()).unwrap()
+        serde_json::from_str(&std::fs::read_to_string(self.output().join("matrix.json")).unwrap())
+            .unwrap()
     }
 
     /// As [`Self::decided`], of servers that serve these shares of the crowd, a cell each: less is
@@ -71,7 +76,9 @@ impl Stand {
             for run in cell["runs"].as_array().unwrap() {
                 let was = figure(run, "figures.served_ratio");
                 if was < known - 0.05 {
-                    not_tested(&format!("{was:.2} were served well on a server that serves {known:.2}"));
+                    not_tested(&format!(
+                        "{was:.2} were served well on a server that serves {known:.2}"
+                    ));
                 }
             }
         }
@@ -85,7 +92,8 @@ impl Stand {
     }
 }
 
-/// `answer` of a proof that ended as it should; the test ends as not tested if this machine was too busy.
+/// `answer` of a proof that ended as it should; the test ends as not tested if this machine was too
+/// busy.
 #[track_caller]
 fn decided(ended: &Output, answer: Value) -> Value {
     let text = said(ended);
@@ -144,7 +152,8 @@ fn viewers_that_need(cores: f64) -> u32 {
 fn cpu_s(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let after_name = stat.rsplit_once(')').unwrap().1;
-    let ticks = after_name.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<f64>().unwrap());
+    let ticks =
+        after_name.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<f64>().unwrap());
     ticks.sum::<f64>() / 100.0
 }
 
@@ -153,7 +162,10 @@ fn cpu_s(pid: u32) -> f64 {
 #[test]
 fn four_workers_for_one_confirm_the_thread() {
     let crowd = viewers(viewers_that_need(1.55));
-    let server = stage(&format!("\"--workers\", \"{{{{workers}}}}\", \"--work-per-packet\", \"{WORK}\""), "");
+    let server = stage(
+        &format!("\"--workers\", \"{{{{workers}}}}\", \"--work-per-packet\", \"{WORK}\""),
+        "",
+    );
     let text = format!(
         "hold = \"3s\"\n{server}[[variant]]\nname = \"one worker\"\nvariables = {{ workers = 1 }}\n\
          [[variant]]\nname = \"four workers\"\nvariables = {{ workers = 4 }}\nrelieves = \"cpu\"\n"
@@ -166,7 +178,9 @@ fn four_workers_for_one_confirm_the_thread() {
     }
     let runs = cells[0]["runs"].as_array().unwrap();
     if runs.iter().any(|run| figure(run, "figures.served_ratio") > 0.05) {
-        not_tested("one worker served some viewers: this machine was faster than when it was measured");
+        not_tested(
+            "one worker served some viewers: this machine was faster than when it was measured",
+        );
     }
     let answer = stand.decided(&ended);
     let proof = &answer["proofs"][0];
@@ -194,7 +208,8 @@ fn more_workers_are_refuted_where_another_limit_holds_and_a_placebo_is_the_same(
     let stand = Stand::new(&viewers(10), 2, &text);
     let ended = stand.start_new(None).wait_with_output().unwrap();
     let answer = stand.decided_with(&ended, &[0.5, 0.5, 0.5]);
-    let outcome = |index: usize| answer["proofs"][index]["outcome"].as_str().unwrap_or_default().to_owned();
+    let outcome =
+        |index: usize| answer["proofs"][index]["outcome"].as_str().unwrap_or_default().to_owned();
     let text = said(&ended);
     assert_eq!((outcome(0).as_str(), outcome(1).as_str()), ("refuted", "same"), "{text}");
     for proof in answer["proofs"].as_array().unwrap() {
@@ -210,17 +225,19 @@ fn more_workers_are_refuted_where_another_limit_holds_and_a_placebo_is_the_same(
     assert!(said(&wrong).contains("throng prove --resume"), "{}", said(&wrong));
 }
 
-/// Six viewers on a line that is enough for them, and not when it is shrunk; in a namespace, whose line nobody else has. The
-/// first throng is killed while the line is shrunk.
-/// 70 s: eight runs, one after the other, each on a new server.
+/// Six viewers on a line that is enough for them, and not when it is shrunk; in a namespace, whose
+/// line nobody else has. The first throng is killed while the line is shrunk. 70 s: eight runs, one
+/// after the other, each on a new server.
 #[test]
 fn a_shrunk_line_is_confirmed_and_put_back_even_after_a_kill() {
     if !requires_root() {
         return;
     }
     let namespace = Namespace::new("prove").unwrap();
-    let shrink = "[shrink]\nresource = \"network\"\nto = 0.3\ninterface = \"lo\"\nrate = \"14Mbit/s\"\n";
-    let text = format!("hold = \"3s\"\n{}{shrink}", stage("\"--workers\", \"1\"", "watch = \"none\""));
+    let shrink =
+        "[shrink]\nresource = \"network\"\nto = 0.3\ninterface = \"lo\"\nrate = \"14Mbit/s\"\n";
+    let text =
+        format!("hold = \"3s\"\n{}{shrink}", stage("\"--workers\", \"1\"", "watch = \"none\""));
     let stand = Stand::new(&viewers(6), 2, &text);
     let line = || {
         let shown = namespace.command("tc").args(["qdisc", "show", "dev", "lo"]).output().unwrap();
@@ -243,7 +260,11 @@ fn a_shrunk_line_is_confirmed_and_put_back_even_after_a_kill() {
     assert!(!line().contains("tbf"), "{}", line());
     let answer = stand.decided(&ended);
     let [accused, placebo] = [0, 1].map(|index| &answer["proofs"][index]);
-    assert_eq!((&accused["outcome"], &placebo["outcome"]), (&"confirmed".into(), &"same".into()), "{text}");
+    assert_eq!(
+        (&accused["outcome"], &placebo["outcome"]),
+        (&"confirmed".into(), &"same".into()),
+        "{text}"
+    );
     assert_eq!(accused["shrink"]["resource"], "network");
     assert_eq!(placebo["shrink"]["is_placebo"], true);
     assert!(accused["effect"]["ratio"].as_f64().unwrap() < 0.5, "{accused:#}");
@@ -258,7 +279,18 @@ fn films_in_memory_for_films_on_a_slow_disk_confirm_the_disk() {
     }
     let made = tempfile::tempdir().unwrap();
     let films = made.path().to_str().unwrap();
-    let media = ["media", "make", "--bitrate", "1M", "--count", "10", "--seconds", "20", "--size", "320x180"];
+    let media = [
+        "media",
+        "make",
+        "--bitrate",
+        "1M",
+        "--count",
+        "10",
+        "--seconds",
+        "20",
+        "--size",
+        "320x180",
+    ];
     let media = plain(&[&media[..], &["--output", films]].concat());
     if !media.status.success() {
         skipped("ffmpeg makes no films (scripts/setup.sh test)");
@@ -298,7 +330,11 @@ fn films_in_memory_for_films_on_a_slow_disk_confirm_the_disk() {
     }
     let answer = stand.decided(&ended);
     let proof = &answer["proofs"][0];
-    assert_eq!((&proof["outcome"], &proof["relieves"]), (&"confirmed".into(), &"disk".into()), "{text}");
+    assert_eq!(
+        (&proof["outcome"], &proof["relieves"]),
+        (&"confirmed".into(), &"disk".into()),
+        "{text}"
+    );
     // Other tests use this machine's disks too, so that not every run names it.
     assert_eq!(answer["cells"][0]["finding"], "disk_read", "{proof:#}\n{text}");
     assert_eq!(proof["finding"], Value::Null, "{proof:#}");
@@ -310,7 +346,11 @@ fn a_proof_is_checked_before_anything_starts() {
     for (text, arguments, expect) in [
         (format!("hold = \"2s\"\n{server}"), &[][..], "there is nothing to compare"),
         (format!("hold = \"2s\"\n{server}"), &["--shrink", "memory"], "[server] has no `memory`"),
-        (format!("hold = \"2s\"\n{server}"), &["--shrink", "cups"], "no resource that can be shrunk"),
+        (
+            format!("hold = \"2s\"\n{server}"),
+            &["--shrink", "cups"],
+            "no resource that can be shrunk",
+        ),
         (
             format!(
                 "hold = \"2s\"\n{server}[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\nset = {{ \"crowd.sise\" = 3 }}\n"
@@ -328,8 +368,15 @@ fn a_proof_is_checked_before_anything_starts() {
         assert!(!output.exists());
     }
     let stand = Stand::new(&viewers(2), 2, &format!("hold = \"2s\"\n{server}"));
-    let planned = plain(&["prove", stand.path("proof.toml").to_str().unwrap(), "--plan", "--shrink", "cpu"]);
+    let planned =
+        plain(&["prove", stand.path("proof.toml").to_str().unwrap(), "--plan", "--shrink", "cpu"]);
     let text = said(&planned);
-    assert!(planned.status.success() && text.contains("2 variants, 2 pairs each, 8 runs"), "{text}");
-    assert!(text.contains("variant=cpu-at-0.8") && text.contains("variant=nofile-at-0.8"), "{text}");
+    assert!(
+        planned.status.success() && text.contains("2 variants, 2 pairs each, 8 runs"),
+        "{text}"
+    );
+    assert!(
+        text.contains("variant=cpu-at-0.8") && text.contains("variant=nofile-at-0.8"),
+        "{text}"
+    );
 }

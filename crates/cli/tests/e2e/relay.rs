@@ -1,4 +1,5 @@
-//! Media over a TURN relay only: the real coturn with the real Janus and LiveKit, over UDP, TCP and TLS.
+//! Media over a TURN relay only: the real coturn with the real Janus and LiveKit, over UDP, TCP and
+//! TLS.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -37,10 +38,14 @@ fn relayed() -> (Namespace, Namespace) {
 
 /// Datagrams that did not go to the TURN server.
 fn direct(server: &Namespace) -> u64 {
-    let reported =
-        server.command("nft").args(["-j", "list", "counter", "ip", "relay", "direct"]).output().unwrap();
+    let reported = server
+        .command("nft")
+        .args(["-j", "list", "counter", "ip", "relay", "direct"])
+        .output()
+        .unwrap();
     let reported: serde_json::Value = serde_json::from_slice(&reported.stdout).unwrap();
-    let counters = reported["nftables"].as_array().unwrap().iter().find_map(|entry| entry.get("counter"));
+    let counters =
+        reported["nftables"].as_array().unwrap().iter().find_map(|entry| entry.get("counter"));
     counters.unwrap()["packets"].as_u64().unwrap()
 }
 
@@ -59,7 +64,8 @@ fn turn(uri: &str) -> [String; 6] {
 
 fn view(client: &Namespace, url: &str, users: u32, more: &[&[String]]) -> Ran {
     let users = users.to_string();
-    let mut view = vec!["view", url, "-n", &users, "--every", "100ms", "--for", "8s", "--tls-insecure"];
+    let mut view =
+        vec!["view", url, "-n", &users, "--every", "100ms", "--for", "8s", "--tls-insecure"];
     view.extend(["--allow-target", "10.87.0.0/24", "--set", "target.ice_transport_policy=relay"]);
     view.extend(more.iter().flat_map(|more| more.iter()).map(String::as_str));
     Running::start(Some(client), &view).wait().expect_code(0)

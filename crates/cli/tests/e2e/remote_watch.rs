@@ -1,4 +1,5 @@
-//! A server on another machine, watched by its owner's agent: the recorded data, and how the owner ends a run.
+//! A server on another machine, watched by its owner's agent: the recorded data, and how the owner
+//! ends a run.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
@@ -52,7 +53,8 @@ impl Agent {
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        let sent =
+            Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(sent.unwrap().success());
     }
 }
@@ -87,21 +89,30 @@ impl Stand {
         Running::start(Some(&self.crowd), &["run", file.to_str().unwrap()])
     }
 
-    /// A run that an event at the agent ends while participants still join. Returns why it ended, how long after
-    /// the event the last join was offered, and how long after the event the last participant was gone; seconds.
+    /// A run that an event at the agent ends while participants still join. Returns why it ended,
+    /// how long after the event the last join was offered, and how long after the event the last
+    /// participant was gone; seconds.
     fn ended_by(&self, happens: impl FnOnce(&Agent)) -> (String, f64, f64, Ran) {
         let mut running = self.begin(|scenario| scenario);
         running.when_playing(15);
         happens(&self.agent);
-        let happened = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros() as f64;
+        let happened =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros() as f64;
         let ran = running.wait();
         let run = throng_store::RunFolder::read(ran.folder()).unwrap();
         let happened = (happened - run.info.started_at_unix_us as f64) / 1e6;
-        let abort = run.events.iter().find(|event| event.kind == "abort").unwrap_or_else(|| panic!("{ran}"));
+        let abort = run
+            .events
+            .iter()
+            .find(|event| event.kind == "abort")
+            .unwrap_or_else(|| panic!("{ran}"));
         let stopped = abort.at.as_secs_f64();
         let gone = run.participants.iter().filter_map(|row| row.ended_at).map(RunTime::as_secs_f64);
         let gone = gone.fold(0.0, f64::max);
-        assert!(run.participants.iter().all(|row| row.intended_at.as_secs_f64() <= stopped + 0.3), "{ran}");
+        assert!(
+            run.participants.iter().all(|row| row.intended_at.as_secs_f64() <= stopped + 0.3),
+            "{ran}"
+        );
         (abort.detail.clone(), stopped - happened, gone - stopped, ran)
     }
 }
@@ -131,7 +142,10 @@ fn a_server_elsewhere_is_seen_through_its_agent_whose_presence_is_the_consent() 
         "{ran}"
     );
     let hottest = &server["hottest_thread"];
-    assert!(hottest["name"].as_str().is_some_and(|name| name.contains("worker")), "{hottest:#}\n{ran}");
+    assert!(
+        hottest["name"].as_str().is_some_and(|name| name.contains("worker")),
+        "{hottest:#}\n{ran}"
+    );
     assert!(hottest["help"].as_str().is_some_and(|help| help.contains("--workers")), "{hottest:#}");
     assert!(server["log_lines"].to_string().contains("too_many_open_files"), "{server:#}");
 

@@ -20,8 +20,8 @@ fn beside(ran: &Ran, log: &Path, more: &[&str]) -> (Option<i32>, Value) {
     let folder = folder.display().to_string();
     let output = plain(&[&["requests", &folder, "--access-log", &log, "--json"], more].concat());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let report =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}\n{ran}"));
+    let report = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {said}\n{ran}"));
     (output.status.code(), report)
 }
 
@@ -60,7 +60,10 @@ fn assert_same(ran: &Ran, users: u64, log: &BTreeMap<(String, u16), u64>) {
     for (key, requests) in log {
         let more = requests - answered.get(key).copied().unwrap_or(0).min(*requests);
         let spare = left.entry(key.0.clone()).or_default();
-        assert!(more <= *spare, "{key:?}: {requests} in the log, {answered:?}, {unanswered:?}\n{ran}");
+        assert!(
+            more <= *spare,
+            "{key:?}: {requests} in the log, {answered:?}, {unanswered:?}\n{ran}"
+        );
         *spare -= more;
     }
     for (key, requests) in &answered {
@@ -80,8 +83,10 @@ fn requests_by_uri_and_status_are_those_of_nginx_and_caddy() {
     let Some(stream) = LiveStream::hls("").unwrap() else { return };
     let users = 8;
     let nginx = Nginx::serving(stream.folder()).unwrap();
-    let (plain_url, tls_url) =
-        (url("http", nginx.plain_address(), "live.m3u8"), url("https", nginx.address(), "live.m3u8"));
+    let (plain_url, tls_url) = (
+        url("http", nginx.plain_address(), "live.m3u8"),
+        url("https", nginx.address(), "live.m3u8"),
+    );
     let certificate = nginx.certificate().display().to_string();
     let mut before = 0;
     for (url, more) in [(plain_url, &[][..]), (tls_url, &["--tls-ca", &certificate][..])] {

@@ -1,5 +1,6 @@
-//! Memory-mapped receive rings on interfaces with loss, jitter, firewalls, fragments, long frames and checksum offload,
-//! without the right to them, and for a crowd beyond the limits of the machine.
+//! Memory-mapped receive rings on interfaces with loss, jitter, firewalls, fragments, long frames
+//! and checksum offload, without the right to them, and for a crowd beyond the limits of the
+//! machine.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -22,7 +23,8 @@ fn ways(summary: &Value) -> String {
 
 /// The share of video and audio packets that came from a ring.
 fn by_ring(summary: &Value) -> f64 {
-    let packets = figure(summary, "video.packets_received") + figure(summary, "audio.packets_received");
+    let packets =
+        figure(summary, "video.packets_received") + figure(summary, "audio.packets_received");
     figure(summary, "generator.ring_datagrams") / packets
 }
 
@@ -45,14 +47,18 @@ fn expect_all(ran: &Ran) {
 fn put_together(namespace: &Namespace) -> u64 {
     let read = namespace.command("cat").arg("/proc/net/snmp").output().unwrap();
     let text = String::from_utf8_lossy(&read.stdout).into_owned();
-    let mut ip = text.lines().filter(|line| line.starts_with("Ip: ")).map(str::split_ascii_whitespace);
+    let mut ip =
+        text.lines().filter(|line| line.starts_with("Ip: ")).map(str::split_ascii_whitespace);
     let (names, values) = (ip.next().unwrap(), ip.next().unwrap());
     let found = names.zip(values).find(|(name, _)| *name == "ReasmOKs");
     found.and_then(|(_, count)| count.parse().ok()).unwrap()
 }
 
 /// Two namespaces joined by a veth pair that carries packets, and a stage in the second.
-fn staged(purpose: &str, prepare: impl FnOnce(&Namespace, &Namespace)) -> (Namespace, Namespace, Stage) {
+fn staged(
+    purpose: &str,
+    prepare: impl FnOnce(&Namespace, &Namespace),
+) -> (Namespace, Namespace, Stage) {
     let (here, there) = Namespace::pair(purpose, HERE, THERE).unwrap();
     prepare(&here, &there);
     here.when_running().unwrap();
@@ -97,11 +103,17 @@ fn rings_and_sockets_measure_the_same_over_a_path_with_loss_and_jitter() {
     let path = Conditions { loss_percent: 2.0, jitter_ms: 20.0, ..Conditions::delay(30.0) };
     let _link = Link::start(&throng_link(), (&here, HERE), (&there, THERE), path).unwrap();
     let stage = Stage::start(Some(&there), &format!("{THERE}:7080"), &["--listen-any"]);
-    let [ring, sockets] = ["ring", "sockets"].map(|receive| viewed(&here, &stage.target(), 16, receive));
+    let [ring, sockets] =
+        ["ring", "sockets"].map(|receive| viewed(&here, &stage.target(), 16, receive));
     let (of_ring, of_sockets) = (ring.summary(), sockets.summary());
-    assert!(by_ring(&of_ring) > 0.7 && by_ring(&of_sockets) == 0.0, "{}\n{ring}", by_ring(&of_ring));
+    assert!(
+        by_ring(&of_ring) > 0.7 && by_ring(&of_sockets) == 0.0,
+        "{}\n{ring}",
+        by_ring(&of_ring)
+    );
     assert!(ways(&of_ring).contains("memory-mapped ring"), "{}", ways(&of_ring));
-    // What the path drops and delays, within its spread; counts as shares, since viewers connect a second earlier or later.
+    // What the path drops and delays, within its spread; counts as shares, since viewers connect a
+    // second earlier or later.
     let shares = ["video.nack_sent", "video.packets_recovered", "video.packets_reordered"]
         .map(|path| (path, "video.packets_received", 0.8, 1.25));
     let figures = [("video.one_way_delay_ms_p50", 0.9, 1.1), ("video.jitter_ms_p50", 0.7, 1.4)];
@@ -144,13 +156,18 @@ fn a_firewall_behind_the_ring_is_found_and_its_drops_are_measured() {
     // A rule that comes during the run is found by the checks of every second.
     here.lose_nothing().unwrap();
     let words = view(&stage.target(), 16, "auto");
-    let mut running = Running::start(Some(&here), &words.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut running =
+        Running::start(Some(&here), &words.iter().map(String::as_str).collect::<Vec<_>>());
     running.when_playing(4);
     std::thread::sleep(Duration::from_secs(3));
     here.lose_in_firewall(200, None).unwrap();
     let ran = running.wait().expect_code(0);
     let summary = ran.summary();
-    assert!(ways(&summary).contains("firewall") && by_ring(&summary) > 0.1, "{}\n{ran}", ways(&summary));
+    assert!(
+        ways(&summary).contains("firewall") && by_ring(&summary) > 0.1,
+        "{}\n{ran}",
+        ways(&summary)
+    );
 }
 
 #[test]
@@ -162,7 +179,8 @@ fn an_interface_that_goes_down_and_comes_back_ends_no_run_and_doubles_no_packet(
     here.when_running().unwrap();
     let stage = Stage::start(Some(&there), &format!("{THERE}:7080"), &["--listen-any"]);
     let words = view(&stage.target(), 16, "ring");
-    let mut running = Running::start(Some(&here), &words.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut running =
+        Running::start(Some(&here), &words.iter().map(String::as_str).collect::<Vec<_>>());
     running.when_playing(4);
     std::thread::sleep(Duration::from_secs(3));
     here.ip(&["link", "set", "v0", "down"]).unwrap();
@@ -223,7 +241,8 @@ fn fragments_come_by_sockets_once_each_and_are_no_drops() {
     if !requires_root() {
         return;
     }
-    // The stage's datagrams of 1,200 bytes leave in two fragments: its sockets have Linux's default IP_PMTUDISC_WANT.
+    // The stage's datagrams of 1,200 bytes leave in two fragments: its sockets have Linux's default
+    // IP_PMTUDISC_WANT.
     let (here, _there, stage) = staged("ringg", |_, there| there.set_mtu("v0", 700).unwrap());
     let words = view(&stage.target(), 10, "ring");
     let words: Vec<_> = words.iter().map(String::as_str).collect();
@@ -256,7 +275,8 @@ fn fragments_from_mid_run_on_end_the_ring_and_what_that_costs_is_the_generators(
     assert_eq!(figure(&summary, "audio.packets_duplicate"), 0.0, "{ran}");
     let share = by_ring(&summary);
     assert!(share > 0.05 && share < 0.9, "{share}\n{ran}");
-    // Until a socket takes all again its filter drops what was put together for it: not the server's loss.
+    // Until a socket takes all again its filter drops what was put together for it: not the
+    // server's loss.
     assert!(figure(&summary, "generator.socket_drops") > 0.0, "{ran}");
     assert_eq!(ran.code, Some(4), "{ran}");
     assert!(ways(&summary).contains("fragments"), "{}", ways(&summary));
@@ -303,11 +323,13 @@ fn a_crowd_beyond_descriptors_and_ports_is_told_before_the_start() {
     if !requires_root() {
         return;
     }
-    let (here, _there, stage) = staged("ringn", |here, _| here.set_local_ports(&(40_000..=40_511)).unwrap());
+    let (here, _there, stage) =
+        staged("ringn", |here, _| here.set_local_ports(&(40_000..=40_511)).unwrap());
     let mut command = here.command("prlimit");
     command.args(["--nofile=4096:4096", THRONG]);
     let target = stage.target();
-    let words = ["view", &target, "-n", "20000", "--every", "100ms", "--for", "40m", "--receive", "ring"];
+    let words =
+        ["view", &target, "-n", "20000", "--every", "100ms", "--for", "40m", "--receive", "ring"];
     let words = words.into_iter().chain(["--set", "caps.users=20000"]);
     let words: Vec<_> = words.into_iter().chain(NETWORK).collect();
     let mut running = Running::spawn(command, &words);
@@ -335,7 +357,8 @@ fn what_sockets_leave_to_a_ring_is_no_drop_of_a_watched_server_on_the_same_host(
     let namespace = Namespace::new("ringo").unwrap();
     let stage = Stage::start(Some(&namespace), "127.0.0.1:0", &[]);
     let watch = format!("pid={}", stage.pid());
-    let view = ["view", &stage.target(), "-n", "20", "--for", "14s", "--warm-up", "3s", "--watch", &watch];
+    let view =
+        ["view", &stage.target(), "-n", "20", "--for", "14s", "--warm-up", "3s", "--watch", &watch];
     let ran = run(Some(&namespace), &view).expect_code(0);
     assert!(by_ring(&ran.summary()) > 0.7, "{}\n{ran}", ways(&ran.summary()));
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();

@@ -21,7 +21,8 @@ const USERS: u32 = 5;
 fn view(url: &str, users: u32, transport: &str, seconds: u32, more: &[&str]) -> Ran {
     let (users, seconds) = (users.to_string(), format!("{seconds}s"));
     let transport = format!("target.rtsp_transport={transport}");
-    let arguments = ["view", url, "-n", &users, "--every", "20ms", "--for", &seconds, "--set", &transport];
+    let arguments =
+        ["view", url, "-n", &users, "--every", "20ms", "--for", &seconds, "--set", &transport];
     run(None, &[&arguments[..], more].concat())
 }
 
@@ -37,7 +38,10 @@ fn assert_plays_with_loss(ran: &Ran, what: &str, most: f64) -> Value {
     assert_eq!(figure(&summary, "participants.playing"), f64::from(USERS), "{what}\n{ran}");
     let fps = figure(&summary, "video.fps_p50");
     let source = figure(&summary, "video.source_fps");
-    assert!((source * 0.95..source * 1.05).contains(&fps) && source > 24.0, "{what}: {fps} fps\n{ran}");
+    assert!(
+        (source * 0.95..source * 1.05).contains(&fps) && source > 24.0,
+        "{what}: {fps} fps\n{ran}"
+    );
     let loss = figure(&summary, "video.loss_ratio");
     assert!(loss <= most, "{what}: loss {loss}\n{ran}");
     summary
@@ -57,7 +61,10 @@ fn at_once<T: Send>(all: impl IntoIterator<Item = T>, run: impl Fn(T) + Sync) {
 fn frames_of(file: MediaFile) -> u64 {
     let arguments = ["-v", "error", "-count_packets", "-select_streams", "v:0", "-show_entries"];
     let mut command = Command::new("ffprobe");
-    command.args(arguments).args(["stream=nb_read_packets", "-of", "csv=p=0"]).arg(file.path().unwrap());
+    command
+        .args(arguments)
+        .args(["stream=nb_read_packets", "-of", "csv=p=0"])
+        .arg(file.path().unwrap());
     let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
     // A transport stream's are printed twice: of the program, and of the file.
     printed.lines().next().unwrap().trim_end_matches(',').parse().unwrap()
@@ -71,35 +78,44 @@ fn every_codec_of_a_real_server_plays_over_udp_and_tcp() {
     }
     let server = GstRtspServer::start(&Options::default()).unwrap();
     // Most of a run is waiting; all at once would limit the generator.
-    for mounts in [["/h264", "/h264-b"], ["/mpeg2", "/ts"], ["/h265", "/mpeg4"], ["/mjpeg", "/live"]] {
-        let runs = mounts.iter().flat_map(|mount| ["udp", "tcp"].map(|transport| (*mount, transport)));
+    for mounts in
+        [["/h264", "/h264-b"], ["/mpeg2", "/ts"], ["/h265", "/mpeg4"], ["/mjpeg", "/live"]]
+    {
+        let runs =
+            mounts.iter().flat_map(|mount| ["udp", "tcp"].map(|transport| (*mount, transport)));
         at_once(runs, |(mount, transport)| {
             let what = format!("{mount} {transport}");
             let ran = view(&server.url(mount), USERS, transport, 4, &[]).expect_code(0);
-            // gst-rtsp-server leaves packets of a shared pipeline out when another viewer joins it: they are not on the
-            // wire, over UDP nor TCP.
+            // gst-rtsp-server leaves packets of a shared pipeline out when another viewer joins it:
+            // they are not on the wire, over UDP nor TCP.
             let most = if mount == "/live" { 0.03 } else { 0.0 };
             let summary = assert_plays_with_loss(&ran, &what, most);
             let delay_ms = figure(&summary, "video.delay_ms_p50");
-            // GStreamer adds its latency to a live stream that has begun; a transport stream has a constant bit rate, so
-            // that large pictures take longer.
+            // GStreamer adds its latency to a live stream that has begun; a transport stream has a
+            // constant bit rate, so that large pictures take longer.
             let is_uneven = ["/live", "/ts"].contains(&mount);
             assert!(
                 is_uneven || delay_ms < 20.0,
                 "{what}: the order of B-frames is no delay: {delay_ms} ms\n{ran}"
             );
-            let path = if transport == "udp" { "media_paths.rtp_udp" } else { "media_paths.rtp_tcp" };
+            let path =
+                if transport == "udp" { "media_paths.rtp_udp" } else { "media_paths.rtp_tcp" };
             assert_eq!(figure(&summary, path), f64::from(USERS), "{what}\n{ran}");
         });
     }
     at_once(["/pcma", "/mp3"], |mount| {
         let ran = view(&server.url(mount), USERS, "auto", 3, &[]).expect_code(0);
-        assert_eq!(figure(&ran.summary(), "participants.playing"), f64::from(USERS), "{mount}\n{ran}");
+        assert_eq!(
+            figure(&ran.summary(), "participants.playing"),
+            f64::from(USERS),
+            "{mount}\n{ran}"
+        );
         assert_eq!(figure(&ran.summary(), "audio.loss_ratio"), 0.0, "{mount}\n{ran}");
     });
 }
 
-/// Each viewer stays less than the recording: its frames are those of the file up to then, to the frame.
+/// Each viewer stays less than the recording: its frames are those of the file up to then, to the
+/// frame.
 #[test]
 fn the_frames_of_a_recording_are_counted_to_the_frame_and_it_is_played_again() {
     if !GstRtspServer::is_installed() {
@@ -112,8 +128,11 @@ fn the_frames_of_a_recording_are_counted_to_the_frame_and_it_is_played_again() {
         // Long enough for the end and a second playback, without the third.
         let ran = view(&server.url(mount), 1, transport, 2 * SECONDS - 2, &[]).expect_code(0);
         let rows = RunFolder::read(ran.folder()).unwrap();
-        let track =
-            rows.tracks.iter().find(|track| track.kind == throng_observation::MediaKind::Video).unwrap();
+        let track = rows
+            .tracks
+            .iter()
+            .find(|track| track.kind == throng_observation::MediaKind::Video)
+            .unwrap();
         let counters = track.counters;
         let whole = u64::from(FPS * SECONDS);
         let (complete, lost) = (counters.frames_complete, counters.packets_lost);
@@ -136,7 +155,8 @@ fn passwords_and_certificates_of_a_real_server_are_answered() {
         let url = server.url("/h264").replace("rtsp://", "rtsp://ann:p%3Aw%26+@");
         let ran = view(&url, USERS, "auto", 3, &[]).expect_code(0);
         assert_plays(&ran, &format!("{method:?}"));
-        let shown = format!("{ran}") + &std::fs::read_to_string(ran.folder().join("summary.json")).unwrap();
+        let shown =
+            format!("{ran}") + &std::fs::read_to_string(ran.folder().join("summary.json")).unwrap();
         assert!(!shown.contains("w%26") && !shown.contains("p:w"), "the password is shown\n{ran}");
         let refused = view(&url.replace("26+", "26-"), 1, "auto", 3, &[]);
         assert_eq!(figure(&refused.summary(), "failures.unauthorized"), 1.0, "{refused}");
@@ -147,7 +167,11 @@ fn passwords_and_certificates_of_a_real_server_are_answered() {
     let certificate = server.certificate();
     let trusted = ["--tls-ca", certificate.to_str().unwrap()];
     let ran = view(&server.url("/h264"), USERS, "tcp", 3, &trusted).expect_code(0);
-    assert_eq!(figure(&assert_plays(&ran, "TLS"), "media_paths.rtp_tls"), f64::from(USERS), "{ran}");
+    assert_eq!(
+        figure(&assert_plays(&ran, "TLS"), "media_paths.rtp_tls"),
+        f64::from(USERS),
+        "{ran}"
+    );
     let untrusted = view(&server.url("/h264"), 1, "tcp", 3, &[]);
     assert_eq!(figure(&untrusted.summary(), "failures.tls"), 1.0, "{untrusted}");
 }
@@ -163,11 +187,15 @@ fn a_real_server_without_udp_is_played_over_tcp_and_sessions_outlive_their_timeo
     let summary = assert_plays(&ran, "461");
     assert_eq!(figure(&summary, "media_paths.rtp_tcp"), f64::from(USERS), "{ran}");
     let events = RunFolder::read(ran.folder()).unwrap().events;
-    assert!(events.iter().any(|event| event.detail.contains("refuses RTP over UDP (461)")), "{events:?}");
+    assert!(
+        events.iter().any(|event| event.detail.contains("refuses RTP over UDP (461)")),
+        "{events:?}"
+    );
     let demanded = view(&server.url("/h264"), 1, "udp", 3, &[]);
     assert_eq!(figure(&demanded.summary(), "failures.rtsp_461"), 1.0, "{demanded}");
     // The server ends a session up to 6 s after its timeout, over UDP without a keepalive.
-    let server = GstRtspServer::start(&Options { session_timeout_s: 4, ..Options::default() }).unwrap();
+    let server =
+        GstRtspServer::start(&Options { session_timeout_s: 4, ..Options::default() }).unwrap();
     let ran = view(&server.url("/live"), 2, "udp", 14, &[]).expect_code(0);
     assert_eq!(figure(&ran.summary(), "participants.failed"), 0.0, "{ran}");
     let missing = view(&server.url("/nowhere"), 1, "auto", 3, &[]);

@@ -1,5 +1,5 @@
-//! A server that is stopped for a while: its freeze has a cause, and the burst that it sends afterwards is not
-//! blamed on the generator. A run without problems has no explanations.
+//! A server that is stopped for a while: its freeze has a cause, and the burst that it sends
+//! afterwards is not blamed on the generator. A run without problems has no explanations.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -41,9 +41,13 @@ fn a_server_that_was_stopped_is_named_and_the_run_is_valid() {
     let summary = ran.summary();
     let found = &summary["bottleneck"];
     assert_eq!(found["finding"], "process_stopped", "{found:#}\n{ran}");
-    assert!(found["title"].as_str().is_some_and(|title| title.contains("was stopped for")), "{found:#}");
+    assert!(
+        found["title"].as_str().is_some_and(|title| title.contains("was stopped for")),
+        "{found:#}"
+    );
     assert_eq!(summary["generator"]["limited"], false, "{ran}");
-    // Datagrams that did not fit into the generator's buffers arrived in the burst after the silence.
+    // Datagrams that did not fit into the generator's buffers arrived in the burst after the
+    // silence.
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     assert_eq!(run.generator.iter().map(|row| row.socket_drops).sum::<u64>(), 0, "{ran}");
     let bursts = run.events.iter().filter(|event| event.kind == BURST_DROPS_EVENT);
@@ -59,7 +63,8 @@ fn ffmpeg_listening() -> Option<(Child, String)> {
     Some((command.stdin(Stdio::null()).spawn().ok()?, url))
 }
 
-/// 20 s: 5 s of the idle server, and 12 s of a run that ends in the second in which its server is killed.
+/// 20 s: 5 s of the idle server, and 12 s of a run that ends in the second in which its server is
+/// killed.
 #[test]
 fn a_server_that_is_killed_with_its_only_user_is_named_with_the_signal() {
     let Some((mut server, url)) = ffmpeg_listening() else { return };
@@ -73,13 +78,23 @@ fn a_server_that_is_killed_with_its_only_user_is_named_with_the_signal() {
     server.wait().unwrap();
     let summary = ran.summary();
     let title = format!("ffmpeg (PID {pid}) ended under the load, by signal 9 (SIGKILL)");
-    assert_eq!(summary["bottleneck"]["title"], title.as_str(), "{:#}\n{ran}", summary["bottleneck"]);
+    assert_eq!(
+        summary["bottleneck"]["title"],
+        title.as_str(),
+        "{:#}\n{ran}",
+        summary["bottleneck"]
+    );
     let ended = &summary["hosts"][0]["ended"];
-    assert_eq!((&ended[0]["pid"], &ended[0]["signal"]), (&pid.into(), &9.into()), "{ended:#}\n{ran}");
+    assert_eq!(
+        (&ended[0]["pid"], &ended[0]["signal"]),
+        (&pid.into(), &9.into()),
+        "{ended:#}\n{ran}"
+    );
     assert!(ran.stdout.contains(&format!("ended: ffmpeg (PID {pid}) at ")), "{ran}");
 }
 
-/// 25 s: a program that is called as the server comes and goes beside the seconds in which that is stopped.
+/// 25 s: a program that is called as the server comes and goes beside the seconds in which that is
+/// stopped.
 #[test]
 fn a_short_job_beside_a_bad_second_is_no_crash() {
     let (ran, ()) = valid(|| {
@@ -103,7 +118,10 @@ fn a_short_job_beside_a_bad_second_is_no_crash() {
     });
     let summary = ran.summary();
     assert_ne!(summary["bottleneck"]["finding"], "server_crashed", "{ran}");
-    assert_eq!(summary["hosts"][0]["ended"][0]["name"], "throng-e2e-job", "the end was seen\n{ran}");
+    assert_eq!(
+        summary["hosts"][0]["ended"][0]["name"], "throng-e2e-job",
+        "the end was seen\n{ran}"
+    );
 }
 
 #[test]

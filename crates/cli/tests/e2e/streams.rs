@@ -1,5 +1,5 @@
-//! Named streams: many publishers and viewers against a stage that answers as SRS does: one publisher a stream,
-//! only H.264, with SRS's error messages or without any.
+//! Named streams: many publishers and viewers against a stage that answers as SRS does: one
+//! publisher a stream, only H.264, with SRS's error messages or without any.
 
 use std::path::Path;
 
@@ -21,7 +21,10 @@ fn whip(stage: &Stage, stream: &str) -> String {
 fn is_for_people(ran: &Ran) {
     let page = std::fs::read_to_string(ran.folder().join("report.html")).unwrap();
     for said in [&ran.stdout, &ran.stderr, &page] {
-        assert!(!said.contains("Some(") && !said.contains("None)") && !said.contains("(None"), "{ran}");
+        assert!(
+            !said.contains("Some(") && !said.contains("None)") && !said.contains("(None"),
+            "{ran}"
+        );
     }
 }
 
@@ -44,7 +47,8 @@ fn publishers_have_a_stream_each_and_viewers_are_spread_over_them() {
         ("participants.intended", 9.0),
         ("participants.publishers", 3.0),
         ("participants.connected", 9.0),
-        // A viewer of a stream without a publisher would receive nothing: this stage plays no test card.
+        // A viewer of a stream without a publisher would receive nothing: this stage plays no test
+        // card.
         ("participants.playing", 6.0),
         ("participants.failed", 0.0),
         ("video.tracks", 6.0),
@@ -52,7 +56,10 @@ fn publishers_have_a_stream_each_and_viewers_are_spread_over_them() {
         assert_eq!(figure(&summary, path), expect, "{path}: {ran}");
     }
     assert!(ran.stdout.starts_with("3 publishers sent, 6 viewers played "), "{ran}");
-    assert!(ran.stdout.contains("participants 3 publishers and 6 viewers intended, 9 connected"), "{ran}");
+    assert!(
+        ran.stdout.contains("participants 3 publishers and 6 viewers intended, 9 connected"),
+        "{ran}"
+    );
     is_for_people(&ran);
 }
 
@@ -60,18 +67,21 @@ fn publishers_have_a_stream_each_and_viewers_are_spread_over_them() {
 fn publishers_of_one_stream_get_the_servers_message_and_a_hint() {
     let stage = as_server("srs");
     let url = whip(&stage, "one");
-    let ran = run(None, &[&["view", &url, "-n", "3", "--for", "6s"][..], &H264].concat()).expect_code(1);
+    let ran =
+        run(None, &[&["view", &url, "-n", "3", "--for", "6s"][..], &H264].concat()).expect_code(1);
     assert_eq!(ran.summary()["failures"]["http_409"], 2, "{ran}");
     assert!(ran.stdout.contains("1 of 3 publishers sent in "), "{ran}");
     let said = "409 Conflict: 1028: StreamBusy; give each publisher a stream of its own, by {n} in the URL's path or query";
     assert!(ran.stdout.contains(said), "{ran}");
     assert!(
-        ran.stderr.contains("warning: all publishers go to ") && ran.stderr.contains("write {n} into"),
+        ran.stderr.contains("warning: all publishers go to ")
+            && ran.stderr.contains("write {n} into"),
         "{ran}"
     );
     is_for_people(&ran);
 
-    let ran = run(None, &[&["view", &whip(&stage, "{n}"), "-n", "3", "--for", "6s"][..], &H264].concat());
+    let ran =
+        run(None, &[&["view", &whip(&stage, "{n}"), "-n", "3", "--for", "6s"][..], &H264].concat());
     let ran = ran.expect_code(0);
     assert!(ran.stdout.starts_with("3 publishers sent "), "{ran}");
     assert!(!ran.stdout.contains("viewer") || ran.stdout.contains("per viewer"), "{ran}");
@@ -94,7 +104,8 @@ fn a_codec_that_is_refused_says_which_to_try_with_words_of_the_server_and_withou
         ),
     ] {
         let stage = as_server(server);
-        let ran = run(None, &["view", &whip(&stage, "{n}"), "-n", "2", "--for", "5s"]).expect_code(3);
+        let ran =
+            run(None, &["view", &whip(&stage, "{n}"), "-n", "2", "--for", "5s"]).expect_code(3);
         assert_eq!(ran.summary()["failures"][reason], 2, "{ran}");
         assert!(ran.stdout.contains(said), "{ran}");
         assert!(ran.stdout.starts_with("None of 2 publishers connected: 2 failed with "), "{ran}");
@@ -130,7 +141,8 @@ fn a_check_shows_the_first_urls_and_refuses_names_where_none_can_be() {
             assert!(code == Some(2) && said.contains(expect), "{command} {url}: {said}");
         }
     }
-    let (code, said) = text(&["view", "whip+http://127.0.0.1:9/{n}", "--set", "crowd.publish.codec=h264"]);
+    let (code, said) =
+        text(&["view", "whip+http://127.0.0.1:9/{n}", "--set", "crowd.publish.codec=h264"]);
     assert!(code == Some(2) && said.contains("`video` is missing"), "{said}");
     assert!(said.contains("help: add video = \"240p\""), "{said}");
 }

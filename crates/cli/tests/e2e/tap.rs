@@ -20,7 +20,8 @@ fn decoded(ran: &Ran) -> Vec<Value> {
     ran.summary()["decoded"].as_array().cloned().unwrap_or_else(|| panic!("{ran}"))
 }
 
-/// True for each track of the test card on a clean line: the numbers advance, and the meters were right.
+/// True for each track of the test card on a clean line: the numbers advance, and the meters were
+/// right.
 fn is_the_truth(track: &Value, fps: f64, ran: &Ran) {
     let of = |key: &str| figure(track, key);
     assert!((of("fps") - fps).abs() < fps * 0.04, "{} fps of {fps}: {ran}", of("fps"));
@@ -29,7 +30,8 @@ fn is_the_truth(track: &Value, fps: f64, ran: &Ran) {
     // No frame is lost between complete frames and decoded pictures.
     assert_eq!(of("pictures"), of("frames_fed"), "{track:#}");
     assert_eq!(of("numbers_read"), of("pictures"), "{track:#}");
-    // A sender that gets a key frame request jumps ahead in the loop; otherwise numbers are consecutive.
+    // A sender that gets a key frame request jumps ahead in the loop; otherwise numbers are
+    // consecutive.
     assert!(of("numbers_next") >= of("pictures") * 0.97, "{track:#}");
     assert_eq!(of("numbers_repeated"), 0.0, "{track:#}");
 }
@@ -44,7 +46,8 @@ fn decoded_pictures_of_a_janus_room_agree_with_the_meters() {
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");
     let view = ["view", &url, "-n", "3", "--every", "300ms", "--for", "14s", "--tap", "1"];
     let more = ["--set", "tap.ssim=true", "--set", "tap.keep=true"];
-    let (ran, ()) = valid(|| (Running::start(Some(&namespace), &[&view[..], &more].concat()).wait(), ()));
+    let (ran, ()) =
+        valid(|| (Running::start(Some(&namespace), &[&view[..], &more].concat()).wait(), ()));
     let ran = ran.expect_code(0);
     let tracks = decoded(&ran);
     assert_eq!(tracks.len(), 2, "the first participant sees the two others: {ran}");
@@ -62,7 +65,16 @@ fn decoded_pictures_of_a_janus_room_agree_with_the_meters() {
     // The kept streams can be decoded again, any number of times.
     let folder = ran.folder();
     let again = Command::new(THRONG)
-        .args(["decode", "--run", folder.to_str().unwrap(), "--streams", "3", "--for", "2s", "--json"])
+        .args([
+            "decode",
+            "--run",
+            folder.to_str().unwrap(),
+            "--streams",
+            "3",
+            "--for",
+            "2s",
+            "--json",
+        ])
         .output()
         .unwrap();
     let json: Value = serde_json::from_slice(&again.stdout)
@@ -75,7 +87,8 @@ fn decoded_pictures_of_a_janus_room_agree_with_the_meters() {
 fn a_tap_by_hand_attaches_to_a_run_in_progress() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = stage.target();
-    let view = ["view", &target, "-n", "3", "--for", "8s", "--tap", "3", "--set", "tap.decode=false"];
+    let view =
+        ["view", &target, "-n", "3", "--for", "8s", "--tap", "3", "--set", "tap.decode=false"];
     let (ran, tapped) = valid(|| {
         let running = Running::start(None, &view);
         let mut command = Command::new(THRONG);
@@ -84,13 +97,21 @@ fn a_tap_by_hand_attaches_to_a_run_in_progress() {
         while !running.run_folder().join("tap.sock").exists() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(20));
         }
-        let tap = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let tap = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let ran = running.wait();
         (ran, tap.wait_with_output().unwrap())
     });
     let said = String::from_utf8_lossy(&tapped.stderr);
     assert_eq!(tapped.status.code(), Some(0), "{said}");
-    assert!(said.contains("tap: 2 streams") && said.contains("1 more streams were not decoded"), "{said}");
+    assert!(
+        said.contains("tap: 2 streams") && said.contains("1 more streams were not decoded"),
+        "{said}"
+    );
     // The reader that was started by hand makes the report again.
     let run = RunFolder::read(ran.folder()).unwrap();
     assert!(run.decoded.iter().map(|row| row.pictures).sum::<u64>() > 200, "{said}");
@@ -109,11 +130,14 @@ fn reader_of(folder: &Path) -> String {
     let its_own = |pid: &String| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let arguments: Vec<_> = line.split(|byte| *byte == 0).collect();
-        arguments.contains(&folder.as_os_str().as_encoded_bytes()) && arguments.contains(&&b"--of-run"[..])
+        arguments.contains(&folder.as_os_str().as_encoded_bytes())
+            && arguments.contains(&&b"--of-run"[..])
     };
     let processes = std::fs::read_dir("/proc").unwrap();
     let pids = processes.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    pids.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit())).find(its_own).expect("a reader")
+    pids.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()))
+        .find(its_own)
+        .expect("a reader")
 }
 
 /// 25 s: after a run of 14 s the reader is waited for until the time-out of 10 s.
@@ -121,7 +145,8 @@ fn reader_of(folder: &Path) -> String {
 fn a_reader_that_stands_still_costs_its_frames_and_not_the_run() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = stage.target();
-    // No decoders, which would use the CPU that the crowd needs; enough frames to fill the ring within seconds.
+    // No decoders, which would use the CPU that the crowd needs; enough frames to fill the ring
+    // within seconds.
     let view = ["view", &target, "-n", "20", "--every", "20ms", "--for", "14s", "--tap", "20"];
     let more = ["--set", "tap.decode=false", "--set", "tap.keep=true"];
     let (ran, ()) = valid(|| {
@@ -136,9 +161,13 @@ fn a_reader_that_stands_still_costs_its_frames_and_not_the_run() {
     let tracks = decoded(&ran);
     let dropped: f64 = tracks.iter().map(|track| figure(track, "frames_dropped")).sum();
     assert!(dropped > 1_000.0, "{dropped} of some seconds with 600 frames each: {ran}");
-    let reported: f64 = ran.stderr.lines().find_map(|line| line.strip_prefix("tap: ")).map_or(0.0, |line| {
-        line.split(' ').next().and_then(|frames| frames.parse().ok()).unwrap_or_else(|| panic!("{line}"))
-    });
+    let reported: f64 =
+        ran.stderr.lines().find_map(|line| line.strip_prefix("tap: ")).map_or(0.0, |line| {
+            line.split(' ')
+                .next()
+                .and_then(|frames| frames.parse().ok())
+                .unwrap_or_else(|| panic!("{line}"))
+        });
     assert_eq!(reported, dropped, "{ran}");
 }
 

@@ -16,7 +16,8 @@ use throng_store::RunFolder;
 /// The binary under test.
 pub(crate) const THRONG: &str = env!("CARGO_BIN_EXE_throng");
 
-/// The program that carries packets between namespaces; `cargo test --workspace` builds it next to `throng`.
+/// The program that carries packets between namespaces; `cargo test --workspace` builds it next to
+/// `throng`.
 pub(crate) fn throng_link() -> PathBuf {
     Path::new(THRONG).with_file_name("throng-link")
 }
@@ -38,8 +39,8 @@ impl Ran {
     /// `summary.json`.
     pub(crate) fn summary(&self) -> Value {
         let file = self.folder().join("summary.json");
-        let text =
-            std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}\n{self}", file.display()));
+        let text = std::fs::read_to_string(&file)
+            .unwrap_or_else(|e| panic!("{}: {e}\n{self}", file.display()));
         serde_json::from_str(&text).unwrap()
     }
 
@@ -48,14 +49,17 @@ impl Ran {
     /// answer in spite of them is one.
     pub(crate) fn spoiled_by(&self) -> Option<String> {
         if self.stdout.contains("whether they agree with the crowd cannot be determined")
-            && let Some(seconds) = self.summary()["canary"]["seconds_starved"].as_f64().filter(|s| *s > 0.0)
+            && let Some(seconds) =
+                self.summary()["canary"]["seconds_starved"].as_f64().filter(|s| *s > 0.0)
         {
             return Some(format!("the browsers had to wait for a CPU in {seconds} s"));
         }
-        let is_spoiled = self.code == Some(4) && self.stdout.contains("the generator was the limit");
+        let is_spoiled =
+            self.code == Some(4) && self.stdout.contains("the generator was the limit");
         is_spoiled.then(|| {
             let stolen = self.summary()["generator"]["steal_ratio_max"].as_f64().unwrap_or(0.0);
-            let first = self.stdout.lines().find(|line| line.contains("the generator was the limit"));
+            let first =
+                self.stdout.lines().find(|line| line.contains("the generator was the limit"));
             format!(
                 "{} (the hypervisor took up to {:.0} % of the CPU)",
                 first.unwrap_or_default().trim(),
@@ -92,7 +96,8 @@ pub(crate) fn figure(summary: &Value, path: &str) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{path} is {value} in {summary:#}"))
 }
 
-/// A run of `throng` in progress; ended when dropped before it was waited for, as in a test that fails.
+/// A run of `throng` in progress; ended when dropped before it was waited for, as in a test that
+/// fails.
 pub(crate) struct Running {
     child: Option<Child>,
     folder: Option<TempDir>,
@@ -102,8 +107,8 @@ pub(crate) struct Running {
 const IN_WITHIN: Duration = Duration::from_secs(40);
 
 impl Running {
-    /// Starts `throng ARGS --output FOLDER`, in `namespace` if there is one. `ip netns exec` becomes the program, so
-    /// signals reach it.
+    /// Starts `throng ARGS --output FOLDER`, in `namespace` if there is one. `ip netns exec`
+    /// becomes the program, so signals reach it.
     pub(crate) fn start(namespace: Option<&Namespace>, args: &[&str]) -> Self {
         let command = match namespace {
             Some(namespace) => namespace.command(THRONG),
@@ -123,9 +128,12 @@ impl Running {
         self.folder.as_ref().expect("not waited for").path().join("run")
     }
 
-    /// Waits until `count` participants received media in a second, by its stored rows; at most until its end.
+    /// Waits until `count` participants received media in a second, by its stored rows; at most
+    /// until its end.
     pub(crate) fn when_playing(&mut self, count: u32) {
-        self.when(&format!("{count} play"), |rows| rows.iter().map(|row| row.playing).sum::<u32>() >= count);
+        self.when(&format!("{count} play"), |rows| {
+            rows.iter().map(|row| row.playing).sum::<u32>() >= count
+        });
     }
 
     /// Waits until `count` participants are connected; otherwise like [`Self::when_playing`].
@@ -139,11 +147,16 @@ impl Running {
     fn when(&mut self, what: &str, is_it: impl Fn(&[CrowdRow]) -> bool) {
         let given_up_at = Instant::now() + IN_WITHIN;
         loop {
-            let rows = RunFolder::read(self.run_folder()).map_or_else(|_| Vec::new(), |run| run.crowd);
+            let rows =
+                RunFolder::read(self.run_folder()).map_or_else(|_| Vec::new(), |run| run.crowd);
             if rows.chunk_by(|a, b| a.second == b.second).any(&is_it) || self.has_ended() {
                 return;
             }
-            assert!(Instant::now() < given_up_at, "not within {IN_WITHIN:?}: {what}; {:?}", rows.last());
+            assert!(
+                Instant::now() < given_up_at,
+                "not within {IN_WITHIN:?}: {what}; {:?}",
+                rows.last()
+            );
             std::thread::sleep(Duration::from_millis(200));
         }
     }
@@ -158,7 +171,8 @@ impl Running {
 
     /// Sends a signal, by the name that `kill` knows.
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
+        let sent =
+            Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
         assert!(sent.unwrap().success());
     }
 
@@ -188,8 +202,12 @@ const STEAL_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Share of the CPU time that a hypervisor may take in a valid run (`docs/limits.md`).
 const STEAL_MAX: f64 = 0.05;
 
-/// Measures until the run is valid, or ends the test as not tested. Other results of `measure` belong to that run.
-#[expect(clippy::print_stderr, reason = "a repeated measurement is reported where the test runner shows it")]
+/// Measures until the run is valid, or ends the test as not tested. Other results of `measure`
+/// belong to that run.
+#[expect(
+    clippy::print_stderr,
+    reason = "a repeated measurement is reported where the test runner shows it"
+)]
 pub(crate) fn valid<T>(mut measure: impl FnMut() -> (Ran, T)) -> (Ran, T) {
     let mut tries = 0;
     loop {
@@ -236,7 +254,8 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Starts `throng stage ARGS` on `listen`, in `namespace` if there is one, and waits until it listens.
+    /// Starts `throng stage ARGS` on `listen`, in `namespace` if there is one, and waits until it
+    /// listens.
     pub(crate) fn start(namespace: Option<&Namespace>, listen: &str, args: &[&str]) -> Self {
         let mut command = match namespace {
             Some(namespace) => namespace.command(THRONG),
@@ -245,7 +264,8 @@ impl Stage {
         command.args(["stage", "--listen", listen]).args(args);
         let said = tempfile::NamedTempFile::new().unwrap();
         command.stdin(Stdio::null()).stdout(said.reopen().unwrap()).stderr(Stdio::inherit());
-        // The process is owned from the start, so that a stage that does not come up is ended as well.
+        // The process is owned from the start, so that a stage that does not come up is ended as
+        // well.
         let mut stage = Self { child: command.spawn_before_others().unwrap(), whep: String::new() };
         let given_up_at = Instant::now() + Duration::from_secs(10);
         while Instant::now() < given_up_at {

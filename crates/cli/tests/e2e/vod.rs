@@ -60,7 +60,8 @@ pub(crate) fn url(scheme: &str, address: SocketAddr, file: &str) -> String {
 pub(crate) fn view(url: &str, users: u32, seconds: u32, player: &str, more: &[&str]) -> Ran {
     let (users, seconds) = (users.to_string(), format!("{seconds}s"));
     let player = format!("crowd.player={{ {player} }}");
-    let arguments = ["view", url, "-n", &users, "--every", "20ms", "--for", &seconds, "--set", &player];
+    let arguments =
+        ["view", url, "-n", &users, "--every", "20ms", "--for", &seconds, "--set", &player];
     run(None, &[&arguments[..], more].concat())
 }
 
@@ -77,7 +78,11 @@ fn assert_plays(ran: &Ran, users: u32, path: &str) -> Value {
 
 /// Frames of each kind over the life of the only viewer.
 fn frames(run: &RunData, kind: MediaKind) -> u64 {
-    run.tracks.iter().filter(|track| track.kind == kind).map(|track| track.counters.frames_complete).sum()
+    run.tracks
+        .iter()
+        .filter(|track| track.kind == kind)
+        .map(|track| track.counters.frames_complete)
+        .sum()
 }
 
 /// Packets of a stream of a file, by ffprobe: one a frame.
@@ -104,19 +109,27 @@ fn fifty_viewers_play_from_each_server_over_each_version_of_http() {
         ("nginx", url("http", nginx.plain_address(), "first.mp4"), "1.1", "http1", None),
         ("nginx", url("https", nginx.address(), "last.mp4"), "2", "http2", Some(&nginx_ca)),
         ("lighttpd", url("http", lighttpd.address(), "h264.ts"), "1.1", "http1", None),
-        ("caddy", url("https", caddy.address(), "first.mp4"), "negotiated", "http2", Some(&caddy_ca)),
+        (
+            "caddy",
+            url("https", caddy.address(), "first.mp4"),
+            "negotiated",
+            "http2",
+            Some(&caddy_ca),
+        ),
         ("caddy", url("https", caddy.address(), "vp8.webm"), "3", "http3", Some(&caddy_ca)),
     ] {
         let ca = ca.map(|ca: &PathBuf| ca.display().to_string());
-        let trust: Vec<&str> = ca.as_deref().map(|ca| ["--tls-ca", ca]).into_iter().flatten().collect();
-        let ran = view(&url, 50, 5, &format!("http = \"{version}\", buffer = \"3s\""), &trust).expect_code(0);
+        let trust: Vec<&str> =
+            ca.as_deref().map(|ca| ["--tls-ca", ca]).into_iter().flatten().collect();
+        let ran = view(&url, 50, 5, &format!("http = \"{version}\", buffer = \"3s\""), &trust)
+            .expect_code(0);
         let summary = assert_plays(&ran, 50, path);
         let fps = figure(&summary, "video.fps_p50");
         assert!((24.0..26.0).contains(&fps), "{what} {version}: {fps} fps\n{ran}");
         // Three seconds ahead of four and a half that were played, of a file of eight.
         let received = figure(&summary, "playback.media_bytes");
-        let whole =
-            50.0 * std::fs::metadata(site.join(url.rsplit('/').next().unwrap())).unwrap().len() as f64;
+        let whole = 50.0
+            * std::fs::metadata(site.join(url.rsplit('/').next().unwrap())).unwrap().len() as f64;
         assert!(received < 1.1 * whole, "{what} {version}: {received} bytes of {whole}\n{ran}");
     }
 }
@@ -142,7 +155,8 @@ fn the_frames_of_every_container_are_counted_to_the_frame() {
         ] {
             let url = url("http", nginx.plain_address(), file);
             scope.spawn(move || {
-                let ran = view(&url, 1, SECONDS + 3, "repeat = false, buffer = \"4s\"", &[]).expect_code(0);
+                let ran = view(&url, 1, SECONDS + 3, "repeat = false, buffer = \"4s\"", &[])
+                    .expect_code(0);
                 let rows = RunFolder::read(ran.folder()).unwrap();
                 let counted = [MediaKind::Video, MediaKind::Audio].map(|kind| frames(&rows, kind));
                 let expected = ["v:0", "a:0"].map(|stream| packets(&site.join(whole), stream));
@@ -154,8 +168,8 @@ fn the_frames_of_every_container_are_counted_to_the_frame() {
     });
 }
 
-/// A server that sends four fifths of what is needed: the buffer of the start lasts five times its length, then playback
-/// stalls for a fifth of the time.
+/// A server that sends four fifths of what is needed: the buffer of the start lasts five times its
+/// length, then playback stalls for a fifth of the time.
 #[test]
 fn a_server_below_the_bitrate_of_the_file_stalls_its_viewers_and_fails_the_objective() {
     let Some(site) = site() else { return };

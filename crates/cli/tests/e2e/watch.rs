@@ -19,9 +19,11 @@ fn sum(host: &HostData, metric: &str, from_s: f64, to_s: f64, is_it: impl Fn(&st
     };
     let mut total = 0.0;
     for series in host.series.iter().filter(of) {
-        let samples: Vec<_> = host.samples.iter().filter(|sample| sample.series == series.id).collect();
+        let samples: Vec<_> =
+            host.samples.iter().filter(|sample| sample.series == series.id).collect();
         for pair in samples.windows(2) {
-            let (from, to) = (pair[0].at.as_secs_f64().max(from_s), pair[1].at.as_secs_f64().min(to_s));
+            let (from, to) =
+                (pair[0].at.as_secs_f64().max(from_s), pair[1].at.as_secs_f64().min(to_s));
             if !pair[1].value.is_nan() && to > from {
                 total += (to - from) * pair[1].value;
             }
@@ -30,15 +32,22 @@ fn sum(host: &HostData, metric: &str, from_s: f64, to_s: f64, is_it: impl Fn(&st
     total
 }
 
-/// CPU seconds of the threads of a process and of the process itself, between two readings: the first after
-/// `from_s` and the last before `to_s`. Threads are read in the same pass.
-pub(crate) fn threads_and_process(host: &HostData, name: &str, from_s: f64, to_s: f64) -> (f64, f64) {
+/// CPU seconds of the threads of a process and of the process itself, between two readings: the
+/// first after `from_s` and the last before `to_s`. Threads are read in the same pass.
+pub(crate) fn threads_and_process(
+    host: &HostData,
+    name: &str,
+    from_s: f64,
+    to_s: f64,
+) -> (f64, f64) {
     let is_its = |id| {
-        let label =
-            |s: &throng_observation::host::HostSeries| s.labels.get("process").is_some_and(|of| of == name);
+        let label = |s: &throng_observation::host::HostSeries| {
+            s.labels.get("process").is_some_and(|of| of == name)
+        };
         host.series.iter().any(|s| s.id == id && s.metric == "process.cpu" && label(s))
     };
-    let read = host.samples.iter().filter(|sample| is_its(sample.series)).map(|s| s.at.as_secs_f64());
+    let read =
+        host.samples.iter().filter(|sample| is_its(sample.series)).map(|s| s.at.as_secs_f64());
     let read: Vec<f64> = read.filter(|at| (from_s..to_s).contains(at)).collect();
     let (from, to) = (read[0], read[read.len() - 1]);
     assert!(to - from > (to_s - from_s) / 2.0, "{read:?}");
@@ -64,7 +73,8 @@ fn the_threads_of_a_real_janus_are_named_and_sum_to_its_process() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("host.db");
     let pid = server.pid().to_string();
-    let said = plain(&["watch", "--pid", &pid, "--for", "10s", "--quiet", "-o", file.to_str().unwrap()]);
+    let said =
+        plain(&["watch", "--pid", &pid, "--for", "10s", "--quiet", "-o", file.to_str().unwrap()]);
     let table = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(said.status.success(), "{table}{}", String::from_utf8_lossy(&said.stderr));
     viewers.wait();
@@ -95,7 +105,16 @@ struct Agent {
 impl Agent {
     fn start() -> Self {
         let mut command = Command::new(THRONG);
-        command.args(["watch", "--listen", "127.0.0.1:0", "--allow-load", "8188", "--", "sleep", "60"]);
+        command.args([
+            "watch",
+            "--listen",
+            "127.0.0.1:0",
+            "--allow-load",
+            "8188",
+            "--",
+            "sleep",
+            "60",
+        ]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut find = |key: &str| loop {
@@ -162,7 +181,9 @@ fn a_process_whose_name_is_a_command_of_the_terminal_is_shown_as_text() {
     let names = [r"\033[2J\033[41m", r"\033]52;c;eA==\007", r"a\r\nFORGED"];
     let watch = |name: &str| {
         let script = format!("printf '{name}' > /proc/$$/comm; while :; do sleep 0.2; done");
-        plain(&["watch", "--plain", "--every", "500ms", "--for", "6s", "--", "/bin/sh", "-c", &script])
+        plain(&[
+            "watch", "--plain", "--every", "500ms", "--for", "6s", "--", "/bin/sh", "-c", &script,
+        ])
     };
     let watched = std::thread::scope(|scope| {
         names.map(|name| scope.spawn(move || watch(name))).map(|watched| watched.join().unwrap())
@@ -174,6 +195,9 @@ fn a_process_whose_name_is_a_command_of_the_terminal_is_shown_as_text() {
         let harmful = said.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
         assert_eq!(harmful, None, "{said:?}");
         assert!(!said.lines().any(|line| line.starts_with("FORGED")), "{said}");
-        assert!(said.contains(r"\u{1b}") || said.contains(r"a\r\nFORGED"), "its name is shown:\n{said}");
+        assert!(
+            said.contains(r"\u{1b}") || said.contains(r"a\r\nFORGED"),
+            "its name is shown:\n{said}"
+        );
     }
 }

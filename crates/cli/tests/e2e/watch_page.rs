@@ -1,8 +1,9 @@
-//! Viewers that load the page around their player: a recording of the real Chromium, repeated on a real nginx.
+//! Viewers that load the page around their player: a recording of the real Chromium, repeated on a
+//! real nginx.
 //!
-//! `tests/data/page` has the site, and `watch.har`, which Chromium 156 recorded on nginx with the rules below (events of
-//! DevTools, made a HAR file by chrome-har 1.3.1). Its files had the date that the test gives them, so that nginx makes the
-//! same `ETag`s.
+//! `tests/data/page` has the site, and `watch.har`, which Chromium 156 recorded on nginx with the
+//! rules below (events of DevTools, made a HAR file by chrome-har 1.3.1). Its files had the date
+//! that the test gives them, so that nginx makes the same `ETag`s.
 
 use std::fs;
 use std::path::Path;
@@ -65,8 +66,8 @@ fn pages_are_loaded_cold_and_warm_as_nginx_counts_them() {
     let count = |uri: &str, status: u16| {
         page.iter().filter(|access| access.uri == uri && access.status == status).count()
     };
-    // A cold cache requests all of the page; a warm one asks about what it may not use unasked, and lacks what it may not
-    // store.
+    // A cold cache requests all of the page; a warm one asks about what it may not use unasked, and
+    // lacks what it may not store.
     let cold = count("/app.css", 200);
     let warm = USERS as usize - cold;
     assert!(cold.abs_diff(USERS as usize / 2) <= 1, "{cold} cold\n{ran}");
@@ -75,7 +76,11 @@ fn pages_are_loaded_cold_and_warm_as_nginx_counts_them() {
         assert_eq!((count(uri, 200), count(uri, 304)), (cold, warm), "{uri} {page:?}\n{ran}");
     }
     assert_eq!(count("/feed.json", 200), USERS as usize, "{page:?}");
-    assert_eq!(page.len(), 5 * cold + 3 * warm, "nothing else, such as the recorded beacon: {page:?}");
+    assert_eq!(
+        page.len(),
+        5 * cold + 3 * warm,
+        "nothing else, such as the recorded beacon: {page:?}"
+    );
     // throng counts what nginx counts.
     assert_eq!(figure(&summary, "playback.page.requests"), page.len() as f64, "{ran}");
     assert_eq!(figure(&summary, "playback.page.requests_failed"), 0.0, "{ran}");
@@ -85,8 +90,10 @@ fn pages_are_loaded_cold_and_warm_as_nginx_counts_them() {
     // The page is a part of the startup: of the recorded 339 ms it took most.
     assert_eq!(figure(&summary, "playback.startup.reached"), f64::from(USERS), "{ran}");
     assert_eq!(figure(&summary, "playback.page.loaded.reached"), f64::from(USERS), "{ran}");
-    let (loaded, started) =
-        (figure(&summary, "playback.page.loaded.ms_p50"), figure(&summary, "playback.startup.ms_p50"));
+    let (loaded, started) = (
+        figure(&summary, "playback.page.loaded.ms_p50"),
+        figure(&summary, "playback.startup.ms_p50"),
+    );
     assert!((200.0..1_000.0).contains(&loaded) && started > loaded, "{loaded} {started}\n{ran}");
     assert!(ran.stderr.contains("1 to other origins (http://localhost:18498 1)"), "{ran}");
     assert!(ran.stdout.contains("page loaded"), "{ran}");

@@ -1,4 +1,5 @@
-//! Watching the server during a run: threads by name, their sum, the page; and events that must never end a run.
+//! Watching the server during a run: threads by name, their sum, the page; and events that must
+//! never end a run.
 
 use std::net::Ipv4Addr;
 
@@ -28,7 +29,8 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
     let janus = Janus::start_telling(&namespace, ADDRESS, events).unwrap();
     let feed = janus.feed().unwrap();
     let url = "janus+ws://127.0.0.1:8188/streaming/1";
-    let crowd = ["view", url, "-n", "20", "--every", "100ms", "--for", "12s", "--warm-up", "3s", "--csv"];
+    let crowd =
+        ["view", url, "-n", "20", "--every", "100ms", "--for", "12s", "--warm-up", "3s", "--csv"];
     let secret = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(secret.path(), "admin\n").unwrap();
     let watch = format!(
@@ -54,8 +56,8 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
     assert!(figure(server, "network.0.tx_bps_max") > 1e6, "{server:#}");
 
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
-    // While no participant leaves: the CPU time of a thread after its last reading is lost when it ends. Threads
-    // are counted in nanoseconds, the process in ticks of 10 ms.
+    // While no participant leaves: the CPU time of a thread after its last reading is lost when it
+    // ends. Threads are counted in nanoseconds, the process in ticks of 10 ms.
     let (of_threads, of_process) = crate::watch::threads_and_process(&run.host, "janus", 2.0, 11.9);
     assert!(
         of_process > 0.1 && (of_threads - of_process).abs() < 0.02 * of_process + 0.02,
@@ -65,7 +67,10 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
     for known in ["hloop", "mp "] {
         assert!(threads.iter().any(|name| name.starts_with(known)), "no {known} among {threads:?}");
     }
-    assert!(run.host.samples.iter().any(|sample| sample.at.as_secs_f64() < -1.0), "the idle server was seen");
+    assert!(
+        run.host.samples.iter().any(|sample| sample.at.as_secs_f64() < -1.0),
+        "the idle server was seen"
+    );
     let events = names(&run, "janus.events", "event");
     for event in ["session_created", "handle_attached", "webrtc_webrtcup", "media_statistics"] {
         assert!(
@@ -75,13 +80,17 @@ fn twenty_viewers_on_janus_are_seen_thread_by_thread() {
         );
     }
     assert!(names(&run, "janus.sent", "endpoint").len() == 1, "{:?}", run.host.events);
-    let moments: Vec<&str> = run.host.profiles.iter().map(|profile| profile.moment.as_str()).collect();
+    let moments: Vec<&str> =
+        run.host.profiles.iter().map(|profile| profile.moment.as_str()).collect();
     assert_eq!(moments, ["baseline", "full"], "{:?}", run.host.events);
-    assert!(std::fs::read_to_string(ran.folder().join("hosts.csv")).unwrap().contains("thread.cpu"));
+    assert!(
+        std::fs::read_to_string(ran.folder().join("hosts.csv")).unwrap().contains("thread.cpu")
+    );
 
     let mut browser = page::opened(&namespace, &ran);
     for text in ["The server", "CPU by thread", "Viewers: delay", "The hottest threads"] {
-        let said = browser.evaluate(&format!("document.body.innerText.includes('{text}')")).unwrap();
+        let said =
+            browser.evaluate(&format!("document.body.innerText.includes('{text}')")).unwrap();
         assert_eq!(said, Value::Bool(true), "the page does not say {text}\n{ran}");
     }
     page::fits(&mut browser, "watched");
@@ -98,11 +107,13 @@ fn a_conference_on_janus_is_seen_thread_by_thread() {
     let url = format!("janus+ws://{ADDRESS}:8188/videoroom/{ROOM}");
     // By PID: other processes on this machine have the same name.
     let watch = format!("pid={}", janus.pid());
-    let conference = ["view", &url, "-n", "12", "--every", "200ms", "--for", "22s", "--watch", &watch];
+    let conference =
+        ["view", &url, "-n", "12", "--every", "200ms", "--for", "22s", "--watch", &watch];
     let ran = run(Some(&namespace), &conference).expect_code(0);
     assert_eq!(figure(&ran.summary(), "conference.video.playing"), 132.0, "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
-    // All participants are in. The process is counted in ticks of 10 ms, one of which may lie beyond an edge.
+    // All participants are in. The process is counted in ticks of 10 ms, one of which may lie
+    // beyond an edge.
     let (of_threads, of_process) = crate::watch::threads_and_process(&run.host, "janus", 4.0, 21.5);
     assert!(
         of_process > 0.5 && (of_threads - of_process).abs() < 0.02 * of_process + 0.01,
@@ -116,14 +127,22 @@ fn a_conference_on_janus_is_seen_thread_by_thread() {
 #[test]
 fn the_one_worker_of_a_full_stage_is_named() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--workers", "1", "--work-per-packet", "3000"]);
-    let port = stage.whep.rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap().to_owned();
-    let crowd = ["view", &stage.target(), "-n", "12", "--every", "100ms", "--for", "8s", "--warm-up", "2s"];
+    let port =
+        stage.whep.rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    let crowd =
+        ["view", &stage.target(), "-n", "12", "--every", "100ms", "--for", "8s", "--warm-up", "2s"];
     let ran = run(None, &[&crowd[..], &["--watch", &format!("port={port}")]].concat());
     let summary = ran.summary();
     let hottest = &summary["hosts"][0]["hottest_thread"];
-    assert!(hottest["name"].as_str().is_some_and(|name| name.contains("worker")), "{hottest:#}\n{ran}");
+    assert!(
+        hottest["name"].as_str().is_some_and(|name| name.contains("worker")),
+        "{hottest:#}\n{ran}"
+    );
     assert!(figure(hottest, "cpu_max") > 0.5, "{hottest:#}\n{ran}");
-    assert!(hottest["help"].as_str().is_some_and(|help| help.contains("--workers")), "{hottest:#}\n{ran}");
+    assert!(
+        hottest["help"].as_str().is_some_and(|help| help.contains("--workers")),
+        "{hottest:#}\n{ran}"
+    );
     assert!(ran.stdout.contains("hottest thread"), "{ran}");
 }
 
@@ -150,7 +169,8 @@ fn a_pack_that_is_wrong_is_said_with_its_place_before_anything_is_sent() {
     let packs = tempfile::tempdir().unwrap();
     std::fs::write(packs.path().join("mine.toml"), "pack = \"x\"\ntitel = 1\n").unwrap();
     for command in [&["view", "whep+http://127.0.0.1:9/whep"][..], &["watch", "--for", "1s"]] {
-        let said = crate::throng::plain(&[command, &["--packs", packs.path().to_str().unwrap()]].concat());
+        let said =
+            crate::throng::plain(&[command, &["--packs", packs.path().to_str().unwrap()]].concat());
         let text = String::from_utf8_lossy(&said.stderr).into_owned();
         assert!(
             said.status.code() == Some(2) && text.contains("mine.toml") && text.contains("titel"),
@@ -174,6 +194,9 @@ fn a_command_is_started_watched_and_ended_with_the_run() {
         .clone();
     assert!(known.contains("Waits for its time") && known.contains("Any server"), "{known}");
     assert_eq!(ran.summary()["hosts"][0]["processes"][0]["name"], "sleep", "{ran}");
-    let left = std::process::Command::new("pgrep").args(["-f", &format!("sleep {marker}")]).output().unwrap();
+    let left = std::process::Command::new("pgrep")
+        .args(["-f", &format!("sleep {marker}")])
+        .output()
+        .unwrap();
     assert!(left.stdout.is_empty(), "the command is still there");
 }

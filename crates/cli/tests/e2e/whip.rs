@@ -1,4 +1,5 @@
-//! WHIP publishers: into the real LiveKit, whose participants receive them, and into throng's own stage.
+//! WHIP publishers: into the real LiveKit, whose participants receive them, and into throng's own
+//! stage.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -59,7 +60,8 @@ fn publishers_by_whip_are_seen_in_livekits_room() {
             .filter(|track| track.kind == kind && track.counters.frames_decodable > 50)
             .filter_map(|track| track.from.as_deref())
             .filter(|from| *from != "chromium")
-            // For the viewers these publishers belong to another run, so its mark follows their names.
+            // For the viewers these publishers belong to another run, so its mark follows their
+            // names.
             .filter_map(|from| Some(from.rsplit_once('-')?.0))
             .collect();
         seen.sort();

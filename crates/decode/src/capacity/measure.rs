@@ -51,15 +51,21 @@ struct Account {
 pub fn measure(streams: u32, conditions: &Conditions) -> Result<Row, CapacityError> {
     let began = Instant::now();
     let never = || AtomicU64::new(u64::MAX);
-    let window =
-        Arc::new(Window { began, from_ns: never(), until_ns: never(), is_over: AtomicBool::new(false) });
+    let window = Arc::new(Window {
+        began,
+        from_ns: never(),
+        until_ns: never(),
+        is_over: AtomicBool::new(false),
+    });
     let mut lines = Vec::new();
     for number in 0..streams {
         let of = conditions.loops.get(number as usize % conditions.loops.len().max(1));
         let of = of.ok_or(CapacityError::Nothing)?;
         // Streams have different phases, as in a call.
-        let offset =
-            of.turn.div_f64(of.pictures.len() as f64).mul_f64(f64::from(number) / f64::from(streams));
+        let offset = of
+            .turn
+            .div_f64(of.pictures.len() as f64)
+            .mul_f64(f64::from(number) / f64::from(streams));
         lines.push(Line::start(of, offset, conditions, &window)?);
     }
     until_all_have_begun(&mut lines, streams, began)?;
@@ -96,7 +102,11 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn until_all_have_begun(lines: &mut [Line], streams: u32, began: Instant) -> Result<(), CapacityError> {
+fn until_all_have_begun(
+    lines: &mut [Line],
+    streams: u32,
+    began: Instant,
+) -> Result<(), CapacityError> {
     let patience = START + START_EACH * streams;
     loop {
         let started = lines.iter().filter(|line| line.has_begun()).count();
@@ -107,7 +117,11 @@ fn until_all_have_begun(lines: &mut [Line], streams: u32, began: Instant) -> Res
             return Err(error.into());
         }
         if began.elapsed() > patience {
-            return Err(CapacityError::NotStarted { started, streams, seconds: patience.as_secs() });
+            return Err(CapacityError::NotStarted {
+                started,
+                streams,
+                seconds: patience.as_secs(),
+            });
         }
         thread::sleep(Duration::from_millis(5));
     }
@@ -135,7 +149,8 @@ impl Line {
         let take = move |picture: Picture| came(&seen, &its_window, late_after, &picture);
         let (decoder, feed) =
             Decoder::start(&conditions.program, of.codec, SIZE_GUESSED, Output::Nothing, take)?;
-        let (its_loop, its_account, its_window) = (of.clone(), Arc::clone(&account), Arc::clone(window));
+        let (its_loop, its_account, its_window) =
+            (of.clone(), Arc::clone(&account), Arc::clone(window));
         let feeder = thread::Builder::new()
             .name("pace".into())
             .stack_size(256 << 10)
@@ -152,7 +167,8 @@ impl Line {
         // The feeder may be blocked by a slow decoder: ending that unblocks it.
         drop(self.decoder);
         let _ = self.feeder.join();
-        // By the schedule, not by the pictures fed: a decoder that blocks its feeder has as many to decode.
+        // By the schedule, not by the pictures fed: a decoder that blocks its feeder has as many to
+        // decode.
         let dues = (0_u64..).map(|index| self.of.due(index) + self.offset);
         row.due += dues.skip_while(|due| *due < from).take_while(|due| *due < until).count() as u64;
         let account = self.account.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,7 +187,9 @@ fn pace(of: &Loop, offset: Duration, mut feed: Feed, account: &Mutex<Account>, w
         if window.is_over.load(Relaxed) {
             return;
         }
-        let Some(picture) = of.pictures.get((index % of.pictures.len() as u64) as usize) else { return };
+        let Some(picture) = of.pictures.get((index % of.pictures.len() as u64) as usize) else {
+            return;
+        };
         {
             let mut account = account.lock().unwrap_or_else(PoisonError::into_inner);
             if account.underway.len() == UNDERWAY_MAX {

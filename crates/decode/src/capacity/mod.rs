@@ -1,5 +1,5 @@
-//! The number of streams that this machine decodes in real time: decoders receive pictures at their frame rate,
-//! and late and missing pictures are counted.
+//! The number of streams that this machine decodes in real time: decoders receive pictures at their
+//! frame rate, and late and missing pictures are counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +30,14 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// A loop of `pictures`; the last one lasts the mean of the others. `None` unless it has a key frame at its
-    /// start and a second picture.
+    /// A loop of `pictures`; the last one lasts the mean of the others. `None` unless it has a key
+    /// frame at its start and a second picture.
     #[must_use]
     pub fn of(codec: Codec, pictures: Vec<CodedPicture>) -> Option<Self> {
         let last_ms = pictures.last()?.at_ms;
         let is_loop = pictures.first()?.key_frame && pictures.len() > 1 && last_ms > 0.0;
-        let turn = Duration::from_secs_f64(last_ms * (1.0 + 1.0 / (pictures.len() - 1) as f64) / 1e3);
+        let turn =
+            Duration::from_secs_f64(last_ms * (1.0 + 1.0 / (pictures.len() - 1) as f64) / 1e3);
         is_loop.then(|| Self { codec, pictures: Arc::new(pictures), turn })
     }
 
@@ -48,7 +49,8 @@ impl Loop {
 
     /// The time of the picture with that index, from the start.
     pub(crate) fn due(&self, index: u64) -> Duration {
-        let (turns, place) = (index / self.pictures.len() as u64, index % self.pictures.len() as u64);
+        let (turns, place) =
+            (index / self.pictures.len() as u64, index % self.pictures.len() as u64);
         let at_ms = self.pictures.get(place as usize).map_or(0.0, |picture| picture.at_ms);
         self.turn.mul_f64(turns as f64) + Duration::from_secs_f64(at_ms / 1e3)
     }
@@ -63,7 +65,8 @@ pub struct Conditions {
     pub loops: Vec<Loop>,
     /// The duration, after all decoders have started.
     pub duration: Duration,
-    /// A picture is late from this long after its time: about the delay that a jitter buffer can hide.
+    /// A picture is late from this long after its time: about the delay that a jitter buffer can
+    /// hide.
     pub late_after: Duration,
 }
 

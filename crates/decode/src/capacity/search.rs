@@ -2,11 +2,12 @@
 
 use super::{CapacityError, Row};
 
-/// Calls `measure` with numbers from 1 to `most` and returns all rows in order of their numbers. A number that fails is tried a second
-/// time, because other load may have been the reason.
+/// Calls `measure` with numbers from 1 to `most` and returns all rows in order of their numbers. A
+/// number that fails is tried a second time, because other load may have been the reason.
 ///
 /// # Errors
-/// The error of `measure` for one stream; an error for more counts as a number that does not keep up.
+/// The error of `measure` for one stream; an error for more counts as a number that does not keep
+/// up.
 pub fn search(
     most: u32,
     mut measure: impl FnMut(u32) -> Result<Row, CapacityError>,
@@ -63,7 +64,16 @@ mod tests {
     fn row(streams: u32, capacity: u32) -> Row {
         let late = if streams > capacity { 50 } else { 0 };
         let delay_us = Distribution::new();
-        Row { streams, due: 100, pictures: 100, late, dropped: 0, delay_us, cpu_cores: 1.0, seconds: 1.0 }
+        Row {
+            streams,
+            due: 100,
+            pictures: 100,
+            late,
+            dropped: 0,
+            delay_us,
+            cpu_cores: 1.0,
+            seconds: 1.0,
+        }
     }
 
     #[test]
@@ -75,7 +85,8 @@ mod tests {
                 Ok(row(streams, capacity))
             })
             .unwrap();
-            let found = rows.iter().filter(|row| row.keeps_up()).map(|row| row.streams).max().unwrap_or(0);
+            let found =
+                rows.iter().filter(|row| row.keeps_up()).map(|row| row.streams).max().unwrap_or(0);
             let expect = capacity.min(100);
             assert!(found <= expect && expect - found <= 1 + expect / 20, "{capacity}: {found}");
             assert!(rows.is_sorted_by_key(|row| row.streams) && asked.len() < 32, "{asked:?}");

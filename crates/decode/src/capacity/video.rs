@@ -22,7 +22,9 @@ impl FromStr for Video {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = |what: &str| {
-            format!("{what} in `{text}`: write CODEC:WIDTHxHEIGHT@FPS:RATE such as vp8:320x240@30:256k")
+            format!(
+                "{what} in `{text}`: write CODEC:WIDTHxHEIGHT@FPS:RATE such as vp8:320x240@30:256k"
+            )
         };
         let [codec, picture, rate] = text.split(':').collect::<Vec<_>>()[..] else {
             return Err(bad("three parts with colons between them are missing"));
@@ -37,10 +39,14 @@ impl FromStr for Video {
         let (size, fps) = picture.split_once('@').ok_or_else(|| bad("no @FPS"))?;
         let (width, height) = size.split_once('x').ok_or_else(|| bad("no WIDTHxHEIGHT"))?;
         let side = |text: &str| {
-            text.parse::<u16>().ok().filter(|side| (16..=8_192).contains(side) && side.is_multiple_of(2))
+            text.parse::<u16>()
+                .ok()
+                .filter(|side| (16..=8_192).contains(side) && side.is_multiple_of(2))
         };
-        let size = side(width).zip(side(height)).ok_or_else(|| bad("no even size from 16 to 8192"))?;
-        let within = |number: f64, least: f64, most: f64| (least..=most).contains(&number).then_some(number);
+        let size =
+            side(width).zip(side(height)).ok_or_else(|| bad("no even size from 16 to 8192"))?;
+        let within =
+            |number: f64, least: f64, most: f64| (least..=most).contains(&number).then_some(number);
         let fps = fps.parse().ok().and_then(|fps| within(fps, 1.0, 240.0));
         let rate = rate.trim_end_matches("bit/s");
         let (digits, unit) = match rate.as_bytes().last() {
@@ -61,7 +67,12 @@ impl FromStr for Video {
 impl std::fmt::Display for Video {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (codec, (width, height)) = (self.codec.name(), self.size);
-        write!(f, "{codec} {width}x{height} at {} fps, {:.0} kbit/s", self.fps, self.bits_per_s / 1e3)
+        write!(
+            f,
+            "{codec} {width}x{height} at {} fps, {:.0} kbit/s",
+            self.fps,
+            self.bits_per_s / 1e3
+        )
     }
 }
 
@@ -93,7 +104,10 @@ mod tests {
             ("vp8:320x240@30:µ", "no rate"),
         ] {
             let error = text.parse::<Video>().unwrap_err();
-            assert!(error.contains(expect) && error.contains("vp8:320x240@30:256k"), "{text}: {error}");
+            assert!(
+                error.contains(expect) && error.contains("vp8:320x240@30:256k"),
+                "{text}: {error}"
+            );
         }
     }
 }

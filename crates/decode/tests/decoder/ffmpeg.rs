@@ -1,9 +1,12 @@
-//! Tests with real FFmpeg: all frames are decoded, with their numbers, at every size and codec of the test card.
+//! Tests with real FFmpeg: all frames are decoded, with their numbers, at every size and codec of
+//! the test card.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use throng_decode::{CardNumbers, DecodeError, Decoder, Output, Picture, Program, References, card, encode};
+use throng_decode::{
+    CardNumbers, DecodeError, Decoder, Output, Picture, Program, References, card, encode,
+};
 use throng_media::card::Rung;
 use throng_observation::Codec;
 
@@ -15,7 +18,8 @@ fn decode(
 ) -> Vec<Picture> {
     let (tell, results) = mpsc::channel();
     let (decoder, mut feed) =
-        Decoder::start(program, codec, (640, 360), output, move |picture| drop(tell.send(picture))).unwrap();
+        Decoder::start(program, codec, (640, 360), output, move |picture| drop(tell.send(picture)))
+            .unwrap();
     for (index, picture) in (0..).zip(coded) {
         feed.frame(index, picture.key_frame, &picture.bytes).unwrap();
     }
@@ -64,8 +68,9 @@ fn a_damaged_picture_is_less_like_its_source() {
     // A frame is lost without a notice to the decoder: pictures are wrong until the next key frame.
     coded.remove(3);
     let damaged = decode(&program, codec, Output::Luma, &coded);
-    let worst =
-        (3..15).filter_map(|at| references.compare(codec, at as u8 + 1, &damaged[at])).fold(1.0, f64::min);
+    let worst = (3..15)
+        .filter_map(|at| references.compare(codec, at as u8 + 1, &damaged[at]))
+        .fold(1.0, f64::min);
     assert!(worst < 0.999, "{worst}");
 }
 
@@ -94,7 +99,8 @@ fn what_cannot_be_decoded_says_what_to_do() {
         Err(DecodeError::Codec(Codec::Opus))
     ));
     let unknown = Program { decoder: Some("no-such-decoder".into()), ..Program::default() };
-    let (decoder, _feed) = Decoder::start(&unknown, Codec::Vp8, (1, 1), Output::Luma, drop).unwrap();
+    let (decoder, _feed) =
+        Decoder::start(&unknown, Codec::Vp8, (1, 1), Output::Luma, drop).unwrap();
     let error = decoder.finish().unwrap_err().to_string();
     assert!(error.contains("no-such-decoder"), "{error}");
 }

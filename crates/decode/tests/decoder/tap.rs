@@ -43,6 +43,9 @@ fn drops_before_the_first_frame_and_behind_the_last_are_reported() {
     }
     drop(producer);
     let tapped = reader.join().unwrap();
-    assert_eq!((tapped.streams, tapped.rows.iter().map(|(_, row)| row.frames_dropped).sum::<u64>()), (1, 2));
+    assert_eq!(
+        (tapped.streams, tapped.rows.iter().map(|(_, row)| row.frames_dropped).sum::<u64>()),
+        (1, 2)
+    );
     assert_eq!(tapped.ring_drops().unwrap(), "the ring dropped 5 of 7 frames (5 too_large)");
 }

@@ -16,8 +16,9 @@ pub(super) struct ChatRecord {
 }
 
 impl ChatRecord {
-    /// Adds an interval, which counts to `second`. Returns whether it is the first that does: the rest of a second, with
-    /// which a participant ends, may count to the same as the interval before.
+    /// Adds an interval, which counts to `second`. Returns whether it is the first that does: the
+    /// rest of a second, with which a participant ends, may count to the same as the interval
+    /// before.
     pub(super) fn add(&mut self, interval: &ChatInterval, second: i64, bad_if: &BadIf) -> bool {
         let is_first = self.heard_s.is_none_or(|heard_s| second > heard_s);
         self.has_joined |= interval.is_joined;
@@ -30,7 +31,8 @@ impl ChatRecord {
         self.has_joined
     }
 
-    /// The same of a chat beside a player, which may have ended before its participant: then it is not in the room.
+    /// The same of a chat beside a player, which may have ended before its participant: then it is
+    /// not in the room.
     pub(super) fn broken_clauses_beside(&self, second: i64) -> u16 {
         // The last interval may end in the middle of a second.
         let has_ended = second > self.heard_s.unwrap_or(0).saturating_add(1);
@@ -46,7 +48,8 @@ impl ChatRecord {
 /// The clauses that an interval violated, as bits of [`Clause::bit`].
 fn broken_clauses(interval: &ChatInterval, bad_if: &BadIf) -> u16 {
     let mut bits = 0;
-    let mut hold = |clause: Clause, is_broken: bool| bits |= if is_broken { clause.bit() } else { 0 };
+    let mut hold =
+        |clause: Clause, is_broken: bool| bits |= if is_broken { clause.bit() } else { 0 };
     hold(Clause::NotConnected, !interval.is_joined);
     let late_us = (bad_if.chat_delay_ms_max * 1e3) as u64;
     let is_late = interval.delays_us.iter().any(|us| *us > late_us);
@@ -85,10 +88,14 @@ mod tests {
             occupants: 3,
             is_joined: true,
         };
-        let missing = ChatCounters { messages_due: 2, messages_missing: 1, ..ChatCounters::default() };
+        let missing =
+            ChatCounters { messages_due: 2, messages_missing: 1, ..ChatCounters::default() };
         for (interval, clause) in [
             (good.clone(), None),
-            (ChatInterval { delays_us: vec![10_000, 2_000_001], ..good.clone() }, Some(Clause::Message)),
+            (
+                ChatInterval { delays_us: vec![10_000, 2_000_001], ..good.clone() },
+                Some(Clause::Message),
+            ),
             (ChatInterval { counters: missing, ..good.clone() }, Some(Clause::Message)),
             (ChatInterval { is_joined: false, ..good }, Some(Clause::NotConnected)),
         ] {

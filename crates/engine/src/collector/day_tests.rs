@@ -1,5 +1,5 @@
-//! A day of joins and leaves, sent to the collector as fast as it accepts them: the cost of a run depends on the
-//! current participants, not on the number of past ones.
+//! A day of joins and leaves, sent to the collector as fast as it accepts them: the cost of a run
+//! depends on the current participants, not on the number of past ones.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -146,7 +146,11 @@ impl Day {
         }
         let gone = second - self.stay_s;
         for id in (gone * RATE..(gone + 1) * RATE).filter(|id| *id >= 0 && !fails(id)) {
-            collector.take(DriverEvent::Ended { id: id as u32, at: at(1), outcome: Outcome::Completed });
+            collector.take(DriverEvent::Ended {
+                id: id as u32,
+                at: at(1),
+                outcome: Outcome::Completed,
+            });
         }
     }
 
@@ -198,14 +202,18 @@ impl Day {
         let gone = (self.seconds - self.stay_s) * RATE;
         let crowd = rows.last_crowd;
         assert_eq!((i64::from(crowd.intended), i64::from(crowd.started)), (visits, visits));
-        let failed =
-            (0..(self.seconds - self.stay_s / 2) * RATE).filter(|id| *id as u32 % FAILS == 7).count();
+        let failed = (0..(self.seconds - self.stay_s / 2) * RATE)
+            .filter(|id| *id as u32 % FAILS == 7)
+            .count();
         assert_eq!(crowd.failed as usize, failed);
         let failed_and_gone = (0..gone).filter(|id| *id as u32 % FAILS == 7).count() as i64;
         assert_eq!(i64::from(crowd.left), gone - failed_and_gone);
-        // A failed participant counts as bad until its planned leave, also after its record is dropped.
+        // A failed participant counts as bad until its planned leave, also after its record is
+        // dropped.
         let lost = failed as i64 - failed_and_gone;
-        let bad = i64::from(rows.last_experience.clauses[throng_observation::Clause::NotConnected as usize]);
+        let bad = i64::from(
+            rows.last_experience.clauses[throng_observation::Clause::NotConnected as usize],
+        );
         assert!((bad - lost).abs() <= 1, "{bad} of {lost} who failed are missed");
         assert_eq!(rows.participants as i64, gone + lost);
         assert!(rows.tracks as i64 >= 2 * gone - 2 * RATE * self.every_s, "{} tracks", rows.tracks);
@@ -234,8 +242,11 @@ fn in_a_process_of_its_own(test: &str, day: &Day, grows_kib_max: u64) {
             .env(CHILD, "1")
             .output()
             .unwrap();
-        let said =
-            format!("{}{}", String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&child.stdout),
+            String::from_utf8_lossy(&child.stderr)
+        );
         println!("{said}");
         assert!(child.status.success() && said.contains("peak RSS"), "{said}");
         return;
@@ -253,14 +264,21 @@ fn in_a_process_of_its_own(test: &str, day: &Day, grows_kib_max: u64) {
     );
     day.check(&rows);
     let grown = late.rss_kib.saturating_sub(early.rss_kib);
-    assert!(grown <= grows_kib_max, "{grown} KiB more are taken in the last tenth than in the second");
+    assert!(
+        grown <= grows_kib_max,
+        "{grown} KiB more are taken in the last tenth than in the second"
+    );
     assert!(late.cpu_us < 2.0 * early.cpu_us, "{early:?} {late:?}");
 }
 
 #[test]
 fn the_cost_of_a_run_depends_on_its_current_participants() {
     let day = Day { seconds: 3_000, stay_s: 40, every_s: 4 };
-    in_a_process_of_its_own("the_cost_of_a_run_depends_on_its_current_participants", &day, 4 * 1024);
+    in_a_process_of_its_own(
+        "the_cost_of_a_run_depends_on_its_current_participants",
+        &day,
+        4 * 1024,
+    );
 }
 
 mod long {

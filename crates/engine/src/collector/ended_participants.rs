@@ -59,9 +59,12 @@ impl EndedParticipants {
         }
     }
 
-    /// How many failed participants of each cohort should be served throughout the second that ends at `end`.
+    /// How many failed participants of each cohort should be served throughout the second that ends
+    /// at `end`.
     pub(super) fn lost(&mut self, end: RunTime) -> &[u32] {
-        while let Some(Reverse((at, id))) = self.until.peek().copied().filter(|Reverse((at, _))| *at < end) {
+        while let Some(Reverse((at, id))) =
+            self.until.peek().copied().filter(|Reverse((at, _))| *at < end)
+        {
             self.until.pop();
             if self.failed.get(&id).is_some_and(|lost| lost.until == Some(at))
                 && let Some(lost) = self.failed.remove(&id)

@@ -5,11 +5,12 @@ use throng_observation::{
     BadIf, Clause, ExperienceRow, MediaKind, SentInterval, TrackCounters, TrackInterval,
 };
 
-/// Lost packets below which an interval is not bad: one of the fifty audio packets of a second is two per cent.
+/// Lost packets below which an interval is not bad: one of the fifty audio packets of a second is
+/// two per cent.
 const LOST_MIN: i64 = 2;
 
-/// Judges a track's loss by interval. A single lost packet is excused once; the next one is judged together with it over
-/// all packets expected since, so that a steady loss counts.
+/// Judges a track's loss by interval. A single lost packet is excused once; the next one is judged
+/// together with it over all packets expected since, so that a steady loss counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossJudge {
     /// Packets expected in the last interval that lost any, and since.
@@ -47,7 +48,8 @@ pub(super) fn broken_clauses(
         return Clause::NoMedia.bit();
     }
     let mut bits = 0;
-    let mut hold = |clause: Clause, is_broken: bool| bits |= if is_broken { clause.bit() } else { 0 };
+    let mut hold =
+        |clause: Clause, is_broken: bool| bits |= if is_broken { clause.bit() } else { 0 };
     hold(Clause::Loss, loss.is_bad(counters, bad_if.loss_ratio_max));
     let late = |us: &&u32| f64::from(**us) > bad_if.delay_us_max(is_recording);
     let delays = &interval.relative_delay_us;
@@ -62,14 +64,17 @@ pub(super) fn broken_clauses(
             let fps = counters.frames_decodable as f64 * 1e6 / interval.frames_due_us as f64;
             let source = interval.source_fps.map(f64::from);
             let never_began = interval.first_frame_awaited_since.is_some();
-            hold(Clause::Fps, source.map_or(never_began, |source| fps < bad_if.fps_ratio_min * source));
+            hold(
+                Clause::Fps,
+                source.map_or(never_began, |source| fps < bad_if.fps_ratio_min * source),
+            );
         }
     }
     bits
 }
 
-/// The clauses that a sender's interval violated according to its receiver's reports (RTCP): the only evidence for
-/// participants that receive nothing.
+/// The clauses that a sender's interval violated according to its receiver's reports (RTCP): the
+/// only evidence for participants that receive nothing.
 pub(super) fn remote_loss_clauses(interval: &SentInterval, bad_if: &BadIf) -> u16 {
     let loss = interval.remote_loss_ratio.unwrap_or(0.0);
     let lost = interval.counters.packets_sent as f64 * loss;
@@ -158,7 +163,11 @@ mod tests {
             ("some frames late", |i| i.relative_delay_us[..15].fill(200_000), None),
             ("most frames late", |i| i.relative_delay_us[..16].fill(200_000), Some(Clause::Delay)),
             ("few frames", |i| i.counters.frames_decodable = 23, Some(Clause::Fps)),
-            ("a short stretch", |i| (i.frames_due_us, i.counters.frames_decodable) = (400_000, 1), None),
+            (
+                "a short stretch",
+                |i| (i.frames_due_us, i.counters.frames_decodable) = (400_000, 1),
+                None,
+            ),
             (
                 "joined a while before the first key frame",
                 |i| (i.frames_due_us, i.counters.frames_decodable) = (600_000, 18),
@@ -205,24 +214,36 @@ mod tests {
         };
         let late = Clause::Delay.bit();
         assert_eq!((of(320_000, false), of(320_000, true)), (late, 0));
-        assert_eq!((of(2_200_000, false), of(2_200_000, true)), (late, late), "more than players buffer");
+        assert_eq!(
+            (of(2_200_000, false), of(2_200_000, true)),
+            (late, late),
+            "more than players buffer"
+        );
     }
 
     #[test]
     fn a_lone_lost_packet_is_excused_and_a_steady_loss_is_not() {
-        // Fifty audio packets a second, of which these are lost; returns whether each second is bad.
+        // Fifty audio packets a second, of which these are lost; returns whether each second is
+        // bad.
         let seconds_of = |losses: &[i64]| -> Vec<bool> {
             let mut judge = LossJudge::default();
             let mut second = |lost: &i64| {
                 let packets_received = 50 - *lost as u64;
-                let counters =
-                    TrackCounters { packets_received, packets_lost: *lost, ..TrackCounters::default() };
+                let counters = TrackCounters {
+                    packets_received,
+                    packets_lost: *lost,
+                    ..TrackCounters::default()
+                };
                 judge.is_bad(&counters, 0.01)
             };
             losses.iter().map(&mut second).collect()
         };
         assert_eq!(seconds_of(&[1, 1, 1, 1]), [false, true, true, true], "2 % all the time");
-        assert_eq!(seconds_of(&[1, 0, 1, 0, 1]), [false, false, true, false, true], "a packet in a hundred");
+        assert_eq!(
+            seconds_of(&[1, 0, 1, 0, 1]),
+            [false, false, true, false, true],
+            "a packet in a hundred"
+        );
         assert_eq!(seconds_of(&[1, 0, 0, 0, 1, 0, 0, 0, 1]), [false; 9], "one of two hundred");
         assert_eq!(seconds_of(&[2, 0, 0, 0, 0, 1]), [true, false, false, false, false, false]);
     }
@@ -256,7 +277,11 @@ mod tests {
     #[test]
     fn a_participant_in_two_clauses_is_one_bad_user() {
         let mut rows = [ExperienceRow::default()];
-        count(&mut rows, CohortId(0), SecondQuality::whole(Clause::Loss.bit() | Clause::Delay.bit()));
+        count(
+            &mut rows,
+            CohortId(0),
+            SecondQuality::whole(Clause::Loss.bit() | Clause::Delay.bit()),
+        );
         count(&mut rows, CohortId(0), SecondQuality::default());
         count(&mut rows, CohortId(9), SecondQuality::default());
         assert_eq!((rows[0].users, rows[0].bad, rows[0].uncounted_milli), (2, 1, 0));

@@ -1,5 +1,6 @@
-//! What one process and a fleet of three make of the same observations: the identical summary.json. Rows go the whole way, from the
-//! collectors through the fleet's batches and its merge into run folders, and from these through the report.
+//! What one process and a fleet of three make of the same observations: the identical summary.json.
+//! Rows go the whole way, from the collectors through the fleet's batches and its merge into run
+//! folders, and from these through the report.
 
 mod crowd;
 mod intervals;
@@ -19,8 +20,8 @@ use process_rows::collected;
 use summary_json::{OF_THE_MACHINES, differences, of_the_crowd, summary};
 use worker_batches::{batches, merged};
 
-/// No figure needs a tolerance: rows hold whole numbers and distributions whose sums do not depend on their order, and the report
-/// computes its fractions from the same rows in the same order.
+/// No figure needs a tolerance: rows hold whole numbers and distributions whose sums do not depend
+/// on their order, and the report computes its fractions from the same rows in the same order.
 #[test]
 fn a_fleet_and_one_process_leave_the_same_summary_of_the_same_crowd() {
     let clock = RunClock { start: Instant::now() };
@@ -65,7 +66,10 @@ fn a_batch_that_is_missing_shows_in_the_summary_unless_later_rows_replace_it() {
         let differences = differences("", &of_the_crowd(&whole), &of_the_crowd(&without));
         match figure {
             Some(figure) => {
-                assert!(differences.iter().any(|at| at.starts_with(figure)), "{kind:?}: {differences:?}");
+                assert!(
+                    differences.iter().any(|at| at.starts_with(figure)),
+                    "{kind:?}: {differences:?}"
+                );
             }
             None => assert_eq!(differences, Vec::<String>::new(), "{kind:?}"),
         }

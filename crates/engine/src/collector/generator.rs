@@ -1,4 +1,5 @@
-//! The generator's own health: rows of threads and process, exceeded limits, and lost packets of the host.
+//! The generator's own health: rows of threads and process, exceeded limits, and lost packets of
+//! the host.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +17,8 @@ pub(super) struct Health {
     /// A sentence for each open second in which the host was past its limit.
     host: BTreeMap<i64, String>,
     losses: HostLosses,
-    /// Datagrams that throng's own sockets dropped, without those of its rings, which the host counts nowhere.
+    /// Datagrams that throng's own sockets dropped, without those of its rings, which the host
+    /// counts nowhere.
     own_drops: u64,
 }
 
@@ -36,8 +38,8 @@ impl Health {
         self.rows.entry(row.second).or_default().push(row);
     }
 
-    /// Reads the process's own health and the host's losses for `second`. Returns the memory in use, and a
-    /// sentence if the host lost too much.
+    /// Reads the process's own health and the host's losses for `second`. Returns the memory in
+    /// use, and a sentence if the host lost too much.
     pub(super) fn measure(&mut self, second: i64) -> (MemoryUse, Option<String>) {
         let (row, memory, losses) = self.machine.measure(second);
         self.add(row);
@@ -47,7 +49,8 @@ impl Health {
         (memory, host)
     }
 
-    /// Takes the health rows up to `second`, late ones of earlier seconds included, and their exceeded limits.
+    /// Takes the health rows up to `second`, late ones of earlier seconds included, and their
+    /// exceeded limits.
     pub(super) fn take(&mut self, second: i64) -> (Vec<GeneratorRow>, Vec<String>) {
         let later = self.rows.split_off(&(second + 1));
         let rows = std::mem::replace(&mut self.rows, later).into_values().flatten();
@@ -59,8 +62,8 @@ impl Health {
         (rows, limits)
     }
 
-    /// The event of datagrams that overflowed a receive buffer, or a ring, in a burst after silence. No reader is fast enough for
-    /// such a burst, so it is no limit of the generator.
+    /// The event of datagrams that overflowed a receive buffer, or a ring, in a burst after
+    /// silence. No reader is fast enough for such a burst, so it is no limit of the generator.
     pub(super) fn burst(
         &mut self,
         (second, thread): (i64, u16),
@@ -83,8 +86,8 @@ impl Health {
         EventRow { count, ..event_of_second(second, kind, detail) }
     }
 
-    /// The event of datagrams of other programs that this host dropped: a server or source on it may have missed
-    /// them. Only a hint, since they were not throng's.
+    /// The event of datagrams of other programs that this host dropped: a server or source on it
+    /// may have missed them. Only a hint, since they were not throng's.
     pub(super) fn losses_of_others(&self, at: RunTime) -> Option<EventRow> {
         let HostLosses { unreceived, unsent, .. } = self.losses;
         let unreceived = unreceived.saturating_sub(self.own_drops);

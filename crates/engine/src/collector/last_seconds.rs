@@ -42,8 +42,10 @@ impl LastSeconds {
         let second = in_range(second);
         let place = &mut self.0[second.rem_euclid(SECONDS_KEPT as i32) as usize];
         let before = if place.0 == second { place.1 } else { SecondNote::default() };
-        let together =
-            SecondNote { bits: before.bits | noted.bits, still_cs: before.still_cs.max(noted.still_cs) };
+        let together = SecondNote {
+            bits: before.bits | noted.bits,
+            still_cs: before.still_cs.max(noted.still_cs),
+        };
         *place = (second, together);
     }
 

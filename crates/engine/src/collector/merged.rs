@@ -10,7 +10,8 @@ use super::snapshot;
 use crate::health::limits_passed;
 use crate::live::{LiveSnapshot, RunState};
 
-/// Makes the snapshot of a merged run. It has no worst participants: those are in the rows of seconds of no machine.
+/// Makes the snapshot of a merged run. It has no worst participants: those are in the rows of
+/// seconds of no machine.
 #[derive(Debug, Default)]
 pub struct MergedLive {
     snapshot: LiveSnapshot,
@@ -112,7 +113,8 @@ fn limits_of_workers(rows: &[GeneratorRow]) -> Vec<String> {
 
 /// One row for the processes of all workers, and those of the threads.
 fn of_all(rows: Vec<GeneratorRow>) -> Vec<GeneratorRow> {
-    let (processes, mut all): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.thread.is_none());
+    let (processes, mut all): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|row| row.thread.is_none());
     let sum = |part: fn(&GeneratorRow) -> u64| processes.iter().map(part).sum();
     let most = |part: fn(&GeneratorRow) -> u64| processes.iter().map(part).max().unwrap_or(0);
     if let Some(last) = processes.last() {
@@ -166,14 +168,21 @@ mod tests {
             live.take(&participant(&[(Phase::FirstFrame, 1_250_000)], outcome));
         }
         for worker in [0, 1] {
-            let process =
-                GeneratorRow { worker, cpu_us: 100_000, lag_max_us: 500, ..GeneratorRow::default() };
+            let process = GeneratorRow {
+                worker,
+                cpu_us: 100_000,
+                lag_max_us: 500,
+                ..GeneratorRow::default()
+            };
             live.take(&Row::Generator(process.clone()));
             live.take(&Row::Generator(GeneratorRow { thread: Some(0), ..process }));
         }
         live.take(&Row::SecondClosed(SecondClosed::default()));
         let snapshot = live.snapshot();
-        assert_eq!((snapshot.second, snapshot.crowd.planned, snapshot.crowd.connected), (Some(0), 10, 7));
+        assert_eq!(
+            (snapshot.second, snapshot.crowd.planned, snapshot.crowd.connected),
+            (Some(0), 10, 7)
+        );
         assert_eq!(snapshot.first_frame_ms.map(|ms| ms.count), Some(1));
         assert_eq!(snapshot.failures.values().sum::<u32>(), 1);
         let generator = &snapshot.generator;

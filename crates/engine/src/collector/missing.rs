@@ -1,7 +1,9 @@
-//! Missing media: media that was expected and did not arrive, unlike media that its sender did not intend to send.
+//! Missing media: media that was expected and did not arrive, unlike media that its sender did not
+//! intend to send.
 //!
-//! Offer, answer and signalling determine what is expected. Media may take as long to begin as a join may. Whether
-//! a sender of this run is muted or has left is known from that participant itself, not from the server.
+//! Offer, answer and signalling determine what is expected. Media may take as long to begin as a
+//! join may. Whether a sender of this run is muted or has left is known from that participant
+//! itself, not from the server.
 
 use std::time::Instant;
 
@@ -10,9 +12,10 @@ use throng_observation::{MediaKind, RunTime, TrackInterval};
 use super::participants::{Participants, Sender};
 use crate::clock::RunClock;
 
-/// The interval as it is counted; `None` while it has no meaning. `due_for_us`: if no packet arrived, how long
-/// media had been expected when the interval began. `awaited_for_us`: how long the first frame had been awaited.
-/// `is_intended`: for some of the interval the sender sent nothing on purpose.
+/// The interval as it is counted; `None` while it has no meaning. `due_for_us`: if no packet
+/// arrived, how long media had been expected when the interval began. `awaited_for_us`: how long
+/// the first frame had been awaited. `is_intended`: for some of the interval the sender sent
+/// nothing on purpose.
 fn judge(
     mut interval: TrackInterval,
     due_for_us: Option<i64>,
@@ -62,7 +65,8 @@ pub(super) fn judged(
     let sender = participants.get(id).and_then(|receiver| receiver.sender_of(interval.track));
     let is_intended = match sender.map_or(Sender::Unknown, |sender| participants.sender(sender)) {
         Sender::Current(sender) => {
-            sender.ended_before(ended) || sender.mute_period(interval.kind).covers(began, ended, patience_us)
+            sender.ended_before(ended)
+                || sender.mute_period(interval.kind).covers(began, ended, patience_us)
         }
         Sender::Left => true,
         Sender::Unknown => false,
@@ -79,7 +83,8 @@ mod tests {
     const S: i64 = 1_000_000;
 
     fn interval(kind: MediaKind) -> TrackInterval {
-        let counters = TrackCounters { active_us: 1_000_000, freeze_us: 7, ..TrackCounters::default() };
+        let counters =
+            TrackCounters { active_us: 1_000_000, freeze_us: 7, ..TrackCounters::default() };
         TrackInterval {
             track: TrackId(0),
             kind,
@@ -113,7 +118,8 @@ mod tests {
         ];
         for (what, kind, due_for_us, is_intended, expect) in cases {
             let judged = judge(interval(kind), due_for_us, None, 3 * S, is_intended);
-            let figures = judged.map(|i| (i.counters.active_us, i.counters.freeze_us, i.counters.missing_us));
+            let figures =
+                judged.map(|i| (i.counters.active_us, i.counters.freeze_us, i.counters.missing_us));
             assert_eq!(figures, expect, "{what}");
         }
     }

@@ -1,5 +1,5 @@
-//! Turns the events of the engine threads into the run's rows and the live snapshot. A second is closed 1.2 s after its end,
-//! when the intervals of all participants have arrived.
+//! Turns the events of the engine threads into the run's rows and the live snapshot. A second is
+//! closed 1.2 s after its end, when the intervals of all participants have arrived.
 
 mod chat_record;
 mod chats;
@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 use throng_observation::limits::{GENERATOR_LIMITED_EVENT, HOST_DROPS_EVENT, MEMORY_EVENT};
 use throng_observation::run::{CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row};
 use throng_observation::{
-    BadIf, Distribution, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation, Outcome, Phase,
-    RefusedDestination, RunTime, SecondClosed, SentInterval, TrackInterval,
+    BadIf, Distribution, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation,
+    Outcome, Phase, RefusedDestination, RunTime, SecondClosed, SentInterval, TrackInterval,
 };
 
 use crate::clock::RunClock;
@@ -58,7 +58,8 @@ const LEFTOVER_US: i64 = 125_000;
 /// How long after a sender's pause receivers may still be frozen by it.
 const REACHES_US: i64 = 500_000;
 
-/// Event rows of one kind, since a hostile server can cause endless anomalies. One row at the end counts the rest.
+/// Event rows of one kind, since a hostile server can cause endless anomalies. One row at the end
+/// counts the rest.
 const EVENTS_OF_A_KIND_MAX: u32 = 1000;
 
 /// What the collector needs at its start.
@@ -160,13 +161,16 @@ impl Collector {
 
     /// Until when joins were offered: to the end of the plan, or to an early end.
     fn offered_until(&self) -> RunTime {
-        let stopped_at = self.config.control.stopped().map(|stop| self.config.clock.run_time(stop.at));
+        let stopped_at =
+            self.config.control.stopped().map(|stop| self.config.clock.run_time(stop.at));
         stopped_at.map_or(self.config.ends_at, |at| at.min(self.config.ends_at))
     }
 
     /// Writes the event of an early end, once.
     fn write_stop(&mut self) {
-        let Some(stop) = self.config.control.stopped().filter(|_| !self.stop_written) else { return };
+        let Some(stop) = self.config.control.stopped().filter(|_| !self.stop_written) else {
+            return;
+        };
         self.stop_written = true;
         let kind = if stop.ending == Ending::Aborted { "abort" } else { "stop" };
         let (at, detail) = (self.config.clock.run_time(stop.at), stop.why.clone());
@@ -206,7 +210,12 @@ impl Collector {
                 self.event(id, at, "refused_send", format!("a datagram to {to} is not allowed"));
             }
             DriverEvent::UnreachableSend { id, at, to, why } => {
-                self.event(id, at, "unreachable_send", format!("no route for a datagram to {to}: {why}"));
+                self.event(
+                    id,
+                    at,
+                    "unreachable_send",
+                    format!("no route for a datagram to {to}: {why}"),
+                );
             }
             DriverEvent::Ended { id, at, outcome } => self.ended(id, at, &outcome),
             DriverEvent::Health(row) => self.health.add(row),
@@ -218,7 +227,13 @@ impl Collector {
             DriverEvent::Receive { at, thread, kind, detail } => {
                 let at = self.config.clock.run_time(at);
                 let detail = format!("thread {thread}: {detail}");
-                self.event_row(EventRow { at, participant: None, kind: kind.into(), count: 1, detail });
+                self.event_row(EventRow {
+                    at,
+                    participant: None,
+                    kind: kind.into(),
+                    count: 1,
+                    detail,
+                });
             }
             DriverEvent::Observed { id, at, observation } => self.observed(id, at, observation),
         }
@@ -265,7 +280,12 @@ impl Collector {
                 self.event(id, at, kind, format!("the server named {to}, which is not allowed"));
             }
             Observation::LeaveUnanswered => {
-                self.event(id, at, "leave_unanswered", "the server did not answer its leave request".into());
+                self.event(
+                    id,
+                    at,
+                    "leave_unanswered",
+                    "the server did not answer its leave request".into(),
+                );
             }
             // Frames go through the tap, not through the collector.
             Observation::Frame(_) => {}
@@ -292,7 +312,8 @@ impl Collector {
     }
 
     fn interval(&mut self, id: u32, interval: TrackInterval) {
-        let (clock, patience_us) = (self.config.clock, (self.config.bad_if.join_ms_max * 1e3) as i64);
+        let (clock, patience_us) =
+            (self.config.clock, (self.config.bad_if.join_ms_max * 1e3) as i64);
         let judged = missing::judged(interval, id, &self.participants, clock, patience_us);
         let Some(interval) = judged else { return };
         let Some(record) = self.participants.get_mut(id) else { return };
@@ -306,8 +327,8 @@ impl Collector {
         }
     }
 
-    /// Counts participant `id` as playing in the seconds of an interval. Half-covered seconds at both ends count, so
-    /// that a participant does not seem to pause between two intervals.
+    /// Counts participant `id` as playing in the seconds of an interval. Half-covered seconds at
+    /// both ends count, so that a participant does not seem to pause between two intervals.
     fn mark_played(&mut self, id: u32, ended_at: RunTime, length_us: i64) {
         let Some(record) = self.participants.get_mut(id) else { return };
         let first = RunTime(ended_at.0 - length_us + 250_000).second();
@@ -333,7 +354,10 @@ impl Collector {
             }
         }
         if record.receives_nothing() {
-            record.add_remote_report(second, experience::remote_loss_clauses(interval, &self.config.bad_if));
+            record.add_remote_report(
+                second,
+                experience::remote_loss_clauses(interval, &self.config.bad_if),
+            );
         }
     }
 
@@ -369,13 +393,20 @@ impl Collector {
                 self.joins.decided(ended_at, false);
             }
             let (kind, detail) = ("failed".to_owned(), failure.to_string());
-            self.event_row(EventRow { at: ended_at, participant: Some(participant), kind, count: 1, detail });
+            self.event_row(EventRow {
+                at: ended_at,
+                participant: Some(participant),
+                kind,
+                count: 1,
+                detail,
+            });
         }
         rows.into_iter().for_each(|row| self.write(row));
     }
 
     fn event(&mut self, id: u32, at: Instant, kind: &str, detail: String) {
-        let (participant, at) = (Some(self.participants.number(id)), self.config.clock.run_time(at));
+        let (participant, at) =
+            (Some(self.participants.number(id)), self.config.clock.run_time(at));
         self.event_row(EventRow { at, participant, kind: kind.to_owned(), count: 1, detail });
     }
 
@@ -406,7 +437,9 @@ impl Collector {
             self.event_row(event_of_second(second, HOST_DROPS_EVENT, detail));
         }
         let now = self.now();
-        if memory.ratio > self.config.guards.memory_ratio_max && self.config.control.stopped().is_none() {
+        if memory.ratio > self.config.guards.memory_ratio_max
+            && self.config.control.stopped().is_none()
+        {
             let why = format!("the generator uses {:.0} % of {}", memory.ratio * 100.0, memory.of);
             self.abort(&why);
             self.event_row(event_of_second(second, MEMORY_EVENT, why));
@@ -472,13 +505,15 @@ impl Collector {
         self.publish();
     }
 
-    /// The quality of the participants that should be served in `second`; empty while no joins are offered.
+    /// The quality of the participants that should be served in `second`; empty while no joins are
+    /// offered.
     fn experience(&mut self, second: i64) -> Vec<ExperienceRow> {
         let end = RunTime((second + 1) * 1_000_000);
         if second < 0 || end > self.offered_until() {
             return Vec::new();
         }
-        let row = |cohort| ExperienceRow { second, cohort: CohortId(cohort), ..ExperienceRow::default() };
+        let row =
+            |cohort| ExperienceRow { second, cohort: CohortId(cohort), ..ExperienceRow::default() };
         let mut rows: Vec<_> = (0..self.config.cohorts.max(1)).map(row).collect();
         for (row, lost) in rows.iter_mut().zip(self.participants.lost(end)) {
             experience::count_lost(row, *lost);
@@ -520,12 +555,14 @@ impl Collector {
         }
     }
 
-    /// Writes one row for each kind of event that was too frequent, with the number of unwritten events.
+    /// Writes one row for each kind of event that was too frequent, with the number of unwritten
+    /// events.
     fn write_unwritten_events(&mut self, at: RunTime) {
         for (kind, count) in std::mem::take(&mut self.events) {
             let count = count.saturating_sub(EVENTS_OF_A_KIND_MAX);
             if count > 0 {
-                let detail = format!("{count} more events of this kind were not written individually");
+                let detail =
+                    format!("{count} more events of this kind were not written individually");
                 self.write(Row::Event(EventRow { at, participant: None, kind, count, detail }));
             }
         }
@@ -576,8 +613,8 @@ fn within_a_second(us: u128) -> i64 {
     i64::try_from(us).unwrap_or(1_000_000).clamp(1, 1_000_000)
 }
 
-/// The second in which most of an interval lies. A short rest of a track at the beginning of a second belongs to the
-/// second before.
+/// The second in which most of an interval lies. A short rest of a track at the beginning of a
+/// second belongs to the second before.
 fn middle(ended_at: RunTime, length_us: i64) -> i64 {
     RunTime(ended_at.0 - (length_us / 2).max(LEFTOVER_US)).second()
 }

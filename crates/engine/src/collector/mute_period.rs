@@ -11,11 +11,15 @@ pub(super) struct MutePeriod {
 
 impl MutePeriod {
     pub(super) fn changed(&mut self, is_muted: bool, at: RunTime) {
-        *self =
-            if is_muted { Self { since: Some(at), until: None } } else { Self { until: Some(at), ..*self } };
+        *self = if is_muted {
+            Self { since: Some(at), until: None }
+        } else {
+            Self { until: Some(at), ..*self }
+        };
     }
 
-    /// Whether it overlaps the time from `began` to `ended`. After unmuting, media may take `patience_us` to begin.
+    /// Whether it overlaps the time from `began` to `ended`. After unmuting, media may take
+    /// `patience_us` to begin.
     pub(super) fn covers(&self, began: RunTime, ended: RunTime, patience_us: i64) -> bool {
         self.since.is_some_and(|since| since <= ended)
             && self.until.is_none_or(|until| began.0 < until.0 + patience_us)

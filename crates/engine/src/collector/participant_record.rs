@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use throng_observation::run::{CohortId, CrowdRow, ParticipantId, ParticipantRow, Row};
 use throng_observation::{
-    BadIf, ChatInterval, Clause, Codec, FailureReason, IceState, MediaKind, Outcome, Phase, PlaybackInterval,
-    RunTime, TrackCounters, TrackId, TrackInterval,
+    BadIf, ChatInterval, Clause, Codec, FailureReason, IceState, MediaKind, Outcome, Phase,
+    PlaybackInterval, RunTime, TrackCounters, TrackId, TrackInterval,
 };
 
 use super::chat_record::ChatRecord;
@@ -125,8 +125,14 @@ impl ParticipantRecord {
         seconds.crowd(at.second(), self.join.cohort).started += 1;
     }
 
-    /// Records a phase; returns the microseconds since the intended join if it was reached for the first time.
-    pub(super) fn reached(&mut self, phase: Phase, at: RunTime, seconds: &mut Seconds) -> Option<u64> {
+    /// Records a phase; returns the microseconds since the intended join if it was reached for the
+    /// first time.
+    pub(super) fn reached(
+        &mut self,
+        phase: Phase,
+        at: RunTime,
+        seconds: &mut Seconds,
+    ) -> Option<u64> {
         let place = self.reached.get_mut(phase as usize)?;
         if place.is_some() {
             return None;
@@ -155,7 +161,8 @@ impl ParticipantRecord {
             return false;
         }
         // An ended connection counts as closed unless ICE reported how it failed.
-        if matches!(self.ice, Some(state) if state != IceState::Failed && state != IceState::Closed) {
+        if matches!(self.ice, Some(state) if state != IceState::Failed && state != IceState::Closed)
+        {
             self.ice(IceState::Closed, at, seconds);
         }
         let row = seconds.crowd(at.second(), self.join.cohort);
@@ -226,9 +233,13 @@ impl ParticipantRecord {
         self.pauses.of(second).map_or(0, SecondNote::still_us)
     }
 
-    /// The quality of a second by its tracks. Tracks are grouped by sender; tracks of unknown senders, such as those of a
-    /// stream, form one group.
-    fn quality_of_tracks(&self, second: i64, pause_us: impl Fn(ParticipantId) -> u64) -> SecondQuality {
+    /// The quality of a second by its tracks. Tracks are grouped by sender; tracks of unknown
+    /// senders, such as those of a stream, form one group.
+    fn quality_of_tracks(
+        &self,
+        second: i64,
+        pause_us: impl Fn(ParticipantId) -> u64,
+    ) -> SecondQuality {
         let mut quality = SecondQuality::default();
         let (mut people, mut badly): (Vec<Option<ParticipantId>>, Vec<Option<ParticipantId>>) =
             Default::default();
@@ -236,7 +247,9 @@ impl ParticipantRecord {
             let Some(noted) = track.quality.of(second) else { continue };
             let mut bits = noted.bits;
             let is_paused = bits & Clause::Freeze.bit() != 0
-                && track.sender.is_some_and(|sender| pauses::explains(pause_us(sender), noted.still_us()));
+                && track
+                    .sender
+                    .is_some_and(|sender| pauses::explains(pause_us(sender), noted.still_us()));
             if is_paused {
                 // Frames missing from a paused sender also lower the frame rate.
                 bits &= !(Clause::Freeze.bit() | Clause::Fps.bit());
@@ -254,8 +267,8 @@ impl ParticipantRecord {
         quality
     }
 
-    /// The quality of a second by its player and its tracks. A stalled or starting player shows no frames: that explains
-    /// a low frame rate.
+    /// The quality of a second by its player and its tracks. A stalled or starting player shows no
+    /// frames: that explains a low frame rate.
     fn quality_of_player(&self, second: i64, player: &PlayerRecord) -> SecondQuality {
         let of_tracks = self.quality_of_tracks(second, |_| 0).bits;
         let of_player = player.broken_clauses(second);
@@ -264,9 +277,10 @@ impl ParticipantRecord {
         SecondQuality::whole(of_player | (of_tracks & !explained))
     }
 
-    /// The quality of `second`; `None` if the participant need not be served throughout it. Until `join_ms_max`
-    /// has passed it may be without media, and its player without playback. After a failure all seconds are bad until
-    /// its planned leave or its removal. `pause_us` returns how long a sender's video paused in the second.
+    /// The quality of `second`; `None` if the participant need not be served throughout it. Until
+    /// `join_ms_max` has passed it may be without media, and its player without playback. After a
+    /// failure all seconds are bad until its planned leave or its removal. `pause_us` returns how
+    /// long a sender's video paused in the second.
     pub(super) fn experience(
         &self,
         second: i64,
@@ -291,7 +305,8 @@ impl ParticipantRecord {
             || (!has_failed && self.began_s.is_some_and(|began| began <= second));
         let patience = RunTime(self.join.at.0 + (bad_if.join_ms_max * 1e3) as i64);
         let player = self.player.as_deref().filter(|_| !has_failed);
-        let is_serving = player.map_or(has_played, |_| self.reached_before(Phase::PlaybackStarted, end));
+        let is_serving =
+            player.map_or(has_played, |_| self.reached_before(Phase::PlaybackStarted, end));
         if let Some(chat) =
             self.chat.as_deref().filter(|chat| player.is_none() && !has_failed && chat.has_joined())
         {
@@ -302,8 +317,9 @@ impl ParticipantRecord {
             // The second of its join is incomplete.
             return (self.join.at.second() < second).then(|| match player {
                 Some(player) => {
-                    let is_due =
-                        |chat: &&ChatRecord| chat.has_joined() || patience < RunTime(second * 1_000_000);
+                    let is_due = |chat: &&ChatRecord| {
+                        chat.has_joined() || patience < RunTime(second * 1_000_000)
+                    };
                     let chat = self.chat.as_deref().filter(is_due);
                     let of_chat = chat.map_or(0, |chat| chat.broken_clauses_beside(second));
                     SecondQuality::whole(self.quality_of_player(second, player).bits | of_chat)
@@ -312,13 +328,18 @@ impl ParticipantRecord {
             });
         }
         // A participant that has left since then was connected.
-        let was_connected = self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
+        let was_connected =
+            self.connected || matches!(self.state, State::Ended(..)) && self.was_connected();
         if was_connected && !has_failed && self.sends && self.receives_nothing() {
-            return Some(SecondQuality::whole(self.remote_reports.of(second).map_or(0, |noted| noted.bits)));
+            return Some(SecondQuality::whole(
+                self.remote_reports.of(second).map_or(0, |noted| noted.bits),
+            ));
         }
         let is_lost = has_failed || patience < RunTime(second * 1_000_000);
         let lacks = match was_connected && !has_failed {
-            true if player.is_some() && self.reached_before(Phase::FirstPacket, end) => Clause::Startup,
+            true if player.is_some() && self.reached_before(Phase::FirstPacket, end) => {
+                Clause::Startup
+            }
             true => Clause::NoMedia,
             false => Clause::NotConnected,
         };
@@ -332,7 +353,13 @@ impl ParticipantRecord {
         std::mem::replace(place, second) != second
     }
 
-    pub(super) fn track_opened(&mut self, id: TrackId, kind: MediaKind, codec: Codec, is_recording: bool) {
+    pub(super) fn track_opened(
+        &mut self,
+        id: TrackId,
+        kind: MediaKind,
+        codec: Codec,
+        is_recording: bool,
+    ) {
         if let Some(track) = self.live(id) {
             (track.kind, track.codec, track.is_recording) = (kind, codec, is_recording);
         } else if self.tracks.len() < TRACKS_MAX {
@@ -395,14 +422,20 @@ impl ParticipantRecord {
     }
 
     /// Adds an interval of its player.
-    pub(super) fn playback(&mut self, interval: &PlaybackInterval, times: IntervalTimes, bad_if: &BadIf) {
+    pub(super) fn playback(
+        &mut self,
+        interval: &PlaybackInterval,
+        times: IntervalTimes,
+        bad_if: &BadIf,
+    ) {
         let had_begun = self.reached_before(Phase::PlaybackStarted, times.began);
         let first_start_since = (!had_begun).then_some(self.join.at);
         self.has_unwritten_tracks |= self.player.is_none();
         self.player.get_or_insert_default().add(interval, times, first_start_since, bad_if);
     }
 
-    /// Adds an interval of its chat, which counts to `second`. Returns whether it is the first that does.
+    /// Adds an interval of its chat, which counts to `second`. Returns whether it is the first that
+    /// does.
     pub(super) fn chat(&mut self, interval: &ChatInterval, second: i64, bad_if: &BadIf) -> bool {
         self.chat.get_or_insert_default().add(interval, second, bad_if)
     }
@@ -415,8 +448,11 @@ impl ParticipantRecord {
             State::Ended(at, outcome) => (Some(*at), Some(outcome.clone())),
             State::Awaited | State::Alive => (None, None),
         };
-        let reached: BTreeMap<_, _> =
-            Phase::ALL.into_iter().zip(self.reached).filter_map(|(phase, at)| Some((phase, at?))).collect();
+        let reached: BTreeMap<_, _> = Phase::ALL
+            .into_iter()
+            .zip(self.reached)
+            .filter_map(|(phase, at)| Some((phase, at?)))
+            .collect();
         let row = ParticipantRow {
             participant: self.join.participant,
             cohort: self.join.cohort,

@@ -48,7 +48,8 @@ fn a_visit_that_ended_well_is_not_bad_in_the_second_in_which_it_still_joined() {
     record.mark_played(5);
     record.ended(RunTime(6_300_000), &Outcome::Completed, &mut seconds);
     // A second is judged after the visit has ended.
-    let of = |second| record.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
+    let of =
+        |second| record.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
     assert_eq!([3, 4, 5, 6, 7].map(of), [None, None, Some(0), None, None]);
 }
 
@@ -62,9 +63,14 @@ fn a_second_without_media_is_bad_of_what_was_due_in_it() {
     let of = |record: &ParticipantRecord, second| {
         record.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits)
     };
-    assert_eq!([2, 3, 4].map(|second| of(&record, second)), [None, None, Some(no_media)], "it never began");
+    assert_eq!(
+        [2, 3, 4].map(|second| of(&record, second)),
+        [None, None, Some(no_media)],
+        "it never began"
+    );
     record.mark_played(5);
-    let missing = TrackCounters { active_us: 1_000_000, missing_us: 1_000_000, ..TrackCounters::default() };
+    let missing =
+        TrackCounters { active_us: 1_000_000, missing_us: 1_000_000, ..TrackCounters::default() };
     record.interval(&TrackInterval { counters: missing, ..interval(0) }, 7, &BadIf::default());
     let bits = [5, 6, 7].map(|second| of(&record, second));
     assert_eq!(bits, [Some(0), Some(0), Some(no_media)], "in the sixth all were mute");
@@ -78,7 +84,8 @@ fn a_failed_participant_is_served_badly_until_it_was_to_leave() {
     record.reached(Phase::DtlsConnected, RunTime(4_600_000), &mut seconds);
     record.ended(RunTime(6_300_000), &failure(), &mut seconds);
     let bad = Some(Clause::NotConnected.bit());
-    let of = |second| record.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
+    let of =
+        |second| record.experience(second, &BadIf::default(), |_| 0).map(|quality| quality.bits);
     // It failed in the seventh second: after its end it is no longer a joining participant.
     assert_eq!([4, 5, 6, 7, 8, 9, 10].map(of), [None, None, bad, bad, bad, None, None]);
 }
@@ -103,7 +110,9 @@ fn the_last_seconds_of_a_publisher_are_judged_as_those_before() {
 fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
     let mut record = ParticipantRecord::new(&joins_at(0.0, None));
     record.track_opened(TrackId(0), MediaKind::Video, Codec::Vp8, false);
-    for (from, packets) in [(Some("a"), 1), (Some("a"), 2), (Some("b"), 10), (None, 0), (Some("a"), 4)] {
+    for (from, packets) in
+        [(Some("a"), 1), (Some("a"), 2), (Some("b"), 10), (None, 0), (Some("a"), 4)]
+    {
         record.track_from(TrackId(0), from.map(str::to_owned));
         if packets > 0 {
             record.interval(&interval(packets), 0, &BadIf::default());
@@ -111,7 +120,9 @@ fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
     }
     let rows = record.rows(true);
     let of = |row: &Row| match row {
-        Row::Track(track) => Some((track.track.0, track.from.clone()?, track.counters.packets_received)),
+        Row::Track(track) => {
+            Some((track.track.0, track.from.clone()?, track.counters.packets_received))
+        }
         _ => None,
     };
     let tracks: Vec<_> = rows.iter().filter_map(of).collect();

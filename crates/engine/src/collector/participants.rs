@@ -1,5 +1,6 @@
-//! Records of the current participants. Of ended ones only sums are kept: a day of joins and leaves has some hundred thousand
-//! participants, and neither memory nor the cost of a second may grow with them.
+//! Records of the current participants. Of ended ones only sums are kept: a day of joins and leaves
+//! has some hundred thousand participants, and neither memory nor the cost of a second may grow
+//! with them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use super::ended_participants::EndedParticipants;
 use super::participant_record::ParticipantRecord;
 use crate::config::Join;
 
-/// Seconds that the record of an ended participant is kept: intervals of other participants come at most two seconds
-/// after the second in which they lie.
+/// Seconds that the record of an ended participant is kept: intervals of other participants come at
+/// most two seconds after the second in which they lie.
 const KEPT_S: i64 = 5;
 
 /// The participants of the run: planned, current and ended.
@@ -94,7 +95,8 @@ impl Participants {
         }
     }
 
-    /// The record of a participant whose join begins; a thread may be ahead of the second that is closed.
+    /// The record of a participant whose join begins; a thread may be ahead of the second that is
+    /// closed.
     pub(super) fn start(&mut self, id: u32) -> Option<&mut ParticipantRecord> {
         let is_planned = (id as usize) < self.plan.len();
         while is_planned
@@ -118,10 +120,14 @@ impl Participants {
     /// The number in the crowd of participant `id` of this engine.
     pub(super) fn number(&self, id: u32) -> ParticipantId {
         let planned = || self.plan.get(id as usize).map(|join| join.participant);
-        self.get(id).map(ParticipantRecord::participant).or_else(planned).unwrap_or(ParticipantId(id))
+        self.get(id)
+            .map(ParticipantRecord::participant)
+            .or_else(planned)
+            .unwrap_or(ParticipantId(id))
     }
 
-    /// The id in this engine of the participant with `number` in the crowd; `None` where another machine plays it.
+    /// The id in this engine of the participant with `number` in the crowd; `None` where another
+    /// machine plays it.
     fn id_of(&self, number: ParticipantId) -> Option<u32> {
         let planned = self.plan.binary_search_by_key(&number, |join| join.participant);
         planned.ok().map(|index| index as u32).or_else(|| self.added.get(&number).copied())
@@ -162,8 +168,8 @@ impl Participants {
         }
     }
 
-    /// How many participants of each cohort should be served in the second that ends at `end`, and have no record
-    /// any more because they failed.
+    /// How many participants of each cohort should be served in the second that ends at `end`, and
+    /// have no record any more because they failed.
     pub(super) fn lost(&mut self, end: RunTime) -> &[u32] {
         self.ended_participants.lost(end)
     }
@@ -171,7 +177,9 @@ impl Participants {
     /// Payload bits per second over their lives of all participants that received any.
     pub(super) fn payload_bps(&self) -> Distribution {
         let mut bps = self.ended_participants.payload_bps().clone();
-        self.iter().filter_map(ParticipantRecord::payload_bps).for_each(|rate| bps.record(rate as u64));
+        self.iter()
+            .filter_map(ParticipantRecord::payload_bps)
+            .for_each(|rate| bps.record(rate as u64));
         bps
     }
 
@@ -195,8 +203,8 @@ impl Participants {
         counts
     }
 
-    /// The participants that have not ended when the run does, each with its failure. Joins were offered until
-    /// `offered_until`.
+    /// The participants that have not ended when the run does, each with its failure. Joins were
+    /// offered until `offered_until`.
     pub(super) fn left_over(&mut self, offered_until: RunTime) -> Vec<(u32, Failure)> {
         self.make_due(offered_until);
         let fate = |(id, record): (&u32, &ParticipantRecord)| {
@@ -237,24 +245,32 @@ mod tests {
 
     /// Three planned, ten seconds apart.
     fn planned() -> (Participants, Seconds) {
-        (Participants::new((0..3).map(|id| join(id, i64::from(id) * 10)).collect(), 1), Seconds::new(1))
+        (
+            Participants::new((0..3).map(|id| join(id, i64::from(id) * 10)).collect(), 1),
+            Seconds::new(1),
+        )
     }
 
     fn fail(participants: &mut Participants, seconds: &mut Seconds, id: u32, at_s: i64) {
         let outcome = Outcome::Failed(Failure::new(FailureReason::Ice, "no pair"));
         participants.start(id).expect("it comes").started(RunTime(at_s * S), seconds);
-        assert!(participants.get_mut(id).expect("it is here").ended(RunTime(at_s * S), &outcome, seconds));
+        assert!(participants.get_mut(id).expect("it is here").ended(
+            RunTime(at_s * S),
+            &outcome,
+            seconds
+        ));
         participants.ended(id, at_s);
     }
 
     #[test]
     fn a_sender_is_unknown_before_it_comes_and_has_gone_once_it_is_forgotten() {
         let (mut participants, mut seconds) = planned();
-        let state = |participants: &Participants, id: u32| match participants.sender(ParticipantId(id)) {
-            Sender::Current(_) => "here",
-            Sender::Left => "gone",
-            Sender::Unknown => "unknown",
-        };
+        let state =
+            |participants: &Participants, id: u32| match participants.sender(ParticipantId(id)) {
+                Sender::Current(_) => "here",
+                Sender::Left => "gone",
+                Sender::Unknown => "unknown",
+            };
         participants.make_due(RunTime(5 * S));
         assert_eq!([0, 1, 3].map(|id| state(&participants, id)), ["here", "unknown", "unknown"]);
         fail(&mut participants, &mut seconds, 1, 10);
@@ -275,7 +291,8 @@ mod tests {
         let mut participants = Participants::new([1, 4].map(|number| join(number, 0)).into(), 1);
         participants.make_due(RunTime(S));
         participants.added(2, &join(9, 1));
-        let is_here = |number| matches!(participants.sender(ParticipantId(number)), Sender::Current(_));
+        let is_here =
+            |number| matches!(participants.sender(ParticipantId(number)), Sender::Current(_));
         assert_eq!([0, 1, 2, 4, 9].map(is_here), [false, true, false, true, true]);
         assert_eq!([0, 1, 2].map(|id| participants.number(id).0), [1, 4, 9]);
     }
@@ -312,9 +329,11 @@ mod tests {
         let (mut participants, _) = planned();
         participants.removed(2, RunTime(3 * S));
         participants.make_due(RunTime(60 * S));
-        let bad = |record: &ParticipantRecord| record.experience(50, &BadIf::default(), |_| 0).is_some();
+        let bad =
+            |record: &ParticipantRecord| record.experience(50, &BadIf::default(), |_| 0).is_some();
         assert_eq!(participants.iter().map(bad).collect::<Vec<_>>(), [true, true, false]);
-        let left: Vec<u32> = participants.left_over(RunTime(60 * S)).into_iter().map(|(id, _)| id).collect();
+        let left: Vec<u32> =
+            participants.left_over(RunTime(60 * S)).into_iter().map(|(id, _)| id).collect();
         assert_eq!((left, participants.intended(RunTime(11 * S))), (vec![0, 1, 2], &[2][..]));
     }
 }

@@ -4,7 +4,8 @@ use throng_observation::{MediaKind, SentInterval};
 
 use super::last_seconds::SecondNote;
 
-/// A freeze is an interval between frames of at least `max(3 δ, δ + 150 ms)` (W3C webrtc-stats; `quality/freeze.rs`).
+/// A freeze is an interval between frames of at least `max(3 δ, δ + 150 ms)` (W3C webrtc-stats;
+/// `quality/freeze.rs`).
 const FREEZE_MEANS: u64 = 3;
 const FREEZE_EXTRA_US: u64 = 150_000;
 /// A sender's pause of this share of that bound easily becomes a freeze, …
@@ -12,8 +13,8 @@ const SHARE: (u64, u64) = (2, 3);
 /// … but a freeze of more than this many times the pause has another cause.
 const LONGER: (u64, u64) = (3, 2);
 
-/// How long video paused in its sender, microseconds, if that may become a freeze and the sender itself caused it.
-/// `None` otherwise, and if its receiver or the path made it send less.
+/// How long video paused in its sender, microseconds, if that may become a freeze and the sender
+/// itself caused it. `None` otherwise, and if its receiver or the path made it send less.
 pub(super) fn own_pause_us(interval: &SentInterval) -> Option<u64> {
     let frames = interval.counters.frames_sent;
     let is_asked = interval.allowed_bps < interval.wanted_bps;
@@ -28,8 +29,8 @@ pub(super) fn own_pause_us(interval: &SentInterval) -> Option<u64> {
     (pause_us * SHARE.1 >= bound_us * SHARE.0).then_some(pause_us)
 }
 
-/// Whether a sender's pause explains a freeze of this length. A freeze longer than can be noted is not explained by any
-/// pause.
+/// Whether a sender's pause explains a freeze of this length. A freeze longer than can be noted is
+/// not explained by any pause.
 pub(super) fn explains(pause_us: u64, still_us: u64) -> bool {
     still_us < SecondNote::STILL_US_MAX && still_us * LONGER.1 <= pause_us * LONGER.0
 }

@@ -32,8 +32,8 @@ pub(super) struct IntervalTimes {
 }
 
 impl PlayerRecord {
-    /// Adds an interval. `first_start_since`: the intended join, while playback had never begun when the interval
-    /// began.
+    /// Adds an interval. `first_start_since`: the intended join, while playback had never begun
+    /// when the interval began.
     pub(super) fn add(
         &mut self,
         interval: &PlaybackInterval,
@@ -44,7 +44,8 @@ impl PlayerRecord {
         // A wait that ended within the interval began in an earlier one.
         let since = first_start_since.or(self.awaited_since).or(times.awaited_since);
         let waited_us = since.map(|since| times.began.0.saturating_sub(since.0));
-        self.quality.add(times.second, SecondNote::new(broken_clauses(interval, waited_us, bad_if), 0));
+        self.quality
+            .add(times.second, SecondNote::new(broken_clauses(interval, waited_us, bad_if), 0));
         self.awaited_since = times.awaited_since;
         self.counters += interval.counters;
         self.buffer_us = interval.buffer_us;
@@ -68,7 +69,8 @@ impl PlayerRecord {
         }))
     }
 
-    /// Rank of its latest interval, next to that of tracks: a stalled second is as bad as a lost half of the packets.
+    /// Rank of its latest interval, next to that of tracks: a stalled second is as bad as a lost
+    /// half of the packets.
     pub(super) fn badness(&self) -> f64 {
         let waiting_us = self.last.stall_us + self.last.startup_us;
         let lacks = self.last_delivery_ratio.map_or(0.0, |ratio| (1.0 - f64::from(ratio)).max(0.0));
@@ -92,15 +94,16 @@ pub(super) fn delivery_ppm(interval: &PlaybackInterval) -> Option<u32> {
     Some((f64::from(ratio) * 1e6) as u32)
 }
 
-/// The clauses that an interval violated, as bits of [`Clause::bit`]. `waited_us`: how long playback had been awaited
-/// when the interval began.
+/// The clauses that an interval violated, as bits of [`Clause::bit`]. `waited_us`: how long
+/// playback had been awaited when the interval began.
 fn broken_clauses(interval: &PlaybackInterval, waited_us: Option<i64>, bad_if: &BadIf) -> u16 {
     let counters = &interval.counters;
     if counters.active_us == 0 {
         return 0; // its user paused
     }
     let mut bits = 0;
-    let mut hold = |clause: Clause, is_broken: bool| bits |= if is_broken { clause.bit() } else { 0 };
+    let mut hold =
+        |clause: Clause, is_broken: bool| bits |= if is_broken { clause.bit() } else { 0 };
     hold(Clause::Stall, counters.stall_us > 0);
     let patience_us = (bad_if.join_ms_max * 1e3) as i64;
     hold(Clause::Startup, counters.startup_us > 0 && waited_us.is_some_and(|us| us > patience_us));
@@ -128,8 +131,11 @@ mod tests {
 
     /// A second of playback with a full buffer.
     fn plays(change: impl FnOnce(&mut PlaybackInterval)) -> PlaybackInterval {
-        let counters =
-            PlaybackCounters { active_us: 1_000_000, played_us: 1_000_000, ..PlaybackCounters::default() };
+        let counters = PlaybackCounters {
+            active_us: 1_000_000,
+            played_us: 1_000_000,
+            ..PlaybackCounters::default()
+        };
         let mut interval = PlaybackInterval {
             ended_at: Instant::now(),
             counters,
@@ -161,7 +167,12 @@ mod tests {
         let cases: [(&str, Change, Option<i64>, Option<Clause>); 17] = [
             ("its buffer is full", |_| {}, None, None),
             ("its buffer is empty, and it plays", |i| i.buffer_us = 0, None, None),
-            ("a stall of a millisecond", |i| i.counters.stall_us = 1_000, None, Some(Clause::Stall)),
+            (
+                "a stall of a millisecond",
+                |i| i.counters.stall_us = 1_000,
+                None,
+                Some(Clause::Stall),
+            ),
             ("it waits for playback", startup, Some(3 * S), None),
             ("it has waited for too long", startup, Some(3 * S + 1), Some(Clause::Startup)),
             ("it waited for long, and plays", |_| {}, Some(9 * S), None),
@@ -178,7 +189,8 @@ mod tests {
             (
                 "its user paused while little arrived",
                 |i| {
-                    i.counters = PlaybackCounters { paused_us: 1_000_000, ..PlaybackCounters::default() };
+                    i.counters =
+                        PlaybackCounters { paused_us: 1_000_000, ..PlaybackCounters::default() };
                     i.delivery_ratio = Some(0.5);
                 },
                 Some(9 * S),
@@ -187,11 +199,16 @@ mod tests {
         ];
         for (name, change, waited_us, clause) in cases {
             let expected = clause.map_or(0, Clause::bit);
-            assert_eq!(broken_clauses(&plays(change), waited_us, &BadIf::default()), expected, "{name}");
+            assert_eq!(
+                broken_clauses(&plays(change), waited_us, &BadIf::default()),
+                expected,
+                "{name}"
+            );
         }
     }
 
-    /// The broken clauses of seconds; of each, its time in startup and since when playback was awaited at its end.
+    /// The broken clauses of seconds; of each, its time in startup and since when playback was
+    /// awaited at its end.
     fn startups(first_start_since: Option<RunTime>, seconds: &[(u64, Option<i64>)]) -> Vec<bool> {
         let mut player = PlayerRecord::default();
         let of = |(second, (startup_us, awaited_since)): (usize, &(u64, Option<i64>))| {
@@ -224,7 +241,11 @@ mod tests {
             (0, None),
         ];
         assert_eq!(startups(None, &seconds), [false, false, false, false, true, false]);
-        let again = [(1_000_000, sought), (900_000, Some(S + S * 9 / 10)), (1_000_000, Some(S + S * 9 / 10))];
+        let again = [
+            (1_000_000, sought),
+            (900_000, Some(S + S * 9 / 10)),
+            (1_000_000, Some(S + S * 9 / 10)),
+        ];
         assert_eq!(startups(None, &again), [false; 3], "a second seek is a new wait");
     }
 
@@ -239,16 +260,23 @@ mod tests {
     #[test]
     fn its_row_sums_its_life_and_keeps_the_lowest_delivery() {
         let mut player = PlayerRecord::default();
-        let at = |second: i64| IntervalTimes { began: RunTime(second * S), second, awaited_since: None };
+        let at =
+            |second: i64| IntervalTimes { began: RunTime(second * S), second, awaited_since: None };
         for (second, ratio) in [(0, Some(1.5)), (1, Some(0.25)), (2, None), (3, Some(f32::NAN))] {
             let interval = plays(|i| {
-                (i.delivery_ratio, i.counters.stall_us, i.counters.stall_count) = (ratio, 250_000, 1);
+                (i.delivery_ratio, i.counters.stall_us, i.counters.stall_count) =
+                    (ratio, 250_000, 1);
                 i.buffer_us = second as u64;
             });
             player.add(&interval, at(second), None, &BadIf::default());
         }
-        let Row::Player(row) = player.row(ParticipantId(3), Some(7)) else { panic!("a player's row") };
-        assert_eq!((row.startup_us, row.buffer_us, row.delivery_ppm_min), (Some(7), 3, Some(250_000)));
+        let Row::Player(row) = player.row(ParticipantId(3), Some(7)) else {
+            panic!("a player's row")
+        };
+        assert_eq!(
+            (row.startup_us, row.buffer_us, row.delivery_ppm_min),
+            (Some(7), 3, Some(250_000))
+        );
         assert_eq!((row.counters.stall_count, row.counters.stall_ratio()), (4, Some(0.25)));
     }
 }

@@ -5,8 +5,8 @@ use std::sync::mpsc;
 
 use throng_net::Waker;
 use throng_observation::{
-    Clause, Codec, MediaKind, PlaybackCounters, PlaybackInterval, PlaybackRow, PlayerRow, TrackCounters,
-    TrackId,
+    Clause, Codec, MediaKind, PlaybackCounters, PlaybackInterval, PlaybackRow, PlayerRow,
+    TrackCounters, TrackId,
 };
 
 use super::*;
@@ -193,7 +193,9 @@ fn seconds_of(does: &[Does]) -> Vec<Option<Vec<&'static str>>> {
     let rows = run.close(does.len() as i64);
     let judged = judged(&rows);
     (0..does.len() as i64)
-        .map(|second| judged.get(&second).filter(|(users, _)| *users > 0).map(|(_, broken)| broken.clone()))
+        .map(|second| {
+            judged.get(&second).filter(|(users, _)| *users > 0).map(|(_, broken)| broken.clone())
+        })
         .collect()
 }
 
@@ -218,7 +220,13 @@ fn a_player_is_judged_by_what_it_waits_for() {
         ),
         (
             "no media comes",
-            &[WaitsForMedia(0), WaitsForMedia(0), WaitsForMedia(0), WaitsForMedia(0), WaitsForMedia(0)],
+            &[
+                WaitsForMedia(0),
+                WaitsForMedia(0),
+                WaitsForMedia(0),
+                WaitsForMedia(0),
+                WaitsForMedia(0),
+            ],
             vec![None, None, None, None, bad("no_media")],
         ),
         (
@@ -280,7 +288,9 @@ fn the_rows_of_players_have_their_sums_and_their_lives() {
         run.second(1, second, if second == 2 { Does::Stalls } else { Does::Plays });
     }
     let at = run.at(4 * S);
-    (0..2).for_each(|id| run.collector.take(DriverEvent::Ended { id, at, outcome: Outcome::Completed }));
+    (0..2).for_each(|id| {
+        run.collector.take(DriverEvent::Ended { id, at, outcome: Outcome::Completed })
+    });
     let rows = run.close(6);
     let of_seconds: Vec<&PlaybackRow> = rows
         .iter()
@@ -289,7 +299,8 @@ fn the_rows_of_players_have_their_sums_and_their_lives() {
             _ => None,
         })
         .collect();
-    let stalled: Vec<_> = of_seconds.iter().map(|row| (row.second, row.players, row.stalled)).collect();
+    let stalled: Vec<_> =
+        of_seconds.iter().map(|row| (row.second, row.players, row.stalled)).collect();
     assert_eq!(stalled, [(0, 2, 0), (1, 2, 0), (2, 2, 1), (3, 2, 0)]);
     assert_eq!(of_seconds[2].counters.stall_us, 500_000);
     let lives: BTreeMap<u32, PlayerRow> = rows

@@ -11,7 +11,8 @@ impl Collector {
         let clock = self.config.clock;
         let counters = &interval.counters;
         let ended_at = clock.run_time(interval.ended_at);
-        let length_us = within_a_second(counters.active_us.saturating_add(counters.paused_us).into());
+        let length_us =
+            within_a_second(counters.active_us.saturating_add(counters.paused_us).into());
         let second = middle(ended_at, length_us).max(self.open);
         let Some(record) = self.participants.get_mut(id) else { return };
         self.seconds.playback(second, id, record.cohort(), interval);

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow, SourceFps};
 use throng_observation::{
-    ChatInterval, ChatRow, DATES_AHEAD_US_MAX, Distribution, LiveInterval, MediaKind, PlaybackCounters,
-    PlaybackInterval, PlaybackRow, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval,
+    ChatInterval, ChatRow, DATES_AHEAD_US_MAX, Distribution, LiveInterval, MediaKind,
+    PlaybackCounters, PlaybackInterval, PlaybackRow, SentCounters, SentInterval, TrackCounters,
+    TrackId, TrackInterval,
 };
 
 use super::player_record::delivery_ppm;
@@ -68,8 +69,8 @@ struct TrackSecond {
     source_fps: Option<f32>,
 }
 
-/// Active time below which a track (a join or leave within the second) gives no sample of a rate: one frame more or less
-/// would be half of it. Its counts are in the sums.
+/// Active time below which a track (a join or leave within the second) gives no sample of a rate:
+/// one frame more or less would be half of it. Its counts are in the sums.
 const RATE_STRETCH_US_MIN: u64 = 500_000;
 
 /// The rows of a closed second.
@@ -86,7 +87,8 @@ impl ClosedSecond {
     /// Bytes that participants received.
     pub(super) fn received_bytes(&self) -> u64 {
         let packets: u64 = self.series.iter().map(|row| row.counters.wire_bytes).sum();
-        let bodies = |row: &PlaybackRow| row.counters.media_bytes.saturating_add(row.counters.other_bytes);
+        let bodies =
+            |row: &PlaybackRow| row.counters.media_bytes.saturating_add(row.counters.other_bytes);
         let frames: u64 = self.chat.iter().map(|row| row.counters.bytes_received).sum();
         packets.saturating_add(frames).saturating_add(self.playback.iter().map(bodies).sum())
     }
@@ -95,7 +97,11 @@ impl ClosedSecond {
 impl Seconds {
     pub(super) fn new(cohorts: u16) -> Self {
         let cohorts = cohorts.max(1);
-        Self { cohorts, open: BTreeMap::new(), totals: vec![CrowdDelta::default(); usize::from(cohorts)] }
+        Self {
+            cohorts,
+            open: BTreeMap::new(),
+            totals: vec![CrowdDelta::default(); usize::from(cohorts)],
+        }
     }
 
     /// The crowd's changes in `second`. Changes of a closed second are counted in the next one.
@@ -104,12 +110,21 @@ impl Seconds {
     }
 
     /// Adds an interval of a received track of participant `id`.
-    pub(super) fn interval(&mut self, second: i64, id: u32, cohort: CohortId, interval: &TrackInterval) {
+    pub(super) fn interval(
+        &mut self,
+        second: i64,
+        id: u32,
+        cohort: CohortId,
+        interval: &TrackInterval,
+    ) {
         let open = self.open.entry(second).or_default();
         let sums = open.series.entry((cohort.0, interval.kind)).or_default();
         let row = &mut sums.row;
         row.counters += interval.counters;
-        interval.relative_delay_us.iter().for_each(|us| row.relative_delay_us.record(u64::from(*us)));
+        interval
+            .relative_delay_us
+            .iter()
+            .for_each(|us| row.relative_delay_us.record(u64::from(*us)));
         if let Some(basis) = interval.capture_basis {
             interval.absolute_delay_us.iter().for_each(|us| row.absolute_delay.record(basis, *us));
         }
@@ -125,7 +140,13 @@ impl Seconds {
     }
 
     /// Adds an interval of the player of participant `id`.
-    pub(super) fn playback(&mut self, second: i64, id: u32, cohort: CohortId, interval: &PlaybackInterval) {
+    pub(super) fn playback(
+        &mut self,
+        second: i64,
+        id: u32,
+        cohort: CohortId,
+        interval: &PlaybackInterval,
+    ) {
         let players = self.open.entry(second).or_default().playback.entry(cohort.0).or_default();
         let player = players.entry(id).or_default();
         player.counters += interval.counters;
@@ -135,9 +156,19 @@ impl Seconds {
     }
 
     /// Adds an interval of the chat of a participant; `is_first`: of it in this second.
-    pub(super) fn chat(&mut self, second: i64, cohort: CohortId, interval: &ChatInterval, is_first: bool) {
+    pub(super) fn chat(
+        &mut self,
+        second: i64,
+        cohort: CohortId,
+        interval: &ChatInterval,
+        is_first: bool,
+    ) {
         let rows = &mut self.open.entry(second).or_default().chat;
-        let row = rows.entry(cohort.0).or_insert_with(|| ChatRow { second, cohort, ..ChatRow::default() });
+        let row = rows.entry(cohort.0).or_insert_with(|| ChatRow {
+            second,
+            cohort,
+            ..ChatRow::default()
+        });
         row.members += u32::from(is_first);
         row.joined += u32::from(is_first && interval.is_joined);
         row.occupants_max = row.occupants_max.max(interval.occupants);
@@ -168,16 +199,18 @@ impl Seconds {
             chat.extend(open.chat.into_values());
         }
         let crowd =
-            (0..self.cohorts).zip(&self.totals).zip(playing).map(|((cohort, total), playing)| CrowdRow {
-                second,
-                cohort: CohortId(cohort),
-                intended: intended(cohort),
-                started: count(total.started),
-                connected: count(total.connected),
-                playing: count(playing),
-                failed: count(total.failed),
-                left: count(total.left),
-                ice: total.ice.map(count),
+            (0..self.cohorts).zip(&self.totals).zip(playing).map(|((cohort, total), playing)| {
+                CrowdRow {
+                    second,
+                    cohort: CohortId(cohort),
+                    intended: intended(cohort),
+                    started: count(total.started),
+                    connected: count(total.connected),
+                    playing: count(playing),
+                    failed: count(total.failed),
+                    left: count(total.left),
+                    ice: total.ice.map(count),
+                }
             });
         let series = series.into_iter().map(|((cohort, kind), sums)| SeriesRow {
             second,
@@ -216,13 +249,14 @@ fn playback_row(players: &HashMap<u32, PlayerSecond>) -> PlaybackRow {
         row.starting += u32::from(player.counters.startup_us > 0);
         row.counters += player.counters;
         row.buffer_us.record(player.buffer_us);
-        player
-            .delivery_ppm
-            .iter()
-            .for_each(|ppm| row.shortfall_ppm.record(u64::from(1_000_000_u32.saturating_sub(*ppm))));
+        player.delivery_ppm.iter().for_each(|ppm| {
+            row.shortfall_ppm.record(u64::from(1_000_000_u32.saturating_sub(*ppm)))
+        });
         if let Some(live) = &player.live {
             // Clocks may disagree so much that a latency is negative.
-            let record = |samples: &mut Distribution, us: i64| samples.record(u64::try_from(us).unwrap_or(0));
+            let record = |samples: &mut Distribution, us: i64| {
+                samples.record(u64::try_from(us).unwrap_or(0))
+            };
             record(&mut row.edge_latency_us, live.to_edge_us);
             live.since_date_us.iter().for_each(|us| record(&mut row.latency_us, *us));
             live.capture_latency_us.iter().for_each(|us| record(&mut row.capture_latency_us, *us));
@@ -238,8 +272,10 @@ impl TrackSecond {
         self.counters += interval.counters;
         self.frames_due_us += interval.frames_due_us;
         self.jitter_us = interval.jitter_us.or(self.jitter_us);
-        self.oven_rtc_tester_delay_us = interval.oven_rtc_tester_delay_us.or(self.oven_rtc_tester_delay_us);
-        self.source_fps = interval.source_fps.filter(|fps| fps.is_finite() && *fps > 0.0).or(self.source_fps);
+        self.oven_rtc_tester_delay_us =
+            interval.oven_rtc_tester_delay_us.or(self.oven_rtc_tester_delay_us);
+        self.source_fps =
+            interval.source_fps.filter(|fps| fps.is_finite() && *fps > 0.0).or(self.source_fps);
     }
 }
 
@@ -333,8 +369,14 @@ mod tests {
         seconds.interval(4, 1, CohortId(0), &interval(1, 0, 0, 1000));
         let closed = seconds.close(3, |_| 2);
         let [row] = closed.series.as_slice() else { panic!("{closed:?}") };
-        assert_eq!((row.tracks, row.tracks_below_source_fps, row.counters.packets_received), (2, 1, 190));
-        assert_eq!((row.relative_delay_us.count(), row.loss_ppm.quantile(1.0).unwrap() / 1000), (4, 100));
+        assert_eq!(
+            (row.tracks, row.tracks_below_source_fps, row.counters.packets_received),
+            (2, 1, 190)
+        );
+        assert_eq!(
+            (row.relative_delay_us.count(), row.loss_ppm.quantile(1.0).unwrap() / 1000),
+            (4, 100)
+        );
         assert_eq!(row.source_fps_milli, Some(30_000));
         let one_way = &row.absolute_delay;
         assert_eq!((one_way.basis(), one_way.negative()), (Some(CaptureBasis::Mark), 2));
@@ -349,9 +391,19 @@ mod tests {
             seconds.interval(7, id, CohortId(0), &interval(30, 10, 9, 300));
         }
         let row = &seconds.close(7, |_| 10).series[0];
-        assert_eq!((row.tracks, row.tracks_below_source_fps, row.counters.packets_received), (10, 0, 900));
-        assert_eq!((row.fps_milli.count(), row.loss_ppm.count(), row.jitter_us.count()), (10, 10, 10));
-        assert_eq!(row.fps_milli.quantile(0.5).unwrap() / 100, 300, "27 frames in 0.9 s are 30 fps");
+        assert_eq!(
+            (row.tracks, row.tracks_below_source_fps, row.counters.packets_received),
+            (10, 0, 900)
+        );
+        assert_eq!(
+            (row.fps_milli.count(), row.loss_ppm.count(), row.jitter_us.count()),
+            (10, 10, 10)
+        );
+        assert_eq!(
+            row.fps_milli.quantile(0.5).unwrap() / 100,
+            300,
+            "27 frames in 0.9 s are 30 fps"
+        );
         assert_eq!(row.loss_ppm.quantile(0.5).unwrap() / 1000, 100);
     }
 
@@ -360,15 +412,23 @@ mod tests {
         let mut seconds = Seconds::new(1);
         seconds.interval(0, 0, CohortId(0), &interval(10, 5, 1, 200));
         let row = &seconds.close(0, |_| 1).series[0];
-        assert_eq!((row.tracks, row.counters.packets_lost, row.counters.frames_decodable), (1, 5, 1));
-        assert!(row.fps_milli.is_empty() && row.loss_ppm.is_empty() && row.source_fps_milli.is_none());
+        assert_eq!(
+            (row.tracks, row.counters.packets_lost, row.counters.frames_decodable),
+            (1, 5, 1)
+        );
+        assert!(
+            row.fps_milli.is_empty() && row.loss_ppm.is_empty() && row.source_fps_milli.is_none()
+        );
         assert_eq!(row.tracks_below_source_fps, 0);
     }
 
     #[test]
     fn the_wait_for_the_first_key_frame_is_no_bad_frame_rate() {
         let mut seconds = Seconds::new(1);
-        let joins = |frames, frames_due_us| TrackInterval { frames_due_us, ..interval(100, 0, frames, 1000) };
+        let joins = |frames, frames_due_us| TrackInterval {
+            frames_due_us,
+            ..interval(100, 0, frames, 1000)
+        };
         seconds.interval(0, 0, CohortId(0), &joins(18, 600_000));
         seconds.interval(0, 1, CohortId(0), &joins(0, 0));
         seconds.interval(0, 2, CohortId(0), &joins(0, 1_000_000));
@@ -430,7 +490,10 @@ mod tests {
             seconds.playback(0, id, CohortId(0), &interval);
         }
         let row = &seconds.close(0, |_| 3).playback[0];
-        assert_eq!((row.edge_latency_us.count(), row.latency_us.count(), row.dates_ahead), (3, 2, Some(1)));
+        assert_eq!(
+            (row.edge_latency_us.count(), row.latency_us.count(), row.dates_ahead),
+            (3, 2, Some(1))
+        );
     }
 
     #[test]
@@ -440,9 +503,15 @@ mod tests {
         seconds.crowd(1, CohortId(1)).connected += 3;
         seconds.crowd(1, CohortId(1)).playing += 2;
         let crowd = seconds.close(0, |_| 7).crowd;
-        assert_eq!((crowd[1].intended, crowd[1].started, crowd[1].connected, crowd[0].started), (7, 5, 0, 0));
+        assert_eq!(
+            (crowd[1].intended, crowd[1].started, crowd[1].connected, crowd[0].started),
+            (7, 5, 0, 0)
+        );
         seconds.crowd(0, CohortId(1)).failed += 1; // late
         let crowd = seconds.close(1, |_| 7).crowd;
-        assert_eq!((crowd[1].started, crowd[1].connected, crowd[1].playing, crowd[1].failed), (5, 3, 2, 1));
+        assert_eq!(
+            (crowd[1].started, crowd[1].connected, crowd[1].playing, crowd[1].failed),
+            (5, 3, 2, 1)
+        );
     }
 }

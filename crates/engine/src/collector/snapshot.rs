@@ -10,8 +10,8 @@ use super::participants::Participants;
 use super::seconds::ClosedSecond;
 use super::track_record::loss_ratio;
 use crate::live::{
-    ChatFigures, CrowdFigures, HISTORY_SECONDS, HistoryPoint, KindFigures, LiveSnapshot, PlaybackFigures,
-    RECENT_EVENTS, Spread,
+    ChatFigures, CrowdFigures, HISTORY_SECONDS, HistoryPoint, KindFigures, LiveSnapshot,
+    PlaybackFigures, RECENT_EVENTS, Spread,
 };
 
 /// Adds the rows of a closed second to the snapshot.
@@ -28,7 +28,9 @@ pub(super) fn second(snapshot: &mut LiveSnapshot, second: i64, closed: &ClosedSe
         crowd.ice.iter_mut().zip(row.ice).for_each(|(sum, count)| *sum += count);
     }
     snapshot.crowd = crowd;
-    for (figures, of) in [(&mut snapshot.video, MediaKind::Video), (&mut snapshot.audio, MediaKind::Audio)] {
+    for (figures, of) in
+        [(&mut snapshot.video, MediaKind::Video), (&mut snapshot.audio, MediaKind::Audio)]
+    {
         let before = figures.so_far;
         *figures = kind(&closed.series, of);
         figures.so_far += before;
@@ -59,7 +61,8 @@ pub(super) fn second(snapshot: &mut LiveSnapshot, second: i64, closed: &ClosedSe
             + players.map_or(0.0, |playback| playback.media_bps)
             + in_chat.map_or(0.0, |chat| chat.counters.bytes_received as f64 * 8.0),
         loss_ratio: loss_ratio(&counters),
-        stalled_ratio: players.map(|playback| f64::from(playback.stalled) / f64::from(playback.players)),
+        stalled_ratio: players
+            .map(|playback| f64::from(playback.stalled) / f64::from(playback.players)),
         buffer_ms_min: players.and_then(|playback| playback.buffer_ms_min),
         in_room: in_chat.map(|chat| chat.joined),
         delivery_ms_p95: in_chat.and_then(|chat| chat.delivery_ms).map(|delivery| delivery.p95),
@@ -81,15 +84,19 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
         (all.quantiles(scale), Spread::of(&all, scale))
     };
     let (fps, fps_spread) = merged(|row| &row.fps_milli, 1000.0);
-    let (relative_delay_ms, relative_delay_spread_ms) = merged(|row| &row.relative_delay_us, 1000.0);
+    let (relative_delay_ms, relative_delay_spread_ms) =
+        merged(|row| &row.relative_delay_us, 1000.0);
     let (oven_rtc_tester_delay_ms, oven_rtc_tester_delay_spread_ms) =
         merged(|row| &row.oven_rtc_tester_delay_us, 1000.0);
     let mut counters = TrackCounters::default();
     rows().for_each(|row| counters += row.counters);
     let mut absolute = OneWayDelay::default();
     rows().for_each(|row| absolute.merge(&row.absolute_delay));
-    let sources =
-        || rows().filter_map(|row| row.source_fps_milli.map(|fps| (f64::from(fps), f64::from(row.tracks))));
+    let sources = || {
+        rows().filter_map(|row| {
+            row.source_fps_milli.map(|fps| (f64::from(fps), f64::from(row.tracks)))
+        })
+    };
     let weight: f64 = sources().map(|(_, tracks)| tracks).sum();
     KindFigures {
         tracks: rows().map(|row| row.tracks).sum(),
@@ -129,7 +136,8 @@ fn playback(rows: &[PlaybackRow], mut latency_vote: LatencyVote) -> PlaybackFigu
         shortfall_ppm.merge(&row.shortfall_ppm);
         latency_us.merge(row.latency_us_by(basis));
     }
-    let ratio = |quantile: f64| shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6);
+    let ratio =
+        |quantile: f64| shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6);
     PlaybackFigures {
         media_bps: figures.so_far.media_bytes as f64 * 8.0,
         buffer_ms: buffer_us.quantiles(1000.0),
@@ -161,7 +169,8 @@ pub(super) fn clients(snapshot: &mut LiveSnapshot, participants: &Participants) 
 
 /// Updates the `count` worst participants.
 pub(super) fn worst(snapshot: &mut LiveSnapshot, participants: &Participants, count: usize) {
-    let mut alive: Vec<&ParticipantRecord> = participants.iter().filter(|record| record.is_alive()).collect();
+    let mut alive: Vec<&ParticipantRecord> =
+        participants.iter().filter(|record| record.is_alive()).collect();
     alive.sort_by(|a, b| b.badness().total_cmp(&a.badness()));
     snapshot.worst = alive.into_iter().take(count).map(ParticipantRecord::figures).collect();
 }

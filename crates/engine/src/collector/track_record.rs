@@ -12,8 +12,8 @@ use crate::live::TrackFigures;
 /// A received track of a participant.
 pub(super) struct Track {
     pub(super) id: TrackId,
-    /// The participant's track that this row belongs to while the track has this sender: a server may switch a
-    /// track from sender to sender, and each sender has a row.
+    /// The participant's track that this row belongs to while the track has this sender: a server
+    /// may switch a track from sender to sender, and each sender has a row.
     pub(super) live: Option<TrackId>,
     pub(super) kind: MediaKind,
     pub(super) codec: Codec,
@@ -80,8 +80,12 @@ impl Track {
         self.last_frames_due_us = interval.frames_due_us;
         self.last_delay_us_max = interval.relative_delay_us.iter().copied().max();
         self.jitter_us = interval.jitter_us.or(self.jitter_us);
-        self.oven_rtc_tester_delay_us = interval.oven_rtc_tester_delay_us.or(self.oven_rtc_tester_delay_us);
-        interval.relative_delay_us.iter().for_each(|us| self.relative_delay_us.record(u64::from(*us)));
+        self.oven_rtc_tester_delay_us =
+            interval.oven_rtc_tester_delay_us.or(self.oven_rtc_tester_delay_us);
+        interval
+            .relative_delay_us
+            .iter()
+            .for_each(|us| self.relative_delay_us.record(u64::from(*us)));
         // Most servers give no capture time.
         if let Some(basis) = interval.capture_basis {
             let absolute = self.absolute_delay.get_or_insert_default();

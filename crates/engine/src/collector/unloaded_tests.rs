@@ -83,5 +83,9 @@ fn a_delay_that_is_there_without_load_is_not_bad_and_one_that_grew_is() {
     let delays_us = [290_000, 290_000, 290_000, 290_000, 290_000, 2_000_000, 290_000];
     // Bounds are raised when the second ends whose intervals came before.
     assert_eq!(late_seconds(&delays_us, 2, bursts), [true, true, false, false, true, false]);
-    assert_eq!(late_seconds(&delays_us, 2, Unloaded::default()), [true; 6], "there was none without load");
+    assert_eq!(
+        late_seconds(&delays_us, 2, Unloaded::default()),
+        [true; 6],
+        "there was none without load"
+    );
 }

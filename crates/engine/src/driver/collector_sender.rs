@@ -1,4 +1,5 @@
-//! Sends the observations of an engine thread to the collector: in batches, bounded, without blocking.
+//! Sends the observations of an engine thread to the collector: in batches, bounded, without
+//! blocking.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -52,7 +53,8 @@ pub(crate) enum DriverEvent {
         kind: &'static str,
         detail: String,
     },
-    /// Datagrams that overflowed receive buffers, or a ring, because a silent sender resumed with a burst.
+    /// Datagrams that overflowed receive buffers, or a ring, because a silent sender resumed with a
+    /// burst.
     Burst {
         second: i64,
         thread: u16,
@@ -68,7 +70,8 @@ pub(crate) const BATCHES_MAX: usize = 256;
 /// Events in a full batch.
 const BATCH: usize = 512;
 
-/// How often a partial batch is sent. Each batch wakes the collector, and intervals are a second long.
+/// How often a partial batch is sent. Each batch wakes the collector, and intervals are a second
+/// long.
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
 
 /// Events held while the collector is behind, not counting those that must not be lost.
@@ -103,8 +106,9 @@ impl CollectorSender {
         }
     }
 
-    /// Sends what is held. While the collector is behind, keeps it; beyond [`HELD_MAX`] drops intervals and
-    /// anomalies. Starts and ends of participants are never dropped: their number is bounded.
+    /// Sends what is held. While the collector is behind, keeps it; beyond [`HELD_MAX`] drops
+    /// intervals and anomalies. Starts and ends of participants are never dropped: their number is
+    /// bounded.
     fn flush(&mut self) {
         if self.held.is_empty() {
             return;
@@ -133,7 +137,9 @@ impl CollectorSender {
 
 fn must_not_be_lost(seen: &DriverEvent) -> bool {
     match seen {
-        DriverEvent::Started { .. } | DriverEvent::Ended { .. } | DriverEvent::LocalAddress { .. } => true,
+        DriverEvent::Started { .. }
+        | DriverEvent::Ended { .. }
+        | DriverEvent::LocalAddress { .. } => true,
         DriverEvent::Health(_) | DriverEvent::Burst { .. } | DriverEvent::Requests(_) => true,
         DriverEvent::Receive { .. } => true,
         DriverEvent::Observed { observation, .. } => {

@@ -1,5 +1,6 @@
-//! The event loop of one engine thread: it waits, serves sockets of joining participants at once, and on each tick
-//! serves sockets of playing participants, expired timers and joins whose time has come.
+//! The event loop of one engine thread: it waits, serves sockets of joining participants at once,
+//! and on each tick serves sockets of playing participants, expired timers and joins whose time has
+//! come.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,19 +28,21 @@ use crate::sockets::RingEntry;
 /// Joins begun in one pass of the loop: making a participant takes about a millisecond of CPU.
 const JOINS_PER_PASS: usize = 4;
 
-/// Joining sockets, and signalling events, that are served even when it is time for the tick. A burst of joins
-/// cannot delay playing participants by more than a few handshakes, and a thread that is always late still makes
-/// progress on joins.
+/// Joining sockets, and signalling events, that are served even when it is time for the tick. A
+/// burst of joins cannot delay playing participants by more than a few handshakes, and a thread
+/// that is always late still makes progress on joins.
 const TURNS_MIN: usize = 2;
 
 /// Ready sockets that one `epoll_wait` may return.
 const READY_MAX: usize = 1024;
 
-/// Participants prefetched at a time: of each some 7 kB, so that together they fit the first-level cache.
+/// Participants prefetched at a time: of each some 7 kB, so that together they fit the first-level
+/// cache.
 const PREFETCHED: usize = 4;
 
-/// How often datagrams are taken from rings: each second tick, so that a participant is served for several at a time. Browsers look
-/// for packets to request again every 20 ms (libwebrtc `NackPeriodicProcessor`).
+/// How often datagrams are taken from rings: each second tick, so that a participant is served for
+/// several at a time. Browsers look for packets to request again every 20 ms (libwebrtc
+/// `NackPeriodicProcessor`).
 const RING_EVERY: Duration = Duration::from_millis(10);
 
 /// Longest wait of an idle loop.
@@ -87,8 +90,8 @@ impl EventLoop {
         Self { config, io, slots, recent_joins, leaving: false, unfinished, of_ring, rings_at }
     }
 
-    /// Runs until its participants have ended and no more join. Only the wait is asynchronous: signalling tasks run
-    /// during it.
+    /// Runs until its participants have ended and no more join. Only the wait is asynchronous:
+    /// signalling tasks run during it.
     pub(crate) async fn run(mut self) {
         let mut ready: Vec<epoll::Event> = Vec::with_capacity(READY_MAX);
         let mut events: Vec<SlotEvent> = Vec::new();
@@ -121,7 +124,8 @@ impl EventLoop {
             }
             now = Instant::now();
         }
-        let row = health.finish_second(self.config.clock, now + Duration::from_secs(1), &mut self.io);
+        let row =
+            health.finish_second(self.config.clock, now + Duration::from_secs(1), &mut self.io);
         row.into_iter().for_each(|row| self.io.collector.push(DriverEvent::Health(row)));
         self.io.finish().await;
     }
@@ -161,8 +165,8 @@ impl EventLoop {
         ready.clear();
     }
 
-    /// Serves sockets of joining participants until the next tick. The rest stays ready, and the next `epoll_wait`
-    /// returns it first.
+    /// Serves sockets of joining participants until the next tick. The rest stays ready, and the
+    /// next `epoll_wait` returns it first.
     fn serve_joining(&mut self, ready: &mut Vec<epoll::Event>, tick: Instant) {
         for (turn, event) in ready.drain(..).enumerate() {
             if turn >= TURNS_MIN && Instant::now() >= tick {
@@ -323,7 +327,8 @@ impl EventLoop {
     }
 
     fn housekeep(&mut self, now: Instant, health: &mut ThreadHealth) {
-        if !self.leaving && (now >= self.config.ends_at || self.config.control.stopped().is_some()) {
+        if !self.leaving && (now >= self.config.ends_at || self.config.control.stopped().is_some())
+        {
             self.leaving = true;
             for key in self.slots.keys() {
                 self.with(key, |slot, io| slot.leave_now(now, io));

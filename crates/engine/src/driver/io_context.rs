@@ -1,4 +1,5 @@
-//! Resources that all slots of a thread share: epoll sets, buffers, timers, signalling, the channel to the collector.
+//! Resources that all slots of a thread share: epoll sets, buffers, timers, signalling, the channel
+//! to the collector.
 
 use std::future::poll_fn;
 use std::io;
@@ -70,8 +71,9 @@ pub(crate) struct IoContext {
     pub(super) sent_bytes: u64,
     /// Sockets of joining participants, served at once.
     immediate: AsyncFd<OwnedFd>,
-    /// Sockets of playing participants, served on each tick, so that one call returns many datagrams. Edge-triggered, so
-    /// that the kernel does not check emptied sockets again; the loop itself returns to a socket that it did not empty.
+    /// Sockets of playing participants, served on each tick, so that one call returns many
+    /// datagrams. Edge-triggered, so that the kernel does not check emptied sockets again; the loop
+    /// itself returns to a socket that it did not empty.
     on_tick: OwnedFd,
     pub(super) on_tick_sockets: usize,
     pub(super) immediate_sockets: usize,
@@ -84,7 +86,8 @@ pub(crate) struct IoContext {
 pub(super) struct Drops {
     /// Received datagrams that overflowed a receive buffer or were too long.
     pub(super) received: u64,
-    /// Received datagrams that overflowed a receive buffer in a burst after silence, and the longest such silence.
+    /// Received datagrams that overflowed a receive buffer in a burst after silence, and the
+    /// longest such silence.
     pub(super) burst: u64,
     pub(super) silent: Duration,
     /// Outgoing datagrams for which the kernel had no buffer.
@@ -120,7 +123,12 @@ impl IoContext {
     pub(crate) fn new(config: IoContextConfig) -> io::Result<Self> {
         let immediate = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let on_tick = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&immediate, &config.waker, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        epoll::add(
+            &immediate,
+            &config.waker,
+            epoll::EventData::new_u64(WAKE),
+            epoll::EventFlags::IN,
+        )?;
         Ok(Self {
             thread: config.thread,
             reach: config.reach,
@@ -146,8 +154,9 @@ impl IoContext {
         })
     }
 
-    /// Waits for a joining participant's socket, the waker or a signalling event, at most until `until`. Signalling tasks
-    /// run meanwhile, at least once. Appends ready sockets to `ready` and signalling events to `events`.
+    /// Waits for a joining participant's socket, the waker or a signalling event, at most until
+    /// `until`. Signalling tasks run meanwhile, at least once. Appends ready sockets to `ready` and
+    /// signalling events to `events`.
     pub(super) async fn wait(
         &self,
         (now, until): (Instant, Instant),
@@ -181,7 +190,8 @@ impl IoContext {
     }
 
     async fn immediate_ready(&self, ready: &mut Vec<epoll::Event>) {
-        // If the epoll set cannot be watched, the wake timer still makes the loop check every socket.
+        // If the epoll set cannot be watched, the wake timer still makes the loop check every
+        // socket.
         while let Ok(mut guard) = self.immediate.readable().await {
             let found = guard.try_io(|set| {
                 poll(set.get_ref(), ready);
@@ -210,9 +220,11 @@ impl IoContext {
             Readiness::Immediate => {
                 (self.immediate.get_ref(), &mut self.immediate_sockets, epoll::EventFlags::IN)
             }
-            Readiness::OnTick => {
-                (&self.on_tick, &mut self.on_tick_sockets, epoll::EventFlags::IN | epoll::EventFlags::ET)
-            }
+            Readiness::OnTick => (
+                &self.on_tick,
+                &mut self.on_tick_sockets,
+                epoll::EventFlags::IN | epoll::EventFlags::ET,
+            ),
         };
         let data = epoll::EventData::new_u64(u64::from(slot) << 16 | u64::from(channel.0));
         epoll::add(set, socket.as_fd(), data, flags)?;
@@ -243,7 +255,13 @@ impl IoContext {
     }
 
     /// Whether an event of a download still concerns its participant.
-    pub(super) fn accepts(&mut self, slot: u32, id: FetchId, serial: Serial, part: &DownloadPart) -> bool {
+    pub(super) fn accepts(
+        &mut self,
+        slot: u32,
+        id: FetchId,
+        serial: Serial,
+        part: &DownloadPart,
+    ) -> bool {
         self.signalling.accepts(slot, id, serial, part)
     }
 
@@ -255,8 +273,9 @@ impl IoContext {
         }
     }
 
-    /// Waits [`LAST_GOODBYES`] for close frames and DELETE requests, then sends the remaining events to the collector: sockets
-    /// count their last bytes when their tasks end. A silent server does not delay the end of the run.
+    /// Waits [`LAST_GOODBYES`] for close frames and DELETE requests, then sends the remaining
+    /// events to the collector: sockets count their last bytes when their tasks end. A silent
+    /// server does not delay the end of the run.
     pub(super) async fn finish(mut self) {
         self.signalling.close_all();
         tokio::time::sleep(LAST_GOODBYES).await;

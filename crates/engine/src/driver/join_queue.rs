@@ -1,11 +1,13 @@
-//! Joins still to come on one thread: every n-th of the plan, which all threads share, then participants added later.
+//! Joins still to come on one thread: every n-th of the plan, which all threads share, then
+//! participants added later.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::config::Join;
 
-/// Joins to come in order of time, each with its participant's index. Added participants follow all planned ones.
+/// Joins to come in order of time, each with its participant's index. Added participants follow all
+/// planned ones.
 pub(crate) struct JoinQueue {
     plan: Arc<[Join]>,
     /// Index of this thread's next planned join.
@@ -20,7 +22,13 @@ pub(crate) struct JoinQueue {
 impl JoinQueue {
     /// The joins of thread `thread` of `threads`.
     pub(crate) fn new(plan: Arc<[Join]>, thread: usize, threads: usize) -> Self {
-        Self { plan, next: thread, step: threads.max(1), added: VecDeque::new(), removed: HashSet::new() }
+        Self {
+            plan,
+            next: thread,
+            step: threads.max(1),
+            added: VecDeque::new(),
+            removed: HashSet::new(),
+        }
     }
 
     /// Queues the join of an added participant.

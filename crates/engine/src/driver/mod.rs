@@ -1,4 +1,5 @@
-//! Drives participants: one thread per core, each with its own participants, sockets and timers; nothing is shared.
+//! Drives participants: one thread per core, each with its own participants, sockets and timers;
+//! nothing is shared.
 
 mod collector_sender;
 pub(crate) use collector_sender::{BATCHES_MAX, CollectorSender, DriverEvent};

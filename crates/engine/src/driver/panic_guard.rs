@@ -1,9 +1,9 @@
-//! Catches the panic of a participant, which becomes that participant's failure: a defect in throng or in a library must
-//! not end the other participants of the thread.
+//! Catches the panic of a participant, which becomes that participant's failure: a defect in throng
+//! or in a library must not end the other participants of the thread.
 //!
-//! The panic hook prints nothing for panics that are caught here: its lines would break a full-screen view, and a
-//! defect that affects a thousand participants would be printed a thousand times. Each failure contains the place
-//! and message of the panic.
+//! The panic hook prints nothing for panics that are caught here: its lines would break a
+//! full-screen view, and a defect that affects a thousand participants would be printed a thousand
+//! times. Each failure contains the place and message of the panic.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -25,12 +25,15 @@ thread_local! {
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Installs, once per process, a panic hook that sends caught panics only to the log (`RUST_LOG`, `RUST_BACKTRACE=1`).
+/// Installs, once per process, a panic hook that sends caught panics only to the log (`RUST_LOG`,
+/// `RUST_BACKTRACE=1`).
 pub(crate) fn install_panic_hook() {
     static HUSHED: Once = Once::new();
     HUSHED.call_once(|| {
         let usual = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| if GUARDED.get() { note(info) } else { usual(info) }));
+        std::panic::set_hook(Box::new(
+            move |info| if GUARDED.get() { note(info) } else { usual(info) },
+        ));
     });
 }
 
@@ -123,7 +126,8 @@ pub(super) fn catch_panic<T>(act: impl FnOnce() -> T) -> Result<T, Failure> {
 
 fn defect(panic: &(dyn Any + Send)) -> Failure {
     let words = panic.downcast_ref::<&str>().copied();
-    let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words");
+    let words =
+        words.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words");
     let words: String = words.chars().take(WORDS_MAX).collect();
     let place = PLACE.take().unwrap_or_else(|| "an unknown place".into());
     let detail = format!(

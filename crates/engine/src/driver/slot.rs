@@ -1,4 +1,5 @@
-//! A participant slot: performs its outputs, and delivers datagrams, signalling events and timeouts to it.
+//! A participant slot: performs its outputs, and delivers datagrams, signalling events and timeouts
+//! to it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -7,7 +8,8 @@ use std::time::{Duration, Instant};
 use throng_net::{RECEIVE_BATCH, SEND_BATCH};
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase, units};
 use throng_protocol::participant::{
-    Channel, ChannelError, DownloadEvent, Input, Open, Opening, Output, Participant, Prefetcher, Transmit,
+    Channel, ChannelError, DownloadEvent, Input, Open, Opening, Output, Participant, Prefetcher,
+    Transmit,
 };
 
 use super::collector_sender::DriverEvent;
@@ -18,7 +20,9 @@ use crate::clock::ClockPair;
 use crate::config::Join;
 use crate::signalling::{Outgoing, SignallingCommand, SignallingEvent};
 use crate::sockets::http::DownloadPart;
-use crate::sockets::{DatagramSocket, PeerAddresses, RingEntry, RingUse, SendResult, SocketStep, apply};
+use crate::sockets::{
+    DatagramSocket, PeerAddresses, RingEntry, RingUse, SendResult, SocketStep, apply,
+};
 
 /// Outputs of one drain beyond which a participant fails: it would block its thread forever.
 const OUTPUTS_MAX: usize = 100_000;
@@ -119,7 +123,8 @@ impl Slot {
         self.drain(now, io);
     }
 
-    /// Asks the participant to leave, once: the run ends, or it was removed. No other takes its place.
+    /// Asks the participant to leave, once: the run ends, or it was removed. No other takes its
+    /// place.
     pub(super) fn leave_now(&mut self, now: Instant, io: &mut IoContext) {
         self.leave(now, false, io);
     }
@@ -150,8 +155,9 @@ impl Slot {
         self.drain(now, io);
     }
 
-    /// The outcome of a participant that did not end within the grace time. If it had media, it stayed as long as
-    /// intended, and the unanswered leave is an event; if it never had any, it failed.
+    /// The outcome of a participant that did not end within the grace time. If it had media, it
+    /// stayed as long as intended, and the unanswered leave is an event; if it never had any, it
+    /// failed.
     fn outcome_after_grace(&self, now: Instant, io: &mut IoContext) -> Outcome {
         if self.has_played {
             let observation = Observation::LeaveUnanswered;
@@ -238,7 +244,9 @@ impl Slot {
         clocks: ClockPair,
         io: &mut IoContext,
     ) {
-        let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else { return };
+        let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else {
+            return;
+        };
         let names_local = entry.socket.has_several();
         self.is_by_ring = true;
         let mut next = io.rings.first(of_ring);
@@ -283,7 +291,9 @@ impl Slot {
         clocks: ClockPair,
         io: &mut IoContext,
     ) -> bool {
-        let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else { return true };
+        let Some(entry) = self.sockets.iter_mut().find(|entry| entry.channel == channel) else {
+            return true;
+        };
         // Before the ring's first datagrams come, the socket may already leave them to it.
         self.is_by_ring = true;
         let step = io.rings.step(of_ring, clocks);
@@ -301,7 +311,12 @@ impl Slot {
     }
 
     /// Delivers a signalling event to the participant.
-    pub(super) fn on_signalling(&mut self, now: Instant, event: SignallingEvent, io: &mut IoContext) {
+    pub(super) fn on_signalling(
+        &mut self,
+        now: Instant,
+        event: SignallingEvent,
+        io: &mut IoContext,
+    ) {
         let input = match &event {
             SignallingEvent::Bytes(channel, bytes) => Input::Bytes { channel: *channel, bytes },
             SignallingEvent::Blocked(channel, duration) => {
@@ -316,10 +331,14 @@ impl Slot {
                 Input::Download { fetch: *fetch, event: DownloadEvent::Body(bytes) }
             }
             _ => match event {
-                SignallingEvent::Opened(channel, opening) => Input::Opened { channel, opening: *opening },
+                SignallingEvent::Opened(channel, opening) => {
+                    Input::Opened { channel, opening: *opening }
+                }
                 SignallingEvent::Message(channel, message) => Input::Message { channel, message },
                 SignallingEvent::Closed(channel, why) => Input::Closed { channel, why },
-                SignallingEvent::Fetched(fetch, result) => Input::Fetched { fetch, result: *result },
+                SignallingEvent::Fetched(fetch, result) => {
+                    Input::Fetched { fetch, result: *result }
+                }
                 SignallingEvent::Download(fetch, _, part) => {
                     let event = match part {
                         DownloadPart::Head(head, opening) => DownloadEvent::Head { head, opening },
@@ -358,20 +377,33 @@ impl Slot {
                     );
                 }
                 Output::Open(channel, Open::Datagrams { toward, otherwise, gathers }) => {
-                    self.open_sockets(now, channel, &PeerAddresses { peers: toward, otherwise, gathers }, io);
+                    self.open_sockets(
+                        now,
+                        channel,
+                        &PeerAddresses { peers: toward, otherwise, gathers },
+                        io,
+                    );
                 }
                 Output::Open(channel, Open::RtpPair { rtcp, toward }) => {
                     self.open_pair(now, [channel, rtcp], toward, io);
                 }
                 Output::Open(channel, open) => {
-                    io.submit(self.key, self.source_ip, SignallingCommand::Open(channel, Box::new(open)));
+                    io.submit(
+                        self.key,
+                        self.source_ip,
+                        SignallingCommand::Open(channel, Box::new(open)),
+                    );
                 }
                 Output::Close(channel) => self.close_channel(channel, now, io),
                 Output::Fetch(id, request) => {
                     io.submit(self.key, self.source_ip, SignallingCommand::Fetch(id, request));
                 }
                 Output::Download(id, request, version) => {
-                    io.submit(self.key, self.source_ip, SignallingCommand::Download(id, request, version));
+                    io.submit(
+                        self.key,
+                        self.source_ip,
+                        SignallingCommand::Download(id, request, version),
+                    );
                 }
                 Output::Demand(id, demand) => {
                     io.submit(self.key, self.source_ip, SignallingCommand::Demand(id, demand));
@@ -386,7 +418,8 @@ impl Slot {
                 }
             }
         }
-        let failure = Failure::new(FailureReason::Generator, "the participant exceeded its output limit");
+        let failure =
+            Failure::new(FailureReason::Generator, "the participant exceeded its output limit");
         self.ended = Some(Outcome::Failed(failure));
     }
 
@@ -425,7 +458,13 @@ impl Slot {
         }
     }
 
-    fn open_sockets(&mut self, now: Instant, channel: Channel, toward: &PeerAddresses, io: &mut IoContext) {
+    fn open_sockets(
+        &mut self,
+        now: Instant,
+        channel: Channel,
+        toward: &PeerAddresses,
+        io: &mut IoContext,
+    ) {
         let input = match self.bind(channel, toward, io) {
             Ok(locals) => {
                 let local = locals.first().copied();
@@ -440,13 +479,20 @@ impl Slot {
     }
 
     /// Opens sockets for RTP and RTCP, in this order.
-    fn open_pair(&mut self, now: Instant, channels: [Channel; 2], toward: SocketAddr, io: &mut IoContext) {
+    fn open_pair(
+        &mut self,
+        now: Instant,
+        channels: [Channel; 2],
+        toward: SocketAddr,
+        io: &mut IoContext,
+    ) {
         match self.bind_pair(channels, toward, io) {
             Ok(locals) => {
                 let [address, _] = locals;
                 io.collector.push(DriverEvent::LocalAddress { id: self.id, address });
                 for (channel, local) in channels.into_iter().zip(locals) {
-                    let opening = Opening { local: Some(local), locals: vec![local], ..Opening::default() };
+                    let opening =
+                        Opening { local: Some(local), locals: vec![local], ..Opening::default() };
                     self.participant.handle(now, Input::Opened { channel, opening });
                 }
             }
@@ -467,11 +513,14 @@ impl Slot {
         }
         let peers = PeerAddresses { peers: vec![toward], otherwise: None, gathers: false };
         let locals = io.sources.locals(self.source_ip, &peers, &io.reach)?;
-        let ours = |e: std::io::Error| ChannelError::Generator(format!("RTP sockets toward {toward}: {e}"));
+        let ours = |e: std::io::Error| {
+            ChannelError::Generator(format!("RTP sockets toward {toward}: {e}"))
+        };
         let local = *locals.first().ok_or_else(|| ChannelError::NoRoute(toward.to_string()))?;
-        let pair =
-            DatagramSocket::bind_rtp_pair(local, io.rings.ports(), io.receive_buffer_bytes).map_err(ours)?;
-        let addresses = pair.each_ref().map(|socket| socket.locals().first().copied().unwrap_or(toward));
+        let pair = DatagramSocket::bind_rtp_pair(local, io.rings.ports(), io.receive_buffer_bytes)
+            .map_err(ours)?;
+        let addresses =
+            pair.each_ref().map(|socket| socket.locals().first().copied().unwrap_or(toward));
         for (channel, socket) in channels.into_iter().zip(pair) {
             io.watch(&socket, self.key, channel, self.readiness).map_err(ours)?;
             self.sockets.push(ChannelSocket { channel, socket });
@@ -485,7 +534,9 @@ impl Slot {
         toward: &PeerAddresses,
         io: &mut IoContext,
     ) -> Result<Vec<SocketAddr>, ChannelError> {
-        if self.sockets.len() >= SOCKETS_MAX || self.sockets.iter().any(|entry| entry.channel == channel) {
+        if self.sockets.len() >= SOCKETS_MAX
+            || self.sockets.iter().any(|entry| entry.channel == channel)
+        {
             return Err(ChannelError::Generator(format!(
                 "channel {} is taken, or too many are open",
                 channel.0
@@ -496,8 +547,8 @@ impl Slot {
             let locals: Vec<_> = locals.iter().map(ToString::to_string).collect();
             ChannelError::Generator(format!("datagram socket at {}: {e}", locals.join(", ")))
         };
-        let socket =
-            DatagramSocket::bind(&locals, io.rings.ports(), io.receive_buffer_bytes).map_err(ours)?;
+        let socket = DatagramSocket::bind(&locals, io.rings.ports(), io.receive_buffer_bytes)
+            .map_err(ours)?;
         io.watch(&socket, self.key, channel, self.readiness).map_err(ours)?;
         let locals = socket.locals().to_vec();
         self.sockets.push(ChannelSocket { channel, socket });
@@ -520,7 +571,9 @@ impl Slot {
             let outgoing = Outgoing::Bytes(transmit.bytes);
             return io.submit(self.key, self.source_ip, SignallingCommand::Send(channel, outgoing));
         };
-        if io.outgoing.len() >= SEND_BATCH || io.outgoing.last().is_some_and(|(last, _)| *last != at) {
+        if io.outgoing.len() >= SEND_BATCH
+            || io.outgoing.last().is_some_and(|(last, _)| *last != at)
+        {
             self.flush(now, io);
         }
         io.outgoing.push((at, transmit));
@@ -549,7 +602,11 @@ impl Slot {
             for (_, transmit) in &io.outgoing {
                 if entry.socket.permits(transmit.to, &io.reach) {
                     io.sent_bytes += transmit.bytes.len() as u64 + header_bytes(transmit.to);
-                    datagrams.push(entry.socket.outgoing(transmit.to, transmit.from, &transmit.bytes));
+                    datagrams.push(entry.socket.outgoing(
+                        transmit.to,
+                        transmit.from,
+                        &transmit.bytes,
+                    ));
                 } else {
                     io.collector.push(DriverEvent::RefusedSend { id, at, to: transmit.to });
                 }

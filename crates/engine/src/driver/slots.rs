@@ -1,12 +1,13 @@
-//! The participant slots of a thread. A freed slot is reused under another key (generational index): a readiness
-//! event, timer or answer in flight for the former participant must not reach the next one.
+//! The participant slots of a thread. A freed slot is reused under another key (generational
+//! index): a readiness event, timer or answer in flight for the former participant must not reach
+//! the next one.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::slot::Slot;
 
-/// Bits of a key that are the index; the upper bits are the generation. That allows a million slots, more than
-/// there are descriptors; a key recurs after 4,096 participants in one slot.
+/// Bits of a key that are the index; the upper bits are the generation. That allows a million
+/// slots, more than there are descriptors; a key recurs after 4,096 participants in one slot.
 const INDEX_BITS: u32 = 20;
 
 /// The slots of a thread: as many as were ever occupied at a time.
@@ -31,7 +32,8 @@ impl Slots {
         self.keys.len()
     }
 
-    /// Puts participant `id` of the run into a slot, which `slot` creates from its key; returns the key.
+    /// Puts participant `id` of the run into a slot, which `slot` creates from its key; returns the
+    /// key.
     pub(super) fn insert(&mut self, id: u32, slot: impl FnOnce(u32) -> Slot) -> u32 {
         let index = self.free.pop_front().unwrap_or_else(|| {
             let index = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
@@ -122,7 +124,9 @@ mod tests {
             // The key of a participant that has left finds nothing.
             present.push_back(insert(&mut slots, id));
             assert!(
-                slots.get(gone).is_none() && slots.get_mut(gone).is_none() && slots.remove(gone).is_none()
+                slots.get(gone).is_none()
+                    && slots.get_mut(gone).is_none()
+                    && slots.remove(gone).is_none()
             );
         }
         assert_eq!((slots.entries.len(), slots.len(), slots.keys().len()), (10, 10, 10));

@@ -13,8 +13,8 @@ use super::io_context::IoContext;
 use crate::clock::RunClock;
 use crate::health::parse_schedstat;
 
-/// A thread that stood still for so long may itself have made the silence after which datagrams found no room: what it could not read
-/// is missing before them.
+/// A thread that stood still for so long may itself have made the silence after which datagrams
+/// found no room: what it could not read is missing before them.
 const STALL: Duration = Duration::from_millis(500);
 
 /// How long after a stall drops are its own.
@@ -78,11 +78,23 @@ impl ThreadHealth {
         }
         if drops.burst > 0 {
             let (thread, dropped, silent) = (io.thread, drops.burst, drops.silent);
-            io.collector.push(DriverEvent::Burst { second: ended, thread, dropped, silent, by_ring: false });
+            io.collector.push(DriverEvent::Burst {
+                second: ended,
+                thread,
+                dropped,
+                silent,
+                by_ring: false,
+            });
         }
         if of_rings.burst > 0 {
             let (thread, dropped, silent) = (io.thread, of_rings.burst, of_rings.silent);
-            io.collector.push(DriverEvent::Burst { second: ended, thread, dropped, silent, by_ring: true });
+            io.collector.push(DriverEvent::Burst {
+                second: ended,
+                thread,
+                dropped,
+                silent,
+                by_ring: true,
+            });
         }
         let row = GeneratorRow {
             second: ended,

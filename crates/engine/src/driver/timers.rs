@@ -1,5 +1,6 @@
-//! Deadlines of a thread's slots: a heap in which a deadline that moved later keeps its entry, which is checked
-//! again when it expires. Participants move their deadlines with every packet, and most never expire.
+//! Deadlines of a thread's slots: a heap in which a deadline that moved later keeps its entry,
+//! which is checked again when it expires. Participants move their deadlines with every packet, and
+//! most never expire.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -47,8 +48,15 @@ impl Timers {
         Some(entry)
     }
 
-    /// Whether the deadline of `slot`, popped with its entry `at`, has expired; if not, adds an entry for it.
-    pub(crate) fn is_due(&mut self, slot: u32, deadline: &mut Deadline, at: Instant, now: Instant) -> bool {
+    /// Whether the deadline of `slot`, popped with its entry `at`, has expired; if not, adds an
+    /// entry for it.
+    pub(crate) fn is_due(
+        &mut self,
+        slot: u32,
+        deadline: &mut Deadline,
+        at: Instant,
+        now: Instant,
+    ) -> bool {
         if deadline.armed != Some(at) {
             return false;
         }

@@ -1,4 +1,5 @@
-//! Wakes a thread with microsecond precision (`timerfd`): the runtime's own timers count milliseconds.
+//! Wakes a thread with microsecond precision (`timerfd`): the runtime's own timers count
+//! milliseconds.
 
 use std::cell::Cell;
 use std::io;
@@ -6,7 +7,8 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
 };
 use tokio::io::unix::AsyncFd;
 
@@ -27,8 +29,9 @@ impl WakeTimer {
         Ok(Self { timer: watched(timer)?, set_to: Cell::new(None) })
     }
 
-    /// Sets it to expire at `at`, which is `time` from now; `time` must not be zero, which would disarm it. A thread that was
-    /// woken by something else waits for the same time again, and the timer is not set again.
+    /// Sets it to expire at `at`, which is `time` from now; `time` must not be zero, which would
+    /// disarm it. A thread that was woken by something else waits for the same time again, and the
+    /// timer is not set again.
     pub(super) fn set(&self, at: Instant, time: Duration) {
         if self.set_to.replace(Some(at)) == Some(at) {
             return;

@@ -11,7 +11,8 @@ use super::{EventSender, SignallingEvent};
 use crate::requests::{OpenRequest, RequestEnd, RequestTable};
 use crate::sockets::http::{Demands, DownloadPart, Receiver};
 
-/// Distinguishes a download from a former one with the same number, whose events may still be in the inbox.
+/// Distinguishes a download from a former one with the same number, whose events may still be in
+/// the inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Serial(u64);
 
@@ -126,11 +127,13 @@ impl Receiver for PartSender {
 }
 
 impl Drop for PartSender {
-    /// A task that is dropped unfinished was cancelled, and then nothing accepts this event; or a library panicked on what
-    /// a server sent, and the participant must not wait for the end.
+    /// A task that is dropped unfinished was cancelled, and then nothing accepts this event; or a
+    /// library panicked on what a server sent, and the participant must not wait for the end.
     fn drop(&mut self) {
         if !*self.is_finished.get_mut() {
-            let defect = ChannelError::Generator("a defect in throng or a library ended the download".into());
+            let defect = ChannelError::Generator(
+                "a defect in throng or a library ended the download".into(),
+            );
             let part = DownloadPart::Finished(Box::new(Err(defect)));
             self.events.try_send(SignallingEvent::Download(self.fetch, self.serial, part));
         }

@@ -1,8 +1,9 @@
-//! WebSockets, byte streams, processes, HTTP fetches and downloads of the participants of one thread.
+//! WebSockets, byte streams, processes, HTTP fetches and downloads of the participants of one
+//! thread.
 //!
-//! The event loop submits commands; each open channel is a task with a queue of bounded size; events come back through the
-//! loop's inbox. Tasks run on the same thread while the loop waits, so that no message wakes another thread: such
-//! wake-ups were most of a join's cost in the kernel.
+//! The event loop submits commands; each open channel is a task with a queue of bounded size;
+//! events come back through the loop's inbox. Tasks run on the same thread while the loop waits, so
+//! that no message wakes another thread: such wake-ups were most of a join's cost in the kernel.
 
 mod downloads;
 pub(crate) use downloads::Serial;
@@ -51,8 +52,8 @@ pub(crate) enum SignallingCommand {
     Download(FetchId, Box<Request>, HttpVersion),
     Demand(FetchId, Demand),
     Cancel(FetchId),
-    /// The participant has ended: its channels close, its downloads end. Fetches are completed, such as the DELETE of a
-    /// session.
+    /// The participant has ended: its channels close, its downloads end. Fetches are completed,
+    /// such as the DELETE of a session.
     CloseAll,
 }
 
@@ -137,7 +138,10 @@ struct SlotChannels {
 
 impl SignallingChannels {
     /// No channels yet, and the inbox that receives their events.
-    pub(crate) fn new(dialer: Arc<Dialer>, body_bytes_max: usize) -> (Self, mpsc::Receiver<SlotEvent>) {
+    pub(crate) fn new(
+        dialer: Arc<Dialer>,
+        body_bytes_max: usize,
+    ) -> (Self, mpsc::Receiver<SlotEvent>) {
         let (inbox, events) = mpsc::channel(INBOX);
         (
             Self {
@@ -152,7 +156,8 @@ impl SignallingChannels {
         )
     }
 
-    /// Performs a command of the participant in `slot`, whose local address is `source`. Needs a runtime.
+    /// Performs a command of the participant in `slot`, whose local address is `source`. Needs a
+    /// runtime.
     pub(crate) fn submit(&mut self, slot: u32, source: Option<IpAddr>, want: SignallingCommand) {
         match want {
             SignallingCommand::Open(channel, open) => self.open(slot, source, channel, *open),
@@ -184,8 +189,15 @@ impl SignallingChannels {
         }
     }
 
-    /// Whether an event of a download concerns the participant in `slot`: not if it has cancelled the download.
-    pub(crate) fn accepts(&mut self, slot: u32, id: FetchId, serial: Serial, part: &DownloadPart) -> bool {
+    /// Whether an event of a download concerns the participant in `slot`: not if it has cancelled
+    /// the download.
+    pub(crate) fn accepts(
+        &mut self,
+        slot: u32,
+        id: FetchId,
+        serial: Serial,
+        part: &DownloadPart,
+    ) -> bool {
         let Self { slots, requests, .. } = self;
         slots.get_mut(&slot).is_some_and(|slot| slot.downloads.accepts(id, serial, part, requests))
     }
@@ -216,7 +228,8 @@ impl SignallingChannels {
         slot_channels.channels.push((channel, sender));
         let (dialer, upgrades) = (Arc::clone(&self.dialer), self.upgrades.clone());
         tokio::spawn(async move {
-            let served = serve_channel((&dialer, &upgrades), source, channel, open, outgoing, &events).await;
+            let served =
+                serve_channel((&dialer, &upgrades), source, channel, open, outgoing, &events).await;
             if let Err(why) = served {
                 events.send(SignallingEvent::Closed(channel, why)).await;
             }
@@ -226,7 +239,9 @@ impl SignallingChannels {
     fn send(&mut self, slot: u32, channel: Channel, outgoing: Outgoing) {
         let events = self.events(slot);
         let Some(slot_channels) = self.slots.get_mut(&slot) else { return };
-        let Some((_, sender)) = slot_channels.channels.iter_mut().find(|(open, _)| *open == channel) else {
+        let Some((_, sender)) =
+            slot_channels.channels.iter_mut().find(|(open, _)| *open == channel)
+        else {
             return;
         };
         if let Err(full) = sender.push(outgoing) {
@@ -280,9 +295,11 @@ async fn serve_channel(
 ) -> Result<(), ChannelError> {
     match open {
         Open::WebSocket { url, protocols, headers } => {
-            // Opening needs several times the memory of serving, and a task keeps room for its largest state.
+            // Opening needs several times the memory of serving, and a task keeps room for its
+            // largest state.
             let mut upgrade = upgrades.begin(&url);
-            let opened = Box::pin(websocket::open(dialer, source, &url, &protocols, &headers)).await;
+            let opened =
+                Box::pin(websocket::open(dialer, source, &url, &protocols, &headers)).await;
             upgrade.answered(opened.as_ref().map(|_| ()));
             let (mut socket, opening) = opened?;
             events.send(SignallingEvent::Opened(channel, Box::new(opening))).await;

@@ -52,8 +52,8 @@ impl Process {
         pipes.ok_or_else(lost)
     }
 
-    /// Its end. Where its input was closed on purpose (`carried` is no error), it has `goodbye` to finish; where it closed
-    /// its pipes by itself, its last words are the reason.
+    /// Its end. Where its input was closed on purpose (`carried` is no error), it has `goodbye` to
+    /// finish; where it closed its pipes by itself, its last words are the reason.
     pub(super) async fn end(
         mut self,
         carried: Result<(), ChannelError>,
@@ -73,7 +73,8 @@ impl Process {
         };
         let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let words = if words.is_empty() { String::new() } else { format!(": {}", words.join("; ")) };
+        let words =
+            if words.is_empty() { String::new() } else { format!(": {}", words.join("; ")) };
         Err(ChannelError::Process(format!("{how}{words}")))
     }
 }

@@ -9,8 +9,9 @@ use futures_util::StreamExt;
 
 use super::Outgoing;
 
-/// Most bytes waiting for a server that does not read. In bytes, since a participant may send thousands of short messages at
-/// once: who joins a room of a chat asks for the vCard of each occupant before the channel's task runs again.
+/// Most bytes waiting for a server that does not read. In bytes, since a participant may send
+/// thousands of short messages at once: who joins a room of a chat asks for the vCard of each
+/// occupant before the channel's task runs again.
 const UNSENT_BYTES_MAX: usize = 8 << 20;
 
 /// What a message takes besides its payload, bytes: those without one are bounded too.
@@ -84,8 +85,13 @@ mod tests {
         let asks = || Outgoing::Message(Message::Text("<iq/>".repeat(40)));
         (0..3_000).for_each(|_| sender.push(asks()).unwrap());
         assert_eq!(std::iter::from_fn(|| unsent.try_next()).count(), 3_000);
-        let pieces = (0..100).take_while(|_| sender.push(Outgoing::Bytes(vec![0; 1 << 20])).is_ok());
-        assert_eq!(pieces.count(), 7, "eight of them with what they take besides are more than 8 MiB");
+        let pieces =
+            (0..100).take_while(|_| sender.push(Outgoing::Bytes(vec![0; 1 << 20])).is_ok());
+        assert_eq!(
+            pieces.count(),
+            7,
+            "eight of them with what they take besides are more than 8 MiB"
+        );
         assert_eq!(QueueFull.to_string(), "the server left more than 8 MiB unread");
     }
 

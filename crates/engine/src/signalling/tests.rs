@@ -19,10 +19,9 @@ fn a_write_that_waits_for_the_peer_is_reported_with_its_time() {
         let (ours, mut theirs) = tokio::io::duplex(1_000);
         let (sender, outgoing) = send_queue();
         let (events, mut received) = events();
-        let carried =
-            tokio::spawn(
-                async move { carry_bytes(tokio::io::split(ours), CHANNEL, outgoing, &events).await },
-            );
+        let carried = tokio::spawn(async move {
+            carry_bytes(tokio::io::split(ours), CHANNEL, outgoing, &events).await
+        });
         sender.push(Outgoing::Bytes(vec![1; 500])).unwrap();
         sender.push(Outgoing::Bytes(vec![2; 2_000])).unwrap();
         tokio::time::sleep(Duration::from_millis(120)).await;
@@ -30,7 +29,10 @@ fn a_write_that_waits_for_the_peer_is_reported_with_its_time() {
         theirs.read_exact(&mut read).await.unwrap();
         let event = received.recv().await.unwrap().what;
         let SignallingEvent::Blocked(CHANNEL, waited) = event else { panic!("{event:?}") };
-        assert!((Duration::from_millis(100)..Duration::from_secs(5)).contains(&waited), "{waited:?}");
+        assert!(
+            (Duration::from_millis(100)..Duration::from_secs(5)).contains(&waited),
+            "{waited:?}"
+        );
         drop(sender);
         assert_eq!(carried.await.unwrap(), Ok(()));
         assert!(received.recv().await.is_none(), "the first write did not wait");

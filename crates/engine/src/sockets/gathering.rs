@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
-/// Most addresses of one socket: each forms a pair with every candidate of the peer, and all pairs are checked.
+/// Most addresses of one socket: each forms a pair with every candidate of the peer, and all pairs
+/// are checked.
 const LOCALS_MAX: usize = 8;
 
-/// The addresses of this host (`own`) to use in addition to `first`. Loopback only if `first` is loopback of the
-/// same family, since the peer may be there; no link-local addresses, which need an interface.
+/// The addresses of this host (`own`) to use in addition to `first`. Loopback only if `first` is
+/// loopback of the same family, since the peer may be there; no link-local addresses, which need an
+/// interface.
 pub(super) fn usable(first: IpAddr, own: &[IpAddr]) -> Vec<IpAddr> {
     let is_useful = |address: &IpAddr| {
         if address.is_loopback() {

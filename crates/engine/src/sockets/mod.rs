@@ -7,10 +7,14 @@ mod gathering;
 
 mod ring;
 mod silence;
-pub(crate) use ring::{LocalPorts, ReceiveConfig, ReceiveRings, RingEntry, SocketStep, apply, may_open_ring};
+pub(crate) use ring::{
+    LocalPorts, ReceiveConfig, ReceiveRings, RingEntry, SocketStep, apply, may_open_ring,
+};
 
 mod udp;
-pub(crate) use udp::{DatagramSocket, LostDatagrams, PeerAddresses, RingUse, SendResult, SourceAddresses};
+pub(crate) use udp::{
+    DatagramSocket, LostDatagrams, PeerAddresses, RingUse, SendResult, SourceAddresses,
+};
 
 mod resolve;
 pub(crate) use resolve::DnsCache;

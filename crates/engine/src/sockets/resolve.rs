@@ -1,4 +1,5 @@
-//! Host names are resolved once per run and cached, so that no later answer can point the crowd elsewhere.
+//! Host names are resolved once per run and cached, so that no later answer can point the crowd
+//! elsewhere.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -7,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use throng_protocol::participant::ChannelError;
 
-/// How long a failure is cached, so that a thousand joins do not each wait for a resolver that is down.
+/// How long a failure is cached, so that a thousand joins do not each wait for a resolver that is
+/// down.
 const FAILURE_BELIEVED: Duration = Duration::from_secs(2);
 
-/// The host names of a run. Uses the system's resolver (`/etc/hosts`, nsswitch), as other programs do: with one query
-/// per name its blocking thread costs nothing.
+/// The host names of a run. Uses the system's resolver (`/etc/hosts`, nsswitch), as other programs
+/// do: with one query per name its blocking thread costs nothing.
 #[derive(Debug, Default)]
 pub(crate) struct DnsCache {
     entries: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Entry>>>>,
@@ -42,7 +44,9 @@ impl DnsCache {
         let failed = |detail: &str| ChannelError::Dns { host: host.into(), detail: detail.into() };
         match &*entry {
             Entry::Addresses(addresses) => return Ok(addresses.clone()),
-            Entry::Failed(detail, at) if at.elapsed() < FAILURE_BELIEVED => return Err(failed(detail)),
+            Entry::Failed(detail, at) if at.elapsed() < FAILURE_BELIEVED => {
+                return Err(failed(detail));
+            }
             Entry::Unknown | Entry::Failed(..) => {}
         }
         let mut addresses: Vec<IpAddr> = Vec::new();

@@ -1,16 +1,17 @@
-//! Silences of a peer, and the bursts after them: a server that stood still sends at once what it could not send before, and no
-//! reader is fast enough for that.
+//! Silences of a peer, and the bursts after them: a server that stood still sends at once what it
+//! could not send before, and no reader is fast enough for that.
 
 use std::time::{Duration, Instant};
 
-/// A peer is silent after this long without a datagram: media has a packet each 400 ms at least, also with DTX (RFC 7587
-/// section 3.1.3).
+/// A peer is silent after this long without a datagram: media has a packet each 400 ms at least,
+/// also with DTX (RFC 7587 section 3.1.3).
 const SILENT: Duration = Duration::from_secs(1);
 
 /// How long after a silence datagrams count as the burst that a stalled peer sends at once.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Calls of [`Silence::arrived`] between two silences that show that a peer plays: others send now and then.
+/// Calls of [`Silence::arrived`] between two silences that show that a peer plays: others send now
+/// and then.
 const PLAYS: u32 = 20;
 
 /// When a socket's peer sent, and was silent.
@@ -19,7 +20,8 @@ pub(crate) struct Silence {
     arrived_at: Option<Instant>,
     /// How often something arrived since the last silence.
     arrivals: u32,
-    /// When the first datagram arrived after a silence of a peer that had played, and the length of that silence.
+    /// When the first datagram arrived after a silence of a peer that had played, and the length of
+    /// that silence.
     ended: Option<(Instant, Duration)>,
 }
 
@@ -70,8 +72,8 @@ impl Silence {
     }
 }
 
-/// The length of the silence before a burst that filled what all these peers share: at least half of those that play were silent before,
-/// or all are still.
+/// The length of the silence before a burst that filled what all these peers share: at least half
+/// of those that play were silent before, or all are still.
 pub(crate) fn before_shared_burst(seconds: impl Iterator<Item = PeerSecond>) -> Option<Duration> {
     let (mut resumed, mut playing) = (0, 0);
     let (mut longest, mut still) = (Duration::ZERO, None);
@@ -109,13 +111,19 @@ mod tests {
         let mut silence = Silence::default();
         assert_eq!(silence.second(at(0)), PeerSecond::Idle);
         playing(&mut silence, start, 0, 1000);
-        assert_eq!((silence.before_burst(at(1000)), silence.second(at(1010))), (None, PeerSecond::Playing));
+        assert_eq!(
+            (silence.before_burst(at(1000)), silence.second(at(1010))),
+            (None, PeerSecond::Playing)
+        );
         // Nothing of the burst has been seen yet.
         assert_eq!(silence.second(at(4200)), PeerSecond::Silent(ms(3200)));
         playing(&mut silence, start, 4200, 6600);
         assert_eq!(silence.before_burst(at(5200)), Some(ms(3200)));
         assert_eq!(silence.second(at(6200)), PeerSecond::Resumed(ms(3200)));
-        assert_eq!((silence.before_burst(at(5201)), silence.second(at(6600))), (None, PeerSecond::Playing));
+        assert_eq!(
+            (silence.before_burst(at(5201)), silence.second(at(6600))),
+            (None, PeerSecond::Playing)
+        );
     }
 
     #[test]

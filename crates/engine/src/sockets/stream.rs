@@ -79,7 +79,8 @@ impl TcpProbe {
     pub(crate) fn info(&self) -> Option<TcpInfo> {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Probed::Open(descriptor) => {
-                // SAFETY: `Socket` takes the descriptor out of here, under this lock, before it closes it.
+                // SAFETY: `Socket` takes the descriptor out of here, under this lock, before it
+                // closes it.
                 let socket = unsafe { BorrowedFd::borrow_raw(descriptor) };
                 throng_net::tcp_info(socket).ok()
             }
@@ -89,13 +90,21 @@ impl TcpProbe {
 }
 
 impl AsyncRead for Socket {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
     }
 
@@ -109,8 +118,13 @@ impl AsyncWrite for Socket {
 }
 
 impl AsyncRead for MaybeTlsStream {
-    /// Over TLS, fills `buf` with as many records as have arrived; the library returns one at a time.
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    /// Over TLS, fills `buf` with as many records as have arrived; the library returns one at a
+    /// time.
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let stream = match self.get_mut() {
             Self::Plain(socket) => return Pin::new(socket).poll_read(cx, buf),
             Self::Secured(stream) => stream,
@@ -123,7 +137,9 @@ impl AsyncRead for MaybeTlsStream {
             match read {
                 Poll::Ready(Ok(())) if !is_over => {}
                 // An error or an end after some bytes is met again by the next read.
-                Poll::Pending | Poll::Ready(Err(_)) if before > begin => return Poll::Ready(Ok(())),
+                Poll::Pending | Poll::Ready(Err(_)) if before > begin => {
+                    return Poll::Ready(Ok(()));
+                }
                 read => return read,
             }
         }
@@ -131,7 +147,11 @@ impl AsyncRead for MaybeTlsStream {
 }
 
 impl AsyncWrite for MaybeTlsStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Secured(stream) => Pin::new(stream).poll_write(cx, buf),

@@ -1,5 +1,5 @@
-//! Opens TCP and TLS connections: resolves the name, checks the address against the consent guard, binds the local address,
-//! and records the time of each step.
+//! Opens TCP and TLS connections: resolves the name, checks the address against the consent guard,
+//! binds the local address, and records the time of each step.
 
 use std::fmt;
 use std::io;
@@ -98,8 +98,9 @@ impl Dialer {
         if addresses.is_empty() { Err(not_allowed(host, port)) } else { Ok(addresses) }
     }
 
-    /// A TLS configuration for one participant that offers `alpn`. It trusts what [`Self::tls`] trusts, and resumes only
-    /// the participant's own sessions: a crowd whose members resume each other's would spare the server its handshakes.
+    /// A TLS configuration for one participant that offers `alpn`. It trusts what [`Self::tls`]
+    /// trusts, and resumes only the participant's own sessions: a crowd whose members resume each
+    /// other's would spare the server its handshakes.
     pub(super) fn tls_of_one(&self, alpn: &[&[u8]]) -> ClientConfig {
         let mut config = (*self.tls).clone();
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
@@ -107,7 +108,8 @@ impl Dialer {
         config
     }
 
-    /// Connects to `host`:`port` from `source`, if given and of the same family, over TLS with `tls` if given.
+    /// Connects to `host`:`port` from `source`, if given and of the same family, over TLS with
+    /// `tls` if given.
     pub(crate) async fn dial(
         &self,
         source: Option<IpAddr>,
@@ -180,14 +182,17 @@ fn text(host: &Host) -> String {
 
 async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, ChannelError> {
     let ours = |e: io::Error| ChannelError::Generator(format!("socket: {e}"));
-    let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(ours)?;
+    let socket =
+        if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(ours)?;
     if let Some(source) = source {
         // Optional: without it the source address still works, with fewer ports.
         let _ = throng_net::choose_port_at_connect(socket.as_fd());
         socket.bind(SocketAddr::new(source, 0)).map_err(ours)?;
     }
     socket.connect(to).await.map_err(|e| match e.kind() {
-        io::ErrorKind::AddrNotAvailable => ChannelError::Generator(format!("no port left toward {to}: {e}")),
+        io::ErrorKind::AddrNotAvailable => {
+            ChannelError::Generator(format!("no port left toward {to}: {e}"))
+        }
         _ => ChannelError::Tcp(format!("{to}: {e}")),
     })
 }

@@ -1,4 +1,5 @@
-//! TLS for participants: trusts the system's certificate authorities, additional ones, or any certificate.
+//! TLS for participants: trusts the system's certificate authorities, additional ones, or any
+//! certificate.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -37,7 +38,11 @@ mod tests {
 
     #[test]
     fn an_extra_ca_without_a_certificate_is_an_error() {
-        for pem in [&b""[..], b"rubbish", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        for pem in [
+            &b""[..],
+            b"rubbish",
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        ] {
             let options = TlsOptions { insecure: false, extra_ca_pem: Some(pem.to_vec()) };
             assert!(tls_config(&options, &[]).is_err());
         }

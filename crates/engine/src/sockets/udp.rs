@@ -53,8 +53,8 @@ const RTP_PAIR_ATTEMPTS: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LostDatagrams {
     pub(crate) count: u32,
-    /// Length of the silence before, if they arrived in a burst after one; no reader is fast enough for such a
-    /// burst.
+    /// Length of the silence before, if they arrived in a burst after one; no reader is fast enough
+    /// for such a burst.
     pub(crate) after_silence: Option<Duration>,
 }
 
@@ -67,8 +67,8 @@ pub(crate) enum SendResult {
     BufferFull,
     /// No route, or a firewall: a server may offer such a candidate whatever the load.
     Unreachable(io::ErrorKind),
-    /// The source address is loopback and the destination is not on this host. ICE checks every pair, and another one may
-    /// work.
+    /// The source address is loopback and the destination is not on this host. ICE checks every
+    /// pair, and another one may work.
     LoopbackOnly,
     /// Its destination is not allowed.
     Refused,
@@ -86,8 +86,9 @@ impl SendResult {
 }
 
 impl DatagramSocket {
-    /// A socket on `ips` with a port of `ports`, or of the kernel's choice if those are taken. Several addresses share one socket; the kernel then
-    /// reports the local address of each datagram.
+    /// A socket on `ips` with a port of `ports`, or of the kernel's choice if those are taken.
+    /// Several addresses share one socket; the kernel then reports the local address of each
+    /// datagram.
     pub(crate) fn bind(
         ips: &[IpAddr],
         ports: Option<&mut LocalPorts>,
@@ -102,8 +103,8 @@ impl DatagramSocket {
         Self::bind_at(ips, 0, receive_buffer_bytes)
     }
 
-    /// Sockets for RTP and RTCP on `ip`: an even port and the next one (RFC 3550 section 11), because servers may
-    /// compute the second from the first.
+    /// Sockets for RTP and RTCP on `ip`: an even port and the next one (RFC 3550 section 11),
+    /// because servers may compute the second from the first.
     pub(crate) fn bind_rtp_pair(
         ip: IpAddr,
         mut ports: Option<&mut LocalPorts>,
@@ -135,7 +136,8 @@ impl DatagramSocket {
         let socket = Socket::new(Domain::for_address(bound), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
         if throng_net::force_receive_buffer(socket.as_fd(), receive_buffer_bytes).is_err() {
-            // Without CAP_NET_ADMIN the cap is net.core.rmem_max; the preflight check warns when that is too little.
+            // Without CAP_NET_ADMIN the cap is net.core.rmem_max; the preflight check warns when
+            // that is too little.
             socket.set_recv_buffer_size(receive_buffer_bytes)?;
         }
         throng_net::receive_arrivals_and_drops(socket.as_fd())?;
@@ -172,7 +174,12 @@ impl DatagramSocket {
     }
 
     /// A datagram in the form that this socket's family needs.
-    pub(crate) fn outgoing<'a>(&self, to: SocketAddr, from: Option<IpAddr>, bytes: &'a [u8]) -> Outgoing<'a> {
+    pub(crate) fn outgoing<'a>(
+        &self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        bytes: &'a [u8],
+    ) -> Outgoing<'a> {
         let to = match to {
             SocketAddr::V4(v4) if self.is_dual => (v4.ip().to_ipv6_mapped(), v4.port()).into(),
             to => to,
@@ -214,7 +221,8 @@ impl DatagramSocket {
         }
     }
 
-    /// Sends datagrams with permitted destinations; calls `not_taken` for those that the kernel refused.
+    /// Sends datagrams with permitted destinations; calls `not_taken` for those that the kernel
+    /// refused.
     pub(crate) fn send_all(
         &mut self,
         datagrams: &[Outgoing<'_>],
@@ -222,7 +230,8 @@ impl DatagramSocket {
     ) {
         let mut rest = datagrams;
         while let Some(first) = rest.first() {
-            // An error concerns only the first datagram of the call; the rest is sent by the next call.
+            // An error concerns only the first datagram of the call; the rest is sent by the next
+            // call.
             let step = match throng_net::send(self.socket.as_fd(), rest, &mut self.joins) {
                 Ok(sent) if sent > 0 => sent,
                 Ok(_) => 1,
@@ -241,7 +250,9 @@ impl DatagramSocket {
     /// Where a datagram arrived: at `local` if the kernel named it, else at its only address.
     pub(crate) fn local(&self, local: Option<IpAddr>) -> Option<SocketAddr> {
         let first = self.locals.first()?;
-        local.or_else(|| (!self.has_several()).then(|| first.ip())).map(|ip| (ip, first.port()).into())
+        local
+            .or_else(|| (!self.has_several()).then(|| first.ip()))
+            .map(|ip| (ip, first.port()).into())
     }
 
     /// Whether its peer is there, as far as is known: it sends there, or nowhere.
@@ -254,13 +265,19 @@ impl DatagramSocket {
         self.dropped_so_far = None;
     }
 
-    /// Records the arrival of a datagram and the kernel's count of drops; returns the drops since the last one.
-    pub(crate) fn note(&mut self, arrived_at: Instant, dropped_so_far: Option<u32>) -> Option<LostDatagrams> {
+    /// Records the arrival of a datagram and the kernel's count of drops; returns the drops since
+    /// the last one.
+    pub(crate) fn note(
+        &mut self,
+        arrived_at: Instant,
+        dropped_so_far: Option<u32>,
+    ) -> Option<LostDatagrams> {
         self.silence.arrived(arrived_at);
         let so_far = dropped_so_far?;
         let before = self.dropped_so_far.replace(so_far)?;
         let count = so_far.wrapping_sub(before);
-        (count > 0).then(|| LostDatagrams { count, after_silence: self.silence.before_burst(arrived_at) })
+        (count > 0)
+            .then(|| LostDatagrams { count, after_silence: self.silence.before_burst(arrived_at) })
     }
 }
 
@@ -288,15 +305,17 @@ pub(crate) struct PeerAddresses {
     pub(crate) gathers: bool,
 }
 
-/// Most routes cached: a crowd talks to a handful of servers, and a hostile one cannot make this grow.
+/// Most routes cached: a crowd talks to a handful of servers, and a hostile one cannot make this
+/// grow.
 const ROUTES_MAX: usize = 1024;
 
 impl SourceAddresses {
-    /// The local addresses toward the peers that may be reached, the most likely first. A participant with an assigned
-    /// address (`dealt`) uses that one toward peers of its family.
+    /// The local addresses toward the peers that may be reached, the most likely first. A
+    /// participant with an assigned address (`dealt`) uses that one toward peers of its family.
     ///
     /// # Errors
-    /// No peer may be reached, there is no route to those that may, or this host has no descriptor left.
+    /// No peer may be reached, there is no route to those that may, or this host has no descriptor
+    /// left.
     pub(crate) fn locals(
         &mut self,
         dealt: Option<IpAddr>,
@@ -322,15 +341,20 @@ impl SourceAddresses {
         peers: &[SocketAddr],
         reach: &Reach,
     ) -> Result<Vec<IpAddr>, ChannelError> {
-        let (allowed, refused): (Vec<SocketAddr>, Vec<_>) = peers.iter().partition(|peer| reach(peer.ip()));
+        let (allowed, refused): (Vec<SocketAddr>, Vec<_>) =
+            peers.iter().partition(|peer| reach(peer.ip()));
         let (mut locals, mut unreachable) = (Vec::new(), Vec::new());
         for peer in allowed {
             match self.toward(dealt, peer) {
                 Ok(local) if locals.contains(&local) => {}
                 Ok(local) => locals.push(local),
-                Err(error) if is_unreachable(&error) => unreachable.push(format!("{peer} ({error})")),
+                Err(error) if is_unreachable(&error) => {
+                    unreachable.push(format!("{peer} ({error})"))
+                }
                 Err(error) => {
-                    return Err(ChannelError::Generator(format!("datagram socket toward {peer}: {error}")));
+                    return Err(ChannelError::Generator(format!(
+                        "datagram socket toward {peer}: {error}"
+                    )));
                 }
             }
         }
@@ -344,8 +368,8 @@ impl SourceAddresses {
         Err(ChannelError::NoRoute(unreachable.join(", ")))
     }
 
-    /// The local address toward `toward`: the assigned one (`dealt`) if it is of the same family, else the route's
-    /// choice.
+    /// The local address toward `toward`: the assigned one (`dealt`) if it is of the same family,
+    /// else the route's choice.
     fn toward(&mut self, dealt: Option<IpAddr>, toward: SocketAddr) -> io::Result<IpAddr> {
         if let Some(dealt) = dealt.filter(|dealt| dealt.is_ipv4() == toward.is_ipv4()) {
             return Ok(dealt);
@@ -353,9 +377,13 @@ impl SourceAddresses {
         if let Some(known) = self.routes.get(&toward.ip()) {
             return Ok(*known);
         }
-        // Connecting a datagram socket sends nothing; it looks up the route, which chooses the source address.
-        let any =
-            if toward.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
+        // Connecting a datagram socket sends nothing; it looks up the route, which chooses the
+        // source address.
+        let any = if toward.is_ipv4() {
+            IpAddr::from(Ipv4Addr::UNSPECIFIED)
+        } else {
+            Ipv6Addr::UNSPECIFIED.into()
+        };
         let probe = UdpSocket::bind((any, 0))?;
         probe.connect((toward.ip(), if toward.port() == 0 { 9 } else { toward.port() }))?;
         let local = probe.local_addr()?.ip();
@@ -366,8 +394,8 @@ impl SourceAddresses {
     }
 }
 
-/// Whether an error means that an address is unreachable: no route, a route that rejects (blackhole, prohibit), or no
-/// address of its family.
+/// Whether an error means that an address is unreachable: no route, a route that rejects
+/// (blackhole, prohibit), or no address of its family.
 fn is_unreachable(error: &io::Error) -> bool {
     let words = [
         libc::ENETUNREACH,
@@ -437,22 +465,27 @@ mod tests {
         let peers = vec!["127.0.0.1:1".parse().unwrap()];
         let toward = PeerAddresses { peers, otherwise: None, gathers: true };
         let dealt = IpAddr::from([127, 0, 0, 7]);
-        assert_eq!(SourceAddresses::default().locals(Some(dealt), &toward, &reach), Ok(vec![dealt]));
+        assert_eq!(
+            SourceAddresses::default().locals(Some(dealt), &toward, &reach),
+            Ok(vec![dealt])
+        );
     }
 
     #[test]
     fn a_socket_on_several_addresses_answers_from_the_one_that_received() {
         let reach: Reach = Arc::new(|_| true);
         let loopback = |n: u8| IpAddr::from([127, 0, 0, n]);
-        for ips in
-            [vec![loopback(1), loopback(2)], vec![loopback(1), loopback(2), Ipv6Addr::LOCALHOST.into()]]
-        {
+        for ips in [
+            vec![loopback(1), loopback(2)],
+            vec![loopback(1), loopback(2), Ipv6Addr::LOCALHOST.into()],
+        ] {
             let mut socket = DatagramSocket::bind(&ips, None, 1 << 16).unwrap();
             assert!(socket.locals().iter().map(SocketAddr::ip).eq(ips.iter().copied()));
             let mut batch = throng_net::ReceiveBatch::default();
             for local in socket.locals().to_vec() {
                 let peer =
-                    UdpSocket::bind((if local.is_ipv4() { loopback(1) } else { local.ip() }, 0)).unwrap();
+                    UdpSocket::bind((if local.is_ipv4() { loopback(1) } else { local.ip() }, 0))
+                        .unwrap();
                 let to = peer.local_addr().unwrap();
                 peer.send_to(b"asks", local).unwrap();
                 assert_eq!(batch.receive(socket.as_fd(), throng_net::RECEIVE_BATCH).unwrap(), 1);
@@ -461,8 +494,10 @@ mod tests {
                 let mut bytes = [0; 8];
                 assert_eq!(socket.send(to, Some(local.ip()), b"one", &reach), SendResult::Sent);
                 assert_eq!(peer.recv_from(&mut bytes).unwrap(), (3, local));
-                let two =
-                    [socket.outgoing(to, Some(local.ip()), b"two"), socket.outgoing(to, None, b"three")];
+                let two = [
+                    socket.outgoing(to, Some(local.ip()), b"two"),
+                    socket.outgoing(to, None, b"three"),
+                ];
                 socket.send_all(&two, |to, _, why| panic!("{to}: {why:?}"));
                 assert_eq!(peer.recv_from(&mut bytes).unwrap(), (3, local));
                 assert_eq!(peer.recv_from(&mut bytes).unwrap().0, 5);
@@ -475,9 +510,18 @@ mod tests {
         let reach: Reach = Arc::new(|ip: IpAddr| ip == IpAddr::from([127, 0, 0, 1]));
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], None, 1 << 16).unwrap();
-        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), SendResult::Refused);
-        assert_eq!(socket.send(receiver.local_addr().unwrap(), None, b"yes", &reach), SendResult::Sent);
-        assert_eq!(socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach), SendResult::Refused);
+        assert_eq!(
+            socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach),
+            SendResult::Refused
+        );
+        assert_eq!(
+            socket.send(receiver.local_addr().unwrap(), None, b"yes", &reach),
+            SendResult::Sent
+        );
+        assert_eq!(
+            socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach),
+            SendResult::Refused
+        );
         let mut bytes = [0; 8];
         assert_eq!(receiver.recv(&mut bytes).unwrap(), 3);
     }
@@ -488,12 +532,18 @@ mod tests {
         for full in [libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM] {
             assert_eq!(SendResult::not_taken(&error(full), None), SendResult::BufferFull);
         }
-        for astray in [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EPERM, libc::EINVAL, libc::EMSGSIZE] {
-            assert!(matches!(SendResult::not_taken(&error(astray), None), SendResult::Unreachable(_)));
+        for astray in
+            [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EPERM, libc::EINVAL, libc::EMSGSIZE]
+        {
+            assert!(matches!(
+                SendResult::not_taken(&error(astray), None),
+                SendResult::Unreachable(_)
+            ));
             let from = Some(IpAddr::from([127, 0, 0, 1]));
             assert_eq!(SendResult::not_taken(&error(astray), from), SendResult::LoopbackOnly);
         }
-        let (reach, receiver): (Reach, _) = (Arc::new(|_| true), UdpSocket::bind("127.0.0.1:0").unwrap());
+        let (reach, receiver): (Reach, _) =
+            (Arc::new(|_| true), UdpSocket::bind("127.0.0.1:0").unwrap());
         // A loopback source address reaches nothing beyond this host.
         let (near, far) = (receiver.local_addr().unwrap(), "192.0.2.1:9".parse().unwrap());
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], None, 1 << 16).unwrap();
@@ -505,14 +555,24 @@ mod tests {
         assert!(lost.len() == 2 && lost.iter().all(|(to, length, _)| (*to, *length) == (far, 3)));
         assert!(lost.iter().all(|(.., why)| matches!(why, SendResult::Unreachable(_))), "{lost:?}");
         let mut bytes = [0; 8];
-        assert_eq!([receiver.recv(&mut bytes).unwrap(), receiver.recv(&mut bytes).unwrap()], [4, 4]);
+        assert_eq!(
+            [receiver.recv(&mut bytes).unwrap(), receiver.recv(&mut bytes).unwrap()],
+            [4, 4]
+        );
         // Each of those that could be one message has its result.
-        let runs = [(far, &b"far"[..]), (far, b"far"), (far, b"far"), (near, b"near"), (near, b"near")];
+        let runs =
+            [(far, &b"far"[..]), (far, b"far"), (far, b"far"), (near, b"near"), (near, b"near")];
         let batch = runs.map(|(to, bytes)| socket.outgoing(to, None, bytes));
         let mut lost = Vec::new();
         socket.send_all(&batch, |to, bytes, why| lost.push((to, bytes.len(), why)));
-        assert!(lost.len() == 3 && lost.iter().all(|(to, length, _)| (*to, *length) == (far, 3)), "{lost:?}");
-        assert_eq!([receiver.recv(&mut bytes).unwrap(), receiver.recv(&mut bytes).unwrap()], [4, 4]);
+        assert!(
+            lost.len() == 3 && lost.iter().all(|(to, length, _)| (*to, *length) == (far, 3)),
+            "{lost:?}"
+        );
+        assert_eq!(
+            [receiver.recv(&mut bytes).unwrap(), receiver.recv(&mut bytes).unwrap()],
+            [4, 4]
+        );
     }
 
     #[test]
@@ -529,13 +589,15 @@ mod tests {
     fn drops_in_a_burst_after_silence_differ_from_those_of_a_slow_reader() {
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], None, 1 << 16).unwrap();
         let start = Instant::now();
-        let mut lost =
-            |at_ms: u64, so_far: u32| socket.note(start + Duration::from_millis(at_ms), Some(so_far));
+        let mut lost = |at_ms: u64, so_far: u32| {
+            socket.note(start + Duration::from_millis(at_ms), Some(so_far))
+        };
         assert_eq!(lost(0, 0), None);
         // The sender kept sending, and the reader did not keep reading.
         assert_eq!(lost(20, 3), Some(LostDatagrams { count: 3, after_silence: None }));
         (40..=1_000).step_by(20).for_each(|at_ms| assert_eq!(lost(at_ms, 3), None));
-        // The sender stalled for 8 s, then sent all of that at once. The next datagram that fits has the count.
+        // The sender stalled for 8 s, then sent all of that at once. The next datagram that fits
+        // has the count.
         assert_eq!(lost(9_000, 3), None);
         let burst = Some(Duration::from_secs(8));
         assert_eq!(lost(9_030, 903), Some(LostDatagrams { count: 900, after_silence: burst }));

@@ -1,4 +1,5 @@
-//! A WebSocket (RFC 6455) on throng's own connection, with buffers small enough for thousands of participants.
+//! A WebSocket (RFC 6455) on throng's own connection, with buffers small enough for thousands of
+//! participants.
 
 use futures_util::{SinkExt, StreamExt};
 use http::HeaderValue;
@@ -39,8 +40,10 @@ pub(crate) async fn open(
     headers: &[(String, String)],
 ) -> Result<(WebSocket, Opening), ChannelError> {
     let request = request(url, protocols, headers)?;
-    let host =
-        url.host_str().map(Host::parse).ok_or_else(|| ChannelError::Protocol(format!("no host in {url}")))?;
+    let host = url
+        .host_str()
+        .map(Host::parse)
+        .ok_or_else(|| ChannelError::Protocol(format!("no host in {url}")))?;
     let secure = match url.scheme() {
         "wss" => true,
         "ws" => false,
@@ -68,7 +71,11 @@ pub(crate) async fn open(
     Ok((WebSocket { stream }, opening))
 }
 
-fn request(url: &Url, protocols: &[String], headers: &[(String, String)]) -> Result<Request, ChannelError> {
+fn request(
+    url: &Url,
+    protocols: &[String],
+    headers: &[(String, String)],
+) -> Result<Request, ChannelError> {
     let odd = |what: &str| ChannelError::Protocol(format!("cannot request {url}: {what}"));
     let mut request = url.as_str().into_client_request().map_err(|e| odd(&e.to_string()))?;
     let map = request.headers_mut();
@@ -92,7 +99,9 @@ impl WebSocket {
                 Some(Ok(tungstenite::Message::Text(text))) => {
                     return Ok(Message::Text(text.as_str().to_owned()));
                 }
-                Some(Ok(tungstenite::Message::Binary(bytes))) => return Ok(Message::Binary(bytes.into())),
+                Some(Ok(tungstenite::Message::Binary(bytes))) => {
+                    return Ok(Message::Binary(bytes.into()));
+                }
                 Some(Ok(tungstenite::Message::Close(frame))) => {
                     let close = |frame: tungstenite::protocol::CloseFrame| Close {
                         code: frame.code.into(),

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use throng_observation::{
-    Failure, FailureReason, MediaKind, Observation, Outcome, Phase, RefusedDestination, TrackCounters,
-    TrackId, TrackInterval,
+    Failure, FailureReason, MediaKind, Observation, Outcome, Phase, RefusedDestination,
+    TrackCounters, TrackId, TrackInterval,
 };
 use throng_protocol::participant::{
     Channel, FetchId, Input, Message, Open, Output, Participant, Request, Transmit,
@@ -23,7 +23,8 @@ pub(crate) enum Ask {
     Astray(SocketAddr, SocketAddr),
     /// As `Datagrams`, and never sign off.
     Mute(SocketAddr),
-    /// As `Datagrams`, and panic on the nth response: as it is delivered, or as outputs are drained after it.
+    /// As `Datagrams`, and panic on the nth response: as it is delivered, or as outputs are drained
+    /// after it.
     Panic(SocketAddr, u64, Panics),
     /// Open it, send a text, expect it back.
     WebSocket(String),
@@ -71,7 +72,11 @@ impl Echo {
 
     fn panics(&self, here: Panics) {
         if let Ask::Panic(_, nth, place) = self.ask {
-            assert!(self.received < nth || place != here, "packet {} was one too many", self.received);
+            assert!(
+                self.received < nth || place != here,
+                "packet {} was one too many",
+                self.received
+            );
         }
     }
 
@@ -88,7 +93,8 @@ impl Echo {
         };
         self.sent.get_or_insert(now);
         self.next = now + Duration::from_millis(10);
-        self.outputs.push_back(Output::Send(CHANNEL, Transmit { to, from: None, bytes: b"ping".to_vec() }));
+        self.outputs
+            .push_back(Output::Send(CHANNEL, Transmit { to, from: None, bytes: b"ping".to_vec() }));
     }
 
     fn close_interval(&mut self, now: Instant) {
@@ -133,7 +139,10 @@ impl Participant for Echo {
                     ),
                     Ask::WebSocket(url) => {
                         let url = url.parse().unwrap();
-                        Output::Open(CHANNEL, Open::WebSocket { url, protocols: vec![], headers: vec![] })
+                        Output::Open(
+                            CHANNEL,
+                            Open::WebSocket { url, protocols: vec![], headers: vec![] },
+                        )
                     }
                     Ask::Fetch(uri) => {
                         let (head, ()) = http::Request::get(uri).body(()).unwrap().into_parts();
@@ -147,7 +156,9 @@ impl Participant for Echo {
                 if let Ask::Astray(_, to) = self.ask {
                     let named = Observation::Refused(RefusedDestination::IceCandidate, to);
                     self.outputs.push_back(Output::Observed(named));
-                    let lost = || Output::Send(CHANNEL, Transmit { to, from: None, bytes: b"lost".to_vec() });
+                    let lost = || {
+                        Output::Send(CHANNEL, Transmit { to, from: None, bytes: b"lost".to_vec() })
+                    };
                     self.outputs.extend((0..ASTRAY).map(|_| lost()));
                 }
                 if let Ask::WebSocket(_) = self.ask {
@@ -161,8 +172,10 @@ impl Participant for Echo {
                 // The kernel's arrival time lies between the send and now.
                 assert!(self.sent.unwrap() <= arrived_at && arrived_at <= now);
                 if self.received == 0 {
-                    self.outputs
-                        .push_back(Output::Observed(Observation::Reached(Phase::FirstPacket, arrived_at)));
+                    self.outputs.push_back(Output::Observed(Observation::Reached(
+                        Phase::FirstPacket,
+                        arrived_at,
+                    )));
                     self.closes = Some(now + Duration::from_secs(1));
                 }
                 self.received += 1;
@@ -252,8 +265,8 @@ where
 /// `/` exists, `/long` is longer than any limit, everything else is missing.
 pub(crate) fn http_server() -> SocketAddr {
     serve(|stream| async move {
-        let answer =
-            hyper::service::service_fn(|request: hyper::Request<hyper::body::Incoming>| async move {
+        let answer = hyper::service::service_fn(
+            |request: hyper::Request<hyper::body::Incoming>| async move {
                 assert!(request.headers().contains_key("host"));
                 assert!(request.headers()["user-agent"].to_str().unwrap().starts_with("throng/"));
                 let (status, body) = match request.uri().path() {
@@ -263,7 +276,8 @@ pub(crate) fn http_server() -> SocketAddr {
                 };
                 let body = http_body_util::Full::new(bytes::Bytes::from(body));
                 hyper::Response::builder().status(status).body(body)
-            });
+            },
+        );
         let io = hyper_util::rt::TokioIo::new(stream);
         let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, answer).await;
     })
@@ -300,15 +314,17 @@ pub(crate) fn consent_server(there: Arc<AtomicBool>) -> SocketAddr {
     serve(move |stream| {
         let there = Arc::clone(&there);
         async move {
-            let answer = hyper::service::service_fn(|request: hyper::Request<hyper::body::Incoming>| {
-                let is_asked = request.uri().path() == "/.well-known/throng-consent";
-                let is_there = is_asked && there.load(Ordering::SeqCst);
-                async move {
-                    let (status, body) = if is_there { (200, "proof = 1\n") } else { (404, "") };
-                    let body = http_body_util::Full::new(bytes::Bytes::from(body));
-                    hyper::Response::builder().status(status).body(body)
-                }
-            });
+            let answer =
+                hyper::service::service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+                    let is_asked = request.uri().path() == "/.well-known/throng-consent";
+                    let is_there = is_asked && there.load(Ordering::SeqCst);
+                    async move {
+                        let (status, body) =
+                            if is_there { (200, "proof = 1\n") } else { (404, "") };
+                        let body = http_body_util::Full::new(bytes::Bytes::from(body));
+                        hyper::Response::builder().status(status).body(body)
+                    }
+                });
             let io = hyper_util::rt::TokioIo::new(stream);
             let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, answer).await;
         }

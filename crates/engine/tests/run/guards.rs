@@ -35,7 +35,11 @@ fn a_datagram_without_a_route_is_reported_and_is_no_limit_of_the_generator() {
     let asks = vec![Ask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())];
     let seen = play(asks, 1, 1300, |config| config.reach = Arc::new(|_: IpAddr| true));
     assert_eq!(times(&seen, "unreachable_send"), crate::echo::ASTRAY);
-    assert!(seen.events.iter().any(|event| event.detail.contains("no route for a datagram to 192.0.2.1:9")));
+    assert!(
+        seen.events
+            .iter()
+            .any(|event| event.detail.contains("no route for a datagram to 192.0.2.1:9"))
+    );
     assert!(
         !seen.health.is_empty() && seen.health.iter().all(|row| row.send_drops == 0),
         "{:?}",
@@ -84,7 +88,8 @@ fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
     assert!((5..10).contains(&ended.len()), "{ended:?}");
     assert_eq!(intended as usize, ended.len(), "a join that was not offered was not intended");
     assert!(
-        events.iter().any(|event| event.kind == "stop") && events.iter().all(|e| e.kind != "failed"),
+        events.iter().any(|event| event.kind == "stop")
+            && events.iter().all(|e| e.kind != "failed"),
         "{events:?}"
     );
 }
@@ -124,11 +129,15 @@ fn a_consent_file_is_fetched_and_its_withdrawal_ends_the_run_within_a_second_of_
     });
     let check = fetch.clone();
     let seen = play(vec![Ask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
-        let check: ConsentCheck = Arc::new(move || check().map(drop).map_err(|error| error.to_string()));
+        let check: ConsentCheck =
+            Arc::new(move || check().map(drop).map_err(|error| error.to_string()));
         config.consents = vec![Consent { check, interval: Duration::from_millis(250) }];
     });
     let since = withdrawn_at.get().unwrap().elapsed();
-    assert!(since < Duration::from_millis(250 + 200 + 1000), "ended {since:?} after the file was gone");
+    assert!(
+        since < Duration::from_millis(250 + 200 + 1000),
+        "ended {since:?} after the file was gone"
+    );
     assert_eq!((seen.end.ending, times(&seen, "abort")), (Ending::Aborted, 1));
     assert!(seen.end.why.unwrap().contains("404"));
     assert!(matches!(fetch(), Err(ConsentError::Status { status: 404, .. })));
@@ -139,7 +148,12 @@ fn a_consent_file_comes_only_from_the_requested_address_of_its_name() {
     let server = consent_server(Arc::new(AtomicBool::new(true)));
     let port = server.port();
     let fetch = |host: &str, address: &str| {
-        fetch_file(false, &format!("{host}:{port}"), address.parse().unwrap(), &TlsOptions::default())
+        fetch_file(
+            false,
+            &format!("{host}:{port}"),
+            address.parse().unwrap(),
+            &TlsOptions::default(),
+        )
     };
     // A name that no resolver knows: the caller gives its address.
     assert_eq!(fetch("media.invalid", "127.0.0.1").unwrap(), "proof = 1\n");

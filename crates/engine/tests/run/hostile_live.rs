@@ -1,5 +1,5 @@
-//! Viewers of a live stream whose server of HTTP/2 is hostile: what browsers do not notice, they do not notice either, and
-//! the rest is named and survived.
+//! Viewers of a live stream whose server of HTTP/2 is hostile: what browsers do not notice, they do
+//! not notice either, and the rest is named and survived.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,8 @@ fn playlist(after: Duration) -> String {
     out
 }
 
-/// A server of the live stream, the manner of which depends on the number of the request and on the time.
+/// A server of the live stream, the manner of which depends on the number of the request and on the
+/// time.
 fn server(
     folder: PathBuf,
     manner: impl Fn(usize, Duration) -> Manner + Send + Sync + 'static,
@@ -70,7 +71,8 @@ fn server(
     let begun = Instant::now();
     let address = serve(move |stream| {
         counted.fetch_add(1, Ordering::SeqCst);
-        let (folder, requests, manner) = (folder.clone(), Arc::clone(&requests), Arc::clone(&manner));
+        let (folder, requests, manner) =
+            (folder.clone(), Arc::clone(&requests), Arc::clone(&manner));
         async move {
             let Ok(mut connection) = h2::server::handshake(stream).await else { return };
             while let Some(Ok((request, mut respond))) = connection.accept().await {
@@ -84,7 +86,10 @@ fn server(
                     "live.m3u8" => playlist(begun.elapsed()).into_bytes(),
                     name => std::fs::read(folder.join(name)).unwrap_or_default(),
                 };
-                let head = http::Response::builder().header("content-length", bytes.len()).body(()).unwrap();
+                let head = http::Response::builder()
+                    .header("content-length", bytes.len())
+                    .body(())
+                    .unwrap();
                 let Ok(mut body) = respond.send_response(head, false) else { return };
                 if manner == Manner::BreaksOff {
                     let _ = body.send_data(bytes[..bytes.len() / 2].to_vec().into(), false);
@@ -119,13 +124,23 @@ fn a_goodbye_after_each_response_and_refused_streams_are_not_noticed() {
     type Case = (&'static str, fn(usize) -> Manner, std::ops::RangeInclusive<usize>);
     let cases: [Case; 2] = [
         ("goodbye", |_| Manner::SaysGoodbye, 10..=40),
-        ("refused", |number| if number % 3 == 0 { Manner::Refuses } else { Manner::Answers }, 1..=1),
+        (
+            "refused",
+            |number| if number % 3 == 0 { Manner::Refuses } else { Manner::Answers },
+            1..=1,
+        ),
     ];
     for (what, manner, expect) in cases {
-        let Some((watched, connections)) = watch_live(move |number, _| manner(number)) else { return };
+        let Some((watched, connections)) = watch_live(move |number, _| manner(number)) else {
+            return;
+        };
         assert_eq!(watched.outcome, Outcome::Completed, "{what}");
         let counters = watched.counters;
-        assert_eq!((counters.requests_failed, counters.missed, counters.skipped_us), (0, 0, 0), "{what}");
+        assert_eq!(
+            (counters.requests_failed, counters.missed, counters.skipped_us),
+            (0, 0, 0),
+            "{what}"
+        );
         assert!(counters.played_us >= PLAYED_US, "{what}: {counters:?}");
         assert_eq!(watched.events, Vec::<String>::new(), "{what}");
         assert!(expect.contains(&connections), "{what}: {connections} connections");
@@ -144,7 +159,8 @@ fn a_flood_of_refused_streams_and_bodies_that_break_off_are_named_and_survived()
     assert!((1..=8).contains(&counters.requests_failed), "{counters:?}");
     assert!(counters.played_us >= PLAYED_US && counters.skipped_us == 0, "{counters:?}");
 
-    let breaks = |number: usize, _| if number % 4 == 3 { Manner::BreaksOff } else { Manner::Answers };
+    let breaks =
+        |number: usize, _| if number % 4 == 3 { Manner::BreaksOff } else { Manner::Answers };
     let Some((watched, connections)) = watch_live(breaks) else { return };
     assert_eq!(watched.outcome, Outcome::Completed);
     let counters = watched.counters;
@@ -180,7 +196,9 @@ fn tls_that_does_not_come_up_is_named_by_its_cause() {
         assert_tls_fails(what, address, pem, expect);
     }
     // Closed after the client's first message, and in the middle of the server's.
-    for (what, answer) in [("cut at once", &b""[..]), ("cut in a record", &[22, 3, 3, 0, 122, 2, 0, 0])] {
+    for (what, answer) in
+        [("cut at once", &b""[..]), ("cut in a record", &[22, 3, 3, 0, 122, 2, 0, 0])]
+    {
         let address = serve(move |mut stream| async move {
             let _ = stream.read(&mut [0; 4096]).await;
             let _ = stream.write_all(answer).await;
@@ -192,7 +210,8 @@ fn tls_that_does_not_come_up_is_named_by_its_cause() {
 #[track_caller]
 fn assert_tls_fails(what: &str, address: SocketAddr, pem: Vec<u8>, expect: &str) {
     let url = format!("https://{address}/live.m3u8");
-    let watched = watch_with(&url, &PlayerConfig::default(), |config| config.tls.extra_ca_pem = Some(pem));
+    let watched =
+        watch_with(&url, &PlayerConfig::default(), |config| config.tls.extra_ca_pem = Some(pem));
     let Outcome::Failed(failure) = watched.outcome else { panic!("{what}: {:?}", watched.outcome) };
     assert_eq!(failure.reason, FailureReason::Tls, "{what}: {failure}");
     assert!(failure.detail.to_lowercase().contains(expect), "{what}: {failure}");

@@ -1,4 +1,5 @@
-//! Whole runs against servers on loopback, with a participant made for the test: the engine without a protocol.
+//! Whole runs against servers on loopback, with a participant made for the test: the engine without
+//! a protocol.
 
 mod downloads;
 mod echo;
@@ -30,8 +31,15 @@ fn participants_join_on_schedule_receive_and_leave_in_order() {
         assert!(row.local_address.is_some());
     }
     let last = seen.crowd.last().unwrap();
-    assert_eq!((last.intended, last.started, last.left, last.failed, last.connected), (10, 10, 10, 0, 0));
-    assert!(seen.crowd.iter().any(|row| row.playing == 10 && row.connected == 10), "{:?}", seen.crowd);
+    assert_eq!(
+        (last.intended, last.started, last.left, last.failed, last.connected),
+        (10, 10, 10, 0, 0)
+    );
+    assert!(
+        seen.crowd.iter().any(|row| row.playing == 10 && row.connected == 10),
+        "{:?}",
+        seen.crowd
+    );
     assert!(seen.received > 500, "{} datagrams", seen.received);
 }
 
@@ -74,7 +82,12 @@ fn every_failure_has_its_name() {
     let asks = cases.iter().map(|(ask, _)| ask.clone()).collect();
     let seen = play(asks, 1, 3000, |config| config.body_bytes_max = 1000);
     for (who, (ask, expect)) in (0..).zip(&cases) {
-        assert_eq!(reason(&seen, who), expect.as_ref(), "{ask:?}: {:?}", seen.participants[&who].outcome);
+        assert_eq!(
+            reason(&seen, who),
+            expect.as_ref(),
+            "{ask:?}: {:?}",
+            seen.participants[&who].outcome
+        );
     }
     let failed = cases.iter().filter(|(_, expect)| expect.is_some()).count();
     assert_eq!(times(&seen, "failed") as usize, failed);
@@ -86,9 +99,14 @@ fn several_threads_share_a_crowd() {
     let seen = play(vec![Ask::Datagrams(server); 40], 10, 2500, |config| config.threads = Some(2));
     assert!(seen.participants.values().all(|row| row.outcome == Some(Outcome::Completed)));
     assert_eq!(seen.participants.len(), 40);
-    assert!(seen.crowd.iter().any(|row| row.playing == 40 && row.connected == 40), "{:?}", seen.crowd);
+    assert!(
+        seen.crowd.iter().any(|row| row.playing == 40 && row.connected == 40),
+        "{:?}",
+        seen.crowd
+    );
     for thread in [Some(0), Some(1)] {
-        let sent: u64 = seen.health.iter().filter(|row| row.thread == thread).map(|row| row.sent_bytes).sum();
+        let sent: u64 =
+            seen.health.iter().filter(|row| row.thread == thread).map(|row| row.sent_bytes).sum();
         // 20 participants, 100 datagrams of 4 + 28 bytes a second, for two seconds.
         assert!(sent > 20 * 100 * 32, "thread {thread:?} sent {sent} bytes");
     }
@@ -128,9 +146,16 @@ fn one_that_panics_ends_alone_and_says_where() {
         let seen = play(asks, 10, 2500, |config| config.threads = Some(1));
         assert_eq!((seen.end.ending, &seen.end.why), (Ending::Complete, &None));
         for (who, row) in &seen.participants {
-            assert_eq!(row.outcome == Some(Outcome::Completed), *who != 4, "{who}: {:?}", row.outcome);
+            assert_eq!(
+                row.outcome == Some(Outcome::Completed),
+                *who != 4,
+                "{who}: {:?}",
+                row.outcome
+            );
         }
-        let Some(Outcome::Failed(failure)) = &seen.participants[&4].outcome else { panic!("it went on") };
+        let Some(Outcome::Failed(failure)) = &seen.participants[&4].outcome else {
+            panic!("it went on")
+        };
         assert_eq!(failure.reason, FailureReason::InternalError);
         for words in ["a defect in throng", "tests/run/echo.rs:", "packet 30 was one too many"] {
             assert!(failure.detail.contains(words), "{}", failure.detail);
@@ -158,10 +183,11 @@ fn one_that_cannot_be_made_for_a_panic_fails_alone() {
     let reach = std::sync::Arc::new(|ip: std::net::IpAddr| ip.is_loopback());
     let config = throng_engine::RunConfig::new(joins, RunTime(700_000), reach);
     let server = udp_echo();
-    let factory = move |join: &throng_engine::Join| -> Box<dyn throng_protocol::participant::Participant> {
-        assert!(join.participant.0 != 2, "there is no participant number two");
-        Box::new(echo::Echo::new(Ask::Datagrams(server)))
-    };
+    let factory =
+        move |join: &throng_engine::Join| -> Box<dyn throng_protocol::participant::Participant> {
+            assert!(join.participant.0 != 2, "there is no participant number two");
+            Box::new(echo::Echo::new(Ask::Datagrams(server)))
+        };
     let (rows, written) = std::sync::mpsc::sync_channel(10_000);
     let end = throng_engine::run(config, std::sync::Arc::new(factory), rows).unwrap().wait();
     assert_eq!(end.ending, Ending::Complete);

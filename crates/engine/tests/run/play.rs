@@ -42,7 +42,8 @@ pub(crate) fn play(
             source_ip: None,
         })
         .collect();
-    let mut config = RunConfig::new(joins, RunTime(for_ms * 1000), Arc::new(|ip: IpAddr| ip.is_loopback()));
+    let mut config =
+        RunConfig::new(joins, RunTime(for_ms * 1000), Arc::new(|ip: IpAddr| ip.is_loopback()));
     config.connect_timeout = Duration::from_millis(700);
     config.grace = Duration::from_millis(500);
     change(&mut config);

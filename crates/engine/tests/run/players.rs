@@ -1,4 +1,5 @@
-//! Players of video over HTTP on real web servers: what they put on the wire beyond the bytes that they play.
+//! Players of video over HTTP on real web servers: what they put on the wire beyond the bytes that
+//! they play.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -39,7 +40,11 @@ fn watch(url: &str, player: &PlayerConfig) -> (Outcome, PlaybackCounters) {
 }
 
 /// The same in a run that is changed.
-pub(crate) fn watch_with(url: &str, player: &PlayerConfig, change: impl FnOnce(&mut RunConfig)) -> Watched {
+pub(crate) fn watch_with(
+    url: &str,
+    player: &PlayerConfig,
+    change: impl FnOnce(&mut RunConfig),
+) -> Watched {
     let join = Join {
         participant: ParticipantId(0),
         cohort: CohortId(0),
@@ -68,7 +73,8 @@ pub(crate) fn watch_with(url: &str, player: &PlayerConfig, change: impl FnOnce(&
         playlists: PlaylistCache::default(),
         swarms: Swarms::default(),
     };
-    let factory = move |_: &Join| -> Box<dyn Participant> { Box::new(Viewer::new(config_of_viewer.clone())) };
+    let factory =
+        move |_: &Join| -> Box<dyn Participant> { Box::new(Viewer::new(config_of_viewer.clone())) };
     let end = run(config, Arc::new(factory), rows).unwrap().wait();
     assert_eq!(end.why, None);
     let (mut outcome, mut counters, mut events) = (None, PlaybackCounters::default(), Vec::new());
@@ -117,8 +123,8 @@ fn what_nginx_compresses_is_played_and_counted_as_it_was_on_the_wire() {
     assert_eq!((counters.requests, counters.requests_failed, counters.stall_count), (4, 0, 0));
     assert!(counters.played_us > 2_900_000, "{counters:?}");
     let encodings = nginx.encodings().unwrap();
-    let expect =
-        ["/a.m3u8", "/a0.ts", "/a1.ts", "/a2.ts"].map(|uri| format!("{uri}|gzip, deflate, br, zstd|-|gzip"));
+    let expect = ["/a.m3u8", "/a0.ts", "/a1.ts", "/a2.ts"]
+        .map(|uri| format!("{uri}|gzip, deflate, br, zstd|-|gzip"));
     assert_eq!(encodings, expect);
     // nginx counts the frames of chunks too, some bytes in each of its buffers.
     let sent: u64 = nginx.accesses().unwrap().iter().map(|access| access.bytes).sum();
@@ -150,14 +156,18 @@ fn zstd_is_played_and_a_body_that_is_not_what_its_header_says_is_named() {
     }
     let nginx = Nginx::compressing(folder.path()).unwrap();
     let player = PlayerConfig { at_end: AtEnd::Leave, ..PlayerConfig::default() };
-    let (outcome, counters) = watch(&format!("http://{}/zstd/a.m3u8", nginx.plain_address()), &player);
+    let (outcome, counters) =
+        watch(&format!("http://{}/zstd/a.m3u8", nginx.plain_address()), &player);
     assert_eq!(outcome, Outcome::Completed);
     assert!(counters.played_us > 2_900_000, "{counters:?}");
     let sent: u64 = nginx.accesses().unwrap().iter().map(|access| access.bytes).sum();
     assert_eq!(counters.media_bytes + counters.other_bytes, sent);
     let (outcome, _) = watch(&format!("http://{}/br/a.m3u8", nginx.plain_address()), &player);
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
-    assert!(failure.detail.contains("its body is not what Content-Encoding `br` says"), "{failure:?}");
+    assert!(
+        failure.detail.contains("its body is not what Content-Encoding `br` says"),
+        "{failure:?}"
+    );
 }
 
 #[test]
@@ -177,7 +187,8 @@ fn a_session_that_nginx_begins_with_a_cookie_goes_on_with_it() {
     assert_eq!(outcome, Outcome::Completed);
     let expect = ["/a.m3u8|-", "/a0.ts|session=17", "/a1.ts|session=17", "/a2.ts|session=17"];
     assert_eq!(nginx.cookies().unwrap(), expect);
-    let (outcome, _) = watch(&url, &PlayerConfig { credentials: CredentialsPolicy::Omit, ..player });
+    let (outcome, _) =
+        watch(&url, &PlayerConfig { credentials: CredentialsPolicy::Omit, ..player });
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert!(failure.detail.contains("/a1.ts: HTTP status 403"), "{failure:?}");
     assert_eq!(nginx.cookies().unwrap()[4..], ["/a.m3u8|-", "/a0.ts|-", "/a1.ts|-"]);

@@ -51,8 +51,10 @@ impl Participant for Sink {
         match input {
             Input::Start { .. } => {
                 let toward = vec![self.server];
-                self.outputs
-                    .push(Output::Open(CHANNEL, Open::Datagrams { toward, otherwise: None, gathers: false }));
+                self.outputs.push(Output::Open(
+                    CHANNEL,
+                    Open::Datagrams { toward, otherwise: None, gathers: false },
+                ));
             }
             Input::Opened { .. } => {
                 let hello = Transmit { to: self.server, from: None, bytes: b"hello".to_vec() };
@@ -69,7 +71,8 @@ impl Participant for Sink {
                 }
                 self.seen.lock().unwrap().entry(self.id).or_default().push(number);
                 if !std::mem::replace(&mut self.is_playing, true) {
-                    self.outputs.push(Output::Observed(Observation::Reached(Phase::FirstPacket, now)));
+                    self.outputs
+                        .push(Output::Observed(Observation::Reached(Phase::FirstPacket, now)));
                 }
             }
             Input::Closed { why, .. } if !self.is_playing => {
@@ -102,13 +105,15 @@ struct Sending {
     burst: u64,
     /// After [`LATER`].
     burst_later: u64,
-    /// At [`LATER`] it is silent for so long, and sends then at once what it did not send meanwhile.
+    /// At [`LATER`] it is silent for so long, and sends then at once what it did not send
+    /// meanwhile.
     silent: Duration,
     /// When the first participant gets number [`STALLS_AT`], it keeps its thread for so long.
     reader_stalls: Duration,
     /// Bytes of a datagram, by its number: 8 at least.
     length: fn(u64) -> usize,
-    /// Whether the kernel gets the datagrams of a burst as one (`UDP_SEGMENT`); they are then of one length.
+    /// Whether the kernel gets the datagrams of a burst as one (`UDP_SEGMENT`); they are then of
+    /// one length.
     is_joined: bool,
 }
 
@@ -179,7 +184,8 @@ impl Source {
                 while let Ok((_, from)) = socket.recv_from(&mut hello) {
                     sent.entry(from).or_insert(0_u64);
                 }
-                let mut burst = if began.elapsed() < LATER { sending.burst } else { sending.burst_later };
+                let mut burst =
+                    if began.elapsed() < LATER { sending.burst } else { sending.burst_later };
                 if began.elapsed() >= LATER && !silent.is_zero() {
                     std::thread::sleep(silent);
                     burst = burst * silent.as_millis() as u64 / sending.every.as_millis() as u64;
@@ -227,7 +233,8 @@ impl Played {
         bursts.map(|event| u64::from(event.count)).sum()
     }
 
-    /// Fails unless each of `count` participants got all from about the first one on, once and in order.
+    /// Fails unless each of `count` participants got all from about the first one on, once and in
+    /// order.
     #[track_caller]
     fn expect_all(&self, count: usize) {
         assert_eq!(self.seen.len(), count, "{:?}", self.failures);
@@ -236,11 +243,16 @@ impl Played {
             let at = numbers.iter().zip(first..).position(|(number, expect)| *number != expect);
             let around = at.map(|at| &numbers[at.saturating_sub(3)..numbers.len().min(at + 5)]);
             assert_eq!(around, None, "participant {id}, at {at:?}");
-            assert!(first <= 1 && numbers.len() > 100, "participant {id}: from {first}, {}", numbers.len());
+            assert!(
+                first <= 1 && numbers.len() > 100,
+                "participant {id}: from {first}, {}",
+                numbers.len()
+            );
         }
     }
 
-    /// Fails unless none came twice, and no more than so many out of order; how many did not come between the first and the last.
+    /// Fails unless none came twice, and no more than so many out of order; how many did not come
+    /// between the first and the last.
     #[track_caller]
     fn expect_none_twice(&self, out_of_order: usize) -> u64 {
         let gaps = self.seen.iter().map(|(id, numbers)| {
@@ -264,11 +276,20 @@ impl Played {
     }
 
     fn told(&self, kind: &str) -> Vec<&str> {
-        self.events.iter().filter(|event| event.kind == kind).map(|event| event.detail.as_str()).collect()
+        self.events
+            .iter()
+            .filter(|event| event.kind == kind)
+            .map(|event| event.detail.as_str())
+            .collect()
     }
 }
 
-fn play(mut source: Source, count: u32, for_ms: i64, change: impl FnOnce(&mut RunConfig)) -> Played {
+fn play(
+    mut source: Source,
+    count: u32,
+    for_ms: i64,
+    change: impl FnOnce(&mut RunConfig),
+) -> Played {
     let join = |n: u32| Join {
         participant: ParticipantId(n),
         cohort: CohortId(0),
@@ -279,7 +300,8 @@ fn play(mut source: Source, count: u32, for_ms: i64, change: impl FnOnce(&mut Ru
         source_ip: None,
     };
     let joins = (0..count).map(join).collect();
-    let mut config = RunConfig::new(joins, RunTime(for_ms * 1000), Arc::new(|ip: IpAddr| ip.is_loopback()));
+    let mut config =
+        RunConfig::new(joins, RunTime(for_ms * 1000), Arc::new(|ip: IpAddr| ip.is_loopback()));
     change(&mut config);
     let (seen, server, sending) = (Seen::default(), source.address, source.sending);
     let factory = {
@@ -341,7 +363,8 @@ fn long_later(number: u64) -> usize {
     if number > 1000 && number % 4 == 1 { 2000 } else { 1000 }
 }
 
-/// Two namespaces joined by a veth pair that carries packets; `None` where this process may not make them.
+/// Two namespaces joined by a veth pair that carries packets; `None` where this process may not
+/// make them.
 fn joined(purpose: &str) -> Option<(Namespace, Namespace)> {
     if !may_open() {
         return None;
@@ -353,7 +376,12 @@ fn joined(purpose: &str) -> Option<(Namespace, Namespace)> {
 }
 
 /// A run by the ring on one thread that may reach all addresses, with what `change` sets.
-fn play_by_ring(source: Source, count: u32, for_ms: i64, change: impl FnOnce(&mut RunConfig)) -> Played {
+fn play_by_ring(
+    source: Source,
+    count: u32,
+    for_ms: i64,
+    change: impl FnOnce(&mut RunConfig),
+) -> Played {
     play(source, count, for_ms, |config| {
         config.receive = Receive::Ring;
         config.threads = Some(1);
@@ -384,7 +412,11 @@ fn each_datagram_comes_once_and_in_order_by_the_ring_and_on_the_way_to_it() {
             let first = numbers[0];
             let expect: Vec<u64> = (first..first + numbers.len() as u64).collect();
             assert_eq!(numbers, &expect, "{id} over {ip}");
-            assert!(first <= 1 && numbers.len() > 500, "{id} over {ip}: from {first}, {}", numbers.len());
+            assert!(
+                first <= 1 && numbers.len() > 500,
+                "{id} over {ip}: from {first}, {}",
+                numbers.len()
+            );
         }
         let (by_ring, total) = (played.by_ring(), played.total());
         assert!(by_ring * 2 > total && by_ring < total, "{by_ring} of {total} over {ip}");
@@ -399,7 +431,10 @@ fn sockets_are_used_when_they_are_asked_for() {
     let source = Source::start([127, 0, 0, 1].into(), Sending::of(rising));
     let played = play(source, 3, 1500, |config| config.receive = Receive::Sockets);
     assert_eq!(played.by_ring(), 0);
-    assert!(played.total() > 300 && played.events.iter().all(|event| !event.kind.starts_with("receive")));
+    assert!(
+        played.total() > 300
+            && played.events.iter().all(|event| !event.kind.starts_with("receive"))
+    );
 }
 
 #[test]
@@ -407,7 +442,8 @@ fn a_ring_that_is_too_small_limits_the_generator_and_nothing_is_counted_twice() 
     if !may_open() {
         return;
     }
-    let sending = Sending { every: Duration::from_millis(20), burst_later: 400, ..Sending::of(rising) };
+    let sending =
+        Sending { every: Duration::from_millis(20), burst_later: 400, ..Sending::of(rising) };
     let source = Source::start([127, 0, 0, 1].into(), sending);
     let played = play(source, 2, 5000, |config| {
         config.receive = Receive::Ring;
@@ -415,7 +451,11 @@ fn a_ring_that_is_too_small_limits_the_generator_and_nothing_is_counted_twice() 
         config.ring_bytes = Some(1);
     });
     let (lost, drops) = (played.expect_none_twice(0), played.drops());
-    assert!(drops > 0 && lost <= drops, "{lost} lost, {drops} told, of {:?} datagrams", played.sent.values());
+    assert!(
+        drops > 0 && lost <= drops,
+        "{lost} lost, {drops} told, of {:?} datagrams",
+        played.sent.values()
+    );
 }
 
 #[test]
@@ -435,9 +475,15 @@ fn what_a_server_that_stood_still_sends_at_once_is_no_limit_of_the_generator() {
     let lost = played.expect_none_twice(0);
     let told = played.burst_drops();
     if lost == 0 && told > 0 {
-        not_tested("the ring was full before it had the datagrams of all: the sockets still had them");
+        not_tested(
+            "the ring was full before it had the datagrams of all: the sockets still had them",
+        );
     }
-    assert!(lost > 0 && lost <= told && played.drops() == 0, "{lost} lost, {told} told, {:?}", played.events);
+    assert!(
+        lost > 0 && lost <= told && played.drops() == 0,
+        "{lost} lost, {told} told, {:?}",
+        played.events
+    );
 }
 
 #[test]
@@ -447,8 +493,10 @@ fn what_a_thread_that_stood_still_did_not_read_is_its_own_loss() {
     }
     let every = Duration::from_millis(20);
     let reader_stalls = Duration::from_millis(3_000);
-    let source =
-        Source::start([127, 0, 0, 1].into(), Sending { every, reader_stalls, ..Sending::of(as_video) });
+    let source = Source::start(
+        [127, 0, 0, 1].into(),
+        Sending { every, reader_stalls, ..Sending::of(as_video) },
+    );
     let played = play(source, 8, 8000, |config| {
         config.receive = Receive::Ring;
         config.threads = Some(1);
@@ -468,8 +516,12 @@ fn a_ring_that_is_too_small_from_the_start_is_told_and_costs_nothing() {
     if !may_open() {
         return;
     }
-    let sending =
-        Sending { every: Duration::from_millis(20), burst: 400, burst_later: 400, ..Sending::of(rising) };
+    let sending = Sending {
+        every: Duration::from_millis(20),
+        burst: 400,
+        burst_later: 400,
+        ..Sending::of(rising)
+    };
     let source = Source::start([127, 0, 0, 1].into(), sending);
     let played = play(source, 2, 5500, |config| {
         config.receive = Receive::Ring;
@@ -560,8 +612,8 @@ fn datagrams_longer_than_the_mtu_that_come_later_lose_nothing_that_is_not_counte
 #[test]
 fn frames_longer_than_the_mtu_of_their_interface_are_not_counted_twice() {
     let Some(namespaces) = joined("ringt") else { return };
-    // Frames of joined datagrams pass a veth pair whatever the MTU of its other end. Cards, too, may take longer
-    // frames than they send.
+    // Frames of joined datagrams pass a veth pair whatever the MTU of its other end. Cards, too,
+    // may take longer frames than they send.
     namespaces.0.set_mtu("v0", 1000).unwrap();
     let lengths: [fn(u64) -> usize; 2] = [as_video, longer_later];
     for (length, overtaken) in lengths.into_iter().zip([0, OVERTAKEN_MAX]) {
@@ -632,7 +684,8 @@ fn one_port_beside_the_ranges_is_served_by_its_socket_and_without_any_a_join_fai
     here.set_local_ports(&(40_000..=40_020)).unwrap();
     let sending = Sending { every: Duration::from_millis(10), burst: 1, ..Sending::of(as_video) };
     let source = there.enter(|| Source::start(THERE.into(), sending)).unwrap();
-    let played = here.enter(|| play_by_ring(source, 22, 5000, |config| config.threads = Some(2))).unwrap();
+    let played =
+        here.enter(|| play_by_ring(source, 22, 5000, |config| config.threads = Some(2))).unwrap();
     played.expect_all(21);
     assert_eq!(played.ports(), (40_000..=40_020).collect::<BTreeSet<u16>>());
     let (by_ring, total) = (played.by_ring(), played.total());

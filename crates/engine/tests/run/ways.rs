@@ -1,4 +1,5 @@
-//! The paths to a server: assigned local addresses, TLS certificates that are trusted or not checked.
+//! The paths to a server: assigned local addresses, TLS certificates that are trusted or not
+//! checked.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -45,7 +46,9 @@ fn tls_is_trusted_with_the_servers_authority_or_with_insecure() {
         (TlsOptions { insecure: false, extra_ca_pem: Some(ca_pem) }, None),
         (TlsOptions::default(), Some(&FailureReason::Tls)),
     ] {
-        let seen = play(vec![Ask::WebSocket(format!("wss://{server}/"))], 1, 1500, |config| config.tls = tls);
+        let seen = play(vec![Ask::WebSocket(format!("wss://{server}/"))], 1, 1500, |config| {
+            config.tls = tls
+        });
         assert_eq!(reason(&seen, 0), expect, "{:?}", seen.participants[&0].outcome);
     }
 }

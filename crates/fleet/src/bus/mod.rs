@@ -18,8 +18,8 @@ use crate::FleetError;
 /// How long the first connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time between attempts to connect again: a restart of the server must cost no more than a second or two of the ten that
-/// workers wait for their coordinator.
+/// Time between attempts to connect again: a restart of the server must cost no more than a second
+/// or two of the ten that workers wait for their coordinator.
 const RECONNECT_EVERY: Duration = Duration::from_millis(250);
 
 /// Time between questions whether the server is still there.
@@ -63,7 +63,11 @@ impl BusConfig {
     }
 
     fn parsed(&self) -> Result<Url, FleetError> {
-        let text = if self.url.contains("://") { self.url.clone() } else { format!("nats://{}", self.url) };
+        let text = if self.url.contains("://") {
+            self.url.clone()
+        } else {
+            format!("nats://{}", self.url)
+        };
         let url = Url::parse(&text).map_err(|error| FleetError::BusAddress(error.to_string()))?;
         match (url.scheme(), url.host_str()) {
             ("nats" | "tls", Some(host)) if !host.is_empty() => Ok(url),
@@ -74,21 +78,32 @@ impl BusConfig {
         }
     }
 
-    /// The address to use without encryption. Whoever is on the way could send crowds, so that all addresses of the name must be
-    /// allowed, and the connection goes to one that was looked at.
-    fn plain_address(&self, url: &Url, may_be_plain: MayBePlain<'_>) -> Result<SocketAddr, FleetError> {
+    /// The address to use without encryption. Whoever is on the way could send crowds, so that all
+    /// addresses of the name must be allowed, and the connection goes to one that was looked at.
+    fn plain_address(
+        &self,
+        url: &Url,
+        may_be_plain: MayBePlain<'_>,
+    ) -> Result<SocketAddr, FleetError> {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let unreachable = |why: String| FleetError::BusUnreachable { bus: self.shown(), why };
-        let found = (host, port(url)).to_socket_addrs().map_err(|error| unreachable(error.to_string()))?;
+        let found =
+            (host, port(url)).to_socket_addrs().map_err(|error| unreachable(error.to_string()))?;
         let addresses: Vec<SocketAddr> = found.collect();
         match addresses.iter().map(SocketAddr::ip).find(|address| !may_be_plain(*address)) {
             Some(address) => Err(FleetError::BusNotEncrypted { bus: self.shown(), address }),
-            None => addresses.first().copied().ok_or_else(|| unreachable("it has no address".into())),
+            None => {
+                addresses.first().copied().ok_or_else(|| unreachable("it has no address".into()))
+            }
         }
     }
 
     /// Connects.
-    pub(crate) async fn connect(&self, name: &str, may_be_plain: MayBePlain<'_>) -> Result<Bus, FleetError> {
+    pub(crate) async fn connect(
+        &self,
+        name: &str,
+        may_be_plain: MayBePlain<'_>,
+    ) -> Result<Bus, FleetError> {
         let url = self.parsed()?;
         let is_encrypted = url.scheme() == "tls" || self.tls_ca.is_some();
         let server = if is_encrypted {
@@ -157,7 +172,8 @@ fn port(url: &Url) -> u16 {
 
 /// An error with what caused it.
 fn with_sources(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source()).map(ToString::to_string);
+    let causes =
+        std::iter::successors(error.source(), |error| error.source()).map(ToString::to_string);
     let mut text = error.to_string();
     for cause in causes {
         // Some errors repeat their cause.

@@ -100,12 +100,16 @@ mod tests {
     fn rows_are_known_by_their_worker() {
         let subjects = Subjects::of("a1");
         assert_eq!(subjects.worker_of(&subjects.rows(7)), Some(7));
-        for other in ["throng.run.a2.rows.7", "throng.run.a1.rows.x", "throng.run.a1.rows.70000", "a"] {
+        for other in
+            ["throng.run.a2.rows.7", "throng.run.a1.rows.x", "throng.run.a1.rows.70000", "a"]
+        {
             assert_eq!(subjects.worker_of(other), None, "{other}");
         }
         assert_eq!(subjects.ended_by(&subjects.end(3)), Some(3));
         assert_eq!(subjects.ended_by(&subjects.rows(3)), None);
         assert_eq!(subjects.worker_of(&subjects.end(3)), None);
-        assert!(is_run_name("1764-a") && !is_run_name("a.b") && !is_run_name("") && !is_run_name("*"));
+        assert!(
+            is_run_name("1764-a") && !is_run_name("a.b") && !is_run_name("") && !is_run_name("*")
+        );
     }
 }

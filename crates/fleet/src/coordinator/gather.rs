@@ -35,7 +35,8 @@ pub struct GatherConfig {
     pub order: Order,
     /// SHA-256 of the plan, hexadecimal: that of each worker must be the same.
     pub plan_sha256: String,
-    /// SHA-256 of the media files that will be sent, by path: those of each worker must be the same.
+    /// SHA-256 of the media files that will be sent, by path: those of each worker must be the
+    /// same.
     pub media_files: BTreeMap<String, String>,
 }
 
@@ -74,7 +75,8 @@ impl Offers {
         self.refused.insert(offer.name, why);
     }
 
-    /// The `count` first workers by number: each has the one that it wants, if that is free; the others by their names.
+    /// The `count` first workers by number: each has the one that it wants, if that is free; the
+    /// others by their names.
     fn numbered(self, count: usize) -> Vec<Offer> {
         let mut numbered: Vec<Option<Offer>> = vec![None; count];
         let mut others: Vec<Offer> = Vec::new();
@@ -184,7 +186,8 @@ fn check(config: &GatherConfig, name: &str, ready: &Ready) -> Result<(), FleetEr
     if !ready.clock.is_known() {
         return refused("it says of its clock what cannot be".into());
     }
-    let other = config.media_files.iter().find(|(path, hash)| ready.media_files.get(*path) != Some(hash));
+    let other =
+        config.media_files.iter().find(|(path, hash)| ready.media_files.get(*path) != Some(hash));
     if let Some((path, _)) = other {
         return match ready.media_files.get(path) {
             Some(_) => refused(format!("its {path} is another file than the coordinator's")),
@@ -208,7 +211,11 @@ fn distinct_names(offers: &[Offer]) -> Vec<String> {
         .map(|offer| {
             let nth = seen.entry(&offer.name).or_default();
             *nth += 1;
-            if times(&offer.name) > 1 { format!("{}-{nth}", offer.name) } else { offer.name.clone() }
+            if times(&offer.name) > 1 {
+                format!("{}-{nth}", offer.name)
+            } else {
+                offer.name.clone()
+            }
         })
         .collect()
 }
@@ -254,7 +261,8 @@ mod tests {
         assert!(offers.usable.is_empty());
         let said = offers.complaints();
         assert!(
-            said.contains("; old: it is throng 0 (x, a), this is 1 (x, a)") && said.contains("; odd: "),
+            said.contains("; old: it is throng 0 (x, a), this is 1 (x, a)")
+                && said.contains("; odd: "),
             "{said}"
         );
     }
@@ -290,7 +298,10 @@ mod tests {
             ("q", files("one"), "another plan"),
         ] {
             let error = checked(plan, files).expect_err(why);
-            assert!(error.starts_with("worker w does not play: ") && error.contains(why), "{error}");
+            assert!(
+                error.starts_with("worker w does not play: ") && error.contains(why),
+                "{error}"
+            );
         }
         let clock = ClockSaid { bound_us: u64::MAX, ..ClockSaid::default() };
         let ready = Ready { clock, ..Ready::default() };

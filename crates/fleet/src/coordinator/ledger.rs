@@ -1,4 +1,5 @@
-//! What the coordinator knows of its workers: who plays, who has ended, who is lost; and the rows of all as those of one run.
+//! What the coordinator knows of its workers: who plays, who has ended, who is lost; and the rows
+//! of all as those of one run.
 
 mod decisions;
 mod handover;
@@ -35,7 +36,8 @@ const STOOD_STILL: Duration = Duration::from_millis(1500);
 /// How long the last batches of a worker that has ended may take.
 const LAST_ROWS_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long workers that are still there may take to bring the rest to whoever collects a run, besides its patience.
+/// How long workers that are still there may take to bring the rest to whoever collects a run,
+/// besides its patience.
 const COLLECTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// When a worker ends early in order, its participants leave within so long before its end.
@@ -59,7 +61,8 @@ pub enum NoticeKind {
     EndedEarly(String),
     /// Its wall clock was set during the run.
     ClockStepped,
-    /// What its host and the coordinator's say of their clocks contradicts the exchanges of their times.
+    /// What its host and the coordinator's say of their clocks contradicts the exchanges of their
+    /// times.
     ClockContradicted,
     /// Nobody plays its participants, although others should; why not.
     NotReassigned(String),
@@ -99,7 +102,8 @@ struct WorkerState {
 /// How the run of a fleet ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetEnd {
-    /// Complete if each worker's part is, aborted if one was aborted or lost, interrupted otherwise.
+    /// Complete if each worker's part is, aborted if one was aborted or lost, interrupted
+    /// otherwise.
     pub ending: Ending,
     /// Why, if early.
     pub why: Option<String>,
@@ -127,14 +131,17 @@ pub struct Ledger {
     started_at: Instant,
     handover: Option<Handover>,
     decisions: Vec<Decision>,
-    /// What a coordinator left that is gone is collected: silence means so much then, and decisions are its own.
+    /// What a coordinator left that is gone is collected: silence means so much then, and decisions
+    /// are its own.
     collects: Option<Duration>,
-    /// What the bus had of the run was read: from then on silence counts. Always where a run is led.
+    /// What the bus had of the run was read: from then on silence counts. Always where a run is
+    /// led.
     has_caught_up: bool,
 }
 
 impl Ledger {
-    /// Of workers with these names, by number, their shares, and the joins of each, in order of their times.
+    /// Of workers with these names, by number, their shares, and the joins of each, in order of
+    /// their times.
     #[must_use]
     pub fn new(
         names: Vec<String>,
@@ -182,8 +189,8 @@ impl Ledger {
         Self { handover: Some(Handover::new(deal)), ..self }
     }
 
-    /// Collects what the workers of a run have left whose coordinator is gone: once all was read that the bus has
-    /// ([`Self::caught_up`]), a worker may be silent for `patience`.
+    /// Collects what the workers of a run have left whose coordinator is gone: once all was read
+    /// that the bus has ([`Self::caught_up`]), a worker may be silent for `patience`.
     #[must_use]
     pub fn collecting(self, patience: Duration) -> Self {
         Self { collects: Some(patience), has_caught_up: false, ..self }
@@ -243,7 +250,14 @@ impl Ledger {
     }
 
     /// Takes a batch of rows; merged rows are added to `out`.
-    pub fn rows(&mut self, worker: u16, sequence: u64, bytes: Vec<u8>, now: Instant, out: &mut Vec<Row>) {
+    pub fn rows(
+        &mut self,
+        worker: u16,
+        sequence: u64,
+        bytes: Vec<u8>,
+        now: Instant,
+        out: &mut Vec<Row>,
+    ) {
         let Some(state) = self.workers.get_mut(usize::from(worker)) else { return };
         if matches!(state.fate, Fate::Lost) {
             return;
@@ -266,7 +280,12 @@ impl Ledger {
                             }
                         });
                         if let Some(why) = wrong {
-                            self.lose(worker, now, &format!("it sent a row that cannot be: {why}"), out);
+                            self.lose(
+                                worker,
+                                now,
+                                &format!("it sent a row that cannot be: {why}"),
+                                out,
+                            );
                             return;
                         }
                     }
@@ -279,7 +298,8 @@ impl Ledger {
         }
     }
 
-    /// What no engine would have written: figures that are no numbers, participants of other workers.
+    /// What no engine would have written: figures that are no numbers, participants of other
+    /// workers.
     fn wrong(&self, worker: u16, row: &Row) -> Option<String> {
         let figure = match row {
             Row::Generator(row) => Some(row.steal_ratio),
@@ -309,9 +329,11 @@ impl Ledger {
         self.deadline = Some(self.deadline.map_or(deadline, |known| known.min(deadline)));
     }
 
-    /// Whether nobody who plays was heard: then it is the way, or this process that stood still, and not the workers.
+    /// Whether nobody who plays was heard: then it is the way, or this process that stood still,
+    /// and not the workers.
     fn is_deaf(&self, now: Instant) -> bool {
-        let mut playing = self.workers.iter().filter(|state| matches!(state.fate, Fate::Plays)).peekable();
+        let mut playing =
+            self.workers.iter().filter(|state| matches!(state.fate, Fate::Plays)).peekable();
         let silence = |state: &WorkerState| now.saturating_duration_since(state.heard_at);
         let several = playing.clone().count() > 1;
         self.collects.is_none()
@@ -348,9 +370,15 @@ impl Ledger {
                     let joins = self.joins.get_mut(usize::from(worker)).filter(|_| !is_early);
                     let joins = joins.map(std::mem::take).unwrap_or_default();
                     self.merger.finished(WorkerId(worker), joins, out);
-                    if is_early && let Some(reassignment) = self.reassignment(worker, left_from, now) {
+                    if is_early
+                        && let Some(reassignment) = self.reassignment(worker, left_from, now)
+                    {
                         self.hand_over(&reassignment);
-                        self.note(Decision { worker, gave_up: None, reassignment: Some(reassignment) });
+                        self.note(Decision {
+                            worker,
+                            gave_up: None,
+                            reassignment: Some(reassignment),
+                        });
                     }
                 }
                 Fate::Ends(_, since)
@@ -366,7 +394,9 @@ impl Ledger {
                         && now.saturating_duration_since(heard_at) > silence_max =>
                 {
                     let why = match self.collects {
-                        Some(_) => "its last rows are neither on the bus nor did it bring them".to_owned(),
+                        Some(_) => {
+                            "its last rows are neither on the bus nor did it bring them".to_owned()
+                        }
                         None => format!("it was not heard for {} s", SILENCE_MAX.as_secs()),
                     };
                     self.lose(worker, now, &why, out);
@@ -392,7 +422,13 @@ impl Ledger {
         state.is_none_or(|state| matches!(state.fate, Fate::Ended | Fate::Lost))
     }
 
-    fn give_up(&mut self, worker: u16, why: &str, reassignment: Option<&Reassignment>, out: &mut Vec<Row>) {
+    fn give_up(
+        &mut self,
+        worker: u16,
+        why: &str,
+        reassignment: Option<&Reassignment>,
+        out: &mut Vec<Row>,
+    ) {
         let name = self.name(worker);
         let Some(state) = self.workers.get_mut(usize::from(worker)) else { return };
         state.fate = Fate::Lost;
@@ -403,7 +439,8 @@ impl Ledger {
         // Whoever was to join until others may play it is lost, too.
         let due = reassignment.map_or(at, |given| RunTime(given.from.0.saturating_sub(1)).max(at));
         self.merger.lost_with_joins_until(WorkerId(worker), (at, due), joins, out);
-        self.first_reason.get_or_insert((Ending::Aborted, format!("worker {name} was lost: {why}")));
+        self.first_reason
+            .get_or_insert((Ending::Aborted, format!("worker {name} was lost: {why}")));
         self.notices.push(Notice { worker, what: NoticeKind::Lost(why.to_owned()) });
         reassignment.iter().for_each(|reassignment| self.hand_over(reassignment));
     }
@@ -422,8 +459,10 @@ impl Ledger {
     /// What is missing in the rows of a worker that has ended in order, as a sentence.
     #[must_use]
     pub fn missing(&self, worker: u16) -> Option<String> {
-        let state =
-            self.workers.get(usize::from(worker)).filter(|state| matches!(state.fate, Fate::Ended))?;
+        let state = self
+            .workers
+            .get(usize::from(worker))
+            .filter(|state| matches!(state.fate, Fate::Ended))?;
         let counts = self.merger.counts(WorkerId(worker));
         let name = self.name(worker);
         let rows = counts.late_rows + counts.unclosed_rows;
@@ -467,7 +506,9 @@ impl Ledger {
     #[must_use]
     pub fn lost(&self) -> Vec<u16> {
         let all = (0..).zip(&self.workers);
-        all.filter(|(_, state)| matches!(state.fate, Fate::Lost)).map(|(worker, _)| worker).collect()
+        all.filter(|(_, state)| matches!(state.fate, Fate::Lost))
+            .map(|(worker, _)| worker)
+            .collect()
     }
 
     /// How the run ended, once every worker has ended or is lost, and all rows are merged.

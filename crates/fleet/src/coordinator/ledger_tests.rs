@@ -27,11 +27,18 @@ fn pulse(worker: u16) -> Pulse {
 fn second(second: i64) -> Vec<u8> {
     let crowd = CrowdRow { second, playing: 1, ..CrowdRow::default() };
     let closed = SecondClosed { second, ..SecondClosed::default() };
-    wire::encode(&[Row::Crowd(crowd), Row::SecondClosed(closed)], WireLimits::default()).expect("rows")
+    wire::encode(&[Row::Crowd(crowd), Row::SecondClosed(closed)], WireLimits::default())
+        .expect("rows")
 }
 
 /// Lets the coordinator look each half second for `length`, while these workers are heard.
-fn look(ledger: &mut Ledger, from: Instant, length: Duration, heard: &[u16], out: &mut Vec<Row>) -> Instant {
+fn look(
+    ledger: &mut Ledger,
+    from: Instant,
+    length: Duration,
+    heard: &[u16],
+    out: &mut Vec<Row>,
+) -> Instant {
     let mut now = from;
     while now < from + length {
         now += S / 2;
@@ -43,7 +50,10 @@ fn look(ledger: &mut Ledger, from: Instant, length: Duration, heard: &[u16], out
 
 fn lost(ledger: &mut Ledger) -> Vec<u16> {
     let notices = ledger.notices().into_iter();
-    notices.filter(|notice| matches!(notice.what, NoticeKind::Lost(_))).map(|notice| notice.worker).collect()
+    notices
+        .filter(|notice| matches!(notice.what, NoticeKind::Lost(_)))
+        .map(|notice| notice.worker)
+        .collect()
 }
 
 #[test]
@@ -139,7 +149,8 @@ fn who_does_not_end_in_time_is_given_up() {
     assert_eq!(ledger.end().map(|end| end.ending), Some(Ending::Aborted));
 }
 
-/// Two workers and six participants of a minute, of whom two join each ten seconds; lost ones are given to the other worker.
+/// Two workers and six participants of a minute, of whom two join each ten seconds; lost ones are
+/// given to the other worker.
 fn reassigning(now: Instant) -> Ledger {
     let shares = Shares::of(&[1, 1]).expect("two workers");
     let at = |number: u32| RunTime(i64::from(number / 2) * 10_000_000);
@@ -241,7 +252,12 @@ fn who_collects_a_run_comes_to_the_same_by_the_decisions_of_its_coordinator() {
 fn what_a_worker_stored_as_its_end_counts_once_and_after_all_its_rows() {
     let begin = Instant::now();
     let (mut ledger, mut out) = (ledger(begin).collecting(60 * S), Vec::new());
-    let end = End { ending: Ending::Interrupted, why: Some("no beats".into()), batches: 1, ..End::default() };
+    let end = End {
+        ending: Ending::Interrupted,
+        why: Some("no beats".into()),
+        batches: 1,
+        ..End::default()
+    };
     for worker in [0, 1] {
         (0..2).for_each(|_| ledger.ends(worker, &end, begin));
         ledger.tick(begin, &mut out);
@@ -301,7 +317,8 @@ fn the_last_clock_is_kept_and_a_contradiction_is_told_once() {
     let begin = Instant::now();
     let mut ledger = ledger(begin);
     assert_eq!(ledger.clock(0), None, "nothing was heard");
-    let said = |basis, bound_us| ClockSaid { offset_us: 7, bound_us, basis, ..ClockSaid::default() };
+    let said =
+        |basis, bound_us| ClockSaid { offset_us: 7, bound_us, basis, ..ClockSaid::default() };
     let all = [
         said(ClockBasis::Contradicted, 5),
         said(ClockBasis::Exchanges, 6),

@@ -1,4 +1,5 @@
-//! The coordinator: finds workers, gives each its share, starts them together, and takes what they measured.
+//! The coordinator: finds workers, gives each its share, starts them together, and takes what they
+//! measured.
 
 mod gather;
 mod ledger;
@@ -44,21 +45,28 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Connects to the bus, for the run that is named `run` on it (see [`is_run_name`](crate::is_run_name)).
+    /// Connects to the bus, for the run that is named `run` on it (see
+    /// [`is_run_name`](crate::is_run_name)).
     ///
     /// # Errors
-    /// If the bus cannot be reached, refuses the credentials, is neither encrypted nor allowed without, or has no JetStream.
-    pub fn connect(config: &BusConfig, run: &str, may_be_plain: MayBePlain<'_>) -> Result<Self, FleetError> {
+    /// If the bus cannot be reached, refuses the credentials, is neither encrypted nor allowed
+    /// without, or has no JetStream.
+    pub fn connect(
+        config: &BusConfig,
+        run: &str,
+        may_be_plain: MayBePlain<'_>,
+    ) -> Result<Self, FleetError> {
         let found = Self::on(config, run, may_be_plain)?;
         found.runtime.block_on(stream::make(&found.bus, &found.subjects, &found.shown))?;
         Ok(found)
     }
 
-    /// Connects to the bus, for what is left there of a run whose coordinator is gone; with the number of the last message that the
-    /// bus has of it.
+    /// Connects to the bus, for what is left there of a run whose coordinator is gone; with the
+    /// number of the last message that the bus has of it.
     ///
     /// # Errors
-    /// As [`Self::connect`]; [`FleetError::RowsGone`] if the bus has not all rows of the run; [`FleetError::IsLed`].
+    /// As [`Self::connect`]; [`FleetError::RowsGone`] if the bus has not all rows of the run;
+    /// [`FleetError::IsLed`].
     pub fn find(
         config: &BusConfig,
         run: &str,
@@ -83,7 +91,8 @@ impl Coordinator {
     fn on(config: &BusConfig, run: &str, may_be_plain: MayBePlain<'_>) -> Result<Self, FleetError> {
         let runtime = crate::worker::runtime("fleet")?;
         let bus = runtime.block_on(config.connect("throng coordinator", may_be_plain))?;
-        let (subjects, steady, host) = (Subjects::of(run), SteadyClock::now_on(), HostClock::default());
+        let (subjects, steady, host) =
+            (Subjects::of(run), SteadyClock::now_on(), HostClock::default());
         Ok(Self { runtime: Arc::new(runtime), bus, subjects, steady, host, shown: config.shown() })
     }
 
@@ -120,10 +129,14 @@ impl Coordinator {
         config: &GatherConfig,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<Vec<Member>, FleetError> {
-        let telling =
-            self.runtime.spawn(tasks::tell_time(self.bus.clone(), self.subjects.clone(), self.clocks()));
+        let telling = self.runtime.spawn(tasks::tell_time(
+            self.bus.clone(),
+            self.subjects.clone(),
+            self.clocks(),
+        ));
         // Workers that are ready hear that others still prepare.
-        let waiting = tasks::beat(self.bus.clone(), self.subjects.beats(), Wishes::new(Beat::default()));
+        let waiting =
+            tasks::beat(self.bus.clone(), self.subjects.beats(), Wishes::new(Beat::default()));
         let beating = self.runtime.spawn(waiting);
         let gathered = self.runtime.block_on(gather::gather(&self.bus, config, is_interrupted));
         telling.abort();
@@ -141,13 +154,17 @@ impl Coordinator {
         self.take(Beat { start: Some(start), ..Beat::default() }, None)
     }
 
-    /// Takes what is left of a run whose coordinator is gone: all that the bus has of it from its beginning, and what workers still
-    /// bring. Those that play are stopped. [`FleetEvent::CaughtUp`] comes behind message `last`, which [`Self::find`] has told.
+    /// Takes what is left of a run whose coordinator is gone: all that the bus has of it from its
+    /// beginning, and what workers still bring. Those that play are stopped.
+    /// [`FleetEvent::CaughtUp`] comes behind message `last`, which [`Self::find`] has told.
     ///
     /// # Errors
     /// If the bus takes no subscriptions.
     pub fn resume(&self, last: u64) -> Result<FleetRun, FleetError> {
-        self.take(Beat { stop: Some("its coordinator was gone".into()), ..Beat::default() }, Some(last))
+        self.take(
+            Beat { stop: Some("its coordinator was gone".into()), ..Beat::default() },
+            Some(last),
+        )
     }
 
     fn take(&self, beat: Beat, last: Option<u64>) -> Result<FleetRun, FleetError> {
@@ -171,13 +188,19 @@ impl Coordinator {
     /// The number of the last message that the bus has of the run; `None` if it does not say.
     #[must_use]
     pub fn last(&self) -> Option<u64> {
-        self.runtime.block_on(stream::held(&self.bus, &self.subjects)).ok().flatten().map(|held| held.last)
+        self.runtime
+            .block_on(stream::held(&self.bus, &self.subjects))
+            .ok()
+            .flatten()
+            .map(|held| held.last)
     }
 
-    /// Stores a decision between the rows, for whoever may have to collect them; whether the bus has it.
+    /// Stores a decision between the rows, for whoever may have to collect them; whether the bus
+    /// has it.
     pub fn keep(&self, decision: &Decision) -> bool {
         let keeping = stream::keep(&self.bus, &self.subjects, decision);
-        self.runtime.block_on(async { tokio::time::timeout(KEPT_WITHIN, keeping).await.unwrap_or(false) })
+        self.runtime
+            .block_on(async { tokio::time::timeout(KEPT_WITHIN, keeping).await.unwrap_or(false) })
     }
 }
 
@@ -207,7 +230,8 @@ impl FleetRun {
     /// The next event within `timeout`.
     pub fn next(&mut self, timeout: Duration) -> Option<FleetEvent> {
         let events = &mut self.events;
-        self.runtime.block_on(async { tokio::time::timeout(timeout, events.recv()).await.ok().flatten() })
+        self.runtime
+            .block_on(async { tokio::time::timeout(timeout, events.recv()).await.ok().flatten() })
     }
 
     /// Tells the workers that everything has come, and lets go.

@@ -1,5 +1,5 @@
-//! The rows of a run in JetStream, the ends of its workers' parts, and the coordinator's decisions: stored by the bus until the
-//! coordinator has them, across restarts of either.
+//! The rows of a run in JetStream, the ends of its workers' parts, and the coordinator's decisions:
+//! stored by the bus until the coordinator has them, across restarts of either.
 
 use std::time::Duration;
 
@@ -40,7 +40,8 @@ pub(super) async fn make(bus: &Bus, subjects: &Subjects, shown: &str) -> Result<
         ..Config::default()
     };
     let made = jetstream::new(bus.client.clone()).get_or_create_stream(config).await;
-    made.map(drop).map_err(|error| FleetError::NoJetStream { bus: shown.to_owned(), why: error.to_string() })
+    made.map(drop)
+        .map_err(|error| FleetError::NoJetStream { bus: shown.to_owned(), why: error.to_string() })
 }
 
 /// Removes it.
@@ -48,7 +49,8 @@ pub(super) async fn delete(bus: &Bus, subjects: &Subjects) {
     let _ = jetstream::new(bus.client.clone()).delete_stream(subjects.stream()).await;
 }
 
-/// The first and the last message of a stream, by their numbers; numbers begin at 1, and the last one is 0 before the first came.
+/// The first and the last message of a stream, by their numbers; numbers begin at 1, and the last
+/// one is 0 before the first came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) first: u64,
@@ -62,7 +64,9 @@ pub(super) async fn held(bus: &Bus, subjects: &Subjects) -> Result<Option<Held>,
         Ok(stream) => stream,
         Err(error) => {
             return match error.kind() {
-                GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                GetStreamErrorKind::JetStream(error)
+                    if error.error_code() == ErrorCode::STREAM_NOT_FOUND =>
+                {
                     Ok(None)
                 }
                 _ => Err(FleetError::Bus(error.to_string())),
@@ -88,7 +92,8 @@ pub(super) async fn keep(bus: &Bus, subjects: &Subjects, decision: &Decision) ->
 struct Reading {
     /// The next message.
     next: u64,
-    /// The last message that was there when somebody began to collect, until it is told that it was read.
+    /// The last message that was there when somebody began to collect, until it is told that it was
+    /// read.
     last: Option<u64>,
 }
 
@@ -98,7 +103,8 @@ impl Reading {
         self.last.is_some_and(|last| last < self.next)
     }
 
-    /// Tells so; whether somebody is there to hear it. The reading may be broken off at each `await`: only what was told counts.
+    /// Tells so; whether somebody is there to hear it. The reading may be broken off at each
+    /// `await`: only what was told counts.
     async fn tell(&mut self, events: &mpsc::Sender<FleetEvent>) -> bool {
         if self.has_caught_up() {
             if events.send(FleetEvent::CaughtUp).await.is_err() {
@@ -110,16 +116,22 @@ impl Reading {
     }
 }
 
-/// Reads the rows in the order in which they were stored, and goes on after the last one read when the bus was away. Tells when message
-/// `last` was read, and all before it.
-pub(super) async fn read(bus: Bus, subjects: Subjects, last: Option<u64>, events: mpsc::Sender<FleetEvent>) {
+/// Reads the rows in the order in which they were stored, and goes on after the last one read when
+/// the bus was away. Tells when message `last` was read, and all before it.
+pub(super) async fn read(
+    bus: Bus,
+    subjects: Subjects,
+    last: Option<u64>,
+    events: mpsc::Sender<FleetEvent>,
+) {
     let (mut reading, mut is_up) = (Reading { next: 1, last }, bus.is_up.clone());
     loop {
         tokio::select! {
             read = read_from(&bus, &subjects, &events, &mut reading) => if let Err(error) = read {
                 tracing::debug!("rows are read again from {}: {error}", reading.next);
             },
-            // The server that comes back does not know the consumer any more, which would take a while to notice.
+            // The server that comes back does not know the consumer any more, which would take a
+            // while to notice.
             Ok(()) = is_up.changed() => {}
         }
         if events.is_closed() {
@@ -167,9 +179,8 @@ fn event(subjects: &Subjects, message: &async_nats::Message) -> Option<FleetEven
         return Some(FleetEvent::Rows { worker, sequence, bytes: message.payload.to_vec() });
     }
     let event = match subjects.ended_by(&message.subject) {
-        Some(worker) => {
-            read_message::<End>("an end", &message.payload).map(|end| FleetEvent::Ended { worker, end })
-        }
+        Some(worker) => read_message::<End>("an end", &message.payload)
+            .map(|end| FleetEvent::Ended { worker, end }),
         None => read_message::<Decision>("a decision", &message.payload).map(FleetEvent::Decided),
     };
     event.inspect_err(|error| tracing::warn!("{error}")).ok()
@@ -182,7 +193,10 @@ mod tests {
     #[test]
     fn all_has_come_once_the_last_message_was_read_that_was_there() {
         let has_caught_up = |next, last| Reading { next, last }.has_caught_up();
-        assert_eq!([1, 7, 8, 9].map(|next| has_caught_up(next, Some(7))), [false, false, true, true]);
+        assert_eq!(
+            [1, 7, 8, 9].map(|next| has_caught_up(next, Some(7))),
+            [false, false, true, true]
+        );
         assert!(has_caught_up(1, Some(0)), "nothing was there");
         assert!(!has_caught_up(9, None), "it leads the run, or has told so");
     }

@@ -1,4 +1,5 @@
-//! What a coordinator does all the time: it tells its time and its wishes, and hears pulses and rows.
+//! What a coordinator does all the time: it tells its time and its wishes, and hears pulses and
+//! rows.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +12,9 @@ use super::{ChangeOf, stream};
 use crate::FleetError;
 use crate::bus::{Bus, Subjects};
 use crate::host_clock::HostClock;
-use crate::message::{Beat, Decision, End, Pulse, Reassignment, Start, TimeAsked, TimeSaid, read, write};
+use crate::message::{
+    Beat, Decision, End, Pulse, Reassignment, Start, TimeAsked, TimeSaid, read, write,
+};
 use crate::steady::SteadyClock;
 
 /// Time between two beats.
@@ -20,7 +23,8 @@ pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);
 /// Shortest time between two beats.
 const PACE: Duration = Duration::from_millis(20);
 
-/// Most changes of the crowd in a beat: a bus takes 1 MB. Later ones wait until workers have made these.
+/// Most changes of the crowd in a beat: a bus takes 1 MB. Later ones wait until workers have made
+/// these.
 const CHANGES_MAX: usize = 2_000;
 
 /// Bytes of reassignments in a beat, some more for the first one. Later ones wait likewise.
@@ -202,7 +206,11 @@ pub(super) async fn beat(bus: Bus, subject: String, wishes: Wishes) {
 }
 
 /// Answers questions for the time, with what the host says of its clock.
-pub(super) async fn tell_time(bus: Bus, subjects: Subjects, (steady, host): (SteadyClock, HostClock)) {
+pub(super) async fn tell_time(
+    bus: Bus,
+    subjects: Subjects,
+    (steady, host): (SteadyClock, HostClock),
+) {
     let Ok(mut questions) = bus.client.subscribe(subjects.time()).await else { return };
     while let Some(question) = questions.next().await {
         let received_us = steady.us();

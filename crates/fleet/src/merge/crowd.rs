@@ -28,10 +28,11 @@ pub(super) fn unchanged(last: CrowdRow, second: i64) -> CrowdRow {
     CrowdRow { second, ..last }
 }
 
-/// A worker's crowd after its end: what it counted so far remains, nobody is connected, and connections are closed unless ICE
-/// had failed, as one machine counts participants that ended.
+/// A worker's crowd after its end: what it counted so far remains, nobody is connected, and
+/// connections are closed unless ICE had failed, as one machine counts participants that ended.
 pub(super) fn ended(last: CrowdRow, second: i64) -> CrowdRow {
-    let (closed, failed) = (CrowdRow::ice_index(IceState::Closed), CrowdRow::ice_index(IceState::Failed));
+    let (closed, failed) =
+        (CrowdRow::ice_index(IceState::Closed), CrowdRow::ice_index(IceState::Failed));
     let mut ice = [0; 6];
     for (state, count) in last.ice.into_iter().enumerate() {
         let into = if state == failed { failed } else { closed };

@@ -1,12 +1,13 @@
-//! The merge is exact: what N workers play of a crowd adds up to what one machine plays of all of it.
+//! The merge is exact: what N workers play of a crowd adds up to what one machine plays of all of
+//! it.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow, SourceFps};
 use throng_observation::{
-    CaptureBasis, ChatCounters, ChatRow, Clause, ExperienceRow, MediaKind, PlaybackCounters, PlaybackRow,
-    SecondClosed, SentCounters, TrackCounters,
+    CaptureBasis, ChatCounters, ChatRow, Clause, ExperienceRow, MediaKind, PlaybackCounters,
+    PlaybackRow, SecondClosed, SentCounters, TrackCounters,
 };
 
 use super::tests::{LIMITS, names};
@@ -33,8 +34,10 @@ fn second_of_people(second: i64, people: &[Person], is_limited: bool) -> Vec<Row
     for cohort in 0..COHORTS {
         let people = || people.iter().filter(|person| person.cohort == cohort);
         let mut crowd = CrowdRow { second, cohort: CohortId(cohort), ..CrowdRow::default() };
-        let mut quality = ExperienceRow { second, cohort: CohortId(cohort), ..ExperienceRow::default() };
-        let mut playback = PlaybackRow { second, cohort: CohortId(cohort), ..PlaybackRow::default() };
+        let mut quality =
+            ExperienceRow { second, cohort: CohortId(cohort), ..ExperienceRow::default() };
+        let mut playback =
+            PlaybackRow { second, cohort: CohortId(cohort), ..PlaybackRow::default() };
         let mut chat = ChatRow { second, cohort: CohortId(cohort), ..ChatRow::default() };
         let mut series: BTreeMap<MediaKind, SeriesRow> = BTreeMap::new();
         let mut sent: BTreeMap<MediaKind, SentRow> = BTreeMap::new();
@@ -65,7 +68,8 @@ fn second_of_people(second: i64, people: &[Person], is_limited: bool) -> Vec<Row
                     counters: SentCounters::default(),
                 });
                 row.tracks += 1;
-                row.counters += SentCounters { packets_sent: n.below(999), ..SentCounters::default() };
+                row.counters +=
+                    SentCounters { packets_sent: n.below(999), ..SentCounters::default() };
             }
             playback.players += 1;
             playback.stalled += n.below(2) as u32;
@@ -115,16 +119,19 @@ fn track(row: &mut SeriesRow, n: &mut Numbers) {
     row.source_fps_milli = row.source_fps.mean_milli();
 }
 
-/// Takes batches at random from any worker, some of them twice and out of order, until all have been taken.
+/// Takes batches at random from any worker, some of them twice and out of order, until all have
+/// been taken.
 fn play(batches: &[Vec<Vec<u8>>], numbers: &mut Numbers) -> (Vec<Row>, Merger) {
     let limits = WireLimits::default();
     let mut merger = Merger::new(&names(batches.len()), LIMITS);
     let mut inboxes = vec![Inbox::new(1 << 20); batches.len()];
     let mut out = Vec::new();
-    let mut left: Vec<Vec<u64>> = batches.iter().map(|batches| (0..batches.len() as u64).collect()).collect();
+    let mut left: Vec<Vec<u64>> =
+        batches.iter().map(|batches| (0..batches.len() as u64).collect()).collect();
     while left.iter().any(|numbers| !numbers.is_empty()) {
         let worker = numbers.below(batches.len() as u64) as usize;
-        let Some(at) = left[worker].len().checked_sub(1).map(|last| numbers.below(last.min(4) as u64 + 1))
+        let Some(at) =
+            left[worker].len().checked_sub(1).map(|last| numbers.below(last.min(4) as u64 + 1))
         else {
             continue;
         };

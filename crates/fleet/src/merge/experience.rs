@@ -1,5 +1,5 @@
-//! User-seconds. They add up, but only where every worker that closed the second offered joins throughout: a second that one share
-//! of the crowd had ended early is no trial of the whole crowd.
+//! User-seconds. They add up, but only where every worker that closed the second offered joins
+//! throughout: a second that one share of the crowd had ended early is no trial of the whole crowd.
 
 use throng_observation::run::CohortId;
 use throng_observation::{ExperienceRow, SecondClosed};
@@ -47,7 +47,8 @@ impl End {
     }
 
     pub(super) fn closed(self, second: i64) -> SecondClosed {
-        let experience = if self.is_cut_short { Vec::new() } else { self.rows.into_rows().collect() };
+        let experience =
+            if self.is_cut_short { Vec::new() } else { self.rows.into_rows().collect() };
         SecondClosed { second, experience, is_generator_limited: self.is_generator_limited }
     }
 }

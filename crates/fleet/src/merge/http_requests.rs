@@ -1,5 +1,5 @@
-//! HTTP requests: each worker's row of a key has its sums since the run began, and replaces its row before. The sum over the
-//! last rows of all workers is the row of the run.
+//! HTTP requests: each worker's row of a key has its sums since the run began, and replaces its row
+//! before. The sum over the last rows of all workers is the row of the run.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Where the rows of a worker go: rows that add up wait until their second is closed, others pass through.
+//! Where the rows of a worker go: rows that add up wait until their second is closed, others pass
+//! through.
 
 use throng_observation::run::{EventRow, ParticipantId, Row};
 use throng_observation::{ExperienceRow, SecondClosed};
@@ -21,15 +22,20 @@ impl Merger {
             Row::Sent(ref at) => self.stage(worker, at.second, at.cohort.0, row),
             Row::Playback(ref at) => self.stage(worker, at.second, at.cohort.0, row),
             Row::Chat(ref at) => self.stage(worker, at.second, at.cohort.0, row),
-            // One machine writes late health rows with a later second as well; nothing adds up in them.
+            // One machine writes late health rows with a later second as well; nothing adds up in
+            // them.
             Row::Generator(_) => self.keep(worker, row),
             Row::SecondClosed(closed) => self.close(worker, closed, out),
-            Row::Participant(row) => self.participant(worker, row.participant, out, |participants| {
-                participants.seen(worker, &row);
-                Row::Participant(row)
-            }),
+            Row::Participant(row) => {
+                self.participant(worker, row.participant, out, |participants| {
+                    participants.seen(worker, &row);
+                    Row::Participant(row)
+                })
+            }
             Row::Track(row) => self.participant(worker, row.participant, out, |_| Row::Track(row)),
-            Row::Player(row) => self.participant(worker, row.participant, out, |_| Row::Player(row)),
+            Row::Player(row) => {
+                self.participant(worker, row.participant, out, |_| Row::Player(row))
+            }
             Row::LayerSwitch(row) => {
                 self.participant(worker, row.participant, out, |_| Row::LayerSwitch(row))
             }
@@ -47,7 +53,8 @@ impl Merger {
         if !self.has(second) || cohort >= self.limits.cohorts {
             return Taken::Refused(Refusal::OutOfRun);
         }
-        let is_late = self.workers.get(usize::from(worker)).is_none_or(|worker| worker.has_passed(second));
+        let is_late =
+            self.workers.get(usize::from(worker)).is_none_or(|worker| worker.has_passed(second));
         if is_late { Taken::Late } else { self.keep(worker, row) }
     }
 
@@ -68,7 +75,8 @@ impl Merger {
     /// A worker closes a second, and all before it.
     fn close(&mut self, worker: u16, closed: SecondClosed, out: &mut Vec<Row>) -> Taken {
         let second = closed.second;
-        let is_right = |row: &ExperienceRow| row.second == second && row.cohort.0 < self.limits.cohorts;
+        let is_right =
+            |row: &ExperienceRow| row.second == second && row.cohort.0 < self.limits.cohorts;
         if !self.has(second) || !closed.experience.iter().all(is_right) {
             return Taken::Refused(Refusal::OutOfRun);
         }

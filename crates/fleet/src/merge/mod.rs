@@ -1,11 +1,12 @@
 //! The rows of all workers as the rows of one run, as if one machine had played the whole crowd.
 //!
-//! A second is *sealed*, and its rows written, when every worker that is alive has closed it. A worker's rows of a second count
-//! from the moment it closes it: of a worker that is lost in the middle of one, nothing of that second is counted. Counters
-//! and distributions add up; rows about one participant pass through, because each is played by one worker.
+//! A second is *sealed*, and its rows written, when every worker that is alive has closed it. A
+//! worker's rows of a second count from the moment it closes it: of a worker that is lost in the
+//! middle of one, nothing of that second is counted. Counters and distributions add up; rows about
+//! one participant pass through, because each is played by one worker.
 //!
-//! What a worker sends may be wrong. It is refused and counted for that worker, and takes no more memory than
-//! [`MergeLimits`] and the constants here allow.
+//! What a worker sends may be wrong. It is refused and counted for that worker, and takes no more
+//! memory than [`MergeLimits`] and the constants here allow.
 
 mod chat;
 mod crowd;
@@ -64,8 +65,8 @@ impl Merger {
         }
     }
 
-    /// Takes a row of `worker`. Rows of one worker come in the order in which its engine made them, each once (see
-    /// [`Inbox`](crate::inbox::Inbox)). Merged rows are added to `out`.
+    /// Takes a row of `worker`. Rows of one worker come in the order in which its engine made them,
+    /// each once (see [`Inbox`](crate::inbox::Inbox)). Merged rows are added to `out`.
     pub fn take(&mut self, worker: WorkerId, row: Row, out: &mut Vec<Row>) -> Taken {
         let taken = match self.workers.get(usize::from(worker.0)) {
             None => return Taken::Refused(Refusal::UnknownWorker),
@@ -82,8 +83,9 @@ impl Merger {
         taken
     }
 
-    /// `worker` has ended as planned, and all its rows were taken: no second waits for it any more. Of its `joins` those that failed
-    /// remain bad users of the seconds in which they should have been served.
+    /// `worker` has ended as planned, and all its rows were taken: no second waits for it any more.
+    /// Of its `joins` those that failed remain bad users of the seconds in which they should have
+    /// been served.
     pub fn finished(
         &mut self,
         worker: WorkerId,
@@ -99,10 +101,12 @@ impl Merger {
         }
     }
 
-    /// `worker` was lost at `at`: no second waits for it any more, and its participants are lost by the generator. `joins` are
-    /// those of its share. Those that were due at `at` and had not ended get a last row with
-    /// [`FailureReason::WorkerLost`](throng_observation::FailureReason::WorkerLost), which counts as cut off and never as failed;
-    /// of later ones there is no row, as on a machine that ends early. Rows of it that come later are late.
+    /// `worker` was lost at `at`: no second waits for it any more, and its participants are lost by
+    /// the generator. `joins` are those of its share. Those that were due at `at` and had not ended
+    /// get a last row with
+    /// [`FailureReason::WorkerLost`](throng_observation::FailureReason::WorkerLost), which counts
+    /// as cut off and never as failed; of later ones there is no row, as on a machine that ends
+    /// early. Rows of it that come later are late.
     pub fn lost(
         &mut self,
         worker: WorkerId,
@@ -113,8 +117,8 @@ impl Merger {
         self.lost_with_joins_until(worker, (at, at), joins, out);
     }
 
-    /// The same, where others play its participants after a while: of its `joins` those until the second of these times are lost
-    /// with it.
+    /// The same, where others play its participants after a while: of its `joins` those until the
+    /// second of these times are lost with it.
     pub fn lost_with_joins_until(
         &mut self,
         worker: WorkerId,
@@ -123,7 +127,8 @@ impl Merger {
         out: &mut Vec<Row>,
     ) {
         let Some(name) = self.end(worker, State::Lost(at)) else { return };
-        let why = format!("{name} was lost at {:.1} s, and this participant with it", at.as_secs_f64());
+        let why =
+            format!("{name} was lost at {:.1} s, and this participant with it", at.as_secs_f64());
         let before = out.len();
         let rows = self.participants.lost(worker.0, (at, due), &why, joins);
         out.extend(rows.map(|row| Row::Participant(Box::new(row))));
@@ -140,7 +145,8 @@ impl Merger {
     /// The numbers of the participants of `worker` that had ended before a moment, ascending.
     #[must_use]
     pub fn ended(&self, worker: WorkerId, before: RunTime) -> Vec<u32> {
-        let mut ended: Vec<u32> = self.participants.ended(worker.0, before).map(|id| id.0).collect();
+        let mut ended: Vec<u32> =
+            self.participants.ended(worker.0, before).map(|id| id.0).collect();
         ended.sort_unstable();
         ended
     }
@@ -160,7 +166,9 @@ impl Merger {
     /// The workers for which the next second waits: alive, and they have not closed it.
     pub fn awaited(&self) -> impl Iterator<Item = WorkerId> {
         let workers = (0..).map(WorkerId).zip(&self.workers);
-        workers.filter(|(_, worker)| worker.is_live() && !worker.has_passed(self.open)).map(|(id, _)| id)
+        workers
+            .filter(|(_, worker)| worker.is_live() && !worker.has_passed(self.open))
+            .map(|(id, _)| id)
     }
 
     /// How many seconds are kept because a worker has not closed an earlier one.
@@ -177,12 +185,14 @@ impl Merger {
 
     /// Ends a worker that is alive, and returns its name.
     fn end(&mut self, worker: WorkerId, state: State) -> Option<WorkerName> {
-        let worker = self.workers.get_mut(usize::from(worker.0)).filter(|worker| worker.is_live())?;
+        let worker =
+            self.workers.get_mut(usize::from(worker.0)).filter(|worker| worker.is_live())?;
         worker.end(state);
         Some(worker.name.clone())
     }
 
-    /// Seals the seconds for which no worker is awaited, and writes what is left when all have ended.
+    /// Seals the seconds for which no worker is awaited, and writes what is left when all have
+    /// ended.
     fn seal(&mut self, out: &mut Vec<Row>) {
         while self.workers.iter().any(|worker| worker.has_passed(self.open))
             && self.awaited().next().is_none()

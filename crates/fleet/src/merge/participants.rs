@@ -1,4 +1,5 @@
-//! Which worker plays which participant, and those that have not ended: when a worker is lost, they are lost with it.
+//! Which worker plays which participant, and those that have not ended: when a worker is lost, they
+//! are lost with it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -48,10 +49,17 @@ impl Participants {
     }
 
     /// The participants of a worker that had ended before a moment.
-    pub(super) fn ended(&self, worker: u16, before: RunTime) -> impl Iterator<Item = ParticipantId> {
-        let has_ended =
-            move |known: &Known| known.worker == worker && known.ended_at.is_some_and(|at| at < before);
-        self.0.iter().filter_map(move |(participant, known)| has_ended(known).then_some(*participant))
+    pub(super) fn ended(
+        &self,
+        worker: u16,
+        before: RunTime,
+    ) -> impl Iterator<Item = ParticipantId> {
+        let has_ended = move |known: &Known| {
+            known.worker == worker && known.ended_at.is_some_and(|at| at < before)
+        };
+        self.0
+            .iter()
+            .filter_map(move |(participant, known)| has_ended(known).then_some(*participant))
     }
 
     /// Those of `joins` that failed.
@@ -59,13 +67,15 @@ impl Participants {
         &self,
         joins: impl IntoIterator<Item = PlannedJoin>,
     ) -> impl Iterator<Item = PlannedJoin> {
-        let has_failed =
-            |join: &PlannedJoin| self.0.get(&join.participant).is_some_and(|known| known.has_failed);
+        let has_failed = |join: &PlannedJoin| {
+            self.0.get(&join.participant).is_some_and(|known| known.has_failed)
+        };
         joins.into_iter().filter(has_failed)
     }
 
-    /// The last rows of the participants of a worker that was lost at `at`: those that have not ended, and those of `joins` that
-    /// were to join by `due` and were never heard of. Another worker may play them from here on.
+    /// The last rows of the participants of a worker that was lost at `at`: those that have not
+    /// ended, and those of `joins` that were to join by `due` and were never heard of. Another
+    /// worker may play them from here on.
     pub(super) fn lost(
         &mut self,
         worker: u16,
@@ -74,15 +84,16 @@ impl Participants {
         joins: impl IntoIterator<Item = PlannedJoin>,
     ) -> impl Iterator<Item = ParticipantRow> {
         let due = joins.into_iter().filter(move |join| join.intended_at <= due);
-        let unheard = due.filter(|join| !self.0.contains_key(&join.participant)).map(|join| ParticipantRow {
-            participant: join.participant,
-            cohort: join.cohort,
-            intended_at: join.intended_at,
-            reached: BTreeMap::new(),
-            ended_at: None,
-            outcome: None,
-            local_address: None,
-        });
+        let unheard =
+            due.filter(|join| !self.0.contains_key(&join.participant)).map(|join| ParticipantRow {
+                participant: join.participant,
+                cohort: join.cohort,
+                intended_at: join.intended_at,
+                reached: BTreeMap::new(),
+                ended_at: None,
+                outcome: None,
+                local_address: None,
+            });
         let mut rows: BTreeMap<_, _> = unheard.map(|row| (row.participant, row)).collect();
         self.0.retain(|_, known| {
             let is_its = known.worker == worker;

@@ -5,7 +5,8 @@
 pub struct MergeLimits {
     /// Cohorts of the scenario.
     pub cohorts: u16,
-    /// The last second that the run can have: its planned end, and some time for its participants to leave.
+    /// The last second that the run can have: its planned end, and some time for its participants
+    /// to leave.
     pub second_max: i64,
     /// Participants that the run can have, those that a search adds included.
     pub participants: u32,

@@ -1,11 +1,14 @@
 use throng_observation::run::{CohortId, CrowdRow, GeneratorRow, ParticipantId};
-use throng_observation::{ExperienceRow, Failure, FailureReason, IceState, Outcome, Phase, SecondClosed};
+use throng_observation::{
+    ExperienceRow, Failure, FailureReason, IceState, Outcome, Phase, SecondClosed,
+};
 
 use super::intake::STAGED_MAX;
 use super::*;
 use crate::rows_tests::Numbers;
 
-pub(super) const LIMITS: MergeLimits = MergeLimits { cohorts: 2, second_max: 1_000, participants: 10_000 };
+pub(super) const LIMITS: MergeLimits =
+    MergeLimits { cohorts: 2, second_max: 1_000, participants: 10_000 };
 
 pub(super) fn names(workers: usize) -> Vec<WorkerName> {
     (0..workers).map(|worker| WorkerName(format!("host{worker}"))).collect()
@@ -45,7 +48,10 @@ impl Fleet {
     }
 
     fn crowds(&self) -> Vec<CrowdRow> {
-        self.out.iter().filter_map(|row| if let Row::Crowd(row) = row { Some(*row) } else { None }).collect()
+        self.out
+            .iter()
+            .filter_map(|row| if let Row::Crowd(row) = row { Some(*row) } else { None })
+            .collect()
     }
 
     fn counts(&self, worker: u16) -> Counts {
@@ -59,8 +65,13 @@ fn closed(second: i64) -> Row {
 }
 
 fn crowd(second: i64, people: u32) -> Row {
-    let mut row =
-        CrowdRow { second, started: people, connected: people, playing: people, ..CrowdRow::default() };
+    let mut row = CrowdRow {
+        second,
+        started: people,
+        connected: people,
+        playing: people,
+        ..CrowdRow::default()
+    };
     row.ice[CrowdRow::ice_index(IceState::Connected)] = people;
     Row::Crowd(row)
 }
@@ -91,11 +102,14 @@ fn a_second_is_sealed_when_every_worker_has_passed_it() {
 fn who_failed_on_a_worker_that_has_finished_is_a_bad_user_until_its_planned_leave() {
     let mut fleet = Fleet::of(2);
     let failed = || Some(Outcome::Failed(Failure::new(FailureReason::Ice, "no pair")));
-    for (id, outcome) in [(1, failed()), (3, failed()), (5, Some(Outcome::Completed)), (7, failed())] {
+    for (id, outcome) in
+        [(1, failed()), (3, failed()), (5, Some(Outcome::Completed)), (7, failed())]
+    {
         assert_eq!(fleet.take(1, participant(id, outcome)), Taken::Yes);
     }
     (0..2).for_each(|second| assert_eq!(fleet.close(1, second), Taken::Yes));
-    // Neither the one that left nor another worker's remains; the last should have been served to the end.
+    // Neither the one that left nor another worker's remains; the last should have been served to
+    // the end.
     let joins = [(1, Some(2_500_000)), (3, Some(4_000_000)), (5, None), (7, None), (2, None)];
     let joins = joins.map(|(id, leave_at)| PlannedJoin {
         participant: ParticipantId(id),
@@ -106,7 +120,9 @@ fn who_failed_on_a_worker_that_has_finished_is_a_bad_user_until_its_planned_leav
     fleet.merger.finished(WorkerId(1), joins, &mut fleet.out);
     (0..6).for_each(|second| assert_eq!(fleet.close(0, second), Taken::Yes));
     let users = |row: &Row| match row {
-        Row::SecondClosed(closed) => closed.experience.iter().map(|row| (row.users, row.bad)).collect(),
+        Row::SecondClosed(closed) => {
+            closed.experience.iter().map(|row| (row.users, row.bad)).collect()
+        }
         _ => Vec::new(),
     };
     let users: Vec<(u32, u32)> = fleet.out.iter().flat_map(users).collect();
@@ -137,7 +153,10 @@ fn seconds_that_a_worker_left_out_are_marked_and_have_no_gap() {
     fleet.second(1, 0, 10);
     fleet.second(1, 3, 20);
     assert_eq!(fleet.sealed(), [(0, false), (1, true), (2, true), (3, false)]);
-    assert_eq!(fleet.crowds().iter().map(|row| row.connected).collect::<Vec<_>>(), [11, 11, 11, 21]);
+    assert_eq!(
+        fleet.crowds().iter().map(|row| row.connected).collect::<Vec<_>>(),
+        [11, 11, 11, 21]
+    );
     assert_eq!(fleet.counts(1).missing_seconds, 2);
 }
 
@@ -147,7 +166,9 @@ fn participants_of_a_lost_worker_are_lost_by_the_generator_and_nobody_failed() {
     for second in 0..6 {
         fleet.second(0, second, 3);
     }
-    for row in [participant(1, None), participant(3, None), participant(3, Some(Outcome::Completed))] {
+    for row in
+        [participant(1, None), participant(3, None), participant(3, Some(Outcome::Completed))]
+    {
         assert_eq!(fleet.take(1, row), Taken::Yes);
     }
     fleet.second(1, 0, 4);
@@ -184,9 +205,16 @@ fn participants_of_a_lost_worker_are_lost_by_the_generator_and_nobody_failed() {
     let last = fleet.crowds()[3];
     assert_eq!((last.started, last.connected, last.playing, last.failed), (7, 3, 3, 0));
     assert_eq!(last.ice[CrowdRow::ice_index(IceState::Closed)], 4);
-    assert_eq!(fleet.counts(1), Counts { unclosed_rows: 1, missing_seconds: 3, ..Counts::default() });
+    assert_eq!(
+        fleet.counts(1),
+        Counts { unclosed_rows: 1, missing_seconds: 3, ..Counts::default() }
+    );
     assert_eq!(fleet.take(1, participant(1, Some(Outcome::Completed))), Taken::Late);
-    assert_eq!(fleet.take(0, participant(5, None)), Taken::Yes, "another worker may play them again");
+    assert_eq!(
+        fleet.take(0, participant(5, None)),
+        Taken::Yes,
+        "another worker may play them again"
+    );
 }
 
 #[test]
@@ -199,9 +227,9 @@ fn requests_are_the_sums_of_each_workers_last_row() {
     let sums = |fleet: &mut Fleet| -> Vec<u64> {
         let rows = std::mem::take(&mut fleet.out);
         rows.iter()
-            .filter_map(
-                |row| if let Row::HttpRequests(row) = row { Some(row.counters.requests) } else { None },
-            )
+            .filter_map(|row| {
+                if let Row::HttpRequests(row) = row { Some(row.counters.requests) } else { None }
+            })
             .collect()
     };
     assert!(fleet.out.is_empty());
@@ -227,7 +255,10 @@ fn events_and_health_name_their_worker() {
     fleet.take(1, Row::Event(event));
     assert!(matches!(&fleet.out[..], [Row::Event(event)] if event.detail == "host1: CPU"));
     for worker in [1, 0] {
-        fleet.take(worker, Row::Generator(GeneratorRow { second: 0, worker: 77, ..GeneratorRow::default() }));
+        fleet.take(
+            worker,
+            Row::Generator(GeneratorRow { second: 0, worker: 77, ..GeneratorRow::default() }),
+        );
         fleet.close(worker, 0);
     }
     let workers: Vec<_> = fleet
@@ -243,7 +274,9 @@ fn a_second_that_a_worker_ended_early_is_no_trial() {
     let mut fleet = Fleet::of(2);
     fleet.close(0, 0);
     fleet.take(1, Row::SecondClosed(SecondClosed::default()));
-    assert!(matches!(fleet.out.last(), Some(Row::SecondClosed(closed)) if closed.experience.is_empty()));
+    assert!(
+        matches!(fleet.out.last(), Some(Row::SecondClosed(closed)) if closed.experience.is_empty())
+    );
 }
 
 #[test]
@@ -251,9 +284,14 @@ fn rows_that_cannot_be_are_refused_and_counted_for_their_worker() {
     let mut fleet = Fleet::of(2);
     assert_eq!(fleet.take(9, closed(0)), Taken::Refused(Refusal::UnknownWorker));
     let wrong_cohort = Row::Crowd(CrowdRow { cohort: CohortId(2), ..CrowdRow::default() });
-    for row in
-        [wrong_cohort, crowd(-1, 1), crowd(1_001, 1), closed(i64::MAX), closed(-1), participant(10_000, None)]
-    {
+    for row in [
+        wrong_cohort,
+        crowd(-1, 1),
+        crowd(1_001, 1),
+        closed(i64::MAX),
+        closed(-1),
+        participant(10_000, None),
+    ] {
         assert_eq!(fleet.take(0, row), Taken::Refused(Refusal::OutOfRun));
     }
     assert_eq!(fleet.take(0, Row::Hold(Box::default())), Taken::Refused(Refusal::NotAWorkers));

@@ -1,5 +1,6 @@
-//! Failed participants of a worker that finished before the others: each is a bad user of every second until it was to leave, as on
-//! one machine, which goes on until its last participant has left.
+//! Failed participants of a worker that finished before the others: each is a bad user of every
+//! second until it was to leave, as on one machine, which goes on until its last participant has
+//! left.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -37,8 +38,12 @@ impl Unserved {
             self.counts.entry(cohort).and_modify(|count| *count = count.saturating_sub(1));
         }
         self.counts.iter().map(move |(&cohort, &users)| {
-            let mut row = ExperienceRow { second, cohort, users, bad: users, ..ExperienceRow::default() };
-            row.clauses.get_mut(Clause::NotConnected as usize).into_iter().for_each(|count| *count = users);
+            let mut row =
+                ExperienceRow { second, cohort, users, bad: users, ..ExperienceRow::default() };
+            row.clauses
+                .get_mut(Clause::NotConnected as usize)
+                .into_iter()
+                .for_each(|count| *count = users);
             row
         })
     }

@@ -32,7 +32,8 @@ pub struct Counts {
     pub refused_rows: u64,
     /// Rows of a second that the worker did not close before its end.
     pub unclosed_rows: u64,
-    /// Seconds that were sealed without it, although it was to play in them. They count as limited by the generator.
+    /// Seconds that were sealed without it, although it was to play in them. They count as limited
+    /// by the generator.
     pub missing_seconds: u64,
 }
 
@@ -111,7 +112,11 @@ impl Worker {
     }
 
     /// Its crowd in a second that it did not close.
-    pub(super) fn crowd_without_it(&self, second: i64, absence: Absence) -> impl Iterator<Item = CrowdRow> {
+    pub(super) fn crowd_without_it(
+        &self,
+        second: i64,
+        absence: Absence,
+    ) -> impl Iterator<Item = CrowdRow> {
         self.crowd.values().map(move |last| match absence {
             Absence::Missing => crowd::unchanged(*last, second),
             Absence::Ended | Absence::Lost => crowd::ended(*last, second),

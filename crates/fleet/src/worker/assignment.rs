@@ -50,7 +50,8 @@ impl Assignment {
         });
     }
 
-    /// Measures the difference between this worker's clock and the coordinator's; `host` is what this host says of its clock.
+    /// Measures the difference between this worker's clock and the coordinator's; `host` is what
+    /// this host says of its clock.
     ///
     /// # Errors
     /// If the coordinator does not tell its time.
@@ -61,8 +62,8 @@ impl Assignment {
         Ok(FleetClock(keeper))
     }
 
-    /// Says that everything is `ready`, and waits for the start. `None` when the coordinator does without this worker: it stopped,
-    /// it was not heard any more, or `is_interrupted`.
+    /// Says that everything is `ready`, and waits for the start. `None` when the coordinator does
+    /// without this worker: it stopped, it was not heard any more, or `is_interrupted`.
     ///
     /// # Errors
     /// If the bus takes no subscriptions, or the start comes too late.
@@ -91,7 +92,9 @@ impl Assignment {
         };
         let at = steady.instant(start.at_unix_us.saturating_sub(keeper.said().offset_us));
         if at < Instant::now() + LEAD_MIN {
-            return Err(FleetError::Bus("the start came too late to begin with the other workers".into()));
+            return Err(FleetError::Bus(
+                "the start came too late to begin with the other workers".into(),
+            ));
         }
         Ok(Some(Part::begin(self, subjects, keeper, (beats, listening), at, spool)))
     }

@@ -1,4 +1,5 @@
-//! What the coordinator wants, by its beats; and the dead man's switch: who hears nothing for long enough stops.
+//! What the coordinator wants, by its beats; and the dead man's switch: who hears nothing for long
+//! enough stops.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,7 +40,8 @@ impl Beats {
     ) -> Result<(Self, JoinHandle<()>), FleetError> {
         let subscribed = bus.client.subscribe(subjects.beats()).await;
         let mut beats = subscribed.map_err(|error| FleetError::Bus(error.to_string()))?;
-        let state = State { heard_at: Instant::now(), latest: Beat::default(), changed: 0, reassigned: 0 };
+        let state =
+            State { heard_at: Instant::now(), latest: Beat::default(), changed: 0, reassigned: 0 };
         let heard = Self { state: Arc::new(Mutex::new(state)), worker };
         let listening = heard.clone();
         let task = tokio::spawn(async move {
@@ -116,9 +118,11 @@ impl Beats {
             state.latest.changes.iter().filter(|change| change.0 > changed).copied().collect();
         state.changed = changes.iter().map(|change| change.0).fold(changed, u64::max);
         let own = |&(_, worker, change)| (worker == self.worker).then_some(change);
-        let reassigned = state.latest.reassigned.iter().filter(|given| given.number > state.reassigned);
+        let reassigned =
+            state.latest.reassigned.iter().filter(|given| given.number > state.reassigned);
         let reassigned: Vec<_> = reassigned.cloned().collect();
-        state.reassigned = reassigned.iter().map(|given| given.number).fold(state.reassigned, u32::max);
+        state.reassigned =
+            reassigned.iter().map(|given| given.number).fold(state.reassigned, u32::max);
         Wanted { stop, changes: changes.iter().filter_map(own).collect(), reassigned }
     }
 }
@@ -131,15 +135,17 @@ mod tests {
     use crate::message::{CrowdChange, Reassignment};
 
     fn beats() -> Beats {
-        let state = State { heard_at: Instant::now(), latest: Beat::default(), changed: 0, reassigned: 0 };
+        let state =
+            State { heard_at: Instant::now(), latest: Beat::default(), changed: 0, reassigned: 0 };
         Beats { state: Arc::new(Mutex::new(state)), worker: 1 }
     }
 
     #[test]
     fn changes_of_the_crowd_are_told_once_and_a_stop_stays() {
         let beats = beats();
-        let remove =
-            |number, worker, participant| (number, worker, CrowdChange::Remove(ParticipantId(participant)));
+        let remove = |number, worker, participant| {
+            (number, worker, CrowdChange::Remove(ParticipantId(participant)))
+        };
         let beat = Beat { changes: vec![remove(1, 1, 10), remove(2, 0, 20)], ..Beat::default() };
         beats.heard(beat.clone(), Instant::now());
         beats.heard(beat, Instant::now());
@@ -187,7 +193,8 @@ mod tests {
         let long_ago = Instant::now().checked_sub(SILENCE_MAX + Duration::from_millis(1));
         beats.heard(Beat::default(), long_ago.expect("the machine runs for longer"));
         assert!(
-            beats.is_silent() && beats.wanted().stop.is_some_and(|why| why.contains("not heard for 8 s"))
+            beats.is_silent()
+                && beats.wanted().stop.is_some_and(|why| why.contains("not heard for 8 s"))
         );
     }
 }

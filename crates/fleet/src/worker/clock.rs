@@ -1,5 +1,6 @@
-//! Keeps the difference between this worker's clock and the coordinator's: asks for the time before the start and each second
-//! of the run. With the time comes what the coordinator's host says of its clock.
+//! Keeps the difference between this worker's clock and the coordinator's: asks for the time before
+//! the start and each second of the run. With the time comes what the coordinator's host says of
+//! its clock.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,7 +36,8 @@ pub(super) struct ClockKeeper {
 
 struct State {
     filter: ClockFilter,
-    /// How far the wall clock was ahead of the steady one when that was last looked at, microseconds.
+    /// How far the wall clock was ahead of the steady one when that was last looked at,
+    /// microseconds.
     wall_ahead_us: i64,
     steps: u32,
     /// What the coordinator's host said of its clock, and when.
@@ -56,7 +58,8 @@ impl ClockKeeper {
     pub(super) fn said(&self) -> ClockSaid {
         let word = self.host.word(&self.steady);
         let state = self.lock();
-        let unknown = ClockSaid { bound_us: u64::MAX, steps: state.steps, word, ..ClockSaid::default() };
+        let unknown =
+            ClockSaid { bound_us: u64::MAX, steps: state.steps, word, ..ClockSaid::default() };
         let Some(by_exchanges) = state.filter.offset_at(self.steady.us()) else { return unknown };
         let theirs = state.theirs.map(|(word, said_at)| word.aged(said_at.elapsed()));
         let (offset, basis) = combined(by_exchanges, word.zip(theirs));
@@ -82,7 +85,8 @@ impl ClockKeeper {
         let back_us = self.steady.us();
         let said = read::<TimeSaid>("the coordinator's time", &answer.payload);
         let said = said.map_err(|error| FleetError::Bus(error.to_string()))?;
-        let exchange = Exchange { t1: sent_us, t2: said.received_us, t3: said.sent_us, t4: back_us };
+        let exchange =
+            Exchange { t1: sent_us, t2: said.received_us, t3: said.sent_us, t4: back_us };
         let mut state = self.lock();
         state.filter.add(exchange);
         state.theirs = said.word.map(|word| (word, Instant::now()));
@@ -102,7 +106,8 @@ impl ClockKeeper {
     /// Goes on asking, once a second, until the task is dropped.
     pub(super) async fn keep(self, bus: Bus, subjects: Subjects) {
         loop {
-            // A coordinator that is silent is told by its beats; the bound grows with the age of what is known.
+            // A coordinator that is silent is told by its beats; the bound grows with the age of
+            // what is known.
             let _ = self.ask(&bus, &subjects).await;
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
@@ -110,7 +115,11 @@ impl ClockKeeper {
 }
 
 /// Measures the clocks before the start.
-pub(super) async fn measure(bus: &Bus, subjects: &Subjects, keeper: &ClockKeeper) -> Result<(), FleetError> {
+pub(super) async fn measure(
+    bus: &Bus,
+    subjects: &Subjects,
+    keeper: &ClockKeeper,
+) -> Result<(), FleetError> {
     let (mut done, mut failed) = (0, 0);
     while done < EXCHANGES_BEFORE {
         match keeper.ask(bus, subjects).await {

@@ -11,7 +11,8 @@ use super::rows::{Refused, publish_batch, publish_end};
 use crate::bus::{Bus, Subjects};
 use crate::spool_folder::{LeftSpool, SpoolFolder};
 
-/// A bus that does not know a run is asked again after so long: it may only come up, and some have lost the run for good.
+/// A bus that does not know a run is asked again after so long: it may only come up, and some have
+/// lost the run for good.
 const UNKNOWN_FOR: Duration = Duration::from_mins(2);
 
 /// The folder of a worker, and its bus.
@@ -41,8 +42,8 @@ impl Settled {
 }
 
 impl HandIn {
-    /// Hands in what is there, one file after the other, each until its end or until the bus does not take it, while `may_go_on`;
-    /// says what happened through `say`.
+    /// Hands in what is there, one file after the other, each until its end or until the bus does
+    /// not take it, while `may_go_on`; says what happened through `say`.
     pub fn all(&mut self, may_go_on: &dyn Fn() -> bool, say: &dyn Fn(&str)) {
         self.folder.remove_old();
         for path in self.folder.files() {
@@ -86,7 +87,10 @@ impl HandIn {
             Err(Refused::NoStream) => {
                 self.settled.unknown.insert(spool.path.clone(), Instant::now());
                 let path = spool.path.display().to_string();
-                self.say_once(&format!("{path}: the bus does not know its run; it is kept for a day"), say);
+                self.say_once(
+                    &format!("{path}: the bus does not know its run; it is kept for a day"),
+                    say,
+                );
             }
             // The bus is away, or a run begins: it is tried again.
             Err(Refused::NotStored) => {}
@@ -95,7 +99,11 @@ impl HandIn {
 }
 
 /// Gives a file's batches to the bus in order, and behind them how the part ended.
-async fn publish(bus: &Bus, spool: &LeftSpool, may_go_on: &dyn Fn() -> bool) -> Result<(), Refused> {
+async fn publish(
+    bus: &Bus,
+    spool: &LeftSpool,
+    may_go_on: &dyn Fn() -> bool,
+) -> Result<(), Refused> {
     let subjects = Subjects::of(&spool.run);
     for batch in &spool.found.batches {
         if !may_go_on() {
@@ -116,7 +124,8 @@ mod tests {
     #[test]
     fn a_file_is_not_read_again_and_again_while_the_bus_does_not_know_its_run() {
         let (mut settled, now) = (Settled::default(), Instant::now());
-        let [unknown, damaged, other] = ["0a-0.spool", "0b-0.spool", "0c-0.spool"].map(PathBuf::from);
+        let [unknown, damaged, other] =
+            ["0a-0.spool", "0b-0.spool", "0c-0.spool"].map(PathBuf::from);
         settled.unknown.insert(unknown.clone(), now);
         settled.done.insert(damaged.clone());
         let read_at = |path: &Path, later: Duration| !settled.has(path, now + later);

@@ -1,5 +1,5 @@
-//! The spool of a part on disk: what the bus has not stored within a moment is written to a file, on a thread of its own, so that
-//! a slow disk holds up neither rows nor pulses.
+//! The spool of a part on disk: what the bus has not stored within a moment is written to a file,
+//! on a thread of its own, so that a slow disk holds up neither rows nor pulses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,8 @@ impl Mirror {
 }
 
 impl Writer {
-    /// Writes what has come since the last time. A disk that is full is told once; rows wait in memory then.
+    /// Writes what has come since the last time. A disk that is full is told once; rows wait in
+    /// memory then.
     pub(super) fn take(&mut self, spool: &RowSpool) -> Result<(), SpoolError> {
         let (first, batches) = spool.unsent_from(self.kept.next());
         let taken = self.kept.take(first, &batches);

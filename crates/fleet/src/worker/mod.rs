@@ -41,14 +41,16 @@ impl Worker {
     /// Connects to the bus.
     ///
     /// # Errors
-    /// If the bus cannot be reached, refuses the credentials, or is neither encrypted nor allowed without.
+    /// If the bus cannot be reached, refuses the credentials, or is neither encrypted nor allowed
+    /// without.
     pub fn connect(
         config: &BusConfig,
         offer: Offer,
         may_be_plain: MayBePlain<'_>,
     ) -> Result<Self, FleetError> {
         let runtime = runtime("fleet-worker")?;
-        let bus = runtime.block_on(config.connect(&format!("throng worker {}", offer.name), may_be_plain))?;
+        let bus = runtime
+            .block_on(config.connect(&format!("throng worker {}", offer.name), may_be_plain))?;
         Ok(Self { runtime: Arc::new(runtime), bus, offer })
     }
 
@@ -59,11 +61,15 @@ impl Worker {
         HandIn { runtime, bus, folder, said: HashSet::new(), settled: Settled::default() }
     }
 
-    /// Offers itself to whoever calls, until it gets an order; `None` once `is_interrupted` says so.
+    /// Offers itself to whoever calls, until it gets an order; `None` once `is_interrupted` says
+    /// so.
     ///
     /// # Errors
     /// If the bus takes no subscriptions.
-    pub fn next_order(&self, is_interrupted: &dyn Fn() -> bool) -> Result<Option<Assignment>, FleetError> {
+    pub fn next_order(
+        &self,
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Result<Option<Assignment>, FleetError> {
         self.runtime.block_on(async {
             let subscribe = async |subject: String| {
                 let subscribed = self.bus.client.subscribe(subject).await;
@@ -99,7 +105,11 @@ impl Worker {
 
     fn assignment(&self, message: async_nats::Message) -> Option<Assignment> {
         let order = match read::<Order>("an order", &message.payload) {
-            Ok(order) if is_run_name(&order.run) && usize::from(order.worker) < order.weights.len() => order,
+            Ok(order)
+                if is_run_name(&order.run) && usize::from(order.worker) < order.weights.len() =>
+            {
+                order
+            }
             Ok(_) => return None,
             Err(error) => {
                 tracing::warn!("{error}");
@@ -113,7 +123,10 @@ impl Worker {
 
 /// The runtime of a bus: one thread, so that the crowd keeps the cores.
 pub(crate) fn runtime(name: &str) -> Result<Runtime, FleetError> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name(name)
+        .enable_all()
+        .build();
     runtime.map_err(|error| FleetError::Bus(error.to_string()))
 }

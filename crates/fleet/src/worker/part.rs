@@ -140,8 +140,9 @@ impl Part {
         self.beats.wanted()
     }
 
-    /// Ends the part: waits until the bus has every row and how the part ended, and until the coordinator has heard so or is gone.
-    /// Returns what could not be delivered, because `is_interrupted` said to wait no longer or nobody takes it.
+    /// Ends the part: waits until the bus has every row and how the part ended, and until the
+    /// coordinator has heard so or is gone. Returns what could not be delivered, because
+    /// `is_interrupted` said to wait no longer or nobody takes it.
     ///
     /// All senders of [`Self::rows`] must be gone.
     pub fn finish(
@@ -155,7 +156,8 @@ impl Part {
         while !self.has_packed.load(Ordering::Acquire) {
             pause();
         }
-        // A coordinator that has ended the run, or given this worker up, wants none of it. Without coordinator and bus nobody will.
+        // A coordinator that has ended the run, or given this worker up, wants none of it. Without
+        // coordinator and bus nobody will.
         let since = Instant::now();
         let nobody_comes = || self.spool.has_no_stream() || since.elapsed() > GIVES_UP_AFTER;
         let is_unwanted = || self.beats.is_silent() && nobody_comes();
@@ -182,13 +184,15 @@ impl Part {
         let is_done = is_stored || self.beats.is_over() || self.beats.is_given_up();
         let (batches, mirror) = (left.batches, self.mirror.take());
         match mirror.and_then(|mirror| self.keep(mirror, &message, is_done)) {
-            Some((kept, path)) => Undelivered { batches, kept: kept.min(batches), kept_in: Some(path) },
+            Some((kept, path)) => {
+                Undelivered { batches, kept: kept.min(batches), kept_in: Some(path) }
+            }
             None => Undelivered { batches, ..Undelivered::default() },
         }
     }
 
-    /// Writes what is left to the file, unless nobody wants it; how many batches it holds then, and where it is. A file that has no
-    /// room for the rest holds what it has.
+    /// Writes what is left to the file, unless nobody wants it; how many batches it holds then, and
+    /// where it is. A file that has no room for the rest holds what it has.
     fn keep(&self, mirror: Mirror, end: &[u8], is_done: bool) -> Option<(u64, PathBuf)> {
         let mut writer = mirror.stop()?;
         if is_done {

@@ -1,4 +1,5 @@
-//! Rows on their way to the bus: packed into batches, kept in the spool until JetStream has stored them.
+//! Rows on their way to the bus: packed into batches, kept in the spool until JetStream has stored
+//! them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -24,7 +25,8 @@ const ROWS_WAITING_MAX: usize = 16_384;
 /// Rows that are packed together.
 const ROWS_OF_A_BATCH: usize = 4_000;
 
-/// Longest batch, bytes: below the longest message of a bus, which is 1 MB unless it is configured otherwise.
+/// Longest batch, bytes: below the longest message of a bus, which is 1 MB unless it is configured
+/// otherwise.
 const BATCH_BYTES_MAX: usize = 900_000;
 
 /// How long a row waits for others: the coordinator needs the rows of a second soon after it.
@@ -62,7 +64,8 @@ impl RowSpool {
         }
     }
 
-    /// Whether the last batch found nowhere to be stored: the coordinator has removed the run, or the bus only comes up.
+    /// Whether the last batch found nowhere to be stored: the coordinator has removed the run, or
+    /// the bus only comes up.
     pub(super) fn has_no_stream(&self) -> bool {
         self.has_no_stream.load(Ordering::Relaxed)
     }
@@ -88,8 +91,12 @@ impl RowSpool {
         }
     }
 
-    /// A sender for the engine's rows. The thread behind it ends once all senders are gone, and then calls `at_end`.
-    pub(super) fn pack(&self, at_end: impl FnOnce() + Send + 'static) -> std::io::Result<SyncSender<Row>> {
+    /// A sender for the engine's rows. The thread behind it ends once all senders are gone, and
+    /// then calls `at_end`.
+    pub(super) fn pack(
+        &self,
+        at_end: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<SyncSender<Row>> {
         let (rows, received) = sync_channel(ROWS_WAITING_MAX);
         let spool = self.clone();
         std::thread::Builder::new().name("fleet-rows".into()).spawn(move || {
@@ -117,12 +124,14 @@ impl RowSpool {
         }
     }
 
-    /// Puts rows into the spool, those that matter alike together: what later rows replace before those, and the ends of seconds
-    /// last, so that all that belongs to a second is there when the coordinator hears that it is over.
+    /// Puts rows into the spool, those that matter alike together: what later rows replace before
+    /// those, and the ends of seconds last, so that all that belongs to a second is there when the
+    /// coordinator hears that it is over.
     fn put(&self, rows: &mut Vec<Row>) {
-        let mut of_kind = |kind| rows.extract_if(.., |row| BatchKind::of(row) == kind).collect::<Vec<_>>();
-        let sorted =
-            [BatchKind::Interim, BatchKind::Lasting, BatchKind::Second].map(|kind| (kind, of_kind(kind)));
+        let mut of_kind =
+            |kind| rows.extract_if(.., |row| BatchKind::of(row) == kind).collect::<Vec<_>>();
+        let sorted = [BatchKind::Interim, BatchKind::Lasting, BatchKind::Second]
+            .map(|kind| (kind, of_kind(kind)));
         sorted.iter().for_each(|(kind, rows)| self.put_batches(*kind, rows));
     }
 
@@ -149,7 +158,8 @@ impl RowSpool {
     /// Sends batches in order, each until it is stored; goes on until the task is dropped.
     pub(super) async fn publish_all(self, bus: Bus, subjects: Subjects, worker: u16) {
         loop {
-            let next = self.lock().unsent(0).next().map(|batch| (batch.number, batch.bytes.clone()));
+            let next =
+                self.lock().unsent(0).next().map(|batch| (batch.number, batch.bytes.clone()));
             let Some((sequence, bytes)) = next else {
                 self.filled.notified().await;
                 continue;
@@ -164,7 +174,13 @@ impl RowSpool {
     }
 
     /// Stores how the part ended, once all batches are there; goes on until the bus has it.
-    pub(super) async fn tell_end(self, bus: Bus, subjects: Subjects, worker: u16, message: Vec<u8>) {
+    pub(super) async fn tell_end(
+        self,
+        bus: Bus,
+        subjects: Subjects,
+        worker: u16,
+        message: Vec<u8>,
+    ) {
         loop {
             let stored = publish_end(&bus, &subjects, worker, message.clone()).await;
             self.note(&stored);
@@ -216,7 +232,12 @@ pub(super) async fn publish_end(
     publish(bus, subjects.end(worker), headers, message).await
 }
 
-async fn publish(bus: &Bus, subject: String, headers: HeaderMap, bytes: Vec<u8>) -> Result<(), Refused> {
+async fn publish(
+    bus: &Bus,
+    subject: String,
+    headers: HeaderMap,
+    bytes: Vec<u8>,
+) -> Result<(), Refused> {
     let stream = jetstream::new(bus.client.clone());
     let stored = match stream.publish_with_headers(subject, headers, bytes.into()).await {
         Ok(stored) => stored.await,

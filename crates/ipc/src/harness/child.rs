@@ -1,4 +1,5 @@
-//! A role's process from its parent's side: starts it, sends commands, waits with a time limit, and always ends it.
+//! A role's process from its parent's side: starts it, sends commands, waits with a time limit, and
+//! always ends it.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -54,10 +55,13 @@ impl Child {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A Ctrl-C at the terminal goes to the parent alone, which then ends its roles.
         command.process_group(0);
-        // SAFETY: between fork and exec only async-signal-safe system calls are made; nothing is allocated.
+        // SAFETY: between fork and exec only async-signal-safe system calls are made; nothing is
+        // allocated.
         unsafe {
             command.pre_exec(move || {
-                rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+                rustix::process::set_parent_process_death_signal(Some(
+                    rustix::process::Signal::KILL,
+                ))?;
                 // The parent may have died before the line above.
                 if rustix::process::getppid() != Some(parent) {
                     return Err(rustix::io::Errno::SRCH.into());
@@ -152,7 +156,8 @@ impl Child {
     fn next(&mut self, limit: Duration, stop: &dyn Fn() -> bool) -> Result<RoleMessage, WaitError> {
         let until = Instant::now() + limit;
         loop {
-            match self.said.recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now()))) {
+            match self.said.recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now())))
+            {
                 Ok(RoleMessage::Failed { missing: true, reason }) => {
                     return Err(TransportError::Missing(reason).into());
                 }
@@ -173,7 +178,8 @@ impl Child {
     }
 
     fn died(&mut self) -> TransportError {
-        let how = self.process.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let how =
+            self.process.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         self.failed(format!("ended early ({how})"))
     }
 

@@ -1,4 +1,5 @@
-//! Measures one transport after the other, round by round; one that cannot be measured does not stop the others.
+//! Measures one transport after the other, round by round; one that cannot be measured does not
+//! stop the others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,8 +19,9 @@ use pass::Pass;
 /// Duration of the pass that counts system calls and samples stacks.
 const INSPECT: Duration = Duration::from_millis(1000);
 
-/// Measures what `plan` says. `stop` is polled; once it returns true, the report has what was measured until then.
-/// `progress` is called before each measurement, with the round counted from 1.
+/// Measures what `plan` says. `stop` is polled; once it returns true, the report has what was
+/// measured until then. `progress` is called before each measurement, with the round counted
+/// from 1.
 pub fn measure(
     plan: &Plan,
     launcher: &Launcher,
@@ -84,7 +86,12 @@ impl Bench<'_> {
         self.of.entry(transport).or_default().inspected = passed;
     }
 
-    fn pass(&mut self, transport: Transport, measured: Duration, inspect: bool) -> Result<Pass, WaitError> {
+    fn pass(
+        &mut self,
+        transport: Transport,
+        measured: Duration,
+        inspect: bool,
+    ) -> Result<Pass, WaitError> {
         if transport.is_python() && self.python.is_none() {
             self.python = Some(python::find(self.plan.python.as_ref())?);
         }
@@ -105,7 +112,9 @@ impl Bench<'_> {
             figures,
         };
         match tried.error {
-            Some(TransportError::Missing(reason)) => return Some(row(Outcome::Missing, Some(reason), None)),
+            Some(TransportError::Missing(reason)) => {
+                return Some(row(Outcome::Missing, Some(reason), None));
+            }
             Some(error) => return Some(row(Outcome::Failed, Some(error.to_string()), None)),
             None => {}
         }
@@ -132,7 +141,9 @@ impl Bench<'_> {
                     ReadMode::All => format!("{version}; it reads by a checksum (adler32), in C"),
                 })
             }
-            Transport::Fill => Some("no second process: the picture is written and not passed on".into()),
+            Transport::Fill => {
+                Some("no second process: the picture is written and not passed on".into())
+            }
             Transport::Memcpy => {
                 Some("no second process: one copy into a buffer as large as the ring".into())
             }

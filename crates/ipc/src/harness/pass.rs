@@ -10,7 +10,8 @@ use crate::role::{RoleCommand, RoleKind, SideReport, Task, now_ns, slots};
 use crate::transport::{self, End, Side, Wiring};
 use crate::{CpuProfile, FRAME_BYTES_MIN, Launcher, Plan, Transport};
 
-/// How long a role may take to open its side: Python and GStreamer load many files, on a machine that may be busy.
+/// How long a role may take to open its side: Python and GStreamer load many files, on a machine
+/// that may be busy.
 const READY_LIMIT: Duration = Duration::from_secs(30);
 /// How long frames that are still in a transport may take to arrive after its time is over.
 const DRAIN_LIMIT: Duration = Duration::from_secs(20);
@@ -88,7 +89,8 @@ pub(super) fn run(
     Ok(pass)
 }
 
-/// Waits for all roles; if the consumer fails, its error is returned and not the producers' timeouts.
+/// Waits for all roles; if the consumer fails, its error is returned and not the producers'
+/// timeouts.
 fn wait(
     consumer: &mut Child,
     senders: &mut [Child],
@@ -129,7 +131,10 @@ impl RoleSpawner<'_> {
             return None;
         }
         std::thread::sleep(Duration::from_nanos(START_AFTER_NS) + self.warm_up());
-        Some(Sampling::start(self.transport, &roles.iter().map(|role| role.pid()).collect::<Vec<_>>()))
+        Some(Sampling::start(
+            self.transport,
+            &roles.iter().map(|role| role.pid()).collect::<Vec<_>>(),
+        ))
     }
 
     fn warm_up(&self) -> Duration {
@@ -160,7 +165,8 @@ impl RoleSpawner<'_> {
             measured_ns: self.measured.as_nanos() as u64,
             inspect: self.inspect,
         };
-        let python = self.python.filter(|_| part == RoleKind::Consumer && self.transport.is_python());
+        let python =
+            self.python.filter(|_| part == RoleKind::Consumer && self.transport.is_python());
         let command = match python {
             Some(python) => {
                 let mut command = Command::new(python);

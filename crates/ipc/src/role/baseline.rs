@@ -1,4 +1,5 @@
-//! The lower bound of any transport, measured in one process: each frame copied once, or written once.
+//! The lower bound of any transport, measured in one process: each frame copied once, or written
+//! once.
 
 use hdrhistogram::Histogram;
 
@@ -86,8 +87,14 @@ impl Baseline<'_> {
         let side = &self.task.side;
         let bytes = self.task.sizes.of(0, 1, sequence);
         let (slot, seed) = self.pool.place(sequence);
-        let header =
-            FrameHeader { kind, producer: 0, sequence, bytes: bytes as u64, seed, due_ns: started_ns };
+        let header = FrameHeader {
+            kind,
+            producer: 0,
+            sequence,
+            bytes: bytes as u64,
+            seed,
+            due_ns: started_ns,
+        };
         if (self.next_place + 1) * side.frame_bytes_max > self.destination.len() {
             self.next_place = 0;
         }

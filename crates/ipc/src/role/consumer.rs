@@ -19,7 +19,10 @@ pub(super) fn run(task: &Task, parent: &mut ParentChannel) -> Result<(), Transpo
                 .iter_mut()
                 .map(|receiver| scope.spawn(|| drain(&mut **receiver, ends, task, &window)))
                 .collect();
-            let died = || TransportError::Library { operation: "receiving", reason: "a thread died".into() };
+            let died = || TransportError::Library {
+                operation: "receiving",
+                reason: "a thread died".into(),
+            };
             threads
                 .into_iter()
                 .map(|thread| thread.join().unwrap_or_else(|_| Err(died())))
@@ -55,7 +58,8 @@ fn merge(tallies: &[Tally], report: &mut SideReport) -> Result<(), TransportErro
         // Values beyond the bounds were counted as the bound already.
         let _ = latency.add(&tally.latency);
     }
-    report.first_ns = tallies.iter().map(|tally| tally.first_ns).filter(|ns| *ns != 0).min().unwrap_or(0);
+    report.first_ns =
+        tallies.iter().map(|tally| tally.first_ns).filter(|ns| *ns != 0).min().unwrap_or(0);
     report.latency = LatencyNs::of(&latency);
     Ok(())
 }
@@ -100,7 +104,12 @@ fn drain(
 }
 
 impl Tally {
-    fn take(&mut self, frame: &[u8], reading: ReadMode, window: &Window) -> Result<(), TransportError> {
+    fn take(
+        &mut self,
+        frame: &[u8],
+        reading: ReadMode,
+        window: &Window,
+    ) -> Result<(), TransportError> {
         let damaged = |reason: String, header: Option<&FrameHeader>| TransportError::Frame {
             producer: header.map_or(0, |header| header.producer),
             sequence: header.map_or(0, |header| header.sequence),
@@ -129,7 +138,8 @@ impl Tally {
             self.last_ns = now_ns();
             self.ended += 1;
         } else if reading == ReadMode::All {
-            check_body(frame, &header).map_err(|error| damaged(error.to_string(), Some(&header)))?;
+            check_body(frame, &header)
+                .map_err(|error| damaged(error.to_string(), Some(&header)))?;
         }
         Ok(())
     }
@@ -141,7 +151,14 @@ mod tests {
     use crate::frame::{body_mut, fill, seed};
 
     fn frame(kind: Kind, producer: u8, sequence: u64) -> Vec<u8> {
-        let header = FrameHeader { kind, producer, sequence, bytes: 100, seed: seed(producer, 0), due_ns: 1 };
+        let header = FrameHeader {
+            kind,
+            producer,
+            sequence,
+            bytes: 100,
+            seed: seed(producer, 0),
+            due_ns: 1,
+        };
         let mut frame = vec![0; 100];
         fill(body_mut(&mut frame), header.seed);
         header.write(&mut frame);

@@ -1,8 +1,8 @@
 //! A process of the measurement: the first line on its stdin is its task, and it reports on stdout.
 //!
-//! The protocol, one JSON value per line: role <- [`Task`]; role -> [`RoleMessage::Ready`]; role <- [`RoleCommand::Go`];
-//! role -> [`RoleMessage::Measuring`] when its warm-up is over, [`RoleMessage::Done`]; role <- [`RoleCommand::End`], after
-//! which it closes its side.
+//! The protocol, one JSON value per line: role <- [`Task`]; role -> [`RoleMessage::Ready`]; role <-
+//! [`RoleCommand::Go`]; role -> [`RoleMessage::Measuring`] when its warm-up is over,
+//! [`RoleMessage::Done`]; role <- [`RoleCommand::End`], after which it closes its side.
 
 use std::io::{BufRead, Write};
 
@@ -105,7 +105,8 @@ pub(crate) struct SideReport {
     pub(crate) last_ns: u64,
     /// `None` if not counted; an error with the reason if they cannot be counted here.
     pub(crate) system_calls: Option<Result<u64, String>>,
-    /// Consumer: intended send time to reception. Producer: intended to actual send time, at an offered rate.
+    /// Consumer: intended send time to reception. Producer: intended to actual send time, at an
+    /// offered rate.
     pub(crate) latency: Option<LatencyNs>,
 }
 
@@ -131,9 +132,8 @@ impl LatencyNs {
 
 /// A histogram of latencies up to a minute, with three digits; longer ones count as a minute.
 fn latencies() -> Result<hdrhistogram::Histogram<u64>, TransportError> {
-    hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(|error| TransportError::Library {
-        operation: "making a histogram",
-        reason: error.to_string(),
+    hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(|error| {
+        TransportError::Library { operation: "making a histogram", reason: error.to_string() }
     })
 }
 
@@ -167,16 +167,20 @@ impl ParentChannel {
         let broken = |reason: String| TransportError::Library { operation: "answering", reason };
         let mut line = serde_json::to_vec(said).map_err(|error| broken(error.to_string()))?;
         line.push(b'\n');
-        self.said.write_all(&line).and_then(|()| self.said.flush()).map_err(|error| broken(error.to_string()))
+        self.said
+            .write_all(&line)
+            .and_then(|()| self.said.flush())
+            .map_err(|error| broken(error.to_string()))
     }
 
     /// Waits for the start; returns its time.
     fn go(&mut self) -> Result<u64, TransportError> {
         match self.read()? {
             RoleCommand::Go { start_ns } => Ok(start_ns),
-            RoleCommand::End => {
-                Err(TransportError::Library { operation: "waiting for the start", reason: "ended".into() })
-            }
+            RoleCommand::End => Err(TransportError::Library {
+                operation: "waiting for the start",
+                reason: "ended".into(),
+            }),
         }
     }
 
@@ -187,7 +191,8 @@ impl ParentChannel {
     }
 
     fn read<T: for<'de> Deserialize<'de>>(&mut self) -> Result<T, TransportError> {
-        let broken = |reason: String| TransportError::Library { operation: "reading an order", reason };
+        let broken =
+            |reason: String| TransportError::Library { operation: "reading an order", reason };
         let mut line = String::new();
         self.orders.read_line(&mut line).map_err(|error| broken(error.to_string()))?;
         serde_json::from_str(&line).map_err(|error| broken(error.to_string()))

@@ -1,5 +1,5 @@
-//! The frames that a producer sends, prepared in memory: enough of them that large ones come from memory and not from
-//! a cache, as a decoder's do.
+//! The frames that a producer sends, prepared in memory: enough of them that large ones come from
+//! memory and not from a cache, as a decoder's do.
 
 use crate::frame::{self, FrameHeader, HEADER_BYTES, TAIL_BYTES};
 use crate::transport::{Transport, splice_slots};
@@ -34,7 +34,8 @@ impl Pool {
         let stride = frame_bytes_max.next_multiple_of(align);
         let memory = vec![0; stride * slots + PAGE_BYTES];
         let first = memory.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
-        let mut pool = Self { memory, first, stride, producer, lengths: vec![frame_bytes_max; slots] };
+        let mut pool =
+            Self { memory, first, stride, producer, lengths: vec![frame_bytes_max; slots] };
         for slot in 0..slots {
             let seed = frame::seed(producer, slot as u64);
             frame::fill(frame::body_mut(pool.slot_mut(slot, frame_bytes_max)), seed);

@@ -1,4 +1,5 @@
-//! The sending side: frames at an offered rate (open loop), or as fast as the transport takes them (closed loop).
+//! The sending side: frames at an offered rate (open loop), or as fast as the transport takes them
+//! (closed loop).
 
 use hdrhistogram::Histogram;
 
@@ -9,7 +10,8 @@ use crate::FRAME_BYTES_MIN;
 use crate::frame::{FrameHeader, Kind};
 use crate::transport::{self, Outgoing, Sender, TransportError};
 
-/// Below this mean size, reading the clock for each frame would be a large part of the measured time.
+/// Below this mean size, reading the clock for each frame would be a large part of the measured
+/// time.
 const SMALL_FRAME_BYTES: f64 = 16_384.0;
 /// Of small frames, one in this many carries its send time.
 const STAMPED_OF_SMALL: u64 = 16;
@@ -36,8 +38,14 @@ pub(super) fn run(task: &Task, parent: &mut ParentChannel) -> Result<(), Transpo
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     parent.say(&RoleMessage::Ready { address: None })?;
     let start_ns = parent.go()?;
-    let mut run =
-        Run { task, pool: &mut pool, sender: &mut *sender, window: &window, sequence: 0, kind: Kind::WarmUp };
+    let mut run = Run {
+        task,
+        pool: &mut pool,
+        sender: &mut *sender,
+        window: &window,
+        sequence: 0,
+        kind: Kind::WarmUp,
+    };
     let mut report = match task.fps {
         Some(fps) => run.offer(fps, start_ns, parent)?,
         None => run.flood(start_ns, parent)?,
@@ -59,7 +67,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Sends at an offered rate (open loop). Producers are offset evenly, as independent streams are on average.
+    /// Sends at an offered rate (open loop). Producers are offset evenly, as independent streams
+    /// are on average.
     fn offer(
         &mut self,
         fps: f64,
@@ -82,7 +91,8 @@ impl Run<'_> {
             sleep_until(due_ns);
             let now_ns = now_ns();
             if now_ns >= end_ns {
-                // The transport is slower than the offered rate: late frames are counted as not sent, and not sent.
+                // The transport is slower than the offered rate: late frames are counted as not
+                // sent, and not sent.
                 let all = ((end_ns - start_ns) as f64 - turn_ns) / interval_ns;
                 report.frames_not_sent = (all.ceil() as u64).saturating_sub(self.sequence);
                 break;
@@ -98,7 +108,11 @@ impl Run<'_> {
     }
 
     /// Sends as fast as the transport takes frames (closed loop).
-    fn flood(&mut self, start_ns: u64, parent: &mut ParentChannel) -> Result<SideReport, TransportError> {
+    fn flood(
+        &mut self,
+        start_ns: u64,
+        parent: &mut ParentChannel,
+    ) -> Result<SideReport, TransportError> {
         let stamped_every = stamped_every(self.task.sizes.mean_bytes());
         let measured_ns = start_ns + self.task.warm_up_ns;
         let end_ns = measured_ns + self.task.measured_ns;
@@ -156,8 +170,14 @@ impl Run<'_> {
     fn send(&mut self, kind: Kind, bytes: usize, due_ns: u64) -> Result<(), TransportError> {
         let (slot, seed) = self.pool.place(self.sequence);
         let producer = self.task.side.producer;
-        let header =
-            FrameHeader { kind, producer, sequence: self.sequence, bytes: bytes as u64, seed, due_ns };
+        let header = FrameHeader {
+            kind,
+            producer,
+            sequence: self.sequence,
+            bytes: bytes as u64,
+            seed,
+            due_ns,
+        };
         let bytes = self.pool.frame(slot, &header);
         self.sender.send(&Outgoing { header, bytes, slot })?;
         self.sequence += 1;

@@ -1,5 +1,6 @@
-//! Counts the system calls of a process with the kernel's own counter: `perf_event_open` on the tracepoint
-//! `raw_syscalls:sys_enter` (include/uapi/linux/perf_event.h), inherited by threads that start later.
+//! Counts the system calls of a process with the kernel's own counter: `perf_event_open` on the
+//! tracepoint `raw_syscalls:sys_enter` (include/uapi/linux/perf_event.h), inherited by threads that
+//! start later.
 
 use std::fs::File;
 use std::io::Read;
@@ -48,12 +49,17 @@ impl SystemCalls {
     pub(crate) fn of(pid: u32) -> Result<Self, String> {
         let id = TRACEPOINT.into_iter().map(std::fs::read_to_string).find_map(Result::ok);
         let id = id.ok_or_else(|| {
-            format!("the tracepoint raw_syscalls cannot be read: it takes root and tracefs ({HELP})")
+            format!(
+                "the tracepoint raw_syscalls cannot be read: it takes root and tracefs ({HELP})"
+            )
         })?;
         let attr = Attr {
             kind: PERF_TYPE_TRACEPOINT,
             size: size_of::<Attr>() as u32,
-            config: id.trim().parse().map_err(|_| "the tracepoint raw_syscalls has no number".to_owned())?,
+            config: id
+                .trim()
+                .parse()
+                .map_err(|_| "the tracepoint raw_syscalls has no number".to_owned())?,
             sample_period: 0,
             sample_type: 0,
             read_format: 0,
@@ -65,7 +71,14 @@ impl SystemCalls {
         let pid = libc::pid_t::try_from(pid).map_err(|error| error.to_string())?;
         // SAFETY: `attr` is of the size it states; the other arguments are numbers.
         let fd = unsafe {
-            libc::syscall(libc::SYS_perf_event_open, &raw const attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC)
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const attr,
+                pid,
+                -1,
+                -1,
+                PERF_FLAG_FD_CLOEXEC,
+            )
         };
         if fd < 0 {
             let error = std::io::Error::last_os_error();
@@ -85,7 +98,9 @@ impl SystemCalls {
     /// System calls since the start.
     pub(crate) fn count(&self) -> Result<u64, String> {
         let mut count = [0; 8];
-        (&self.0).read_exact(&mut count).map_err(|error| format!("reading the counter: {error}"))?;
+        (&self.0)
+            .read_exact(&mut count)
+            .map_err(|error| format!("reading the counter: {error}"))?;
         Ok(u64::from_ne_bytes(count))
     }
 }

@@ -1,5 +1,5 @@
-//! Resource usage of a process: CPU time exact to the nanosecond (the scheduler's own count), its split into user and
-//! system (`getrusage`), context switches, and, where wanted, system calls.
+//! Resource usage of a process: CPU time exact to the nanosecond (the scheduler's own count), its
+//! split into user and system (`getrusage`), context switches, and, where wanted, system calls.
 
 use super::{SideReport, SystemCalls};
 
@@ -17,7 +17,8 @@ impl Usage {
     pub(crate) fn of_self() -> Self {
         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: `usage` is writable and of the kernel's type; it is valid when zeroed, whatever the call says.
+        // SAFETY: `usage` is writable and of the kernel's type; it is valid when zeroed, whatever
+        // the call says.
         let usage = unsafe {
             libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
             usage.assume_init()
@@ -46,7 +47,8 @@ impl Window {
         Self { calls: inspect.then(SystemCalls::of_self), start: std::sync::OnceLock::new() }
     }
 
-    /// Starts the interval once, by the first thread that calls it. Returns whether it was this call.
+    /// Starts the interval once, by the first thread that calls it. Returns whether it was this
+    /// call.
     pub(crate) fn begin(&self) -> bool {
         let mut is_first = false;
         self.start.get_or_init(|| {

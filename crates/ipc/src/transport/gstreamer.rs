@@ -1,8 +1,9 @@
-//! GStreamer's shared memory: `appsrc ! shmsink` in the producer, `shmsrc ! appsink` in the consumer, as in a program
-//! that uses GStreamer.
+//! GStreamer's shared memory: `appsrc ! shmsink` in the producer, `shmsrc ! appsink` in the
+//! consumer, as in a program that uses GStreamer.
 //!
-//! The libraries are loaded when needed, so that a build needs none of their headers and a machine without them only
-//! lacks this row. Types and signatures: GStreamer 1.x API reference, stable within 1.x.
+//! The libraries are loaded when needed, so that a build needs none of their headers and a machine
+//! without them only lacks this row. Types and signatures: GStreamer 1.x API reference, stable
+//! within 1.x.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
@@ -24,14 +25,19 @@ pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
     if wiring.folder.is_none() {
         // A missing library is reported before any process is started.
         Library::open()?;
-        wiring.folder =
-            Some(tempfile::Builder::new().prefix("throng-ipc-").tempdir().context("making a folder")?);
+        wiring.folder = Some(
+            tempfile::Builder::new().prefix("throng-ipc-").tempdir().context("making a folder")?,
+        );
     }
     let folder = wiring.folder.as_ref().map(|folder| folder.path().to_owned()).unwrap_or_default();
-    let socket = folder.join(format!("shm-{}", wiring.producers.len())).to_string_lossy().into_owned();
+    let socket =
+        folder.join(format!("shm-{}", wiring.producers.len())).to_string_lossy().into_owned();
     // The names go into a pipeline description, where such characters end a value.
     if socket.contains(['"', '\\', ' ', '!']) {
-        return Err(failed("naming its socket", format!("{socket}: set TMPDIR to a path without spaces")));
+        return Err(failed(
+            "naming its socket",
+            format!("{socket}: set TMPDIR to a path without spaces"),
+        ));
     }
     wiring.producers.push(End { fd: None, address: Some(socket.clone()) });
     wiring.consumer.push(End { fd: None, address: Some(socket) });
@@ -105,13 +111,20 @@ struct Library {
 }
 
 impl Library {
-    #[expect(clippy::missing_transmute_annotations, reason = "the fields give the signatures, once")]
+    #[expect(
+        clippy::missing_transmute_annotations,
+        reason = "the fields give the signatures, once"
+    )]
     fn open() -> Result<Self, TransportError> {
         let open = |name: &CStr| {
-            // SAFETY: the name is a C string; code that runs when the library is loaded is part of the installed library.
+            // SAFETY: the name is a C string; code that runs when the library is loaded is part of
+            // the installed library.
             let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
             NonNull::new(handle).ok_or_else(|| {
-                TransportError::Missing(format!("{} is not here: {PACKAGES}", name.to_string_lossy()))
+                TransportError::Missing(format!(
+                    "{} is not here: {PACKAGES}",
+                    name.to_string_lossy()
+                ))
             })
         };
         let (core, app) = (open(c"libgstreamer-1.0.so.0")?, open(c"libgstapp-1.0.so.0")?);
@@ -125,7 +138,8 @@ impl Library {
                         "GStreamer has no {name}: 1.20 or newer is needed"
                     )));
                 }
-                // SAFETY: the function of that name has the signature of the field, by GStreamer's reference.
+                // SAFETY: the function of that name has the signature of the field, by GStreamer's
+                // reference.
                 unsafe { std::mem::transmute::<*mut c_void, _>(address) }
             }};
         }
@@ -167,16 +181,21 @@ impl Pipeline {
         if unsafe { (library.init_check)(null_mut(), null_mut(), &raw mut error) } == 0 {
             return Err(failed("initialising GStreamer", reason(error)));
         }
-        let description = CString::new(description).map_err(|error| failed(doing, error.to_string()))?;
+        let description =
+            CString::new(description).map_err(|error| failed(doing, error.to_string()))?;
         // SAFETY: a C string, and `error` may be written.
         let pipeline = unsafe { (library.parse_launch)(description.as_ptr(), &raw mut error) };
         let pipeline = NonNull::new(pipeline).filter(|_| error.is_null());
         let Some(pipeline) = pipeline else {
-            return Err(TransportError::Missing(format!("GStreamer reports {}: {PACKAGES}", reason(error))));
+            return Err(TransportError::Missing(format!(
+                "GStreamer reports {}: {PACKAGES}",
+                reason(error)
+            )));
         };
         // SAFETY: the pipeline is alive; the returned reference belongs to this value.
         let element = unsafe { (library.bin_get_by_name)(pipeline.as_ptr(), c"end".as_ptr()) };
-        let element = NonNull::new(element).ok_or_else(|| failed(doing, "it has no element of that name"))?;
+        let element =
+            NonNull::new(element).ok_or_else(|| failed(doing, "it has no element of that name"))?;
         Ok(Self { library, pipeline, element })
     }
 
@@ -218,8 +237,8 @@ fn reason(error: *mut GError) -> String {
     unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
 }
 
-/// The producer's pipeline. `shmsink` copies each frame into its shared memory on a thread of its own; at most four
-/// frames wait for it, and a producer has more slots than that.
+/// The producer's pipeline. `shmsink` copies each frame into its shared memory on a thread of its
+/// own; at most four frames wait for it, and a producer has more slots than that.
 pub(super) struct Sink(Pipeline);
 
 impl Sink {
@@ -239,10 +258,19 @@ impl Sender for Sink {
     fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError> {
         let (data, bytes) = (frame.bytes.as_ptr().cast_mut().cast(), frame.bytes.len());
         let library = &self.0.library;
-        // SAFETY: the memory is a slot of the producer's pool, which lives as long as the process and is not written
-        // until every other slot was used; it is marked as read-only; nothing has to be freed.
+        // SAFETY: the memory is a slot of the producer's pool, which lives as long as the process
+        // and is not written until every other slot was used; it is marked as read-only; nothing
+        // has to be freed.
         let buffer = unsafe {
-            (library.buffer_new_wrapped_full)(MEMORY_READONLY, data, bytes, 0, bytes, null_mut(), null_mut())
+            (library.buffer_new_wrapped_full)(
+                MEMORY_READONLY,
+                data,
+                bytes,
+                0,
+                bytes,
+                null_mut(),
+                null_mut(),
+            )
         };
         let buffer = NonNull::new(buffer).ok_or_else(|| failed("wrapping a frame", "no memory"))?;
         // SAFETY: both are alive; the buffer's reference goes to the element.
@@ -253,7 +281,8 @@ impl Sender for Sink {
     }
 }
 
-/// The consumer's pipeline, started for the first frame: `shmsrc` needs the producer's socket to exist.
+/// The consumer's pipeline, started for the first frame: `shmsrc` needs the producer's socket to
+/// exist.
 pub(super) struct Source {
     pipeline: Pipeline,
     socket: PathBuf,
@@ -277,7 +306,8 @@ impl Source {
             }
             std::thread::sleep(LOOK);
         }
-        // The socket's name exists a moment before the producer listens there; `shmsrc` does not retry.
+        // The socket's name exists a moment before the producer listens there; `shmsrc` does not
+        // retry.
         while let Err(error) = self.pipeline.play() {
             if Instant::now() > until {
                 return Err(error);
@@ -301,7 +331,9 @@ impl Receiver for Source {
             match NonNull::new(unsafe { (library.app_sink_try_pull_sample)(sink, LOOK_NS) }) {
                 Some(sample) => break sample,
                 // SAFETY: the element is alive.
-                None if unsafe { (library.app_sink_is_eos)(sink) } != 0 => return Ok(Received::Closed),
+                None if unsafe { (library.app_sink_is_eos)(sink) } != 0 => {
+                    return Ok(Received::Closed);
+                }
                 None => {}
             }
         };
@@ -314,11 +346,12 @@ impl Receiver for Source {
             user_data: [null_mut(); 4],
             reserved: [null_mut(); 4],
         };
-        // SAFETY: the sample is alive and its buffer lives as long; what was mapped is `size` bytes at `data` until it
-        // is unmapped.
+        // SAFETY: the sample is alive and its buffer lives as long; what was mapped is `size` bytes
+        // at `data` until it is unmapped.
         let is_mapped = unsafe {
             let buffer = (library.sample_get_buffer)(sample.as_ptr());
-            let is_mapped = !buffer.is_null() && (library.buffer_map)(buffer, &raw mut map, MAP_READ) != 0;
+            let is_mapped =
+                !buffer.is_null() && (library.buffer_map)(buffer, &raw mut map, MAP_READ) != 0;
             if is_mapped {
                 if !map.data.is_null() {
                     take(std::slice::from_raw_parts(map.data, map.size));
@@ -328,7 +361,11 @@ impl Receiver for Source {
             (library.mini_object_unref)(sample.as_ptr());
             is_mapped
         };
-        if is_mapped { Ok(Received::Frame) } else { Err(failed("mapping a frame", "GStreamer refuses")) }
+        if is_mapped {
+            Ok(Received::Frame)
+        } else {
+            Err(failed("mapping a frame", "GStreamer refuses"))
+        }
     }
 }
 

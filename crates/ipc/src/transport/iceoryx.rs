@@ -1,5 +1,6 @@
-//! iceoryx2, publish-subscribe without loss: the producer's copy goes into a loaned sample, the consumer uses it in
-//! place. A notification wakes the consumer for each frame; without it the consumer would burn a core by polling.
+//! iceoryx2, publish-subscribe without loss: the producer's copy goes into a loaned sample, the
+//! consumer uses it in place. A notification wakes the consumer for each frame; without it the
+//! consumer would burn a core by polling.
 
 use core::time::Duration;
 
@@ -14,14 +15,16 @@ use super::{End, Outgoing, Received, Receiver, Sender, Side, TransportError, Wir
 
 /// Samples that may wait for the consumer.
 const QUEUE_FRAMES: usize = 4;
-/// Delay before the first frames are offered again to a consumer that has not connected yet, and the number of retries.
+/// Delay before the first frames are offered again to a consumer that has not connected yet, and
+/// the number of retries.
 const UNCONNECTED_PAUSE: Duration = Duration::from_millis(1);
 const OFFERS_MAX: u32 = 15_000;
 
 type Service = ipc_threadsafe::Service;
 
 pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
-    // Service names are global on the machine; process id and count make this measurement's name unique.
+    // Service names are global on the machine; process id and count make this measurement's name
+    // unique.
     static MEASUREMENTS: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
     let name = match wiring.consumer.first().and_then(|end| end.address.clone()) {
         Some(name) => name,
@@ -87,8 +90,9 @@ impl Loans {
 
 impl Sender for Loans {
     fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError> {
-        // Until the consumer has opened the connection, which it does when it polls for a sample, the queue fills once
-        // and later samples are delivered to no consumer, whatever the strategy.
+        // Until the consumer has opened the connection, which it does when it polls for a sample,
+        // the queue fills once and later samples are delivered to no consumer, whatever the
+        // strategy.
         let mut offers = 1;
         while self.offer(frame.bytes)? == 0 {
             if offers == OFFERS_MAX {

@@ -3,23 +3,30 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How frames get from one process to another. The names are stable: `--only` and `ipc.json` use them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+/// How frames get from one process to another. The names are stable: `--only` and `ipc.json` use
+/// them.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// One process copies each frame once in its own memory: the lower bound of every transport that copies.
+    /// One process copies each frame once in its own memory: the lower bound of every transport
+    /// that copies.
     Memcpy,
-    /// One process writes each frame once: the cost that a producer that writes in place has anyway.
+    /// One process writes each frame once: the cost that a producer that writes in place has
+    /// anyway.
     Fill,
     /// throng's ring in shared memory: one copy into it, used in place.
     Ring,
-    /// throng's ring: the producer writes each frame where the consumer reads it, so nothing is copied.
+    /// throng's ring: the producer writes each frame where the consumer reads it, so nothing is
+    /// copied.
     RingInPlace,
     /// GStreamer's `shmsink` and `shmsrc`, used from both processes through its libraries.
     GstreamerShm,
     /// iceoryx2, publish-subscribe with a notification for each frame.
     Iceoryx2,
-    /// A pipe, gifted no pages: the producer's pages are referenced by `vmsplice`, the consumer copies them out.
+    /// A pipe, gifted no pages: the producer's pages are referenced by `vmsplice`, the consumer
+    /// copies them out.
     Vmsplice,
     /// A pipe of 1 MiB.
     Pipe,
@@ -29,10 +36,11 @@ pub enum Transport {
     UnixSeqpacket,
     /// TCP over loopback.
     Tcp,
-    /// WebSocket over loopback without masking, a message in one fragment; consumer in Rust (tungstenite).
-    WebsocketUnmasked,
-    /// WebSocket over loopback as a browser sends it: masked, in fragments of 131,072 bytes; consumer in Rust
+    /// WebSocket over loopback without masking, a message in one fragment; consumer in Rust
     /// (tungstenite).
+    WebsocketUnmasked,
+    /// WebSocket over loopback as a browser sends it: masked, in fragments of 131,072 bytes;
+    /// consumer in Rust (tungstenite).
     Websocket,
     /// The same, with the consumer in Python (`websockets`).
     WebsocketPython,

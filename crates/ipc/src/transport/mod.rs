@@ -106,7 +106,8 @@ pub(crate) enum Received {
 
 /// The consumer's side of a transport; one for each producer, or one for all.
 pub(crate) trait Receiver: Send {
-    /// Waits for a frame and passes it in place: in shared memory, or in a buffer of the receiver's.
+    /// Waits for a frame and passes it in place: in shared memory, or in a buffer of the
+    /// receiver's.
     fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<Received, TransportError>;
 }
 
@@ -149,7 +150,8 @@ impl End {
             operation: "opening the transport",
             reason: "the role was given no descriptor".into(),
         })?;
-        // SAFETY: the process was started with this descriptor for this use, and nothing else in it knows the number.
+        // SAFETY: the process was started with this descriptor for this use, and nothing else in it
+        // knows the number.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
@@ -194,7 +196,9 @@ pub(crate) fn wire(transport: Transport, producers: u8) -> Result<Wiring, Transp
             Transport::Ring | Transport::RingInPlace => ring::wire(&mut wiring)?,
             Transport::UnixStream => stream::unix(&mut wiring)?,
             Transport::UnixSeqpacket => seqpacket::pair(&mut wiring)?,
-            Transport::Tcp | Transport::WebsocketUnmasked | Transport::Websocket => stream::tcp(&mut wiring)?,
+            Transport::Tcp | Transport::WebsocketUnmasked | Transport::Websocket => {
+                stream::tcp(&mut wiring)?
+            }
             // The Python process listens and says where.
             Transport::WebsocketPython => wiring.producers.push(End::default()),
             Transport::GstreamerShm => gstreamer::wire(&mut wiring)?,
@@ -210,7 +214,9 @@ pub(crate) fn sender(side: &Side) -> Result<Box<dyn Sender>, TransportError> {
         Transport::Memcpy | Transport::Fill => return Err(no_peer()),
         Transport::Ring | Transport::RingInPlace => Box::new(ring::Writer::open(side)?),
         Transport::Vmsplice => Box::new(vmsplice::Splicer::open(side)?),
-        Transport::Pipe | Transport::UnixStream | Transport::Tcp => Box::new(stream::Writer::open(side)?),
+        Transport::Pipe | Transport::UnixStream | Transport::Tcp => {
+            Box::new(stream::Writer::open(side)?)
+        }
         Transport::UnixSeqpacket => Box::new(seqpacket::Writer::open(side)?),
         Transport::WebsocketUnmasked | Transport::Websocket | Transport::WebsocketPython => {
             Box::new(websocket::Client::open(side)?)
@@ -225,7 +231,9 @@ pub(crate) fn receivers(side: &Side) -> Result<Vec<Box<dyn Receiver>>, Transport
     // These have one receiver for all producers.
     match side.transport {
         Transport::Iceoryx2 => return open_iceoryx_receiver(side),
-        Transport::Ring | Transport::RingInPlace => return Ok(vec![Box::new(ring::Reader::open(side)?)]),
+        Transport::Ring | Transport::RingInPlace => {
+            return Ok(vec![Box::new(ring::Reader::open(side)?)]);
+        }
         _ => {}
     }
     side.ends
@@ -260,7 +268,8 @@ fn no_peer() -> TransportError {
 
 #[cfg(feature = "iceoryx2")]
 use iceoryx::{
-    open_receiver as open_iceoryx_receiver, open_sender as open_iceoryx_sender, wire as wire_iceoryx,
+    open_receiver as open_iceoryx_receiver, open_sender as open_iceoryx_sender,
+    wire as wire_iceoryx,
 };
 
 #[cfg(not(feature = "iceoryx2"))]
@@ -279,7 +288,9 @@ mod without_iceoryx {
         Err(missing())
     }
 
-    pub(super) fn open_iceoryx_receiver(_: &Side) -> Result<Vec<Box<dyn Receiver>>, TransportError> {
+    pub(super) fn open_iceoryx_receiver(
+        _: &Side,
+    ) -> Result<Vec<Box<dyn Receiver>>, TransportError> {
         Err(missing())
     }
 }

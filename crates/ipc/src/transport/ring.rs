@@ -1,15 +1,18 @@
-//! throng's ring in shared memory, one lane per producer: the frame is copied into it, or written where it will be read.
-//! The consumer uses every frame in place.
+//! throng's ring in shared memory, one lane per producer: the frame is copied into it, or written
+//! where it will be read. The consumer uses every frame in place.
 
 use std::time::Duration;
 
 use throng_ring::{Consumer, Event, FrameInfo, Policy, Producer, RingError, RingOptions};
 
-use super::{IoContext, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError, Wiring};
+use super::{
+    IoContext, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError, Wiring,
+};
 use crate::frame::{body_mut, fill};
 
-/// Fewest frames that a ring has room for, one to write and one to read: more would only use more memory and cache.
-/// Lanes of 8 MiB for pictures of 3.1 MB took 0.83 of the CPU of lanes of 16 MiB, with room for five.
+/// Fewest frames that a ring has room for, one to write and one to read: more would only use more
+/// memory and cache. Lanes of 8 MiB for pictures of 3.1 MB took 0.83 of the CPU of lanes of 16 MiB,
+/// with room for five.
 const FRAMES: usize = 2;
 /// A ring of small frames is as large as a pipe, so that wake-ups are as rare.
 const BYTES_MIN: usize = 1 << 20;
@@ -47,7 +50,8 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn open(side: &Side) -> Result<Self, TransportError> {
-        let mut producer = Producer::join(side.end()?.take_fd()?).map_err(failed("joining the ring"))?;
+        let mut producer =
+            Producer::join(side.end()?.take_fd()?).map_err(failed("joining the ring"))?;
         producer.set_policy(Policy::Wait { timeout: TIMEOUT });
         Ok(Self { producer, in_place: side.transport == Transport::RingInPlace })
     }
@@ -100,18 +104,23 @@ impl Receiver for Reader {
         loop {
             if let Some(frame) = self.consumer.peek() {
                 let payload = self.consumer.payload(frame.id).map_err(failed("reading a frame"))?;
-                // SAFETY: the producers are processes of this program, and they write nothing that they have committed.
+                // SAFETY: the producers are processes of this program, and they write nothing that
+                // they have committed.
                 take(unsafe { payload.as_slice() });
                 self.consumer.release(frame.id).map_err(failed("releasing a frame"))?;
                 return Ok(Received::Frame);
             }
             match self.consumer.next_event() {
-                Some(Event::LaneCorrupt { error, .. }) => return Err(failed("reading the ring")(error)),
+                Some(Event::LaneCorrupt { error, .. }) => {
+                    return Err(failed("reading the ring")(error));
+                }
                 Some(Event::ProducerLeft { .. }) => self.left += 1,
                 Some(_) => {}
                 None if self.left >= self.producers => return Ok(Received::Closed),
                 None => {
-                    self.consumer.wait(Duration::from_millis(200)).map_err(failed("waiting for a frame"))?;
+                    self.consumer
+                        .wait(Duration::from_millis(200))
+                        .map_err(failed("waiting for a frame"))?;
                 }
             }
         }

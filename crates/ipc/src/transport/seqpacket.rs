@@ -1,5 +1,5 @@
-//! Unix sockets that preserve records. A record must fit the socket's buffer, so a frame is sent as packets; the first
-//! one begins with the frame's length.
+//! Unix sockets that preserve records. A record must fit the socket's buffer, so a frame is sent as
+//! packets; the first one begins with the frame's length.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::OwnedFd;
@@ -9,13 +9,18 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
 
-/// Bytes of a frame in one packet: with the length before them they fit the smallest default buffer (212,992 bytes).
+/// Bytes of a frame in one packet: with the length before them they fit the smallest default buffer
+/// (212,992 bytes).
 const PACKET_BYTES: usize = 128 << 10;
 
 pub(super) fn pair(wiring: &mut Wiring) -> Result<(), TransportError> {
-    let (producer, consumer) =
-        rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-            .context("making a pair of seqpacket sockets")?;
+    let (producer, consumer) = rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .context("making a pair of seqpacket sockets")?;
     wiring.pair(producer, consumer);
     Ok(())
 }
@@ -35,7 +40,8 @@ impl Sender for Writer {
         for packet in frame.bytes.chunks(PACKET_BYTES) {
             let parts = [IoSlice::new(prefix), IoSlice::new(packet)];
             // A record is sent whole or not at all.
-            rustix::io::retry_on_intr(|| rustix::io::writev(&self.0, &parts)).context("sending a packet")?;
+            rustix::io::retry_on_intr(|| rustix::io::writev(&self.0, &parts))
+                .context("sending a packet")?;
             prefix = &[];
         }
         Ok(())
@@ -67,20 +73,25 @@ impl Reader {
 
 impl Receiver for Reader {
     fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<Received, TransportError> {
-        let broken = |reason: String| TransportError::Library { operation: "receiving a packet", reason };
+        let broken =
+            |reason: String| TransportError::Library { operation: "receiving a packet", reason };
         let mut frame = std::mem::take(&mut self.frame);
         let mut length = [0; 8];
-        let first = self.record(&mut [IoSliceMut::new(&mut length), IoSliceMut::new(&mut frame)])?;
+        let first =
+            self.record(&mut [IoSliceMut::new(&mut length), IoSliceMut::new(&mut frame)])?;
         let Some(first) = first else { return Ok(Received::Closed) };
         let length = u64::from_le_bytes(length);
         let whole = usize::try_from(length).ok().filter(|length| *length <= frame.len());
-        let whole = whole.ok_or_else(|| broken(format!("a frame's length field is {length} bytes")))?;
-        let mut filled = first.checked_sub(8).ok_or_else(|| broken("a packet without a length".into()))?;
+        let whole =
+            whole.ok_or_else(|| broken(format!("a frame's length field is {length} bytes")))?;
+        let mut filled =
+            first.checked_sub(8).ok_or_else(|| broken("a packet without a length".into()))?;
         while filled < whole {
             let Some(rest) = frame.get_mut(filled..whole) else { break };
             let record = self.record(&mut [IoSliceMut::new(rest)])?;
-            filled +=
-                record.ok_or_else(|| broken(format!("it ended {filled} bytes into a frame of {whole}")))?;
+            filled += record.ok_or_else(|| {
+                broken(format!("it ended {filled} bytes into a frame of {whole}"))
+            })?;
         }
         take(frame.get(..whole).unwrap_or_default());
         self.frame = frame;

@@ -1,5 +1,6 @@
-//! Byte streams: TCP, Unix stream sockets, pipes. A frame is sent as its length (u64, little-endian) and its bytes, by
-//! one `writev`; the consumer reads through a small buffer, and most of a large frame directly into its destination.
+//! Byte streams: TCP, Unix stream sockets, pipes. A frame is sent as its length (u64,
+//! little-endian) and its bytes, by one `writev`; the consumer reads through a small buffer, and
+//! most of a large frame directly into its destination.
 
 use std::fs::File;
 use std::io::{BufReader, IoSlice, Read, Write};
@@ -9,7 +10,8 @@ use std::os::unix::net::UnixStream;
 
 use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
 
-/// One read returns many small frames; of a large frame at most this much is copied once more, out of this buffer.
+/// One read returns many small frames; of a large frame at most this much is copied once more, out
+/// of this buffer.
 const BUFFER_BYTES: usize = 16 << 10;
 
 /// Requested capacity of a pipe: the largest that the system allows without privilege by default.
@@ -90,7 +92,10 @@ impl Reader {
     }
 
     fn new(fd: OwnedFd, frame_bytes_max: usize) -> Self {
-        Self { from: BufReader::with_capacity(BUFFER_BYTES, File::from(fd)), frame: vec![0; frame_bytes_max] }
+        Self {
+            from: BufReader::with_capacity(BUFFER_BYTES, File::from(fd)),
+            frame: vec![0; frame_bytes_max],
+        }
     }
 }
 
@@ -98,17 +103,20 @@ impl Receiver for Reader {
     fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<Received, TransportError> {
         let mut length = [0; 8];
         match self.from.read_exact(&mut length) {
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Received::Closed),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                return Ok(Received::Closed);
+            }
             result => result.context("reading a frame's length")?,
         }
         let length = u64::from_le_bytes(length);
         let most = self.frame.len();
-        let frame = usize::try_from(length).ok().and_then(|length| self.frame.get_mut(..length)).ok_or_else(
-            || TransportError::Library {
+        let frame = usize::try_from(length)
+            .ok()
+            .and_then(|length| self.frame.get_mut(..length))
+            .ok_or_else(|| TransportError::Library {
                 operation: "reading a frame",
                 reason: format!("its length field is {length} bytes, the largest frame has {most}"),
-            },
-        )?;
+            })?;
         self.from.read_exact(frame).context("reading a frame")?;
         take(frame);
         Ok(Received::Frame)

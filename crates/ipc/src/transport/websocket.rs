@@ -1,5 +1,5 @@
-//! WebSocket over loopback TCP (tungstenite). As a browser sends it: masked, cut into fragments of 131,072 bytes
-//! (Chromium's); or unmasked and whole, to show the cost of masking.
+//! WebSocket over loopback TCP (tungstenite). As a browser sends it: masked, cut into fragments of
+//! 131,072 bytes (Chromium's); or unmasked and whole, to show the cost of masking.
 
 use std::net::TcpStream;
 
@@ -8,9 +8,12 @@ use tungstenite::protocol::frame::coding::{Data, OpCode};
 use tungstenite::protocol::{Role, WebSocketConfig};
 use tungstenite::{Bytes, Message, WebSocket};
 
-use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError};
+use super::{
+    End, IoContext, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError,
+};
 
-/// Chromium's fragment size: the capacity of the data pipe between its renderer and its network process.
+/// Chromium's fragment size: the capacity of the data pipe between its renderer and its network
+/// process.
 const FRAGMENT_BYTES: usize = 131_072;
 
 fn config(frame_bytes_max: usize) -> WebSocketConfig {
@@ -35,7 +38,8 @@ impl Client {
         let socket = match side.transport {
             Transport::WebsocketPython => {
                 let address = end.address()?;
-                let stream = TcpStream::connect(address).context("connecting to the Python consumer")?;
+                let stream =
+                    TcpStream::connect(address).context("connecting to the Python consumer")?;
                 stream.set_nodelay(true).context("setting TCP_NODELAY")?;
                 let url = format!("ws://{address}/");
                 let (socket, _) = tungstenite::client::client_with_config(url, stream, config)
@@ -58,14 +62,16 @@ impl Sender for Client {
         let mut fragments = frame.bytes.chunks(self.fragment_bytes).peekable();
         let mut opcode = Data::Binary;
         while let Some(fragment) = fragments.next() {
-            // SAFETY: `write` copies the payload into the socket's own buffer (that is where it masks) and drops it
-            // before it returns, so nothing outlives `fragment`. A `Bytes` made by copying would add a pass that no
-            // browser makes.
+            // SAFETY: `write` copies the payload into the socket's own buffer (that is where it
+            // masks) and drops it before it returns, so nothing outlives `fragment`. A `Bytes` made
+            // by copying would add a pass that no browser makes.
             let payload: &'static [u8] =
                 unsafe { std::slice::from_raw_parts(fragment.as_ptr(), fragment.len()) };
             let is_last = fragments.peek().is_none();
             let part = Frame::message(Bytes::from_static(payload), OpCode::Data(opcode), is_last);
-            self.socket.write(Message::Frame(part)).map_err(|error| failed("sending a frame", error))?;
+            self.socket
+                .write(Message::Frame(part))
+                .map_err(|error| failed("sending a frame", error))?;
             opcode = Data::Continue;
         }
         self.socket.flush().map_err(|error| failed("sending a frame", error))
@@ -77,7 +83,11 @@ pub(super) struct Server(WebSocket<TcpStream>);
 
 impl Server {
     pub(super) fn open(end: &End, side: &Side) -> Result<Self, TransportError> {
-        let role = if side.transport == Transport::WebsocketUnmasked { Role::Client } else { Role::Server };
+        let role = if side.transport == Transport::WebsocketUnmasked {
+            Role::Client
+        } else {
+            Role::Server
+        };
         let config = Some(config(side.frame_bytes_max));
         Ok(Self(WebSocket::from_raw_socket(end.take_fd()?.into(), role, config)))
     }

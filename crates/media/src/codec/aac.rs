@@ -1,14 +1,16 @@
 //! AAC: with AU headers (RFC 3640, modes AAC-hbr and AAC-lbr), or in LATM (RFC 6416 section 6).
 //!
-//! SDP says which format it is and how wide its fields are; a payload does not. But the sizes in a payload must add
-//! up to its length, which a wrong reading hardly meets. Both formats allow a frame to be cut into several packets.
+//! SDP says which format it is and how wide its fields are; a payload does not. But the sizes in a
+//! payload must add up to its length, which a wrong reading hardly meets. Both formats allow a
+//! frame to be cut into several packets.
 
 use throng_observation::Codec;
 
 use super::{CodecError, PayloadFacts, WHOLE_AUDIO_FRAME};
 use crate::octets::u16_at;
 
-/// Bits of an AU header, and of the size within it: AAC-hbr and AAC-lbr (RFC 3640 sections 3.3.6 and 3.3.5).
+/// Bits of an AU header, and of the size within it: AAC-hbr and AAC-lbr (RFC 3640 sections 3.3.6
+/// and 3.3.5).
 const MODES: [(usize, usize); 2] = [(16, 13), (8, 6)];
 
 /// Keeps which of the two formats the stream has.
@@ -53,13 +55,16 @@ impl Reader {
 }
 
 /// A part of a frame: needs no other frame, like every one, but which part it is is not known.
-const PART: PayloadFacts = PayloadFacts { starts_frame: false, ends_frame: false, ..WHOLE_AUDIO_FRAME };
+const PART: PayloadFacts =
+    PayloadFacts { starts_frame: false, ends_frame: false, ..WHOLE_AUDIO_FRAME };
 
 /// Why a payload is in neither format.
 fn error(payload: &[u8]) -> CodecError {
     let section = u16_at(payload, 0).map(|bits| 2 + usize::from(bits).div_ceil(8));
     match section {
-        Some(len) if len <= payload.len() => CodecError::Malformed { codec: Codec::Aac, what: "AU size" },
+        Some(len) if len <= payload.len() => {
+            CodecError::Malformed { codec: Codec::Aac, what: "AU size" }
+        }
         _ => CodecError::Truncated { codec: Codec::Aac, what: "AU headers", len: payload.len() },
     }
 }
@@ -88,8 +93,8 @@ fn with_headers(payload: &[u8]) -> Option<Sizes> {
     [high, low].into_iter().flatten().find(|sizes| *sizes == Sizes::Whole).or(high).or(low)
 }
 
-/// PayloadLengthInfo and payload (ISO/IEC 14496-3 section 1.7.3), once or several times. With `cpresent=1` a bit
-/// precedes, which is set where no configuration follows.
+/// PayloadLengthInfo and payload (ISO/IEC 14496-3 section 1.7.3), once or several times. With
+/// `cpresent=1` a bit precedes, which is set where no configuration follows.
 fn latm(payload: &[u8]) -> Option<Sizes> {
     let whole_or_part = elements(payload);
     if whole_or_part == Some(Sizes::Whole) || payload.first()? & 0x80 == 0 {
@@ -166,13 +171,17 @@ mod tests {
         }
         let several = [frame(&[20], 20), frame(&[21], 21)].concat();
         assert_eq!(read(&[several]), ["sekd"]);
-        // cpresent=1: a set bit, then the length 4 in the next eight, then the data and 7 bits of padding.
+        // cpresent=1: a set bit, then the length 4 in the next eight, then the data and 7 bits of
+        // padding.
         assert_eq!(read(&[vec![0x82, 0x10, 0x90, 0x90, 0x90, 0x80]]), ["sekd"]);
     }
 
     #[test]
     fn parts_of_a_frame_are_not_whole() {
-        assert_eq!(read(&[frame(&[0, 0x10, 0x7d, 0], 500), frame(&[0, 0x10, 0x7d, 0], 100)]), ["kd", "kd"]);
+        assert_eq!(
+            read(&[frame(&[0, 0x10, 0x7d, 0], 500), frame(&[0, 0x10, 0x7d, 0], 100)]),
+            ["kd", "kd"]
+        );
         let latm = [frame(&[255, 3], 258), frame(&[255, 255, 10], 300), frame(&[0x21], 219)];
         assert_eq!(read(&latm), ["sekd", "kd", "kd"]);
     }
@@ -184,7 +193,10 @@ mod tests {
             (frame(&[0, 0x20, 8, 0x10, 8, 0x10], 258), "mpeg4-generic payload has a bad AU size"),
             (vec![0], "mpeg4-generic payload of 1 bytes ends inside its AU headers"),
             (vec![0, 0x20, 8], "mpeg4-generic payload of 3 bytes ends inside its AU headers"),
-            (frame(&[255, 3], 258), "mpeg4-generic payload of 260 bytes ends inside its AU headers"),
+            (
+                frame(&[255, 3], 258),
+                "mpeg4-generic payload of 260 bytes ends inside its AU headers",
+            ),
         ] {
             assert_eq!(read(&[known.clone(), payload])[1], expect);
         }

@@ -1,5 +1,5 @@
-//! AV1 (RTP payload specification of the Alliance for Open Media): the aggregation header and the OBU headers, or
-//! the dependency descriptor where the packet has one.
+//! AV1 (RTP payload specification of the Alliance for Open Media): the aggregation header and the
+//! OBU headers, or the dependency descriptor where the packet has one.
 
 use throng_observation::Codec;
 
@@ -32,11 +32,16 @@ impl Reader {
         }
     }
 
-    fn refine(&mut self, facts: PayloadFacts, descriptor: &[u8]) -> Result<PayloadFacts, CodecError> {
+    fn refine(
+        &mut self,
+        facts: PayloadFacts,
+        descriptor: &[u8],
+    ) -> Result<PayloadFacts, CodecError> {
         let said = self.dependency.read(descriptor)?;
-        let (spatial_layer, temporal_layer) = said
-            .template
-            .map_or((facts.spatial_layer, facts.temporal_layer), |t| (t.spatial_layer, t.temporal_layer));
+        let (spatial_layer, temporal_layer) =
+            said.template.map_or((facts.spatial_layer, facts.temporal_layer), |t| {
+                (t.spatial_layer, t.temporal_layer)
+            });
         Ok(PayloadFacts {
             starts_frame: said.start_of_frame && spatial_layer == 0,
             ends_frame: said.end_of_frame,
@@ -54,7 +59,8 @@ fn truncated(payload: &[u8], what: &'static str) -> CodecError {
     CodecError::Truncated { codec: Codec::Av1, what, len: payload.len() }
 }
 
-/// Iterates over the OBU elements after the aggregation header (section 4.4 of the payload specification).
+/// Iterates over the OBU elements after the aggregation header (section 4.4 of the payload
+/// specification).
 fn read_obus(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
     let (&aggregation, mut rest) =
         payload.split_first().ok_or_else(|| truncated(payload, "aggregation header"))?;
@@ -62,7 +68,10 @@ fn read_obus(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
     let count = aggregation >> 4 & 3;
     let new_sequence = aggregation & 0x08 != 0;
     if new_sequence && continues {
-        return Err(CodecError::Malformed { codec: Codec::Av1, what: "aggregation header: N with Z" });
+        return Err(CodecError::Malformed {
+            codec: Codec::Av1,
+            what: "aggregation header: N with Z",
+        });
     }
 
     let mut facts = PayloadFacts::default();

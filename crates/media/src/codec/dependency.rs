@@ -1,5 +1,6 @@
-//! The AV1 dependency descriptor, an RTP header extension (appendix A of the AV1 RTP payload specification): where
-//! frames begin and end, and which frames depend on them, readable without the payload.
+//! The AV1 dependency descriptor, an RTP header extension (appendix A of the AV1 RTP payload
+//! specification): where frames begin and end, and which frames depend on them, readable without
+//! the payload.
 
 use throng_observation::Codec;
 
@@ -56,8 +57,8 @@ impl DependencyReader {
     /// Reads one descriptor, the data of the header extension.
     ///
     /// # Errors
-    /// [`CodecError::Truncated`] and [`CodecError::Malformed`]; after a structure that cannot be read no
-    /// structure is known, because frames refer to the new one.
+    /// [`CodecError::Truncated`] and [`CodecError::Malformed`]; after a structure that cannot be
+    /// read no structure is known, because frames refer to the new one.
     pub fn read(&mut self, bytes: &[u8]) -> Result<DependencyDescriptor, CodecError> {
         let mut bits = Bits { bytes, at: 0 };
         let mut descriptor = DependencyDescriptor {
@@ -131,13 +132,19 @@ impl Structure {
         let mut template = FrameTemplate::default();
         loop {
             if self.templates.len() == TEMPLATES_MAX {
-                return Err(CodecError::Malformed { codec: Codec::Av1, what: "count of frame templates" });
+                return Err(CodecError::Malformed {
+                    codec: Codec::Av1,
+                    what: "count of frame templates",
+                });
             }
             self.templates.push(template);
             match bits.take(2)? {
                 0 => {}
                 1 => template.temporal_layer += 1, // both stay below TEMPLATES_MAX
-                2 => (template.temporal_layer, template.spatial_layer) = (0, template.spatial_layer + 1),
+                2 => {
+                    (template.temporal_layer, template.spatial_layer) =
+                        (0, template.spatial_layer + 1)
+                }
                 _ => return Ok(()),
             }
         }
@@ -199,7 +206,8 @@ impl Bits<'_> {
         Ok((value << 1 | self.take(1)?) - short)
     }
 
-    /// Reads the indication of each decode target; true if none is above "discardable": no later frame needs it.
+    /// Reads the indication of each decode target; true if none is above "discardable": no later
+    /// frame needs it.
     fn discardable(&mut self, decode_targets: u32) -> Result<bool, CodecError> {
         let mut discardable = true;
         for _ in 0..decode_targets {
@@ -239,13 +247,16 @@ mod tests {
             self.0
                 .chunks(8)
                 .map(|bits| {
-                    bits.iter().zip((0..8).rev()).fold(0, |byte, (&bit, place)| byte | u8::from(bit) << place)
+                    bits.iter()
+                        .zip((0..8).rev())
+                        .fold(0, |byte, (&bit, place)| byte | u8::from(bit) << place)
                 })
                 .collect()
         }
     }
 
-    /// L1T3 of section A.6.1: five templates, three decode targets, one chain; template ids from 10.
+    /// L1T3 of section A.6.1: five templates, three decode targets, one chain; template ids
+    /// from 10.
     fn l1t3_key_frame() -> Written {
         let mut bits = Written::default()
             .put(0b10, 2) // start, not end
@@ -296,7 +307,12 @@ mod tests {
             assert_eq!((descriptor.frame_number, descriptor.end_of_frame), (501, true));
             assert_eq!(
                 descriptor.template,
-                Some(FrameTemplate { spatial_layer: 0, temporal_layer, independent: false, discardable })
+                Some(FrameTemplate {
+                    spatial_layer: 0,
+                    temporal_layer,
+                    independent: false,
+                    discardable
+                })
             );
         }
         assert_eq!(reader.read(&later(15)).unwrap().template, None); // no such template
@@ -321,7 +337,8 @@ mod tests {
             .put(0, 2);
         let template = reader.read(&amended.bytes()).unwrap().template.unwrap();
         assert!(template.discardable && !template.independent);
-        let none = Written::default().put(0b11, 2).put(11, 6).put(503, 16).put(0b00010, 5).put(0, 2);
+        let none =
+            Written::default().put(0b11, 2).put(11, 6).put(503, 16).put(0b00010, 5).put(0, 2);
         assert!(reader.read(&none.bytes()).unwrap().template.unwrap().independent);
     }
 
@@ -331,7 +348,10 @@ mod tests {
         for len in (0..whole.len()).filter(|&len| len != 3) {
             let mut reader = DependencyReader::default();
             reader.read(&whole).unwrap();
-            assert!(matches!(reader.read(&whole[..len]), Err(CodecError::Truncated { .. })), "{len}");
+            assert!(
+                matches!(reader.read(&whole[..len]), Err(CodecError::Truncated { .. })),
+                "{len}"
+            );
             if len > 3 {
                 assert_eq!(reader.read(&later(11)).unwrap().template, None);
             }
@@ -352,7 +372,9 @@ mod tests {
     #[test]
     fn non_symmetric_codes() {
         // n = 5: 0, 1 and 2 take two bits, 3 and 4 three.
-        for (bits, width, value) in [(0b00, 2, 0), (0b01, 2, 1), (0b10, 2, 2), (0b110, 3, 3), (0b111, 3, 4)] {
+        for (bits, width, value) in
+            [(0b00, 2, 0), (0b01, 2, 1), (0b10, 2, 2), (0b110, 3, 3), (0b111, 3, 4)]
+        {
             let bytes = Written::default().put(bits, width).bytes();
             let mut reader = Bits { bytes: &bytes, at: 0 };
             assert_eq!((reader.non_symmetric(5).unwrap(), reader.at), (value, width as usize));

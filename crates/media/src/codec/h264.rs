@@ -1,4 +1,5 @@
-//! H.264 (RFC 6184): single NAL units, STAP-A/B and FU-A/B. The interleaved MTAPs are rejected: WebRTC has none.
+//! H.264 (RFC 6184): single NAL units, STAP-A/B and FU-A/B. The interleaved MTAPs are rejected:
+//! WebRTC has none.
 
 use throng_observation::Codec;
 
@@ -27,8 +28,12 @@ pub(super) fn read(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
     match head & 0x1f {
         1..=23 => Ok(single(payload)),
         STAP_A => aggregate(payload, body),
-        STAP_B => aggregate(payload, body.get(DON_LEN..).ok_or_else(|| truncated(payload, "STAP-B"))?),
-        kind @ (FU_A | FU_B) => fragment(payload, head, body, if kind == FU_B { DON_LEN } else { 0 }),
+        STAP_B => {
+            aggregate(payload, body.get(DON_LEN..).ok_or_else(|| truncated(payload, "STAP-B"))?)
+        }
+        kind @ (FU_A | FU_B) => {
+            fragment(payload, head, body, if kind == FU_B { DON_LEN } else { 0 })
+        }
         MTAP16 | MTAP24 => Err(CodecError::Unsupported { codec: Codec::H264, what: "MTAP" }),
         _ => Err(CodecError::Malformed { codec: Codec::H264, what: "NAL unit type" }),
     }
@@ -48,7 +53,8 @@ fn facts(head: u8, body: &[u8], first_fragment: bool) -> PayloadFacts {
     let kind = head & 0x1f;
     let slice = (SLICE..=LAST_SLICE_TYPE).contains(&kind);
     let starts_frame = match kind {
-        // first_mb_in_slice is 0: its Exp-Golomb code is one set bit. Partitions B and C have no slice header.
+        // first_mb_in_slice is 0: its Exp-Golomb code is one set bit. Partitions B and C have no
+        // slice header.
         SLICE | PARTITION_A | IDR => body.first().is_some_and(|&first| first & 0x80 != 0),
         SEI..=DELIMITER => true, // units allowed before the first slice (section 7.4.1.2.3 of H.264)
         _ => false,
@@ -81,12 +87,20 @@ fn aggregate(payload: &[u8], mut units: &[u8]) -> Result<PayloadFacts, CodecErro
         (units, first) = (rest, false);
     }
     if first {
-        return Err(CodecError::Malformed { codec: Codec::H264, what: "aggregation without NAL units" });
+        return Err(CodecError::Malformed {
+            codec: Codec::H264,
+            what: "aggregation without NAL units",
+        });
     }
     Ok(whole)
 }
 
-fn fragment(payload: &[u8], indicator: u8, body: &[u8], don: usize) -> Result<PayloadFacts, CodecError> {
+fn fragment(
+    payload: &[u8],
+    indicator: u8,
+    body: &[u8],
+    don: usize,
+) -> Result<PayloadFacts, CodecError> {
     let (&header, body) = body.split_first().ok_or_else(|| truncated(payload, "FU header"))?;
     let body = body.get(don..).ok_or_else(|| truncated(payload, "FU-B"))?;
     if !(1..=23).contains(&(header & 0x1f)) {
@@ -119,14 +133,14 @@ mod tests {
     #[test]
     fn nal_units_say_what_they_are() {
         for (payload, expect) in [
-            (&[0x65, 0x88][..], "sk"),                                       // IDR, first slice
-            (&[0x65, 0x40], "k"),                                            // IDR, a later slice
-            (&[0x67, 0x42], "sk"),                                           // SPS
-            (&[0x68, 0xce], "s"),                                            // PPS
-            (&[0x41, 0x9a], "s"),                                            // a slice that others refer to
-            (&[0x01, 0x9a], "sd"),                                           // one that none refers to
-            (&[0x01, 0x1a], "d"),                                            //
-            (&[0x03, 0x9a], "d"),                                            // partition B
+            (&[0x65, 0x88][..], "sk"),         // IDR, first slice
+            (&[0x65, 0x40], "k"),              // IDR, a later slice
+            (&[0x67, 0x42], "sk"),             // SPS
+            (&[0x68, 0xce], "s"),              // PPS
+            (&[0x41, 0x9a], "s"),              // a slice that others refer to
+            (&[0x01, 0x9a], "sd"),             // one that none refers to
+            (&[0x01, 0x1a], "d"),              //
+            (&[0x03, 0x9a], "d"),              // partition B
             (&[0x09, 0xf0], "s"),              // delimiter: nal_ref_idc 0 says nothing
             (&[0x06, 1, 1, 4, 0x80], "s"),     // SEI of another kind
             (&[0x7c, 0x85, 0x88], "sk"),       // FU-A, start, IDR
@@ -136,7 +150,7 @@ mod tests {
             (&[0x7d, 0x85, 0, 1, 0x88], "sk"), // FU-B
             (&[0x78, 0, 2, 0x67, 1, 0, 2, 0x68, 1, 0, 2, 0x65, 0x88], "sk"), // STAP-A
             (&[0x78, 0, 2, 0x01, 0x10, 0, 2, 0x01, 0x9a], "d"), // only the first unit can start the frame
-            (&[0x79, 0, 1, 0, 2, 0x41, 0x9a], "s"), // STAP-B
+            (&[0x79, 0, 1, 0, 2, 0x41, 0x9a], "s"),             // STAP-B
         ] {
             assert_eq!(brief(payload), expect, "{payload:x?}");
         }
@@ -151,7 +165,10 @@ mod tests {
             (&[0x7b, 0, 0], "H264 payload uses MTAP, which is not read"),
             (&[0x78], "H264 payload has a bad aggregation without NAL units"),
             (&[0x78, 0], "H264 payload of 2 bytes ends inside its aggregated NAL unit"),
-            (&[0x78, 0, 3, 0x65, 0x88], "H264 payload of 5 bytes ends inside its aggregated NAL unit"),
+            (
+                &[0x78, 0, 3, 0x65, 0x88],
+                "H264 payload of 5 bytes ends inside its aggregated NAL unit",
+            ),
             (&[0x79, 0], "H264 payload of 2 bytes ends inside its STAP-B"),
             (&[0x7c], "H264 payload of 1 bytes ends inside its FU header"),
             (&[0x7d, 0x85, 0], "H264 payload of 3 bytes ends inside its FU-B"),
@@ -167,7 +184,8 @@ mod tests {
         let mut nal = Vec::new();
         mark.write_h264(&mut nal);
         assert_eq!(read(&nal).unwrap().mark, Some(mark));
-        let stap = [&[0x78, 0, 2, 0x67, 1, 0, nal.len() as u8][..], &nal, &[0, 2, 0x65, 0x88]].concat();
+        let stap =
+            [&[0x78, 0, 2, 0x67, 1, 0, nal.len() as u8][..], &nal, &[0, 2, 0x65, 0x88]].concat();
         assert_eq!(brief(&stap), "skm");
     }
 }

@@ -1,5 +1,5 @@
-//! H.265 (RFC 7798): single NAL units, aggregation packets, fragmentation units and PACI. Decoding order numbers
-//! (`sprop-max-don-diff` > 0) are not expected: WebRTC sends in decoding order.
+//! H.265 (RFC 7798): single NAL units, aggregation packets, fragmentation units and PACI. Decoding
+//! order numbers (`sprop-max-don-diff` > 0) are not expected: WebRTC sends in decoding order.
 
 use throng_observation::Codec;
 
@@ -68,7 +68,8 @@ impl Reader {
         match head.kind {
             AGGREGATION => self.aggregate(head, body, len),
             FRAGMENT => {
-                let (&header, body) = body.split_first().ok_or_else(|| truncated("FU header", len))?;
+                let (&header, body) =
+                    body.split_first().ok_or_else(|| truncated("FU header", len))?;
                 let kind = header & 0x3f;
                 if kind >= AGGREGATION {
                     return Err(CodecError::Malformed {
@@ -95,8 +96,8 @@ impl Reader {
         PayloadFacts {
             starts_frame: starts_frame && first_fragment && head.layer == 0,
             key_frame: matches!(head.kind, 16..=23 | VPS | SPS),
-            // Even types below 16 are not referred to by frames of the same temporal layer (table 7-1 of H.265),
-            // but may be by those of a higher one.
+            // Even types below 16 are not referred to by frames of the same temporal layer (table
+            // 7-1 of H.265), but may be by those of a higher one.
             discardable: head.kind < 16 && head.kind.is_multiple_of(2) && top,
             spatial_layer: head.layer,
             temporal_layer: head.temporal,
@@ -104,7 +105,12 @@ impl Reader {
         }
     }
 
-    fn aggregate(&mut self, head: Head, mut units: &[u8], len: usize) -> Result<PayloadFacts, CodecError> {
+    fn aggregate(
+        &mut self,
+        head: Head,
+        mut units: &[u8],
+        len: usize,
+    ) -> Result<PayloadFacts, CodecError> {
         let mut whole = PayloadFacts {
             spatial_layer: head.layer,
             temporal_layer: head.temporal,
@@ -113,11 +119,13 @@ impl Reader {
         let mut first = true;
         while !units.is_empty() {
             let unit = || {
-                let (nal, rest) = units.get(2..)?.split_at_checked(usize::from(u16_at(units, 0)?))?;
+                let (nal, rest) =
+                    units.get(2..)?.split_at_checked(usize::from(u16_at(units, 0)?))?;
                 let (head, body) = Head::parse(nal)?;
                 Some((nal, head, body, rest))
             };
-            let (nal, head, body, rest) = unit().ok_or_else(|| truncated("aggregated NAL unit", len))?;
+            let (nal, head, body, rest) =
+                unit().ok_or_else(|| truncated("aggregated NAL unit", len))?;
             let said = self.facts(head, body, true);
             if first {
                 whole.starts_frame = said.starts_frame;
@@ -128,7 +136,10 @@ impl Reader {
             (units, first) = (rest, false);
         }
         if first {
-            return Err(CodecError::Malformed { codec: Codec::H265, what: "aggregation without NAL units" });
+            return Err(CodecError::Malformed {
+                codec: Codec::H265,
+                what: "aggregation without NAL units",
+            });
         }
         Ok(whole)
     }
@@ -148,12 +159,15 @@ mod tests {
 
     fn check(reader: &mut Reader, payload: &[u8], expect: &str) {
         let said = match reader.read(payload) {
-            Ok(f) => {
-                [(f.starts_frame, 's'), (f.key_frame, 'k'), (f.discardable, 'd'), (f.mark.is_some(), 'm')]
-                    .iter()
-                    .filter_map(|&(is, letter)| is.then_some(letter))
-                    .collect()
-            }
+            Ok(f) => [
+                (f.starts_frame, 's'),
+                (f.key_frame, 'k'),
+                (f.discardable, 'd'),
+                (f.mark.is_some(), 'm'),
+            ]
+            .iter()
+            .filter_map(|&(is, letter)| is.then_some(letter))
+            .collect(),
             Err(error) => error.to_string(),
         };
         assert_eq!(said, expect, "{payload:x?}");
@@ -221,7 +235,8 @@ mod tests {
         let mut sei = Vec::new();
         Mark { frame: 7, captured_unix_ns: 9 }.write_h265(&mut sei);
         check(&mut Reader::default(), &sei, "sm");
-        let packet = [&nal(AGGREGATION, 0)[..], &[0, sei.len() as u8], &sei, &[0, 3, 2, 1, 0x80]].concat();
+        let packet =
+            [&nal(AGGREGATION, 0)[..], &[0, sei.len() as u8], &sei, &[0, 3, 2, 1, 0x80]].concat();
         check(&mut Reader::default(), &packet, "sm");
     }
 }

@@ -1,4 +1,5 @@
-//! Motion JPEG (RFC 2435): every picture stands alone; each packet has the offset of its data within the picture.
+//! Motion JPEG (RFC 2435): every picture stands alone; each packet has the offset of its data
+//! within the picture.
 
 use throng_observation::Codec;
 
@@ -28,9 +29,13 @@ pub(super) fn read(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
     }
     let starts_frame = u24_at(payload, 1) == Some(0);
     if starts_frame && q >= WITH_TABLES {
-        let len = u16_at(payload, at + 2).ok_or_else(|| truncated(payload, "quantisation table header"))?;
+        let len = u16_at(payload, at + 2)
+            .ok_or_else(|| truncated(payload, "quantisation table header"))?;
         if len == 0 && q == OWN_TABLES {
-            return Err(CodecError::Malformed { codec: Codec::Jpeg, what: "length of quantisation tables" });
+            return Err(CodecError::Malformed {
+                codec: Codec::Jpeg,
+                what: "length of quantisation tables",
+            });
         }
         if payload.len() < at + TABLE_HEADER_LEN + usize::from(len) {
             return Err(truncated(payload, "quantisation tables"));
@@ -67,13 +72,22 @@ mod tests {
     fn what_does_not_fit_the_format_is_named() {
         for (payload, expect) in [
             ("0000000001ff50", "JPEG payload of 7 bytes ends inside its header"),
-            ("0000000041ff502d 0010ff", "JPEG payload of 11 bytes ends inside its restart marker header"),
-            ("0000000001ff502d 000000", "JPEG payload of 11 bytes ends inside its quantisation table header"),
+            (
+                "0000000041ff502d 0010ff",
+                "JPEG payload of 11 bytes ends inside its restart marker header",
+            ),
+            (
+                "0000000001ff502d 000000",
+                "JPEG payload of 11 bytes ends inside its quantisation table header",
+            ),
             (
                 "0000000001ff502d 00000003 0808",
                 "JPEG payload of 14 bytes ends inside its quantisation tables",
             ),
-            ("0000000001ff502d 00000000 0808", "JPEG payload has a bad length of quantisation tables"),
+            (
+                "0000000001ff502d 00000000 0808",
+                "JPEG payload has a bad length of quantisation tables",
+            ),
         ] {
             assert_eq!(brief(Codec::Jpeg, payload), expect, "{payload}");
         }

@@ -1,4 +1,5 @@
-//! Facts about a frame from the headers of its RTP payloads: one codec, one file. Nothing is decoded.
+//! Facts about a frame from the headers of its RTP payloads: one codec, one file. Nothing is
+//! decoded.
 
 use throng_observation::Codec;
 
@@ -28,30 +29,37 @@ pub use opus::OpusPacket;
 mod size;
 pub use size::{picture_size, sps_size};
 
-/// Facts from one RTP payload about its frame. RTP marker and timestamp are the packet's own and not here.
+/// Facts from one RTP payload about its frame. RTP marker and timestamp are the packet's own and
+/// not here.
 ///
-/// A packet from the middle of a frame has fewer facts than the first one: a frame is a key frame if `key_frame`
-/// is set in any of its packets, and discardable if `discardable` is set in all that arrived.
+/// A packet from the middle of a frame has fewer facts than the first one: a frame is a key frame
+/// if `key_frame` is set in any of its packets, and discardable if `discardable` is set in all that
+/// arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PayloadFacts {
-    /// The payload begins a frame (H.264 and H.265: first packet of an access unit; VP8: S bit of partition 0;
-    /// VP9: B bit; AV1: an OBU that may begin a frame, or the dependency descriptor's bit).
+    /// The payload begins a frame (H.264 and H.265: first packet of an access unit; VP8: S bit of
+    /// partition 0; VP9: B bit; AV1: an OBU that may begin a frame, or the dependency descriptor's
+    /// bit).
     ///
-    /// In H.264 and H.265 parameter sets, SEI and the first slice may come in packets of their own; it is set for
-    /// each of them. With spatial layers (VP9, AV1) only the base layer of a picture begins it.
+    /// In H.264 and H.265 parameter sets, SEI and the first slice may come in packets of their own;
+    /// it is set for each of them. With spatial layers (VP9, AV1) only the base layer of a picture
+    /// begins it.
     pub starts_frame: bool,
-    /// The payload has a bit that ends its frame (VP9 E bit, AV1 dependency descriptor); codecs without such a bit
-    /// use the marker. With spatial layers it ends one layer's frame, and the marker ends the picture.
+    /// The payload has a bit that ends its frame (VP9 E bit, AV1 dependency descriptor); codecs
+    /// without such a bit use the marker. With spatial layers it ends one layer's frame, and the
+    /// marker ends the picture.
     pub ends_frame: bool,
-    /// The frame can be decoded without any other (IDR/IRAP, VP8 key frame, VP9 non-inter-predicted base layer,
-    /// AV1 key frame / new sequence).
+    /// The frame can be decoded without any other (IDR/IRAP, VP8 key frame, VP9 non-inter-predicted
+    /// base layer, AV1 key frame / new sequence).
     pub key_frame: bool,
-    /// No later frame refers to this one (non-reference NAL, top temporal layer), so its loss affects no other.
+    /// No later frame refers to this one (non-reference NAL, top temporal layer), so its loss
+    /// affects no other.
     pub discardable: bool,
-    /// The picture id, where the codec has one (VP8, VP9), with its width in bits: 7 or 15; the frame number of
-    /// the AV1 dependency descriptor, with 16.
+    /// The picture id, where the codec has one (VP8, VP9), with its width in bits: 7 or 15; the
+    /// frame number of the AV1 dependency descriptor, with 16.
     pub picture_id: Option<(u16, u8)>,
-    /// TL0PICIDX (VP8, VP9 non-flexible): number of the last frame of the lowest temporal layer, 8 bits with wrap.
+    /// TL0PICIDX (VP8, VP9 non-flexible): number of the last frame of the lowest temporal layer, 8
+    /// bits with wrap.
     pub base_layer_index: Option<u8>,
     /// Spatial layer, 0 where there is none.
     pub spatial_layer: u8,
@@ -92,8 +100,8 @@ pub enum CodecError {
     },
 }
 
-/// Reads the payloads of one RTP stream. Keeps state of earlier packets: the highest temporal layer seen, the AV1
-/// template structure.
+/// Reads the payloads of one RTP stream. Keeps state of earlier packets: the highest temporal layer
+/// seen, the AV1 template structure.
 #[derive(Clone, Debug)]
 pub struct PayloadReader {
     codec: Reader,
@@ -150,8 +158,9 @@ impl PayloadReader {
         self.read_described(payload, None)
     }
 
-    /// As [`Self::read`], with the AV1 dependency descriptor of the packet's header extension, which has more
-    /// information than the payload and is in every packet. Ignored for other codecs.
+    /// As [`Self::read`], with the AV1 dependency descriptor of the packet's header extension,
+    /// which has more information than the payload and is in every packet. Ignored for other
+    /// codecs.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -215,10 +224,12 @@ impl TopLayer {
 #[cfg(test)]
 fn letters(facts: Result<PayloadFacts, CodecError>) -> String {
     match facts {
-        Ok(f) => [(f.starts_frame, 's'), (f.ends_frame, 'e'), (f.key_frame, 'k'), (f.discardable, 'd')]
-            .iter()
-            .filter_map(|&(is, letter)| is.then_some(letter))
-            .collect(),
+        Ok(f) => {
+            [(f.starts_frame, 's'), (f.ends_frame, 'e'), (f.key_frame, 'k'), (f.discardable, 'd')]
+                .iter()
+                .filter_map(|&(is, letter)| is.then_some(letter))
+                .collect()
+        }
         Err(error) => error.to_string(),
     }
 }
@@ -238,7 +249,11 @@ mod tests {
     #[test]
     fn probes_say_nothing_and_are_no_error() {
         for codec in Codec::ALL {
-            assert_eq!(PayloadReader::new(codec).read(&[]), Ok(PayloadFacts::default()), "{codec:?}");
+            assert_eq!(
+                PayloadReader::new(codec).read(&[]),
+                Ok(PayloadFacts::default()),
+                "{codec:?}"
+            );
         }
     }
 

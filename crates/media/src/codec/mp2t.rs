@@ -1,5 +1,6 @@
-//! MPEG transport streams (RFC 2250 section 2): a payload is whole transport packets of several streams. What they
-//! say about pictures is not a fact of one RTP packet; `quality::TransportStreamMeter` reads it.
+//! MPEG transport streams (RFC 2250 section 2): a payload is whole transport packets of several
+//! streams. What they say about pictures is not a fact of one RTP packet;
+//! `quality::TransportStreamMeter` reads it.
 
 use throng_observation::Codec;
 
@@ -15,7 +16,11 @@ pub(crate) const SYNC: u8 = 0x47;
 /// Checks one payload, which is not empty.
 pub(super) fn read(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
     if !payload.len().is_multiple_of(PACKET_LEN) {
-        return Err(CodecError::Truncated { codec: Codec::Mp2t, what: "last packet", len: payload.len() });
+        return Err(CodecError::Truncated {
+            codec: Codec::Mp2t,
+            what: "last packet",
+            len: payload.len(),
+        });
     }
     if !payload.chunks_exact(PACKET_LEN).all(|packet| packet.first() == Some(&SYNC)) {
         return Err(CodecError::Malformed { codec: Codec::Mp2t, what: "sync byte" });
@@ -47,7 +52,8 @@ pub(crate) fn packets(payload: &[u8]) -> impl Iterator<Item = TransportPacket<'_
     payload.chunks_exact(PACKET_LEN).filter_map(packet)
 }
 
-/// Section 2.4.3.2 of ISO/IEC 13818-1; `None` for a packet that is damaged, scrambled, or has no data.
+/// Section 2.4.3.2 of ISO/IEC 13818-1; `None` for a packet that is damaged, scrambled, or has no
+/// data.
 pub(crate) fn packet(packet: &[u8]) -> Option<TransportPacket<'_>> {
     let &[sync, flags, low, control] = chunk_at::<HEADER_LEN>(packet, 0)?;
     let (has_error, is_scrambled) = (flags & 0x80 != 0, control & 0xc0 != 0);
@@ -74,8 +80,8 @@ pub(crate) fn packet(packet: &[u8]) -> Option<TransportPacket<'_>> {
     })
 }
 
-/// Whether an adaptation field is longer than what it announces (section 2.4.3.4). Private data and extensions are
-/// rare, and not looked into.
+/// Whether an adaptation field is longer than what it announces (section 2.4.3.4). Private data and
+/// extensions are rare, and not looked into.
 fn is_stuffed(fields: &[u8]) -> bool {
     let Some(&said) = fields.first() else { return true };
     let used = 1 + [(0x10, 6), (0x08, 6), (0x04, 1)]
@@ -111,7 +117,8 @@ mod tests {
     #[test]
     fn headers_of_real_packets() {
         // GStreamer's `tsparse` passed this on: PCR and random access, then a PES packet.
-        let bytes = filled(&[0x47, 0x41, 0, 0x30, 7, 0x50, 0, 0, 0x7b, 0x0c, 0x7e, 0, 0, 0, 1, 0xe0]);
+        let bytes =
+            filled(&[0x47, 0x41, 0, 0x30, 7, 0x50, 0, 0, 0x7b, 0x0c, 0x7e, 0, 0, 0, 1, 0xe0]);
         let read = packet(&bytes).unwrap();
         assert_eq!((read.stream, read.starts_unit, read.continuity), (0x100, true, 0));
         assert_eq!((read.random_access, read.stuffed, read.data.len()), (true, false, 176));

@@ -1,7 +1,9 @@
-//! MPEG-4 Visual (RFC 6416 section 5): the coded video without a payload header, cut at start codes or anywhere.
+//! MPEG-4 Visual (RFC 6416 section 5): the coded video without a payload header, cut at start codes
+//! or anywhere.
 //!
-//! A picture (VOP) has its type in its own header, thus in the first of its packets only. A picture of several
-//! packets is never known to be discardable: later packets could be those of another picture.
+//! A picture (VOP) has its type in its own header, thus in the first of its packets only. A picture
+//! of several packets is never known to be discardable: later packets could be those of another
+//! picture.
 
 use super::{CodecError, PayloadFacts};
 
@@ -38,7 +40,13 @@ pub(super) fn read(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
 fn begins_picture(data: &[u8]) -> bool {
     matches!(
         data,
-        [0, 0, 1, OBJECT_FIRST..=LAYER_LAST | VISUAL_SEQUENCE | VISUAL_OBJECT | GROUP | PICTURE, ..]
+        [
+            0,
+            0,
+            1,
+            OBJECT_FIRST..=LAYER_LAST | VISUAL_SEQUENCE | VISUAL_OBJECT | GROUP | PICTURE,
+            ..
+        ]
     )
 }
 
@@ -49,8 +57,8 @@ fn coding_type(data: &[u8]) -> Option<u8> {
     data.get(at + 4).map(|head| head >> 6)
 }
 
-/// Whether the first picture that begins in `data` refers to no other, and whether none refers to it; `None` when
-/// none begins.
+/// Whether the first picture that begins in `data` refers to no other, and whether none refers to
+/// it; `None` when none begins.
 pub(crate) fn picture(data: &[u8]) -> Option<(bool, bool)> {
     coding_type(data).map(|coding_type| (coding_type == I, coding_type == B))
 }

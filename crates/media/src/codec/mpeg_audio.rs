@@ -1,5 +1,6 @@
-//! MPEG-1 and MPEG-2 audio of any layer: whole frames or parts of one (RFC 2250 section 3.5), or MP3 in application
-//! data units (`mpa-robust`, RFC 5219). The first bytes tell the two formats apart: those of the former are zero.
+//! MPEG-1 and MPEG-2 audio of any layer: whole frames or parts of one (RFC 2250 section 3.5), or
+//! MP3 in application data units (`mpa-robust`, RFC 5219). The first bytes tell the two formats
+//! apart: those of the former are zero.
 
 use throng_observation::Codec;
 
@@ -75,7 +76,8 @@ fn units(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
 }
 
 /// A part of a frame: needs no other frame, like every one.
-const PART: PayloadFacts = PayloadFacts { starts_frame: false, ends_frame: false, ..WHOLE_AUDIO_FRAME };
+const PART: PayloadFacts =
+    PayloadFacts { starts_frame: false, ends_frame: false, ..WHOLE_AUDIO_FRAME };
 
 fn truncated(payload: &[u8], what: &'static str) -> CodecError {
     CodecError::Truncated { codec: Codec::MpegAudio, what, len: payload.len() }
@@ -85,8 +87,8 @@ fn malformed(what: &'static str) -> CodecError {
     CodecError::Malformed { codec: Codec::MpegAudio, what }
 }
 
-/// Bit rates in kbit/s of layers I, II and III of MPEG-1, layer I of MPEG-2, and its layers II and III (ISO/IEC
-/// 11172-3 section 2.4.2.3, 13818-3 section 2.4.2.3), by their index from 1 on.
+/// Bit rates in kbit/s of layers I, II and III of MPEG-1, layer I of MPEG-2, and its layers II and
+/// III (ISO/IEC 11172-3 section 2.4.2.3, 13818-3 section 2.4.2.3), by their index from 1 on.
 const KBPS: [[usize; 14]; 5] = [
     [32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
     [32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
@@ -114,7 +116,8 @@ fn frame_len(header: [u8; FRAME_HEADER_LEN]) -> Option<usize> {
     frame(header).map(|frame| frame.len)
 }
 
-/// The frame with this header, of which the sync word is not checked; `None` when a field has a reserved value.
+/// The frame with this header, of which the sync word is not checked; `None` when a field has a
+/// reserved value.
 pub(crate) fn frame([_, version_layer, rates, _]: [u8; FRAME_HEADER_LEN]) -> Option<Frame> {
     // (row of MPEG-1, row of MPEG-2), (samples of MPEG-1, of MPEG-2)
     let (rows, samples) = match version_layer >> 1 & 3 {
@@ -165,9 +168,12 @@ mod tests {
         ] {
             assert_eq!(frame_len(header), Some(len), "{header:x?}");
         }
-        for header in
-            [[0xff, 0xeb, 0x50, 0], [0xff, 0xf9, 0x50, 0], [0xff, 0xfb, 0xf0, 0], [0xff, 0xfb, 0x5c, 0]]
-        {
+        for header in [
+            [0xff, 0xeb, 0x50, 0],
+            [0xff, 0xf9, 0x50, 0],
+            [0xff, 0xfb, 0xf0, 0],
+            [0xff, 0xfb, 0x5c, 0],
+        ] {
             assert_eq!(frame_len(header), None, "{header:x?}");
         }
     }
@@ -188,12 +194,23 @@ mod tests {
             ("no frame", &[0, 0, 0, 0], 4, "MPA payload of 4 bytes ends inside its frame header"),
             ("no offset", &[0, 0], 2, "MPA payload of 2 bytes ends inside its header"),
             ("a byte", &[0], 1, "MPA payload of 1 bytes ends inside its header"),
-            ("reserved", &[0, 0, 0, 0, 0xff, 0xfd, 0xf0, 0], 99, "MPA payload has a bad frame header"),
+            (
+                "reserved",
+                &[0, 0, 0, 0, 0xff, 0xfd, 0xf0, 0],
+                99,
+                "MPA payload has a bad frame header",
+            ),
         ] {
             assert_eq!(said(head, len), expect, "{what}");
         }
-        let two = [&[0; 4][..], &[0xff, 0xfb, 0x50, 0xc4], &[0; 204], &[0xff, 0xfb, 0x50, 0xc4], &[0; 204]]
-            .concat();
+        let two = [
+            &[0; 4][..],
+            &[0xff, 0xfb, 0x50, 0xc4],
+            &[0; 204],
+            &[0xff, 0xfb, 0x50, 0xc4],
+            &[0; 204],
+        ]
+        .concat();
         assert_eq!(letters(read(&two)), "sekd");
         assert!(letters(read(&two[..300])).ends_with("ends inside its frame"));
     }

@@ -1,8 +1,9 @@
-//! MPEG-1 and MPEG-2 video (RFC 2250 section 3): a header of 4 bytes, 8 or more in MPEG-2, then whole slices.
+//! MPEG-1 and MPEG-2 video (RFC 2250 section 3): a header of 4 bytes, 8 or more in MPEG-2, then
+//! whole slices.
 //!
-//! Some senders (GStreamer's `rtpmpvpay` among them) leave the header zero. Then the picture's own header has its
-//! type, but only in the packet where it begins: so the pictures of such a sender are never known to be discardable
-//! when they take several packets.
+//! Some senders (GStreamer's `rtpmpvpay` among them) leave the header zero. Then the picture's own
+//! header has its type, but only in the packet where it begins: so the pictures of such a sender
+//! are never known to be discardable when they take several packets.
 
 use throng_observation::Codec;
 
@@ -21,7 +22,8 @@ const PICTURE: u8 = 0x00;
 const SEQUENCE: u8 = 0xb3;
 const GROUP: u8 = 0xb8;
 
-/// Sequence header, its extensions with two quantiser matrices, and a group header are shorter than this.
+/// Sequence header, its extensions with two quantiser matrices, and a group header are shorter than
+/// this.
 const HEADERS_LEN_MAX: usize = 512;
 
 /// `picture_coding_type` (ISO/IEC 13818-2 table 6-12).
@@ -106,7 +108,8 @@ pub(crate) fn begins_picture(data: &[u8]) -> bool {
 pub(crate) fn picture_type(data: &[u8]) -> Option<PictureType> {
     let headers = data.get(..HEADERS_LEN_MAX).unwrap_or(data);
     let at = headers.windows(4).position(|code| code == [0, 0, 1, PICTURE])?;
-    // temporal_reference has 10 bits, picture_coding_type the next 3 (section 6.2.3 of ISO/IEC 13818-2).
+    // temporal_reference has 10 bits, picture_coding_type the next 3 (section 6.2.3 of ISO/IEC
+    // 13818-2).
     PictureType::of((u16_at(data, at + 4)? >> 3) as u8 & 7)
 }
 
@@ -119,7 +122,10 @@ mod tests {
     fn packets_of_ffmpeg_have_the_type_in_their_header() {
         for (payload, expect) in [
             // The first packet of a sequence: S, B, I; sequence header, extension, group, picture.
-            ("00003100000001b328016835ffffe018000001b5148a00010000000001b80008004000000100000f", "sk"),
+            (
+                "00003100000001b328016835ffffe018000001b5148a00010000000001b80008004000000100000f",
+                "sk",
+            ),
             ("000009009117294a445ca529117294bb4005a086", "k"), // the end of a slice of that picture
             ("000019000000010223f95805c08601218023001a", "k"),
             ("00c01a220000010000d7fffb80000001b5811df3", "s"), // P

@@ -1,4 +1,5 @@
-//! Opus (RFC 7587): every packet is a frame of its own; its first bytes contain its duration (RFC 6716 section 3).
+//! Opus (RFC 7587): every packet is a frame of its own; its first bytes contain its duration (RFC
+//! 6716 section 3).
 
 use throng_observation::Codec;
 
@@ -16,7 +17,8 @@ pub struct OpusPacket {
     pub duration_samples: u32,
     /// It codes two channels.
     pub stereo: bool,
-    /// Discontinuous transmission: it has no audio data (at most two bytes), the decoder conceals or is silent.
+    /// Discontinuous transmission: it has no audio data (at most two bytes), the decoder conceals
+    /// or is silent.
     pub is_dtx: bool,
 }
 
@@ -24,11 +26,12 @@ impl OpusPacket {
     /// Reads the header of a packet.
     ///
     /// # Errors
-    /// [`CodecError::Truncated`] when it is empty or its frame count is missing, [`CodecError::Malformed`] when it has
-    /// no frames or more than 120 ms of them.
+    /// [`CodecError::Truncated`] when it is empty or its frame count is missing,
+    /// [`CodecError::Malformed`] when it has no frames or more than 120 ms of them.
     #[inline]
     pub fn parse(payload: &[u8]) -> Result<Self, CodecError> {
-        let truncated = CodecError::Truncated { codec: Codec::Opus, what: "head", len: payload.len() };
+        let truncated =
+            CodecError::Truncated { codec: Codec::Opus, what: "head", len: payload.len() };
         let &toc = payload.first().ok_or(truncated)?;
         let frames = match toc & 3 {
             0 => 1,

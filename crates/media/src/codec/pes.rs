@@ -1,5 +1,5 @@
-//! PES packets of video in a transport stream (ISO/IEC 13818-1 section 2.4.3.6): when the picture is shown, and what
-//! its first bytes say about it.
+//! PES packets of video in a transport stream (ISO/IEC 13818-1 section 2.4.3.6): when the picture
+//! is shown, and what its first bytes say about it.
 
 use super::mpeg_video::{self, PictureType};
 use super::mpeg4_visual;
@@ -12,8 +12,8 @@ pub(crate) const HEADER_LEN: usize = 9;
 /// The beginning of a PES packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pes {
-    /// When the picture is shown (PTS): the lower 32 of its 33 bits, at 90 kHz. `None`: it continues the picture
-    /// before, or is its second field.
+    /// When the picture is shown (PTS): the lower 32 of its 33 bits, at 90 kHz. `None`: it
+    /// continues the picture before, or is its second field.
     pub(crate) shown_at: Option<u32>,
     /// Length of the whole PES packet; `None` when it ends where the next begins.
     pub(crate) len: Option<usize>,
@@ -54,7 +54,8 @@ pub(crate) fn time(data: &[u8], at: usize) -> Option<u64> {
     Some(value >> 3 & 0x1_c000_0000 | value >> 2 & 0x3fff_8000 | value >> 1 & 0x7fff)
 }
 
-/// Whether the picture that begins in `video` refers to no other, and whether no other refers to it.
+/// Whether the picture that begins in `video` refers to no other, and whether no other refers to
+/// it.
 fn picture(video: &[u8], coding: VideoCoding) -> (bool, bool) {
     match coding {
         VideoCoding::Mpeg => match mpeg_video::picture_type(video) {
@@ -100,7 +101,11 @@ mod tests {
             ([0x29, 0x00, 0x01, 0x00, 0x03], 1), // 2^32 + 1
         ] {
             let data = [&[0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5][..], &bytes].concat();
-            assert_eq!(Pes::read(&data, VideoCoding::H264).unwrap().shown_at, Some(expect), "{bytes:x?}");
+            assert_eq!(
+                Pes::read(&data, VideoCoding::H264).unwrap().shown_at,
+                Some(expect),
+                "{bytes:x?}"
+            );
         }
         let without = [0, 0, 1, 0xe0, 0, 20, 0x80, 0, 0];
         let pes = Pes::read(&without, VideoCoding::H264).unwrap();

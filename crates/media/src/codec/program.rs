@@ -1,5 +1,5 @@
-//! Which stream of an MPEG transport stream is its video: program association and program map sections (ISO/IEC
-//! 13818-1 sections 2.4.4.3 and 2.4.4.8).
+//! Which stream of an MPEG transport stream is its video: program association and program map
+//! sections (ISO/IEC 13818-1 sections 2.4.4.3 and 2.4.4.8).
 
 use super::mp2t::TransportPacket;
 use crate::octets::{u16_at, u32_at};
@@ -71,9 +71,11 @@ impl Programs {
                         self.maps.push((stream, Section::default()));
                     }
                 }
-                self.video = self.video.filter(|(map, _)| self.maps.iter().any(|(known, _)| known == map));
+                self.video =
+                    self.video.filter(|(map, _)| self.maps.iter().any(|(known, _)| known == map));
             }
-        } else if let Some((stream, section)) = self.maps.iter_mut().find(|(map, _)| *map == packet.stream)
+        } else if let Some((stream, section)) =
+            self.maps.iter_mut().find(|(map, _)| *map == packet.stream)
             && self.video.is_none_or(|(map, _)| map == *stream)
         {
             for section in section.packet(packet) {
@@ -94,7 +96,8 @@ pub(crate) fn maps(section: &[u8]) -> Option<Vec<u16>> {
 
 /// The first video stream of a program.
 fn video(section: &[u8]) -> Option<(u16, VideoCoding)> {
-    elementary_streams(section)?.find_map(|found| Some((found.stream, VideoCoding::of(found.stream_type)?)))
+    elementary_streams(section)?
+        .find_map(|found| Some((found.stream, VideoCoding::of(found.stream_type)?)))
 }
 
 /// A stream of a program.
@@ -109,7 +112,9 @@ pub(crate) struct ElementaryStream<'a> {
 }
 
 /// The streams that a whole program map section names; `None` when it is damaged or not in force.
-pub(crate) fn elementary_streams(section: &[u8]) -> Option<impl Iterator<Item = ElementaryStream<'_>>> {
+pub(crate) fn elementary_streams(
+    section: &[u8],
+) -> Option<impl Iterator<Item = ElementaryStream<'_>>> {
     let body = body(section, MAP)?;
     let descriptors = usize::from(u16_at(body, 2)? & 0x0fff);
     let mut rest = body.get(4 + descriptors..)?;
@@ -126,8 +131,9 @@ pub(crate) fn elementary_streams(section: &[u8]) -> Option<impl Iterator<Item = 
 fn body(section: &[u8], table: u8) -> Option<&[u8]> {
     let is_current = section.get(5)? & 1 != 0;
     let end = section.len().checked_sub(4)?;
-    let fits =
-        *section.first()? == table && is_current && checksum(section.get(..end)?) == u32_at(section, end)?;
+    let fits = *section.first()? == table
+        && is_current
+        && checksum(section.get(..end)?) == u32_at(section, end)?;
     if fits { section.get(8..end) } else { None }
 }
 
@@ -154,7 +160,9 @@ impl Section {
         if packet.starts_unit {
             // The first byte is the number of bytes before the section, which end the one before.
             let Some((&before, rest)) = data.split_first() else { return sections };
-            let Some((before, rest)) = rest.split_at_checked(usize::from(before)) else { return sections };
+            let Some((before, rest)) = rest.split_at_checked(usize::from(before)) else {
+                return sections;
+            };
             if !self.bytes.is_empty() {
                 self.bytes.extend_from_slice(before);
                 sections.extend(self.next());
@@ -192,7 +200,8 @@ pub(crate) mod tests {
 
     fn section(table: u8, body: &[u8]) -> Vec<u8> {
         let len = (body.len() + 9) as u16;
-        let mut section = [&[table][..], &(0xb000 | len).to_be_bytes(), &[0, 1, 0xc1, 0, 0], body].concat();
+        let mut section =
+            [&[table][..], &(0xb000 | len).to_be_bytes(), &[0, 1, 0xc1, 0, 0], body].concat();
         section.extend(checksum(&section).to_be_bytes());
         section
     }

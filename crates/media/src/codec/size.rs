@@ -1,13 +1,13 @@
-//! Width and height of a picture, from the packet that begins a key frame: shows the simulcast layer when a server
-//! forwards all layers as one stream.
+//! Width and height of a picture, from the packet that begins a key frame: shows the simulcast
+//! layer when a server forwards all layers as one stream.
 
 use throng_observation::Codec;
 
 use crate::octets::u16_at;
 
-/// Size in pixels (width, height), where the payload of a packet contains it: the first packet of a VP8 key frame
-/// (RFC 6386 section 9.1), or one with the sequence parameter set of H.264 (section 7.3.2.1.1 of the
-/// specification).
+/// Size in pixels (width, height), where the payload of a packet contains it: the first packet of a
+/// VP8 key frame (RFC 6386 section 9.1), or one with the sequence parameter set of H.264 (section
+/// 7.3.2.1.1 of the specification).
 #[must_use]
 pub fn picture_size(codec: Codec, payload: &[u8]) -> Option<(u16, u16)> {
     let (width, height) = match codec {
@@ -26,7 +26,8 @@ pub fn sps_size(sps: &[u8]) -> Option<(u16, u16)> {
 
 fn vp8(payload: &[u8]) -> Option<(u16, u16)> {
     let first = *payload.first()?;
-    // The payload descriptor (RFC 7741 section 4.2): only the first partition's start has the frame's header.
+    // The payload descriptor (RFC 7741 section 4.2): only the first partition's start has the
+    // frame's header.
     if first & 0x17 != 0x10 {
         return None;
     }
@@ -170,10 +171,12 @@ mod tests {
 
     #[test]
     fn every_size_of_the_test_card_is_read_off_its_key_frames() {
-        for (rung, codec) in Rung::ALL.into_iter().flat_map(|rung| [(rung, Codec::Vp8), (rung, Codec::H264)])
+        for (rung, codec) in
+            Rung::ALL.into_iter().flat_map(|rung| [(rung, Codec::Vp8), (rung, Codec::H264)])
         {
             let clip = card::picture(rung, codec).unwrap();
-            let mut player = crate::source::Player::starting_at(clip.clone(), std::time::Duration::ZERO);
+            let mut player =
+                crate::source::Player::starting_at(clip.clone(), std::time::Duration::ZERO);
             player.request_key_frame();
             let frame = player.advance();
             assert!(clip.is_key(&frame));

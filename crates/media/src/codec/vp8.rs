@@ -85,7 +85,10 @@ mod tests {
             (&[0x11, 0], PayloadFacts::default()), // the start of partition 1
             (&[0x30, 1], PayloadFacts { discardable: true, ..start }),
             (&[0x90, 0x80, 0x7f, 1], PayloadFacts { picture_id: Some((0x7f, 7)), ..start }),
-            (&[0x90, 0x80, 0x92, 0x34, 1], PayloadFacts { picture_id: Some((0x1234, 15)), ..start }),
+            (
+                &[0x90, 0x80, 0x92, 0x34, 1],
+                PayloadFacts { picture_id: Some((0x1234, 15)), ..start },
+            ),
             (&[0x90, 0x40, 9, 1], PayloadFacts { base_layer_index: Some(9), ..start }),
             (&[0x90, 0x10, 0xc3, 1], start), // KEYIDX without TID
             (

@@ -81,7 +81,11 @@ impl Descriptor<'_> {
         self.at += len;
         if self.at > self.payload.len() {
             let len = self.payload.len();
-            return Err(CodecError::Truncated { codec: Codec::Vp9, what: "payload descriptor", len });
+            return Err(CodecError::Truncated {
+                codec: Codec::Vp9,
+                what: "payload descriptor",
+                len,
+            });
         }
         Ok(())
     }
@@ -95,12 +99,14 @@ impl Descriptor<'_> {
         Err(CodecError::Malformed { codec: Codec::Vp9, what: "fourth reference index" })
     }
 
-    /// Whether the frame's own first byte, after the descriptor, allows a key frame: ffmpeg leaves the P bit unset
-    /// on every packet, so that by the descriptor alone each of its frames would be a key frame. For a payload
-    /// without a VP9 frame header (encrypted end to end) only the descriptor counts.
+    /// Whether the frame's own first byte, after the descriptor, allows a key frame: ffmpeg leaves
+    /// the P bit unset on every packet, so that by the descriptor alone each of its frames would be
+    /// a key frame. For a payload without a VP9 frame header (encrypted end to end) only the
+    /// descriptor counts.
     fn frame_may_be_key(&self) -> bool {
-        // frame_marker (2 bits, binary 10), profile (2, and a reserved bit for profile 3), show_existing_frame,
-        // frame_type (0 is a key frame): section 6.2 of the VP9 bitstream specification.
+        // frame_marker (2 bits, binary 10), profile (2, and a reserved bit for profile 3),
+        // show_existing_frame, frame_type (0 is a key frame): section 6.2 of the VP9 bitstream
+        // specification.
         match self.payload.get(self.at) {
             Some(&first) if first >> 6 != 0b10 => true,
             Some(&first) if first & 0x30 == 0x30 => first & 0x06 == 0,
@@ -138,7 +144,10 @@ mod tests {
     fn descriptors_as_rfc_9628_draws_them() {
         let none = PayloadFacts::default();
         for (payload, expect) in [
-            (&[0x0c, 0][..], PayloadFacts { starts_frame: true, ends_frame: true, key_frame: true, ..none }),
+            (
+                &[0x0c, 0][..],
+                PayloadFacts { starts_frame: true, ends_frame: true, key_frame: true, ..none },
+            ),
             (&[0x48, 0], PayloadFacts { starts_frame: true, ..none }),
             (&[0xc4, 0x05, 0], PayloadFacts { ends_frame: true, picture_id: Some((5, 7)), ..none }),
             (&[0xc0, 0x92, 0x34, 0], PayloadFacts { picture_id: Some((0x1234, 15)), ..none }),
@@ -153,9 +162,13 @@ mod tests {
                     ..none
                 },
             ),
-            // Flexible: two references; SID 1 begins a layer but not the picture, and needs the layer below.
+            // Flexible: two references; SID 1 begins a layer but not the picture, and needs the
+            // layer below.
             (&[0x78, 0x03, 0x03, 0x02, 0], PayloadFacts { spatial_layer: 1, ..none }),
-            (&[0x28, 0x03, 0, 0], PayloadFacts { spatial_layer: 1, base_layer_index: Some(0), ..none }),
+            (
+                &[0x28, 0x03, 0, 0],
+                PayloadFacts { spatial_layer: 1, base_layer_index: Some(0), ..none },
+            ),
             // A structure of one layer with its size, and a group of two pictures with references.
             (
                 &[0x0a, 0x18, 1, 0, 1, 0, 2, 0x04, 1, 0x08, 1, 2, 0xff],

@@ -1,8 +1,11 @@
-//! AAC in ADTS: each frame with a header of its own (ISO/IEC 13818-7, 6.2), as `ffmpeg -f adts` writes it.
+//! AAC in ADTS: each frame with a header of its own (ISO/IEC 13818-7, 6.2), as `ffmpeg -f adts`
+//! writes it.
 
 /// Sample rates by their index (ISO/IEC 14496-3, table 1.18).
-const RATES_HZ: [u32; 13] =
-    [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
+const RATES_HZ: [u32; 13] = [
+    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
+    7_350,
+];
 
 /// Samples that a frame adds.
 pub const FRAME_SAMPLES: u32 = 1_024;
@@ -137,7 +140,10 @@ pub(crate) mod tests {
             (&file[..12], "the frame at offset 10 is cut off"),
             (&file[..300], "the frame at offset 10 is cut off"),
             (b"\xff\xf1\x50\x40\x02\x1f\xfc\xff\xff", "the frame at offset 0 is cut off"),
-            (b"\xff\xf1\x7c\x40\x01\x1f\xfc", "the ADTS header at offset 0 has a reserved sample rate"),
+            (
+                b"\xff\xf1\x7c\x40\x01\x1f\xfc",
+                "the ADTS header at offset 0 has a reserved sample rate",
+            ),
             (b"ID3\x04\0\0\0", "no ADTS header at offset 0"),
         ] {
             let result = AdtsReader::new(bytes).last();

@@ -1,7 +1,8 @@
-//! Annex-B byte streams (ITU-T H.264 and H.265, Annex B): NAL units after start codes, and H.264 access units.
+//! Annex-B byte streams (ITU-T H.264 and H.265, Annex B): NAL units after start codes, and H.264
+//! access units.
 
-/// Iterates over the NAL units of a byte stream, without start codes and trailing zero bytes. Bytes before the
-/// first start code and empty units are skipped.
+/// Iterates over the NAL units of a byte stream, without start codes and trailing zero bytes. Bytes
+/// before the first start code and empty units are skipped.
 #[must_use]
 pub fn nal_units(stream: &[u8]) -> NalUnits<'_> {
     NalUnits { rest: after_start_code(stream) }
@@ -49,8 +50,9 @@ pub struct AccessUnit<'a> {
     pub key_frame: bool,
 }
 
-/// Iterates over the access units of an H.264 byte stream (clause 7.4.1.2.3): a unit begins with the first access
-/// unit delimiter, SPS, PPS, SEI or slice whose first macroblock is 0, after a slice of the previous unit.
+/// Iterates over the access units of an H.264 byte stream (clause 7.4.1.2.3): a unit begins with
+/// the first access unit delimiter, SPS, PPS, SEI or slice whose first macroblock is 0, after a
+/// slice of the previous unit.
 #[must_use]
 pub fn h264_access_units(stream: &[u8]) -> H264AccessUnits<'_> {
     H264AccessUnits { units: nal_units(stream), pending: None }
@@ -122,12 +124,22 @@ mod tests {
 
     #[test]
     fn a_picture_takes_its_parameter_sets_and_slices_with_it() {
-        let nals: [&[u8]; 7] =
-            [&[0x67, 1], &[0x68, 1], &[0x65, 0x88], &[0x65, 0x08], &[0x41, 0x9a], &[0x06, 5], &[0x41, 0x9b]];
+        let nals: [&[u8]; 7] = [
+            &[0x67, 1],
+            &[0x68, 1],
+            &[0x65, 0x88],
+            &[0x65, 0x08],
+            &[0x41, 0x9a],
+            &[0x06, 5],
+            &[0x41, 0x9b],
+        ];
         let stream: Vec<u8> = nals.iter().flat_map(|nal| [&[0, 0, 0, 1], *nal].concat()).collect();
         let units: Vec<_> = h264_access_units(&stream).collect();
         assert_eq!(units.iter().map(|unit| unit.nals.len()).collect::<Vec<_>>(), [4, 1, 2]);
-        assert_eq!(units.iter().map(|unit| unit.key_frame).collect::<Vec<_>>(), [true, false, false]);
+        assert_eq!(
+            units.iter().map(|unit| unit.key_frame).collect::<Vec<_>>(),
+            [true, false, false]
+        );
         assert_eq!(units.concat_nals(), nals);
     }
 

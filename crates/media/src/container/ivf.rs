@@ -1,4 +1,5 @@
-//! IVF, the file of the VPx and AV1 tools: a 32-byte header, then frames with a 12-byte header each; little-endian.
+//! IVF, the file of the VPx and AV1 tools: a 32-byte header, then frames with a 12-byte header
+//! each; little-endian.
 
 const MAGIC: [u8; 4] = *b"DKIF";
 /// Bytes of the file header; the header's own length field may be larger.
@@ -62,8 +63,9 @@ impl<'a> IvfReader<'a> {
         if header[..4] != MAGIC || header_len < FILE_HEADER_LEN || header_len > file.len() {
             return Err(IvfError::Header);
         }
-        let u32_le =
-            |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let u32_le = |at: usize| {
+            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
         Ok(Self {
             fourcc: [header[8], header[9], header[10], header[11]],
             width: u16::from_le_bytes([header[12], header[13]]),
@@ -85,7 +87,9 @@ impl<'a> Iterator for IvfReader<'a> {
         let (frame, offset) = (self.frame, self.offset);
         let (result, step) = match read_frame(rest) {
             Ok(read) => (Ok(read), 12 + read.data.len()),
-            Err(needed) => (Err(IvfError::Truncated { frame, offset, needed, len: rest.len() }), rest.len()),
+            Err(needed) => {
+                (Err(IvfError::Truncated { frame, offset, needed, len: rest.len() }), rest.len())
+            }
         };
         self.offset = self.offset.saturating_add(step);
         self.frame = self.frame.saturating_add(1);
@@ -95,7 +99,8 @@ impl<'a> Iterator for IvfReader<'a> {
 
 /// The frame at the start of `rest`, or how many bytes it would need.
 fn read_frame(rest: &[u8]) -> Result<IvfFrame<'_>, usize> {
-    let Some((&[s0, s1, s2, s3, p0, p1, p2, p3, p4, p5, p6, p7], body)) = rest.split_first_chunk::<12>()
+    let Some((&[s0, s1, s2, s3, p0, p1, p2, p3, p4, p5, p6, p7], body)) =
+        rest.split_first_chunk::<12>()
     else {
         return Err(12);
     };
@@ -143,6 +148,9 @@ pub(crate) mod tests {
         assert_eq!(error, IvfError::Truncated { frame: 1, offset: 46, needed: 15, len: 14 });
         assert!(reader.next().is_none());
         assert_eq!(IvfReader::new(&whole[..31]).unwrap_err(), IvfError::Header);
-        assert_eq!(IvfReader::new(b"RIFF............................").unwrap_err(), IvfError::Header);
+        assert_eq!(
+            IvfReader::new(b"RIFF............................").unwrap_err(),
+            IvfError::Header
+        );
     }
 }

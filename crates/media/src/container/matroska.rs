@@ -1,9 +1,9 @@
-//! Matroska (RFC 9559) with one video track: the input of a decoder process, and the file of a stored tapped
-//! stream. Each frame is written as a cluster of its own, so that none waits for the next one; only such files are
-//! read back.
+//! Matroska (RFC 9559) with one video track: the input of a decoder process, and the file of a
+//! stored tapped stream. Each frame is written as a cluster of its own, so that none waits for the
+//! next one; only such files are read back.
 //!
-//! H.264 and H.265 are stored as Annex B without a configuration record, which FFmpeg and players based on it
-//! accept.
+//! H.264 and H.265 are stored as Annex B without a configuration record, which FFmpeg and players
+//! based on it accept.
 
 use throng_observation::Codec;
 
@@ -77,8 +77,8 @@ fn number(id: u32, value: u64, out: &mut Vec<u8>) {
     element(id, &value.to_be_bytes(), out);
 }
 
-/// The beginning of a file of `codec`; frames follow it. `size` is a first guess of width and height, pixels:
-/// decoders read the real one from the stream. `None` for audio codecs.
+/// The beginning of a file of `codec`; frames follow it. `size` is a first guess of width and
+/// height, pixels: decoders read the real one from the stream. `None` for audio codecs.
 #[must_use]
 pub fn header(codec: Codec, size: (u16, u16)) -> Option<Vec<u8>> {
     let mut out = Vec::new();
@@ -178,12 +178,14 @@ impl<'a> Iterator for MatroskaReader<'a> {
         if offset >= self.file.len() {
             return None;
         }
-        let read =
-            next(self.file, &mut self.offset).filter(|(id, _)| *id == CLUSTER).and_then(|(_, cluster)| {
-                let at_ms = <[u8; 8]>::try_from(find(cluster, TIMESTAMP)?).ok().map(u64::from_be_bytes)?;
+        let read = next(self.file, &mut self.offset).filter(|(id, _)| *id == CLUSTER).and_then(
+            |(_, cluster)| {
+                let at_ms =
+                    <[u8; 8]>::try_from(find(cluster, TIMESTAMP)?).ok().map(u64::from_be_bytes)?;
                 let (head, data) = find(cluster, SIMPLE_BLOCK)?.split_first_chunk::<4>()?;
                 Some(MatroskaFrame { at_ms, key_frame: head[3] & KEY != 0, data })
-            });
+            },
+        );
         if read.is_none() {
             self.offset = self.file.len();
         }
@@ -240,7 +242,8 @@ mod tests {
         let file = file(&frames);
         let reader = MatroskaReader::new(&file).unwrap();
         assert_eq!(reader.codec, Codec::H264);
-        let read: Vec<_> = reader.map(Result::unwrap).map(|f| (f.at_ms, f.key_frame, f.data)).collect();
+        let read: Vec<_> =
+            reader.map(Result::unwrap).map(|f| (f.at_ms, f.key_frame, f.data)).collect();
         assert_eq!(read, frames);
     }
 

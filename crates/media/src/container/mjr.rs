@@ -1,9 +1,10 @@
 //! `.mjr`, the recordings of Janus: the RTP packets of one stream as received, after a JSON header.
 //!
-//! Layout of the present format (`record.c` of Janus): `MJR00002`, a 16-bit length, JSON; then for each packet
-//! `MEET`, the milliseconds since the recording began (32 bits), a 16-bit length, the RTP packet. The format
-//! before it begins with `MEETECHO`, a 16-bit length, JSON or the word `audio` or `video`; then for each packet
-//! `MEETECHO`, a 16-bit length, the packet. Numbers are big-endian.
+//! Layout of the present format (`record.c` of Janus): `MJR00002`, a 16-bit length, JSON; then for
+//! each packet `MEET`, the milliseconds since the recording began (32 bits), a 16-bit length, the
+//! RTP packet. The format before it begins with `MEETECHO`, a 16-bit length, JSON or the word
+//! `audio` or `video`; then for each packet `MEETECHO`, a 16-bit length, the packet. Numbers are
+//! big-endian.
 
 use serde_json::Value;
 use throng_observation::{Codec, untrusted};
@@ -49,7 +50,8 @@ pub enum MjrError {
 /// Reads the packets of a recording in file order; ends after the first error.
 #[derive(Clone, Debug)]
 pub struct MjrReader<'a> {
-    /// The codec of the stream; the old header has only audio or video, for which Janus used Opus and VP8.
+    /// The codec of the stream; the old header has only audio or video, for which Janus used Opus
+    /// and VP8.
     pub codec: Codec,
     file: &'a [u8],
     offset: usize,

@@ -1,5 +1,6 @@
-//! Readers of files with coded media: Annex-B byte streams, IVF, Ogg, and recorded RTP (Janus `.mjr`, pcap); and
-//! Matroska, which is also written. Bytes in, borrowed frames out; one format, one file.
+//! Readers of files with coded media: Annex-B byte streams, IVF, Ogg, and recorded RTP (Janus
+//! `.mjr`, pcap); and Matroska, which is also written. Bytes in, borrowed frames out; one format,
+//! one file.
 
 pub mod adts;
 pub mod annexb;

@@ -1,5 +1,5 @@
-//! Ogg (RFC 3533): packets of one logical stream, assembled from the pages' segments; with the first packet of an
-//! Opus stream (RFC 7845).
+//! Ogg (RFC 3533): packets of one logical stream, assembled from the pages' segments; with the
+//! first packet of an Opus stream (RFC 7845).
 
 use std::borrow::Cow;
 
@@ -37,8 +37,8 @@ pub enum OggError {
     },
 }
 
-/// Reads the packets of the first logical stream in a file, in order; ends after the first error. Pages of other
-/// streams are skipped.
+/// Reads the packets of the first logical stream in a file, in order; ends after the first error.
+/// Pages of other streams are skipped.
 #[derive(Clone, Debug)]
 pub struct OggReader<'a> {
     file: &'a [u8],
@@ -94,7 +94,8 @@ impl<'a> Iterator for OggReader<'a> {
             }
             // A packet is segments of 255 bytes and one that is shorter (RFC 3533 §5).
             let end = self.segments.iter().position(|lace| *lace < 255);
-            let (laces, segments) = self.segments.split_at(end.map_or(self.segments.len(), |end| end + 1));
+            let (laces, segments) =
+                self.segments.split_at(end.map_or(self.segments.len(), |end| end + 1));
             let len = laces.iter().map(|lace| usize::from(*lace)).sum();
             let (data, body) = self.body.split_at_checked(len)?;
             (self.segments, self.body) = (segments, body);
@@ -142,7 +143,8 @@ impl<'a> Page<'a> {
     }
 }
 
-/// CRC-32 of a page with its checksum field taken as zero: polynomial 0x04c11db7, no reflection, from 0 (RFC 3533 §6).
+/// CRC-32 of a page with its checksum field taken as zero: polynomial 0x04c11db7, no reflection,
+/// from 0 (RFC 3533 §6).
 fn checksum(page: &[u8]) -> u32 {
     page.iter().enumerate().fold(0, |crc: u32, (at, byte)| {
         let byte = if (22..26).contains(&at) { 0 } else { *byte };
@@ -178,7 +180,8 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn page(serial: u32, flags: u8, segments: &[u8], body: &[u8]) -> Vec<u8> {
-        let mut page = [&CAPTURE[..], &[0, flags], &[0; 8], &serial.to_le_bytes(), &[0; 8]].concat();
+        let mut page =
+            [&CAPTURE[..], &[0, flags], &[0; 8], &serial.to_le_bytes(), &[0; 8]].concat();
         page.push(segments.len() as u8);
         page.extend_from_slice(segments);
         page.extend_from_slice(body);

@@ -42,8 +42,8 @@ pub struct Datagram<'a> {
     pub payload: &'a [u8],
 }
 
-/// Reads the UDP datagrams of a capture in file order; fragments and everything else are skipped. Ends after the
-/// first error.
+/// Reads the UDP datagrams of a capture in file order; fragments and everything else are skipped.
+/// Ends after the first error.
 #[derive(Clone, Debug)]
 pub struct PcapReader<'a> {
     file: &'a [u8],
@@ -82,8 +82,9 @@ impl<'a> PcapReader<'a> {
             Some([0x4d, 0x3c, 0xb2, 0xa1]) => (false, 1),
             _ => return Err(PcapError::Magic),
         };
-        let link =
-            chunk_at::<4>(file, 20).map(|bytes| number(*bytes, is_big_endian)).ok_or(PcapError::Magic)?;
+        let link = chunk_at::<4>(file, 20)
+            .map(|bytes| number(*bytes, is_big_endian))
+            .ok_or(PcapError::Magic)?;
         // The upper bits show whether frames end in a checksum, which is not used here.
         let link = match link & 0xffff {
             1 => Link::Ethernet,
@@ -125,9 +126,15 @@ impl<'a> Iterator for PcapReader<'a> {
             match self.record()? {
                 Err(error) => return Some(Err(error)),
                 Ok(record) => {
-                    let udp = record.frame.and_then(|frame| packet(self.link, frame)).and_then(datagram);
+                    let udp =
+                        record.frame.and_then(|frame| packet(self.link, frame)).and_then(datagram);
                     if let Some((from, to, payload)) = udp {
-                        return Some(Ok(Datagram { captured_unix_ns: record.at_ns, from, to, payload }));
+                        return Some(Ok(Datagram {
+                            captured_unix_ns: record.at_ns,
+                            from,
+                            to,
+                            payload,
+                        }));
                     }
                 }
             }
@@ -168,7 +175,8 @@ fn datagram(packet: &[u8]) -> Option<(SocketAddr, SocketAddr, &[u8])> {
         }
         6 => {
             (*packet.get(6)? == UDP).then_some(())?;
-            let address = |at| chunk_at::<16>(packet, at).map(|bytes| Ipv6Addr::from(*bytes).into());
+            let address =
+                |at| chunk_at::<16>(packet, at).map(|bytes| Ipv6Addr::from(*bytes).into());
             (address(8)?, address(24)?, packet.get(40..)?)
         }
         _ => return None,
@@ -185,7 +193,8 @@ pub(crate) mod tests {
     /// A capture of raw IPv4 datagrams from port 5000 to port 6000.
     pub(crate) fn file(payloads: &[&[u8]]) -> Vec<u8> {
         let mut file =
-            [&0xa1b2_c3d4_u32.to_le_bytes()[..], &[2, 0, 4, 0], &[0; 12], &101_u32.to_le_bytes()].concat();
+            [&0xa1b2_c3d4_u32.to_le_bytes()[..], &[2, 0, 4, 0], &[0; 12], &101_u32.to_le_bytes()]
+                .concat();
         for (index, payload) in payloads.iter().enumerate() {
             let len = 28 + payload.len() as u32;
             for field in [7, index as u32, len, len] {
@@ -221,8 +230,13 @@ pub(crate) mod tests {
 
     #[test]
     fn ethernet_with_vlan_and_ipv6() {
-        let ipv6 =
-            [&[0x60, 0, 0, 0, 0, 9, UDP, 64][..], &[1; 16], &[2; 16], &[0, 7, 0, 9, 0, 9, 0, 0, 42]].concat();
+        let ipv6 = [
+            &[0x60, 0, 0, 0, 0, 9, UDP, 64][..],
+            &[1; 16],
+            &[2; 16],
+            &[0, 7, 0, 9, 0, 9, 0, 0, 42],
+        ]
+        .concat();
         let frame = [&[0; 12][..], &[0x81, 0, 0, 5, 0x86, 0xdd], &ipv6].concat();
         let (from, to, payload) = packet(Link::Ethernet, &frame).and_then(datagram).unwrap();
         assert_eq!((from.port(), to.port(), payload), (7, 9, &[42][..]));

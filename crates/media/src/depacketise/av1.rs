@@ -1,5 +1,5 @@
-//! AV1 (RTP Payload Format For AV1, v1.0): OBU elements, reassembled across payloads, with the sizes that a
-//! decoder needs and the temporal delimiter that RTP omits.
+//! AV1 (RTP Payload Format For AV1, v1.0): OBU elements, reassembled across payloads, with the
+//! sizes that a decoder needs and the temporal delimiter that RTP omits.
 
 use throng_observation::Codec;
 
@@ -21,8 +21,8 @@ pub(super) fn append<'a>(
     let mut open: Vec<u8> = Vec::new();
     for payload in payloads {
         let Some((&aggregation, mut rest)) = payload.split_first() else { continue };
-        // Z: the first element continues the previous payload's; Y: the last one continues in the next; W: the
-        // number of elements, 0 when each has its length (section 4.4).
+        // Z: the first element continues the previous payload's; Y: the last one continues in the
+        // next; W: the number of elements, 0 when each has its length (section 4.4).
         let (continues, goes_on, count) =
             (aggregation & 0x80 != 0, aggregation & 0x40 != 0, aggregation >> 4 & 3);
         if !continues && !open.is_empty() {
@@ -78,7 +78,9 @@ mod tests {
     fn a_temporal_unit_comes_back_with_its_delimiter_and_sizes() {
         // Sequence header, then a frame of 700 bytes with an extension; both with sizes.
         let frame: Vec<u8> = (0..700).map(|byte| byte as u8).collect();
-        let unit = [&TEMPORAL_DELIMITER[..], &[0x0a, 3, 1, 2, 3], &[0x36, 0x08, 0xbc, 0x05], &frame].concat();
+        let unit =
+            [&TEMPORAL_DELIMITER[..], &[0x0a, 3, 1, 2, 3], &[0x36, 0x08, 0xbc, 0x05], &frame]
+                .concat();
         for payload_max in [8, 30, 1200] {
             let mut payloads = Vec::new();
             packetise(&unit, payload_max, &mut payloads);

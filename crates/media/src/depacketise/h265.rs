@@ -1,5 +1,5 @@
-//! H.265 (RFC 7798) without DONL fields: single NAL units, those of aggregations, and those reassembled from
-//! fragments.
+//! H.265 (RFC 7798) without DONL fields: single NAL units, those of aggregations, and those
+//! reassembled from fragments.
 
 use throng_observation::Codec;
 
@@ -9,7 +9,8 @@ use crate::codec::CodecError;
 /// Appends the units of one payload.
 pub(super) fn append(payload: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
     let truncated = |what| CodecError::Truncated { codec: Codec::H265, what, len: payload.len() };
-    let (&[high, low], body) = payload.split_first_chunk::<2>().ok_or_else(|| truncated("payload header"))?;
+    let (&[high, low], body) =
+        payload.split_first_chunk::<2>().ok_or_else(|| truncated("payload header"))?;
     match high >> 1 & 0x3f {
         48 => aggregated(Codec::H265, body, out),
         49 => {
@@ -21,7 +22,9 @@ pub(super) fn append(payload: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError
             out.extend_from_slice(piece);
             Ok(())
         }
-        50.. => Err(CodecError::Unsupported { codec: Codec::H265, what: "PACI or a reserved type" }),
+        50.. => {
+            Err(CodecError::Unsupported { codec: Codec::H265, what: "PACI or a reserved type" })
+        }
         _ => {
             out.extend_from_slice(&START_CODE);
             out.extend_from_slice(payload);

@@ -1,5 +1,6 @@
-//! Assembles RTP payloads into what a decoder takes: Annex B for H.264 and H.265, bare frames for VP8 and VP9,
-//! low-overhead temporal units for AV1. The inverse of `packetise`; one codec, one file.
+//! Assembles RTP payloads into what a decoder takes: Annex B for H.264 and H.265, bare frames for
+//! VP8 and VP9, low-overhead temporal units for AV1. The inverse of `packetise`; one codec, one
+//! file.
 
 use throng_observation::Codec;
 
@@ -17,8 +18,8 @@ const START_CODE: [u8; 4] = [0, 0, 0, 1];
 /// Appends the coded frame whose payloads, in order and complete, are `payloads`.
 ///
 /// # Errors
-/// When a payload violates its format, or the codec is an audio codec or one that only RTSP uses; `out` then ends with a
-/// part of the frame.
+/// When a payload violates its format, or the codec is an audio codec or one that only RTSP uses;
+/// `out` then ends with a part of the frame.
 pub fn frame<'a>(
     codec: Codec,
     payloads: impl Iterator<Item = &'a [u8]>,
@@ -28,8 +29,12 @@ pub fn frame<'a>(
     match codec {
         Codec::H264 => payloads.try_for_each(|payload| h264::append(payload, out)),
         Codec::H265 => payloads.try_for_each(|payload| h265::append(payload, out)),
-        Codec::Vp8 => payloads.try_for_each(|payload| piece(payload, vp8::describe(payload)?.1, out)),
-        Codec::Vp9 => payloads.try_for_each(|payload| piece(payload, vp9::describe(payload)?.1, out)),
+        Codec::Vp8 => {
+            payloads.try_for_each(|payload| piece(payload, vp8::describe(payload)?.1, out))
+        }
+        Codec::Vp9 => {
+            payloads.try_for_each(|payload| piece(payload, vp9::describe(payload)?.1, out))
+        }
         Codec::Av1 => av1::append(payloads, out),
         Codec::Opus | Codec::Pcmu | Codec::Pcma | Codec::Aac | Codec::MpegAudio | Codec::Other => {
             Err(CodecError::Unsupported { codec, what: "no pictures" })
@@ -46,12 +51,16 @@ fn piece(payload: &[u8], descriptor_len: usize, out: &mut Vec<u8>) -> Result<(),
     Ok(())
 }
 
-/// Appends the units of an aggregation: each with its length, 16 bits, before it (RFC 6184 5.7.1, RFC 7798 4.4.2).
+/// Appends the units of an aggregation: each with its length, 16 bits, before it (RFC 6184 5.7.1,
+/// RFC 7798 4.4.2).
 fn aggregated(codec: Codec, mut units: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
     while let Some((len, rest)) = units.split_first_chunk::<2>() {
         let unit = rest.split_at_checked(usize::from(u16::from_be_bytes(*len)));
-        let (unit, after) =
-            unit.ok_or(CodecError::Truncated { codec, what: "aggregated NAL unit", len: units.len() })?;
+        let (unit, after) = unit.ok_or(CodecError::Truncated {
+            codec,
+            what: "aggregated NAL unit",
+            len: units.len(),
+        })?;
         out.extend_from_slice(&START_CODE);
         out.extend_from_slice(unit);
         units = after;
@@ -92,7 +101,10 @@ mod tests {
             (Codec::Av1, &[0x00, 0x85]),
             (Codec::Av1, &[0x40, 0x01, 0x30]),
         ] {
-            assert!(frame(codec, [payload].into_iter(), &mut Vec::new()).is_err(), "{codec:?} {payload:x?}");
+            assert!(
+                frame(codec, [payload].into_iter(), &mut Vec::new()).is_err(),
+                "{codec:?} {payload:x?}"
+            );
         }
     }
 

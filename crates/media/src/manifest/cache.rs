@@ -1,7 +1,8 @@
 //! Playlists that many viewers receive, read once.
 //!
-//! A thousand viewers of a live stream receive the same playlist within a second. Its bytes are compared with those of the
-//! playlists received last, which is stricter than a hash; only what differs is read.
+//! A thousand viewers of a live stream receive the same playlist within a second. Its bytes are
+//! compared with those of the playlists received last, which is stricter than a hash; only what
+//! differs is read.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +11,8 @@ use super::ManifestError;
 use super::dash::Manifest;
 use super::hls::{MediaPlaylist, Playlist, Variables};
 
-/// Playlists that are remembered: renditions times the moments at which viewers are behind each other. Behind that many
-/// others it is read again.
+/// Playlists that are remembered: renditions times the moments at which viewers are behind each
+/// other. Behind that many others it is read again.
 const REMEMBERED_MAX: usize = 64;
 
 /// Playlists of viewers that were given clones of this one.
@@ -47,11 +48,16 @@ impl PlaylistCache {
     ///
     /// # Errors
     /// Those of [`Playlist::parse_with`].
-    pub fn playlist(&self, bytes: &[u8], variables: &Variables) -> Result<Arc<Playlist>, ManifestError> {
+    pub fn playlist(
+        &self,
+        bytes: &[u8],
+        variables: &Variables,
+    ) -> Result<Arc<Playlist>, ManifestError> {
         // A playlist that uses no variables is the same for all.
         let is_same = |known: &Variables| known == variables || !uses_variables(bytes);
         let mut recent = self.recent();
-        let known = recent.playlists.iter().find(|(known, with, _)| **known == *bytes && is_same(with));
+        let known =
+            recent.playlists.iter().find(|(known, with, _)| **known == *bytes && is_same(with));
         if let Some((_, _, playlist)) = known {
             return Ok(Arc::clone(playlist));
         }
@@ -82,8 +88,9 @@ impl PlaylistCache {
         before: &Arc<MediaPlaylist>,
     ) -> Option<Arc<MediaPlaylist>> {
         let mut recent = self.recent();
-        let is_same =
-            |known: &&Completed| Arc::ptr_eq(&known.update, update) && Arc::ptr_eq(&known.before, before);
+        let is_same = |known: &&Completed| {
+            Arc::ptr_eq(&known.update, update) && Arc::ptr_eq(&known.before, before)
+        };
         if let Some(known) = recent.whole.iter().find(is_same) {
             return known.whole.clone();
         }

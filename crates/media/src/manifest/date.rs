@@ -2,8 +2,8 @@
 
 const US: i64 = 1_000_000;
 
-/// Microseconds since 1970 of a date like `2026-11-24T10:00:00.040Z`, with `Z`, an offset such as `+02:00`, or none,
-/// which is read as UTC. `None` when it is none.
+/// Microseconds since 1970 of a date like `2026-11-24T10:00:00.040Z`, with `Z`, an offset such as
+/// `+02:00`, or none, which is read as UTC. `None` when it is none.
 pub(super) fn unix_us(text: &str) -> Option<i64> {
     let (date, time) = text.trim().split_once(['T', ' '])?;
     let mut fields = date.splitn(3, '-');
@@ -22,15 +22,16 @@ pub(super) fn unix_us(text: &str) -> Option<i64> {
     if hour > 24 || minute > 59 || second > 60 {
         return None;
     }
-    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - zone_s(zone)?;
+    let seconds =
+        days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - zone_s(zone)?;
     Some(seconds * US + fraction)
 }
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Microseconds since 1970 of a date of HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7, without its obsolete
-/// forms).
+/// Microseconds since 1970 of a date of HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section
+/// 5.6.7, without its obsolete forms).
 pub(super) fn http_us(text: &str) -> Option<i64> {
     let (_, rest) = text.trim().split_once(", ")?;
     let mut words = rest.split(' ');
@@ -65,7 +66,8 @@ fn micros(fraction: &str) -> Option<i64> {
     is_number.then(|| digits.parse().ok()).flatten()
 }
 
-/// Days from 1970-01-01 in the Gregorian calendar, with years that begin in March so that the leap day is the last.
+/// Days from 1970-01-01 in the Gregorian calendar, with years that begin in March so that the leap
+/// day is the last.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));

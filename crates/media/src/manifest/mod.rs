@@ -1,5 +1,5 @@
-//! Manifests of streaming over HTTP: the playlists of HLS and the MPD of DASH. They say which files a player fetches,
-//! and when. URIs stay as they are written; the caller resolves them.
+//! Manifests of streaming over HTTP: the playlists of HLS and the MPD of DASH. They say which files
+//! a player fetches, and when. URIs stay as they are written; the caller resolves them.
 
 mod cache;
 mod date;

@@ -1,5 +1,5 @@
-//! AV1 (RTP Payload Format For AV1, Alliance for Open Media, v1.0): the OBUs of a temporal unit as elements with a
-//! length each (W = 0), split where a payload is full.
+//! AV1 (RTP Payload Format For AV1, Alliance for Open Media, v1.0): the OBUs of a temporal unit as
+//! elements with a length each (W = 0), split where a payload is full.
 
 use crate::octets::leb128;
 
@@ -16,9 +16,10 @@ const CONTINUED: u8 = 0x40;
 /// A coded video sequence begins.
 const NEW_SEQUENCE: u8 = 0x08;
 
-/// Appends the RTP payloads of one temporal unit (low-overhead format, as in IVF) to `payloads`; none is longer
-/// than `payload_max` bytes (at least 8). The caller sets the marker bit of the last one. Temporal delimiters and
-/// tile lists are left out, as §5 requires, and so is everything after a damaged OBU.
+/// Appends the RTP payloads of one temporal unit (low-overhead format, as in IVF) to `payloads`;
+/// none is longer than `payload_max` bytes (at least 8). The caller sets the marker bit of the last
+/// one. Temporal delimiters and tile lists are left out, as §5 requires, and so is everything after
+/// a damaged OBU.
 pub fn packetise(unit: &[u8], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
     let payload_max = payload_max.clamp(8, 0x3fff);
     let first = payloads.len();
@@ -37,7 +38,8 @@ pub fn packetise(unit: &[u8], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
                 continue;
             }
             let (piece, after) = rest.split_at(room.min(rest.len()));
-            payload.extend_from_slice(&[0x80 | (piece.len() & 0x7f) as u8, (piece.len() >> 7) as u8]);
+            payload
+                .extend_from_slice(&[0x80 | (piece.len() & 0x7f) as u8, (piece.len() >> 7) as u8]);
             payload.extend_from_slice(piece);
             rest = after;
             if !rest.is_empty() {
@@ -134,7 +136,10 @@ mod tests {
         for len in 0..whole.len() {
             let mut payloads = Vec::new();
             packetise(&whole[..len], 50, &mut payloads);
-            assert!(!payloads.is_empty() && payloads.iter().all(|payload| payload.len() <= 50), "{len}");
+            assert!(
+                !payloads.is_empty() && payloads.iter().all(|payload| payload.len() <= 50),
+                "{len}"
+            );
         }
     }
 }

@@ -1,16 +1,19 @@
-//! H.264 (RFC 6184), packetization-mode 1: small NAL units together in a STAP-A, large ones split into FU-As.
+//! H.264 (RFC 6184), packetization-mode 1: small NAL units together in a STAP-A, large ones split
+//! into FU-As.
 
 use super::even_piece;
 
 const STAP_A: u8 = 24;
 const FU_A: u8 = 28;
 
-/// Appends the RTP payloads of one access unit to `payloads`; none is longer than `payload_max` bytes (at least 3).
-/// The caller sets the marker bit of the last one. Empty NAL units are left out.
+/// Appends the RTP payloads of one access unit to `payloads`; none is longer than `payload_max`
+/// bytes (at least 3). The caller sets the marker bit of the last one. Empty NAL units are left
+/// out.
 ///
-/// Consecutive units that fit into one payload share a STAP-A (§5.7.1), as parameter sets and SEI messages usually
-/// do with their slice; one that does not fit alone becomes FU-As (§5.8); all others are sent as they are (§5.6).
-/// A unit above 65 535 bytes is never put in a STAP-A, whose lengths have 16 bits.
+/// Consecutive units that fit into one payload share a STAP-A (§5.7.1), as parameter sets and SEI
+/// messages usually do with their slice; one that does not fit alone becomes FU-As (§5.8); all
+/// others are sent as they are (§5.6). A unit above 65 535 bytes is never put in a STAP-A, whose
+/// lengths have 16 bits.
 pub fn packetise(nals: &[&[u8]], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
     let payload_max = payload_max.max(3);
     let mut rest = nals;
@@ -81,7 +84,8 @@ mod tests {
                 STAP_A => {
                     let mut rest = &payload[1..];
                     while let [high, low, after @ ..] = rest {
-                        let (nal, after) = after.split_at(usize::from(u16::from_be_bytes([*high, *low])));
+                        let (nal, after) =
+                            after.split_at(usize::from(u16::from_be_bytes([*high, *low])));
                         nals.push(nal.to_vec());
                         rest = after;
                     }

@@ -1,5 +1,5 @@
-//! H.265 (RFC 7798) without DONL fields: small NAL units together in an aggregation packet, large ones split into
-//! fragmentation units.
+//! H.265 (RFC 7798) without DONL fields: small NAL units together in an aggregation packet, large
+//! ones split into fragmentation units.
 
 use super::even_piece;
 
@@ -8,8 +8,9 @@ const FRAGMENTATION: u8 = 49;
 /// Bytes of a NAL unit header, which is also the length of a payload header.
 const HEADER_LEN: usize = 2;
 
-/// Appends the RTP payloads of one access unit to `payloads`; none is longer than `payload_max` bytes (at least
-/// 4). The caller sets the marker bit of the last one. NAL units without a whole header are left out.
+/// Appends the RTP payloads of one access unit to `payloads`; none is longer than `payload_max`
+/// bytes (at least 4). The caller sets the marker bit of the last one. NAL units without a whole
+/// header are left out.
 pub fn packetise(nals: &[&[u8]], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
     let payload_max = payload_max.max(HEADER_LEN + 2);
     let mut rest = nals;
@@ -42,8 +43,10 @@ fn how_many_fit(nals: &[&[u8]], payload_max: usize) -> usize {
 
 /// §4.4.2: F if any has it, the lowest layer and temporal ids of the aggregated units.
 fn aggregate(group: &[&[u8]]) -> Vec<u8> {
-    let headers =
-        group.iter().filter_map(|nal| nal.first_chunk::<HEADER_LEN>()).map(|h| u16::from_be_bytes(*h));
+    let headers = group
+        .iter()
+        .filter_map(|nal| nal.first_chunk::<HEADER_LEN>())
+        .map(|h| u16::from_be_bytes(*h));
     let forbidden = headers.clone().fold(0, |all, header| all | (header & 0x8000));
     let layer = headers.clone().map(|header| header & 0x01f8).min().unwrap_or(0);
     let temporal = headers.map(|header| header & 7).min().unwrap_or(1);

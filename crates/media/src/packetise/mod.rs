@@ -1,7 +1,7 @@
 //! Splits coded frames into RTP payloads; one codec, one file.
 //!
-//! Pieces of one frame or NAL unit have equal length except the last, so that a sender can pass them to the kernel
-//! as one segmented send (UDP GSO).
+//! Pieces of one frame or NAL unit have equal length except the last, so that a sender can pass
+//! them to the kernel as one segmented send (UDP GSO).
 
 pub mod av1;
 pub mod h264;
@@ -10,8 +10,8 @@ pub mod opus;
 pub mod vp8;
 pub mod vp9;
 
-/// Length of the pieces when `len` bytes are split into the fewest equal pieces of at most `piece_max`; at least
-/// 1.
+/// Length of the pieces when `len` bytes are split into the fewest equal pieces of at most
+/// `piece_max`; at least 1.
 fn even_piece(len: usize, piece_max: usize) -> usize {
     let pieces = len.div_ceil(piece_max.max(1)).max(1);
     len.div_ceil(pieces).max(1)

@@ -1,9 +1,10 @@
 //! Opus (RFC 7587): a packet is sent unchanged as a payload; the sender needs its duration.
 
-/// Duration of an Opus packet, in samples at 48 kHz (the RTP clock of Opus), from its TOC byte (RFC 6716 §3.1).
+/// Duration of an Opus packet, in samples at 48 kHz (the RTP clock of Opus), from its TOC byte (RFC
+/// 6716 §3.1).
 ///
-/// `None` when it is empty, its frame count is missing, or its duration is above the 120 ms that a packet may
-/// have.
+/// `None` when it is empty, its frame count is missing, or its duration is above the 120 ms that a
+/// packet may have.
 #[must_use]
 pub fn duration_samples(packet: &[u8]) -> Option<u32> {
     let (&toc, rest) = packet.split_first()?;

@@ -5,11 +5,12 @@ use super::even_piece;
 /// Bytes of the written descriptor: X, I, and 15 bits of picture id.
 const DESCRIPTOR_LEN: usize = 4;
 
-/// Appends the RTP payloads of one frame to `payloads`; none is longer than `payload_max` bytes (at least 5). The
-/// caller sets the marker bit of the last one. `picture_id` grows by one a frame and wraps at 2^15.
+/// Appends the RTP payloads of one frame to `payloads`; none is longer than `payload_max` bytes (at
+/// least 5). The caller sets the marker bit of the last one. `picture_id` grows by one a frame and
+/// wraps at 2^15.
 ///
-/// The frame is split without regard to its partitions, as RFC 7741 §4.4 allows; only the first payload has the
-/// bit for the start of a partition.
+/// The frame is split without regard to its partitions, as RFC 7741 §4.4 allows; only the first
+/// payload has the bit for the start of a partition.
 pub fn packetise(frame: &[u8], picture_id: u16, payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
     let piece_max = payload_max.saturating_sub(DESCRIPTOR_LEN).max(1);
     let [id_high, id_low] = (picture_id & 0x7fff).to_be_bytes();
@@ -19,7 +20,8 @@ pub fn packetise(frame: &[u8], picture_id: u16, payload_max: usize, payloads: &m
     }
 }
 
-/// Whether a VP8 frame can be decoded without any other: the inverted P bit of its first byte (RFC 6386 §9.1).
+/// Whether a VP8 frame can be decoded without any other: the inverted P bit of its first byte (RFC
+/// 6386 §9.1).
 #[must_use]
 pub fn is_key_frame(frame: &[u8]) -> bool {
     frame.first().is_some_and(|byte| byte & 1 == 0)
@@ -36,7 +38,10 @@ mod tests {
         packetise(&[7; 10], 0x8123, 9, &mut payloads);
         assert_eq!(
             payloads,
-            [vec![0x90, 0x80, 0x81, 0x23, 7, 7, 7, 7, 7], vec![0x80, 0x80, 0x81, 0x23, 7, 7, 7, 7, 7]]
+            [
+                vec![0x90, 0x80, 0x81, 0x23, 7, 7, 7, 7, 7],
+                vec![0x80, 0x80, 0x81, 0x23, 7, 7, 7, 7, 7]
+            ]
         );
     }
 

@@ -1,12 +1,12 @@
 //! Absolute one-way delay: wall time of arrival less the time of capture.
 //!
-//! The capture time comes with the frame (a mark in the media, or `abs-capture-time`). Only when a track has never
-//! carried one, the sender report's mapping is used: `capture = NTP + (timestamp − RTP timestamp) / f` (RFC 3550
-//! §6.4.1). The figure includes the difference between the two clocks; it is negative when the local clock is
-//! behind by more than the path takes.
+//! The capture time comes with the frame (a mark in the media, or `abs-capture-time`). Only when a
+//! track has never carried one, the sender report's mapping is used: `capture = NTP + (timestamp −
+//! RTP timestamp) / f` (RFC 3550 §6.4.1). The figure includes the difference between the two
+//! clocks; it is negative when the local clock is behind by more than the path takes.
 //!
-//! A sender without a wall clock may use another clock in its reports (RFC 3550 §6.4.1: time since it began, for
-//! example); OvenMediaEngine uses media time. Such reports are ignored.
+//! A sender without a wall clock may use another clock in its reports (RFC 3550 §6.4.1: time since
+//! it began, for example); OvenMediaEngine uses media time. Such reports are ignored.
 
 use super::packet::CaptureTime;
 use throng_observation::CaptureBasis;
@@ -17,8 +17,8 @@ const APART_NS_MAX: u64 = 86_400 * 1_000_000_000;
 /// The pace of the sender's clock is compared with the local one after this time.
 const RATE_OVER_NS: u64 = 30 * 1_000_000_000;
 
-/// A wall clock's pace differs from the local one by at most this share (numerator, denominator): a server that
-/// stalled may have delayed a report for some seconds.
+/// A wall clock's pace differs from the local one by at most this share (numerator, denominator): a
+/// server that stalled may have delayed a report for some seconds.
 const RATE_OFF_MAX: (u64, u64) = (1, 3);
 
 /// Capture times of one track.
@@ -41,16 +41,24 @@ impl CaptureMeter {
         Self { clock_hz, report: None, first: None, is_other_clock: false, basis: None }
     }
 
-    /// A sender report that arrived at `arrived_unix_ns` maps `rtp_timestamp` to `ntp_unix_ns`. Returns
-    /// `false` if that is not wall-clock time; reports are then ignored until the source changes.
-    pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_unix_ns: u64) -> bool {
-        let (first_ntp_ns, first_arrived_ns) = *self.first.get_or_insert((ntp_unix_ns, arrived_unix_ns));
+    /// A sender report that arrived at `arrived_unix_ns` maps `rtp_timestamp` to `ntp_unix_ns`.
+    /// Returns `false` if that is not wall-clock time; reports are then ignored until the source
+    /// changes.
+    pub fn sender_report(
+        &mut self,
+        ntp_unix_ns: u64,
+        rtp_timestamp: u32,
+        arrived_unix_ns: u64,
+    ) -> bool {
+        let (first_ntp_ns, first_arrived_ns) =
+            *self.first.get_or_insert((ntp_unix_ns, arrived_unix_ns));
         let (clock_ns, ours_ns) =
             (ntp_unix_ns.abs_diff(first_ntp_ns), arrived_unix_ns.saturating_sub(first_arrived_ns));
         let is_other_pace = ours_ns >= RATE_OVER_NS
             && u128::from(clock_ns.abs_diff(ours_ns)) * u128::from(RATE_OFF_MAX.1)
                 > u128::from(ours_ns) * u128::from(RATE_OFF_MAX.0);
-        self.is_other_clock |= is_other_pace || ntp_unix_ns.abs_diff(arrived_unix_ns) > APART_NS_MAX;
+        self.is_other_clock |=
+            is_other_pace || ntp_unix_ns.abs_diff(arrived_unix_ns) > APART_NS_MAX;
         self.report = (!self.is_other_clock).then_some((ntp_unix_ns, rtp_timestamp));
         !self.is_other_clock
     }
@@ -60,8 +68,8 @@ impl CaptureMeter {
         (self.report, self.first, self.is_other_clock) = (None, None, false);
     }
 
-    /// Takes a frame that arrived at `arrived_unix_ns`; returns its delay in microseconds, negative when the local
-    /// clock is behind; `None` when its capture time is unknown.
+    /// Takes a frame that arrived at `arrived_unix_ns`; returns its delay in microseconds, negative
+    /// when the local clock is behind; `None` when its capture time is unknown.
     pub fn frame(
         &mut self,
         arrived_unix_ns: u64,
@@ -87,8 +95,8 @@ impl CaptureMeter {
             return None; // figures of two bases do not mix
         }
         let (ntp_unix_ns, rtp_timestamp) = self.report?;
-        let after_ns =
-            i64::from(super::timestamp::step(rtp_timestamp, timestamp)) * 1_000_000_000 / self.clock_hz;
+        let after_ns = i64::from(super::timestamp::step(rtp_timestamp, timestamp)) * 1_000_000_000
+            / self.clock_hz;
         Some(CaptureTime {
             unix_ns: ntp_unix_ns.checked_add_signed(after_ns)?,
             basis: CaptureBasis::SenderReport,
@@ -130,7 +138,10 @@ mod tests {
         assert_eq!(meter.basis(), Some(CaptureBasis::SenderReport));
         let captured = CaptureTime { unix_ns: NOW, basis: CaptureBasis::AbsCaptureTime };
         assert_eq!(meter.frame(NOW + 1_000, 0, Some(captured)), Some(1));
-        assert_eq!((meter.frame(NOW, 900, None), meter.basis()), (None, Some(CaptureBasis::AbsCaptureTime)));
+        assert_eq!(
+            (meter.frame(NOW, 900, None), meter.basis()),
+            (None, Some(CaptureBasis::AbsCaptureTime))
+        );
     }
 
     #[test]
@@ -144,7 +155,8 @@ mod tests {
     #[test]
     fn a_report_of_media_time_is_no_wall_clock() {
         const S: u64 = 1_000_000_000;
-        // OvenMediaEngine counts from the stream's beginning; read as NTP time that is 2036, or 1900.
+        // OvenMediaEngine counts from the stream's beginning; read as NTP time that is 2036,
+        // or 1900.
         for media_time in [2_085_978_496 * S, 0, NOW - 2 * 86_400 * S] {
             let mut meter = CaptureMeter::new(90_000);
             assert!(!meter.sender_report(media_time + 12 * S, 0, NOW));
@@ -153,14 +165,21 @@ mod tests {
             let captured = CaptureTime { unix_ns: NOW - S, basis: CaptureBasis::Mark };
             assert_eq!(meter.frame(NOW, 0, Some(captured)), Some(1_000_000));
         }
-        // A clock that is a minute off is a wall clock if it advances like the local one; a report may be late.
+        // A clock that is a minute off is a wall clock if it advances like the local one; a report
+        // may be late.
         let mut meter = CaptureMeter::new(90_000);
         for (clock_s, ours_s) in [(0, 0), (5, 5), (35, 43), (60, 60)] {
-            assert!(meter.sender_report(NOW + (60 + clock_s) * S, 0, NOW + ours_s * S), "{ours_s} s");
+            assert!(
+                meter.sender_report(NOW + (60 + clock_s) * S, 0, NOW + ours_s * S),
+                "{ours_s} s"
+            );
         }
         // A clock that stops with its media is not a wall clock.
         assert!(!meter.sender_report(NOW + (60 + 61) * S, 0, NOW + 120 * S));
-        assert!(!meter.sender_report(NOW + (60 + 121) * S, 0, NOW + 121 * S), "and what was seen stays");
+        assert!(
+            !meter.sender_report(NOW + (60 + 121) * S, 0, NOW + 121 * S),
+            "and what was seen stays"
+        );
         assert_eq!(meter.frame(NOW, 0, None), None);
         meter.restart();
         assert!(meter.sender_report(NOW, 0, NOW));

@@ -1,14 +1,16 @@
 //! Frames in the order in which they are shown, for meters that compare arrival with RTP time.
 //!
-//! RTP timestamps are presentation times, and frames are sent in decoding order. With B-frames the two differ: a
-//! P-frame is sent before the B-frames that are shown before it, so its timestamp is ahead of its turn. A sender
-//! that keeps its pace sends the n-th frame when the n-th smallest timestamp is due, less a constant. So the n-th
-//! arrival is paired with the n-th smallest timestamp. That is known once as many frames follow as the stream is
-//! ever reordered by: its depth, 0 without B-frames, where each frame is paired with itself at once.
+//! RTP timestamps are presentation times, and frames are sent in decoding order. With B-frames the
+//! two differ: a P-frame is sent before the B-frames that are shown before it, so its timestamp is
+//! ahead of its turn. A sender that keeps its pace sends the n-th frame when the n-th smallest
+//! timestamp is due, less a constant. So the n-th arrival is paired with the n-th smallest
+//! timestamp. That is known once as many frames follow as the stream is ever reordered by: its
+//! depth, 0 without B-frames, where each frame is paired with itself at once.
 
 use super::timestamp;
 
-/// Largest depth. H.264 allows 16 frames, encoders use up to 4; a longer way back is another timeline.
+/// Largest depth. H.264 allows 16 frames, encoders use up to 4; a longer way back is another
+/// timeline.
 const DEPTH_MAX: usize = 8;
 
 /// Puts the frames of one stream into order.
@@ -17,7 +19,8 @@ pub(super) struct DecodeOrder {
     depth: usize,
     /// Timestamps of the last frames, newest last.
     recent: Ring<u32>,
-    /// Timestamps and arrivals that wait for their counterpart. A frame that was dropped has no arrival.
+    /// Timestamps and arrivals that wait for their counterpart. A frame that was dropped has no
+    /// arrival.
     timestamps: Ring<u32>,
     arrivals: Ring<Option<i64>>,
     /// Pairs not to be told: they belong to frames around a gap.
@@ -29,7 +32,8 @@ pub(super) struct DecodeOrder {
 pub(super) enum Ordered {
     /// This arrival (ns) and timestamp belong together.
     Pair(i64, u32),
-    /// Frames are reordered by more than was known: pairs so far were wrong by some frame intervals.
+    /// Frames are reordered by more than was known: pairs so far were wrong by some frame
+    /// intervals.
     Deeper,
     /// Nothing yet.
     Waiting,
@@ -38,7 +42,8 @@ pub(super) enum Ordered {
 impl DecodeOrder {
     /// A frame in decoding order, with the arrival of its last packet when it is complete.
     pub(super) fn frame(&mut self, timestamp: u32, arrived_ns: Option<i64>) -> Ordered {
-        let later = self.recent.iter().filter(|&before| timestamp::step(timestamp, before) > 0).count();
+        let later =
+            self.recent.iter().filter(|&before| timestamp::step(timestamp, before) > 0).count();
         if later >= DEPTH_MAX {
             self.restart(); // another timeline
         }
@@ -68,7 +73,8 @@ impl DecodeOrder {
         }
     }
 
-    /// Frames are missing of which not even the timestamp is known, so that arrivals do not match timestamps.
+    /// Frames are missing of which not even the timestamp is known, so that arrivals do not match
+    /// timestamps.
     pub(super) fn gap(&mut self) {
         self.skip = 2 * self.depth;
         (self.timestamps, self.arrivals) = (Ring::default(), Ring::default());

@@ -10,8 +10,13 @@ fn stream(pattern: &[u32], groups: u32) -> Vec<u32> {
     (0..groups).flat_map(|g| pattern.iter().map(move |p| g * pattern.len() as u32 + p)).collect()
 }
 
-/// Delays in microseconds, with arrivals shifted by `late_ns(i)`; frames that `arrives` refuses are dropped.
-fn delays(frames: &[u32], arrives: impl Fn(usize) -> bool, late_ns: impl Fn(usize) -> i64) -> Vec<u32> {
+/// Delays in microseconds, with arrivals shifted by `late_ns(i)`; frames that `arrives` refuses are
+/// dropped.
+fn delays(
+    frames: &[u32],
+    arrives: impl Fn(usize) -> bool,
+    late_ns: impl Fn(usize) -> i64,
+) -> Vec<u32> {
     let (mut order, mut delay) = (DecodeOrder::default(), DelayMeter::new(90_000));
     let mut out = Vec::new();
     for (i, presentation) in frames.iter().enumerate() {
@@ -82,7 +87,11 @@ fn without_b_frames_each_frame_is_told_at_once() {
 fn a_queue_before_the_first_b_frame_is_not_forgotten() {
     let frames: Vec<_> = (0..300).chain(stream(&[2, 0, 1], 100).iter().map(|p| p + 300)).collect();
     let delays = delays(&frames, |_| true, |i| if i >= 200 { 500_000_000 } else { 0 });
-    assert!(delays[400..].iter().all(|&us| us.abs_diff(500_000) < 70_000), "{:?}", &delays[400..410]);
+    assert!(
+        delays[400..].iter().all(|&us| us.abs_diff(500_000) < 70_000),
+        "{:?}",
+        &delays[400..410]
+    );
 }
 
 #[test]

@@ -1,24 +1,27 @@
 //! Relative delay: the transit time of media above its smallest one. Needs only the local clock.
 //!
-//! `d_i = (R_i − R_0) − (S_i − S_0) / f` (arrival R, timestamp S, clock f) grows with every queue on the path, and
-//! with the skew between the source's clock and the local one. The reported delay is `d_i − floor(t)`, never below
-//! zero.
+//! `d_i = (R_i − R_0) − (S_i − S_0) / f` (arrival R, timestamp S, clock f) grows with every queue
+//! on the path, and with the skew between the source's clock and the local one. The reported delay
+//! is `d_i − floor(t)`, never below zero.
 //!
-//! `floor(t) = b + s·t` is a lower bound of all values since the beginning: `s` is the skew, which [`super::skew`]
-//! distinguishes from a queue by the minima of windows, `b` the lowest `d − s·t` so far. So **a queue that builds
-//! up and stays remains visible for the whole life of the track**; the floor does not rise to it. Only skew may
-//! raise the floor.
+//! `floor(t) = b + s·t` is a lower bound of all values since the beginning: `s` is the skew, which
+//! [`super::skew`] distinguishes from a queue by the minima of windows, `b` the lowest `d − s·t` so
+//! far. So **a queue that builds up and stays remains visible for the whole life of the track**;
+//! the floor does not rise to it. Only skew may raise the floor.
 //!
-//! A constant delay is invisible here by construction (see [`super::CaptureMeter`] for the absolute one). Frames
-//! sent in decoding order (B-frames) are first paired with their turns by `DecodeOrder`.
+//! A constant delay is invisible here by construction (see [`super::CaptureMeter`] for the absolute
+//! one). Frames sent in decoding order (B-frames) are first paired with their turns by
+//! `DecodeOrder`.
 
 use super::skew::{Low, Lows};
 use super::timestamp::TimestampUnwrap;
 
-/// A timestamp that goes back by more than this begins another timeline: reordering never goes back as far.
+/// A timestamp that goes back by more than this begins another timeline: reordering never goes back
+/// as far.
 const MAX_STEP_BACK_NS: i64 = 1_000_000_000;
 
-/// Media that arrives this much earlier than the timeline allows begins another one: no queue is that long.
+/// Media that arrives this much earlier than the timeline allows begins another one: no queue is
+/// that long.
 const MAX_STEP_AHEAD_NS: i64 = 10_000_000_000;
 
 /// Relative delay of one track.
@@ -63,10 +66,11 @@ impl DelayMeter {
         }
     }
 
-    /// The frames so far were paired with wrong timestamps (B-frames that were not known yet): they must not lower
-    /// the floor. The last delay continues.
+    /// The frames so far were paired with wrong timestamps (B-frames that were not known yet): they
+    /// must not lower the floor. The last delay continues.
     pub(super) fn forget_floor(&mut self) {
-        (self.lows, self.low, self.skew, self.base_ns) = (Lows::default(), None, 0.0, f64::INFINITY);
+        (self.lows, self.low, self.skew, self.base_ns) =
+            (Lows::default(), None, 0.0, f64::INFINITY);
         self.carried_ns = self.carried_ns.or(Some(self.last_ns));
     }
 
@@ -75,12 +79,14 @@ impl DelayMeter {
         self.restarted = true;
     }
 
-    /// The sender's RTCP report: at `ntp_unix_ns` of its own clock the media's clock was `rtp_timestamp`.
+    /// The sender's RTCP report: at `ntp_unix_ns` of its own clock the media's clock was
+    /// `rtp_timestamp`.
     pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32) {
         self.lows.sender_report(ntp_unix_ns, rtp_timestamp, self.clock_hz);
     }
 
-    /// Takes a frame whose last packet arrived at `arrived_ns`; returns its delay above the floor, microseconds.
+    /// Takes a frame whose last packet arrived at `arrived_ns`; returns its delay above the floor,
+    /// microseconds.
     pub fn frame(&mut self, arrived_ns: i64, timestamp: u32) -> u32 {
         let first = *self.first_arrival_ns.get_or_insert(arrived_ns);
         let at = arrived_ns - first;
@@ -90,7 +96,8 @@ impl DelayMeter {
             || media_step < -MAX_STEP_BACK_NS
             || media_step.saturating_sub(step) > MAX_STEP_AHEAD_NS
         {
-            // No better estimate is known: the new timeline begins with the last delay of the old one.
+            // No better estimate is known: the new timeline begins with the last delay of the old
+            // one.
             self.offset_ns = self.offset_ns.saturating_add(media_step.saturating_sub(step));
             self.lows.forget_reports();
         }
@@ -105,8 +112,8 @@ impl DelayMeter {
         (above_ns.max(0.0) / 1e3) as u32
     }
 
-    /// Estimated skew of the source's clock against the local one, parts per million; positive when the source is
-    /// slow.
+    /// Estimated skew of the source's clock against the local one, parts per million; positive when
+    /// the source is slow.
     #[must_use]
     pub fn skew_ppm(&self) -> f64 {
         self.skew * 1e6

@@ -4,8 +4,8 @@ use super::*;
 
 const MS: f64 = 1e6;
 
-/// Frames of `seconds` at 25 fps whose one-way delay in ms is `delay_ms(t_s)`, the source's clock slow by
-/// `skew_ppm`; returns the reported delays, ms.
+/// Frames of `seconds` at 25 fps whose one-way delay in ms is `delay_ms(t_s)`, the source's clock
+/// slow by `skew_ppm`; returns the reported delays, ms.
 fn delays(seconds: usize, skew_ppm: f64, delay_ms: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut meter = DelayMeter::new(90_000);
     (0..seconds * 25)
@@ -51,7 +51,11 @@ fn a_step_that_stays_is_seen_to_the_end_whenever_it_comes() {
         let delays = delays(600, 30.0, |t| noise(t, 4.0) + if t >= step_at_s { 80.0 } else { 0.0 });
         let after = delays.get((step_at_s as usize + 1) * 25..).unwrap();
         let least = after.iter().copied().fold(f64::INFINITY, f64::min);
-        assert!(least > 72.0 && max(after) < 90.0, "step at {step_at_s} s: {least} to {}", max(after));
+        assert!(
+            least > 72.0 && max(after) < 90.0,
+            "step at {step_at_s} s: {least} to {}",
+            max(after)
+        );
     }
 }
 
@@ -65,7 +69,8 @@ fn growth_is_seen_as_it_grows() {
 
 #[test]
 fn a_clock_that_is_far_off_does_not_read_as_delay() {
-    // 29.97 frames a second that are stamped as 30 are slow by 1,000 ppm; two thousand are 150 ms in 75 s.
+    // 29.97 frames a second that are stamped as 30 are slow by 1,000 ppm; two thousand are 150 ms
+    // in 75 s.
     for skew_ppm in [-1_000.0, 300.0, 1_000.0, 2_000.0] {
         let delays = delays(600, skew_ppm, |t| noise(t, 5.0));
         assert!(max(&delays) < 150.0, "{skew_ppm} ppm: {}", max(&delays));
@@ -106,7 +111,8 @@ fn a_queue_is_seen_whatever_the_clock() {
 #[test]
 fn a_burst_of_a_cached_gop_is_soon_forgotten() {
     // The first second of media arrives at once: those frames are late, not those that follow.
-    let delays = delays(20, 0.0, |t| if t < 1.0 { 1000.0 - t * 1000.0 } else { 0.0 } + noise(t, 2.0));
+    let delays =
+        delays(20, 0.0, |t| if t < 1.0 { 1000.0 - t * 1000.0 } else { 0.0 } + noise(t, 2.0));
     assert!(max(delays.get(25..).unwrap()) < 2.1, "{}", max(delays.get(25..).unwrap()));
 }
 
@@ -117,7 +123,11 @@ fn a_jump_of_the_timestamps_is_not_delay() {
         for i in 0..100_u32 {
             let timestamp = i * 3600;
             let timestamp = if i < 50 { timestamp } else { timestamp.wrapping_add(jump) };
-            assert_eq!(meter.frame(i64::from(i) * 40_000_000, timestamp), 0, "frame {i}, jump {jump}");
+            assert_eq!(
+                meter.frame(i64::from(i) * 40_000_000, timestamp),
+                0,
+                "frame {i}, jump {jump}"
+            );
         }
     }
 }

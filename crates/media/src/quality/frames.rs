@@ -1,16 +1,19 @@
-//! Frames from packets: which are complete, and which of those could be decoded. Nothing is decoded.
+//! Frames from packets: which are complete, and which of those could be decoded. Nothing is
+//! decoded.
 //!
-//! A frame is the packets of one RTP timestamp. It is complete when every number from its first packet to its last
-//! has arrived. The first is the one after the end of the previous frame, or one whose payload starts a frame; the
-//! last has the marker, or is followed without a gap by another timestamp (some senders set no marker).
+//! A frame is the packets of one RTP timestamp. It is complete when every number from its first
+//! packet to its last has arrived. The first is the one after the end of the previous frame, or one
+//! whose payload starts a frame; the last has the marker, or is followed without a gap by another
+//! timestamp (some senders set no marker).
 //!
-//! Frames are judged in the order of their numbers, which is the order of decoding. A frame with a hole waits
-//! until the hole is filled or [`SequenceMeter`](super::SequenceMeter) counts it lost, as for a viewer with a
-//! jitter buffer of that length. After a lost frame nothing is decodable until the next key frame, unless all
-//! received packets of the lost frame show that no other refers to it. A frame of which nothing arrived counts as
-//! referred to; consecutive picture ids prove that no frame was in the hole (padding, mostly). A key frame
-//! does not wait for earlier frames that cannot be decoded anyway; no frame waits for a discardable one before it.
-//! A frame in whose middle the viewer joined is not counted.
+//! Frames are judged in the order of their numbers, which is the order of decoding. A frame with a
+//! hole waits until the hole is filled or [`SequenceMeter`](super::SequenceMeter) counts it lost,
+//! as for a viewer with a jitter buffer of that length. After a lost frame nothing is decodable
+//! until the next key frame, unless all received packets of the lost frame show that no other
+//! refers to it. A frame of which nothing arrived counts as referred to; consecutive picture ids
+//! prove that no frame was in the hole (padding, mostly). A key frame does not wait for earlier
+//! frames that cannot be decoded anyway; no frame waits for a discardable one before it. A frame in
+//! whose middle the viewer joined is not counted.
 
 use super::packet::CaptureTime;
 use crate::codec::PayloadFacts;
@@ -96,9 +99,11 @@ pub struct FrameMeter {
 }
 
 impl FrameMeter {
-    /// Keeps at most `frames_max` frames that are not judged yet; above that the oldest is judged at once.
+    /// Keeps at most `frames_max` frames that are not judged yet; above that the oldest is judged
+    /// at once.
     ///
-    /// Without `headers_read` key frames are unknown: then every complete frame counts as decodable.
+    /// Without `headers_read` key frames are unknown: then every complete frame counts as
+    /// decodable.
     #[must_use]
     pub fn new(frames_max: usize, headers_read: bool) -> Self {
         Self {
@@ -111,7 +116,8 @@ impl FrameMeter {
         }
     }
 
-    /// Whether the next frames can be decoded; `false` before a key frame arrived, and after a loss.
+    /// Whether the next frames can be decoded; `false` before a key frame arrived, and after a
+    /// loss.
     #[must_use]
     pub fn intact(&self) -> bool {
         self.intact
@@ -130,7 +136,9 @@ impl FrameMeter {
             return; // its frame was judged without it
         }
         for (i, frame) in self.frames.iter_mut().enumerate().rev() {
-            if packet.padding == frame.padding && (packet.padding || packet.timestamp == frame.timestamp) {
+            if packet.padding == frame.padding
+                && (packet.padding || packet.timestamp == frame.timestamp)
+            {
                 // Padding joins padding only next to it: a frame may be between.
                 let touches = packet.number >= frame.first - 1 && packet.number <= frame.last + 1;
                 if touches || !packet.padding {
@@ -147,7 +155,8 @@ impl FrameMeter {
         self.insert(0, packet);
     }
 
-    /// Judges all frames whose outcome is known. All numbers below `resolved_below` have arrived or never will.
+    /// Judges all frames whose outcome is known. All numbers below `resolved_below` have arrived or
+    /// never will.
     pub fn judge(&mut self, resolved_below: i64, mut tell: impl FnMut(FrameOutcome)) {
         while self.frames.len() > self.frames_max {
             self.give_up_first(&mut tell);
@@ -162,7 +171,8 @@ impl FrameMeter {
             if whole && follows {
                 self.complete(frame, &mut tell);
             } else if frame.padding && hole_resolved {
-                // The hole before it is judged with the next frame, for which the hole becomes longer.
+                // The hole before it is judged with the next frame, for which the hole becomes
+                // longer.
                 self.frames.pop_front();
             } else if whole
                 && frame.starts
@@ -236,11 +246,13 @@ impl FrameMeter {
             && frame.discardable
             && self.next == Some(frame.first)
             && ended
-            && following.is_some_and(|f| f.ends && f.is_whole() && !f.padding && f.first == frame.last + 1);
+            && following
+                .is_some_and(|f| f.ends && f.is_whole() && !f.padding && f.first == frame.last + 1);
         settled || overtaken
     }
 
-    /// When nothing before it can be decoded, a complete key frame ends the wait for earlier frames.
+    /// When nothing before it can be decoded, a complete key frame ends the wait for earlier
+    /// frames.
     fn skip_to_key_frame(&mut self, tell: &mut impl FnMut(FrameOutcome)) -> bool {
         if self.intact {
             return false;
@@ -262,7 +274,9 @@ impl FrameMeter {
         }
         let hole = u32::try_from(frame.first - next).unwrap_or(u32::MAX);
         let missed = match (self.picture_id, frame.picture_id) {
-            (Some((before, bits)), Some((id, same))) if bits == same && (1..=15).contains(&bits) => {
+            (Some((before, bits)), Some((id, same)))
+                if bits == same && (1..=15).contains(&bits) =>
+            {
                 let ids = u32::from(id.wrapping_sub(before) & ((1 << bits) - 1));
                 ids.saturating_sub(1).min(hole)
             }

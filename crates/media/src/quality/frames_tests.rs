@@ -4,9 +4,9 @@ use super::*;
 use crate::quality::Arrival;
 use crate::quality::SequenceMeter;
 
-/// A stream written as words: `3K` a key frame of three packets, `2P` a frame that others refer to, `1d` a
-/// discardable one, `1_` padding. A suffix changes a packet: `!n` loses packet n, `>n` sends packet n after the
-/// next frame, `<` leaves out the marker bit.
+/// A stream written as words: `3K` a key frame of three packets, `2P` a frame that others refer to,
+/// `1d` a discardable one, `1_` padding. A suffix changes a packet: `!n` loses packet n, `>n` sends
+/// packet n after the next frame, `<` leaves out the marker bit.
 fn packets(words: &str) -> Vec<FramePacket> {
     let (mut out, mut held): (Vec<FramePacket>, Vec<FramePacket>) = (Vec::new(), Vec::new());
     let mut number = 65_530;
@@ -16,7 +16,10 @@ fn packets(words: &str) -> Vec<FramePacket> {
         let kind = chars.next().unwrap();
         let change: Vec<char> = chars.collect();
         let nth = |mark| {
-            change.iter().position(|&c| c == mark).map(|i| i64::from(change[i + 1].to_digit(10).unwrap()))
+            change
+                .iter()
+                .position(|&c| c == mark)
+                .map(|i| i64::from(change[i + 1].to_digit(10).unwrap()))
         };
         let later: Vec<_> = std::mem::take(&mut held);
         for i in 0..count {
@@ -47,7 +50,8 @@ fn packets(words: &str) -> Vec<FramePacket> {
     out
 }
 
-/// One letter an outcome: `K` decodable key frame, `+` decodable, `-` complete only, `x` dropped, `m` missed.
+/// One letter an outcome: `K` decodable key frame, `+` decodable, `-` complete only, `x` dropped,
+/// `m` missed.
 fn letter(outcome: FrameOutcome) -> String {
     match outcome {
         FrameOutcome::Complete(f) if f.decodable && f.key_frame => "K".into(),
@@ -58,7 +62,8 @@ fn letter(outcome: FrameOutcome) -> String {
     }
 }
 
-/// Outcomes of packets that arrive a millisecond apart and, after the bar, those at the end of the patience.
+/// Outcomes of packets that arrive a millisecond apart and, after the bar, those at the end of the
+/// patience.
 fn verdicts(packets: &[FramePacket]) -> String {
     let mut sequence = SequenceMeter::new(1024, 32, 200);
     let mut frames = FrameMeter::new(24, true);
@@ -112,7 +117,8 @@ fn frames_are_complete_decodable_or_dropped() {
 
 #[test]
 fn a_key_frame_ends_a_wait_that_is_in_vain() {
-    // Undecodable already, and the hole in the second frame still open: the key frame is shown at once.
+    // Undecodable already, and the hole in the second frame still open: the key frame is shown at
+    // once.
     assert_eq!(verdicts(&packets("2P 3P!1 2K 1P")), "-xK+|");
 }
 
@@ -141,7 +147,8 @@ fn a_superframe_is_one_frame_and_its_layers_start_none() {
         packet.facts.starts_frame = i % 2 == 0;
     }
     assert_eq!(verdicts(&packets), "K++|");
-    // Without its base layer the second superframe is no frame, although its upper layer arrived and starts.
+    // Without its base layer the second superframe is no frame, although its upper layer arrived
+    // and starts.
     packets.drain(4..6);
     assert_eq!(verdicts(&packets), "K|x-");
 }
@@ -207,7 +214,8 @@ fn memory_is_bounded_whatever_comes() {
     let mut random = 12345_u64;
     let mut dropped = 0;
     for _ in 0..20_000 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         frames.packet(&FramePacket {
             number: (random >> 50) as i64,
             timestamp: (random >> 40) as u32 & 0xFF,
@@ -217,8 +225,9 @@ fn memory_is_bounded_whatever_comes() {
             arrived_ns: 0,
             captured: None,
         });
-        frames
-            .judge((random >> 51) as i64, |v| dropped += i32::from(!matches!(v, FrameOutcome::Complete(_))));
+        frames.judge((random >> 51) as i64, |v| {
+            dropped += i32::from(!matches!(v, FrameOutcome::Complete(_)))
+        });
         assert!(frames.frames.len() <= 24 && frames.frames.capacity() <= 25);
     }
     assert!(dropped > 0);

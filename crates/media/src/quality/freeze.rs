@@ -1,13 +1,15 @@
 //! Freezes, W3C webrtc-stats `freezeCount` and `totalFreezesDuration`.
 //!
-//! An interval between two frames is a freeze when it is at least `max(3 δ, δ + 150 ms)`, δ being the mean of the
-//! last 30 intervals, and at least 5 are known (the constants of libwebrtc's `video_quality_observer2.cc`; Chrome
-//! includes the judged interval in its mean, which raises the bound by some 5 ms at 25 fps and is impossible for a
-//! freeze in progress). There is no renderer: a frame counts as shown when it and all before it are complete.
+//! An interval between two frames is a freeze when it is at least `max(3 δ, δ + 150 ms)`, δ being
+//! the mean of the last 30 intervals, and at least 5 are known (the constants of libwebrtc's
+//! `video_quality_observer2.cc`; Chrome includes the judged interval in its mean, which raises the
+//! bound by some 5 ms at 25 fps and is impossible for a freeze in progress). There is no renderer:
+//! a frame counts as shown when it and all before it are complete.
 //!
-//! A freeze is counted when the bound is passed, not when a frame ends it, and its time counts in the interval in
-//! which it passed, so that a picture that never returns is frozen in every second. The time before the bound was
-//! reached counts in the interval of that moment, which can thus have a little more frozen time than its length.
+//! A freeze is counted when the bound is passed, not when a frame ends it, and its time counts in
+//! the interval in which it passed, so that a picture that never returns is frozen in every second.
+//! The time before the bound was reached counts in the interval of that moment, which can thus have
+//! a little more frozen time than its length.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +29,8 @@ pub struct FreezeMeter {
     intervals: usize,
     sum_us: u64,
     shown_at: Option<Instant>,
-    /// When a freeze begins unless a frame is shown before. Asked for with each packet, so it is computed with each frame.
+    /// When a freeze begins unless a frame is shown before. Asked for with each packet, so it is
+    /// computed with each frame.
     begins_at: Option<Instant>,
     /// The part of the current freeze that was already reported; `None` without one.
     reported: Option<Duration>,
@@ -139,7 +142,8 @@ mod tests {
     #[test]
     fn only_the_last_thirty_intervals_make_the_mean() {
         // 10 fps, then 30 intervals of 40 ms: the bound is 190 ms, not 300.
-        let frames = (0..20).map(|i| i * 100).chain((1..=30).map(|i| 1900 + i * 40)).chain([3100 + 190]);
+        let frames =
+            (0..20).map(|i| i * 100).chain((1..=30).map(|i| 1900 + i * 40)).chain([3100 + 190]);
         assert_eq!(frozen(frames, 3290), (1, 190));
     }
 

@@ -1,13 +1,15 @@
-//! Interarrival jitter, RFC 3550 §6.4.1 and A.8: `J += (|D| − J) / 16`, `D = (R_i − R_j) − (S_i − S_j)`.
+//! Interarrival jitter, RFC 3550 §6.4.1 and A.8: `J += (|D| − J) / 16`, `D = (R_i − R_j) − (S_i −
+//! S_j)`.
 //!
-//! Packets count in the order of arrival, first transmissions only. All packets of a video frame share a
-//! timestamp, so the spacing of a frame's packets counts as jitter, as the RFC defines it and every peer reports
-//! it. Packets of frames that are shown before an earlier one (B-frames) are left out.
+//! Packets count in the order of arrival, first transmissions only. All packets of a video frame
+//! share a timestamp, so the spacing of a frame's packets counts as jitter, as the RFC defines it
+//! and every peer reports it. Packets of frames that are shown before an earlier one (B-frames) are
+//! left out.
 
 use super::timestamp;
 
-/// Larger steps are a new timeline of the source, not jitter, and do not change the figure: one of them would
-/// dominate the next hundred packets.
+/// Larger steps are a new timeline of the source, not jitter, and do not change the figure: one of
+/// them would dominate the next hundred packets.
 const DISCONTINUITY_S: f64 = 5.0;
 
 /// Jitter of one stream.
@@ -23,7 +25,12 @@ impl JitterMeter {
     /// A meter for an RTP clock of `clock_rate_hz`.
     #[must_use]
     pub fn new(clock_rate_hz: u32) -> Self {
-        Self { clock_hz: f64::from(clock_rate_hz.max(1)), previous: None, jitter_ticks: 0.0, steps: false }
+        Self {
+            clock_hz: f64::from(clock_rate_hz.max(1)),
+            previous: None,
+            jitter_ticks: 0.0,
+            steps: false,
+        }
     }
 
     /// A packet arrived.
@@ -82,7 +89,8 @@ mod tests {
         assert_eq!((meter.ticks(), meter.micros()), (8, Some(1000)));
         for i in 1..400_i64 {
             // Every other packet 10 ms late: |D| is 10 ms each time.
-            meter.packet((36 + i * 20 + if i % 2 == 0 { 0 } else { 10 }) * MS, 160 + 160 * i as u32);
+            meter
+                .packet((36 + i * 20 + if i % 2 == 0 { 0 } else { 10 }) * MS, 160 + 160 * i as u32);
         }
         assert!(meter.micros().unwrap().abs_diff(10_000) <= 2, "{meter:?}");
     }

@@ -1,8 +1,9 @@
 //! When to request a key frame from the sender (PLI, RFC 4585 §6.3.1; FIR, RFC 5104 §4.3.1).
 //!
-//! A viewer that joined in the middle of a GOP waits 200 ms for a key frame that is on its way (libwebrtc's
-//! `kMaxWaitForKeyFrame`); one that lost a frame requests at once. Both repeat the request at most once a
-//! second, because every request costs the publisher a large frame for all viewers.
+//! A viewer that joined in the middle of a GOP waits 200 ms for a key frame that is on its way
+//! (libwebrtc's `kMaxWaitForKeyFrame`); one that lost a frame requests at once. Both repeat the
+//! request at most once a second, because every request costs the publisher a large frame for all
+//! viewers.
 
 use std::time::{Duration, Instant};
 
@@ -75,6 +76,9 @@ mod tests {
         assert!(need.take(at(9000)));
         need.satisfied();
         need.broken(at(9100));
-        assert!(!need.take(at(9999)) && need.take(at(10_000)), "a new need does not lift the limit");
+        assert!(
+            !need.take(at(9999)) && need.take(at(10_000)),
+            "a new need does not lift the limit"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Quality meters: one meter, one file. A receiver owns a [`TrackMeter`] for each track; it passes every packet to
-//! the other meters and adds up their results.
+//! Quality meters: one meter, one file. A receiver owns a [`TrackMeter`] for each track; it passes
+//! every packet to the other meters and adds up their results.
 
 mod track;
 pub use track::{TrackConfig, TrackMeter};

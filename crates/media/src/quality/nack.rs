@@ -1,13 +1,14 @@
 //! Which packets to request again (RFC 4585 §6.2.1), and when.
 //!
-//! A missing packet is requested 10 ms after a later one arrived, so that plain reordering requests nothing; again
-//! after each round trip (100 ms while it is unknown), at most 10 times. 100 ms and 10 are the values of
-//! libwebrtc's `nack_requester.cc` (`kDefaultRtt`, `kMaxNackRetries`); libwebrtc requests without the 10 ms until
-//! it has seen reordering. The list is bounded; when it is full the oldest packets are dropped, and a key frame is
-//! needed, as in libwebrtc.
+//! A missing packet is requested 10 ms after a later one arrived, so that plain reordering requests
+//! nothing; again after each round trip (100 ms while it is unknown), at most 10 times. 100 ms and
+//! 10 are the values of libwebrtc's `nack_requester.cc` (`kDefaultRtt`, `kMaxNackRetries`);
+//! libwebrtc requests without the 10 ms until it has seen reordering. The list is bounded; when it
+//! is full the oldest packets are dropped, and a key frame is needed, as in libwebrtc.
 //!
-//! Times of arrival decide, not those at which the packets are passed on: a packet that arrives after its request was due is
-//! requested, even where both become known at once. So it makes no difference for the first request how often a driver reads its sockets.
+//! Times of arrival decide, not those at which the packets are passed on: a packet that arrives
+//! after its request was due is requested, even where both become known at once. So it makes no
+//! difference for the first request how often a driver reads its sockets.
 
 use std::collections::VecDeque;
 
@@ -17,7 +18,8 @@ const REORDER_TOLERANCE_MS: u32 = 10;
 /// Round trip assumed while it is unknown, ms.
 const DEFAULT_ROUND_TRIP_MS: u32 = 100;
 
-/// Least time between requests of the same packet, ms: a round trip measured on loopback would cause a storm.
+/// Least time between requests of the same packet, ms: a round trip measured on loopback would
+/// cause a storm.
 const MIN_RETRY_MS: u32 = 20;
 
 /// Most packets that are requested at once although they have arrived.
@@ -70,7 +72,8 @@ impl NackList {
     pub fn missing(&mut self, first: u16, count: u16, now_ms: u32) {
         let ask_at_ms = now_ms.saturating_add(REORDER_TOLERANCE_MS);
         let kept = usize::from(count).min(self.missing_max);
-        self.overflowed |= self.missing_max > 0 && self.missing.len() + usize::from(count) > self.missing_max;
+        self.overflowed |=
+            self.missing_max > 0 && self.missing.len() + usize::from(count) > self.missing_max;
         for back in (1..=kept as u16).rev() {
             if self.missing.len() >= self.missing_max {
                 self.missing.pop_front();
@@ -81,7 +84,8 @@ impl NackList {
         }
     }
 
-    /// A packet below the highest number arrived. Returns whether it had been requested by then, or was to be.
+    /// A packet below the highest number arrived. Returns whether it had been requested by then, or
+    /// was to be.
     pub fn arrived(&mut self, sequence: u16, arrived_ms: u32) -> bool {
         let at = self.missing.iter().position(|m| m.sequence == sequence);
         let Some(m) = at.and_then(|at| self.missing.remove(at)) else { return false };
@@ -100,8 +104,9 @@ impl NackList {
         }
     }
 
-    /// Appends the numbers to request now, ascending (mod 2^16); returns how many. They are those of which nothing arrived until `heard_ms`; what
-    /// arrived between that and `now_ms` may not be known yet.
+    /// Appends the numbers to request now, ascending (mod 2^16); returns how many. They are those
+    /// of which nothing arrived until `heard_ms`; what arrived between that and `now_ms` may not be
+    /// known yet.
     pub fn take(&mut self, now_ms: u32, heard_ms: u32, out: &mut Vec<u16>) -> usize {
         if heard_ms < self.next_ms {
             return 0;
@@ -137,7 +142,8 @@ impl NackList {
 
     /// A key frame that begins with `first` was decoded: earlier packets are not needed.
     pub fn forget_before(&mut self, first: u16) {
-        while self.missing.front().is_some_and(|m| first.wrapping_sub(m.sequence).cast_signed() > 0) {
+        while self.missing.front().is_some_and(|m| first.wrapping_sub(m.sequence).cast_signed() > 0)
+        {
             self.missing.pop_front();
         }
         self.forget_time_if_empty();
@@ -151,7 +157,8 @@ impl NackList {
         self.overflowed = false;
     }
 
-    /// Whether packets were dropped from the full list since the previous call: they are never requested again.
+    /// Whether packets were dropped from the full list since the previous call: they are never
+    /// requested again.
     pub fn take_overflow(&mut self) -> bool {
         std::mem::take(&mut self.overflowed)
     }
@@ -210,7 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_and_is_not_known_yet_is_not_asked_for_and_an_answer_has_a_round_trip_from_the_request() {
+    fn what_arrived_and_is_not_known_yet_is_not_asked_for_and_an_answer_has_a_round_trip_from_the_request()
+     {
         let mut list = NackList::new(8);
         list.round_trip_ms(30);
         list.missing(5, 2, 0);

@@ -1,10 +1,12 @@
-//! OvenRtcTester's "delay", so that its reports can be compared with throng's. It is drift, not delay.
+//! OvenRtcTester's "delay", so that its reports can be compared with throng's. It is drift, not
+//! delay.
 //!
-//! `|milliseconds since the first packet − (timestamp − first timestamp) / clock|`, the last value, on marker
-//! packets of video and every packet of audio (OvenMediaEngine, `misc/oven_rtc_tester/OvenRtcTester.go`). Its
-//! flaws: the zero is the first packet, which is mostly in the burst of a cached GOP, so that figures fall while
-//! nothing changes; the absolute value hides whether media is early or late; clock skew adds up; a source that
-//! jumps counts as delay forever. In the tester both tracks share a start, which the later one resets; here each
+//! `|milliseconds since the first packet − (timestamp − first timestamp) / clock|`, the last value,
+//! on marker packets of video and every packet of audio (OvenMediaEngine,
+//! `misc/oven_rtc_tester/OvenRtcTester.go`). Its flaws: the zero is the first packet, which is
+//! mostly in the burst of a cached GOP, so that figures fall while nothing changes; the absolute
+//! value hides whether media is early or late; clock skew adds up; a source that jumps counts as
+//! delay forever. In the tester both tracks share a start, which the later one resets; here each
 //! track counts from its own first packet.
 
 use super::timestamp::TimestampUnwrap;
@@ -23,7 +25,12 @@ impl OvenRtcTesterMeter {
     #[must_use]
     pub fn new(clock_rate_hz: u32) -> Self {
         let clock_hz = i64::from(clock_rate_hz.max(1));
-        Self { clock_hz, first_arrival_ns: None, unwrap: TimestampUnwrap::default(), delay_us: None }
+        Self {
+            clock_hz,
+            first_arrival_ns: None,
+            unwrap: TimestampUnwrap::default(),
+            delay_us: None,
+        }
     }
 
     /// A packet arrived; `counts` is whether the tester uses it.

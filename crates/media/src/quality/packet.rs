@@ -4,7 +4,8 @@ use crate::codec::PayloadFacts;
 use std::time::Instant;
 use throng_observation::CaptureBasis;
 
-/// One RTP packet of a track, after decryption; an RTX packet (RFC 4588) as the original that it carries.
+/// One RTP packet of a track, after decryption; an RTX packet (RFC 4588) as the original that it
+/// carries.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     /// When it arrived.
@@ -17,8 +18,8 @@ pub struct Packet {
     pub marker: bool,
     /// Facts from its payload about its frame.
     pub facts: PayloadFacts,
-    /// Payload bytes without padding and without the OSN of RTX. Zero makes it a padding-only packet (probing): it
-    /// takes a sequence number and belongs to no frame.
+    /// Payload bytes without padding and without the OSN of RTX. Zero makes it a padding-only
+    /// packet (probing): it takes a sequence number and belongs to no frame.
     pub payload_bytes: u32,
     /// RTP header, extensions and padding, bytes.
     pub header_bytes: u32,
@@ -26,8 +27,8 @@ pub struct Packet {
     pub wire_bytes: u32,
     /// It came on an RTX stream.
     pub retransmitted: bool,
-    /// When its frame was captured, from a header extension. A mark in [`Self::facts`] need not be repeated here;
-    /// with both, this one counts.
+    /// When its frame was captured, from a header extension. A mark in [`Self::facts`] need not be
+    /// repeated here; with both, this one counts.
     pub captured: Option<CaptureTime>,
 }
 

@@ -1,8 +1,8 @@
-//! RTP timestamps that go back: frames sent in the order of decoding (B-frames), whose timestamps are presentation
-//! times (RFC 6184 section 5.1, RFC 2250 section 3.3).
+//! RTP timestamps that go back: frames sent in the order of decoding (B-frames), whose timestamps
+//! are presentation times (RFC 6184 section 5.1, RFC 2250 section 3.3).
 //!
-//! Such a frame arrives later after its timestamp than those around it by nothing but the order. Only frames that are
-//! shown after all frames before them say when the source sent.
+//! Such a frame arrives later after its timestamp than those around it by nothing but the order.
+//! Only frames that are shown after all frames before them say when the source sent.
 
 use super::timestamp;
 
@@ -22,7 +22,8 @@ impl PresentationOrder {
         Self { reordered_max: i32::try_from(ticks).unwrap_or(i32::MAX), latest: None }
     }
 
-    /// Whether a frame with this timestamp, the next in the order of decoding, is shown before an earlier one.
+    /// Whether a frame with this timestamp, the next in the order of decoding, is shown before an
+    /// earlier one.
     pub(super) fn is_reordered(&mut self, timestamp: u32) -> bool {
         let step = self.latest.map_or(0, |latest| timestamp::step(latest, timestamp));
         if (-self.reordered_max..0).contains(&step) {
@@ -46,7 +47,8 @@ mod tests {
     fn b_frames_are_reordered_and_a_new_timeline_is_not() {
         let mut order = PresentationOrder::new(90_000);
         let start = u32::MAX - 5_000;
-        let frames = [0, 9_000, 3_000, 6_000, 18_000, 12_000, 15_000].map(|at: u32| start.wrapping_add(at));
+        let frames =
+            [0, 9_000, 3_000, 6_000, 18_000, 12_000, 15_000].map(|at: u32| start.wrapping_add(at));
         let found = frames.map(|timestamp| order.is_reordered(timestamp));
         assert_eq!(found, [false, false, true, true, false, true, true]);
         assert!(!order.is_reordered(start.wrapping_sub(1_000_000)), "a new timeline");

@@ -1,9 +1,9 @@
 //! The receiver report of a stream, RFC 3550 §6.4.1 and A.3.
 //!
-//! Loss of the network before repair: packets on an RTX stream do not count as received (RFC 4588 gives that
-//! stream reports of its own), and missing packets count at once. A retransmission on the original SSRC is
-//! indistinguishable from a first transmission and counts as received, as in the RFC's own arithmetic. Duplicates
-//! do not make up for losses.
+//! Loss of the network before repair: packets on an RTX stream do not count as received (RFC 4588
+//! gives that stream reports of its own), and missing packets count at once. A retransmission on
+//! the original SSRC is indistinguishable from a first transmission and counts as received, as in
+//! the RFC's own arithmetic. Duplicates do not make up for losses.
 
 use super::sequence::SequenceMeter;
 
@@ -46,7 +46,8 @@ impl ReceptionMeter {
         let (lowest, highest) = sequence.range()?;
         let expected = highest - lowest + 1;
         let arrivals = sequence.arrivals().saturating_sub(self.arrivals_before);
-        let received = i64::try_from(arrivals.saturating_sub(self.retransmissions)).unwrap_or(i64::MAX);
+        let received =
+            i64::try_from(arrivals.saturating_sub(self.retransmissions)).unwrap_or(i64::MAX);
         let expected_interval = expected - self.expected_prior;
         let lost_interval = expected_interval - (received - self.received_prior);
         (self.expected_prior, self.received_prior) = (expected, received);
@@ -82,9 +83,17 @@ mod tests {
             (r.fraction_lost, r.cumulative_lost, r.extended_highest_sequence)
         };
         let first = |numbers: &[u16]| numbers.iter().map(|&n| (n, false)).collect::<Vec<_>>();
-        assert_eq!(report(&first(&[65533, 65534, 0, 1]), 0), (51, 1, 65537), "1 of 5 lost, over the wrap");
+        assert_eq!(
+            report(&first(&[65533, 65534, 0, 1]), 0),
+            (51, 1, 65537),
+            "1 of 5 lost, over the wrap"
+        );
         assert_eq!(report(&[], 0), (0, 1, 65537), "nothing new");
-        assert_eq!(report(&first(&[2, 3, 3, 3]), 0), (0, 1, 65539), "duplicates do not make up for it");
+        assert_eq!(
+            report(&first(&[2, 3, 3, 3]), 0),
+            (0, 1, 65539),
+            "duplicates do not make up for it"
+        );
         assert_eq!(report(&[(65535, true)], 1), (0, 1, 65539), "nor does a retransmission");
         assert_eq!(report(&first(&[5, 4]), 0), (0, 1, 65541), "reordering is no loss");
         assert_eq!(report(&first(&[105]), 0), (253, 100, 65641));

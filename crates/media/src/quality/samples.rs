@@ -2,8 +2,8 @@
 
 use crate::prefetch::Prefetcher;
 
-/// Most samples of one interval; further ones are left out. Five times those of a second of audio with 5 ms a
-/// packet.
+/// Most samples of one interval; further ones are left out. Five times those of a second of audio
+/// with 5 ms a packet.
 const MOST: usize = 1024;
 
 /// Samples since the previous call.
@@ -38,7 +38,8 @@ impl<T> Samples<T> {
         self.0.clear();
     }
 
-    /// The samples; reserves memory for an eighth more than them, so that the next interval seldom has to grow it.
+    /// The samples; reserves memory for an eighth more than them, so that the next interval seldom
+    /// has to grow it.
     pub(super) fn take(&mut self) -> Vec<T> {
         let next = Vec::with_capacity(self.0.len() + self.0.len() / 8);
         std::mem::replace(&mut self.0, next)

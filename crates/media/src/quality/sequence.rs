@@ -1,11 +1,11 @@
-//! Sequence numbers: received, duplicate, reordered, late and lost packets. RFC 3550 A.1 (wrap, restart) and A.3
-//! (loss), RFC 4737 (reordering).
+//! Sequence numbers: received, duplicate, reordered, late and lost packets. RFC 3550 A.1 (wrap,
+//! restart) and A.3 (loss), RFC 4737 (reordering).
 //!
-//! Numbers are extended past their wrap. A window of the last numbers records which arrived. A hole is *pending*
-//! when a later packet shows it, and *lost* when it is still open after the patience (see [`SequenceMeter::new`];
-//! 200 ms with retransmission, 100 ms without, set in `track.rs`).
-//! Then, at every moment, `expected = unique arrivals + pending + lost`. A packet that arrives after it was
-//! counted lost cancels its loss, so that the sum over a life is the final loss.
+//! Numbers are extended past their wrap. A window of the last numbers records which arrived. A hole
+//! is *pending* when a later packet shows it, and *lost* when it is still open after the patience
+//! (see [`SequenceMeter::new`]; 200 ms with retransmission, 100 ms without, set in `track.rs`).
+//! Then, at every moment, `expected = unique arrivals + pending + lost`. A packet that arrives
+//! after it was counted lost cancels its loss, so that the sum over a life is the final loss.
 
 use std::collections::VecDeque;
 
@@ -28,9 +28,11 @@ pub enum Arrival {
     Late(i64),
     /// It had arrived before.
     Duplicate,
-    /// Too far from the others to belong to them. If the next packet follows it, the source has restarted.
+    /// Too far from the others to belong to them. If the next packet follows it, the source has
+    /// restarted.
     Probation,
-    /// It follows a packet in probation: the source has restarted and both packets have to be passed again.
+    /// It follows a packet in probation: the source has restarted and both packets have to be
+    /// passed again.
     Restarted,
 }
 
@@ -61,9 +63,9 @@ pub struct SequenceMeter {
 }
 
 impl SequenceMeter {
-    /// Keeps `window` numbers (rounded up to a power of two, at least 128) and `holes_max` ranges of missing ones;
-    /// counts a missing packet lost `patience_ms` after a later one arrived. The oldest holes are counted lost at
-    /// once when either memory is full.
+    /// Keeps `window` numbers (rounded up to a power of two, at least 128) and `holes_max` ranges
+    /// of missing ones; counts a missing packet lost `patience_ms` after a later one arrived. The
+    /// oldest holes are counted lost at once when either memory is full.
     #[must_use]
     pub fn new(window: usize, holes_max: usize, patience_ms: u32) -> Self {
         // A hole's length is 16 bits wide.
@@ -83,8 +85,8 @@ impl SequenceMeter {
 
     /// A packet arrived; `again` is whether it is known to be a retransmission.
     ///
-    /// A retransmission from outside the window, or from before the first packet (senders probe the path with
-    /// them), shows nothing about the source and counts as a duplicate.
+    /// A retransmission from outside the window, or from before the first packet (senders probe the
+    /// path with them), shows nothing about the source and counts as a duplicate.
     pub fn packet(&mut self, sequence: u16, again: bool, now_ms: u32) -> Arrival {
         let Some((lowest, highest)) = self.range else {
             let first = i64::from(sequence);
@@ -104,7 +106,10 @@ impl SequenceMeter {
         if again && (step > 0 || number <= highest - self.window() || number < lowest) {
             return Arrival::Duplicate;
         }
-        if step > 0 || number <= highest - self.window() || (number < lowest && step < -MAX_MISORDER) {
+        if step > 0
+            || number <= highest - self.window()
+            || (number < lowest && step < -MAX_MISORDER)
+        {
             return self.suspect(sequence);
         }
         if number < lowest {
@@ -128,7 +133,11 @@ impl SequenceMeter {
 
     /// Counts packets lost that have been missing for too long.
     pub fn timeout(&mut self, now_ms: u32) {
-        while self.holes.front().is_some_and(|hole| now_ms >= hole.seen_ms.saturating_add(self.patience_ms)) {
+        while self
+            .holes
+            .front()
+            .is_some_and(|hole| now_ms >= hole.seen_ms.saturating_add(self.patience_ms))
+        {
             self.give_up_first();
         }
     }
@@ -157,7 +166,9 @@ impl SequenceMeter {
     /// All numbers below this one have arrived or are lost.
     #[must_use]
     pub fn resolved_below(&self) -> i64 {
-        self.holes.front().map_or(self.range.map_or(0, |(_, highest)| highest + 1), |hole| hole.first)
+        self.holes
+            .front()
+            .map_or(self.range.map_or(0, |(_, highest)| highest + 1), |hole| hole.first)
     }
 
     /// Unique packets that arrived, over all sources.
@@ -233,8 +244,8 @@ impl SequenceMeter {
         self.holes.push_back(Hole { first, length, missing: length, seen_ms: now_ms });
     }
 
-    /// A packet from before the first known one arrived: those between are missing. This happens only within the
-    /// first numbers of a source, when the window has unused places for them.
+    /// A packet from before the first known one arrived: those between are missing. This happens
+    /// only within the first numbers of a source, when the window has unused places for them.
     fn extend_down(&mut self, number: i64, lowest: i64, now_ms: u32) {
         for n in number..lowest {
             self.clear(n);
@@ -249,7 +260,10 @@ impl SequenceMeter {
     }
 
     fn fill(&mut self, number: i64) -> Arrival {
-        let hole = self.holes.iter_mut().find(|h| (h.first..h.first + i64::from(h.length)).contains(&number));
+        let hole = self
+            .holes
+            .iter_mut()
+            .find(|h| (h.first..h.first + i64::from(h.length)).contains(&number));
         let Some(hole) = hole else {
             self.lost -= 1;
             return Arrival::Late(number);

@@ -9,8 +9,8 @@ fn meter() -> SequenceMeter {
     SequenceMeter::new(1024, 32, PATIENCE_MS)
 }
 
-/// Passes `(at_ms, sequence)`, waits for the patience, and returns the result of each plus (arrivals, lost,
-/// expected).
+/// Passes `(at_ms, sequence)`, waits for the patience, and returns the result of each plus
+/// (arrivals, lost, expected).
 fn run(packets: &[(u32, u16)]) -> (Vec<Arrival>, (u64, i64, i64)) {
     let mut meter = meter();
     let mut seen = Vec::new();
@@ -167,8 +167,8 @@ fn holes_beyond_memory_are_lost_at_once() {
 }
 
 proptest! {
-    /// Any loss, duplication and reordering within the window: arrivals + lost = expected, and each number arrives
-    /// once.
+    /// Any loss, duplication and reordering within the window: arrivals + lost = expected, and each
+    /// number arrives once.
     #[test]
     fn arrivals_and_losses_make_up_what_was_expected(
         start in any::<u16>(),

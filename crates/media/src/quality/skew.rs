@@ -1,24 +1,26 @@
-//! Skew between a source's clock and the local one, distinguished from a queue by the minima of `d` (see
-//! [`super::delay`]).
+//! Skew between a source's clock and the local one, distinguished from a queue by the minima of `d`
+//! (see [`super::delay`]).
 //!
-//! The lowest `d` of each of up to 32 windows is kept (of 5 s at first, twice as long whenever they are full). A
-//! queue lets some packets through undelayed again and again, so that the lows are on a line whose slope is
-//! the skew; packets above the line waited in a queue. Two estimates, the stronger evidence first:
+//! The lowest `d` of each of up to 32 windows is kept (of 5 s at first, twice as long whenever they
+//! are full). A queue lets some packets through undelayed again and again, so that the lows are on
+//! a line whose slope is the skew; packets above the line waited in a queue. Two estimates, the
+//! stronger evidence first:
 //!
-//! 1. **A steady slope** up to ±5,000 ppm, such as 29.97 frames a second with timestamps of 30 (1,000 ppm). It
-//!    needs a stretch of 60 s in which at least six lows, and at least half of them, are within 5 ms of a straight
-//!    line, none of them and no later one is below it, and no other stretch of 60 s has the usual pace: skew,
-//!    unlike a queue, exists from the beginning, never empties, and does not end. A queue grows as evenly only
-//!    while the load exceeds the capacity by less than half a per cent, constant to a few hundredths of that, for
-//!    a minute. The sender's RTCP reports (RTP against NTP time, RFC 3550 6.4.1), if any, have precedence: a media
-//!    clock that is right by them is not skewed.
-//! 2. **The usual pace**: clocks of computers and cameras differ by less than ±200 ppm. The skew is the median
-//!    slope between lows a quarter of the run apart, after 40 s. That median is not affected by a single step of
-//!    any height, as at most a third of the pairs span it.
+//! 1. **A steady slope** up to ±5,000 ppm, such as 29.97 frames a second with timestamps of 30
+//!    (1,000 ppm). It needs a stretch of 60 s in which at least six lows, and at least half of
+//!    them, are within 5 ms of a straight line, none of them and no later one is below it, and no
+//!    other stretch of 60 s has the usual pace: skew, unlike a queue, exists from the beginning,
+//!    never empties, and does not end. A queue grows as evenly only while the load exceeds the
+//!    capacity by less than half a per cent, constant to a few hundredths of that, for a minute.
+//!    The sender's RTCP reports (RTP against NTP time, RFC 3550 6.4.1), if any, have precedence: a
+//!    media clock that is right by them is not skewed.
+//! 2. **The usual pace**: clocks of computers and cameras differ by less than ±200 ppm. The skew is
+//!    the median slope between lows a quarter of the run apart, after 40 s. That median is not
+//!    affected by a single step of any height, as at most a third of the pairs span it.
 //!
-//! The cost: a queue that grows steadily over the whole run by less than 12 ms a minute counts as skew, and so
-//! does one that grows evenly by up to 300 ms a minute from the first second, once it has grown for a minute and
-//! until it stops. Before that, all growth is delay.
+//! The cost: a queue that grows steadily over the whole run by less than 12 ms a minute counts as
+//! skew, and so does one that grows evenly by up to 300 ms a minute from the first second, once it
+//! has grown for a minute and until it stops. Before that, all growth is delay.
 
 use super::timestamp::step;
 
@@ -125,7 +127,8 @@ impl Lows {
     /// A sender report: its clock showed `ntp_unix_ns` when the media clock, of `clock_hz`, showed
     /// `rtp_timestamp`.
     pub(super) fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, clock_hz: i64) {
-        let begun = Reports { first_ntp_ns: ntp_unix_ns, ntp_ns: ntp_unix_ns, rtp_timestamp, media_ns: 0 };
+        let begun =
+            Reports { first_ntp_ns: ntp_unix_ns, ntp_ns: ntp_unix_ns, rtp_timestamp, media_ns: 0 };
         self.reports.get_or_insert(begun).add(ntp_unix_ns, rtp_timestamp, clock_hz);
     }
 
@@ -167,7 +170,8 @@ impl Lows {
             *slot = a.slope_to(*b);
             count += 1;
         }
-        let (_, median, _) = slopes.get_mut(..count)?.select_nth_unstable_by(count / 2, f64::total_cmp);
+        let (_, median, _) =
+            slopes.get_mut(..count)?.select_nth_unstable_by(count / 2, f64::total_cmp);
         Some(*median)
     }
 }
@@ -194,9 +198,11 @@ impl Stretch {
 /// A steady slope beyond the usual pace.
 impl Lows {
     fn steady(&self) -> Option<f64> {
-        let longest = self.stretches().max_by_key(|stretch| stretch.length_ms).filter(|s| !s.is_usual())?;
+        let longest =
+            self.stretches().max_by_key(|stretch| stretch.length_ms).filter(|s| !s.is_usual())?;
         // A queue that starts to grow was preceded by a time at the usual pace.
-        let had_usual_pace = self.stretches().any(|other| other.is_usual() && !longest.holds(&other));
+        let had_usual_pace =
+            self.stretches().any(|other| other.is_usual() && !longest.holds(&other));
         let skew = self.fitted(&longest);
         let is_refuted = self.reports.is_some_and(|reports| reports.refute(skew));
         (!had_usual_pace && !is_refuted).then_some(skew)
@@ -211,13 +217,15 @@ impl Lows {
             let length_ms = last.at_ms.saturating_sub(first.at_ms);
             let slope = first.slope_to(last);
             let stretch = Stretch { from, to, slope, length_ms };
-            let is_told = length_ms >= STEADY_MS && slope.abs() <= STEADY_SKEW_MAX && self.is_floor(&stretch);
+            let is_told =
+                length_ms >= STEADY_MS && slope.abs() <= STEADY_SKEW_MAX && self.is_floor(&stretch);
             is_told.then_some(stretch)
         })
     }
 
-    /// Whether at least half of a stretch is on its line, and no low below it. Lows before the stretch are checked
-    /// only where the slope falls: a rise after them is a queue, while a falling floor would show as a queue.
+    /// Whether at least half of a stretch is on its line, and no low below it. Lows before the
+    /// stretch are checked only where the slope falls: a rise after them is a queue, while a
+    /// falling floor would show as a queue.
     fn is_floor(&self, stretch: &Stretch) -> bool {
         let Some(first) = self.list.get(stretch.from) else { return false };
         let height = first.above(stretch.slope);
@@ -228,7 +236,8 @@ impl Lows {
             if above < -STEADY_ERROR_US {
                 return false;
             }
-            near += usize::from((stretch.from..=stretch.to).contains(&at) && above <= STEADY_ERROR_US);
+            near +=
+                usize::from((stretch.from..=stretch.to).contains(&at) && above <= STEADY_ERROR_US);
         }
         near >= STEADY_LOWS_MIN.max((stretch.to - stretch.from + 1).div_ceil(2))
     }
@@ -243,7 +252,8 @@ impl Lows {
                 .filter(|(_, above)| above.abs() <= STEADY_ERROR_US)
         };
         let count = on_line().count().max(1) as f64;
-        let (x, y) = on_line().fold((0.0, 0.0), |(x, y), (at, above)| (x + at / count, y + above / count));
+        let (x, y) =
+            on_line().fold((0.0, 0.0), |(x, y), (at, above)| (x + at / count, y + above / count));
         let (xy, xx) = on_line().fold((0.0, 0.0), |(xy, xx), (at, above)| {
             (xy + (at - x) * (above - y), xx + (at - x) * (at - x))
         });
@@ -265,11 +275,13 @@ struct Reports {
 impl Reports {
     fn add(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, clock_hz: i64) {
         let ticks = i64::from(step(self.rtp_timestamp, rtp_timestamp));
-        self.media_ns = self.media_ns.saturating_add(ticks.saturating_mul(1_000_000_000) / clock_hz.max(1));
+        self.media_ns =
+            self.media_ns.saturating_add(ticks.saturating_mul(1_000_000_000) / clock_hz.max(1));
         (self.ntp_ns, self.rtp_timestamp) = (ntp_unix_ns, rtp_timestamp);
     }
 
-    /// Whether they contradict a skew of `skew`, by more than their own and the sender's clock error.
+    /// Whether they contradict a skew of `skew`, by more than their own and the sender's clock
+    /// error.
     fn refute(&self, skew: f64) -> bool {
         let passed_s = self.ntp_ns.saturating_sub(self.first_ntp_ns) as f64 / 1e9;
         if passed_s <= 0.0 {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// The skew estimated from lows of 5 s over `seconds`, ppm, where the lowest delay at a time in seconds is
-/// `low_ms`.
+/// The skew estimated from lows of 5 s over `seconds`, ppm, where the lowest delay at a time in
+/// seconds is `low_ms`.
 fn estimate_ppm(seconds: u32, low_ms: impl Fn(f64) -> f64) -> f64 {
     filled(seconds, low_ms).skew() * 1e6
 }
@@ -52,10 +52,14 @@ fn what_is_no_line_from_its_beginning_to_the_end_is_a_queue() {
 #[test]
 fn a_queue_on_a_skewed_clock_leaves_the_skew_as_it_is() {
     for filled_from in [0.0, 60.0, 300.0, 540.0] {
-        let hump = |t: f64| if t >= filled_from && t < filled_from + 60.0 { t - filled_from } else { 0.0 };
+        let hump =
+            |t: f64| if t >= filled_from && t < filled_from + 60.0 { t - filled_from } else { 0.0 };
         for seconds in [660, 700, 800] {
             let skew = estimate_ppm(seconds, |t| t + hump(t) * 6.7);
-            assert!((skew - 1_000.0).abs() < 20.0, "from {filled_from} s, after {seconds} s: {skew}");
+            assert!(
+                (skew - 1_000.0).abs() < 20.0,
+                "from {filled_from} s, after {seconds} s: {skew}"
+            );
         }
     }
     let stepped = estimate_ppm(600, |t| t + if t < 200.0 { 0.0 } else { 80.0 });
@@ -64,13 +68,18 @@ fn a_queue_on_a_skewed_clock_leaves_the_skew_as_it_is() {
 
 #[test]
 fn the_sender_s_reports_have_the_last_word() {
-    // A line of 1,000 ppm over 200 s, and reports each second by which the media clock is slow by `slow`.
+    // A line of 1,000 ppm over 200 s, and reports each second by which the media clock is slow by
+    // `slow`.
     let with_reports = |slow: f64, off_by_s: fn(u64) -> f64| {
         let mut lows = Lows::default();
         for second in 0..200_u64 {
             let media_s = second as f64 * (1.0 - slow) + off_by_s(second);
             let timestamp = (u32::MAX - 90_000).wrapping_add((media_s * 90_000.0) as i64 as u32);
-            lows.sender_report(1_700_000_000_000_000_000 + second * 1_000_000_000, timestamp, 90_000);
+            lows.sender_report(
+                1_700_000_000_000_000_000 + second * 1_000_000_000,
+                timestamp,
+                90_000,
+            );
             if second % 5 == 0 {
                 lows.add(Low::of(second as i64 * 1_000_000_000, second as i64 * 1_000_000));
             }

@@ -36,9 +36,9 @@ impl SourceRateMeter {
 
     /// Clock rate over the mean of the steps between half and one and a half of their median.
     ///
-    /// Timestamps are sorted first, because those of frames sent in decoding order (B-frames) go back and forth;
-    /// the median shows which steps are outliers (over lost frames); the mean turns 33, 33, 34 ms into thirty
-    /// frames a second.
+    /// Timestamps are sorted first, because those of frames sent in decoding order (B-frames) go
+    /// back and forth; the median shows which steps are outliers (over lost frames); the mean turns
+    /// 33, 33, 34 ms into thirty frames a second.
     #[must_use]
     pub fn frames_per_second(&self) -> Option<f32> {
         let known = self.frames.min(FRAMES);
@@ -82,9 +82,21 @@ mod tests {
             ("25 fps", (0..40).map(|i| i * 3600).collect::<Vec<_>>(), Some(25.0)),
             ("29.97 fps", (0..40).map(|i| i * 3003).collect(), Some(29.97)),
             ("milliseconds", (0..40).map(|i| i * 100 / 3 * 90).collect(), Some(30.0)),
-            ("every third lost", (0..40).filter(|i| i % 3 != 0).map(|i| i * 1500).collect(), Some(60.0)),
-            ("a gap of a minute", (0..40).map(|i| i * 3000 + i / 20 * 5_400_000).collect(), Some(30.0)),
-            ("B-frames", [0, 3, 1, 2, 6, 4, 5, 9, 7, 8, 12, 10, 11].map(|i| i * 3000).to_vec(), Some(30.0)),
+            (
+                "every third lost",
+                (0..40).filter(|i| i % 3 != 0).map(|i| i * 1500).collect(),
+                Some(60.0),
+            ),
+            (
+                "a gap of a minute",
+                (0..40).map(|i| i * 3000 + i / 20 * 5_400_000).collect(),
+                Some(30.0),
+            ),
+            (
+                "B-frames",
+                [0, 3, 1, 2, 6, 4, 5, 9, 7, 8, 12, 10, 11].map(|i| i * 3000).to_vec(),
+                Some(30.0),
+            ),
             (
                 "over the wrap",
                 (0..40).map(|i: u32| (u32::MAX - 9000).wrapping_add(i * 3000)).collect(),

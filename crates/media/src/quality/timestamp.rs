@@ -1,4 +1,5 @@
-//! RTP timestamps without their 32-bit wrap (a 90 kHz clock wraps every 13 h 15 min; the first value is random).
+//! RTP timestamps without their 32-bit wrap (a 90 kHz clock wraps every 13 h 15 min; the first
+//! value is random).
 
 /// Converts timestamps to ticks since the first one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -7,8 +8,8 @@ pub struct TimestampUnwrap {
 }
 
 impl TimestampUnwrap {
-    /// Ticks from the first timestamp to this one; negative for one before it. The step from the previous call is
-    /// the shorter way round (less than 2^31 ticks).
+    /// Ticks from the first timestamp to this one; negative for one before it. The step from the
+    /// previous call is the shorter way round (less than 2^31 ticks).
     pub fn ticks(&mut self, timestamp: u32) -> i64 {
         let ticks = match self.last {
             None => 0,

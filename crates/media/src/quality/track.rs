@@ -19,8 +19,8 @@ use crate::prefetch::Prefetcher;
 use std::time::{Duration, Instant};
 use throng_observation::{CaptureBasis, Codec, MediaKind, TrackCounters, TrackId, TrackInterval};
 
-/// How long a missing packet may still arrive when retransmission was negotiated: two attempts at 100 ms, and the
-/// length of a real-time player's jitter buffer.
+/// How long a missing packet may still arrive when retransmission was negotiated: two attempts at
+/// 100 ms, and the length of a real-time player's jitter buffer.
 const RETRANSMISSION_PATIENCE_MS: u32 = 200;
 
 /// Shorter silences do not count: audio in DTX has 400 ms between packets.
@@ -47,8 +47,8 @@ pub struct TrackConfig {
 /// All measurements of one received track.
 ///
 /// The driver passes packets and reports, calls [`Self::timeout`], [`Self::take_nacks`] and
-/// [`Self::wants_key_frame`] at [`Self::next_timeout`] (all three: the deadline may be that of any), and takes an
-/// interval once a second.
+/// [`Self::wants_key_frame`] at [`Self::next_timeout`] (all three: the deadline may be that of
+/// any), and takes an interval once a second.
 #[derive(Debug)]
 pub struct TrackMeter {
     config: TrackConfig,
@@ -123,10 +123,15 @@ impl TrackMeter {
     #[must_use]
     pub fn new(config: TrackConfig, clock: WallClock, now: Instant) -> Self {
         let is_video = config.kind == MediaKind::Video;
-        let patience_ms = if config.nack { RETRANSMISSION_PATIENCE_MS } else { REORDER_PATIENCE_MS };
-        // Audio has 50 packets a second, video hundreds; the memory of each meter follows from that.
-        let delay_clock_hz =
-            if config.codec == Codec::Mp2t { transport_stream::CLOCK_HZ } else { config.clock_rate_hz };
+        let patience_ms =
+            if config.nack { RETRANSMISSION_PATIENCE_MS } else { REORDER_PATIENCE_MS };
+        // Audio has 50 packets a second, video hundreds; the memory of each meter follows from
+        // that.
+        let delay_clock_hz = if config.codec == Codec::Mp2t {
+            transport_stream::CLOCK_HZ
+        } else {
+            config.clock_rate_hz
+        };
         let (window, holes, nacks) = if is_video { (2048, 64, 192) } else { (256, 16, 24) };
         Self {
             config,
@@ -152,7 +157,8 @@ impl TrackMeter {
                 relative_us: Samples::default(),
                 absolute_us: Samples::default(),
             },
-            pictures: is_video.then(|| Box::new(VideoMeter::new(config.clock_rate_hz, config.codec))),
+            pictures: is_video
+                .then(|| Box::new(VideoMeter::new(config.clock_rate_hz, config.codec))),
         }
     }
 
@@ -161,8 +167,8 @@ impl TrackMeter {
         self.packet_with_payload(packet, &[]);
     }
 
-    /// As [`Self::packet`], with the payload. An MPEG transport stream ([`Codec::Mp2t`]) needs it, because an RTP
-    /// packet contains parts of several streams; other codecs ignore it.
+    /// As [`Self::packet`], with the payload. An MPEG transport stream ([`Codec::Mp2t`]) needs it,
+    /// because an RTP packet contains parts of several streams; other codecs ignore it.
     pub fn packet_with_payload(&mut self, packet: &Packet, payload: &[u8]) {
         self.counters.wire_bytes += u64::from(packet.wire_bytes);
         self.first_packet_at.get_or_insert(packet.arrived_at);
@@ -180,7 +186,8 @@ impl TrackMeter {
         }
     }
 
-    /// What the next packet needs beside this value itself: see [`crate::prefetch`]. Levels count from 0.
+    /// What the next packet needs beside this value itself: see [`crate::prefetch`]. Levels count
+    /// from 0.
     pub fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
         match (level, &self.pictures) {
             (0, pictures) => {
@@ -206,12 +213,19 @@ impl TrackMeter {
         self.counters.wire_bytes += u64::from(wire_bytes);
     }
 
-    /// Takes the sender's RTCP report: its NTP time as nanoseconds since the Unix epoch, and the RTP timestamp of
-    /// the same moment. False where that is not wall-clock time: then it is used neither for the one-way delay nor
-    /// for the media clock's rate, because it may be the media clock itself.
-    pub fn sender_report(&mut self, ntp_unix_ns: u64, rtp_timestamp: u32, arrived_at: Instant) -> bool {
+    /// Takes the sender's RTCP report: its NTP time as nanoseconds since the Unix epoch, and the
+    /// RTP timestamp of the same moment. False where that is not wall-clock time: then it is used
+    /// neither for the one-way delay nor for the media clock's rate, because it may be the media
+    /// clock itself.
+    pub fn sender_report(
+        &mut self,
+        ntp_unix_ns: u64,
+        rtp_timestamp: u32,
+        arrived_at: Instant,
+    ) -> bool {
         let arrived_unix_ns = self.clock.unix_ns(arrived_at);
-        let is_wall_clock = self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp, arrived_unix_ns);
+        let is_wall_clock =
+            self.playout.capture.sender_report(ntp_unix_ns, rtp_timestamp, arrived_unix_ns);
         if is_wall_clock && !self.is_transport_stream() {
             self.playout.delay.sender_report(ntp_unix_ns, rtp_timestamp);
         }
@@ -219,14 +233,15 @@ impl TrackMeter {
         is_wall_clock
     }
 
-    /// The last sender report of this source, as NTP time in nanoseconds since the Unix epoch, and its arrival: for
-    /// LSR and DLSR of a receiver report.
+    /// The last sender report of this source, as NTP time in nanoseconds since the Unix epoch, and
+    /// its arrival: for LSR and DLSR of a receiver report.
     #[must_use]
     pub fn last_sender_report(&self) -> Option<(u64, Instant)> {
         self.sender_report
     }
 
-    /// The track continues with another source (new SSRC), with other sequence numbers and timestamps.
+    /// The track continues with another source (new SSRC), with other sequence numbers and
+    /// timestamps.
     pub fn source_changed(&mut self, now: Instant) {
         self.sequence.restart();
         self.suspect = None;
@@ -263,15 +278,17 @@ impl TrackMeter {
     /// When to call [`Self::timeout`], [`Self::take_nacks`] and [`Self::wants_key_frame`] next.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        let packets_ms =
-            [self.sequence.next_timeout_ms(), self.nacks.next_timeout_ms()].into_iter().flatten().min();
+        let packets_ms = [self.sequence.next_timeout_ms(), self.nacks.next_timeout_ms()]
+            .into_iter()
+            .flatten()
+            .min();
         let packets = packets_ms.map(|ms| self.announced_at + Duration::from_millis(ms.into()));
         let pictures = self.pictures.as_ref().and_then(|pictures| pictures.next_timeout());
         [packets, pictures].into_iter().flatten().min()
     }
 
-    /// Appends to `out` the sequence numbers to request now, ascending; they are sent in one RTCP Generic NACK
-    /// (RFC 4585 §6.2.1), which is counted when there are any.
+    /// Appends to `out` the sequence numbers to request now, ascending; they are sent in one RTCP
+    /// Generic NACK (RFC 4585 §6.2.1), which is counted when there are any.
     ///
     /// `heard` is the moment until which all that arrived is known, `now` or earlier.
     pub fn take_nacks(&mut self, now: Instant, heard: Instant, out: &mut Vec<u16>) {
@@ -281,8 +298,8 @@ impl TrackMeter {
         }
     }
 
-    /// Whether to request a key frame now. `true` starts the rate limit, so call it only when able to send; then
-    /// call [`Self::pli_sent`] or [`Self::fir_sent`].
+    /// Whether to request a key frame now. `true` starts the rate limit, so call it only when able
+    /// to send; then call [`Self::pli_sent`] or [`Self::fir_sent`].
     #[must_use]
     pub fn wants_key_frame(&mut self, now: Instant) -> bool {
         self.pictures.as_mut().is_some_and(|pictures| pictures.need.take(now))
@@ -298,8 +315,8 @@ impl TrackMeter {
         self.counters.fir_sent += 1;
     }
 
-    /// The fields of the next receiver report block; the fraction counts from the previous call. `None` before the
-    /// first packet.
+    /// The fields of the next receiver report block; the fraction counts from the previous call.
+    /// `None` before the first packet.
     pub fn reception(&mut self) -> Option<Reception> {
         self.reception.report(&self.sequence, self.jitter.ticks())
     }
@@ -332,16 +349,19 @@ impl TrackMeter {
             capture_basis: self.capture_basis().filter(|_| !self.playout.absolute_us.is_empty()),
             absolute_delay_us: self.playout.absolute_us.take(),
             oven_rtc_tester_delay_us: self.oven.delay_us(),
-            source_fps: self.pictures.as_ref().and_then(|pictures| pictures.source_rate.frames_per_second()),
+            source_fps: self
+                .pictures
+                .as_ref()
+                .and_then(|pictures| pictures.source_rate.frames_per_second()),
             frames_due_us: micros(frames_due),
             first_frame_awaited_since,
             missing_since: None,
         }
     }
 
-    /// Whether nothing arrived since the previous interval although a source of its pace would have sent
-    /// something: for video by its usual interval between frames, for audio because even silence has a packet in
-    /// 400 ms (RFC 7587 3.1.3).
+    /// Whether nothing arrived since the previous interval although a source of its pace would have
+    /// sent something: for video by its usual interval between frames, for audio because even
+    /// silence has a packet in 400 ms (RFC 7587 3.1.3).
     #[must_use]
     pub fn is_quiet(&self, now: Instant) -> bool {
         let came = self.counters.packets_received + self.counters.packets_recovered;
@@ -358,8 +378,9 @@ impl TrackMeter {
         }
     }
 
-    /// The sender stopped for a while and goes on where it was: sequence numbers and pictures continue, but arrival times
-    /// and perhaps timestamps have a gap, which is neither delay, jitter nor a freeze (RTSP PAUSE; RFC 2326 appendix B).
+    /// The sender stopped for a while and goes on where it was: sequence numbers and pictures
+    /// continue, but arrival times and perhaps timestamps have a gap, which is neither delay,
+    /// jitter nor a freeze (RTSP PAUSE; RFC 2326 appendix B).
     pub fn timeline_shifted(&mut self) {
         self.sender_report = None;
         self.jitter.restart();
@@ -371,15 +392,15 @@ impl TrackMeter {
         }
     }
 
-    /// Media is expected again from `now` on; the time since the previous interval does not count as active, and
-    /// video waits for a decodable frame again.
+    /// Media is expected again from `now` on; the time since the previous interval does not count
+    /// as active, and video waits for a decodable frame again.
     pub fn resume(&mut self, now: Instant) {
         self.interval_began = now;
         self.frames_due = FramesDue::Awaited(now);
     }
 
-    /// The last interval: missing packets count as lost, so that the intervals of a life add up to expected =
-    /// received + recovered + lost.
+    /// The last interval: missing packets count as lost, so that the intervals of a life add up to
+    /// expected = received + recovered + lost.
     pub fn finish(&mut self, now: Instant) -> TrackInterval {
         self.sequence.give_up_all();
         self.judge_frames(now);
@@ -402,8 +423,8 @@ impl TrackMeter {
         self.first_frame_at
     }
 
-    /// The last key frame that could be decoded: its RTP timestamp (of a transport stream: its presentation time),
-    /// and when it was complete. `None` for audio.
+    /// The last key frame that could be decoded: its RTP timestamp (of a transport stream: its
+    /// presentation time), and when it was complete. `None` for audio.
     #[must_use]
     pub fn last_key_frame(&self) -> Option<(u32, Instant)> {
         self.key_frame
@@ -415,8 +436,8 @@ impl TrackMeter {
         self.playout.capture.basis()
     }
 
-    /// Estimated skew of the source's clock against the local one, parts per million; positive when the source is
-    /// slow.
+    /// Estimated skew of the source's clock against the local one, parts per million; positive when
+    /// the source is slow.
     #[must_use]
     pub fn skew_ppm(&self) -> f64 {
         self.playout.delay.skew_ppm()
@@ -441,7 +462,8 @@ impl TrackMeter {
         self.counters.rtx_packets_received += u64::from(packet.retransmitted);
         let (number, came_late, recovered) = match arrival {
             Arrival::Next(number) => {
-                let missing = u16::try_from(self.sequence.missing_before(number)).unwrap_or(u16::MAX);
+                let missing =
+                    u16::try_from(self.sequence.missing_before(number)).unwrap_or(u16::MAX);
                 if missing > 0 {
                     self.nacks.missing(packet.sequence.wrapping_sub(missing), missing, now_ms);
                 }
@@ -480,7 +502,8 @@ impl TrackMeter {
     fn first_transmission(&mut self, packet: &Packet, is_in_order: bool) {
         self.counters.packets_received += 1;
         let arrived_ns = self.ns(packet.arrived_at);
-        // What the network reordered is jitter; what the sender sent in the order of decoding is not.
+        // What the network reordered is jitter; what the sender sent in the order of decoding is
+        // not.
         if !is_in_order || !self.sent_order.is_reordered(packet.timestamp) {
             self.jitter.packet(arrived_ns, packet.timestamp);
         }
@@ -502,32 +525,41 @@ impl TrackMeter {
             self.counters.frames_complete += 1;
             self.counters.frames_decodable += 1;
             self.playout.ordered(Ordered::Pair(arrived_ns, packet.timestamp));
-            self.playout.captured(self.clock.unix_ns(packet.arrived_at), packet.timestamp, captured);
+            self.playout.captured(
+                self.clock.unix_ns(packet.arrived_at),
+                packet.timestamp,
+                captured,
+            );
         }
     }
 
     /// Judges all frames that can be.
     fn judge_frames(&mut self, now: Instant) {
-        // Its presentation times are not on the clock of RTP, which sender reports map to wall-clock time.
+        // Its presentation times are not on the clock of RTP, which sender reports map to
+        // wall-clock time.
         let is_transport_stream = self.is_transport_stream();
         let Some(pictures) = &mut self.pictures else { return };
         let (playout, clock, announced_at) = (&mut self.playout, &self.clock, self.announced_at);
         let key_frame = &mut self.key_frame;
-        let settled =
-            pictures.judge_frames(self.sequence.resolved_below(), now, &mut self.counters, |judged| {
+        let settled = pictures.judge_frames(
+            self.sequence.resolved_below(),
+            now,
+            &mut self.counters,
+            |judged| {
                 let frame = match judged {
                     Judged::Order(ordered) => return playout.ordered(ordered),
                     Judged::Complete(frame) => frame,
                 };
-                let arrived_at =
-                    announced_at + Duration::from_nanos(u64::try_from(frame.arrived_ns).unwrap_or(0));
+                let arrived_at = announced_at
+                    + Duration::from_nanos(u64::try_from(frame.arrived_ns).unwrap_or(0));
                 if !is_transport_stream {
                     playout.captured(clock.unix_ns(arrived_at), frame.timestamp, frame.captured);
                 }
                 if frame.decodable && frame.key_frame {
                     *key_frame = Some((frame.timestamp, arrived_at));
                 }
-            });
+            },
+        );
         if let Some(first) = settled.key_frame {
             self.nacks.forget_before(first as u16);
         }
@@ -556,11 +588,13 @@ impl TrackMeter {
     }
 
     fn ns(&self, at: Instant) -> i64 {
-        i64::try_from(at.saturating_duration_since(self.announced_at).as_nanos()).unwrap_or(i64::MAX)
+        i64::try_from(at.saturating_duration_since(self.announced_at).as_nanos())
+            .unwrap_or(i64::MAX)
     }
 
     fn ms(&self, at: Instant) -> u32 {
-        u32::try_from(at.saturating_duration_since(self.announced_at).as_millis()).unwrap_or(u32::MAX)
+        u32::try_from(at.saturating_duration_since(self.announced_at).as_millis())
+            .unwrap_or(u32::MAX)
     }
 }
 

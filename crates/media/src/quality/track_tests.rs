@@ -102,7 +102,10 @@ fn a_clean_second_of_video() {
         active_us: 1_000_000,
         ..TrackCounters::default()
     };
-    assert_eq!((interval.track, interval.kind, interval.counters), (TrackId(3), MediaKind::Video, expect));
+    assert_eq!(
+        (interval.track, interval.kind, interval.counters),
+        (TrackId(3), MediaKind::Video, expect)
+    );
     assert_eq!(interval.relative_delay_us, [0; 25]);
     assert!(interval.absolute_delay_us.is_empty() && viewer.meter.capture_basis().is_none());
     assert_eq!((interval.source_fps, interval.oven_rtc_tester_delay_us), (Some(25.0), Some(1_000)));
@@ -115,7 +118,9 @@ fn a_clean_second_of_video() {
 #[test]
 fn frames_are_due_from_the_first_that_can_be_decoded() {
     // It joined in the tenth of fifty frames: the key frame is 1.6 s later.
-    let due = |interval: &TrackInterval| (interval.counters.frames_decodable, interval.frames_due_us / 1_000);
+    let due = |interval: &TrackInterval| {
+        (interval.counters.frames_decodable, interval.frames_due_us / 1_000)
+    };
     let mut viewer = Viewer::of(MediaKind::Video, false);
     let mut reported = Vec::new();
     for i in 20..200 {
@@ -144,7 +149,8 @@ fn frames_are_due_from_the_first_that_can_be_decoded() {
 fn a_lost_packet_is_requested_and_its_retransmission_completes_the_frame() {
     let mut viewer = Viewer::of(MediaKind::Video, true);
     (0..10).filter(|&i| i != 4).for_each(|i| viewer.packet(sent_ms(i), video(i)));
-    // Packet 4 was found missing at 81 ms, requested 10 ms later and again each 100 ms, until it arrived.
+    // Packet 4 was found missing at 81 ms, requested 10 ms later and again each 100 ms, until it
+    // arrived.
     assert_eq!(viewer.meter.take_interval(viewer.at(170)).counters.nack_sent, 1);
     assert_eq!(viewer.until(195), [(191, vec![65_504])]);
     viewer.packet(200, Packet { retransmitted: true, ..video(4) });
@@ -152,7 +158,11 @@ fn a_lost_packet_is_requested_and_its_retransmission_completes_the_frame() {
     let counters = viewer.meter.finish(viewer.at(5000)).counters;
     assert_eq!((counters.packets_recovered, counters.nack_sent, counters.packets_lost), (1, 1, 0));
     assert_eq!((counters.frames_decodable, counters.frames_dropped, counters.pli_sent), (3, 0, 0));
-    assert_eq!(viewer.meter.reception().map(|r| r.cumulative_lost), Some(1), "the network did lose it");
+    assert_eq!(
+        viewer.meter.reception().map(|r| r.cumulative_lost),
+        Some(1),
+        "the network did lose it"
+    );
 }
 
 /// `getStats()` of a browser for the same packets, by W3C webrtc-stats.
@@ -172,7 +182,8 @@ fn a_repeat_takes_its_loss_back_on_the_streams_own_ssrc_and_not_by_rtx() {
         (0..repeats).for_each(|_| viewer.packet(200, Packet { retransmitted, ..video(4) }));
         (10..50).for_each(|i| viewer.packet(200 + sent_ms(i), video(i)));
         let c = viewer.meter.finish(viewer.at(5000)).counters;
-        let got = (c.packets_lost_on_ssrc(), c.packets_lost, c.rtx_packets_received, c.payload_bytes);
+        let got =
+            (c.packets_lost_on_ssrc(), c.packets_lost, c.rtx_packets_received, c.payload_bytes);
         assert_eq!(got, expect, "{what}");
     }
 }
@@ -182,13 +193,20 @@ fn an_unrepaired_loss_breaks_decoding_until_a_requested_key_frame() {
     let mut viewer = Viewer::of(MediaKind::Video, true);
     (0..200).filter(|&i| i != 4).for_each(|i| viewer.packet(sent_ms(i), video(i)));
     let counters = viewer.meter.finish(viewer.at(4000)).counters;
-    assert_eq!((counters.packets_lost, counters.frames_dropped, counters.frames_complete), (1, 1, 99));
+    assert_eq!(
+        (counters.packets_lost, counters.frames_dropped, counters.frames_complete),
+        (1, 1, 99)
+    );
     assert_eq!((counters.frames_decodable, counters.key_frames), (2 + 50, 2));
     assert_eq!(
         counters.pli_sent, 2,
         "when it broke at 281 ms, a second later, and the key frame came at 2 s"
     );
-    assert_eq!((counters.freeze_count, counters.freeze_us), (0, 0), "fewer than five intervals were known");
+    assert_eq!(
+        (counters.freeze_count, counters.freeze_us),
+        (0, 0),
+        "fewer than five intervals were known"
+    );
     assert_eq!(counters.nack_sent, 10);
 }
 
@@ -206,9 +224,13 @@ fn a_break_asks_for_a_key_frame_at_once() {
 fn nothing_before_a_key_frame_is_asked_for_any_more() {
     let mut viewer = Viewer::of(MediaKind::Video, true);
     (0..150).filter(|&i| i != 96).for_each(|i| viewer.packet(sent_ms(i), video(i)));
-    // Missing at 1921 ms, requested at 1931, 2031; dropped at 2121, when the key frame of 2001 ms is shown.
+    // Missing at 1921 ms, requested at 1931, 2031; dropped at 2121, when the key frame of 2001 ms
+    // is shown.
     let counters = viewer.meter.finish(viewer.at(3000)).counters;
-    assert_eq!((counters.nack_sent, counters.frames_dropped, counters.frames_decodable), (2, 1, 48 + 25));
+    assert_eq!(
+        (counters.nack_sent, counters.frames_dropped, counters.frames_decodable),
+        (2, 1, 48 + 25)
+    );
     assert_eq!(counters.pli_sent, 0, "it is there already");
 }
 
@@ -241,7 +263,10 @@ fn a_join_in_the_middle_of_a_gop_requests_a_key_frame_once_a_second() {
     (20..150).for_each(|i| viewer.packet(sent_ms(i), video(i)));
     let counters = viewer.meter.finish(viewer.at(2999)).counters;
     // From 400 ms on: requested at 600 and 1600 ms; the key frame arrives at 2 s.
-    assert_eq!((counters.pli_sent, counters.frames_complete, counters.frames_decodable), (2, 65, 25));
+    assert_eq!(
+        (counters.pli_sent, counters.frames_complete, counters.frames_decodable),
+        (2, 65, 25)
+    );
     assert_eq!((counters.frames_dropped, counters.freeze_count), (0, 0));
     assert_eq!(viewer.meter.first_frame_at(), Some(viewer.at(2001)));
 }
@@ -254,10 +279,20 @@ fn each_packet_is_of_one_kind() {
         ("twice", true, vec![(0, 0), (20, 1), (21, 1)], (2, 0, 0, 1, 0, 0)),
         ("reordered", true, vec![(0, 0), (20, 2), (25, 1)], (3, 0, 0, 0, 1, 0)),
         ("asked for, same SSRC", true, vec![(0, 0), (20, 2), (50, 1)], (2, 0, 0, 0, 0, 1)),
-        ("not asked for as it cannot be", false, vec![(0, 0), (20, 2), (119, 1)], (3, 0, 0, 0, 1, 0)),
+        (
+            "not asked for as it cannot be",
+            false,
+            vec![(0, 0), (20, 2), (119, 1)],
+            (3, 0, 0, 0, 1, 0),
+        ),
         ("late", false, vec![(0, 0), (20, 2), (121, 1)], (3, 0, 1, 0, 0, 0)),
         ("lost", false, vec![(0, 0), (20, 2)], (2, 1, 0, 0, 0, 0)),
-        ("asked for, after the patience", true, vec![(0, 0), (20, 2), (300, 1)], (2, 0, 0, 0, 0, 1)),
+        (
+            "asked for, after the patience",
+            true,
+            vec![(0, 0), (20, 2), (300, 1)],
+            (2, 0, 0, 0, 0, 1),
+        ),
     ] {
         let mut viewer = Viewer::of(MediaKind::Audio, nack);
         arrivals.into_iter().for_each(|(at_ms, i)| viewer.packet(at_ms, audio(i)));
@@ -301,9 +336,16 @@ fn a_restart_of_the_source_loses_nothing_and_counts_both_its_first_packets() {
     let interval = viewer.meter.finish(viewer.at(4000));
     let c = interval.counters;
     assert_eq!((c.packets_received, c.packets_lost, c.packets_duplicate), (200, 0, 0));
-    assert_eq!((c.frames_complete, c.frames_decodable, c.frames_dropped, c.key_frames), (100, 100, 0, 2));
+    assert_eq!(
+        (c.frames_complete, c.frames_decodable, c.frames_dropped, c.key_frames),
+        (100, 100, 0, 2)
+    );
     assert_eq!((c.pli_sent, c.freeze_count), (0, 0));
-    assert!(interval.relative_delay_us.iter().all(|&us| us < 1_000), "{:?}", interval.relative_delay_us);
+    assert!(
+        interval.relative_delay_us.iter().all(|&us| us < 1_000),
+        "{:?}",
+        interval.relative_delay_us
+    );
     assert_eq!(viewer.meter.reception().map(|r| r.cumulative_lost), Some(0));
 }
 
@@ -311,14 +353,20 @@ fn a_restart_of_the_source_loses_nothing_and_counts_both_its_first_packets() {
 fn padding_takes_numbers_and_makes_no_frame() {
     let mut viewer = Viewer::of(MediaKind::Video, true);
     for i in 0..20_u32 {
-        let shift = |p: Packet| Packet { sequence: p.sequence.wrapping_add((i / 4 * 3) as u16), ..p };
+        let shift =
+            |p: Packet| Packet { sequence: p.sequence.wrapping_add((i / 4 * 3) as u16), ..p };
         viewer.packet(sent_ms(i), shift(video(i)));
         if i % 4 == 3 {
             for k in 1..=3_u16 {
                 let packet = shift(video(i));
                 let sequence = packet.sequence.wrapping_add(k);
-                let padding =
-                    Packet { sequence, marker: false, payload_bytes: 0, header_bytes: 250, ..packet };
+                let padding = Packet {
+                    sequence,
+                    marker: false,
+                    payload_bytes: 0,
+                    header_bytes: 250,
+                    ..packet
+                };
                 viewer.packet(sent_ms(i), Packet { facts: PayloadFacts::default(), ..padding });
             }
         }
@@ -334,8 +382,10 @@ fn a_longer_path_is_invisible_in_the_relative_delay_and_visible_in_the_absolute_
         let mut viewer = Viewer::of(MediaKind::Video, true);
         for i in 0..100 {
             let captured_unix_ns = UNIX_NS + u64::from(i / 2) * 40_000_000;
-            let facts =
-                PayloadFacts { mark: Some(Mark { frame: i / 2, captured_unix_ns }), ..video(i).facts };
+            let facts = PayloadFacts {
+                mark: Some(Mark { frame: i / 2, captured_unix_ns }),
+                ..video(i).facts
+            };
             viewer.packet(sent_ms(i) + path_ms, Packet { facts, ..video(i) });
         }
         let interval = viewer.meter.take_interval(viewer.at(2100));
@@ -352,7 +402,8 @@ fn a_longer_path_is_invisible_in_the_relative_delay_and_visible_in_the_absolute_
 #[test]
 fn a_growing_queue_shows_in_the_relative_delay() {
     let mut viewer = Viewer::of(MediaKind::Audio, true);
-    (0..100_u32).for_each(|i| viewer.packet(u64::from(i) * 20 + u64::from(i.saturating_sub(50)), audio(i)));
+    (0..100_u32)
+        .for_each(|i| viewer.packet(u64::from(i) * 20 + u64::from(i.saturating_sub(50)), audio(i)));
     let interval = viewer.meter.take_interval(viewer.at(2100));
     assert_eq!(interval.relative_delay_us.len(), 100);
     assert_eq!(interval.relative_delay_us.get(50), Some(&0));
@@ -387,15 +438,17 @@ fn a_track_stays_small() {
     for (kind, most) in [(MediaKind::Video, 6 * 1024 + 512), (MediaKind::Audio, 2 * 1024)] {
         let meter = Viewer::of(kind, true).meter;
         let pictures = meter.pictures.as_ref().map_or(0, |pictures| pictures.memory_max());
-        let memory =
-            size_of::<TrackMeter>() + pictures + meter.sequence.memory_max() + meter.nacks.memory_max();
+        let memory = size_of::<TrackMeter>()
+            + pictures
+            + meter.sequence.memory_max()
+            + meter.nacks.memory_max();
         assert!(memory <= most, "{kind:?}: {memory} bytes without samples");
     }
 }
 
 proptest! {
-    /// Anything a server sends, at any time: no panic, no deadline that repeats itself, and over the life every
-    /// packet expected was received, recovered or lost.
+    /// Anything a server sends, at any time: no panic, no deadline that repeats itself, and over
+    /// the life every packet expected was received, recovered or lost.
     #[test]
     fn any_packets_are_survived_and_add_up(
         packets in prop::collection::vec((0_u64..300, 0_u16..12, any::<u32>(), any::<[bool; 7]>()), 1..400),
@@ -414,8 +467,8 @@ proptest! {
             sequence = sequence.wrapping_add((offered - number) as u16);
             number = offered;
             let (lowest, highest) = range.unwrap_or((number, number));
-            // A packet far behind may count as one of an older source, and beyond the window (256 numbers for
-            // audio) arrivals are not recorded: stay near.
+            // A packet far behind may count as one of an older source, and beyond the window (256
+            // numbers for audio) arrivals are not recorded: stay near.
             if (number < lowest && again) || highest - number > 100 {
                 sequence = sequence.wrapping_add((highest - number) as u16);
                 number = highest;
@@ -486,7 +539,11 @@ fn a_pause_of_the_sender_is_no_loss_freeze_or_delay_and_needs_no_key_frame() {
     assert_eq!((counters.packets_lost, counters.frames_dropped, counters.key_frames), (0, 0, 0));
     assert_eq!((counters.freeze_count, counters.freeze_us), (0, 0));
     assert!(counters.active_us < 1_000_000, "{counters:?}");
-    assert!(interval.relative_delay_us.iter().all(|us| *us < 50_000), "{:?}", interval.relative_delay_us);
+    assert!(
+        interval.relative_delay_us.iter().all(|us| *us < 50_000),
+        "{:?}",
+        interval.relative_delay_us
+    );
     assert!(interval.jitter_us.is_none_or(|us| us < 50_000), "{:?}", interval.jitter_us);
     assert_eq!(interval.first_frame_awaited_since, None);
 }

@@ -1,14 +1,14 @@
-//! Video in an MPEG transport stream over RTP (RFC 2250 section 2): what [`FrameMeter`](super::FrameMeter) needs, from
-//! the transport packets of the first video stream.
+//! Video in an MPEG transport stream over RTP (RFC 2250 section 2): what
+//! [`FrameMeter`](super::FrameMeter) needs, from the transport packets of the first video stream.
 //!
-//! A frame is a PES packet with a presentation time; one without continues the frame before. Transport packets say
-//! little without those before them. So RTP packets are read in the order of their numbers: one that comes early
-//! waits until those before it arrive or are counted lost.
+//! A frame is a PES packet with a presentation time; one without continues the frame before.
+//! Transport packets say little without those before them. So RTP packets are read in the order of
+//! their numbers: one that comes early waits until those before it arrive or are counted lost.
 //!
-//! Video packets are numbered without gaps, whatever is between them. After lost RTP packets the continuity counter
-//! shows how many of the lost transport packets were video: often none. Its 4 bits are ambiguous when more than two
-//! RTP packets are lost; then some were. A jump of the counter without a lost RTP packet is a loss on the way to the
-//! server, and a hole as well.
+//! Video packets are numbered without gaps, whatever is between them. After lost RTP packets the
+//! continuity counter shows how many of the lost transport packets were video: often none. Its 4
+//! bits are ambiguous when more than two RTP packets are lost; then some were. A jump of the
+//! counter without a lost RTP packet is a loss on the way to the server, and a hole as well.
 
 use super::frames::FramePacket;
 use crate::codec::PayloadFacts;
@@ -74,9 +74,14 @@ impl TransportStreamMeter {
         }
     }
 
-    /// Reads one RTP packet that waited, unless it has to wait longer: all below `resolved_below` have arrived or
-    /// never will. To be called until it returns false, with frames judged in between.
-    pub(super) fn resolve_next(&mut self, resolved_below: i64, mut tell: impl FnMut(&FramePacket)) -> bool {
+    /// Reads one RTP packet that waited, unless it has to wait longer: all below `resolved_below`
+    /// have arrived or never will. To be called until it returns false, with frames judged in
+    /// between.
+    pub(super) fn resolve_next(
+        &mut self,
+        resolved_below: i64,
+        mut tell: impl FnMut(&FramePacket),
+    ) -> bool {
         let are_too_many = self.early.len() > EARLY_MAX;
         let Some(entry) = self.early.first_entry() else { return false };
         let number = *entry.key();
@@ -93,7 +98,8 @@ impl TransportStreamMeter {
         self.number
     }
 
-    /// Whether the last transport packet of the video was filled up, which muxers do at the end of a PES packet.
+    /// Whether the last transport packet of the video was filled up, which muxers do at the end of
+    /// a PES packet.
     pub(super) fn ends_with_stuffing(&self) -> bool {
         self.stuffed
     }
@@ -103,7 +109,13 @@ impl TransportStreamMeter {
         *self = Self { number: self.number, ..Self::default() };
     }
 
-    fn read(&mut self, number: i64, arrived_ns: i64, payload: &[u8], tell: &mut impl FnMut(&FramePacket)) {
+    fn read(
+        &mut self,
+        number: i64,
+        arrived_ns: i64,
+        payload: &[u8],
+        tell: &mut impl FnMut(&FramePacket),
+    ) {
         let next = self.next.replace(number + 1).unwrap_or(number);
         self.lost = self.lost.saturating_add(number.saturating_sub(next).max(0));
         for packet in mp2t::packets(payload) {
@@ -119,7 +131,12 @@ impl TransportStreamMeter {
         }
     }
 
-    fn video(&mut self, packet: &TransportPacket<'_>, arrived_ns: i64, tell: &mut impl FnMut(&FramePacket)) {
+    fn video(
+        &mut self,
+        packet: &TransportPacket<'_>,
+        arrived_ns: i64,
+        tell: &mut impl FnMut(&FramePacket),
+    ) {
         let Some(hole) = self.hole_before(packet) else { return };
         self.number = self.number.saturating_add(hole);
         if hole > 0
@@ -149,8 +166,8 @@ impl TransportStreamMeter {
         self.number += 1;
     }
 
-    /// Transport packets of the video lost before this one; `None` for a repeated one (section 2.4.3.3 of ISO/IEC
-    /// 13818-1 allows one repeat).
+    /// Transport packets of the video lost before this one; `None` for a repeated one (section
+    /// 2.4.3.3 of ISO/IEC 13818-1 allows one repeat).
     fn hole_before(&mut self, packet: &TransportPacket<'_>) -> Option<i64> {
         let lost = std::mem::take(&mut self.lost).saturating_mul(PACKETS_PER_RTP);
         let Some(before) = self.continuity.replace(packet.continuity) else { return Some(0) };

@@ -143,7 +143,8 @@ fn lost_packets_of_other_streams_cost_no_frame() {
         muxer.picture(i * 3000, 0x65, 184 * 7);
         (0..6).for_each(|_| muxer.packet(AUDIO, false, &[1; 184]));
     }
-    // Each picture is two RTP packets: one with audio in its midst, one with its last and six of audio.
+    // Each picture is two RTP packets: one with audio in its midst, one with its last and six of
+    // audio.
     let packets = muxer.out[2 * mp2t::PACKET_LEN..].chunks(7 * mp2t::PACKET_LEN);
     let sections = muxer.out[..2 * mp2t::PACKET_LEN].to_vec();
     let whole = std::iter::once(sections).chain(packets.map(<[u8]>::to_vec));
@@ -169,7 +170,8 @@ fn a_loss_before_the_server_breaks_its_frame() {
 }
 
 proptest! {
-    /// Damage anywhere, in any order: no panic, and never more frames than there are beginnings of units.
+    /// Damage anywhere, in any order: no panic, and never more frames than there are beginnings of
+    /// units.
     #[test]
     fn any_bytes_are_survived(
         damage in proptest::collection::vec((0_usize..60_000, any::<u8>()), 0..60),

@@ -84,7 +84,8 @@ impl VideoMeter {
         });
     }
 
-    /// The last packet arrived. The last frame of a transport stream has no other sign of its end than stuffing.
+    /// The last packet arrived. The last frame of a transport stream has no other sign of its end
+    /// than stuffing.
     pub(super) fn finish(&mut self) {
         if self.transport.as_ref().is_some_and(|transport| transport.ends_with_stuffing()) {
             self.frames.end_last();
@@ -105,7 +106,9 @@ impl VideoMeter {
         let mut judge = |outcome| {
             count(&outcome, counters, source_rate);
             let ordered = match outcome {
-                FrameOutcome::Complete(frame) => order.frame(frame.timestamp, Some(frame.arrived_ns)),
+                FrameOutcome::Complete(frame) => {
+                    order.frame(frame.timestamp, Some(frame.arrived_ns))
+                }
                 FrameOutcome::Dropped(timestamp) => order.frame(timestamp, None),
                 FrameOutcome::Missed(_) => return order.gap(),
             };
@@ -151,7 +154,8 @@ impl VideoMeter {
         }
     }
 
-    /// Arrival times and timestamps of the next frame do not follow those of the last; its references are the same.
+    /// Arrival times and timestamps of the next frame do not follow those of the last; its
+    /// references are the same.
     pub(super) fn timeline_shifted(&mut self) {
         self.freeze = FreezeMeter::default();
         self.source_rate.restart();

@@ -1,4 +1,5 @@
-//! Maps the monotonic clock to wall time, so that arrivals can be compared with capture times of another machine.
+//! Maps the monotonic clock to wall time, so that arrivals can be compared with capture times of
+//! another machine.
 
 use std::time::Instant;
 

@@ -47,19 +47,27 @@ impl<'a> Rtcp<'a> {
         let Frame { packet_type, count, body } = frame;
         Ok(match (packet_type, count) {
             (frame::SENDER_REPORT, _) => Self::SenderReport(SenderReport::parse(count, body)?),
-            (frame::RECEIVER_REPORT, _) => Self::ReceiverReport(ReceiverReport::parse(count, body)?),
-            (frame::SOURCE_DESCRIPTION, _) => Self::SourceDescription(SourceDescription::parse(count, body)?),
+            (frame::RECEIVER_REPORT, _) => {
+                Self::ReceiverReport(ReceiverReport::parse(count, body)?)
+            }
+            (frame::SOURCE_DESCRIPTION, _) => {
+                Self::SourceDescription(SourceDescription::parse(count, body)?)
+            }
             (frame::BYE, _) => Self::Bye(Bye::parse(count, body)?),
             (frame::APPLICATION, _) => Self::Application(Application::parse(count, body)?),
             (frame::TRANSPORT_FEEDBACK, Nack::FORMAT) => Self::Nack(Nack::parse(body)?),
             (frame::TRANSPORT_FEEDBACK, TransportFeedback::FORMAT) => {
                 Self::TransportFeedback(TransportFeedback::parse(body)?)
             }
-            (frame::PAYLOAD_FEEDBACK, PictureLoss::FORMAT) => Self::PictureLoss(PictureLoss::parse(body)?),
+            (frame::PAYLOAD_FEEDBACK, PictureLoss::FORMAT) => {
+                Self::PictureLoss(PictureLoss::parse(body)?)
+            }
             (frame::PAYLOAD_FEEDBACK, FullIntraRequest::FORMAT) => {
                 Self::FullIntraRequest(FullIntraRequest::parse(body)?)
             }
-            (frame::PAYLOAD_FEEDBACK, Remb::FORMAT) if Remb::is_remb(body) => Self::Remb(Remb::parse(body)?),
+            (frame::PAYLOAD_FEEDBACK, Remb::FORMAT) if Remb::is_remb(body) => {
+                Self::Remb(Remb::parse(body)?)
+            }
             (frame::EXTENDED_REPORT, _) => Self::ExtendedReport(ExtendedReport::parse(body)?),
             _ => Self::Other { packet_type, format: count, body },
         })
@@ -68,8 +76,8 @@ impl<'a> Rtcp<'a> {
 
 /// Iterates over the packets of a compound (or reduced-size, RFC 5506) RTCP packet.
 ///
-/// A malformed packet body is an error, after which the iteration continues; after a malformed frame the start of
-/// the next packet is unknown, so that error is the last item.
+/// A malformed packet body is an error, after which the iteration continues; after a malformed
+/// frame the start of the next packet is unknown, so that error is the last item.
 #[derive(Clone, Debug)]
 pub struct Compound<'a> {
     bytes: &'a [u8],
@@ -157,7 +165,11 @@ mod tests {
         assert_eq!(
             kinds(&bytes),
             [
-                Err(RtcpError::Malformed { offset: 0, packet_type: 201, what: "report block count" }),
+                Err(RtcpError::Malformed {
+                    offset: 0,
+                    packet_type: 201,
+                    what: "report block count"
+                }),
                 Ok("pli")
             ]
         );

@@ -59,7 +59,8 @@ fn chunk(chunks: &[u8]) -> Option<(Chunk<'_>, &[u8])> {
     }
 }
 
-/// Writes an SDES with one chunk and one item; a name is cut at the 255 bytes that an item can hold.
+/// Writes an SDES with one chunk and one item; a name is cut at the 255 bytes that an item can
+/// hold.
 pub(super) fn write_cname(out: &mut Vec<u8>, ssrc: u32, cname: &str) {
     let name = cname.as_bytes();
     let name = name.get(..255).unwrap_or(name);
@@ -81,7 +82,8 @@ pub struct Bye<'a> {
 
 impl<'a> Bye<'a> {
     pub(super) fn parse(count: u8, body: &'a [u8]) -> Result<Self, &'static str> {
-        let (sources, rest) = body.split_at_checked(4 * usize::from(count)).ok_or("source count")?;
+        let (sources, rest) =
+            body.split_at_checked(4 * usize::from(count)).ok_or("source count")?;
         let reason = match rest {
             [] => None,
             [len, text @ ..] => Some(text.get(..usize::from(*len)).ok_or("reason")?),
@@ -131,7 +133,9 @@ mod tests {
 
     fn cnames(bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, RtcpError> {
         match Compound::new(bytes).next().unwrap()? {
-            Rtcp::SourceDescription(sdes) => Ok(sdes.cnames().map(|(s, name)| (s, name.to_vec())).collect()),
+            Rtcp::SourceDescription(sdes) => {
+                Ok(sdes.cnames().map(|(s, name)| (s, name.to_vec())).collect())
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -184,7 +188,8 @@ mod tests {
             let Some(Ok(Rtcp::Bye(bye))) = Compound::new(bytes).next() else { panic!("{bytes:?}") };
             assert_eq!((bye.ssrcs().collect::<Vec<_>>(), bye.reason), (ssrcs.to_vec(), reason));
         }
-        for bad in [&[0x82, 203, 0, 1, 0, 0, 0, 1][..], &[0x81, 203, 0, 2, 0, 0, 0, 1, 4, 1, 2, 3]] {
+        for bad in [&[0x82, 203, 0, 1, 0, 0, 0, 1][..], &[0x81, 203, 0, 2, 0, 0, 0, 1, 4, 1, 2, 3]]
+        {
             assert!(matches!(Compound::new(bad).next(), Some(Err(RtcpError::Malformed { .. }))));
         }
     }
@@ -193,6 +198,9 @@ mod tests {
     fn application_packets_are_passed_by() {
         let bytes = [0x83, 204, 0, 3, 0, 0, 0, 1, b't', b'e', b's', b't', 1, 2, 3, 4];
         let Some(Ok(Rtcp::Application(app))) = Compound::new(&bytes).next() else { panic!() };
-        assert_eq!((app.ssrc, app.subtype, &app.name, app.data), (1, 3, b"test", &[1, 2, 3, 4][..]));
+        assert_eq!(
+            (app.ssrc, app.subtype, &app.name, app.data),
+            (1, 3, b"test", &[1, 2, 3, 4][..])
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Extended reports (RFC 3611): the receiver's own reference time and the answer to it, from which a receiver that
-//! sends no media calculates its round-trip time.
+//! Extended reports (RFC 3611): the receiver's own reference time and the answer to it, from which
+//! a receiver that sends no media calculates its round-trip time.
 
 use super::frame::{self, write_words};
 use crate::octets::{chunk_at, u32_at, u64_at};
@@ -76,7 +76,8 @@ impl<'a> ExtendedReport<'a> {
                 rest = after;
                 match block_type {
                     RECEIVER_REFERENCE_TIME => {
-                        return u64_at(body, 0).map(|time| ExtendedBlock::ReferenceTime(NtpTime(time)));
+                        return u64_at(body, 0)
+                            .map(|time| ExtendedBlock::ReferenceTime(NtpTime(time)));
                     }
                     DELAY_SINCE_LAST_RECEIVER_REPORT => entries = body,
                     _ => return Some(ExtendedBlock::Other { block_type, body }),
@@ -129,7 +130,9 @@ mod tests {
     use crate::rtcp::{Compound, Rtcp, RtcpError};
 
     fn blocks(bytes: &[u8]) -> Vec<ExtendedBlock<'_>> {
-        let Some(Ok(Rtcp::ExtendedReport(report))) = Compound::new(bytes).next() else { panic!("{bytes:?}") };
+        let Some(Ok(Rtcp::ExtendedReport(report))) = Compound::new(bytes).next() else {
+            panic!("{bytes:?}")
+        };
         assert_eq!(report.ssrc, 1);
         report.blocks().collect()
     }
@@ -145,7 +148,8 @@ mod tests {
 
     #[test]
     fn delays_as_rfc_3611_draws_them() {
-        let entries = [2, 3].map(|ssrc| DelaySinceReference { ssrc, last_reference: 0xabcd, delay: 65_536 });
+        let entries =
+            [2, 3].map(|ssrc| DelaySinceReference { ssrc, last_reference: 0xabcd, delay: 65_536 });
         let mut out = Vec::new();
         write_delays(&mut out, 1, &entries);
         assert_eq!(out[..12], [0x80, 207, 0, 8, 0, 0, 0, 1, 5, 0, 0, 6]);
@@ -157,8 +161,10 @@ mod tests {
 
     #[test]
     fn unknown_blocks_are_passed_by() {
-        let bytes =
-            [0x80, 207, 0, 6, 0, 0, 0, 1, 42, 7, 0, 1, 9, 9, 9, 9, 4, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0];
+        let bytes = [
+            0x80, 207, 0, 6, 0, 0, 0, 1, 42, 7, 0, 1, 9, 9, 9, 9, 4, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
+            0,
+        ];
         assert_eq!(
             blocks(&bytes),
             [

@@ -1,4 +1,5 @@
-//! The frame around every RTCP packet (RFC 3550 section 6.4.1): version, padding, count, type and length in words.
+//! The frame around every RTCP packet (RFC 3550 section 6.4.1): version, padding, count, type and
+//! length in words.
 
 use crate::octets::chunk_at;
 
@@ -84,7 +85,12 @@ impl<'a> Frame<'a> {
 /// Appends a packet: the frame, what `body` appends, and zeros up to a whole word.
 ///
 /// The length field holds 2^16 words; the callers stay below it.
-pub(super) fn write(out: &mut Vec<u8>, packet_type: u8, count: u8, body: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    packet_type: u8,
+    count: u8,
+    body: impl FnOnce(&mut Vec<u8>),
+) {
     let start = out.len();
     out.extend_from_slice(&[0x80 | (count & 0x1f), packet_type, 0, 0]);
     body(out);

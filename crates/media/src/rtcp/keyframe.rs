@@ -1,5 +1,5 @@
-//! Key frame requests: picture loss indication (RFC 4585 section 6.3.1) and full intra request (RFC 5104 section
-//! 4.3.1).
+//! Key frame requests: picture loss indication (RFC 4585 section 6.3.1) and full intra request (RFC
+//! 5104 section 4.3.1).
 
 use super::frame::{self, write_words};
 use crate::octets::u32_at;
@@ -47,15 +47,22 @@ impl<'a> FullIntraRequest<'a> {
         read().ok_or("FIR entry")
     }
 
-    /// The requested sources, each with the request's sequence number: the same number is the same request.
+    /// The requested sources, each with the request's sequence number: the same number is the same
+    /// request.
     pub fn requests(&self) -> impl Iterator<Item = (u32, u8)> + Clone + 'a {
         self.entries.chunks_exact(8).filter_map(|entry| Some((u32_at(entry, 0)?, *entry.get(4)?)))
     }
 }
 
-pub(super) fn write_full_intra_request(out: &mut Vec<u8>, sender_ssrc: u32, media_ssrc: u32, sequence: u8) {
+pub(super) fn write_full_intra_request(
+    out: &mut Vec<u8>,
+    sender_ssrc: u32,
+    media_ssrc: u32,
+    sequence: u8,
+) {
     frame::write(out, frame::PAYLOAD_FEEDBACK, FullIntraRequest::FORMAT, |out| {
-        // RFC 5104 section 4.3.1.2: the media source of the common part is 0; the entry has the source.
+        // RFC 5104 section 4.3.1.2: the media source of the common part is 0; the entry has the
+        // source.
         write_words(out, [sender_ssrc, 0, media_ssrc, u32::from(sequence) << 24]);
     });
 }

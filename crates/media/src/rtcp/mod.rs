@@ -1,4 +1,5 @@
-//! RTCP (RFC 3550, 4585, 5104, 3611 and WebRTC's additions): compound packets read in place, written by [`RtcpWriter`].
+//! RTCP (RFC 3550, 4585, 5104, 3611 and WebRTC's additions): compound packets read in place,
+//! written by [`RtcpWriter`].
 //!
 //! ```
 //! use throng_media::rtcp::{Compound, Rtcp};

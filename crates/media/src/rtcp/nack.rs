@@ -37,7 +37,8 @@ impl<'a> Nack<'a> {
     }
 }
 
-/// Writes a NACK. Ascending order of `missing` (with wrap) needs the fewest entries; empty writes nothing.
+/// Writes a NACK. Ascending order of `missing` (with wrap) needs the fewest entries; empty writes
+/// nothing.
 pub(super) fn write(out: &mut Vec<u8>, sender_ssrc: u32, media_ssrc: u32, missing: &[u16]) {
     if missing.is_empty() {
         return;
@@ -47,7 +48,8 @@ pub(super) fn write(out: &mut Vec<u8>, sender_ssrc: u32, media_ssrc: u32, missin
         let mut rest = missing.iter().copied().peekable();
         while let Some(first) = rest.next() {
             let mut following = 0_u32;
-            while let Some(next) = rest.next_if(|next| (1..=16).contains(&next.wrapping_sub(first))) {
+            while let Some(next) = rest.next_if(|next| (1..=16).contains(&next.wrapping_sub(first)))
+            {
                 following |= 1 << (next.wrapping_sub(first) - 1);
             }
             write_words(out, [u32::from(first) << 16 | following]);

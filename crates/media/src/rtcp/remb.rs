@@ -71,7 +71,8 @@ mod tests {
     fn the_rate_is_mantissa_times_two_to_the_exponent() {
         // 1 Mbit/s = 250_000 << 2
         let bytes = [
-            0x8f, 206, 0, 5, 0, 0, 0, 1, 0, 0, 0, 0, b'R', b'E', b'M', b'B', 1, 0x0b, 0xd0, 0x90, 0, 0, 0, 2,
+            0x8f, 206, 0, 5, 0, 0, 0, 1, 0, 0, 0, 0, b'R', b'E', b'M', b'B', 1, 0x0b, 0xd0, 0x90,
+            0, 0, 0, 2,
         ];
         assert_eq!(read(&bytes), (1_000_000, vec![2]));
         let mut out = Vec::new();

@@ -22,7 +22,8 @@ pub struct ReportBlock {
     pub highest_sequence: u32,
     /// Interarrival jitter in units of the RTP timestamp.
     pub jitter: u32,
-    /// LSR: the middle 32 bits of the NTP time of the last SR received from the source; 0 if none was.
+    /// LSR: the middle 32 bits of the NTP time of the last SR received from the source; 0 if none
+    /// was.
     pub last_sr: u32,
     /// DLSR: time since that SR, in units of 1/65536 s.
     pub delay_since_last_sr: u32,
@@ -155,8 +156,10 @@ mod tests {
     use super::*;
     use crate::rtcp::{Compound, Rtcp};
 
-    const BLOCK: [u8; 24] =
-        [0, 0, 0, 2, 0x40, 0xff, 0xff, 0xfe, 0, 1, 0, 5, 0, 0, 0, 90, 0x12, 0x34, 0x56, 0x78, 0, 1, 0x80, 0];
+    const BLOCK: [u8; 24] = [
+        0, 0, 0, 2, 0x40, 0xff, 0xff, 0xfe, 0, 1, 0, 5, 0, 0, 0, 90, 0x12, 0x34, 0x56, 0x78, 0, 1,
+        0x80, 0,
+    ];
 
     fn block() -> ReportBlock {
         ReportBlock {
@@ -208,7 +211,8 @@ mod tests {
 
     #[test]
     fn loss_saturates_at_24_bits() {
-        for (lost, read) in [(0x7f_ffff, 0x7f_ffff), (i32::MAX, 0x7f_ffff), (i32::MIN, -0x80_0000)] {
+        for (lost, read) in [(0x7f_ffff, 0x7f_ffff), (i32::MAX, 0x7f_ffff), (i32::MIN, -0x80_0000)]
+        {
             let mut out = Vec::new();
             ReportBlock { cumulative_lost: lost, ..block() }.write(&mut out);
             assert_eq!(ReportBlock::parse(&out).unwrap().cumulative_lost, read);

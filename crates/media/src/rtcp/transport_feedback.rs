@@ -1,5 +1,5 @@
-//! Transport-wide congestion control feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01): the receiver
-//! reports to the sender which packets arrived, and when.
+//! Transport-wide congestion control feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01):
+//! the receiver reports to the sender which packets arrived, and when.
 
 use super::frame::{self, write_words};
 use crate::octets::{u16_at, u24_at, u32_at};
@@ -29,7 +29,8 @@ pub struct TransportFeedback<'a> {
     pub base_sequence: u16,
     /// Number of reported sequence numbers.
     pub status_count: u16,
-    /// The receiver's time at the start of the report, in steps of 64 ms from an arbitrary origin; 24 bits signed.
+    /// The receiver's time at the start of the report, in steps of 64 ms from an arbitrary origin;
+    /// 24 bits signed.
     pub reference_time: i32,
     /// Number of this report, to find lost ones.
     pub feedback_count: u8,
@@ -42,7 +43,8 @@ pub struct TransportFeedback<'a> {
 pub struct PacketStatus {
     /// Its transport-wide sequence number.
     pub sequence: u16,
-    /// When it arrived, microseconds on the receiver's clock (reference time plus deltas); `None` when it did not.
+    /// When it arrived, microseconds on the receiver's clock (reference time plus deltas); `None`
+    /// when it did not.
     pub arrived_us: Option<i64>,
 }
 
@@ -79,7 +81,8 @@ impl<'a> TransportFeedback<'a> {
             deltas_len += chunk.deltas_len(covered).ok_or("packet status symbol")?;
             statuses -= covered;
         }
-        let (chunks, rest) = self.chunks.split_at_checked(chunks_len).ok_or("packet status chunk")?;
+        let (chunks, rest) =
+            self.chunks.split_at_checked(chunks_len).ok_or("packet status chunk")?;
         self.chunks = chunks;
         self.deltas = rest.get(..deltas_len).ok_or("receive delta")?;
         Ok(())
@@ -157,8 +160,9 @@ impl Chunk {
         (0..self.len()).map(move |index| self.symbol(index))
     }
 
-    /// Bytes of the deltas of its first `covered` packets; `None` when one has the reserved symbol, or when the
-    /// chunk is empty (runs of length 0 would allow a report of any length without content).
+    /// Bytes of the deltas of its first `covered` packets; `None` when one has the reserved symbol,
+    /// or when the chunk is empty (runs of length 0 would allow a report of any length without
+    /// content).
     fn deltas_len(self, covered: usize) -> Option<usize> {
         if self.is_run() {
             let symbol = self.symbol(0);
@@ -187,9 +191,9 @@ impl Arrival {
     }
 }
 
-/// Writes feedback on a prefix of `arrivals`, which are in the order of sequence numbers (with wrap); returns how
-/// many it took. It stops before a number that is not later, a time outside of the range of deltas, and the
-/// length that any path carries. Without arrivals nothing is written.
+/// Writes feedback on a prefix of `arrivals`, which are in the order of sequence numbers (with
+/// wrap); returns how many it took. It stops before a number that is not later, a time outside of
+/// the range of deltas, and the length that any path carries. Without arrivals nothing is written.
 pub(super) fn write(
     out: &mut Vec<u8>,
     sender_ssrc: u32,
@@ -270,7 +274,8 @@ impl Iterator for Statuses<'_> {
     }
 }
 
-/// Writes the chunks of `count` symbols: runs where they are long, vectors elsewhere, of two bits only where needed.
+/// Writes the chunks of `count` symbols: runs where they are long, vectors elsewhere, of two bits
+/// only where needed.
 fn write_chunks(out: &mut Vec<u8>, mut symbols: impl Iterator<Item = u8> + Clone, count: usize) {
     let mut left = count;
     while left > 0
@@ -402,8 +407,10 @@ mod tests {
             }));
             rest = &rest[taken..];
         }
-        let in_ticks: Vec<_> =
-            arrivals.iter().map(|a| Arrival { arrived_us: a.arrived_us / 250 * 250, ..*a }).collect();
+        let in_ticks: Vec<_> = arrivals
+            .iter()
+            .map(|a| Arrival { arrived_us: a.arrived_us / 250 * 250, ..*a })
+            .collect();
         assert_eq!(seen, in_ticks);
     }
 
@@ -411,7 +418,11 @@ mod tests {
     fn what_is_written_is_read() {
         let at = |sequence, arrived_us| Arrival { sequence, arrived_us };
         check(&[at(7, 0)]);
-        check(&(0..200).map(|n| at(65_500_u16.wrapping_add(n), 1_000 * u64::from(n))).collect::<Vec<_>>());
+        check(
+            &(0..200)
+                .map(|n| at(65_500_u16.wrapping_add(n), 1_000 * u64::from(n)))
+                .collect::<Vec<_>>(),
+        );
         check(&[at(1, 1_000_000), at(2, 999_000), at(4, 1_200_000), at(5, 9_999_000)]); // back, and too far ahead
         check(&[at(1, 0), at(30_000, 1_000), at(60_000, 2_000), at(61_000, 3_000)]);
         check(&(0..2000).map(|n| at(2 * n, 300 * u64::from(n))).collect::<Vec<_>>());

@@ -21,7 +21,9 @@ pub enum Report<'a> {
 /// ```
 /// use throng_media::rtcp::{Report, RtcpWriter};
 /// let mut buffer = Vec::new();
-/// RtcpWriter::compound(&mut buffer, Report::Receiver(1), &[], "viewer-7").nack(1, 2, &[40, 41]).picture_loss(1, 2);
+/// RtcpWriter::compound(&mut buffer, Report::Receiver(1), &[], "viewer-7")
+///     .nack(1, 2, &[40, 41])
+///     .picture_loss(1, 2);
 /// ```
 #[derive(Debug)]
 pub struct RtcpWriter<'b> {
@@ -29,10 +31,15 @@ pub struct RtcpWriter<'b> {
 }
 
 impl<'b> RtcpWriter<'b> {
-    /// Begins a compound as RFC 3550 section 6.1 requires: a report first (further ones for more than 31 reported
-    /// sources), then the canonical name.
+    /// Begins a compound as RFC 3550 section 6.1 requires: a report first (further ones for more
+    /// than 31 reported sources), then the canonical name.
     #[must_use = "the reports are written; further packets may follow"]
-    pub fn compound(out: &'b mut Vec<u8>, by: Report<'_>, reports: &[ReportBlock], cname: &str) -> Self {
+    pub fn compound(
+        out: &'b mut Vec<u8>,
+        by: Report<'_>,
+        reports: &[ReportBlock],
+        cname: &str,
+    ) -> Self {
         let mut batches = reports.chunks(BLOCKS_MAX);
         let first = batches.next().unwrap_or_default();
         let ssrc = match by {
@@ -50,7 +57,8 @@ impl<'b> RtcpWriter<'b> {
         Self { out }
     }
 
-    /// Begins a reduced-size packet, without report and name; requires `a=rtcp-rsize` (RFC 5506) in the session.
+    /// Begins a reduced-size packet, without report and name; requires `a=rtcp-rsize` (RFC 5506) in
+    /// the session.
     #[must_use]
     pub fn reduced_size(out: &'b mut Vec<u8>) -> Self {
         Self { out }
@@ -74,15 +82,16 @@ impl<'b> RtcpWriter<'b> {
         self
     }
 
-    /// Reports how much this side can receive from all of `ssrcs` (at most 255) together; rounded down to 18
-    /// significant bits.
+    /// Reports how much this side can receive from all of `ssrcs` (at most 255) together; rounded
+    /// down to 18 significant bits.
     pub fn remb(self, sender_ssrc: u32, bitrate_bps: u64, ssrcs: &[u32]) -> Self {
         remb::write(self.out, sender_ssrc, bitrate_bps, ssrcs);
         self
     }
 
-    /// Reports when packets arrived, in as many packets as needed, all below 1 200 bytes. `arrivals` are in the
-    /// order of their sequence numbers (with wrap). `feedback_count` is raised by one for each packet written.
+    /// Reports when packets arrived, in as many packets as needed, all below 1 200 bytes.
+    /// `arrivals` are in the order of their sequence numbers (with wrap). `feedback_count` is
+    /// raised by one for each packet written.
     pub fn transport_feedback(
         self,
         sender_ssrc: u32,
@@ -92,7 +101,8 @@ impl<'b> RtcpWriter<'b> {
     ) -> Self {
         let mut rest = arrivals;
         while !rest.is_empty() {
-            let taken = transport_feedback::write(self.out, sender_ssrc, media_ssrc, *feedback_count, rest);
+            let taken =
+                transport_feedback::write(self.out, sender_ssrc, media_ssrc, *feedback_count, rest);
             *feedback_count = feedback_count.wrapping_add(1);
             // At least one is always taken, so the loop ends.
             rest = rest.get(taken.max(1)..).unwrap_or_default();
@@ -150,24 +160,37 @@ mod tests {
         let mut count = 255;
         let sender = SenderInfo { ssrc: 1, ..SenderInfo::default() };
         let delay = DelaySinceReference { ssrc: 2, last_reference: 3, delay: 4 };
-        let _ = RtcpWriter::compound(&mut out, Report::Sender(&sender), &[ReportBlock::default()], "me")
-            .nack(1, 2, &[3])
-            .picture_loss(1, 2)
-            .full_intra_request(1, 2, 3)
-            .remb(1, 500_000, &[2])
-            .transport_feedback(1, 2, &mut count, &[Arrival { sequence: 1, arrived_us: 0 }])
-            .reference_time(1, NtpTime(5))
-            .delays_since_reference(1, &[delay])
-            .bye(&[1]);
+        let _ = RtcpWriter::compound(
+            &mut out,
+            Report::Sender(&sender),
+            &[ReportBlock::default()],
+            "me",
+        )
+        .nack(1, 2, &[3])
+        .picture_loss(1, 2)
+        .full_intra_request(1, 2, 3)
+        .remb(1, 500_000, &[2])
+        .transport_feedback(1, 2, &mut count, &[Arrival { sequence: 1, arrived_us: 0 }])
+        .reference_time(1, NtpTime(5))
+        .delays_since_reference(1, &[delay])
+        .bye(&[1]);
         assert_eq!(classify(&out), PacketKind::Rtcp);
-        assert_eq!(kinds(&out), ["SR", "SDES", "NACK", "PLI", "FIR", "REMB", "TWCC", "XR", "XR", "BYE"]);
+        assert_eq!(
+            kinds(&out),
+            ["SR", "SDES", "NACK", "PLI", "FIR", "REMB", "TWCC", "XR", "XR", "BYE"]
+        );
         assert_eq!(count, 0);
     }
 
     #[test]
     fn more_than_31_sources_make_further_reports() {
         let mut out = Vec::new();
-        let _ = RtcpWriter::compound(&mut out, Report::Receiver(1), &[ReportBlock::default(); 70], "me");
+        let _ = RtcpWriter::compound(
+            &mut out,
+            Report::Receiver(1),
+            &[ReportBlock::default(); 70],
+            "me",
+        );
         assert_eq!(kinds(&out), ["RR", "RR", "RR", "SDES"]);
         let blocks = Compound::new(&out).filter_map(|packet| match packet {
             Ok(Rtcp::ReceiverReport(report)) => Some(report.reports().count()),

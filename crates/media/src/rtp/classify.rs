@@ -1,5 +1,5 @@
-//! The protocol of a datagram of a WebRTC transport, by its first byte (RFC 7983) and, between RTP and RTCP, by
-//! its second (RFC 5761).
+//! The protocol of a datagram of a WebRTC transport, by its first byte (RFC 7983) and, between RTP
+//! and RTCP, by its second (RFC 5761).
 
 /// The protocol of a datagram on a multiplexed transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,8 +20,9 @@ pub enum PacketKind {
 
 /// Classifies a datagram by its first two bytes.
 ///
-/// RTP and RTCP datagrams shorter than two bytes are [`PacketKind::Unknown`]. Payload types 64–95 with the marker
-/// set look like RTCP, which is why RFC 5761 section 4 forbids them on a multiplexed transport.
+/// RTP and RTCP datagrams shorter than two bytes are [`PacketKind::Unknown`]. Payload types 64–95
+/// with the marker set look like RTCP, which is why RFC 5761 section 4 forbids them on a
+/// multiplexed transport.
 #[inline]
 #[must_use]
 pub fn classify(datagram: &[u8]) -> PacketKind {

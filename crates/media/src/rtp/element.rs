@@ -5,8 +5,9 @@ pub(super) const ONE_BYTE_PROFILE: u16 = 0xbede;
 /// "Defined by profile" of the two-byte form; the lowest four bits are free for the application.
 pub(super) const TWO_BYTE_PROFILE: u16 = 0x1000;
 
-/// Iterates over (id, data) of the elements of a header extension. An element that runs past the end of the
-/// extension ends the iteration, as do id 15, and id 0 with a length, of the one-byte form.
+/// Iterates over (id, data) of the elements of a header extension. An element that runs past the
+/// end of the extension ends the iteration, as do id 15, and id 0 with a length, of the one-byte
+/// form.
 #[derive(Clone, Debug)]
 pub struct Elements<'a> {
     rest: &'a [u8],
@@ -63,7 +64,11 @@ mod tests {
     use super::*;
 
     fn check(profile: u16, block: &[u8], expect: &[(u8, &[u8])]) {
-        assert_eq!(Elements::new(profile, block).collect::<Vec<_>>(), expect, "{profile:#x} {block:?}");
+        assert_eq!(
+            Elements::new(profile, block).collect::<Vec<_>>(),
+            expect,
+            "{profile:#x} {block:?}"
+        );
     }
 
     #[test]
@@ -82,7 +87,11 @@ mod tests {
 
     #[test]
     fn two_byte_form() {
-        check(0x1000, &[1, 0, 2, 1, 9, 0, 200, 2, 7, 8, 0, 0], &[(1, &[]), (2, &[9]), (200, &[7, 8])]);
+        check(
+            0x1000,
+            &[1, 0, 2, 1, 9, 0, 200, 2, 7, 8, 0, 0],
+            &[(1, &[]), (2, &[9]), (200, &[7, 8])],
+        );
         check(0x100f, &[15, 1, 9], &[(15, &[9])]);
         check(0x1000, &[1, 5, 0], &[]);
         check(0x1000, &[1], &[]);

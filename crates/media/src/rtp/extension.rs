@@ -1,4 +1,5 @@
-//! The header extensions that throng reads and writes, by meaning, independent of the ids of a session.
+//! The header extensions that throng reads and writes, by meaning, independent of the ids of a
+//! session.
 
 use super::NtpTime;
 use super::header::RtpHeader;
@@ -82,7 +83,8 @@ pub struct ExtensionIds {
 }
 
 impl ExtensionIds {
-    /// The ids of a session from its (id, uri) pairs; unknown URIs and id 0 are left out, the last of a kind wins.
+    /// The ids of a session from its (id, uri) pairs; unknown URIs and id 0 are left out, the last
+    /// of a kind wins.
     #[must_use]
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (u8, &'a str)>) -> Self {
         let mut ids = Self::default();
@@ -101,7 +103,9 @@ impl ExtensionIds {
         }
         self.small = [None; 16];
         for extension in Extension::ALL {
-            if let Some(slot) = self.id(extension).and_then(|id| self.small.get_mut(usize::from(id))) {
+            if let Some(slot) =
+                self.id(extension).and_then(|id| self.small.get_mut(usize::from(id)))
+            {
                 *slot = Some(extension);
             }
         }
@@ -122,8 +126,8 @@ impl ExtensionIds {
         }
     }
 
-    /// Reads the supported extensions of `packet`, whose header is `header`, in one pass. An element of the wrong
-    /// length for its kind is left out.
+    /// Reads the supported extensions of `packet`, whose header is `header`, in one pass. An
+    /// element of the wrong length for its kind is left out.
     #[inline]
     #[must_use]
     pub fn read<'a>(&self, header: &RtpHeader, packet: &'a [u8]) -> Extensions<'a> {
@@ -179,7 +183,9 @@ impl<'a> Extensions<'a> {
             Extension::Mid => self.mid = text(),
             Extension::Rid => self.rid = text(),
             Extension::RepairedRid => self.repaired_rid = text(),
-            Extension::AudioLevel => self.audio_level = data.first().copied().map(AudioLevel::from_byte),
+            Extension::AudioLevel => {
+                self.audio_level = data.first().copied().map(AudioLevel::from_byte)
+            }
             Extension::DependencyDescriptor => self.dependency_descriptor = Some(data),
             Extension::VideoOrientation => self.video_orientation = data.first().copied(),
             Extension::PlayoutDelay if data.len() == 3 => {
@@ -220,12 +226,14 @@ impl AbsSendTime {
     }
 }
 
-/// abs-capture-time: when the first sample of the packet's frame was captured, on the clock of the capturing system.
+/// abs-capture-time: when the first sample of the packet's frame was captured, on the clock of the
+/// capturing system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbsCaptureTime {
     /// The capture time, NTP.
     pub captured: NtpTime,
-    /// Estimated offset from the sender's NTP clock to the capture clock, Q32.32 seconds: capture clock = sender clock
+    /// Estimated offset from the sender's NTP clock to the capture clock, Q32.32 seconds: capture
+    /// clock = sender clock
     /// + offset. Only in the extended, 16-byte form.
     pub clock_offset: Option<i64>,
 }
@@ -316,9 +324,13 @@ mod tests {
         ]);
         assert_eq!(ids.id(Extension::Mid), Some(3));
         assert_eq!(ids.id(Extension::AudioLevel), None);
-        for (id, extension) in
-            [(3, Some(Extension::Mid)), (200, Some(Extension::Rid)), (5, None), (0, None), (255, None)]
-        {
+        for (id, extension) in [
+            (3, Some(Extension::Mid)),
+            (200, Some(Extension::Rid)),
+            (5, None),
+            (0, None),
+            (255, None),
+        ] {
             assert_eq!(ids.extension(id), extension, "{id}");
         }
         ids.set(Extension::Mid, 0);
@@ -349,13 +361,17 @@ mod tests {
         assert_eq!(AbsSendTime(second).micros(), 1_000_000);
         assert_eq!(AbsSendTime(second).micros_since(AbsSendTime(63 * second)), 2_000_000);
         assert_eq!(AbsSendTime(63 * second).micros_since(AbsSendTime(second)), -2_000_000);
-        assert_eq!(AbsSendTime::from_ntp(NtpTime(65 << 32 | 1 << 31)), AbsSendTime(second + second / 2));
+        assert_eq!(
+            AbsSendTime::from_ntp(NtpTime(65 << 32 | 1 << 31)),
+            AbsSendTime(second + second / 2)
+        );
     }
 
     #[test]
     fn capture_clock_offsets_are_signed() {
         let mut data = [0; 16];
-        data[..8].copy_from_slice(&NtpTime::from_unix_ns(1_700_000_000_123_456_789).0.to_be_bytes());
+        data[..8]
+            .copy_from_slice(&NtpTime::from_unix_ns(1_700_000_000_123_456_789).0.to_be_bytes());
         data[8..].copy_from_slice(&(-1_i64 << 31).to_be_bytes()); // −0.5 s
         let time = AbsCaptureTime::parse(&data).unwrap();
         assert_eq!(time.captured_unix_ns(), 1_700_000_000_123_456_789);

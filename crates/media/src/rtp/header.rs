@@ -23,7 +23,8 @@ pub enum RtpError {
     /// The version is not 2.
     #[error("RTP version {0}, not 2")]
     Version(u8),
-    /// The padding is zero or longer than what follows the header (RFC 3550 section 5.1: it counts itself).
+    /// The padding is zero or longer than what follows the header (RFC 3550 section 5.1: it counts
+    /// itself).
     #[error("RTP padding of {padding} bytes in {available} bytes after the header")]
     Padding {
         /// The value of the packet's last byte.
@@ -36,7 +37,8 @@ pub enum RtpError {
 /// Place of the header extension in its packet, and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtensionBlock {
-    /// "Defined by profile": 0xBEDE is the one-byte form of RFC 8285, 0x1000–0x100F the two-byte form.
+    /// "Defined by profile": 0xBEDE is the one-byte form of RFC 8285, 0x1000–0x100F the two-byte
+    /// form.
     pub profile: u16,
     /// Offset of the first byte after the extension's own 4-byte header.
     pub start: usize,
@@ -44,8 +46,8 @@ pub struct ExtensionBlock {
     pub end: usize,
 }
 
-/// The fields of an RTP header. It borrows nothing, so that it can be read before the payload after it is
-/// decrypted in place; SRTP leaves the header in the clear (RFC 3711 section 3.1).
+/// The fields of an RTP header. It borrows nothing, so that it can be read before the payload after
+/// it is decrypted in place; SRTP leaves the header in the clear (RFC 3711 section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtpHeader {
     /// Payload type, 0–127.
@@ -64,12 +66,14 @@ pub struct RtpHeader {
     pub has_padding: bool,
     /// The header extension, if there is one.
     pub extension: Option<ExtensionBlock>,
-    /// Bytes from the start of the packet to its payload: fixed header, contributing sources and extension.
+    /// Bytes from the start of the packet to its payload: fixed header, contributing sources and
+    /// extension.
     pub header_len: usize,
 }
 
 impl RtpHeader {
-    /// Reads the header at the start of `packet`; the bytes after it are not read and may still be encrypted.
+    /// Reads the header at the start of `packet`; the bytes after it are not read and may still be
+    /// encrypted.
     ///
     /// # Errors
     /// [`RtpError::Truncated`] and [`RtpError::Version`].
@@ -111,12 +115,12 @@ impl RtpHeader {
         })
     }
 
-    /// Bytes of padding at the end of the clear `packet` (without SRTP's authentication tag) that this header was
-    /// read from; 0 without padding.
+    /// Bytes of padding at the end of the clear `packet` (without SRTP's authentication tag) that
+    /// this header was read from; 0 without padding.
     ///
     /// # Errors
-    /// [`RtpError::Padding`] when the packet's last byte does not fit, [`RtpError::Truncated`] when `packet` is
-    /// shorter than the header.
+    /// [`RtpError::Padding`] when the packet's last byte does not fit, [`RtpError::Truncated`] when
+    /// `packet` is shorter than the header.
     #[inline]
     pub fn padding_len(&self, packet: &[u8]) -> Result<usize, RtpError> {
         let Some(available) = packet.len().checked_sub(self.header_len) else {
@@ -126,13 +130,15 @@ impl RtpHeader {
             return Ok(0);
         }
         match packet.last() {
-            Some(&padding) if padding != 0 && usize::from(padding) <= available => Ok(usize::from(padding)),
+            Some(&padding) if padding != 0 && usize::from(padding) <= available => {
+                Ok(usize::from(padding))
+            }
             last => Err(RtpError::Padding { padding: last.copied().unwrap_or(0), available }),
         }
     }
 
-    /// The payload of the clear `packet` (without SRTP's authentication tag) that this header was read from, padding
-    /// stripped. Empty for a packet of padding only, as bandwidth probes are.
+    /// The payload of the clear `packet` (without SRTP's authentication tag) that this header was
+    /// read from, padding stripped. Empty for a packet of padding only, as bandwidth probes are.
     ///
     /// # Errors
     /// As [`Self::padding_len`].
@@ -150,8 +156,8 @@ impl RtpHeader {
         words(packet.get(FIXED_HEADER_LEN..end).unwrap_or_default())
     }
 
-    /// The elements (RFC 8285) of the header extension in `packet`; none when there is no extension or it is of
-    /// another kind.
+    /// The elements (RFC 8285) of the header extension in `packet`; none when there is no extension
+    /// or it is of another kind.
     #[inline]
     #[must_use]
     pub fn elements<'a>(&self, packet: &'a [u8]) -> Elements<'a> {
@@ -221,7 +227,8 @@ impl<'a> RtpPacket<'a> {
 mod tests {
     use super::*;
 
-    /// V=2 P X CC=2, M PT=96, seq 0x1234, two CSRCs, a one-byte extension of one word, 3 bytes payload, 2 padding.
+    /// V=2 P X CC=2, M PT=96, seq 0x1234, two CSRCs, a one-byte extension of one word, 3 bytes
+    /// payload, 2 padding.
     const FULL: [u8; 33] = [
         0xb2, 0xe0, 0x12, 0x34, 0, 0, 0x10, 0, 0xde, 0xad, 0xbe, 0xef, // fixed
         0, 0, 0, 1, 0, 0, 0, 2, // CSRC
@@ -260,14 +267,19 @@ mod tests {
         let header = RtpHeader::parse(&encrypted).unwrap();
         assert_eq!((header.header_len, header.has_padding), (28, true));
         assert_eq!(header.payload(&FULL), Ok(&[7, 8, 9][..]));
-        assert_eq!(header.payload(&encrypted), Err(RtpError::Padding { padding: 0xff, available: 5 }));
+        assert_eq!(
+            header.payload(&encrypted),
+            Err(RtpError::Padding { padding: 0xff, available: 5 })
+        );
     }
 
     #[test]
     fn every_truncation_of_the_header_is_refused_and_says_what_was_needed() {
         for len in 0..28 {
             match RtpHeader::parse(&FULL[..len]) {
-                Err(RtpError::Truncated { needed, len: got }) => assert!(got == len && needed > len),
+                Err(RtpError::Truncated { needed, len: got }) => {
+                    assert!(got == len && needed > len)
+                }
                 other => panic!("{len}: {other:?}"),
             }
         }

@@ -1,4 +1,5 @@
-//! NTP timestamps (RFC 5905 section 6) as in RTCP and header extensions, and their conversion to the Unix epoch.
+//! NTP timestamps (RFC 5905 section 6) as in RTCP and header extensions, and their conversion to
+//! the Unix epoch.
 
 /// Seconds from 1900-01-01 (NTP era 0) to 1970-01-01 (Unix).
 const UNIX_EPOCH_IN_NTP_SECONDS: u64 = 2_208_988_800;
@@ -6,7 +7,8 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A 64-bit NTP timestamp, UQ32.32: seconds since 1900 and their binary fraction.
 ///
-/// Some senders use another clock here (time since boot); the reader has to decide whether it is wall-clock time.
+/// Some senders use another clock here (time since boot); the reader has to decide whether it is
+/// wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NtpTime(pub u64);
 
@@ -16,15 +18,16 @@ impl NtpTime {
     #[must_use]
     pub fn from_unix_ns(unix_ns: u64) -> Self {
         let seconds = unix_ns / NANOS_PER_SECOND + UNIX_EPOCH_IN_NTP_SECONDS;
-        let fraction = (((unix_ns % NANOS_PER_SECOND) << 32) + NANOS_PER_SECOND / 2) / NANOS_PER_SECOND;
+        let fraction =
+            (((unix_ns % NANOS_PER_SECOND) << 32) + NANOS_PER_SECOND / 2) / NANOS_PER_SECOND;
         // The seconds wrap in 2036 and later: the era is not part of the timestamp.
         Self((seconds << 32) | fraction)
     }
 
     /// Nanoseconds since the Unix epoch, rounded to the nearest.
     ///
-    /// The era follows RFC 4330 section 3: seconds with the top bit set are in 1968–2036, others in 2036–2104.
-    /// Moments before 1970 become 0.
+    /// The era follows RFC 4330 section 3: seconds with the top bit set are in 1968–2036, others in
+    /// 2036–2104. Moments before 1970 become 0.
     #[inline]
     #[must_use]
     pub fn to_unix_ns(self) -> u64 {

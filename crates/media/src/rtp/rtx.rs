@@ -1,10 +1,13 @@
-//! Retransmissions (RFC 4588): the payload of an RTX packet is the original sequence number and the original payload.
+//! Retransmissions (RFC 4588): the payload of an RTX packet is the original sequence number and the
+//! original payload.
 
 use crate::octets::u16_at;
 
-/// Splits the payload of an RTX packet into the original sequence number (OSN) and the original payload.
+/// Splits the payload of an RTX packet into the original sequence number (OSN) and the original
+/// payload.
 ///
-/// `None` for a payload too short for an OSN: a padding-only probe on the RTX stream, which repairs nothing.
+/// `None` for a payload too short for an OSN: a padding-only probe on the RTX stream, which repairs
+/// nothing.
 #[inline]
 #[must_use]
 pub fn original_packet(rtx_payload: &[u8]) -> Option<(u16, &[u8])> {

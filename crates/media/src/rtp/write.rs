@@ -20,9 +20,9 @@ pub struct HeaderFields {
 
 /// Appends an RTP header to `out`; the payload follows it. Returns the header's length in bytes.
 ///
-/// Extensions with a value and an id are written, in the one-byte form of RFC 8285 when every id is at most 14 and
-/// every element 1–16 bytes long, otherwise in the two-byte form. Elements too long for both (more than 255 bytes)
-/// are left out.
+/// Extensions with a value and an id are written, in the one-byte form of RFC 8285 when every id is
+/// at most 14 and every element 1–16 bytes long, otherwise in the two-byte form. Elements too long
+/// for both (more than 255 bytes) are left out.
 pub fn write_header(
     out: &mut Vec<u8>,
     fields: &HeaderFields,
@@ -52,7 +52,9 @@ pub fn write_header(
 
 fn write_block(out: &mut Vec<u8>, ids: &ExtensionIds, extensions: &Extensions<'_>, two_byte: bool) {
     let block = out.len();
-    out.extend_from_slice(&if two_byte { TWO_BYTE_PROFILE } else { ONE_BYTE_PROFILE }.to_be_bytes());
+    out.extend_from_slice(
+        &if two_byte { TWO_BYTE_PROFILE } else { ONE_BYTE_PROFILE }.to_be_bytes(),
+    );
     out.extend_from_slice(&[0, 0]); // length, filled in below
     for_each_element(ids, extensions, |id, data| {
         let len = data.len() as u8; // for_each_element passes at most 255 bytes
@@ -72,7 +74,11 @@ fn write_block(out: &mut Vec<u8>, ids: &ExtensionIds, extensions: &Extensions<'_
 }
 
 /// Calls `each` with the id and the bytes of every element to write.
-fn for_each_element(ids: &ExtensionIds, extensions: &Extensions<'_>, mut each: impl FnMut(u8, &[u8])) {
+fn for_each_element(
+    ids: &ExtensionIds,
+    extensions: &Extensions<'_>,
+    mut each: impl FnMut(u8, &[u8]),
+) {
     let mut element = |extension, data: &[u8]| {
         if let Some(id) = ids.id(extension)
             && data.len() <= 255
@@ -87,7 +93,10 @@ fn for_each_element(ids: &ExtensionIds, extensions: &Extensions<'_>, mut each: i
         let mut data = [0; 16];
         data[..8].copy_from_slice(&time.captured.0.to_be_bytes());
         data[8..].copy_from_slice(&time.clock_offset.unwrap_or(0).to_be_bytes());
-        element(Extension::AbsCaptureTime, if time.clock_offset.is_some() { &data } else { &data[..8] });
+        element(
+            Extension::AbsCaptureTime,
+            if time.clock_offset.is_some() { &data } else { &data[..8] },
+        );
     }
     if let Some(sequence) = extensions.transport_sequence {
         element(Extension::TransportSequence, &sequence.to_be_bytes());
@@ -121,8 +130,13 @@ mod tests {
     use crate::rtp::{AbsCaptureTime, AbsSendTime, AudioLevel, NtpTime, PlayoutDelay, RtpHeader};
     use proptest::prelude::*;
 
-    const FIELDS: HeaderFields =
-        HeaderFields { payload_type: 96, marker: true, sequence: 7, timestamp: 90_000, ssrc: 0xabcd };
+    const FIELDS: HeaderFields = HeaderFields {
+        payload_type: 96,
+        marker: true,
+        sequence: 7,
+        timestamp: 90_000,
+        ssrc: 0xabcd,
+    };
 
     fn ids(first: u8) -> ExtensionIds {
         ExtensionIds::from_pairs(
@@ -133,7 +147,10 @@ mod tests {
     fn all<'a>(mid: &'a str, descriptor: &'a [u8], clock_offset: Option<i64>) -> Extensions<'a> {
         Extensions {
             abs_send_time: Some(AbsSendTime(0x12_3456)),
-            abs_capture_time: Some(AbsCaptureTime { captured: NtpTime(0x0123_4567_89ab_cdef), clock_offset }),
+            abs_capture_time: Some(AbsCaptureTime {
+                captured: NtpTime(0x0123_4567_89ab_cdef),
+                clock_offset,
+            }),
             transport_sequence: Some(0xfedc),
             mid: Some(mid),
             rid: Some("hi"),
@@ -163,7 +180,10 @@ mod tests {
     fn without_extensions_it_is_the_twelve_bytes_of_rfc_3550() {
         let mut out = Vec::new();
         assert_eq!(write_header(&mut out, &FIELDS, &ids(1), &Extensions::default()), 12);
-        assert_eq!(write_header(&mut out, &FIELDS, &ExtensionIds::default(), &all("0", &[], None)), 12);
+        assert_eq!(
+            write_header(&mut out, &FIELDS, &ExtensionIds::default(), &all("0", &[], None)),
+            12
+        );
         assert_eq!(out[..12], [0x80, 0xe0, 0, 7, 0, 1, 0x5f, 0x90, 0, 0, 0xab, 0xcd]);
         assert_eq!(out[..12], out[12..]);
     }
@@ -180,7 +200,8 @@ mod tests {
     #[test]
     fn an_element_that_no_form_can_carry_is_left_out() {
         let mut out = Vec::new();
-        let extensions = Extensions { dependency_descriptor: Some(&[0; 256]), ..Extensions::default() };
+        let extensions =
+            Extensions { dependency_descriptor: Some(&[0; 256]), ..Extensions::default() };
         assert_eq!(write_header(&mut out, &FIELDS, &ids(1), &extensions), 12);
     }
 

@@ -5,8 +5,8 @@ use throng_observation::{Codec, MediaKind};
 use crate::container::adts::AudioConfig;
 use crate::mark::{MARK_UUID, Mark};
 
-/// Longest RTP payload. With header, extensions and tag it stays below the 1,200 bytes that every path carries
-/// (RFC 8834 and the minimum of QUIC, RFC 9000 section 14).
+/// Longest RTP payload. With header, extensions and tag it stays below the 1,200 bytes that every
+/// path carries (RFC 8834 and the minimum of QUIC, RFC 9000 section 14).
 pub const PAYLOAD_MAX: usize = 1_140;
 
 /// Longest pause between two frames of a loop. A longer one is a hole in a recording, or damage.
@@ -60,7 +60,8 @@ pub struct Clip {
     frames: Vec<Frame>,
     /// Length of the loop in units of the clock.
     ticks: u64,
-    /// Frames of the file that are left out: before the first key frame, or incomplete in a recording.
+    /// Frames of the file that are left out: before the first key frame, or incomplete in a
+    /// recording.
     skipped_frames: u32,
     frame_bytes_max: u32,
 }
@@ -94,8 +95,8 @@ struct Frame {
     is_base: bool,
 }
 
-/// A frame of one sender at one time: enough to write its packets, for the first time or as a retransmission.
-/// Small, so that a sender can keep the frames that it sent.
+/// A frame of one sender at one time: enough to write its packets, for the first time or as a
+/// retransmission. Small, so that a sender can keep the frames that it sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayedFrame {
     /// Index of the frame in the loop.
@@ -126,7 +127,9 @@ impl Clip {
     #[must_use]
     pub fn kind(&self) -> MediaKind {
         match self.codec {
-            Codec::Opus | Codec::Pcmu | Codec::Pcma | Codec::Aac | Codec::MpegAudio => MediaKind::Audio,
+            Codec::Opus | Codec::Pcmu | Codec::Pcma | Codec::Aac | Codec::MpegAudio => {
+                MediaKind::Audio
+            }
             _ => MediaKind::Video,
         }
     }
@@ -149,7 +152,8 @@ impl Clip {
         self.frames.len()
     }
 
-    /// Frames of the file that are not in the loop: before the first key frame, or incomplete in a recording.
+    /// Frames of the file that are not in the loop: before the first key frame, or incomplete in a
+    /// recording.
     #[must_use]
     pub fn skipped_frames(&self) -> u32 {
         self.skipped_frames
@@ -170,7 +174,8 @@ impl Clip {
     fn largest_frame(&self) -> u32 {
         let bytes = |frame: &Frame| {
             let first = frame.first_packet as usize;
-            let packets = self.packets.get(first..first + usize::from(frame.packets)).unwrap_or_default();
+            let packets =
+                self.packets.get(first..first + usize::from(frame.packets)).unwrap_or_default();
             packets.iter().map(|packet| u32::from(packet.len)).sum::<u32>()
         };
         self.frames.iter().map(bytes).max().unwrap_or(0)
@@ -180,7 +185,8 @@ impl Clip {
     pub(super) fn frames(&self) -> impl Iterator<Item = impl Iterator<Item = &[u8]>> {
         self.frames.iter().map(|frame| {
             let first = frame.first_packet as usize;
-            let packets = self.packets.get(first..first + usize::from(frame.packets)).unwrap_or_default();
+            let packets =
+                self.packets.get(first..first + usize::from(frame.packets)).unwrap_or_default();
             packets.iter().filter_map(|packet| {
                 let start = packet.start as usize;
                 self.bytes.get(start..start + usize::from(packet.len))
@@ -237,8 +243,8 @@ impl Clip {
         self.packet(frame, packet).map_or(0, |packet| usize::from(packet.len))
     }
 
-    /// Appends a payload of the frame to `out`, with a mark of its capture time where the codec supports one.
-    /// Returns false for a packet that the frame does not have.
+    /// Appends a payload of the frame to `out`, with a mark of its capture time where the codec
+    /// supports one. Returns false for a packet that the frame does not have.
     pub fn write_payload(
         &self,
         frame: &PlayedFrame,
@@ -248,7 +254,9 @@ impl Clip {
     ) -> bool {
         let Some(packet) = self.packet(frame, packet) else { return false };
         let start = packet.start as usize;
-        let Some(bytes) = self.bytes.get(start..start + usize::from(packet.len)) else { return false };
+        let Some(bytes) = self.bytes.get(start..start + usize::from(packet.len)) else {
+            return false;
+        };
         let at = out.len();
         out.extend_from_slice(bytes);
         if packet.patch != Patch::default()
@@ -261,7 +269,8 @@ impl Clip {
 
     fn packet(&self, frame: &PlayedFrame, packet: usize) -> Option<&Packet> {
         let of = self.frames.get(frame.index as usize)?;
-        (packet < usize::from(of.packets)).then(|| self.packets.get(of.first_packet as usize + packet))?
+        (packet < usize::from(of.packets))
+            .then(|| self.packets.get(of.first_packet as usize + packet))?
     }
 }
 
@@ -295,7 +304,8 @@ impl Patch {
         Some(patch)
     }
 
-    /// RFC 9628 section 4.2: I, then L, F; the picture id, the layer indices, then TL0PICIDX in non-flexible mode.
+    /// RFC 9628 section 4.2: I, then L, F; the picture id, the layer indices, then TL0PICIDX in
+    /// non-flexible mode.
     fn of_vp9(payload: &[u8]) -> Option<Self> {
         let flags = *payload.first()?;
         let mut at = 1;
@@ -362,8 +372,8 @@ impl ClipBuilder {
         builder
     }
 
-    /// Appends a frame at `at` units of the clock after an arbitrary origin; times must grow. Frames before the
-    /// first key frame are left out.
+    /// Appends a frame at `at` units of the clock after an arbitrary origin; times must grow.
+    /// Frames before the first key frame are left out.
     pub(super) fn frame<'a>(
         &mut self,
         at: u64,
@@ -385,7 +395,8 @@ impl ClipBuilder {
         if clip.bytes.len() > CLIP_BYTES_MAX {
             return Err(ClipError::TooLong);
         }
-        let packets = u16::try_from(clip.packets.len() - first_packet).map_err(|_| ClipError::TooLong)?;
+        let packets =
+            u16::try_from(clip.packets.len() - first_packet).map_err(|_| ClipError::TooLong)?;
         if packets == 0 {
             return self.skip_frame();
         }
@@ -393,7 +404,13 @@ impl ClipBuilder {
             kept + at.saturating_sub(last).min(u64::from(PAUSE_MAX_S * clip.clock_rate))
         });
         self.last = Some((at, kept));
-        clip.frames.push(Frame { first_packet: first_packet as u32, packets, at: kept, is_key, is_base });
+        clip.frames.push(Frame {
+            first_packet: first_packet as u32,
+            packets,
+            at: kept,
+            is_key,
+            is_base,
+        });
         Ok(())
     }
 
@@ -404,12 +421,16 @@ impl ClipBuilder {
         Ok(())
     }
 
-    /// The clip. The duration of its last frame is the median of the others, or `last_ticks` when it is the only
-    /// one.
+    /// The clip. The duration of its last frame is the median of the others, or `last_ticks` when
+    /// it is the only one.
     pub(super) fn finish(mut self, last_ticks: u64) -> Result<Clip, ClipError> {
         let frames = &self.clip.frames;
         if frames.is_empty() {
-            return Err(if self.clip.skipped_frames > 0 { ClipError::NoKeyFrame } else { ClipError::Empty });
+            return Err(if self.clip.skipped_frames > 0 {
+                ClipError::NoKeyFrame
+            } else {
+                ClipError::Empty
+            });
         }
         let mut steps: Vec<u64> = frames
             .windows(2)

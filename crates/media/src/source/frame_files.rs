@@ -51,8 +51,9 @@ pub(super) fn h264(stream: &[u8], fps: f64) -> Result<Clip, ClipError> {
     builder.finish(frame_time(1, fps))
 }
 
-/// An H.265 byte stream; access units begin as in clause 7.4.2.4.4 of H.265, as far as encoders use it: after a
-/// slice, with a parameter set, a delimiter, a prefix SEI or the first slice of a picture.
+/// An H.265 byte stream; access units begin as in clause 7.4.2.4.4 of H.265, as far as encoders use
+/// it: after a slice, with a parameter set, a delimiter, a prefix SEI or the first slice of a
+/// picture.
 pub(super) fn h265(stream: &[u8], fps: f64) -> Result<Clip, ClipError> {
     let mut builder = ClipBuilder::new(Codec::H265, VIDEO_CLOCK);
     let mut mark = Vec::with_capacity(Mark::H265_NAL_LEN);
@@ -84,7 +85,8 @@ pub(super) fn h265(stream: &[u8], fps: f64) -> Result<Clip, ClipError> {
     builder.finish(frame_time(1, fps))
 }
 
-/// The access unit with throng's mark before its first slice, and without marks of an earlier sender.
+/// The access unit with throng's mark before its first slice, and without marks of an earlier
+/// sender.
 fn marked<'a>(
     mut nals: Vec<&'a [u8]>,
     mark: &'a [u8],
@@ -136,7 +138,8 @@ pub(super) fn ivf(file: &[u8]) -> Result<Clip, ClipError> {
 
 /// The codec's name in the file, without control characters.
 fn name(bytes: &[u8]) -> String {
-    let name: String = String::from_utf8_lossy(bytes).chars().filter(|letter| !letter.is_control()).collect();
+    let name: String =
+        String::from_utf8_lossy(bytes).chars().filter(|letter| !letter.is_control()).collect();
     if name.is_empty() { "an unknown codec".into() } else { name }
 }
 
@@ -172,11 +175,17 @@ pub(super) fn aac(file: &[u8]) -> Result<Clip, ClipError> {
     for (number, frame) in frames.enumerate() {
         let (own, frame) = frame?;
         if own != config {
-            return Err(ClipError::Damaged("its sample rate or channels change in the middle".into()));
+            return Err(ClipError::Damaged(
+                "its sample rate or channels change in the middle".into(),
+            ));
         }
-        let size = u16::try_from(frame.len()).ok().filter(|size| usize::from(*size) + 4 <= PAYLOAD_MAX);
+        let size =
+            u16::try_from(frame.len()).ok().filter(|size| usize::from(*size) + 4 <= PAYLOAD_MAX);
         let size = size.ok_or_else(|| {
-            ClipError::Damaged(format!("a frame of {} bytes: encode it at a lower rate", frame.len()))
+            ClipError::Damaged(format!(
+                "a frame of {} bytes: encode it at a lower rate",
+                frame.len()
+            ))
         })?;
         payload.clear();
         // 16 bits of headers follow: 13 of size, 3 of index.
@@ -260,7 +269,10 @@ mod tests {
         let clip = ivf(&ivf::tests::file(&[inter, key, inter])).unwrap();
         assert_eq!((clip.codec(), clip.frame_count(), clip.skipped_frames()), (Codec::Vp8, 2, 1));
         assert!((clip.duration_s() - 2.0 / 30.0).abs() < 1e-6);
-        assert_eq!(play(clip, 2).iter().map(|(key, _)| *key).collect::<Vec<_>>(), [true, false, true, false]);
+        assert_eq!(
+            play(clip, 2).iter().map(|(key, _)| *key).collect::<Vec<_>>(),
+            [true, false, true, false]
+        );
         assert_eq!(ivf_error(&[inter]), ClipError::NoKeyFrame);
         assert_eq!(ivf_error(&[]), ClipError::Empty);
     }
@@ -280,7 +292,10 @@ mod tests {
         let vorbis = ogg::tests::page(1, 2, &[7], b"\x01vorbis");
         assert_eq!(opus(&vorbis).unwrap_err().to_string(), "vorbis from Ogg cannot be sent");
         let noise = ogg::tests::page(1, 2, &[7], b"\x1b\n\r\0\x07\x08\x01");
-        assert_eq!(opus(&noise).unwrap_err().to_string(), "an unknown codec from Ogg cannot be sent");
+        assert_eq!(
+            opus(&noise).unwrap_err().to_string(),
+            "an unknown codec from Ogg cannot be sent"
+        );
     }
 
     #[test]

@@ -8,8 +8,11 @@ use crate::container::{ivf, mjr, ogg, pcap};
 #[test]
 fn damaged_files_never_break_a_sender() {
     let packet = |sequence: u8, key: u8| {
-        [&[0x80, 0xe0, 0, sequence, 0, 0, 9, sequence, 0, 0, 0, 5, 0x90, 0xc0, 3, 200, key][..], &[7; 30]]
-            .concat()
+        [
+            &[0x80, 0xe0, 0, sequence, 0, 0, 9, sequence, 0, 0, 0, 5, 0x90, 0xc0, 3, 200, key][..],
+            &[7; 30],
+        ]
+        .concat()
     };
     let (first, second) = (packet(1, 0), packet(2, 1));
     let opus = b"OpusHead\x01\x01\x38\x01\x80\xbb\0\0\0\0\0OpusTags\xf8\x01\x02";
@@ -18,7 +21,8 @@ fn damaged_files_never_break_a_sender() {
         ogg::tests::page(1, 2, &[19, 8, 3], opus),
         mjr::tests::file(r#"{"t":"v","c":"vp8"}"#, &[&first, &second]),
         pcap::tests::file(&[&first, &second]),
-        [&[0, 0, 0, 1, 0x67, 1, 0, 0, 1, 0x65, 0x88, 7, 0, 0, 1, 0x41, 0x9a][..], &[5; 40]].concat(),
+        [&[0, 0, 0, 1, 0x67, 1, 0, 0, 1, 0x65, 0x88, 7, 0, 0, 1, 0x41, 0x9a][..], &[5; 40]]
+            .concat(),
     ];
     let mut dice = fastrand::Rng::with_seed(0x7468_726f);
     for good in &files {

@@ -37,15 +37,17 @@ pub(super) fn mjr(file: &[u8]) -> Result<Clip, ClipError> {
     clip(stream, codec)
 }
 
-/// The RTP stream of a capture with the most packets, or that of `ssrc`; its codec is `codec`, because a capture
-/// does not contain it.
+/// The RTP stream of a capture with the most packets, or that of `ssrc`; its codec is `codec`,
+/// because a capture does not contain it.
 pub(super) fn pcap(file: &[u8], codec: Codec, ssrc: Option<u32>) -> Result<Clip, ClipError> {
     let mut streams: BTreeMap<u32, ReorderBuffer> = BTreeMap::new();
     for datagram in PcapReader::new(file)? {
         let datagram = datagram?;
         // RTCP has the packet type where RTP has marker and payload type (RFC 5761 section 4).
         let Ok(header) = RtpHeader::parse(datagram.payload) else { continue };
-        if (64..=95).contains(&header.payload_type) || ssrc.is_some_and(|wanted| wanted != header.ssrc) {
+        if (64..=95).contains(&header.payload_type)
+            || ssrc.is_some_and(|wanted| wanted != header.ssrc)
+        {
             continue;
         }
         if streams.len() < STREAMS_MAX || streams.contains_key(&header.ssrc) {
@@ -75,8 +77,8 @@ fn clip(packets: ReorderBuffer, codec: Codec) -> Result<Clip, ClipError> {
     // After a frame was left out, those that refer to it are left out as well.
     let mut is_broken = false;
     let mut frames = frames(packets);
-    // A recording that ends within a picture: its parts cannot be shown, and would break the turn of the loop.
-    // Without markers at the ends of pictures this is not detected.
+    // A recording that ends within a picture: its parts cannot be shown, and would break the turn
+    // of the loop. Without markers at the ends of pictures this is not detected.
     let are_marked = frames.iter().any(|frame| frame.is_marked);
     if !is_audio && are_marked && frames.pop_if(|last| !last.is_marked).is_some() {
         builder.skip_frame()?;
@@ -95,7 +97,8 @@ fn clip(packets: ReorderBuffer, codec: Codec) -> Result<Clip, ClipError> {
         is_broken = ((is_broken || frame.begins_anew) && !is_key) || !frame.is_whole;
         is_broken &= !is_audio;
         // An empty payload is padding that a bandwidth probe sent.
-        let payloads = frame.payloads.iter().map(Vec::as_slice).filter(|payload| !payload.is_empty());
+        let payloads =
+            frame.payloads.iter().map(Vec::as_slice).filter(|payload| !payload.is_empty());
         if is_broken {
             builder.skip_frame()?;
         } else {
@@ -125,14 +128,16 @@ struct RecordedFrame {
     begins_anew: bool,
 }
 
-/// Consecutive packets of one timestamp, up to the marker, are a frame; in audio that is one packet.
+/// Consecutive packets of one timestamp, up to the marker, are a frame; in audio that is one
+/// packet.
 fn frames(packets: ReorderBuffer) -> Vec<RecordedFrame> {
     let mut frames: Vec<RecordedFrame> = Vec::new();
     let mut last: Option<(usize, i64, bool)> = None;
     for (epoch, index, packet) in packets.into_packets() {
         let same = last.filter(|(of, ..)| *of == epoch);
         // Nothing is missing before the first packet of an epoch, as before that of the recording.
-        let (follows, ended) = same.map_or((true, true), |(_, before, marker)| (before + 1 == index, marker));
+        let (follows, ended) =
+            same.map_or((true, true), |(_, before, marker)| (before + 1 == index, marker));
         match frames.last_mut() {
             Some(frame) if frame.timestamp == packet.timestamp && !(ended && follows) => {
                 frame.is_whole &= follows;
@@ -274,7 +279,8 @@ mod tests {
     fn stint(ssrc: u8, sequence: u16, timestamp: u32) -> Vec<Vec<u8>> {
         let of = |number: u16| {
             let at = timestamp.wrapping_add(u32::from(number) * 3_000);
-            let mut packets = frame(sequence.wrapping_add(number * 2), at, number.is_multiple_of(10), 2);
+            let mut packets =
+                frame(sequence.wrapping_add(number * 2), at, number.is_multiple_of(10), 2);
             packets.iter_mut().for_each(|packet| packet[11] = ssrc);
             packets
         };
@@ -283,11 +289,19 @@ mod tests {
 
     /// All frames are there, in the order in which they were sent, 1/30 s apart.
     fn assert_all_there(clip: &Arc<Clip>, stints: u32, what: &str) {
-        assert_eq!((clip.frame_count(), clip.skipped_frames()), (50 * stints as usize, 0), "{what}");
+        assert_eq!(
+            (clip.frame_count(), clip.skipped_frames()),
+            (50 * stints as usize, 0),
+            "{what}"
+        );
         let mut player = Player::new(Arc::clone(clip));
         for number in 0..50 * stints {
             let frame = player.advance();
-            assert_eq!((frame.timestamp, clip.packet_count(&frame)), (number * 3_000, 2), "{what}: {number}");
+            assert_eq!(
+                (frame.timestamp, clip.packet_count(&frame)),
+                (number * 3_000, 2),
+                "{what}: {number}"
+            );
             assert_eq!(clip.is_key(&frame), number.is_multiple_of(10), "{what}: {number}");
         }
     }
@@ -304,7 +318,8 @@ mod tests {
             ("the same numbers, another time", stint(5, 30_000, 3_000_000_000)),
         ];
         for (what, second) in restarts {
-            let packets = [first(), second, stint(5, 50_000, 5), stint(5, 20_000, 1 << 31)].concat();
+            let packets =
+                [first(), second, stint(5, 50_000, 5), stint(5, 20_000, 1 << 31)].concat();
             assert_all_there(&Arc::new(super::mjr(&recording(&packets)).unwrap()), 4, what);
             let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
             let capture = pcap::tests::file(&packets);
@@ -315,7 +330,9 @@ mod tests {
     #[test]
     fn another_source_in_a_recording_is_a_sender_that_begins_anew() {
         // Numbers that would be the next, a gap, or far away.
-        for (sequence, timestamp) in [(30_100, 157_000), (30_110, 160_000), (30_050, 80_000), (7, 7)] {
+        for (sequence, timestamp) in
+            [(30_100, 157_000), (30_110, 160_000), (30_050, 80_000), (7, 7)]
+        {
             let packets = [stint(5, 30_000, 7_000), stint(6, sequence, timestamp)].concat();
             let clip = Arc::new(super::mjr(&recording(&packets)).unwrap());
             assert_all_there(&clip, 2, &format!("{sequence}"));

@@ -7,14 +7,16 @@ use crate::container::annexb::nal_units;
 use crate::depacketise;
 
 impl Clip {
-    /// The parameter sets of its first frame that has any, as NAL units in their order: SPS and PPS of H.264, VPS, SPS
-    /// and PPS of H.265. Empty for other codecs.
+    /// The parameter sets of its first frame that has any, as NAL units in their order: SPS and PPS
+    /// of H.264, VPS, SPS and PPS of H.265. Empty for other codecs.
     #[must_use]
     pub fn parameter_sets(&self) -> Vec<Vec<u8>> {
         let is_set: fn(&[u8]) -> bool = match self.codec() {
             // ITU-T H.264 table 7-1 and H.265 table 7-1.
             Codec::H264 => |nal| nal.first().is_some_and(|head| matches!(head & 0x1f, 7 | 8)),
-            Codec::H265 => |nal| nal.first().is_some_and(|head| matches!(head >> 1 & 0x3f, 32..=34)),
+            Codec::H265 => {
+                |nal| nal.first().is_some_and(|head| matches!(head >> 1 & 0x3f, 32..=34))
+            }
             _ => return Vec::new(),
         };
         for payloads in self.frames() {
@@ -22,7 +24,8 @@ impl Clip {
             if depacketise::frame(self.codec(), payloads, &mut stream).is_err() {
                 continue;
             }
-            let sets: Vec<_> = nal_units(&stream).filter(|nal| is_set(nal)).map(<[u8]>::to_vec).collect();
+            let sets: Vec<_> =
+                nal_units(&stream).filter(|nal| is_set(nal)).map(<[u8]>::to_vec).collect();
             if !sets.is_empty() {
                 return sets;
             }

@@ -8,12 +8,14 @@ use super::clip::{Clip, PlayedFrame};
 /// A requested key frame is not played again at its own time if that is less than this later.
 const BACK_MIN: Duration = Duration::from_millis(100);
 
-/// Plays a clip in a loop: timestamps, frame numbers and picture ids continue from turn to turn, and over jumps.
+/// Plays a clip in a loop: timestamps, frame numbers and picture ids continue from turn to turn,
+/// and over jumps.
 #[derive(Clone, Debug)]
 pub struct Player {
     clip: Arc<Clip>,
     index: usize,
-    /// After a requested key frame: when its own time in the loop comes, units since the start, and its index.
+    /// After a requested key frame: when its own time in the loop comes, units since the start, and
+    /// its index.
     back: Option<(u64, usize)>,
     /// Units of the clock from the start to the next frame.
     ticks: u64,
@@ -38,8 +40,8 @@ impl Player {
         }
     }
 
-    /// The same, `offset` into the loop, at the next key frame: so that senders of one clip do not send their
-    /// large frames all at once.
+    /// The same, `offset` into the loop, at the next key frame: so that senders of one clip do not
+    /// send their large frames all at once.
     #[must_use]
     pub fn starting_at(clip: Arc<Clip>, offset: Duration) -> Self {
         let ticks = ticks(offset, clip.clock_rate()) % clip.ticks();
@@ -97,10 +99,10 @@ impl Player {
         frame
     }
 
-    /// Makes the next frame a key frame, like an encoder after a request: the picture jumps to the loop's next key
-    /// frame, the time does not. When the loop's time reaches that key frame, it is played again, from its place:
-    /// video stays in step with audio, and senders that all receive a request at once do not send their key frames
-    /// at the same time from then on.
+    /// Makes the next frame a key frame, like an encoder after a request: the picture jumps to the
+    /// loop's next key frame, the time does not. When the loop's time reaches that key frame, it is
+    /// played again, from its place: video stays in step with audio, and senders that all receive a
+    /// request at once do not send their key frames at the same time from then on.
     pub fn request_key_frame(&mut self) {
         let key = self.clip.key_frame_from(self.index);
         let round = if key < self.index { self.clip.ticks() } else { 0 };
@@ -111,8 +113,8 @@ impl Player {
         self.index = key;
     }
 
-    /// Continues with another clip of the same codec, from the nearest key frame after the same position of its
-    /// loop.
+    /// Continues with another clip of the same codec, from the nearest key frame after the same
+    /// position of its loop.
     pub fn switch_to(&mut self, clip: Arc<Clip>) {
         let (at, from, to) = (self.clip.at(self.index), self.clip.ticks(), clip.ticks());
         let ticks = (u128::from(at) * u128::from(to) / u128::from(from.max(1))) as u64;
@@ -156,7 +158,10 @@ mod tests {
         let mut player = Player::new(Arc::clone(&clip));
         let mut payload = Vec::new();
         for number in 0..70_000_u32 {
-            assert_eq!(player.next_due(), Duration::from_nanos(u64::from(number) * 100_000_000 / 3));
+            assert_eq!(
+                player.next_due(),
+                Duration::from_nanos(u64::from(number) * 100_000_000 / 3)
+            );
             let frame = player.advance();
             assert_eq!((frame.number(), frame.timestamp), (number, number * 3_000));
             assert_eq!(clip.is_key(&frame), number % 3 == 0);
@@ -177,7 +182,8 @@ mod tests {
         let frame = player.advance();
         assert!(clip.is_key(&frame));
         assert_eq!((frame.number(), frame.timestamp), (1, 3_000));
-        // The second key frame was played early: next is the last frame of the loop, then the loop starts again.
+        // The second key frame was played early: next is the last frame of the loop, then the loop
+        // starts again.
         assert!(!clip.is_key(&player.advance()));
         assert!(clip.is_key(&player.advance()));
     }
@@ -190,7 +196,8 @@ mod tests {
         let mut player = Player::new(Arc::clone(&clip));
         let mut asked = Player::new(Arc::clone(&clip));
         for turn in 0..240_usize {
-            // Once, twice within one stretch, and so shortly before a key frame that it is not played again.
+            // Once, twice within one stretch, and so shortly before a key frame that it is not
+            // played again.
             let is_asked = [25, 87, 94, 139].contains(&turn);
             if is_asked {
                 asked.request_key_frame();
@@ -231,7 +238,8 @@ mod tests {
     #[test]
     fn starting_elsewhere_begins_with_a_key_frame_at_time_zero() {
         let clip = clip(&[true, false, false, true, false, false], 3_000);
-        for (ms, second_key) in [(0, false), (20, true), (90, true), (150, false), (100_020, true)] {
+        for (ms, second_key) in [(0, false), (20, true), (90, true), (150, false), (100_020, true)]
+        {
             let mut player = Player::starting_at(Arc::clone(&clip), Duration::from_millis(ms));
             let frame = player.advance();
             assert!(clip.is_key(&frame) && frame.timestamp == 0, "{ms}");

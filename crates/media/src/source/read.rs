@@ -9,7 +9,8 @@ use crate::container::annexb::nal_units;
 /// Properties that some files do not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Format {
-    /// The codec of a byte stream or a capture; the default is H.264 for a byte stream, VP8 for a capture.
+    /// The codec of a byte stream or a capture; the default is H.264 for a byte stream, VP8 for a
+    /// capture.
     pub codec: Option<Codec>,
     /// Frames per second of a byte stream; 30 by default.
     pub fps: Option<f64>,
@@ -37,13 +38,16 @@ pub fn read(file: &[u8], format: &Format) -> Result<Clip, ClipError> {
         | [0x4d, 0x3c, 0xb2, 0xa1, ..] => {
             packet_files::pcap(file, format.codec.unwrap_or(Codec::Vp8), format.ssrc)
         }
-        [0, 0, 1, ..] | [0, 0, 0, 1, ..] if nal_units(file).next().is_some() => match format.codec {
-            Some(Codec::H265) => frame_files::h265(file, fps),
-            None | Some(Codec::H264) => frame_files::h264(file, fps),
-            Some(other) => {
-                Err(ClipError::Codec { codec: other.name().into(), format: "an Annex-B byte stream" })
+        [0, 0, 1, ..] | [0, 0, 0, 1, ..] if nal_units(file).next().is_some() => {
+            match format.codec {
+                Some(Codec::H265) => frame_files::h265(file, fps),
+                None | Some(Codec::H264) => frame_files::h264(file, fps),
+                Some(other) => Err(ClipError::Codec {
+                    codec: other.name().into(),
+                    format: "an Annex-B byte stream",
+                }),
             }
-        },
+        }
         _ => Err(ClipError::Unknown),
     }
 }
@@ -64,7 +68,10 @@ mod tests {
                 b"\xd4\xc3\xb2\xa1",
                 "not a pcap file; a pcapng file becomes one with `tshark -F pcap -r FILE -w OUT`",
             ),
-            (b"\0\0\x01\x41\x9a", "it holds no key frame: encode it with one at its start at least"),
+            (
+                b"\0\0\x01\x41\x9a",
+                "it holds no key frame: encode it with one at its start at least",
+            ),
             (
                 b"",
                 "no media file that throng reads: it is neither IVF, Ogg, ADTS, Janus .mjr, pcap nor an Annex-B byte stream",

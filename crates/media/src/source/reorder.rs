@@ -1,4 +1,5 @@
-//! The packets of a recorded stream in the order in which they were sent, across restarts of their sender.
+//! The packets of a recorded stream in the order in which they were sent, across restarts of their
+//! sender.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,15 +8,17 @@ use crate::rtp::RtpHeader;
 
 /// Largest gap or reordering of packets: half the space of sequence numbers would be ambiguous.
 const STEP_MAX: i64 = 0x4000;
-/// Largest difference of timestamps of packets that are out of order, or that follow a gap: 10 s of video.
+/// Largest difference of timestamps of packets that are out of order, or that follow a gap: 10 s of
+/// video.
 const TICKS_MAX: u32 = 900_000;
 /// Number of packets after a restart of the sender within which earlier packets may still arrive.
 const LATE_MAX: usize = 256;
-/// Number of epochs searched for the place of a packet: the current one, the one before it, and strays.
+/// Number of epochs searched for the place of a packet: the current one, the one before it, and
+/// strays.
 const EPOCHS_BACK: usize = 4;
 
-/// Packets of one stream. A sender that restarts (another SSRC, or unrelated numbers) begins an epoch, within
-/// which sequence numbers and timestamps are continuous.
+/// Packets of one stream. A sender that restarts (another SSRC, or unrelated numbers) begins an
+/// epoch, within which sequence numbers and timestamps are continuous.
 #[derive(Default)]
 pub(super) struct ReorderBuffer {
     epochs: Vec<Epoch>,
@@ -49,9 +52,13 @@ impl ReorderBuffer {
     pub(super) fn take(&mut self, packet: &[u8]) {
         let Ok(header) = RtpHeader::parse(packet) else { return };
         let Ok(padding) = header.padding_len(packet) else { return };
-        let payload = packet.get(header.header_len..packet.len().saturating_sub(padding)).unwrap_or_default();
-        let recorded =
-            Recorded { timestamp: header.timestamp, marker: header.marker, payload: payload.to_vec() };
+        let payload =
+            packet.get(header.header_len..packet.len().saturating_sub(padding)).unwrap_or_default();
+        let recorded = Recorded {
+            timestamp: header.timestamp,
+            marker: header.marker,
+            payload: payload.to_vec(),
+        };
         let mut goes_on = true;
         for epoch in self.epochs.iter_mut().rev().take(EPOCHS_BACK) {
             match epoch.fit(&header, &recorded, goes_on) {
@@ -63,8 +70,9 @@ impl ReorderBuffer {
                 Fit::Twice => return,
                 Fit::Stranger => {}
             }
-            // A single packet may be a stray one, after which the previous epoch continues (RFC 3550 appendix A.1
-            // needs two for a restart); only late packets are added to an epoch that is over.
+            // A single packet may be a stray one, after which the previous epoch continues (RFC
+            // 3550 appendix A.1 needs two for a restart); only late packets are added to an epoch
+            // that is over.
             let (is_stray, is_over) = (epoch.packets.len() < 2, !goes_on);
             if (!is_stray && is_over) || epoch.packets.len() > LATE_MAX {
                 break;

@@ -30,7 +30,9 @@ impl TimingReader {
 
     pub(super) fn wanted(&self) -> Want {
         match &self.format {
-            Format::Unknown(first) => Want::Deliver((SNIFF_LEN - first.len().min(SNIFF_LEN - 1)) as u64),
+            Format::Unknown(first) => {
+                Want::Deliver((SNIFF_LEN - first.len().min(SNIFF_LEN - 1)) as u64)
+            }
             Format::Mp4(reader) => reader.want(),
             Format::Ts(reader) => reader.want(),
             Format::Webm(reader) => reader.want(),
@@ -58,7 +60,9 @@ impl TimingReader {
         let first = std::mem::take(first);
         self.format = match container {
             Container::Mp4 => Format::Mp4(Box::new(Mp4::new(&self.indexes, self.total_bytes))),
-            Container::Matroska => Format::Webm(Box::new(Webm::new(&self.indexes, self.total_bytes))),
+            Container::Matroska => {
+                Format::Webm(Box::new(Webm::new(&self.indexes, self.total_bytes)))
+            }
             Container::TransportStream => {
                 let framing = Framing::find(&first).ok_or_else(|| unknown(&first))?;
                 Format::Ts(Box::new(Ts::new(framing, self.total_bytes)))
@@ -110,7 +114,8 @@ impl TimingReader {
     }
 }
 
-/// The format that a file with these first bytes has; `None` when more are needed, unless they are `all`.
+/// The format that a file with these first bytes has; `None` when more are needed, unless they are
+/// `all`.
 fn container(first: &[u8], all: bool) -> Option<Container> {
     if first.len() < 8 && !all {
         return None;
@@ -122,8 +127,9 @@ fn container(first: &[u8], all: bool) -> Option<Container> {
         return Some(Container::Matroska);
     }
     let is_enough = all || first.len() >= SNIFF_LEN;
-    let other =
-        || if Framing::find(first).is_some() { Container::TransportStream } else { Container::Unknown };
+    let other = || {
+        if Framing::find(first).is_some() { Container::TransportStream } else { Container::Unknown }
+    };
     is_enough.then(other)
 }
 
@@ -133,8 +139,11 @@ fn unknown(first: &[u8]) -> TimingError {
         container: Container::Unknown,
         place: "format".into(),
         offset: 0,
-        problem: format!("is neither MP4, MPEG-TS nor WebM: begins with \"{}\"", begins.escape_ascii())
-            .into(),
+        problem: format!(
+            "is neither MP4, MPEG-TS nor WebM: begins with \"{}\"",
+            begins.escape_ascii()
+        )
+        .into(),
         hint: "the URL may lead to a web page, a playlist or an error message",
     }
 }

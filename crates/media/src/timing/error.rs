@@ -1,4 +1,5 @@
-//! Why the timing of a file cannot be read: which box, element or packet, where, and what to look at.
+//! Why the timing of a file cannot be read: which box, element or packet, where, and what to look
+//! at.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -8,7 +8,8 @@ use super::shared::Shared;
 use super::webm::{Tracks, Webm};
 use super::{Format, IndexCache, TimingError, TimingReader, TrackInfo};
 
-/// An initialisation segment (`EXT-X-MAP` of HLS, `Initialization` of DASH): the tracks, without frames.
+/// An initialisation segment (`EXT-X-MAP` of HLS, `Initialization` of DASH): the tracks, without
+/// frames.
 #[derive(Clone, Debug)]
 pub struct InitSegment(Kind);
 
@@ -28,9 +29,10 @@ impl InitSegment {
         reader.feed(bytes)?;
         let finished = reader.finish();
         let kind = match &reader.format {
-            Format::Mp4(mp4) => {
-                mp4.movie().zip(mp4.tracks()).map(|(movie, tracks)| Kind::Mp4(movie, tracks.to_vec()))
-            }
+            Format::Mp4(mp4) => mp4
+                .movie()
+                .zip(mp4.tracks())
+                .map(|(movie, tracks)| Kind::Mp4(movie, tracks.to_vec())),
             Format::Webm(webm) => webm.shared_tracks().map(Kind::Webm),
             Format::Unknown(_) | Format::Ts(_) => None,
         };
@@ -58,7 +60,9 @@ impl InitSegment {
     pub(super) fn format(&self, indexes: &IndexCache) -> Format {
         match &self.0 {
             Kind::Mp4(movie, _) => Format::Mp4(Box::new(Mp4::segment(indexes, Arc::clone(movie)))),
-            Kind::Webm(tracks) => Format::Webm(Box::new(Webm::segment(indexes, Arc::clone(tracks)))),
+            Kind::Webm(tracks) => {
+                Format::Webm(Box::new(Webm::segment(indexes, Arc::clone(tracks))))
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The timing of segments that other readers have read whole.
 //!
-//! Thousands of viewers of a live stream receive the same segment within seconds. The first one reads it; who receives
-//! the same version of it (its validator, RFC 9110 section 8.8.3, and its length are equal) compares its first kilobyte,
-//! and learns from what was read which frames are complete, without looking at the rest of the bytes.
+//! Thousands of viewers of a live stream receive the same segment within seconds. The first one
+//! reads it; who receives the same version of it (its validator, RFC 9110 section 8.8.3, and its
+//! length are equal) compares its first kilobyte, and learns from what was read which frames are
+//! complete, without looking at the rest of the bytes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,7 +14,8 @@ use super::{Anomalies, MarkedFrame, TimedFrame, TimingError, TrackInfo, Want, cu
 /// First bytes that are compared.
 pub(super) const COMPARED_LEN: usize = 1_024;
 
-/// Segments that are kept; of more, those that were read first are forgotten. A live stream has some dozens that matter.
+/// Segments that are kept; of more, those that were read first are forgotten. A live stream has
+/// some dozens that matter.
 const KEPT_MAX: usize = 512;
 
 /// A segment that was read whole, for others who receive the same bytes from each other.
@@ -80,7 +82,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// Forgets those that were read first, and those that nobody reads to the end, where there are too many.
+    /// Forgets those that were read first, and those that nobody reads to the end, where there are
+    /// too many.
     fn forget(&mut self) {
         if self.segments.len() <= KEPT_MAX {
             return;
@@ -117,7 +120,9 @@ impl KnownSegments {
     pub(super) fn way(&self, id: SegmentId) -> Way {
         let mut kept = self.lock();
         match kept.segments.get(&id) {
-            Some(Entry::Known(segment, _)) => return Way::Known(Known::new(Arc::clone(segment), 0)),
+            Some(Entry::Known(segment, _)) => {
+                return Way::Known(Known::new(Arc::clone(segment), 0));
+            }
             Some(Entry::Reading(reader)) if reader.strong_count() > 0 => return Way::Read,
             _ => {}
         }
@@ -226,11 +231,17 @@ impl Recording {
         anomalies: Anomalies,
     ) -> Known {
         let Self { id, _token, first, frames, marked, told, is_mark_told } = self;
-        let segment = Arc::new(KnownSegment { first, bytes, container, tracks, frames, marked, anomalies });
+        let segment =
+            Arc::new(KnownSegment { first, bytes, container, tracks, frames, marked, anomalies });
         if let Some(id) = id {
             segments.add(id, Arc::clone(&segment));
         }
-        Known { compared: segment.first.len(), position: bytes, is_mark_told, ..Known::new(segment, told) }
+        Known {
+            compared: segment.first.len(),
+            position: bytes,
+            is_mark_told,
+            ..Known::new(segment, told)
+        }
     }
 }
 
@@ -286,7 +297,8 @@ impl Known {
         }
     }
 
-    /// Takes the next bytes. Where they are others than those of the known segment, its first bytes, which were equal.
+    /// Takes the next bytes. Where they are others than those of the known segment, its first
+    /// bytes, which were equal.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), Vec<u8>> {
         let expected = self.segment.first.get(self.compared..).unwrap_or_default();
         let (compared, _) = bytes.split_at(expected.len().min(bytes.len()));

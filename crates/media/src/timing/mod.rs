@@ -1,15 +1,17 @@
-//! The timing of a video file, read from its bytes as a download brings them: which frame is complete, when it is
-//! decoded and shown. Nothing is decoded, and the coded media are not kept.
+//! The timing of a video file, read from its bytes as a download brings them: which frame is
+//! complete, when it is decoded and shown. Nothing is decoded, and the coded media are not kept.
 //!
-//! A player needs this to know what it could play: how many seconds are in its buffer, and when it would stall.
+//! A player needs this to know what it could play: how many seconds are in its buffer, and when it
+//! would stall.
 //!
 //! ```text
 //! driver:  want() → feed(bytes) | ignored(count) | jumped(offset) → next_frame()… → want() → …
 //! ```
-//! The driver may always pass more than [`Want`] names, in pieces of any size, and may take the bytes between here and
-//! the offset of [`Want::Jump`] in order, where that is ahead.
+//! The driver may always pass more than [`Want`] names, in pieces of any size, and may take the
+//! bytes between here and the offset of [`Want::Jump`] in order, where that is ahead.
 //!
-//! Times are those of the file: after edit lists in MP4, as they are in transport streams, which begin anywhere.
+//! Times are those of the file: after edit lists in MP4, as they are in transport streams, which
+//! begin anywhere.
 
 mod container_format;
 mod error;
@@ -47,15 +49,17 @@ pub struct TrackInfo {
     pub codec: Codec,
 }
 
-/// A frame of video, or of audio (a coded block of samples), of which the last byte has been received.
+/// A frame of video, or of audio (a coded block of samples), of which the last byte has been
+/// received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedFrame {
     /// Its track, an index of [`TimingReader::tracks`].
     pub track: u16,
-    /// When it is decoded, microseconds. Equal to [`Self::presentation_us`] in Matroska, which has no such time.
+    /// When it is decoded, microseconds. Equal to [`Self::presentation_us`] in Matroska, which has
+    /// no such time.
     pub decode_us: i64,
-    /// When it is shown or heard, microseconds. Negative, or after the end, when an edit list leaves it out: then it is
-    /// only decoded, as audio is that primes a decoder.
+    /// When it is shown or heard, microseconds. Negative, or after the end, when an edit list
+    /// leaves it out: then it is only decoded, as audio is that primes a decoder.
     pub presentation_us: i64,
     /// How long, microseconds; 0 where the file does not say.
     pub duration_us: u32,
@@ -79,16 +83,19 @@ pub struct MarkedFrame {
 pub enum Want {
     /// These bytes are to be read: pass them to [`TimingReader::feed`]. `u64::MAX`: all there are.
     Deliver(u64),
-    /// These bytes have to be received, and their contents do not matter: [`TimingReader::ignored`].
+    /// These bytes have to be received, and their contents do not matter:
+    /// [`TimingReader::ignored`].
     Ignore(u64),
-    /// What is needed next is elsewhere: request it from this offset on, then call [`TimingReader::jumped`].
+    /// What is needed next is elsewhere: request it from this offset on, then call
+    /// [`TimingReader::jumped`].
     Jump(u64),
     /// Nothing: all frames are complete.
     Done,
 }
 
-/// Indexes of files, shared by all readers that were given clones of this one: the same index is kept and read once,
-/// as long as a reader uses it. So is the timing of the last segments ([`TimingReader::identify`]).
+/// Indexes of files, shared by all readers that were given clones of this one: the same index is
+/// kept and read once, as long as a reader uses it. So is the timing of the last segments
+/// ([`TimingReader::identify`]).
 #[derive(Clone, Debug, Default)]
 pub struct IndexCache {
     movies: Pool<mp4::SharedMovie>,

@@ -1,10 +1,11 @@
-//! The reader of one download: it passes bytes to the reader of the file's format, or to what is known of the segment.
+//! The reader of one download: it passes bytes to the reader of the file's format, or to what is
+//! known of the segment.
 
 use super::container_format::Format;
 use super::segment_sharing::Sharing;
 use super::{
-    Anomalies, Container, IndexCache, InitSegment, MarkedFrame, TimedFrame, TimingError, TrackInfo, Want,
-    missed,
+    Anomalies, Container, IndexCache, InitSegment, MarkedFrame, TimedFrame, TimingError, TrackInfo,
+    Want, missed,
 };
 
 /// Reads the timing of one download.
@@ -18,7 +19,8 @@ pub struct TimingReader {
 }
 
 impl TimingReader {
-    /// A reader of a file of `total_bytes`, if that is known, from its first byte on. The first bytes show the format.
+    /// A reader of a file of `total_bytes`, if that is known, from its first byte on. The first
+    /// bytes show the format.
     #[must_use]
     pub fn new(indexes: IndexCache, total_bytes: Option<u64>) -> Self {
         Self {
@@ -30,8 +32,8 @@ impl TimingReader {
         }
     }
 
-    /// A reader of one media segment of HLS or DASH, from its first byte on: a transport stream, or what follows an
-    /// initialisation segment. Offsets count from the beginning of the segment.
+    /// A reader of one media segment of HLS or DASH, from its first byte on: a transport stream, or
+    /// what follows an initialisation segment. Offsets count from the beginning of the segment.
     #[must_use]
     pub fn segment(indexes: IndexCache, init: Option<&InitSegment>) -> Self {
         let mut reader = Self::new(indexes, None);
@@ -80,7 +82,8 @@ impl TimingReader {
     /// Takes the bytes at [`Self::position`].
     ///
     /// # Errors
-    /// [`TimingError`] when the file cannot be read. The frames before it remain; every later call fails as well.
+    /// [`TimingError`] when the file cannot be read. The frames before it remain; every later call
+    /// fails as well.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), TimingError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -96,8 +99,8 @@ impl TimingReader {
         result
     }
 
-    /// So many bytes at [`Self::position`] were received, but not kept. When they were wanted, the reader fails at the
-    /// next [`Self::feed`].
+    /// So many bytes at [`Self::position`] were received, but not kept. When they were wanted, the
+    /// reader fails at the next [`Self::feed`].
     pub fn ignored(&mut self, count: u64) {
         let result = match (&mut self.sharing, &mut self.format) {
             (Sharing::Knows(known), _) => known.ignored(count),
@@ -111,8 +114,8 @@ impl TimingReader {
         }
     }
 
-    /// The next bytes come from `offset`: after [`Want::Jump`], or to seek, then with an offset of [`Self::offset_for`].
-    /// Frames between are not reported.
+    /// The next bytes come from `offset`: after [`Want::Jump`], or to seek, then with an offset of
+    /// [`Self::offset_for`]. Frames between are not reported.
     pub fn jumped(&mut self, offset: u64) {
         // Who leaves parts of a segment out cannot share it.
         self.sharing = Sharing::Nothing;
@@ -138,7 +141,8 @@ impl TimingReader {
         }
     }
 
-    /// The tracks of audio and video, once they are known. More may be added when a transport stream changes.
+    /// The tracks of audio and video, once they are known. More may be added when a transport
+    /// stream changes.
     #[must_use]
     pub fn tracks(&self) -> Option<&[TrackInfo]> {
         if let Sharing::Knows(known) = &self.sharing {
@@ -162,7 +166,8 @@ impl TimingReader {
         }
     }
 
-    /// The next frame whose last byte has been received, delivered or not; those of a track in decoding order.
+    /// The next frame whose last byte has been received, delivered or not; those of a track in
+    /// decoding order.
     pub fn next_frame(&mut self) -> Option<TimedFrame> {
         match &mut self.sharing {
             Sharing::Nothing => self.read_frame(),
@@ -171,8 +176,8 @@ impl TimingReader {
         }
     }
 
-    /// The first picture of a segment, if its publisher marked it, once the frame was reported; told once. A mark costs a
-    /// look at the first kilobyte.
+    /// The first picture of a segment, if its publisher marked it, once the frame was reported;
+    /// told once. A mark costs a look at the first kilobyte.
     pub fn take_marked(&mut self) -> Option<MarkedFrame> {
         match &mut self.sharing {
             Sharing::Nothing => self.read_mark(),
@@ -184,7 +189,8 @@ impl TimingReader {
     /// The file has ended.
     ///
     /// # Errors
-    /// [`TimingError`] when it ends inside a box, an element or a frame, or before its format was known.
+    /// [`TimingError`] when it ends inside a box, an element or a frame, or before its format was
+    /// known.
     pub fn finish(&mut self) -> Result<(), TimingError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -198,8 +204,8 @@ impl TimingReader {
         Ok(())
     }
 
-    /// Where to continue in order to play from this time on, and the time of the key frame there: at or before it.
-    /// `None` when the file has no index, or it has not been read.
+    /// Where to continue in order to play from this time on, and the time of the key frame there:
+    /// at or before it. `None` when the file has no index, or it has not been read.
     #[must_use]
     pub fn offset_for(&self, time_us: u64) -> Option<(u64, u64)> {
         match &self.format {
@@ -210,8 +216,9 @@ impl TimingReader {
         }
     }
 
-    /// Where the index for [`Self::offset_for`] begins, when it is known and has not been read: at the end of most
-    /// WebM files. A player that wants to seek jumps there, delivers the index, and jumps to where it leads.
+    /// Where the index for [`Self::offset_for`] begins, when it is known and has not been read: at
+    /// the end of most WebM files. A player that wants to seek jumps there, delivers the index, and
+    /// jumps to where it leads.
     #[must_use]
     pub fn seek_index(&self) -> Option<u64> {
         if let Format::Webm(reader) = &self.format { reader.seek_index() } else { None }
@@ -234,7 +241,10 @@ mod tests {
     #[test]
     fn what_is_no_video_is_named() {
         for (file, expect) in [
-            (&b""[..], "media file: format at offset 0 is neither MP4, MPEG-TS nor WebM: begins with \"\""),
+            (
+                &b""[..],
+                "media file: format at offset 0 is neither MP4, MPEG-TS nor WebM: begins with \"\"",
+            ),
             (b"<!DOCTYPE html>", "begins with \"<!DOCTYP\"; the URL may lead to a web page"),
             (b"\0\0\0\x10ftypisom\0\0\0\0", "MP4: index (box `moov`) at offset 16 is cut off"),
             (b"\0\0\0\x10ftypis", "MP4: index (box `moov`) at offset 10 is cut off"),

@@ -7,7 +7,9 @@ const US_PER_S: i128 = 1_000_000;
 pub(super) fn us(ticks: i64, hz: u32) -> i64 {
     let hz = i64::from(hz.max(1));
     // The usual case fits 64 bits, which divide several times faster.
-    if let Some(scaled) = ticks.checked_mul(US_PER_S as i64).and_then(|scaled| scaled.checked_add(hz / 2)) {
+    if let Some(scaled) =
+        ticks.checked_mul(US_PER_S as i64).and_then(|scaled| scaled.checked_add(hz / 2))
+    {
         return scaled.div_euclid(hz);
     }
     let scaled = (i128::from(ticks) * US_PER_S + i128::from(hz) / 2).div_euclid(i128::from(hz));

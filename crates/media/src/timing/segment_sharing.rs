@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::known::{Known, Recording, Way};
 use super::{IndexCache, SegmentId, TimingError, TimingReader, WholeSegment};
 
-/// Of a segment that is read for others too, so many bytes are read at a time: as exactly they learn when its frames are
-/// complete.
+/// Of a segment that is read for others too, so many bytes are read at a time: as exactly they
+/// learn when its frames are complete.
 const RECORDED_LEN: usize = 4_096;
 
 /// What a reader has of others, or others of it.
@@ -18,8 +18,8 @@ pub(super) enum Sharing {
 }
 
 impl TimingReader {
-    /// A [`Self::segment`] of which nothing was read yet is this version of it. Where another reader has read it whole, only
-    /// its first bytes are wanted; else it is read for others too.
+    /// A [`Self::segment`] of which nothing was read yet is this version of it. Where another
+    /// reader has read it whole, only its first bytes are wanted; else it is read for others too.
     pub fn identify(&mut self, id: SegmentId) {
         self.sharing = match self.indexes.known.way(id) {
             Way::Known(known) => Sharing::Knows(Box::new(known)),
@@ -28,15 +28,16 @@ impl TimingReader {
         };
     }
 
-    /// A [`Self::segment`] of which nothing was read yet is read for others who get it from this reader
-    /// ([`Self::whole`]), whatever its server says of its version.
+    /// A [`Self::segment`] of which nothing was read yet is read for others who get it from this
+    /// reader ([`Self::whole`]), whatever its server says of its version.
     pub fn share_alike(&mut self) {
         if matches!(self.sharing, Sharing::Nothing) {
             self.sharing = Sharing::Records(Box::new(Recording::new(None, Arc::default())));
         }
     }
 
-    /// The segment, once it was read whole and is shared ([`Self::identify`], [`Self::share_alike`]).
+    /// The segment, once it was read whole and is shared ([`Self::identify`],
+    /// [`Self::share_alike`]).
     #[must_use]
     pub fn whole(&self) -> Option<WholeSegment> {
         match &self.sharing {
@@ -103,7 +104,8 @@ impl TimingReader {
         }
         let (container, anomalies) = (self.container(), self.anomalies());
         let tracks = self.tracks().unwrap_or_default().to_vec();
-        if let Sharing::Records(recording) = std::mem::replace(&mut self.sharing, Sharing::Nothing) {
+        if let Sharing::Records(recording) = std::mem::replace(&mut self.sharing, Sharing::Nothing)
+        {
             let known = recording.finish(&self.indexes.known, bytes, container, tracks, anomalies);
             self.sharing = Sharing::Knows(Box::new(known));
         }

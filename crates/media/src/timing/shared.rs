@@ -1,9 +1,9 @@
 //! Indexes that many viewers of the same file read at the same time, kept once.
 //!
-//! The index of a two-hour film is several megabytes, and a thousand viewers that start together receive it a
-//! thousand times. So its bytes are gathered in one buffer from the beginning: whoever is ahead appends, the others
-//! compare what they receive with what is there. They share it as long as every byte is equal, which is stricter
-//! than a hash, and needs no buffer of their own.
+//! The index of a two-hour film is several megabytes, and a thousand viewers that start together
+//! receive it a thousand times. So its bytes are gathered in one buffer from the beginning: whoever
+//! is ahead appends, the others compare what they receive with what is there. They share it as long
+//! as every byte is equal, which is stricter than a hash, and needs no buffer of their own.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -25,7 +25,8 @@ impl<T> Shared<T> {
         self.whole.get().map(|(bytes, value)| (&**bytes, value))
     }
 
-    /// Compares `piece`, which begins at `at`, with what is there, and appends what is not. `false`: it differs.
+    /// Compares `piece`, which begins at `at`, with what is there, and appends what is not.
+    /// `false`: it differs.
     fn agrees(&self, at: usize, piece: &[u8]) -> bool {
         if let Some((bytes, _)) = self.get() {
             return bytes.get(at..).is_some_and(|rest| rest.starts_with(piece));
@@ -116,9 +117,13 @@ impl<T> Joining<T> {
         self.shared.len - self.received
     }
 
-    /// Takes the next bytes, at most [`Self::missing`]; `Some` when they were the last. The first reader that has
-    /// them all reads what they mean.
-    pub(super) fn feed(&mut self, piece: &[u8], read: impl FnOnce(&[u8]) -> T) -> Option<Arc<Shared<T>>> {
+    /// Takes the next bytes, at most [`Self::missing`]; `Some` when they were the last. The first
+    /// reader that has them all reads what they mean.
+    pub(super) fn feed(
+        &mut self,
+        piece: &[u8],
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Option<Arc<Shared<T>>> {
         let piece = piece.get(..self.missing()).unwrap_or(piece);
         if !self.shared.agrees(self.received, piece) {
             let own = [&self.shared.prefix(self.received)[..], piece].concat();
@@ -158,7 +163,8 @@ mod tests {
     #[test]
     fn other_bytes_of_the_same_length_are_kept_apart() {
         let pool = Pool::default();
-        let (mut a, mut b, mut c) = (Joining::new(&pool, 4), Joining::new(&pool, 4), Joining::new(&pool, 4));
+        let (mut a, mut b, mut c) =
+            (Joining::new(&pool, 4), Joining::new(&pool, 4), Joining::new(&pool, 4));
         let a = a.feed(&[1, 2, 3, 4], sum).unwrap();
         assert!(b.feed(&[1, 2], sum).is_none());
         let b = b.feed(&[3, 5], sum).unwrap();
@@ -173,7 +179,10 @@ mod tests {
         let pool = Pool::default();
         drop(Joining::new(&pool, 1).feed(&[7], sum));
         drop(Joining::new(&pool, 2));
-        assert_eq!(Joining::new(&pool, 1).feed(&[7], |_| 1), Joining::new(&pool, 1).feed(&[7], |_| 1));
+        assert_eq!(
+            Joining::new(&pool, 1).feed(&[7], |_| 1),
+            Joining::new(&pool, 1).feed(&[7], |_| 1)
+        );
         assert!(lock(&pool.0).len() <= 2);
     }
 

@@ -1,4 +1,5 @@
-//! Files of coded media: items read are within the file, come to an end, and can be written and read again.
+//! Files of coded media: items read are within the file, come to an end, and can be written and
+//! read again.
 
 use throng_media::container::{annexb, ivf, matroska, ogg};
 
@@ -46,7 +47,8 @@ fn ivf_file(file: &[u8]) {
         again.extend(frame.pts.to_le_bytes());
         again.extend_from_slice(frame.data);
     }
-    let reread: Vec<_> = ivf::IvfReader::new(&again).expect("what was written").map(Result::unwrap).collect();
+    let reread: Vec<_> =
+        ivf::IvfReader::new(&again).expect("what was written").map(Result::unwrap).collect();
     assert!(reread.iter().eq(whole));
 }
 

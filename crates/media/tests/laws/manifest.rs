@@ -24,10 +24,15 @@ pub(crate) fn hls(bytes: &[u8]) {
 fn media(playlist: &MediaPlaylist) {
     let numbers = playlist.segments.windows(2);
     assert!(numbers.clone().all(|pair| pair[1].number == pair[0].number.saturating_add(1)));
-    assert!(numbers.clone().all(|pair| pair[0].discontinuity_number <= pair[1].discontinuity_number));
+    assert!(
+        numbers.clone().all(|pair| pair[0].discontinuity_number <= pair[1].discontinuity_number)
+    );
     let year_us = 366 * 86_400 * 1_000_000;
     assert!(
-        playlist.segments.iter().all(|segment| segment.duration_us <= year_us && !segment.uri.is_empty())
+        playlist
+            .segments
+            .iter()
+            .all(|segment| segment.duration_us <= year_us && !segment.uri.is_empty())
     );
     let ranges = playlist.segments.iter().filter_map(|segment| segment.byte_range);
     assert!(ranges.clone().all(|range| range.offset.checked_add(range.bytes).is_some()));
@@ -45,16 +50,17 @@ pub(crate) fn dash(bytes: &[u8]) {
     for period in &manifest.periods {
         for representation in period.adaptation_sets.iter().flat_map(|set| &set.representations) {
             segments(representation);
-            let now_us = manifest.availability_start_us.unwrap_or_default().saturating_add(10_000_000);
+            let now_us =
+                manifest.availability_start_us.unwrap_or_default().saturating_add(10_000_000);
             for now_us in [i64::MIN, now_us, i64::MAX] {
                 for segment in representation.available(&manifest, now_us).take(SEGMENTS) {
                     assert_eq!(representation.segment(segment.number).as_ref(), Some(&segment));
                 }
                 let first = representation.available(&manifest, now_us).next();
                 let span = representation.available_span(&manifest, now_us);
-                assert!(
-                    span.is_none_or(|(from, to)| Some(&from) == first.as_ref() && from.number <= to.number)
-                );
+                assert!(span.is_none_or(
+                    |(from, to)| Some(&from) == first.as_ref() && from.number <= to.number
+                ));
             }
         }
     }

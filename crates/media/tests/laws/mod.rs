@@ -1,5 +1,5 @@
-//! Properties that must hold for any bytes: one function a parser, shared by the brief fuzz test of `cargo test`
-//! and by the fuzz targets. Each panics when its property is violated.
+//! Properties that must hold for any bytes: one function a parser, shared by the brief fuzz test of
+//! `cargo test` and by the fuzz targets. Each panics when its property is violated.
 
 #![allow(dead_code, unused_imports, reason = "a fuzz target uses one of the laws")]
 
@@ -14,8 +14,8 @@ use throng_media::codec::{OpusPacket, PayloadReader};
 use throng_media::mark::Mark;
 use throng_media::rtcp::{Arrival, Compound, ExtendedBlock, Rtcp, RtcpWriter};
 use throng_media::rtp::{
-    Extension, ExtensionIds, HeaderFields, PacketKind, RtpHeader, RtpPacket, classify, original_packet,
-    write_header,
+    Extension, ExtensionIds, HeaderFields, PacketKind, RtpHeader, RtpPacket, classify,
+    original_packet, write_header,
 };
 use throng_observation::Codec;
 
@@ -24,8 +24,8 @@ pub(crate) use manifest::{dash, hls};
 pub(crate) use recording::source;
 pub(crate) use timing::timing;
 
-/// RTP: lengths add up to the packet, elements stay inside their block, and fields read can be written and read
-/// again.
+/// RTP: lengths add up to the packet, elements stay inside their block, and fields read can be
+/// written and read again.
 pub(crate) fn rtp(packet: &[u8]) {
     let kind = classify(packet);
     let Ok(header) = RtpHeader::parse(packet) else {
@@ -76,8 +76,8 @@ fn rewrite(header: &RtpHeader, packet: &[u8]) {
     assert_eq!(ids.read(&again, &out), extensions);
 }
 
-/// RTCP: no more packets than words, every list as long as its bytes allow, and feedback is the same after writing
-/// and reading.
+/// RTCP: no more packets than words, every list as long as its bytes allow, and feedback is the
+/// same after writing and reading.
 pub(crate) fn rtcp(compound: &[u8]) {
     let mut packets = 0;
     let mut failed = false;
@@ -109,7 +109,11 @@ fn rtcp_packet(packet: &Rtcp<'_>, len: usize) {
             let missing: Vec<_> = nack.sequences().collect();
             assert!(missing.len() <= 17 * len / 4);
             let mut out = Vec::new();
-            let _ = RtcpWriter::reduced_size(&mut out).nack(nack.sender_ssrc, nack.media_ssrc, &missing);
+            let _ = RtcpWriter::reduced_size(&mut out).nack(
+                nack.sender_ssrc,
+                nack.media_ssrc,
+                &missing,
+            );
             match Compound::new(&out).next() {
                 Some(Ok(Rtcp::Nack(again))) => {
                     // Numbers out of order may be read back in another order.
@@ -128,8 +132,11 @@ fn rtcp_packet(packet: &Rtcp<'_>, len: usize) {
         Rtcp::Remb(remb) => {
             let ssrcs: Vec<_> = remb.ssrcs().collect();
             let mut out = Vec::new();
-            let _ = RtcpWriter::reduced_size(&mut out).remb(remb.sender_ssrc, remb.bitrate_bps, &ssrcs);
-            let Some(Ok(Rtcp::Remb(again))) = Compound::new(&out).next() else { panic!("{remb:?}") };
+            let _ =
+                RtcpWriter::reduced_size(&mut out).remb(remb.sender_ssrc, remb.bitrate_bps, &ssrcs);
+            let Some(Ok(Rtcp::Remb(again))) = Compound::new(&out).next() else {
+                panic!("{remb:?}")
+            };
             assert_eq!((again.bitrate_bps, again.ssrcs().collect()), (remb.bitrate_bps, ssrcs));
         }
         Rtcp::ExtendedReport(report) => {
@@ -159,10 +166,18 @@ fn feedback_again(feedback: &throng_media::rtcp::TransportFeedback<'_>) {
     let mut again = Vec::new();
     for packet in Compound::new(&out) {
         let Ok(Rtcp::TransportFeedback(feedback)) = packet else { panic!("{packet:?}") };
-        again
-            .extend(feedback.packets().filter_map(|p| Some((p.sequence, p.arrived_us?.rem_euclid(WRAP_US)))));
+        again.extend(
+            feedback
+                .packets()
+                .filter_map(|p| Some((p.sequence, p.arrived_us?.rem_euclid(WRAP_US)))),
+        );
     }
-    assert!(again.iter().copied().eq(arrivals.iter().map(|a| (a.sequence, a.arrived_us as i64 % WRAP_US))));
+    assert!(
+        again
+            .iter()
+            .copied()
+            .eq(arrivals.iter().map(|a| (a.sequence, a.arrived_us as i64 % WRAP_US)))
+    );
 }
 
 /// The codecs that [`codec`] chooses from with its first byte.
@@ -184,8 +199,9 @@ pub(crate) const CODECS: [Codec; 15] = [
     Codec::MpegAudio,
 ];
 
-/// Codecs: the first byte chooses one; then packets follow, each a descriptor's length (one byte), a payload's
-/// length (two bytes), the descriptor and the payload. Reading is deterministic and every figure within its width.
+/// Codecs: the first byte chooses one; then packets follow, each a descriptor's length (one byte),
+/// a payload's length (two bytes), the descriptor and the payload. Reading is deterministic and
+/// every figure within its width.
 pub(crate) fn codec(bytes: &[u8]) {
     let Some((&choice, mut rest)) = bytes.split_first() else { return };
     let mut reader = PayloadReader::new(CODECS[usize::from(choice) % CODECS.len()]);

@@ -1,5 +1,5 @@
-//! Recordings and captures: items read are within the file and come to an end. And media files of every kind: each
-//! clip can be played.
+//! Recordings and captures: items read are within the file and come to an end. And media files of
+//! every kind: each clip can be played.
 
 use std::sync::Arc;
 
@@ -18,7 +18,9 @@ pub(super) fn mjr_file(file: &[u8]) {
     assert!(packets.iter().rev().skip(1).all(Result::is_ok), "the first error ends it");
     let whole: Vec<_> = packets.iter().filter_map(|packet| packet.as_ref().ok()).collect();
     assert!(whole.iter().map(|packet| 10 + packet.rtp.len()).sum::<usize>() + 10 <= file.len());
-    assert!(whole.windows(2).all(|two| two[0].received_ms.is_some() == two[1].received_ms.is_some()));
+    assert!(
+        whole.windows(2).all(|two| two[0].received_ms.is_some() == two[1].received_ms.is_some())
+    );
 }
 
 pub(super) fn pcap_file(file: &[u8]) {
@@ -30,7 +32,8 @@ pub(super) fn pcap_file(file: &[u8]) {
     assert!(whole.map(|datagram| 44 + datagram.payload.len()).sum::<usize>() + 24 <= file.len());
 }
 
-/// Media files: an error is one short line; a clip loops with growing times, and is not larger than the file.
+/// Media files: an error is one short line; a clip loops with growing times, and is not larger than
+/// the file.
 pub(crate) fn source(file: &[u8]) {
     let codecs = [None, Some(Codec::H264), Some(Codec::H265), Some(Codec::Vp9), Some(Codec::Opus)];
     let codec = codecs[usize::from(file.last().copied().unwrap_or_default()) % codecs.len()];

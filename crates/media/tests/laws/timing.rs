@@ -1,4 +1,5 @@
-//! Timing of files: how the bytes are cut into pieces, and which of them are dropped, changes nothing.
+//! Timing of files: how the bytes are cut into pieces, and which of them are dropped, changes
+//! nothing.
 
 use throng_media::timing::{
     IndexCache, InitSegment, SegmentIndex, TimedFrame, TimingError, TimingReader, Want,
@@ -48,7 +49,11 @@ fn drain(reader: &mut TimingReader, frames: &mut Vec<TimedFrame>) {
 }
 
 /// The frames of each track, as all bytes are delivered in order, and how that ended.
-fn fed(file: &[u8], piece: usize, indexes: &IndexCache) -> (Vec<Vec<TimedFrame>>, Result<(), TimingError>) {
+fn fed(
+    file: &[u8],
+    piece: usize,
+    indexes: &IndexCache,
+) -> (Vec<Vec<TimedFrame>>, Result<(), TimingError>) {
     let mut reader = TimingReader::new(indexes.clone(), Some(file.len() as u64));
     let mut frames = Vec::new();
     let mut result = Ok(());
@@ -105,7 +110,8 @@ fn drive(
             }
             Want::Deliver(count) => {
                 assert!(count > 0);
-                let piece = &file[position as usize..(position + count.min(left).min(500)) as usize];
+                let piece =
+                    &file[position as usize..(position + count.min(left).min(500)) as usize];
                 reader.feed(piece)?;
             }
         }

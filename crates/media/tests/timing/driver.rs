@@ -1,5 +1,5 @@
-//! A player's driver without a network: passes the bytes of a file in pieces of random sizes, drops what may be
-//! ignored, and jumps where it is told to.
+//! A player's driver without a network: passes the bytes of a file in pieces of random sizes, drops
+//! what may be ignored, and jumps where it is told to.
 
 use throng_media::timing::{TimedFrame, TimingReader, Want};
 
@@ -73,16 +73,20 @@ pub(crate) struct Exactness {
     pub(crate) size: bool,
 }
 
-pub(crate) const EXACT: Exactness = Exactness { time_us: 1, duration: true, decode: true, size: true };
+pub(crate) const EXACT: Exactness =
+    Exactness { time_us: 1, duration: true, decode: true, size: true };
 
 /// Compares the frames of one track.
 pub(crate) fn compare(what: &str, frames: &[TimedFrame], probed: &[Probed], exact: Exactness) {
     let count = probed.len();
     for (i, (frame, probed)) in frames.iter().zip(probed).enumerate() {
-        let near = |a: i64, b: Option<i64>| b.is_none_or(|b| a.abs_diff(b) <= exact.time_us.unsigned_abs());
+        let near = |a: i64, b: Option<i64>| {
+            b.is_none_or(|b| a.abs_diff(b) <= exact.time_us.unsigned_abs())
+        };
         let equal = near(frame.presentation_us, probed.presentation_us)
             && (!exact.decode || near(frame.decode_us, probed.decode_us))
-            // FFmpeg prefers the codec's duration to the file's, which cuts the last frame of sound.
+            // FFmpeg prefers the codec's duration to the file's, which cuts the last frame of
+            // sound.
             && (!exact.duration || i + 1 == count || near(frame.duration_us.into(), probed.duration_us))
             && (!exact.size || frame.bytes == probed.bytes)
             && frame.is_key == probed.is_key;

@@ -23,13 +23,21 @@ impl Made {
     }
 }
 
-/// 2.2 seconds of a test picture with sound, which is not a whole number of frames of sound, coded and written as these options say; `None` where ffmpeg cannot.
+/// 2.2 seconds of a test picture with sound, which is not a whole number of frames of sound, coded
+/// and written as these options say; `None` where ffmpeg cannot.
 pub(crate) fn make(options: &str, name: &str) -> Option<Made> {
-    make_of("-f lavfi -i testsrc2=s=160x90:r=25:d=2.2 -f lavfi -i sine=r=48000:d=2.2", options, name)
+    make_of(
+        "-f lavfi -i testsrc2=s=160x90:r=25:d=2.2 -f lavfi -i sine=r=48000:d=2.2",
+        options,
+        name,
+    )
 }
 
 /// The same, of other inputs.
-#[expect(clippy::print_stderr, reason = "a skipped test must be reported where the test runner shows it")]
+#[expect(
+    clippy::print_stderr,
+    reason = "a skipped test must be reported where the test runner shows it"
+)]
 pub(crate) fn make_of(inputs: &str, options: &str, name: &str) -> Option<Made> {
     let folder = TempDir::new().unwrap();
     let made = Command::new("ffmpeg")
@@ -42,7 +50,10 @@ pub(crate) fn make_of(inputs: &str, options: &str, name: &str) -> Option<Made> {
     match made {
         Ok(made) if made.status.success() => Some(Made { folder, name: name.to_owned() }),
         Ok(made) => {
-            eprintln!("skipped: ffmpeg here cannot `{options}`: {}", String::from_utf8_lossy(&made.stderr));
+            eprintln!(
+                "skipped: ffmpeg here cannot `{options}`: {}",
+                String::from_utf8_lossy(&made.stderr)
+            );
             None
         }
         Err(error) => {

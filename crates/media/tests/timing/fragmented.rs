@@ -11,18 +11,22 @@ use crate::ffmpeg::{Made, make, make_of, probe};
 
 const CODED: &str = "-c:v libx264 -preset veryfast -g 12 -bf 2 -c:a aac";
 
-/// `late_us`: ffprobe tells the times of this much later, of a file with negative composition offsets.
+/// `late_us`: ffprobe tells the times of this much later, of a file with negative composition
+/// offsets.
 fn same_as_ffprobe(what: &str, path: &Path, late_us: i64) -> TimingReader {
     let (file, mut probed) = (std::fs::read(path).unwrap(), probe(path));
-    for frame in
-        probed.iter_mut().filter(|(kind, _)| *kind == MediaKind::Video).flat_map(|(_, frames)| frames)
+    for frame in probed
+        .iter_mut()
+        .filter(|(kind, _)| *kind == MediaKind::Video)
+        .flat_map(|(_, frames)| frames)
     {
         frame.presentation_us = frame.presentation_us.map(|time_us| time_us - late_us);
         frame.decode_us = frame.decode_us.map(|time_us| time_us - late_us);
     }
     let indexes = IndexCache::default();
     let mut readers = [(1, 7), (2, 1_500), (3, 1 << 20)].map(|(seed, piece_max)| {
-        let mut reader = TimingReader::new(indexes.clone(), (seed > 1).then_some(file.len() as u64));
+        let mut reader =
+            TimingReader::new(indexes.clone(), (seed > 1).then_some(file.len() as u64));
         let played = play(&file, &mut reader, seed, piece_max);
         assert!(played.jumps.is_empty(), "{what}: {:?}", played.jumps);
         // The beginning of the first picture is looked at for a mark.
@@ -30,7 +34,8 @@ fn same_as_ffprobe(what: &str, path: &Path, late_us: i64) -> TimingReader {
         assert!(piece_max > 10 || played.ignored > 3 * read, "{what}: {played:?}");
         assert_eq!(played.tracks.len(), probed.len(), "{what}");
         for (frames, (kind, probed)) in played.tracks.iter().zip(&probed) {
-            // ffmpeg fills the gap before the sound with its first frame, which ffprobe does not tell.
+            // ffmpeg fills the gap before the sound with its first frame, which ffprobe does not
+            // tell.
             let exact = Exactness { duration: *kind == MediaKind::Video, ..EXACT };
             compare(&format!("{what}: {kind:?}"), frames, probed, exact);
         }
@@ -54,7 +59,9 @@ fn fragments_in_one_file() {
         "cmaf",
         "dash",
     ] {
-        let Some(made) = make_of(&coded, &format!("-c copy -movflags {flags}"), "a.mp4") else { return };
+        let Some(made) = make_of(&coded, &format!("-c copy -movflags {flags}"), "a.mp4") else {
+            return;
+        };
         same_as_ffprobe(flags, &made.path(), if flags == "cmaf" { 40_000 } else { 0 });
     }
 }
@@ -65,7 +72,11 @@ fn seeks_by_the_index_of_segments() {
     let mut reader = same_as_ffprobe("global_sidx", &made.path(), 0);
     let (file, probed) = (made.bytes(), probe(&made.path()));
     let frames = &probed[0].1;
-    assert!(reader.duration_us().unwrap().abs_diff(2_200_000) < 50_000, "{:?}", reader.duration_us());
+    assert!(
+        reader.duration_us().unwrap().abs_diff(2_200_000) < 50_000,
+        "{:?}",
+        reader.duration_us()
+    );
     for time_us in [0, 480_000, 500_000, 1_999_999, 2_100_000] {
         let (offset, actual_us) = reader.offset_for(time_us).unwrap();
         assert!(actual_us <= time_us && time_us < actual_us + 480_001, "{time_us}: {actual_us}");
@@ -73,7 +84,11 @@ fn seeks_by_the_index_of_segments() {
         let played = play(&file, &mut reader, 1, 4_000);
         let video = &played.tracks[0];
         // ffmpeg writes decoding times into the index.
-        assert!(video[0].presentation_us.abs_diff(actual_us as i64) <= 80_000, "{:?} {actual_us}", video[0]);
+        assert!(
+            video[0].presentation_us.abs_diff(actual_us as i64) <= 80_000,
+            "{:?} {actual_us}",
+            video[0]
+        );
         assert!(video[0].is_key);
         compare("after a seek", video, &frames[frames.len() - video.len()..], EXACT);
     }
@@ -82,7 +97,8 @@ fn seeks_by_the_index_of_segments() {
     // As a player of DASH reads it: the range of the index alone.
     let at = file.windows(4).position(|word| word == b"sidx").unwrap() - 4;
     let len = u32::from_be_bytes(file[at..at + 4].try_into().unwrap()) as usize;
-    let index = SegmentIndex::parse(&IndexCache::default(), &file[at..at + len], at as u64).unwrap();
+    let index =
+        SegmentIndex::parse(&IndexCache::default(), &file[at..at + len], at as u64).unwrap();
     let segments: Vec<_> = index.segments().collect();
     assert_eq!(segments.len(), 5);
     assert!(segments.iter().all(|segment| segment.starts_with_key && !segment.is_index));
@@ -93,7 +109,8 @@ fn seeks_by_the_index_of_segments() {
     }
 }
 
-/// Reads segments one by one after their initialisation segment; the frames must be those of the whole.
+/// Reads segments one by one after their initialisation segment; the frames must be those of the
+/// whole.
 fn segments_are_whole(what: &str, init: &Path, segments: &[Vec<u8>], codecs: &[Codec]) {
     let init_bytes = std::fs::read(init).unwrap();
     let whole = init.with_file_name("whole.mp4");
@@ -115,7 +132,10 @@ fn segments_are_whole(what: &str, init: &Path, segments: &[Vec<u8>], codecs: &[C
     }
     assert!(InitSegment::parse(&init_bytes[..init_bytes.len() - 9]).is_err());
     assert!(
-        InitSegment::parse(segments[0].as_slice()).unwrap_err().to_string().contains("before any `moov`")
+        InitSegment::parse(segments[0].as_slice())
+            .unwrap_err()
+            .to_string()
+            .contains("before any `moov`")
     );
     let mut cut = TimingReader::segment(IndexCache::default(), Some(&init));
     cut.feed(&segments[0][..segments[0].len() - 1]).unwrap();

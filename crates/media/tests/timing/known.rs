@@ -10,7 +10,8 @@ fn id(bytes: u64) -> SegmentId {
 }
 
 fn segments() -> Vec<(Vec<u8>, Option<InitSegment>)> {
-    let coded = "-c:v libx264 -preset veryfast -g 12 -bf 2 -c:a aac -f hls -hls_time 0.5 -hls_list_size 0";
+    let coded =
+        "-c:v libx264 -preset veryfast -g 12 -bf 2 -c:a aac -f hls -hls_time 0.5 -hls_list_size 0";
     let read = |path: std::path::PathBuf| std::fs::read(path).unwrap();
     let ts = make(coded, "a.m3u8").map(|made| (read(made.path().with_file_name("a1.ts")), None));
     let fragmented = make(&format!("{coded} -hls_segment_type fmp4"), "a.m3u8").map(|made| {
@@ -42,7 +43,11 @@ fn what_one_has_read_others_learn_from_its_first_kilobyte() {
         same(&alone, &play(&bytes, &mut first, 2, 5_000));
         let beside = play(&bytes, &mut beside, 3, 5_000);
         same(&alone, &beside);
-        assert!(beside.delivered > 1_500, "it began while the first one read: {}", beside.delivered);
+        assert!(
+            beside.delivered > 1_500,
+            "it began while the first one read: {}",
+            beside.delivered
+        );
         for seed in 4..8 {
             let mut later = reader(&indexes, init, id());
             let learnt = play(&bytes, &mut later, seed, 300_000);
@@ -67,7 +72,9 @@ fn a_frame_is_complete_for_all_after_the_same_bytes() {
             for piece in bytes.chunks(512) {
                 reader.feed(piece).unwrap();
                 let position = reader.position();
-                told.extend(std::iter::from_fn(|| reader.next_frame()).map(|frame| (position, frame)));
+                told.extend(
+                    std::iter::from_fn(|| reader.next_frame()).map(|frame| (position, frame)),
+                );
             }
             reader.finish().unwrap();
             let end = reader.position();

@@ -1,5 +1,5 @@
-//! The timing of files that ffmpeg makes, compared with what ffprobe reads from them: every frame, its times, size and
-//! key flag. Skipped where they are not installed.
+//! The timing of files that ffmpeg makes, compared with what ffprobe reads from them: every frame,
+//! its times, size and key flag. Skipped where they are not installed.
 
 mod driver;
 mod ffmpeg;

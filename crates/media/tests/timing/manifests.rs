@@ -1,4 +1,5 @@
-//! What ffmpeg writes for HLS and DASH, followed from the manifest to the frames of the last segment.
+//! What ffmpeg writes for HLS and DASH, followed from the manifest to the frames of the last
+//! segment.
 
 use std::path::Path;
 
@@ -11,7 +12,8 @@ use throng_observation::Codec;
 use crate::driver::play;
 use crate::ffmpeg::{Made, make};
 
-const CODED: &str = "-c:v libx264 -preset veryfast -g 10 -keyint_min 10 -sc_threshold 0 -bf 2 -c:a aac";
+const CODED: &str =
+    "-c:v libx264 -preset veryfast -g 10 -keyint_min 10 -sc_threshold 0 -bf 2 -c:a aac";
 /// Frames of 2.2 seconds at 25 Hz.
 const FRAMES: usize = 55;
 /// A picture is shown up to two frames after it is decoded, which some times of ffmpeg are.
@@ -46,19 +48,24 @@ fn playlists_lead_to_all_frames() {
         "-hls_flags single_file",
         "-hls_segment_type fmp4 -hls_flags single_file+program_date_time+independent_segments",
     ] {
-        let options =
-            format!("{CODED} -f hls -hls_time 0.4 -hls_list_size 0 -hls_playlist_type vod {options}");
+        let options = format!(
+            "{CODED} -f hls -hls_time 0.4 -hls_list_size 0 -hls_playlist_type vod {options}"
+        );
         let Some(made) = make(options.trim(), "a.m3u8") else { return };
         let playlist = media_playlist(&made);
         assert_eq!((playlist.kind, playlist.has_ended), (Some(PlaylistKind::Vod), true));
         assert!(playlist.duration_us().abs_diff(2_200_000) < 50_000, "{options}");
         let mut frames = 0;
         for segment in &playlist.segments {
-            let init = segment.init.as_ref().map(|init| load(&made.path(), &init.uri, init.byte_range));
+            let init =
+                segment.init.as_ref().map(|init| load(&made.path(), &init.uri, init.byte_range));
             let init = init.map(|bytes| InitSegment::parse(&bytes).unwrap());
             let video = video(&load(&made.path(), &segment.uri, segment.byte_range), init.as_ref());
             assert!(video[0].is_key, "{options}");
-            assert!((video.len() as u64 * 40_000).abs_diff(segment.duration_us) <= 1_000, "{options}");
+            assert!(
+                (video.len() as u64 * 40_000).abs_diff(segment.duration_us) <= 1_000,
+                "{options}"
+            );
             assert_eq!(segment.program_time_us.is_some(), options.contains("program_date_time"));
             frames += video.len();
         }
@@ -68,14 +75,18 @@ fn playlists_lead_to_all_frames() {
 
 #[test]
 fn a_master_playlist_leads_to_its_variants() {
-    let options = format!("{CODED} -f hls -hls_time 0.4 -hls_list_size 0 -master_pl_name master.m3u8");
+    let options =
+        format!("{CODED} -f hls -hls_time 0.4 -hls_list_size 0 -master_pl_name master.m3u8");
     let Some(made) = make(&options, "a.m3u8") else { return };
-    let Ok(Playlist::Master(master)) = Playlist::parse(&load(&made.path(), "master.m3u8", None)) else {
+    let Ok(Playlist::Master(master)) = Playlist::parse(&load(&made.path(), "master.m3u8", None))
+    else {
         panic!()
     };
     let [variant] = &master.variants[..] else { panic!("{master:?}") };
     assert_eq!((&variant.uri[..], variant.resolution), ("a.m3u8", Some((160, 90))));
-    assert!(variant.bandwidth_bps > 10_000 && variant.codecs.as_deref().unwrap().starts_with("avc1."));
+    assert!(
+        variant.bandwidth_bps > 10_000 && variant.codecs.as_deref().unwrap().starts_with("avc1.")
+    );
     assert!(media_playlist(&made).segments.len() >= 5);
 }
 
@@ -91,13 +102,16 @@ fn file_of(representation: &Representation, url: &str) -> String {
 
 #[test]
 fn mpds_lead_to_all_frames() {
-    for options in ["-use_timeline 1", "-use_timeline 0", "-single_file 1", "-dash_segment_type webm"] {
+    for options in
+        ["-use_timeline 1", "-use_timeline 0", "-single_file 1", "-dash_segment_type webm"]
+    {
         let coded = if options.contains("webm") {
             "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -g 10 -keyint_min 10 -c:a libopus"
         } else {
             CODED
         };
-        let Some(made) = make(&format!("{coded} -f dash -seg_duration 0.4 {options}"), "a.mpd") else {
+        let Some(made) = make(&format!("{coded} -f dash -seg_duration 0.4 {options}"), "a.mpd")
+        else {
             return;
         };
         let manifest = Manifest::parse(&made.bytes()).unwrap();
@@ -117,7 +131,11 @@ fn mpds_lead_to_all_frames() {
             let video = play(&bytes, &mut reader, 1, 2_000).tracks.remove(0);
             assert!(video[0].is_key, "{options}");
             let at_us = video[0].presentation_us.abs_diff(segment.time_us);
-            assert!(at_us <= REORDERED_US, "{options}: {} for {segment:?}", video[0].presentation_us);
+            assert!(
+                at_us <= REORDERED_US,
+                "{options}: {} for {segment:?}",
+                video[0].presentation_us
+            );
             frames += video.len();
         }
         assert_eq!(frames, FRAMES, "{options}");
@@ -132,7 +150,9 @@ fn mpds_lead_to_all_frames() {
 
 #[test]
 fn an_index_range_leads_to_the_segments_of_a_single_file() {
-    let Some(made) = make(&format!("{CODED} -an -movflags dash+global_sidx"), "v.mp4") else { return };
+    let Some(made) = make(&format!("{CODED} -an -movflags dash+global_sidx"), "v.mp4") else {
+        return;
+    };
     let file = made.bytes();
     let at = file.windows(4).position(|word| word == b"sidx").unwrap() - 4;
     let len = u32::from_be_bytes(file[at..at + 4].try_into().unwrap()) as usize;

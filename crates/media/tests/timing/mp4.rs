@@ -83,8 +83,16 @@ fn other_codecs_and_tables() {
             [Codec::Mpeg4Visual, Codec::MpegAudio],
         ),
         ("-c:v mpeg2video -g 9 -bf 2 -c:a libopus", "a.mp4", [Codec::MpegVideo, Codec::Opus]),
-        ("-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a aac", "a.mp4", [Codec::Vp9, Codec::Aac]),
-        ("-c:v libx264 -bf 3 -movflags +negative_cts_offsets -c:a aac", "a.mp4", [Codec::H264, Codec::Aac]),
+        (
+            "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a aac",
+            "a.mp4",
+            [Codec::Vp9, Codec::Aac],
+        ),
+        (
+            "-c:v libx264 -bf 3 -movflags +negative_cts_offsets -c:a aac",
+            "a.mp4",
+            [Codec::H264, Codec::Aac],
+        ),
         // Uncompressed sound: a sample is one fraction of a millisecond.
         ("-c:v mjpeg -c:a pcm_s16le", "a.mov", [Codec::Jpeg, Codec::Other]),
         ("-c:v mpeg4 -c:a pcm_mulaw -ar 8000", "a.mov", [Codec::Mpeg4Visual, Codec::Pcmu]),
@@ -96,13 +104,15 @@ fn other_codecs_and_tables() {
 #[test]
 fn tracks_that_are_shifted_or_far_apart() {
     // The sound begins 0.7 s after the picture: an empty edit.
-    let inputs = "-f lavfi -i testsrc2=s=160x90:r=25:d=1 -itsoffset 0.7 -f lavfi -i sine=r=44100:d=1";
+    let inputs =
+        "-f lavfi -i testsrc2=s=160x90:r=25:d=1 -itsoffset 0.7 -f lavfi -i sine=r=44100:d=1";
     let options = format!("{X264} -c:a aac");
     if let Some(made) = make_of(inputs, &options, "a.mp4") {
         same_as_ffprobe("shifted", &made, &[Codec::H264, Codec::Aac]);
     }
     // All of the sound is behind all of the picture.
-    let inputs = "-f lavfi -i testsrc2=s=160x90:r=25:d=1 -itsoffset 20 -f lavfi -i sine=r=44100:d=1";
+    let inputs =
+        "-f lavfi -i testsrc2=s=160x90:r=25:d=1 -itsoffset 20 -f lavfi -i sine=r=44100:d=1";
     if let Some(made) = make_of(inputs, &options, "a.mp4") {
         same_as_ffprobe("far apart", &made, &[Codec::H264, Codec::Aac]);
     }
@@ -115,8 +125,11 @@ fn seeks_continue_with_the_key_frame_before() {
         let Some(made) = make(&options, "a.mp4") else { return };
         let (file, probed) = (made.bytes(), probe(&made.path()));
         let keys = |time_us: i64| {
-            let keys =
-                probed[0].1.iter().filter(|frame| frame.is_key).filter_map(|frame| frame.presentation_us);
+            let keys = probed[0]
+                .1
+                .iter()
+                .filter(|frame| frame.is_key)
+                .filter_map(|frame| frame.presentation_us);
             keys.filter(|key| *key <= time_us).max().unwrap()
         };
         for time_us in [0, 1, 479_999, 480_000, 999_999, 1_500_000, 2_100_000, 9_000_000] {
@@ -139,11 +152,16 @@ fn seeks_continue_with_the_key_frame_before() {
                 let rest = &probed[probed.len() - track.len()..];
                 compare(&format!("{kind:?} after a seek to {time_us}"), track, rest, EXACT);
                 let first_us = match kind {
-                    MediaKind::Video => track.iter().find(|frame| frame.is_key).unwrap().presentation_us,
+                    MediaKind::Video => {
+                        track.iter().find(|frame| frame.is_key).unwrap().presentation_us
+                    }
                     MediaKind::Audio => track[0].presentation_us,
                 };
                 assert!(first_us <= actual_us as i64, "{kind:?}: {first_us} for {time_us}");
-                assert!(first_us > actual_us as i64 - 600_000, "{kind:?}: {first_us} for {time_us}");
+                assert!(
+                    first_us > actual_us as i64 - 600_000,
+                    "{kind:?}: {first_us} for {time_us}"
+                );
             }
         }
     }

@@ -6,8 +6,8 @@ use throng_observation::{Codec, MediaKind};
 use crate::driver::{Exactness, Played, compare, drain, play};
 use crate::ffmpeg::{make, make_of, probe};
 
-/// Two ticks of 90 kHz: ffmpeg adds up rounded durations of audio frames. It does not tell durations of video that
-/// the stream does not have.
+/// Two ticks of 90 kHz: ffmpeg adds up rounded durations of audio frames. It does not tell
+/// durations of video that the stream does not have.
 const NEAR: Exactness = Exactness { time_us: 23, duration: false, decode: true, size: true };
 
 fn read(file: &[u8], seed: u64, piece_max: u64) -> (TimingReader, Played) {
@@ -29,13 +29,21 @@ fn frames_are_those_of_ffprobe() {
         ("-c:v mpeg4 -g 9", "-c:a ac3", [Codec::Mpeg4Visual, Codec::Other]),
         ("-c:v libx264 -preset ultrafast -b:v 4M", "-c:a eac3", [Codec::H264, Codec::Other]),
         ("-c:v libx264 -preset ultrafast", "-c:a libopus", [Codec::H264, Codec::Opus]),
-        ("-c:v libx264 -preset ultrafast", "-c:a aac -mpegts_flags latm", [Codec::H264, Codec::Aac]),
+        (
+            "-c:v libx264 -preset ultrafast",
+            "-c:a aac -mpegts_flags latm",
+            [Codec::H264, Codec::Aac],
+        ),
         (
             "-c:v libx264 -preset ultrafast -b:v 2M -muxrate 4M",
             "-c:a mp2 -ar 44100",
             [Codec::H264, Codec::MpegAudio],
         ),
-        ("-c:v mpeg2video -b:v 6M", "-c:a ac3 -mpegts_m2ts_mode 1", [Codec::MpegVideo, Codec::Other]),
+        (
+            "-c:v mpeg2video -b:v 6M",
+            "-c:a ac3 -mpegts_m2ts_mode 1",
+            [Codec::MpegVideo, Codec::Other],
+        ),
     ] {
         let what = format!("{video} {audio}");
         let Some(made) = make(&format!("{what} -f mpegts"), "a.ts") else { continue };
@@ -43,11 +51,15 @@ fn frames_are_those_of_ffprobe() {
         for (seed, piece_max) in [(1, 50), (2, 1_500), (3, 1 << 20)] {
             let (reader, played) = read(&file, seed, piece_max);
             let tracks = reader.tracks().unwrap();
-            assert_eq!(tracks.iter().map(|track| track.codec).collect::<Vec<_>>(), codecs, "{what}");
+            assert_eq!(
+                tracks.iter().map(|track| track.codec).collect::<Vec<_>>(),
+                codecs,
+                "{what}"
+            );
             assert_eq!(reader.anomalies(), Anomalies::default(), "{what}");
             for ((frames, (kind, probed)), codec) in played.tracks.iter().zip(&probed).zip(codecs) {
-                // FFmpeg's Opus packets and those of LATM have other lengths than what is in the stream, and its
-                // pictures of H.265 end after the first zero of the next.
+                // FFmpeg's Opus packets and those of LATM have other lengths than what is in the
+                // stream, and its pictures of H.265 end after the first zero of the next.
                 let size = !matches!(codec, Codec::Opus | Codec::H265) && !audio.contains("latm");
                 compare(&format!("{what}: {kind:?}"), frames, probed, Exactness { size, ..NEAR });
             }
@@ -55,7 +67,8 @@ fn frames_are_those_of_ffprobe() {
             assert!(
                 video
                     .iter()
-                    .all(|frame| frame.duration_us == 40_000 || frame.decode_us == video[0].decode_us)
+                    .all(|frame| frame.duration_us == 40_000
+                        || frame.decode_us == video[0].decode_us)
             );
         }
     }
@@ -102,7 +115,10 @@ fn damage_is_passed_over_and_counted() {
             let anomalies = reader.anomalies();
             assert_eq!(anomalies.sync_losses, sync_losses, "{what}: {anomalies:?}");
             assert!(gaps.contains(&anomalies.continuity_gaps), "{what}: {anomalies:?}");
-            assert!(count(&played) >= count(&whole) - 4 && count(&played) <= count(&whole), "{what}");
+            assert!(
+                count(&played) >= count(&whole) - 4 && count(&played) <= count(&whole),
+                "{what}"
+            );
         }
     }
 }
@@ -126,13 +142,9 @@ fn streams_change_and_follow_each_other() {
     for (frames, probed) in played.tracks.iter().zip(expect) {
         assert_eq!(frames.len(), probed.len());
         let times = frames.iter().zip(probed);
-        assert!(
-            times.clone().all(|(frame, probed)| probed
-                .presentation_us
-                .unwrap()
-                .abs_diff(frame.presentation_us)
-                < 23)
-        );
+        assert!(times.clone().all(|(frame, probed)| {
+            probed.presentation_us.unwrap().abs_diff(frame.presentation_us) < 23
+        }));
     }
 }
 
@@ -166,12 +178,15 @@ fn seeks_are_estimated_from_the_rate() {
 
 #[test]
 fn segments_of_hls_are_read_one_by_one() {
-    let options = "-c:v libx264 -preset veryfast -g 12 -bf 2 -c:a aac -f hls -hls_time 0.5 -hls_list_size 0";
+    let options =
+        "-c:v libx264 -preset veryfast -g 12 -bf 2 -c:a aac -f hls -hls_time 0.5 -hls_list_size 0";
     let Some(made) = make(options, "a.m3u8") else { return };
     let mut tracks = vec![Vec::new(); 2];
     let mut all = Vec::new();
     for number in 0.. {
-        let Ok(segment) = std::fs::read(made.path().with_file_name(format!("a{number}.ts"))) else { break };
+        let Ok(segment) = std::fs::read(made.path().with_file_name(format!("a{number}.ts"))) else {
+            break;
+        };
         let mut reader = TimingReader::segment(IndexCache::default(), None);
         let played = play(&segment, &mut reader, number, 2_000);
         tracks.iter_mut().zip(played.tracks).for_each(|(all, new)| all.extend(new));

@@ -6,8 +6,8 @@ use throng_observation::Codec;
 use crate::driver::{Exactness, compare, drain, play};
 use crate::ffmpeg::{make, probe, probe_duration_us};
 
-/// ffprobe tells times in ticks of the file, a millisecond, from which it also takes the codec's delay. It guesses
-/// decoding times, and the durations that the file does not have.
+/// ffprobe tells times in ticks of the file, a millisecond, from which it also takes the codec's
+/// delay. It guesses decoding times, and the durations that the file does not have.
 const NEAR: Exactness = Exactness { time_us: 501, duration: false, decode: false, size: true };
 
 #[test]
@@ -44,8 +44,13 @@ fn frames_are_those_of_ffprobe() {
                 TimingReader::new(IndexCache::default(), (seed > 1).then_some(file.len() as u64));
             let played = play(&file, &mut reader, seed, piece_max);
             let tracks = reader.tracks().unwrap();
-            assert_eq!(tracks.iter().map(|track| track.codec).collect::<Vec<_>>(), codecs, "{options}");
-            for ((track, frames), (kind, probed)) in tracks.iter().zip(&played.tracks).zip(&probed) {
+            assert_eq!(
+                tracks.iter().map(|track| track.codec).collect::<Vec<_>>(),
+                codecs,
+                "{options}"
+            );
+            for ((track, frames), (kind, probed)) in tracks.iter().zip(&played.tracks).zip(&probed)
+            {
                 assert_eq!(track.kind, *kind);
                 compare(&format!("{options}: {kind:?}"), frames, probed, NEAR);
                 if track.codec == Codec::Opus {
@@ -90,7 +95,11 @@ fn seeks_by_the_index_at_the_end() {
         let video = &played.tracks[0];
         let first = video.iter().find(|frame| frame.is_key).unwrap();
         assert_eq!(first.presentation_us as u64, actual_us, "{time_us}");
-        let keys = probed[0].1.iter().filter(|frame| frame.is_key).filter_map(|frame| frame.presentation_us);
+        let keys = probed[0]
+            .1
+            .iter()
+            .filter(|frame| frame.is_key)
+            .filter_map(|frame| frame.presentation_us);
         assert_eq!(
             actual_us as i64,
             keys.filter(|key| *key <= time_us as i64).max().unwrap_or(actual_us as i64),

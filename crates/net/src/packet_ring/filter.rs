@@ -1,6 +1,6 @@
-//! The two programs of a packet ring, in classic BPF (`Documentation/networking/filter.rst` of Linux): which frames come
-//! into the ring, and which datagrams a socket need not take because they are in the ring. Both ask the same of a datagram,
-//! so that each is in one of the two at least.
+//! The two programs of a packet ring, in classic BPF (`Documentation/networking/filter.rst` of
+//! Linux): which frames come into the ring, and which datagrams a socket need not take because they
+//! are in the ring. Both ask the same of a datagram, so that each is in one of the two at least.
 
 use std::io;
 use std::net::IpAddr;
@@ -76,7 +76,8 @@ impl Program {
         self
     }
 
-    /// The program's instructions, which return `passed` after all tests and `otherwise` after one that failed.
+    /// The program's instructions, which return `passed` after all tests and `otherwise` after one
+    /// that failed.
     fn finish(self, passed: u32, otherwise: u32) -> Vec<libc::sock_filter> {
         let length = self.0.len();
         let mut all: Vec<libc::sock_filter> = self
@@ -84,20 +85,26 @@ impl Program {
             .into_iter()
             .enumerate()
             .map(|(at, (code, k, jumps))| {
-                // `passed` is returned by the instruction after the tests, the other by the one after it.
+                // `passed` is returned by the instruction after the tests, the other by the one
+                // after it.
                 let far = u8::try_from(length - at).unwrap_or(u8::MAX);
                 let jump = |then| if matches!(then, Then::Next) { 0 } else { far };
                 let (jt, jf) = jumps.map_or((0, 0), |(yes, no)| (jump(yes), jump(no)));
                 libc::sock_filter { code, jt, jf, k }
             })
             .collect();
-        all.extend([passed, otherwise].map(|k| libc::sock_filter { code: RETURN, jt: 0, jf: 0, k }));
+        all.extend([passed, otherwise].map(|k| libc::sock_filter {
+            code: RETURN,
+            jt: 0,
+            jf: 0,
+            k,
+        }));
         all
     }
 }
 
-/// Frames for the ring: to this host, UDP directly in IP, to one of `ports`. Of a fragmented datagram only the first fragment
-/// comes, by which its flow is known.
+/// Frames for the ring: to this host, UDP directly in IP, to one of `ports`. Of a fragmented
+/// datagram only the first fragment comes, by which its flow is known.
 fn wanted(is_ipv4: bool, ports: &RangeInclusive<u16>) -> Vec<libc::sock_filter> {
     let to_this_host = Program::default().load(LOAD_WORD, PACKET_TYPE).must(IS_EQUAL, TO_THIS_HOST);
     let port = if is_ipv4 { IPV4_HEADER + 2 } else { IPV6_HEADER + 2 };
@@ -136,7 +143,10 @@ fn wanted_fragments(ports: &RangeInclusive<u16>) -> Vec<libc::sock_filter> {
 }
 
 /// Where two programs stand one after the other, the first's refusal must fall into the second.
-fn either(mut first: Vec<libc::sock_filter>, second: Vec<libc::sock_filter>) -> Vec<libc::sock_filter> {
+fn either(
+    mut first: Vec<libc::sock_filter>,
+    second: Vec<libc::sock_filter>,
+) -> Vec<libc::sock_filter> {
     first.pop();
     first.extend(second);
     first
@@ -160,7 +170,8 @@ pub(super) fn take_only(
 pub struct InRing {
     /// Index of the interface.
     pub interface: u32,
-    /// Its MTU, bytes: a longer datagram was put together from fragments, which the ring does not do.
+    /// Its MTU, bytes: a longer datagram was put together from fragments, which the ring does not
+    /// do.
     pub mtu: u32,
     /// The local address.
     pub local: IpAddr,
@@ -208,9 +219,10 @@ fn unwanted(ring: &InRing) -> Vec<libc::sock_filter> {
     to_it.finish(0, u32::MAX)
 }
 
-/// Makes a UDP socket drop what `ring` has. It keeps its port, sends, and takes everything else: datagrams by another
-/// interface, to another address, and those that arrived in fragments. The kernel counts what is dropped so among the
-/// socket's drops (`SO_RXQ_OVFL`) and the host's `InErrors`.
+/// Makes a UDP socket drop what `ring` has. It keeps its port, sends, and takes everything else:
+/// datagrams by another interface, to another address, and those that arrived in fragments. The
+/// kernel counts what is dropped so among the socket's drops (`SO_RXQ_OVFL`) and the host's
+/// `InErrors`.
 ///
 /// # Errors
 /// Those of setsockopt(2), `SO_ATTACH_FILTER`.
@@ -228,7 +240,8 @@ pub fn take_all(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 fn attach(socket: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
     let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // The kernel copies the program during the call; the struct's pointer is mutable for older uses of it.
+    // The kernel copies the program during the call; the struct's pointer is mutable for older uses
+    // of it.
     let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
     sockopt::set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }

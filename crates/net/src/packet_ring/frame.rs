@@ -1,5 +1,6 @@
-//! Frames of a ring: from the kernel's header (`struct tpacket3_hdr` of `linux/if_packet.h`) to the datagram, or datagrams, of
-//! a frame. Every place is checked against the block's end, though the kernel wrote it.
+//! Frames of a ring: from the kernel's header (`struct tpacket3_hdr` of `linux/if_packet.h`) to the
+//! datagram, or datagrams, of a frame. Every place is checked against the block's end, though the
+//! kernel wrote it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -23,7 +24,8 @@ pub struct RingDatagram<'a> {
     pub source: SocketAddr,
     /// Where it went to.
     pub local: SocketAddr,
-    /// When the kernel received it, since the Unix epoch: the time that the socket's own datagram has.
+    /// When the kernel received it, since the Unix epoch: the time that the socket's own datagram
+    /// has.
     pub arrived_unix: Duration,
     /// The payload.
     pub bytes: &'a mut [u8],
@@ -95,12 +97,19 @@ impl Frame {
         }
         let (start, length) = (self.payload.0 as usize, self.payload.1 as usize);
         let skipped = usize::from(index) * usize::from(each);
-        let bytes = block.get_mut(start + skipped..start + length.min(skipped + usize::from(each)))?;
-        Some(RingDatagram { source: self.source, local: self.local, arrived_unix: self.arrived_unix, bytes })
+        let bytes =
+            block.get_mut(start + skipped..start + length.min(skipped + usize::from(each)))?;
+        Some(RingDatagram {
+            source: self.source,
+            local: self.local,
+            arrived_unix: self.arrived_unix,
+            bytes,
+        })
     }
 }
 
-/// Reads the frame at `at` of a block; with it the distance to the next, 0 after the last. `None` if it has no UDP header.
+/// Reads the frame at `at` of a block; with it the distance to the next, 0 after the last. `None`
+/// if it has no UDP header.
 pub(super) fn read(block: &[u8], at: usize) -> (u32, Option<Frame>) {
     let next = u32_at(block, at).unwrap_or(0);
     (next, parse(block, at))
@@ -128,7 +137,8 @@ fn parse(block: &[u8], at: usize) -> Option<Frame> {
     let udp = network + ip.header;
     let (from, to) = (be16(block, udp)?, be16(block, udp + 2)?);
     let udp_length = match be16(block, udp + 4)? {
-        // Of IPv6 that says nothing, and the kernel takes all of the packet (`__udp6_lib_rcv` of `net/ipv6/udp.c`).
+        // Of IPv6 that says nothing, and the kernel takes all of the packet (`__udp6_lib_rcv` of
+        // `net/ipv6/udp.c`).
         0 if ip.source.is_ipv6() => ip.length.checked_sub(ip.header)?,
         length => usize::from(length),
     };
@@ -145,8 +155,10 @@ fn parse(block: &[u8], at: usize) -> Option<Frame> {
         && ip.header + datagram <= ip.length
         && ip.length <= packet.len()
         && ip.is_whole;
-    let is_sound =
-        || is_checked || packet.get(ip.header..ip.header + datagram).is_some_and(|udp| is_right(&ip, udp));
+    let is_sound = || {
+        is_checked
+            || packet.get(ip.header..ip.header + datagram).is_some_and(|udp| is_right(&ip, udp))
+    };
     let kind = if ip.is_fragment {
         FrameKind::Fragment
     } else if captured < length {
@@ -154,7 +166,9 @@ fn parse(block: &[u8], at: usize) -> Option<Frame> {
     } else if !is_whole || !is_sound() {
         FrameKind::Damaged
     } else {
-        FrameKind::Datagrams { each: if segment > 0 { segment } else { u16::try_from(payload).ok()? } }
+        FrameKind::Datagrams {
+            each: if segment > 0 { segment } else { u16::try_from(payload).ok()? },
+        }
     };
     Some(Frame {
         source: SocketAddr::new(ip.source, from),
@@ -184,7 +198,12 @@ impl Ip {
         if packet.first()? >> 4 == 4 {
             let header: &[u8; 20] = packet.first_chunk()?;
             let address = |at: usize| {
-                IpAddr::from(Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]))
+                IpAddr::from(Ipv4Addr::new(
+                    header[at],
+                    header[at + 1],
+                    header[at + 2],
+                    header[at + 3],
+                ))
             };
             return Some(Self {
                 source: address(12),

@@ -22,7 +22,8 @@ fn ipv4(payload: &[u8], fragment: u16) -> Vec<u8> {
 
 fn ipv6(payload: &[u8]) -> Vec<u8> {
     let addresses =
-        [Ipv6Addr::LOCALHOST.octets(), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2).octets()].concat();
+        [Ipv6Addr::LOCALHOST.octets(), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2).octets()]
+            .concat();
     let mut ip = vec![0x60, 0, 0, 0];
     ip.extend(((8 + payload.len()) as u16).to_be_bytes());
     ip.extend([17, 64]);
@@ -73,8 +74,14 @@ fn a_datagram_of_either_family_is_read_with_its_addresses_time_and_bytes() {
         assert_eq!(frame.kind, FrameKind::Datagrams { each: 7 });
         assert_eq!((frame.datagrams(), frame.length_of(0)), (1, 7));
         let datagram = frame.datagram(0, &mut block).unwrap();
-        assert_eq!((datagram.source.to_string(), datagram.local.to_string()), (source.into(), local.into()));
-        assert_eq!((datagram.arrived_unix, &*datagram.bytes), (Duration::new(7, 5), &b"payload"[..]));
+        assert_eq!(
+            (datagram.source.to_string(), datagram.local.to_string()),
+            (source.into(), local.into())
+        );
+        assert_eq!(
+            (datagram.arrived_unix, &*datagram.bytes),
+            (Duration::new(7, 5), &b"payload"[..])
+        );
         assert!(frame.datagram(1, &mut block).is_none());
     }
 }
@@ -106,7 +113,10 @@ fn what_a_socket_would_not_get_is_damaged_unless_the_kernel_vouches_for_it() {
         wrong[offset] ^= 1;
         assert_eq!(parsed(&block(&wrong, CHECKSUM_UNKNOWN, 0)).kind, FrameKind::Damaged);
         for vouched in [CHECKSUM_VALID, CHECKSUM_NOT_READY] {
-            assert_eq!(parsed(&block(&wrong, 1 | vouched, 0)).kind, FrameKind::Datagrams { each: 7 });
+            assert_eq!(
+                parsed(&block(&wrong, 1 | vouched, 0)).kind,
+                FrameKind::Datagrams { each: 7 }
+            );
         }
     }
     // A header that was changed on its way is dropped whatever a card says of the datagram.
@@ -116,7 +126,10 @@ fn what_a_socket_would_not_get_is_damaged_unless_the_kernel_vouches_for_it() {
     // No checksum: allowed over IPv4 only.
     let mut without = ipv4(b"payload", 0);
     without[26..28].fill(0);
-    assert_eq!(parsed(&block(&without, CHECKSUM_UNKNOWN, 0)).kind, FrameKind::Datagrams { each: 7 });
+    assert_eq!(
+        parsed(&block(&without, CHECKSUM_UNKNOWN, 0)).kind,
+        FrameKind::Datagrams { each: 7 }
+    );
     let mut without = ipv6(b"payload");
     without[46..48].fill(0);
     assert_eq!(parsed(&block(&without, CHECKSUM_UNKNOWN, 0)).kind, FrameKind::Damaged);
@@ -124,7 +137,10 @@ fn what_a_socket_would_not_get_is_damaged_unless_the_kernel_vouches_for_it() {
 
 #[test]
 fn fragments_and_frames_that_do_not_fit_are_told_apart() {
-    assert_eq!(parsed(&block(&ipv4(b"payload", 0x2000), CHECKSUM_UNKNOWN, 0)).kind, FrameKind::Fragment);
+    assert_eq!(
+        parsed(&block(&ipv4(b"payload", 0x2000), CHECKSUM_UNKNOWN, 0)).kind,
+        FrameKind::Fragment
+    );
     let mut cut = block(&ipv4(b"payload", 0), CHECKSUM_UNKNOWN, 0);
     cut[16..20].copy_from_slice(&9000_u32.to_ne_bytes());
     assert_eq!(parsed(&cut).kind, FrameKind::TooLong);
@@ -148,7 +164,8 @@ fn no_block_makes_the_reader_look_beyond_it() {
             broken[at] = state as u8;
         }
         if let (_, Some(frame)) = read(&broken, (state >> 20) as usize) {
-            (0..frame.datagrams().min(9)).for_each(|index| drop(frame.datagram(index, &mut broken)));
+            (0..frame.datagrams().min(9))
+                .for_each(|index| drop(frame.datagram(index, &mut broken)));
         }
     }
 }

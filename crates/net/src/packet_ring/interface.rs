@@ -81,7 +81,8 @@ fn mtu(name: &CStr) -> io::Result<u32> {
     for (to, from) in request.ifr_name.iter_mut().zip(name.to_bytes()) {
         *to = *from as libc::c_char;
     }
-    // SAFETY: the request is a whole ifreq with a terminated name, since an interface's name is shorter than its field.
+    // SAFETY: the request is a whole ifreq with a terminated name, since an interface's name is
+    // shorter than its field.
     if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) } != 0 {
         return Err(io::Error::last_os_error());
     }

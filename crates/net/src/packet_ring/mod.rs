@@ -1,9 +1,10 @@
-//! A memory-mapped ring with the datagrams to a range of ports (packet(7), `PACKET_RX_RING` with `TPACKET_V3`): the kernel
-//! writes frames into blocks, the reader takes whole blocks and gives them back. A datagram costs no system call and no copy.
+//! A memory-mapped ring with the datagrams to a range of ports (packet(7), `PACKET_RX_RING` with
+//! `TPACKET_V3`): the kernel writes frames into blocks, the reader takes whole blocks and gives
+//! them back. A datagram costs no system call and no copy.
 //!
-//! The ring is a tap beside the sockets. It is bound to the protocols IPv4 or IPv6, so that it stands behind ingress shaping
-//! and VLANs, but before firewall rules and the reverse path filter: what it has may not have reached a socket. Its user
-//! compares both.
+//! The ring is a tap beside the sockets. It is bound to the protocols IPv4 or IPv6, so that it
+//! stands behind ingress shaping and VLANs, but before firewall rules and the reverse path filter:
+//! what it has may not have reached a socket. Its user compares both.
 
 mod filter;
 pub use filter::{InRing, leave_to_ring, take_all};
@@ -31,12 +32,14 @@ const BLOCK_BYTES: usize = 128 << 10;
 /// How long the kernel fills a block before it hands it over, milliseconds.
 const RETIRE_MS: u32 = 4;
 
-/// How long after its arrival a datagram may be handed over: the kernel looks each 4 ms at the block that it fills, hands it over
-/// when it sees it for the second time (`prb_retire_rx_blk_timer_expired` of `net/packet/af_packet.c`), and rounds both times up to its
+/// How long after its arrival a datagram may be handed over: the kernel looks each 4 ms at the
+/// block that it fills, hands it over when it sees it for the second time
+/// (`prb_retire_rx_blk_timer_expired` of `net/packet/af_packet.c`), and rounds both times up to its
 /// own ticks, of 10 ms at most.
 pub const HANDED_OVER_WITHIN: Duration = Duration::from_millis(5 * RETIRE_MS as u64);
 
-/// Bytes of a frame that are loaded ahead: its headers and the first of the payload. The CPU sees by them that the rest follows.
+/// Bytes of a frame that are loaded ahead: its headers and the first of the payload. The CPU sees
+/// by them that the rest follows.
 const AHEAD_BYTES: usize = 256;
 
 /// `TPACKET_V3` of `linux/if_packet.h`.
@@ -58,8 +61,9 @@ pub struct RingConfig {
     pub is_ipv4: bool,
     /// To these local ports.
     pub ports: RangeInclusive<u16>,
-    /// Bytes of memory, in blocks of 128 KiB. A block is handed over each 4 ms, however little is in it: a reader may be as late
-    /// as there are such times in the ring, or as what arrives takes to fill it.
+    /// Bytes of memory, in blocks of 128 KiB. A block is handed over each 4 ms, however little is
+    /// in it: a reader may be as late as there are such times in the ring, or as what arrives takes
+    /// to fill it.
     pub bytes: usize,
 }
 
@@ -77,7 +81,8 @@ pub struct PacketRing {
     held: usize,
 }
 
-// SAFETY: the memory is this ring's alone, and shared with the kernel only by the protocol of block status words.
+// SAFETY: the memory is this ring's alone, and shared with the kernel only by the protocol of block
+// status words.
 unsafe impl Send for PacketRing {}
 
 /// Where a datagram is, until [`PacketRing::release`].
@@ -111,9 +116,11 @@ impl PacketRing {
             }
             OwnedFd::from_raw_fd(socket)
         };
-        let set = |option, value: i32| sockopt::set(socket.as_fd(), libc::SOL_PACKET, option, &value);
+        let set =
+            |option, value: i32| sockopt::set(socket.as_fd(), libc::SOL_PACKET, option, &value);
         set(libc::PACKET_VERSION, VERSION_3)?;
-        // Tells how a sender on this host joined datagrams; without it such a frame is one long datagram.
+        // Tells how a sender on this host joined datagrams; without it such a frame is one long
+        // datagram.
         set(PACKET_VNET_HDR, 1)?;
         filter::take_only(socket.as_fd(), config.is_ipv4, &config.ports)?;
         let blocks = config.bytes.div_ceil(BLOCK_BYTES).max(2);
@@ -140,7 +147,8 @@ impl PacketRing {
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = (protocol as u16).to_be();
-        address.sll_ifindex = i32::try_from(config.interface).map_err(|_| io::ErrorKind::InvalidInput)?;
+        address.sll_ifindex =
+            i32::try_from(config.interface).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the address is readable for its length during the call.
         let bound = unsafe {
             libc::bind(
@@ -158,8 +166,9 @@ impl PacketRing {
         self.blocks * BLOCK_BYTES
     }
 
-    /// Takes the blocks that the kernel has handed over, and calls `each` for their frames in the order of arrival. Returns the
-    /// bytes of memory they take. What `each` notes of places is good until [`Self::release`].
+    /// Takes the blocks that the kernel has handed over, and calls `each` for their frames in the
+    /// order of arrival. Returns the bytes of memory they take. What `each` notes of places is good
+    /// until [`Self::release`].
     pub fn collect(&mut self, mut each: impl FnMut(Place, Frame)) -> usize {
         let before = self.held;
         while self.held < self.blocks && self.is_of_reader(self.next) {
@@ -204,7 +213,8 @@ impl PacketRing {
         Some(datagram)
     }
 
-    /// Has the CPU load the beginning of the frame at `place`, which [`Self::datagram`] will be asked for.
+    /// Has the CPU load the beginning of the frame at `place`, which [`Self::datagram`] will be
+    /// asked for.
     pub fn prefetch(&self, place: Place) {
         let start = place.block as usize * BLOCK_BYTES + place.offset as usize;
         crate::prefetch(self.memory.as_ptr().wrapping_add(start), AHEAD_BYTES);
@@ -218,7 +228,8 @@ impl PacketRing {
         }
     }
 
-    /// Why nothing comes any more: the socket's pending error, such as `ENETDOWN` when its interface went down. Reading it clears it.
+    /// Why nothing comes any more: the socket's pending error, such as `ENETDOWN` when its
+    /// interface went down. Reading it clears it.
     ///
     /// # Errors
     /// That error, or that of reading it.
@@ -233,7 +244,8 @@ impl PacketRing {
     pub fn statistics(&self) -> io::Result<RingStatistics> {
         let mut counts = [0_u32; 3];
         let mut length = mem::size_of_val(&counts) as libc::socklen_t;
-        // SAFETY: both pointers are to locals that outlive the call, and the kernel writes at most `length` bytes.
+        // SAFETY: both pointers are to locals that outlive the call, and the kernel writes at most
+        // `length` bytes.
         let done = unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
@@ -244,7 +256,11 @@ impl PacketRing {
             )
         };
         let [frames, drops, _] = counts;
-        if done == 0 { Ok(RingStatistics { frames, drops }) } else { Err(io::Error::last_os_error()) }
+        if done == 0 {
+            Ok(RingStatistics { frames, drops })
+        } else {
+            Err(io::Error::last_os_error())
+        }
     }
 
     fn is_of_reader(&self, block: usize) -> bool {
@@ -252,25 +268,34 @@ impl PacketRing {
     }
 
     fn status(&self, block: usize) -> &AtomicU32 {
-        // SAFETY: `block` is below `blocks`, so that the word lies in the mapping, at a multiple of 4; kernel and reader use it
-        // as a word of its own.
+        // SAFETY: `block` is below `blocks`, so that the word lies in the mapping, at a multiple of
+        // 4; kernel and reader use it as a word of its own.
         unsafe { &*self.memory.as_ptr().add(block * BLOCK_BYTES + STATUS).cast::<AtomicU32>() }
     }
 
     fn block(&self, block: usize) -> &[u8] {
-        // SAFETY: the callers checked that the block is the reader's, whose memory the kernel then leaves alone; it lies in the
-        // mapping, which lives as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(block * BLOCK_BYTES), BLOCK_BYTES) }
+        // SAFETY: the callers checked that the block is the reader's, whose memory the kernel then
+        // leaves alone; it lies in the mapping, which lives as long as `self`.
+        unsafe {
+            std::slice::from_raw_parts(self.memory.as_ptr().add(block * BLOCK_BYTES), BLOCK_BYTES)
+        }
     }
 
     fn block_mut(&mut self, block: usize) -> &mut [u8] {
-        // SAFETY: as in `block`, and nobody else has a reference into it, since `self` is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().add(block * BLOCK_BYTES), BLOCK_BYTES) }
+        // SAFETY: as in `block`, and nobody else has a reference into it, since `self` is borrowed
+        // mutably.
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.memory.as_ptr().add(block * BLOCK_BYTES),
+                BLOCK_BYTES,
+            )
+        }
     }
 }
 
 fn map(socket: &OwnedFd, blocks: usize) -> io::Result<NonNull<u8>> {
-    // SAFETY: a new mapping, of a length and at an offset that the kernel checks against the ring's.
+    // SAFETY: a new mapping, of a length and at an offset that the kernel checks against the
+    // ring's.
     let memory = unsafe {
         libc::mmap(
             ptr::null_mut(),

@@ -4,16 +4,18 @@ use std::time::{Duration, Instant, SystemTime};
 use super::*;
 use crate::datagrams::{RECEIVE_BATCH, ReceiveBatch, receive_arrivals_and_drops};
 
-/// A ring of what comes to `socket`, and the socket's own way; `None` without the right to a packet socket.
+/// A ring of what comes to `socket`, and the socket's own way; `None` without the right to a packet
+/// socket.
 fn ring(socket: &UdpSocket, bytes: usize) -> Option<(PacketRing, InRing)> {
     let local = socket.local_addr().unwrap();
     let interface = interface_of(local.ip()).unwrap();
     let (port, is_ipv4) = (local.port(), local.is_ipv4());
     let config = RingConfig { interface: interface.index, is_ipv4, ports: port..=port, bytes };
     match PacketRing::open(&config) {
-        Ok(ring) => {
-            Some((ring, InRing { interface: interface.index, mtu: interface.mtu, local: local.ip() }))
-        }
+        Ok(ring) => Some((
+            ring,
+            InRing { interface: interface.index, mtu: interface.mtu, local: local.ip() },
+        )),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             // As everywhere in these tests: the report of the test run counts these lines.
             #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
@@ -77,13 +79,16 @@ fn ring_and_socket_get_the_same_datagrams_with_the_same_times() {
         let of_ring = received(&mut ring, 40);
         assert_eq!(of_ring.len(), 40);
         assert_eq!(of_ring, by_socket(&receiver));
-        assert!(of_ring.iter().all(|(_, at)| *at >= before && *at - before < Duration::from_secs(2)));
+        assert!(
+            of_ring.iter().all(|(_, at)| *at >= before && *at - before < Duration::from_secs(2))
+        );
     }
 }
 
 #[test]
 fn what_a_sender_joins_comes_as_it_does_to_a_socket() {
-    let (receiver, sender) = (socket(Ipv4Addr::LOCALHOST.into()), socket(Ipv4Addr::LOCALHOST.into()));
+    let (receiver, sender) =
+        (socket(Ipv4Addr::LOCALHOST.into()), socket(Ipv4Addr::LOCALHOST.into()));
     let Some((mut ring, _)) = ring(&receiver, 1 << 20) else { return };
     sockopt::set(sender.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, &500_i32).unwrap();
     let bytes: Vec<u8> = (0..5250_u32).map(|n| n as u8).collect();
@@ -112,7 +117,10 @@ fn a_socket_leaves_to_the_ring_what_that_has_and_takes_the_rest() {
         // Another interface, another address, and what was longer than the MTU are not in the ring.
         let others = [
             InRing { interface: in_ring.interface + 1000, ..in_ring },
-            InRing { local: if ip.is_ipv4() { [127, 0, 0, 9].into() } else { [9_u8; 16].into() }, ..in_ring },
+            InRing {
+                local: if ip.is_ipv4() { [127, 0, 0, 9].into() } else { [9_u8; 16].into() },
+                ..in_ring
+            },
             InRing { mtu: 40, ..in_ring },
         ];
         for other in others {
@@ -129,7 +137,8 @@ fn a_socket_leaves_to_the_ring_what_that_has_and_takes_the_rest() {
 
 #[test]
 fn a_ring_without_room_counts_what_it_drops_and_goes_on() {
-    let (receiver, sender) = (socket(Ipv4Addr::LOCALHOST.into()), socket(Ipv4Addr::LOCALHOST.into()));
+    let (receiver, sender) =
+        (socket(Ipv4Addr::LOCALHOST.into()), socket(Ipv4Addr::LOCALHOST.into()));
     let Some((mut ring, _)) = ring(&receiver, 2 * BLOCK_BYTES) else { return };
     let to = receiver.local_addr().unwrap();
     for _ in 0..1000 {

@@ -1,11 +1,13 @@
-//! The form in which distributions travel between machines, some bytes a cell: exact, and no larger in memory than what was
-//! read allows.
+//! The form in which distributions travel between machines, some bytes a cell: exact, and no larger
+//! in memory than what was read allows.
 //!
-//! Nothing for an empty one, or a byte for the form, then numbers in base 128 with the lowest bits first (LEB128):
+//! Nothing for an empty one, or a byte for the form, then numbers in base 128 with the lowest bits
+//! first (LEB128):
 //! - *list*: for each cell the distance of its number from the one before, and its count.
-//! - *histogram*: the count of each cell from number 0 on, zeros included. A histogram in memory has a count for each
-//!   cell up to its largest value. A few bytes that stand for it would let a hostile sender multiply its bytes by
-//!   thousands; so the zeros are written out, and are what deflate takes away.
+//! - *histogram*: the count of each cell from number 0 on, zeros included. A histogram in memory
+//!   has a count for each cell up to its largest value. A few bytes that stand for it would let a
+//!   hostile sender multiply its bytes by thousands; so the zeros are written out, and are what
+//!   deflate takes away.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! The metrics of a host by name: meaning, unit and source. `docs/host-series.md` is generated from it.
+//! The metrics of a host by name: meaning, unit and source. `docs/host-series.md` is generated from
+//! it.
 
 use super::Unit;
 
@@ -21,13 +22,15 @@ impl AsRef<str> for Metric {
     }
 }
 
-/// Metrics from logs, by the label `pattern` or `uri_group`: lines a second, bytes a second, requests a second.
+/// Metrics from logs, by the label `pattern` or `uri_group`: lines a second, bytes a second,
+/// requests a second.
 pub const LOG_LINES: &str = "log.lines";
 /// See [`LOG_LINES`].
 pub const ACCESS_BYTES: &str = "access.bytes";
 /// See [`LOG_LINES`].
 pub const ACCESS_REQUESTS: &str = "access.requests";
-/// Answers 5xx so far by `uri_group` and `status`: a sum and no rate, so that the count of any minute is exact.
+/// Answers 5xx so far by `uri_group` and `status`: a sum and no rate, so that the count of any
+/// minute is exact.
 pub const ACCESS_SERVER_ERRORS: &str = "access.server_errors";
 
 /// Metrics that belong together.
@@ -70,7 +73,10 @@ pub fn find(name: &str) -> Option<&'static Metric> {
 pub fn markdown() -> String {
     let mut page = String::from(HEAD);
     for group in GROUPS {
-        page += &format!("\n{}\n\n| Metric | Unit | Meaning | Read from |\n|---|---|---|---|\n", group.about);
+        page += &format!(
+            "\n{}\n\n| Metric | Unit | Meaning | Read from |\n|---|---|---|---|\n",
+            group.about
+        );
         for Metric { name, unit, meaning, source } in group.metrics {
             page += &format!("| `{name}` | {} | {meaning} | {source} |\n", unit.symbol());
         }

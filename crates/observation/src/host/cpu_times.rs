@@ -20,11 +20,12 @@ pub struct CpuTimes {
 pub const MODES: usize = 10;
 
 impl CpuTimes {
-    /// The share of each mode in the time since `before`, in the order user, nice, system, idle, iowait, irq, softirq,
-    /// steal, guest, busy; user and nice without guests. `None` when no time has passed.
+    /// The share of each mode in the time since `before`, in the order user, nice, system, idle,
+    /// iowait, irq, softirq, steal, guest, busy; user and nice without guests. `None` when no time
+    /// has passed.
     ///
-    /// Counters may decrease (iowait does, and those of a core that went offline and came back): such a mode
-    /// counts as 0.
+    /// Counters may decrease (iowait does, and those of a core that went offline and came back):
+    /// such a mode counts as 0.
     #[must_use]
     pub fn since(&self, before: &Self) -> Option<[f64; MODES]> {
         let d = |now: u64, before: u64| now.saturating_sub(before);
@@ -51,9 +52,11 @@ impl CpuTimes {
         Some([user, nice, system, idle, iowait, irq, softirq, steal, guest, busy])
     }
 
-    /// From the columns of a `cpu` line, in their order. Kernels before 2.6.33 have fewer columns; missing ones are 0.
+    /// From the columns of a `cpu` line, in their order. Kernels before 2.6.33 have fewer columns;
+    /// missing ones are 0.
     pub fn from_columns(mut columns: impl Iterator<Item = u64>) -> Option<Self> {
-        let (user, nice, system, idle) = (columns.next()?, columns.next()?, columns.next()?, columns.next()?);
+        let (user, nice, system, idle) =
+            (columns.next()?, columns.next()?, columns.next()?, columns.next()?);
         let mut more = || columns.next().unwrap_or(0);
         Some(Self {
             user,
@@ -102,7 +105,8 @@ mod tests {
     #[test]
     fn guests_are_not_counted_twice_and_a_counter_that_steps_back_is_none() {
         let before = CpuTimes { iowait: 10, ..CpuTimes::default() };
-        let now = CpuTimes { user: 30, guest: 20, idle: 50, steal: 20, iowait: 4, ..CpuTimes::default() };
+        let now =
+            CpuTimes { user: 30, guest: 20, idle: 50, steal: 20, iowait: 4, ..CpuTimes::default() };
         let [user, .., iowait, _, _, steal, guest, busy] = now.since(&before).unwrap();
         assert_eq!((user, iowait, steal, guest), (0.1, 0.0, 0.2, 0.2));
         assert!((busy - 0.3).abs() < 1e-9);

@@ -1,19 +1,21 @@
-//! Which interfaces and disks may be added up: a device on top of another one counts the same bytes again.
+//! Which interfaces and disks may be added up: a device on top of another one counts the same bytes
+//! again.
 
 use super::measured::{Host, MeasuredSeries};
 
 /// The loopback.
 const LOOPBACK: &str = "lo";
 
-/// Names of interfaces whose packets also pass another interface of the same host: ends of containers, bridges,
-/// bonds, tunnels.
+/// Names of interfaces whose packets also pass another interface of the same host: ends of
+/// containers, bridges, bonds, tunnels.
 const UPPER_INTERFACES: [&str; 12] =
     ["veth", "docker", "br", "virbr", "vnet", "tap", "bond", "team", "tun", "wg", "macvlan", "cni"];
 
 /// Names of block devices on top of others: device mapper, RAID, loop devices, caches.
 const STACKED_DISKS: [&str; 5] = ["dm-", "md", "loop", "bcache", "drbd"];
 
-/// Whether the packets of this interface also pass another one of the same host, by its name. `eth0.7` is a VLAN.
+/// Whether the packets of this interface also pass another one of the same host, by its name.
+/// `eth0.7` is a VLAN.
 #[must_use]
 pub fn is_upper_interface(name: &str) -> bool {
     name.contains('.') || UPPER_INTERFACES.iter().any(|upper| name.starts_with(upper))
@@ -25,9 +27,14 @@ pub fn is_stacked_disk(name: &str) -> bool {
     STACKED_DISKS.iter().any(|stacked| name.starts_with(stacked))
 }
 
-/// The elements of `all` that may be added up: without those on top of others, unless there are no others.
+/// The elements of `all` that may be added up: without those on top of others, unless there are no
+/// others.
 pub fn lowest<T>(all: Vec<T>, is_upper: impl Fn(&T) -> bool) -> Vec<T> {
-    if all.iter().all(&is_upper) { all } else { all.into_iter().filter(|one| !is_upper(one)).collect() }
+    if all.iter().all(&is_upper) {
+        all
+    } else {
+        all.into_iter().filter(|one| !is_upper(one)).collect()
+    }
 }
 
 impl<'a> Host<'a> {
@@ -37,9 +44,9 @@ impl<'a> Host<'a> {
         lowest(self.metric(metric).to_vec(), |disk| is_stacked_disk(disk.label("device")))
     }
 
-    /// The series of a metric of interfaces by which the server reaches others, which may be added up: those of
-    /// its first network namespace, without the loopback. Where the loopback is the busiest, the whole test is on
-    /// one machine, and only the loopback is returned.
+    /// The series of a metric of interfaces by which the server reaches others, which may be added
+    /// up: those of its first network namespace, without the loopback. Where the loopback is the
+    /// busiest, the whole test is on one machine, and only the loopback is returned.
     #[must_use]
     pub fn interfaces(&self, metric: impl AsRef<str>) -> Vec<MeasuredSeries<'a>> {
         let all = self.metric(metric);

@@ -1,5 +1,5 @@
-//! Families of functions: the kind of work of a function, by its name. The table is data; a family is listed when
-//! a remedy follows from it.
+//! Families of functions: the kind of work of a function, by its name. The table is data; a family
+//! is listed when a remedy follows from it.
 
 use super::Frame;
 use serde::{Deserialize, Serialize};
@@ -133,8 +133,9 @@ impl Family {
             .map(|row| row.family)
     }
 
-    /// Whether the kind is a path through many functions, so that callees belong to it. Of other kinds only the
-    /// self-time is meaningful: a parser that calls back with its results calls the whole program.
+    /// Whether the kind is a path through many functions, so that callees belong to it. Of other
+    /// kinds only the self-time is meaningful: a parser that calls back with its results calls the
+    /// whole program.
     #[must_use]
     pub fn is_path(self) -> bool {
         matches!(self, Self::Send | Self::Receive | Self::Poll | Self::File | Self::Lock)
@@ -166,7 +167,8 @@ mod tests {
 
     #[test]
     fn patterns_stand_for_what_they_say() {
-        let check = |pattern, name, expect| assert_eq!(matches(pattern, name), expect, "{pattern} {name}");
+        let check =
+            |pattern, name, expect| assert_eq!(matches(pattern, name), expect, "{pattern} {name}");
         check("free", "free", true);
         check("free", "freedom", false);
         check("mem*cpy", "memcpy", true);

@@ -30,7 +30,8 @@ impl Life {
         self.process.target == other.process.target && self.process.name == other.process.name
     }
 
-    /// For how long it is known to have lived, microseconds; `None` if its begin or its end is not known.
+    /// For how long it is known to have lived, microseconds; `None` if its begin or its end is not
+    /// known.
     #[must_use]
     pub fn length_us(&self) -> Option<i64> {
         Some(self.ended?.0.saturating_sub(self.found?.0))
@@ -91,7 +92,12 @@ mod tests {
             (4, found, "media (PID 7)"),
             (5, ended, "old (PID 9)"),
         ] {
-            run.host.events.push(HostEvent::new(HostId(0), RunTime(at_s * 1_000_000), kind, detail));
+            run.host.events.push(HostEvent::new(
+                HostId(0),
+                RunTime(at_s * 1_000_000),
+                kind,
+                detail,
+            ));
         }
         let hosts = hosts(&run);
         let lives = hosts[0].lives();

@@ -1,21 +1,23 @@
-//! Queries on a watched host's rows: series by metric, and sums, means and quantiles of a series over a part of the run.
+//! Queries on a watched host's rows: series by metric, and sums, means and quantiles of a series
+//! over a part of the run.
 
 use std::collections::HashMap;
 
 use super::{
-    BOOT_ID_FACT, HostData, HostEvent, HostEventKind, HostId, HostInfo, HostSample, HostSeries, Profile,
-    SeriesId, Unit,
+    BOOT_ID_FACT, HostData, HostEvent, HostEventKind, HostId, HostInfo, HostSample, HostSeries,
+    Profile, SeriesId, Unit,
 };
 use crate::run::RunData;
 
-/// A rate is the mean since the previous reading; where values did not change the time of that reading is unknown,
-/// and taken as at most this long ago.
+/// A rate is the mean since the previous reading; where values did not change the time of that
+/// reading is unknown, and taken as at most this long ago.
 const PERIOD_US_MAX: i64 = 1_000_000;
 
 /// Of windows longer than a day the first day is used.
 const SECONDS_MAX: usize = 86_400;
 
-/// No value of a host is larger; a larger one comes from a damaged file or a wrong endpoint, and is ignored.
+/// No value of a host is larger; a larger one comes from a damaged file or a wrong endpoint, and is
+/// ignored.
 const VALUE_MAX: f64 = 1e18;
 
 /// One watched host.
@@ -78,15 +80,20 @@ pub fn hosts(run: &RunData) -> Vec<Host<'_>> {
 
 fn host(data: &HostData, id: HostId, ends_us: i64) -> Host<'_> {
     let mut by_metric: HashMap<&str, Vec<MeasuredSeries<'_>>> = HashMap::new();
-    let of: HashMap<SeriesId, &HostSeries> =
-        data.series.iter().filter(|series| series.host == id).map(|series| (series.id, series)).collect();
+    let of: HashMap<SeriesId, &HostSeries> = data
+        .series
+        .iter()
+        .filter(|series| series.host == id)
+        .map(|series| (series.id, series))
+        .collect();
     let runs = || {
         data.samples.chunk_by(|a, b| a.series == b.series).filter_map(|samples| {
             let series = samples.first().and_then(|first| of.get(&first.series))?;
             Some((*series, samples))
         })
     };
-    let last_us = runs().filter_map(|(_, samples)| samples.last().map(|last| last.at.0)).max().unwrap_or(0);
+    let last_us =
+        runs().filter_map(|(_, samples)| samples.last().map(|last| last.at.0)).max().unwrap_or(0);
     for (series, samples) in runs() {
         let shift_us = shift_us(series.unit, samples);
         by_metric.entry(series.metric.as_str()).or_default().push(MeasuredSeries {
@@ -129,8 +136,8 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Whether both are the same machine: each `[[watch]]` has a host of its own, also where several watch one machine.
-    /// Runs without [`BOOT_ID_FACT`] do not tell.
+    /// Whether both are the same machine: each `[[watch]]` has a host of its own, also where
+    /// several watch one machine. Runs without [`BOOT_ID_FACT`] do not tell.
     #[must_use]
     pub fn is_same_machine(&self, other: &Host<'_>) -> bool {
         let (own, others) = (self.fact(BOOT_ID_FACT), other.fact(BOOT_ID_FACT));
@@ -143,8 +150,8 @@ impl<'a> Host<'a> {
         self.info?.facts.get(name).map(String::as_str)
     }
 
-    /// All series of a metric: one of the [catalogue](super::catalogue), or the name of an endpoint's or a log's
-    /// metric.
+    /// All series of a metric: one of the [catalogue](super::catalogue), or the name of an
+    /// endpoint's or a log's metric.
     #[must_use]
     pub fn metric(&self, metric: impl AsRef<str>) -> &[MeasuredSeries<'a>] {
         self.by_metric.get(metric.as_ref()).map_or(&[], Vec::as_slice)
@@ -153,7 +160,8 @@ impl<'a> Host<'a> {
     /// Every metric with its series, by name.
     #[must_use]
     pub fn metrics(&self) -> Vec<(&'a str, &[MeasuredSeries<'a>])> {
-        let mut all: Vec<_> = self.by_metric.iter().map(|(name, list)| (*name, list.as_slice())).collect();
+        let mut all: Vec<_> =
+            self.by_metric.iter().map(|(name, list)| (*name, list.as_slice())).collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all
     }
@@ -167,7 +175,10 @@ impl<'a> Host<'a> {
     /// The integral of a rate over the whole window, all series of the metric together.
     #[must_use]
     pub fn total(&self, metric: impl AsRef<str>) -> Option<f64> {
-        self.metric(metric).iter().filter_map(|series| series.integral(self.window)).reduce(|a, b| a + b)
+        self.metric(metric)
+            .iter()
+            .filter_map(|series| series.integral(self.window))
+            .reduce(|a, b| a + b)
     }
 
     /// Its events of one kind, in order.
@@ -189,8 +200,8 @@ impl<'a> MeasuredSeries<'a> {
         self.series.limit.filter(|limit| limit.is_finite())
     }
 
-    /// The intervals in which the series has one value: begin and end in microseconds, and the value. Unknown
-    /// parts are left out.
+    /// The intervals in which the series has one value: begin and end in microseconds, and the
+    /// value. Unknown parts are left out.
     fn pieces(&self, window: Window) -> impl Iterator<Item = (i64, i64, f64)> {
         let ends = self.samples.iter().skip(1).map(|next| next.at.0.saturating_sub(self.shift_us));
         let ends = ends.chain(std::iter::once(self.until_us.saturating_add(1)));
@@ -226,20 +237,24 @@ impl<'a> MeasuredSeries<'a> {
         self.pieces(window).map(|(.., value)| value).reduce(f64::max)
     }
 
-    /// The largest mean of a second. Rates of what the kernel accounts only at its ticks vary around the true
-    /// value when they are read more often. For values that were never known for a whole second, the largest
-    /// value.
+    /// The largest mean of a second. Rates of what the kernel accounts only at its ticks vary
+    /// around the true value when they are read more often. For values that were never known for a
+    /// whole second, the largest value.
     #[must_use]
     pub fn max_of_seconds(&self, window: Window) -> Option<f64> {
-        let count = usize::try_from(window.until_us.saturating_sub(window.from_us).div_euclid(1_000_000));
+        let count =
+            usize::try_from(window.until_us.saturating_sub(window.from_us).div_euclid(1_000_000));
         let count = count.unwrap_or(0).min(SECONDS_MAX);
         let mut sums = vec![(0.0, 0); count];
-        self.spread(Grid { first_us: window.from_us, width_us: 1_000_000, count }, |index, us, value| {
-            if let Some((sum, known_us)) = sums.get_mut(index) {
-                *sum += value * us as f64;
-                *known_us += us;
-            }
-        });
+        self.spread(
+            Grid { first_us: window.from_us, width_us: 1_000_000, count },
+            |index, us, value| {
+                if let Some((sum, known_us)) = sums.get_mut(index) {
+                    *sum += value * us as f64;
+                    *known_us += us;
+                }
+            },
+        );
         let whole = sums.into_iter().filter(|(_, known_us)| *known_us >= 900_000);
         whole.map(|(sum, us)| sum / us as f64).reduce(f64::max).or_else(|| self.max(window))
     }
@@ -259,9 +274,10 @@ impl<'a> MeasuredSeries<'a> {
         at.or(pieces.last()).map(|(value, _)| *value)
     }
 
-    /// Of the time that was read in intervals of at most `moment_us`, the share in which the value was `level` (0 to 1)
-    /// or more; `None` where that was less than half of the window. A moment as short as an interval mostly
-    /// lies in two of them: what both have above the median reading is then one moment.
+    /// Of the time that was read in intervals of at most `moment_us`, the share in which the value
+    /// was `level` (0 to 1) or more; `None` where that was less than half of the window. A moment
+    /// as short as an interval mostly lies in two of them: what both have above the median reading
+    /// is then one moment.
     #[must_use]
     pub fn share_of_moments(&self, window: Window, level: f64, moment_us: i64) -> Option<f64> {
         let pieces: Vec<_> =
@@ -308,13 +324,20 @@ impl<'a> MeasuredSeries<'a> {
     #[must_use]
     pub fn value_at(&self, at_us: i64) -> Option<f64> {
         let until = self.samples.partition_point(|sample| sample.at.0 <= at_us);
-        self.samples.get(..until)?.last().map(|sample| sample.value).filter(|value| value.is_finite())
+        self.samples
+            .get(..until)?
+            .last()
+            .map(|sample| sample.value)
+            .filter(|value| value.is_finite())
     }
 
-    /// Adds its mean over each point of `grid` to `sums`, unknown parts as 0; points in which it was never known
-    /// stay as they are, and so does a last point of which less than half was observed.
+    /// Adds its mean over each point of `grid` to `sums`, unknown parts as 0; points in which it
+    /// was never known stay as they are, and so does a last point of which less than half was
+    /// observed.
     pub fn add_to(&self, grid: Grid, sums: &mut [Option<f64>]) {
-        let seen = (self.until_us.saturating_sub(grid.first_us) as f64 / grid.width_us.max(1) as f64).round();
+        let seen = (self.until_us.saturating_sub(grid.first_us) as f64
+            / grid.width_us.max(1) as f64)
+            .round();
         let seen = sums.len().min(seen.max(0.0) as usize);
         self.spread(grid, |index, us, value| {
             if let Some(sum) = sums.get_mut(..seen).and_then(|sums| sums.get_mut(index)) {
@@ -333,7 +356,9 @@ impl<'a> MeasuredSeries<'a> {
                 *known_us += us;
             }
         });
-        sums.into_iter().map(|(sum, known_us)| (known_us > 0).then(|| sum / known_us as f64)).collect()
+        sums.into_iter()
+            .map(|(sum, known_us)| (known_us > 0).then(|| sum / known_us as f64))
+            .collect()
     }
 }
 

@@ -105,8 +105,14 @@ const SIGNALS: &[(u8, &str)] = &[
 ];
 
 /// What runtimes print when a program ends itself: C, C++, Rust, Go.
-const ASSERTIONS: &[&str] =
-    &["Assertion ", "terminate called", "panicked at", "panic: ", "fatal error: ", "assertion failed"];
+const ASSERTIONS: &[&str] = &[
+    "Assertion ",
+    "terminate called",
+    "panicked at",
+    "panic: ",
+    "fatal error: ",
+    "assertion failed",
+];
 
 impl HowEnded {
     /// From a wait status, as waitpid(2) and `exit_code` of `/proc/P/stat` have it.
@@ -149,11 +155,12 @@ impl HowEnded {
         self.signal().is_some_and(|number| ASK.contains(&number))
     }
 
-    /// Whether it ended with exit code 0, or with that of a program that was asked to end: 128 and the number of the signal, as
-    /// shells and many servers have it.
+    /// Whether it ended with exit code 0, or with that of a program that was asked to end: 128 and
+    /// the number of the signal, as shells and many servers have it.
     #[must_use]
     pub fn is_orderly(self) -> bool {
-        self.exit_code().is_some_and(|code| code == 0 || ASK.iter().any(|number| code == 128 + number))
+        self.exit_code()
+            .is_some_and(|code| code == 0 || ASK.iter().any(|number| code == 128 + number))
     }
 
     /// In words that follow "ended": `by signal 11 (SIGSEGV)`.
@@ -235,8 +242,8 @@ impl ProcessEvent {
         format!("{} (PID {})", self.name, self.pid)
     }
 
-    /// What `event` says of a process: in rows without [`HostEvent::process`] (runs and agents of earlier versions)
-    /// from its detail, `media (PID 7): killed by signal 9`.
+    /// What `event` says of a process: in rows without [`HostEvent::process`] (runs and agents of
+    /// earlier versions) from its detail, `media (PID 7): killed by signal 9`.
     #[must_use]
     pub fn of(event: &HostEvent) -> Option<Self> {
         if event.process.is_some() {
@@ -274,7 +281,11 @@ mod tests {
             (0, HowEnded::Exit { code: 0 }, "with exit code 0"),
             (0x300, HowEnded::Exit { code: 3 }, "with exit code 3"),
             (9, HowEnded::Signal { number: 9, core: false }, "by signal 9 (SIGKILL)"),
-            (0x8b, HowEnded::Signal { number: 11, core: true }, "by signal 11 (SIGSEGV), with a core dump"),
+            (
+                0x8b,
+                HowEnded::Signal { number: 11, core: true },
+                "by signal 11 (SIGSEGV), with a core dump",
+            ),
         ] {
             let how = HowEnded::of_wait_status(status);
             assert_eq!((how, how.words().as_str()), (expect, words), "{status:#x}");
@@ -286,7 +297,8 @@ mod tests {
         let orderly = (0..=255).filter(|code| HowEnded::Exit { code: *code }.is_orderly());
         assert_eq!(orderly.collect::<Vec<u8>>(), [0, 129, 130, 143]);
         assert!(
-            !HowEnded::Unknown.is_orderly() && !HowEnded::Signal { number: 15, core: false }.is_orderly()
+            !HowEnded::Unknown.is_orderly()
+                && !HowEnded::Signal { number: 15, core: false }.is_orderly()
         );
     }
 
@@ -325,7 +337,12 @@ mod tests {
             (found, "media (PID 7): /usr/bin/media -x", "media (PID 7)", None),
             (ended, "media (PID 7): it is a zombie", "media (PID 7)", Some(HowEnded::Unknown)),
             (ended, "media (PID 7)", "media (PID 7)", Some(HowEnded::Unknown)),
-            (ended, "sh (PID 7): it executed another program", "sh (PID 7)", Some(HowEnded::Replaced)),
+            (
+                ended,
+                "sh (PID 7): it executed another program",
+                "sh (PID 7)",
+                Some(HowEnded::Replaced),
+            ),
             (
                 ended,
                 "the command /bin/media (PID 7) ended by signal 9; last lines on stderr: exit code 5",

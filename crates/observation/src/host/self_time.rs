@@ -1,6 +1,7 @@
 //! Sums of a profile: the time of each thread and function, and what changed between two moments.
 //!
-//! Self-time is the time in a function itself, without its callees: it adds up to the total, and needs no stacks.
+//! Self-time is the time in a function itself, without its callees: it adds up to the total, and
+//! needs no stacks.
 
 use super::{Family, Frame, Profile, ProfileMethod, Stack};
 use serde::{Deserialize, Serialize};
@@ -43,7 +44,8 @@ pub struct FamilyTime {
     pub family: Family,
     /// Share of the samples in functions of the kind itself, 0 to 1.
     pub own_share: f64,
-    /// Share of the samples in such functions or in what they called, 0 to 1; never below [`Self::own_share`].
+    /// Share of the samples in such functions or in what they called, 0 to 1; never below
+    /// [`Self::own_share`].
     pub within_share: f64,
 }
 
@@ -88,7 +90,8 @@ impl Change {
 }
 
 impl FamilyTime {
-    /// The relevant share: with callees for kinds that are a path ([`Family::is_path`]), else self-time.
+    /// The relevant share: with callees for kinds that are a path ([`Family::is_path`]), else
+    /// self-time.
     #[must_use]
     pub fn share(&self) -> f64 {
         if self.family.is_path() { self.within_share } else { self.own_share }
@@ -140,25 +143,31 @@ impl SelfTime {
 }
 
 impl Profile {
-    /// CPU time of this number of samples, in cores; `None` when thread states were sampled, which do not show it.
+    /// CPU time of this number of samples, in cores; `None` when thread states were sampled, which
+    /// do not show it.
     #[must_use]
     pub fn cores(&self, samples: u64) -> Option<f64> {
         let possible = f64::from(self.frequency_hz) * self.duration_us as f64 / 1e6;
-        (self.method == ProfileMethod::CpuClock && possible > 0.0).then(|| samples as f64 / possible)
+        (self.method == ProfileMethod::CpuClock && possible > 0.0)
+            .then(|| samples as f64 / possible)
     }
 
     /// The frames of a stack, innermost first; invalid indices are left out.
-    pub fn frames_of<'a>(&'a self, stack: &'a Stack) -> impl DoubleEndedIterator<Item = &'a Frame> + 'a {
+    pub fn frames_of<'a>(
+        &'a self,
+        stack: &'a Stack,
+    ) -> impl DoubleEndedIterator<Item = &'a Frame> + 'a {
         stack.frames.iter().filter_map(|frame| self.frames.get(*frame as usize))
     }
 }
 
-/// What changed by function from one profile to another, the largest change first. Shares compare the distribution
-/// of the time; cores compare its amount.
+/// What changed by function from one profile to another, the largest change first. Shares compare
+/// the distribution of the time; cores compare its amount.
 #[must_use]
 pub fn compare(before: &Profile, after: &Profile) -> Vec<Change> {
     let mut changes: BTreeMap<(String, String), Change> = BTreeMap::new();
-    let [samples_before, samples_after] = [before, after].map(|profile| SelfTime::of(profile).samples as f64);
+    let [samples_before, samples_after] =
+        [before, after].map(|profile| SelfTime::of(profile).samples as f64);
     for (profile, is_after) in [(before, false), (after, true)] {
         for time in SelfTime::of(profile).symbols {
             let key = (time.frame.symbol.clone(), time.frame.module.clone());
@@ -194,9 +203,9 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Names with a smaller share of the samples than this count as one where they differ in numbers only: servers
-/// give each client threads of its own. A name with a larger share is shown alone, also if others differ from it
-/// in numbers only.
+/// Names with a smaller share of the samples than this count as one where they differ in numbers
+/// only: servers give each client threads of its own. A name with a larger share is shown alone,
+/// also if others differ from it in numbers only.
 const ALIKE_SHARE_MAX: f64 = 0.2;
 
 fn by_name<'a>(stacks: &[&'a Stack], samples: u64) -> BTreeMap<String, Vec<&'a Stack>> {

@@ -66,8 +66,10 @@ fn threads_that_differ_in_numbers_count_as_one_unless_one_is_busy() {
         (5, "timer", &["wait"], 200),
     ]);
     let time = SelfTime::of(&profile);
-    let rows: Vec<_> = time.threads.iter().map(|t| (t.thread.as_str(), t.threads, t.samples)).collect();
-    let mut expect = [("queue7:src", 1, 500), ("queue*:src", 2, 200), ("timer", 1, 200), ("pool-3", 1, 100)];
+    let rows: Vec<_> =
+        time.threads.iter().map(|t| (t.thread.as_str(), t.threads, t.samples)).collect();
+    let mut expect =
+        [("queue7:src", 1, 500), ("queue*:src", 2, 200), ("timer", 1, 200), ("pool-3", 1, 100)];
     expect.sort_by_key(|(.., samples)| std::cmp::Reverse(*samples));
     assert_eq!(rows, expect);
 }
@@ -75,7 +77,12 @@ fn threads_that_differ_in_numbers_count_as_one_unless_one_is_busy() {
 #[test]
 fn a_kind_of_work_counts_by_itself_and_with_what_it_calls() {
     let profile = profile(&[
-        (5, "a", &["copy_user_generic@[kernel]", "udp_sendmsg@[kernel]", "sendto@libc.so.6", "loop"], 30),
+        (
+            5,
+            "a",
+            &["copy_user_generic@[kernel]", "udp_sendmsg@[kernel]", "sendto@libc.so.6", "loop"],
+            30,
+        ),
         (5, "a", &["udp_sendmsg@[kernel]", "sendto@libc.so.6", "loop"], 10),
         (5, "a", &["loop"], 60),
     ]);
@@ -90,16 +97,21 @@ fn a_kind_of_work_counts_by_itself_and_with_what_it_calls() {
 
 #[test]
 fn a_parser_that_calls_the_whole_program_counts_for_itself_only() {
-    let profile =
-        profile(&[(5, "a", &["handle", "XML_ParseBuffer"], 90), (5, "a", &["XML_ParseBuffer"], 10)]);
+    let profile = profile(&[
+        (5, "a", &["handle", "XML_ParseBuffer"], 90),
+        (5, "a", &["XML_ParseBuffer"], 10),
+    ]);
     let parse = SelfTime::of(&profile).family(Family::Parse);
     assert_eq!((parse.within_share, parse.share()), (1.0, 0.1));
 }
 
 #[test]
 fn one_thread_can_be_looked_at_alone() {
-    let profile =
-        profile(&[(5, "full", &["hot"], 90), (5, "full", &["cold"], 10), (6, "idle", &["other"], 5)]);
+    let profile = profile(&[
+        (5, "full", &["hot"], 90),
+        (5, "full", &["cold"], 10),
+        (6, "idle", &["other"], 5),
+    ]);
     let time = SelfTime::of_stacks(&profile, |stack| stack.tid == 5);
     assert_eq!((time.samples, time.symbols[0].share), (100, 0.9));
 }
@@ -107,8 +119,11 @@ fn one_thread_can_be_looked_at_alone() {
 #[test]
 fn the_greatest_change_comes_first() {
     let before = profile(&[(5, "a", &["steady"], 50), (5, "a", &["fades"], 50)]);
-    let after =
-        profile(&[(5, "a", &["steady"], 400), (5, "a", &["fades"], 100), (5, "a", &["appears"], 500)]);
+    let after = profile(&[
+        (5, "a", &["steady"], 400),
+        (5, "a", &["fades"], 100),
+        (5, "a", &["appears"], 500),
+    ]);
     let changes = compare(&before, &after);
     let names: Vec<_> = changes.iter().map(|change| change.frame.symbol.as_str()).collect();
     assert_eq!(names, ["appears", "fades", "steady"]);

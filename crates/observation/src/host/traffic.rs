@@ -6,28 +6,31 @@ use super::measured::Host;
 /// Bytes sent, and those of them that the server's access logs contain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AccountedTraffic {
-    /// Bytes sent by the server's interfaces, with headers of all layers and the traffic of all other programs.
+    /// Bytes sent by the server's interfaces, with headers of all layers and the traffic of all
+    /// other programs.
     pub sent_bytes: f64,
     /// Bytes in access logs: bodies, and response headers where the log has them.
     pub accounted_bytes: f64,
 }
 
 impl AccountedTraffic {
-    /// The share of the sent bytes that is in no access log, 0 to 1; `None` where nothing was sent. 0 where the
-    /// logs contain more than was sent: a connection of an hour is logged at its end, so a window that is shorter
-    /// than the connections may contain bytes sent before it.
+    /// The share of the sent bytes that is in no access log, 0 to 1; `None` where nothing was sent.
+    /// 0 where the logs contain more than was sent: a connection of an hour is logged at its end,
+    /// so a window that is shorter than the connections may contain bytes sent before it.
     #[must_use]
     pub fn unaccounted_share(&self) -> Option<f64> {
-        (self.sent_bytes > 0.0).then(|| (1.0 - self.accounted_bytes / self.sent_bytes).clamp(0.0, 1.0))
+        (self.sent_bytes > 0.0)
+            .then(|| (1.0 - self.accounted_bytes / self.sent_bytes).clamp(0.0, 1.0))
     }
 }
 
-/// Compares what the server's interfaces sent ([`Host::interfaces`]) with its access logs, over the time in which
-/// the host was watched. `None` where no interface was.
+/// Compares what the server's interfaces sent ([`Host::interfaces`]) with its access logs, over the
+/// time in which the host was watched. `None` where no interface was.
 #[must_use]
 pub fn accounted_traffic(host: &Host<'_>) -> Option<AccountedTraffic> {
     let sent = host.interfaces(NIC_TX_BYTES);
-    let sent_bytes = sent.iter().filter_map(|nic| nic.integral(host.window)).reduce(|a, b| a + b)?;
+    let sent_bytes =
+        sent.iter().filter_map(|nic| nic.integral(host.window)).reduce(|a, b| a + b)?;
     Some(AccountedTraffic { sent_bytes, accounted_bytes: host.total(ACCESS_BYTES).unwrap_or(0.0) })
 }
 
@@ -49,12 +52,18 @@ mod tests {
         let mut host = HostData::default();
         for (number, (metric, labels, value)) in (0..).zip(series) {
             let id = SeriesId(number);
-            let labels: BTreeMap<_, _> =
-                labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let labels: BTreeMap<_, _> = labels
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
             let (metric, unit) = ((*metric).to_owned(), Unit::BytesPerSecond);
             host.series.push(HostSeries { id, host: HostId(0), metric, unit, labels, limit: None });
             let at = |second: i64| RunTime(second * 1_000_000);
-            host.samples.extend((0..11).map(|s| HostSample { series: id, at: at(s), value: *value }));
+            host.samples.extend((0..11).map(|s| HostSample {
+                series: id,
+                at: at(s),
+                value: *value,
+            }));
         }
         accounted_traffic(hosts(&RunData { host, ..RunData::default() }).first()?)
     }
@@ -74,8 +83,8 @@ mod tests {
     #[test]
     fn bytes_that_pass_several_interfaces_were_sent_once() {
         let sent = |series: &[Constant<'_>]| traffic(series).map(|traffic| traffic.sent_bytes);
-        // A container's bytes pass its own interface, the peer interface on the host, the bridge and the network
-        // card.
+        // A container's bytes pass its own interface, the peer interface on the host, the bridge
+        // and the network card.
         let host = sent(&[
             ("nic.tx_bytes", &[("interface", "lo")], 40.0),
             ("nic.tx_bytes", &[("interface", "eth0")], 100.0),
@@ -104,6 +113,9 @@ mod tests {
     fn an_account_larger_than_the_card_leaves_nothing_unexplained() {
         let traffic = AccountedTraffic { sent_bytes: 10.0, accounted_bytes: 11.0 };
         assert_eq!(traffic.unaccounted_share(), Some(0.0));
-        assert_eq!(AccountedTraffic { sent_bytes: 0.0, accounted_bytes: 0.0 }.unaccounted_share(), None);
+        assert_eq!(
+            AccountedTraffic { sent_bytes: 0.0, accounted_bytes: 0.0 }.unaccounted_share(),
+            None
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What a participant got of what was said while it was in the room: how late, in which order, how often, and what never came.
+//! What a participant got of what was said while it was in the room: how late, in which order, how
+//! often, and what never came.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,7 +12,8 @@ pub(super) const MISSING_AFTER: Duration = Duration::from_secs(10);
 /// The messages of an interval, from one participant's place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Deliveries {
-    /// Messages that should have come by the end of the interval: those that came, and those that have become missing.
+    /// Messages that should have come by the end of the interval: those that came, and those that
+    /// have become missing.
     pub(super) due: u64,
     /// From the intended time of each to its arrival, microseconds.
     pub(super) delays_us: Vec<u64>,
@@ -39,7 +41,8 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Of a participant that joined now: what is said from now on is due to it, but for what `without` says.
+    /// Of a participant that joined now: what is said from now on is due to it, but for what
+    /// `without` says.
     pub(super) fn joined(log: RoomLog, without: Option<u64>) -> Self {
         let first = log.len();
         Self {
@@ -62,8 +65,9 @@ impl Inbox {
         self.broken_at = None;
     }
 
-    /// Ends it without waiting for what is on its way: that does not come on another connection. All that was said until the
-    /// connection broke was due, so a server that breaks connections does not look as if it had less to deliver.
+    /// Ends it without waiting for what is on its way: that does not come on another connection.
+    /// All that was said until the connection broke was due, so a server that breaks connections
+    /// does not look as if it had less to deliver.
     pub(super) fn abandon(mut self) -> Deliveries {
         let end = self.broken_at.unwrap_or_else(|| self.log.len());
         self.settle(|number, _| number < end);
@@ -93,7 +97,8 @@ impl Inbox {
             let at = usize::try_from(before.checked_sub(self.first)?).ok()?;
             Some(!self.came.get(at)?)
         };
-        self.deliveries.out_of_order += u64::from(logged.before.and_then(is_awaited).unwrap_or(false));
+        self.deliveries.out_of_order +=
+            u64::from(logged.before.and_then(is_awaited).unwrap_or(false));
     }
 
     /// Ends an interval.
@@ -133,7 +138,8 @@ mod tests {
         let at = |ms: u64| start + Duration::from_millis(ms);
         let before = log.say(1, start);
         let mut inbox = Inbox::joined(log.clone(), None);
-        let numbers: Vec<u64> = (0..4).map(|second| log.say(second % 2, at(second * 1_000))).collect();
+        let numbers: Vec<u64> =
+            (0..4).map(|second| log.say(second % 2, at(second * 1_000))).collect();
         inbox.received(at(10), before);
         inbox.received(at(40), numbers[0]);
         inbox.received(at(3_500), numbers[3]);
@@ -143,7 +149,11 @@ mod tests {
         assert_eq!((first.due, first.missing, first.duplicates, first.out_of_order), (3, 0, 1, 1));
         assert_eq!(first.delays_us, [40_000, 500_000, 2_600_000]);
         let second = inbox.take(at(12_100));
-        assert_eq!((second.due, second.missing, second.delays_us.len()), (1, 1, 0), "the one of second 2");
+        assert_eq!(
+            (second.due, second.missing, second.delays_us.len()),
+            (1, 1, 0),
+            "the one of second 2"
+        );
         inbox.received(at(13_000), numbers[2]);
         assert_eq!(inbox.take(at(14_000)), Deliveries::default(), "it counts as missing already");
     }

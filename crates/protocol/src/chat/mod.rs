@@ -1,4 +1,5 @@
-//! Participants of a chat: they join a room, read all that is said in it, and say something now and then.
+//! Participants of a chat: they join a room, read all that is said in it, and say something now and
+//! then.
 //!
 //! ```text
 //! participant ── connects again when the connection breaks, measures
@@ -46,7 +47,8 @@ pub struct Config {
     pub log: RoomLog,
     /// The nickname that it takes after a while.
     pub rename: Option<Rename>,
-    /// Decides what it says, and when: of `chat.seed` and its number, so that runs of another crowd or target say the same.
+    /// Decides what it says, and when: of `chat.seed` and its number, so that runs of another crowd
+    /// or target say the same.
     pub speech_seed: u64,
 }
 

@@ -1,10 +1,12 @@
-//! A member of a room: it connects, joins, reads and speaks, and connects again when the connection breaks, as ConverseJS
-//! does.
+//! A member of a room: it connects, joins, reads and speaks, and connects again when the connection
+//! breaks, as ConverseJS does.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use throng_observation::{ChatCounters, ChatInterval, Failure, FailureReason, Observation, Outcome, Phase};
+use throng_observation::{
+    ChatCounters, ChatInterval, Failure, FailureReason, Observation, Outcome, Phase,
+};
 
 use super::Config;
 use super::delivery::{Deliveries, Inbox};
@@ -31,7 +33,8 @@ pub struct Member {
     wire: Wire,
     speech: Option<Speech>,
     inbox: Option<Inbox>,
-    /// The stream of a connection that broke, which the next one asks for, and what is due to it on that stream.
+    /// The stream of a connection that broke, which the next one asks for, and what is due to it on
+    /// that stream.
     before: Option<Resumption>,
     held: Option<Inbox>,
     /// Why the last connection failed.
@@ -143,7 +146,9 @@ impl Member {
                     self.inbox.iter_mut().for_each(Inbox::resumed);
                 }
                 Event::Renamed => self.counters.nick_changes += 1,
-                Event::Odd(detail) => self.observe(Observation::ProtocolAnomaly { place: "chat", detail }),
+                Event::Odd(detail) => {
+                    self.observe(Observation::ProtocolAnomaly { place: "chat", detail })
+                }
                 Event::Said { body, is_old, .. } => {
                     self.counters.messages_received += 1;
                     if let (false, Some(inbox), Some(number)) =
@@ -201,7 +206,8 @@ impl Member {
         }
     }
 
-    /// The connection is gone, or is of no use: another one is made, unless the server does not want this participant.
+    /// The connection is gone, or is of no use: another one is made, unless the server does not
+    /// want this participant.
     fn broken(&mut self, now: Instant, failure: Failure, is_open: bool) {
         let is_final = match &self.state {
             State::Open(session) => session.is_final(&failure),
@@ -221,8 +227,8 @@ impl Member {
             inbox.broken();
             self.held = Some(inbox);
         }
-        // What is said while it is away is not due to it, unless the server keeps it for the stream: browsers fetch it from the
-        // archive when they are back.
+        // What is said while it is away is not due to it, unless the server keeps it for the
+        // stream: browsers fetch it from the archive when they are back.
         if is_final || self.before.is_none() && !self.wire.replays() {
             self.abandon_held();
         }
@@ -339,7 +345,10 @@ impl Member {
                         self.broken(now, failure, true);
                     }
                 }
-                (LinkEvent::Broken { failure, is_final: true }, State::Connecting | State::Open(_)) => {
+                (
+                    LinkEvent::Broken { failure, is_final: true },
+                    State::Connecting | State::Open(_),
+                ) => {
                     self.lost(now, failure, true, false);
                 }
                 (LinkEvent::Broken { failure, .. }, State::Connecting | State::Open(_)) => {
@@ -377,13 +386,14 @@ impl Member {
         self.state = State::Leaving { until: now + self.options.timeouts.goodbye, outcome };
     }
 
-    /// What is to be said of one that leaves now. Who tried and never came in has failed, though it would have tried again;
-    /// whom the end of the run interrupts in its first attempt has not.
+    /// What is to be said of one that leaves now. Who tried and never came in has failed, though it
+    /// would have tried again; whom the end of the run interrupts in its first attempt has not.
     fn outcome(&self) -> Outcome {
         if self.has_reported.contains(&Phase::Joined) {
             return Outcome::Completed;
         }
-        let interrupted = || Failure::new(FailureReason::NotStarted, "left before it was in the room");
+        let interrupted =
+            || Failure::new(FailureReason::NotStarted, "left before it was in the room");
         Outcome::Failed(self.last_failure.clone().unwrap_or_else(interrupted))
     }
 
@@ -417,7 +427,8 @@ impl Participant for Member {
                 self.reach(Phase::Started, now);
                 // Who is not let in has things to say all the same, and cannot.
                 let dice = fastrand::Rng::with_seed(self.config.speech_seed);
-                self.speech = Some(Speech::new(&self.config.chat, self.options.clock.at, intended_at, dice));
+                self.speech =
+                    Some(Speech::new(&self.config.chat, self.options.clock.at, intended_at, dice));
                 self.interval_at = Some(now + INTERVAL);
                 self.connect(now);
             }

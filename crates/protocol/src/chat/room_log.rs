@@ -1,8 +1,8 @@
 //! What was said in a room, by participants of this run.
 //!
-//! Each message carries its number in this log. Who receives it learns from that when it was meant to be sent; and who was in the room
-//! when it was said can tell that it never came. All participants of a room share one log, on one host: delays have no clock
-//! error.
+//! Each message carries its number in this log. Who receives it learns from that when it was meant
+//! to be sent; and who was in the room when it was said can tell that it never came. All
+//! participants of a room share one log, on one host: delays have no clock error.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,8 +39,8 @@ pub(super) struct Logged {
     pub(super) who: u64,
     /// When it was due.
     pub(super) due_at: Instant,
-    /// The message before it of the same participant. Only among these there is an order: messages of several participants
-    /// reach the server on connections of their own.
+    /// The message before it of the same participant. Only among these there is an order: messages
+    /// of several participants reach the server on connections of their own.
     pub(super) before: Option<u64>,
 }
 
@@ -87,7 +87,8 @@ pub(super) fn marked(run: &str, text: &str) -> Option<u64> {
 pub(super) fn marks<'a>(run: &'a str, text: &'a str) -> impl Iterator<Item = u64> + 'a {
     let read = move |after: &str| {
         let rest = after.strip_prefix(run)?.strip_prefix('.')?;
-        // No further than the longest mark: a text of marks without an end would be read once for each of them.
+        // No further than the longest mark: a text of marks without an end would be read once for
+        // each of them.
         let end = rest.bytes().take(DIGITS_MAX + 1).position(|byte| byte == b']')?;
         let digits = rest.get(..end)?;
         digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))
@@ -124,8 +125,17 @@ mod tests {
     fn marks_are_found_anywhere_in_a_text() {
         let all = |text: &str| marks("k3f9", text).collect::<Vec<_>>();
         assert_eq!(all(r#"[{"text":"yes [k3f9.3]"},{"text":"no [k3f9.17]","of":[1]}]"#), [3, 17]);
-        for text in ["", "[", "[k3f9.", "[k3f9.]", "[k3f9.+1]", "[k3f9.-1]", "[k3f9.1", "[k3f99.1]", "[é.1]"]
-        {
+        for text in [
+            "",
+            "[",
+            "[k3f9.",
+            "[k3f9.]",
+            "[k3f9.+1]",
+            "[k3f9.-1]",
+            "[k3f9.1",
+            "[k3f99.1]",
+            "[é.1]",
+        ] {
             assert!(all(text).is_empty(), "{text}");
         }
     }

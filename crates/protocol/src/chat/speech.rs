@@ -18,7 +18,12 @@ pub(super) struct Speech {
 
 impl Speech {
     /// Of a participant that wants to speak from `now` on, in a run that began at `began_at`.
-    pub(super) fn new(config: &ChatConfig, began_at: Instant, now: Instant, mut dice: fastrand::Rng) -> Self {
+    pub(super) fn new(
+        config: &ChatConfig,
+        began_at: Instant,
+        now: Instant,
+        mut dice: fastrand::Rng,
+    ) -> Self {
         let words = dice.fork();
         let mut moments: Vec<Instant> = Vec::new();
         for moment in &config.moments {
@@ -106,8 +111,11 @@ mod tests {
 
     #[test]
     fn at_a_moment_its_share_reacts_most_of_it_soon() {
-        let moment =
-            ChatMoment { at: Duration::from_secs(60), share_milli: 300, within: Duration::from_secs(10) };
+        let moment = ChatMoment {
+            at: Duration::from_secs(60),
+            share_milli: 300,
+            within: Duration::from_secs(10),
+        };
         let config = ChatConfig { moments: vec![moment], ..ChatConfig::default() };
         let times: Vec<_> = (0..2_000).flat_map(|seed| said(&config, seed, 100)).collect();
         assert!((520..680).contains(&times.len()), "{}", times.len());

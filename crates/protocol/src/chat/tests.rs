@@ -1,4 +1,5 @@
-//! A member of a room with its connection: what it reports, and what it does when the connection breaks.
+//! A member of a room with its connection: what it reports, and what it does when the connection
+//! breaks.
 
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,8 @@ impl Stand {
         let url = Url::parse("ws://10.0.0.1:5280/ws").unwrap();
         let mark = "k3f9".to_owned();
         let protocol = Protocol::Xmpp(Box::new(xmpp));
-        let mut config = Config { url, protocol, chat, mark, log: log.clone(), rename: None, speech_seed: 1 };
+        let mut config =
+            Config { url, protocol, chat, mark, log: log.clone(), rename: None, speech_seed: 1 };
         change(&mut config);
         let options = ParticipantOptions { seed, ..ParticipantOptions::for_tests(start) };
         let mut stand = Self {
@@ -106,7 +108,8 @@ impl Stand {
 
     /// What a server says to `frame`.
     fn answer(&mut self, frame: &str) {
-        let id = frame.split("id=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+        let id =
+            frame.split("id=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
         let text = match frame {
             frame if frame.starts_with("<open") && !self.is_authenticated => {
                 "<stream:features><mechanisms><mechanism>ANONYMOUS</mechanism><mechanism>PLAIN</mechanism></mechanisms></stream:features>"
@@ -183,7 +186,10 @@ fn it_joins_speaks_and_measures_what_comes_back() {
     let (_, Open::WebSocket { url, protocols, headers }) = &stand.opened[0] else {
         panic!("{:?}", stand.opened)
     };
-    assert_eq!((url.as_str(), protocols.as_slice()), ("ws://10.0.0.1:5280/ws", &["xmpp".to_owned()][..]));
+    assert_eq!(
+        (url.as_str(), protocols.as_slice()),
+        ("ws://10.0.0.1:5280/ws", &["xmpp".to_owned()][..])
+    );
     assert_eq!(headers[..], [("Origin".to_owned(), "http://10.0.0.1:5280".to_owned())]);
     stand.seconds(60);
     let totals = stand.totals();
@@ -197,15 +203,19 @@ fn it_joins_speaks_and_measures_what_comes_back() {
         late.is_some_and(|us| *us <= 50_000),
         "from the time at which it was due, in steps of 50 ms: {late:?}"
     );
-    assert!(stand.intervals.len() == 60 && stand.intervals.iter().all(|interval| interval.is_joined));
+    assert!(
+        stand.intervals.len() == 60 && stand.intervals.iter().all(|interval| interval.is_joined)
+    );
     stand.input(Input::Leave { others_follow: false });
     assert!(
-        stand.ended == Some(Outcome::Completed) && stand.sent.iter().any(|frame| frame.starts_with("<close"))
+        stand.ended == Some(Outcome::Completed)
+            && stand.sent.iter().any(|frame| frame.starts_with("<close"))
     );
 }
 
 #[test]
-fn a_connection_that_breaks_is_made_again_after_three_seconds_and_what_was_said_meanwhile_is_not_due() {
+fn a_connection_that_breaks_is_made_again_after_three_seconds_and_what_was_said_meanwhile_is_not_due()
+ {
     let mut stand = Stand::new(ChatConfig::default());
     stand.open();
     stand.seconds(5);
@@ -296,7 +306,10 @@ fn what_was_to_be_said_before_it_is_in_the_room_was_not_said() {
     let mut stand = Stand::new(talkative());
     stand.seconds(20);
     let waiting = stand.totals();
-    assert!((10..35).contains(&waiting.messages_unsent) && waiting.messages_sent == 0, "{waiting:?}");
+    assert!(
+        (10..35).contains(&waiting.messages_unsent) && waiting.messages_sent == 0,
+        "{waiting:?}"
+    );
     stand.open();
     stand.seconds(20);
     let totals = stand.totals();
@@ -310,8 +323,10 @@ fn the_seed_of_the_chat_decides_what_is_said_and_when() {
         let mut stand = Stand::seeded(seed, talkative(), |config| config.speech_seed = speech_seed);
         stand.open();
         stand.seconds(30);
-        let counts: Vec<_> = stand.intervals.iter().map(|interval| interval.counters.messages_sent).collect();
-        let bodies = stand.sent.iter().filter_map(|frame| frame.split("<body>").nth(1)?.split('<').next());
+        let counts: Vec<_> =
+            stand.intervals.iter().map(|interval| interval.counters.messages_sent).collect();
+        let bodies =
+            stand.sent.iter().filter_map(|frame| frame.split("<body>").nth(1)?.split('<').next());
         (bodies.map(str::to_owned).collect::<Vec<_>>(), counts)
     };
     assert_eq!(said(7, 1), said(7, 2), "whatever the seed of the run is");
@@ -343,7 +358,10 @@ fn a_server_that_does_not_want_it_ends_it_and_one_that_is_away_does_not() {
     );
     let mut away = Stand::new(talkative());
     for _ in 0..4 {
-        away.input(Input::Closed { channel: SIGNALLING, why: ChannelError::Status(502, String::new()) });
+        away.input(Input::Closed {
+            channel: SIGNALLING,
+            why: ChannelError::Status(502, String::new()),
+        });
         away.seconds(4);
     }
     assert!(away.ended.is_none() && away.opened.len() == 5, "{:?}", away.ended);

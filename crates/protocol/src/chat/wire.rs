@@ -41,13 +41,19 @@ impl Wire {
 
     pub(super) fn send(&mut self, outgoing: Outgoing) -> Vec<Output> {
         match (self, outgoing) {
-            (Self::WebSocket, Outgoing::Frame(message)) => vec![Output::Signal(SIGNALLING, message)],
-            (Self::Events(link), Outgoing::Post(post)) => link.post(post).unwrap_or_else(|failure| {
-                let detail = failure.to_string();
-                vec![Output::Observed(Observation::ProtocolAnomaly { place: "chat", detail })]
-            }),
+            (Self::WebSocket, Outgoing::Frame(message)) => {
+                vec![Output::Signal(SIGNALLING, message)]
+            }
+            (Self::Events(link), Outgoing::Post(post)) => {
+                link.post(post).unwrap_or_else(|failure| {
+                    let detail = failure.to_string();
+                    vec![Output::Observed(Observation::ProtocolAnomaly { place: "chat", detail })]
+                })
+            }
             // Sessions send what their wire carries.
-            (Self::WebSocket, Outgoing::Post(_)) | (Self::Events(_), Outgoing::Frame(_)) => Vec::new(),
+            (Self::WebSocket, Outgoing::Post(_)) | (Self::Events(_), Outgoing::Frame(_)) => {
+                Vec::new()
+            }
         }
     }
 
@@ -59,7 +65,8 @@ impl Wire {
         }
     }
 
-    /// Closes what is left of it after it broke. A browser's requests are no part of its event stream, and go on.
+    /// Closes what is left of it after it broke. A browser's requests are no part of its event
+    /// stream, and go on.
     pub(super) fn broken(&mut self, is_open: bool) -> Vec<Output> {
         match self {
             Self::WebSocket => self.close(is_open),
@@ -106,7 +113,8 @@ fn web_socket(config: &Config) -> Open {
     // Browsers send the origin of their page with each WebSocket.
     let of_server = || config.url.as_str().replacen("ws", "http", 1);
     let of_page = config.chat.origin.clone();
-    let origin = of_page.or_else(|| Some(Url::parse(&of_server()).ok()?.origin().ascii_serialization()));
+    let origin =
+        of_page.or_else(|| Some(Url::parse(&of_server()).ok()?.origin().ascii_serialization()));
     let headers = origin.into_iter().map(|origin| ("Origin".to_owned(), origin)).collect();
     Open::WebSocket { url: config.url.clone(), protocols: config.protocol.subprotocols(), headers }
 }

@@ -49,7 +49,12 @@ impl TargetFactory {
     }
 
     /// A participant of a chat that the scenario describes.
-    pub(super) fn chat_by_template(&self, number: u32, role: &Role, url: &Url) -> Box<dyn Participant> {
+    pub(super) fn chat_by_template(
+        &self,
+        number: u32,
+        role: &Role,
+        url: &Url,
+    ) -> Box<dyn Participant> {
         // The scenario has one wherever it has such a target.
         let template = role.chat.template.clone().unwrap_or_default();
         // Rooms of the same name on other servers are others.
@@ -93,12 +98,14 @@ impl TargetFactory {
         let mut dice = fastrand::Rng::with_seed(seed_of(role, number));
         // Visitors of a page have a nickname like this until they choose one.
         let given = format!("Anonymous {}", dice.u32(100_000..1_000_000));
-        let (chooses, after) = (dice.u32(..1_000) < renames.share_milli, renames.within.mul_f64(dice.f64()));
+        let (chooses, after) =
+            (dice.u32(..1_000) < renames.share_milli, renames.within.mul_f64(dice.f64()));
         (given, chooses.then_some(Rename { nick: chosen, after }))
     }
 }
 
-/// The seed of what participant `number` chooses in the chat. An odd multiplier spreads neighbouring numbers over all seeds.
+/// The seed of what participant `number` chooses in the chat. An odd multiplier spreads
+/// neighbouring numbers over all seeds.
 fn seed_of(role: &Role, number: u32) -> u64 {
     role.chat.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

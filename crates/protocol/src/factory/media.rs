@@ -15,9 +15,13 @@ use crate::webrtc::Outgoing;
 use crate::webrtc::sender::Ladder;
 use crate::webrtc::session::MediaToSend;
 
-/// The streams that a participant of that role sends. Each starts at another position in the loop, so that key
-/// frames of different participants do not coincide.
-pub(super) fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<Outgoing> {
+/// The streams that a participant of that role sends. Each starts at another position in the loop,
+/// so that key frames of different participants do not coincide.
+pub(super) fn outgoing(
+    role: &Role,
+    number: u32,
+    clips: &BTreeMap<MediaFile, Arc<Clip>>,
+) -> Vec<Outgoing> {
     let Some(publish) = &role.publish else { return Vec::new() };
     let sound = match &publish.audio_file {
         Some(file) => clips.get(file).cloned(),
@@ -31,15 +35,18 @@ pub(super) fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc
         offset,
         adapts: publish.adapts,
     });
-    // Each layer of a simulcast is a stream of its own; a single encoding has no RID. The largest comes first, as
-    // the most preferred (RFC 8853 section 5.2): Janus identifies layers by this order, LiveKit by their RIDs.
+    // Each layer of a simulcast is a stream of its own; a single encoding has no RID. The largest
+    // comes first, as the most preferred (RFC 8853 section 5.2): Janus identifies layers by this
+    // order, LiveKit by their RIDs.
     let layers: Vec<_> = if publish.simulcast.is_empty() {
         picture(publish, clips).map(|ladder| (None, ladder)).into_iter().collect()
     } else {
-        let of_card = |(layer, rung)| Some((layer, card::picture(rung, publish.codec).ok()?.into()));
+        let of_card =
+            |(layer, rung)| Some((layer, card::picture(rung, publish.codec).ok()?.into()));
         sizes(publish).into_iter().rev().filter_map(of_card).collect()
     };
-    let rids = layers.iter().filter_map(|(layer, _)| Some(rid(*layer.as_ref()?).to_owned())).collect();
+    let rids =
+        layers.iter().filter_map(|(layer, _)| Some(rid(*layer.as_ref()?).to_owned())).collect();
     let pictures = (!layers.is_empty()).then(|| Outgoing {
         media: MediaToSend { kind: MediaKind::Video, rids },
         ladders: layers.into_iter().map(|(_, ladder)| ladder).collect(),
@@ -49,8 +56,8 @@ pub(super) fn outgoing(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc
     [sound, pictures].into_iter().flatten().collect()
 }
 
-/// The tracks of a publisher by RTSP, video first, as servers expect them: one encoding each, because nothing asks for
-/// another.
+/// The tracks of a publisher by RTSP, video first, as servers expect them: one encoding each,
+/// because nothing asks for another.
 pub(super) fn published(
     role: &Role,
     number: u32,
@@ -65,12 +72,18 @@ pub(super) fn published(
     media.collect()
 }
 
-/// The tracks of a publisher by RTMP or SRT, video first: H.264 and AAC, whatever WebRTC would send.
-pub(super) fn fed(role: &Role, number: u32, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Vec<PublishedMedia> {
+/// The tracks of a publisher by RTMP or SRT, video first: H.264 and AAC, whatever WebRTC would
+/// send.
+pub(super) fn fed(
+    role: &Role,
+    number: u32,
+    clips: &BTreeMap<MediaFile, Arc<Clip>>,
+) -> Vec<PublishedMedia> {
     let Some(publish) = &role.publish else { return Vec::new() };
     let of_file = |file: &MediaFile| clips.get(file).cloned();
     let card = |name: &String| card::picture(Rung::from_name(name)?, Codec::H264).ok();
-    let picture = publish.video_file.as_ref().and_then(of_file).or(publish.video.as_ref().and_then(card));
+    let picture =
+        publish.video_file.as_ref().and_then(of_file).or(publish.video.as_ref().and_then(card));
     let sound = match &publish.audio_file {
         Some(file) => of_file(file),
         None if publish.audio => card::tone_aac().ok(),
@@ -100,8 +113,8 @@ fn sizes(publish: &PublishConfig) -> Vec<(Option<Layer>, Rung)> {
     names.iter().copied().map(Some).zip(rungs).collect()
 }
 
-/// The RID of a layer in the description (RFC 8851): a quarter, a half and the full size, named as in libwebrtc's
-/// clients, which servers expect.
+/// The RID of a layer in the description (RFC 8851): a quarter, a half and the full size, named as
+/// in libwebrtc's clients, which servers expect.
 fn rid(layer: Layer) -> &'static str {
     match layer {
         Layer::Off | Layer::Low => "q",
@@ -124,7 +137,10 @@ pub(super) fn sent_layers(role: &Role) -> Vec<livekit::SentLayer> {
 }
 
 /// The video that is sent: a file, which has one rate, or the test card.
-pub(super) fn picture(publish: &PublishConfig, clips: &BTreeMap<MediaFile, Arc<Clip>>) -> Option<Ladder> {
+pub(super) fn picture(
+    publish: &PublishConfig,
+    clips: &BTreeMap<MediaFile, Arc<Clip>>,
+) -> Option<Ladder> {
     match &publish.video_file {
         Some(file) => clips.get(file).cloned().map(Ladder::from),
         None => card_ladder(publish.video.as_deref().and_then(Rung::from_name)?, publish.codec),
@@ -142,11 +158,17 @@ mod tests {
 
     #[test]
     fn the_test_card_has_the_rungs_below_it_and_a_simulcast_and_a_file_have_none() {
-        let sizes = |publish: PublishConfig, clips: &BTreeMap<MediaFile, Arc<Clip>>| -> Vec<Vec<u64>> {
+        let sizes = |publish: PublishConfig,
+                     clips: &BTreeMap<MediaFile, Arc<Clip>>|
+         -> Vec<Vec<u64>> {
             let role = Role { publish: Some(publish), ..Role::default() };
-            let pictures = outgoing(&role, 0, clips).into_iter().filter(|o| o.media.kind == MediaKind::Video);
+            let pictures =
+                outgoing(&role, 0, clips).into_iter().filter(|o| o.media.kind == MediaKind::Video);
             let kbps = |clip: &Arc<Clip>| clip.bitrate_bps() as u64 / 1_000;
-            pictures.flat_map(|out| out.ladders).map(|ladder| ladder.down().map(kbps).collect()).collect()
+            pictures
+                .flat_map(|out| out.ladders)
+                .map(|ladder| ladder.down().map(kbps).collect())
+                .collect()
         };
         let usual = Role::default().publish.unwrap();
         let clips = BTreeMap::new();
@@ -158,7 +180,10 @@ mod tests {
             assert_eq!(sizes(publish.clone(), &clips), [all]);
             let simulcast = ["144p", "360p"].map(String::from).to_vec();
             let each = [vec![kbps(Rung::P360)], vec![kbps(Rung::P144)]];
-            assert_eq!(sizes(PublishConfig { video: None, simulcast, ..publish.clone() }, &clips), each);
+            assert_eq!(
+                sizes(PublishConfig { video: None, simulcast, ..publish.clone() }, &clips),
+                each
+            );
             let file = MediaFile { path: "x.ivf".into(), codec: None, fps_milli: None, ssrc: None };
             let read = BTreeMap::from([(file.clone(), card(Rung::P240))]);
             let of_file = PublishConfig { video: None, video_file: Some(file), ..publish };

@@ -12,7 +12,11 @@ fn each_endpoint_gets_a_viewer_that_opens_its_signalling() {
     for (endpoint, opens) in [
         (Endpoint::OvenMediaEngine { url: url("ws://10.0.0.1:3333/app/stream") }, true),
         (
-            Endpoint::Janus { url: url("ws://10.0.0.1:8188/"), mountpoint: JanusId::Number(1), pin: None },
+            Endpoint::Janus {
+                url: url("ws://10.0.0.1:8188/"),
+                mountpoint: JanusId::Number(1),
+                pin: None,
+            },
             true,
         ),
         (Endpoint::Whep { url: url("http://10.0.0.1/whep") }, false),
@@ -25,7 +29,10 @@ fn each_endpoint_gets_a_viewer_that_opens_its_signalling() {
             clock: WallClock { at: now, unix_ns: 0 },
             server: None,
             seed: 1,
-            timeouts: StepTimeouts { signalling: Duration::from_secs(3), ..StepTimeouts::default() },
+            timeouts: StepTimeouts {
+                signalling: Duration::from_secs(3),
+                ..StepTimeouts::default()
+            },
             tapped: TapSelection::default(),
             conference: ConferenceConfig::default(),
             mark: RunMark::default(),

@@ -1,4 +1,5 @@
-//! Action Message Format 0: the values in the commands of RTMP ("Action Message Format -- AMF 0", 2007).
+//! Action Message Format 0: the values in the commands of RTMP ("Action Message Format -- AMF 0",
+//! 2007).
 
 /// Objects and arrays within each other that are read: commands need two.
 const DEPTH_MAX: usize = 8;

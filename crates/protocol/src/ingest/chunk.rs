@@ -1,5 +1,5 @@
-//! The chunk stream of RTMP: messages cut into pieces, so that a large one does not hold up the others ("Adobe's Real
-//! Time Messaging Protocol", 1.0, section 5.3).
+//! The chunk stream of RTMP: messages cut into pieces, so that a large one does not hold up the
+//! others ("Adobe's Real Time Messaging Protocol", 1.0, section 5.3).
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,8 @@ impl ChunkWriter {
         self.chunk_bytes = bytes as usize;
     }
 
-    /// Appends `message` on chunk stream `id` (3 to 63). Timestamps of one chunk stream do not decrease.
+    /// Appends `message` on chunk stream `id` (3 to 63). Timestamps of one chunk stream do not
+    /// decrease.
     pub(super) fn write(&mut self, id: u8, message: &Message, out: &mut Vec<u8>) {
         let delta = self.last_ms.insert(id, message.timestamp_ms);
         let delta = delta.map(|last| message.timestamp_ms.wrapping_sub(last));
@@ -156,7 +157,8 @@ impl ChunkReader {
         Ok(message)
     }
 
-    /// Reads the chunk at `at`, if all of it is there: its length, and the message that it completes.
+    /// Reads the chunk at `at`, if all of it is there: its length, and the message that it
+    /// completes.
     fn chunk(&mut self, at: usize) -> Result<Option<(usize, Option<Message>)>, ChunkError> {
         let bytes = self.bytes.get(at..).unwrap_or_default();
         let Some(header) = self.header(bytes)? else { return Ok(None) };
@@ -217,7 +219,9 @@ impl ChunkReader {
         let is_first = format < 2 || self.received(id) == 0;
         let fields_bytes = [11, 7, 3, 0][usize::from(format)];
         let Some(fields) = bytes.get(id_bytes..id_bytes + fields_bytes) else { return Ok(None) };
-        let u24 = |at: usize| fields.get(at..at + 3).map_or(0, |b| u32::from_be_bytes([0, b[0], b[1], b[2]]));
+        let u24 = |at: usize| {
+            fields.get(at..at + 3).map_or(0, |b| u32::from_be_bytes([0, b[0], b[1], b[2]]))
+        };
         if format < 3 {
             incoming.is_extended = u24(0) == EXTENDED;
         }
@@ -231,7 +235,8 @@ impl ChunkReader {
         let mut length = id_bytes + fields_bytes;
         let mut time = u24(0);
         if incoming.is_extended {
-            let Some(extended) = bytes.get(length..).and_then(|rest| rest.first_chunk::<4>()) else {
+            let Some(extended) = bytes.get(length..).and_then(|rest| rest.first_chunk::<4>())
+            else {
                 return Ok(None);
             };
             time = u32::from_be_bytes(*extended);

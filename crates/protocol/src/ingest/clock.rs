@@ -1,14 +1,16 @@
-//! A clock in the picture, drawn by FFmpeg: hours, minutes, seconds and milliseconds of UTC in seven segments, for people,
-//! for photographs of two screens, and for [`throng_media::picture_clock`], which reads it back after any transcoder.
+//! A clock in the picture, drawn by FFmpeg: hours, minutes, seconds and milliseconds of UTC in
+//! seven segments, for people, for photographs of two screens, and for
+//! [`throng_media::picture_clock`], which reads it back after any transcoder.
 //!
-//! It is drawn with boxes, not with text: FFmpeg's `drawtext` needs a font, which servers do not have.
+//! It is drawn with boxes, not with text: FFmpeg's `drawtext` needs a font, which servers do not
+//! have.
 
 use std::fmt::Write as _;
 
 use throng_media::picture_clock::{DIGITS, Layout, SEGMENTS_OF_DIGIT, digit_divisor_ms};
 
-/// The filter that draws the clock into pictures of this size. The picture of time 0 is captured `midnight_ms` after
-/// midnight.
+/// The filter that draws the clock into pictures of this size. The picture of time 0 is captured
+/// `midnight_ms` after midnight.
 pub(super) fn filter(width: u32, height: u32, midnight_ms: u64) -> String {
     let layout = Layout::of(width as usize, height as usize);
     let panel = layout.panel();

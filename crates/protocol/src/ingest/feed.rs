@@ -14,7 +14,8 @@ use super::flv::{self, Tag, VideoConfig};
 use crate::participant::Why;
 use crate::published::{self, PublishedMedia, PublishedTrack, SentIntervals};
 
-/// Length of the header of an access unit in a clip of AAC (RFC 3640 section 3.3.6): sizes, and one header.
+/// Length of the header of an access unit in a clip of AAC (RFC 3640 section 3.3.6): sizes, and one
+/// header.
 const AU_HEADER_BYTES: usize = 4;
 
 const DAY_MS: u64 = 86_400_000;
@@ -28,7 +29,12 @@ pub(super) struct Feed {
 
 impl Feed {
     /// A feed that begins at `now`; its intervals end on whole seconds after `joined_at`.
-    pub(super) fn new(media: &[PublishedMedia], clock: WallClock, joined_at: Instant, now: Instant) -> Self {
+    pub(super) fn new(
+        media: &[PublishedMedia],
+        clock: WallClock,
+        joined_at: Instant,
+        now: Instant,
+    ) -> Self {
         let tracks = media.iter().map(|media| PublishedTrack::new(media, now)).collect();
         Self { tracks, clock, intervals: SentIntervals::new(joined_at, now) }
     }
@@ -36,10 +42,14 @@ impl Feed {
     /// What precedes the media: metadata, and the configuration of the decoders.
     pub(super) fn headers(&self) -> Vec<Tag> {
         let clip = |kind| {
-            self.tracks.iter().find(|track| track.kind == kind).map(|track| track.player.clip().as_ref())
+            self.tracks
+                .iter()
+                .find(|track| track.kind == kind)
+                .map(|track| track.player.clip().as_ref())
         };
         let video = clip(MediaKind::Video).and_then(video_config);
-        let sound = clip(MediaKind::Audio).and_then(|clip| Some((clip.audio_config()?, clip.bitrate_bps())));
+        let sound = clip(MediaKind::Audio)
+            .and_then(|clip| Some((clip.audio_config()?, clip.bitrate_bps())));
         let tag = |kind, body| Tag { kind, timestamp_ms: 0, body };
         let metadata = tag(kind::DATA, flv::metadata(video.as_ref(), sound));
         let picture = video.map(|config| tag(kind::VIDEO, flv::video_header(&config)));
@@ -116,7 +126,8 @@ fn frame(track: &mut PublishedTrack, now: Instant, clock: WallClock) -> Option<T
     let (kind, body) = match track.kind {
         MediaKind::Video => {
             let mut stream = Vec::new();
-            depacketise::frame(clip.codec(), payloads.iter().map(Vec::as_slice), &mut stream).ok()?;
+            depacketise::frame(clip.codec(), payloads.iter().map(Vec::as_slice), &mut stream)
+                .ok()?;
             (kind::VIDEO, flv::picture(nal_units(&stream), is_key))
         }
         MediaKind::Audio => (kind::AUDIO, flv::sound(payloads.first()?.get(AU_HEADER_BYTES..)?)),
@@ -132,7 +143,9 @@ fn frame(track: &mut PublishedTrack, now: Instant, clock: WallClock) -> Option<T
 /// The configuration of a clip of H.264; `None` without parameter sets.
 fn video_config(clip: &Clip) -> Option<VideoConfig> {
     let sets = clip.parameter_sets();
-    let of = |kind: u8| sets.iter().find(|nal| nal.first().is_some_and(|head| head & 0x1f == kind)).cloned();
+    let of = |kind: u8| {
+        sets.iter().find(|nal| nal.first().is_some_and(|head| head & 0x1f == kind)).cloned()
+    };
     let sps = of(7)?;
     Some(VideoConfig {
         size: throng_media::codec::sps_size(&sps),

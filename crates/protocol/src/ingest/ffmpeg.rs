@@ -1,5 +1,5 @@
-//! A publication by an FFmpeg process of the user: it reads FLV from its standard input, in real time, and publishes it,
-//! as it is or encoded again.
+//! A publication by an FFmpeg process of the user: it reads FLV from its standard input, in real
+//! time, and publishes it, as it is or encoded again.
 
 use super::clock;
 use super::place::IngestProtocol;
@@ -19,7 +19,11 @@ pub(super) struct Encoding {
 const KEY_FRAMES_EVERY_S: f64 = 2.0;
 
 /// The arguments of an FFmpeg that publishes its standard input at `url`.
-pub(super) fn arguments(url: &str, protocol: IngestProtocol, encoding: Option<Encoding>) -> Vec<String> {
+pub(super) fn arguments(
+    url: &str,
+    protocol: IngestProtocol,
+    encoding: Option<Encoding>,
+) -> Vec<String> {
     let mut arguments: Vec<String> =
         "-hide_banner -nostdin -loglevel warning -progress pipe:1 -stats_period 1 \
          -fflags nobuffer -probesize 100000 -analyzeduration 500000 -f flv -i pipe:0"
@@ -80,9 +84,12 @@ impl Progress {
         for letter in String::from_utf8_lossy(bytes).chars() {
             if letter == '\n' {
                 let line = std::mem::take(&mut self.line);
-                let total =
-                    line.strip_prefix("total_size=").and_then(|bytes| bytes.trim().parse::<u64>().ok());
-                let frames = line.strip_prefix("frame=").and_then(|frames| frames.trim().parse::<u64>().ok());
+                let total = line
+                    .strip_prefix("total_size=")
+                    .and_then(|bytes| bytes.trim().parse::<u64>().ok());
+                let frames = line
+                    .strip_prefix("frame=")
+                    .and_then(|frames| frames.trim().parse::<u64>().ok());
                 if total.or(frames).is_some_and(|count| count > 0) && !self.has_output {
                     (self.has_output, has_begun) = (true, true);
                 }
@@ -101,11 +108,20 @@ mod tests {
     #[test]
     fn media_is_copied_unless_a_clock_is_burnt_in() {
         let copied = arguments("srt://127.0.0.1:9000", IngestProtocol::Srt, None);
-        assert!(copied.ends_with(&["-c", "copy", "-f", "mpegts", "srt://127.0.0.1:9000"].map(str::to_owned)));
-        let encoding = Encoding { size: (640, 360), fps: 30.0, bitrate_bps: 1e6, midnight_ms: 5_000 };
+        assert!(
+            copied.ends_with(
+                &["-c", "copy", "-f", "mpegts", "srt://127.0.0.1:9000"].map(str::to_owned)
+            )
+        );
+        let encoding =
+            Encoding { size: (640, 360), fps: 30.0, bitrate_bps: 1e6, midnight_ms: 5_000 };
         let encoded = arguments("rtmp://127.0.0.1/live/k", IngestProtocol::Rtmp, Some(encoding));
         let after = |name: &str| {
-            encoded.iter().position(|argument| argument == name).and_then(|at| encoded.get(at + 1)).unwrap()
+            encoded
+                .iter()
+                .position(|argument| argument == name)
+                .and_then(|at| encoded.get(at + 1))
+                .unwrap()
         };
         assert_eq!((after("-g").as_str(), after("-b:v").as_str()), ("60", "1000000"));
         assert_eq!(after("-vf").matches("drawbox").count(), 1 + 9 * 7);

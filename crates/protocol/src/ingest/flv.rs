@@ -1,5 +1,5 @@
-//! The bodies of audio and video messages, which are those of FLV tags ("Adobe Flash Video File Format Specification",
-//! version 10.1, annex E), and FLV files for programs that read them.
+//! The bodies of audio and video messages, which are those of FLV tags ("Adobe Flash Video File
+//! Format Specification", version 10.1, annex E), and FLV files for programs that read them.
 
 use throng_media::container::adts::AudioConfig;
 
@@ -53,8 +53,8 @@ fn with_length16(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// A picture: its NAL units with their lengths before them, without those that the header has (SPS, PPS) and without
-/// access unit delimiters, which FLV does not use.
+/// A picture: its NAL units with their lengths before them, without those that the header has (SPS,
+/// PPS) and without access unit delimiters, which FLV does not use.
 pub(super) fn picture<'a>(nals: impl Iterator<Item = &'a [u8]>, is_key: bool) -> Vec<u8> {
     let mut body = vec![if is_key { KEY_FRAME_AVC } else { INTER_FRAME_AVC }, CODED, 0, 0, 0];
     for nal in nals {

@@ -1,5 +1,6 @@
-//! Publishers of live streams: by RTMP and RTMPS, as OBS and FFmpeg publish to nginx-rtmp, PeerTube, OvenMediaEngine or SRS;
-//! and by an FFmpeg process of the user, for SRT, or with a clock in the picture.
+//! Publishers of live streams: by RTMP and RTMPS, as OBS and FFmpeg publish to nginx-rtmp,
+//! PeerTube, OvenMediaEngine or SRS; and by an FFmpeg process of the user, for SRT, or with a clock
+//! in the picture.
 //!
 //! ```text
 //! publisher                           server
@@ -15,12 +16,12 @@
 //!   @setDataFrame(onMetaData), audio and video in real time
 //!   FCUnpublish, deleteStream  ─────▶
 //! ```
-//! `amf` and `chunk` are the two layers of the encoding, `session` is the dialogue, `flv` makes the bodies of audio and
-//! video messages, `feed` decides which are due; `ffmpeg` has the arguments of the process, `clock` its filter; `publisher`
-//! is the participant.
+//! `amf` and `chunk` are the two layers of the encoding, `session` is the dialogue, `flv` makes the
+//! bodies of audio and video messages, `feed` decides which are due; `ffmpeg` has the arguments of
+//! the process, `clock` its filter; `publisher` is the participant.
 //!
-//! RTMP is read and written here because the crate that has both overflows the stack on nested objects of a hostile
-//! server: `rml_amf0` 0.3 recurses without a limit.
+//! RTMP is read and written here because the crate that has both overflows the stack on nested
+//! objects of a hostile server: `rml_amf0` 0.3 recurses without a limit.
 
 mod amf;
 mod chunk;

@@ -19,7 +19,8 @@ pub enum IngestProtocol {
 /// What is published where, and how.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The URL with `http:` for `rtmp:` and `srt:`, `https:` for `rtmps:`, as the scenario keeps it.
+    /// The URL with `http:` for `rtmp:` and `srt:`, `https:` for `rtmps:`, as the scenario keeps
+    /// it.
     pub url: Url,
     /// The protocol.
     pub protocol: IngestProtocol,
@@ -45,8 +46,8 @@ impl Config {
         self.url.port_or_known_default().unwrap_or(0)
     }
 
-    /// The address of an FFmpeg process's peer, which FFmpeg must not resolve by itself: its answer could be another
-    /// than the one that was allowed. `known` is the address that throng resolved.
+    /// The address of an FFmpeg process's peer, which FFmpeg must not resolve by itself: its answer
+    /// could be another than the one that was allowed. `known` is the address that throng resolved.
     pub(super) fn address(
         &self,
         known: Option<SocketAddr>,
@@ -117,7 +118,10 @@ mod tests {
         let address = srt.address(Some(known), &|_| true).unwrap();
         assert_eq!(srt.at(address), "srt://10.1.2.3:9000?streamid=a");
         assert_eq!(srt.address(None, &|_| true).unwrap_err().reason, FailureReason::Dns);
-        assert_eq!(srt.address(Some(known), &|_| false).unwrap_err().reason, FailureReason::NotAllowed);
+        assert_eq!(
+            srt.address(Some(known), &|_| false).unwrap_err().reason,
+            FailureReason::NotAllowed
+        );
         let rtmp = config("http://[::1]:1935/live/k", IngestProtocol::Rtmp);
         assert_eq!(rtmp.at(rtmp.address(None, &|_| true).unwrap()), "rtmp://[::1]:1935/live/k");
     }

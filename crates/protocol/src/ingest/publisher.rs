@@ -85,7 +85,8 @@ impl Publisher {
         self.observe(Observation::Reached(Phase::Started, now));
         self.stage = Stage::Joining { by: now + self.options.timeouts.signalling };
         let refused = self.media.iter().find_map(|media| refuses(&media.clip));
-        let nothing = || self.media.is_empty().then(|| "the role has nothing to publish".to_owned());
+        let nothing =
+            || self.media.is_empty().then(|| "the role has nothing to publish".to_owned());
         if let Some(why) = refused.or_else(nothing) {
             return Err(Failure::new(FailureReason::InternalError, why));
         }
@@ -103,7 +104,10 @@ impl Publisher {
         if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>()
             && !(self.options.may_reach)(ip)
         {
-            return Err(Failure::new(FailureReason::NotAllowed, format!("{ip} is not an allowed target")));
+            return Err(Failure::new(
+                FailureReason::NotAllowed,
+                format!("{ip} is not an allowed target"),
+            ));
         }
         let tls = self.config.is_tls().then(|| host.clone());
         Ok(Open::Stream { to: StreamPeer::Host { host, port: self.config.port() }, tls })
@@ -147,7 +151,9 @@ impl Publisher {
                 for event in events {
                     match event {
                         Event::Greeted => {}
-                        Event::Connected => self.observe(Observation::Reached(Phase::Described, now)),
+                        Event::Connected => {
+                            self.observe(Observation::Reached(Phase::Described, now))
+                        }
                         Event::Publishes => self.publishes(now),
                     }
                 }

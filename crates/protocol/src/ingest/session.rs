@@ -12,8 +12,8 @@ const VERSION: u8 = 3;
 /// Length of C1, S1, C2 and S2.
 const HANDSHAKE_BYTES: usize = 1536;
 
-/// Size of the pieces of our messages: those of ffmpeg and OBS are as large or larger, and a key frame then costs few
-/// headers.
+/// Size of the pieces of our messages: those of ffmpeg and OBS are as large or larger, and a key
+/// frame then costs few headers.
 const CHUNK_BYTES: u32 = 4096;
 
 /// Chunk streams of ours, as ffmpeg and librtmp number them.
@@ -128,7 +128,10 @@ impl Session {
             if self.shake_hands()? {
                 events.push(Event::Greeted);
                 let rest = std::mem::take(&mut self.handshake);
-                self.messages(rest.get(1 + 2 * HANDSHAKE_BYTES..).unwrap_or_default(), &mut events)?;
+                self.messages(
+                    rest.get(1 + 2 * HANDSHAKE_BYTES..).unwrap_or_default(),
+                    &mut events,
+                )?;
             }
         } else {
             self.messages(bytes, &mut events)?;
@@ -139,7 +142,8 @@ impl Session {
     /// Whether the handshake is complete.
     fn shake_hands(&mut self) -> Result<bool, Failure> {
         if let Some(version) = self.handshake.first().filter(|version| **version != VERSION) {
-            let detail = format!("the handshake begins with {version}, not with version {VERSION} of RTMP");
+            let detail =
+                format!("the handshake begins with {version}, not with version {VERSION} of RTMP");
             return Err(Failure::new(FailureReason::Protocol, detail));
         }
         if self.handshake.len() < 1 + 2 * HANDSHAKE_BYTES {
@@ -166,11 +170,15 @@ impl Session {
         self.reader.feed(bytes);
         loop {
             let message = self.reader.next();
-            let message = message.map_err(|e| Failure::new(FailureReason::Protocol, format!("RTMP: {e}")))?;
+            let message =
+                message.map_err(|e| Failure::new(FailureReason::Protocol, format!("RTMP: {e}")))?;
             let Some(message) = message else { break };
             events.extend(self.message(&message)?);
         }
-        if self.window_bytes.is_some_and(|window| self.received_bytes - self.acknowledged_bytes >= window) {
+        if self
+            .window_bytes
+            .is_some_and(|window| self.received_bytes - self.acknowledged_bytes >= window)
+        {
             self.acknowledged_bytes = self.received_bytes;
             let total = (self.received_bytes as u32).to_be_bytes();
             self.control(kind::ACKNOWLEDGEMENT, &total);
@@ -181,7 +189,9 @@ impl Session {
     fn message(&mut self, message: &Message) -> Result<Option<Event>, Failure> {
         let number = message.body.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
         match message.kind {
-            kind::WINDOW_SIZE => self.window_bytes = number.filter(|bytes| *bytes > 0).map(u64::from),
+            kind::WINDOW_SIZE => {
+                self.window_bytes = number.filter(|bytes| *bytes > 0).map(u64::from)
+            }
             // The answer is the size of our window (section 5.4.5).
             kind::SET_PEER_BANDWIDTH => {
                 let window = number.unwrap_or(2_500_000).to_be_bytes();
@@ -201,7 +211,8 @@ impl Session {
 
     fn answer(&mut self, body: &[u8]) -> Result<Option<Event>, Failure> {
         let values = Amf::read_all(body);
-        let values = values.map_err(|e| Failure::new(FailureReason::Protocol, format!("AMF: {e}")))?;
+        let values =
+            values.map_err(|e| Failure::new(FailureReason::Protocol, format!("AMF: {e}")))?;
         let name = values.first().and_then(Amf::as_text).unwrap_or_default();
         let transaction = values.get(1).and_then(Amf::as_number).unwrap_or(0.0);
         match (name, self.stage) {
@@ -220,13 +231,17 @@ impl Session {
                 Ok(None)
             }
             ("onStatus", _) => self.status(values.get(3)),
-            ("close", _) => Err(Failure::new(FailureReason::SignallingClosed, "the server sent `close`")),
+            ("close", _) => {
+                Err(Failure::new(FailureReason::SignallingClosed, "the server sent `close`"))
+            }
             _ => Ok(None),
         }
     }
 
     fn status(&mut self, information: Option<&Amf>) -> Result<Option<Event>, Failure> {
-        let of = |name| information.and_then(|of| of.get(name)).and_then(Amf::as_text).unwrap_or_default();
+        let of = |name| {
+            information.and_then(|of| of.get(name)).and_then(Amf::as_text).unwrap_or_default()
+        };
         if of("level") == "error" {
             return Err(refusal(information));
         }
@@ -243,9 +258,17 @@ impl Session {
     fn create_stream(&mut self) {
         self.stage = Stage::CreatingStream;
         let key = Amf::text(&self.place.key);
-        self.command(COMMANDS, 0, &[Amf::text("releaseStream"), Amf::Number(2.0), Amf::Null, key.clone()]);
+        self.command(
+            COMMANDS,
+            0,
+            &[Amf::text("releaseStream"), Amf::Number(2.0), Amf::Null, key.clone()],
+        );
         self.command(COMMANDS, 0, &[Amf::text("FCPublish"), Amf::Number(3.0), Amf::Null, key]);
-        self.command(COMMANDS, 0, &[Amf::text("createStream"), Amf::Number(CREATE_STREAM), Amf::Null]);
+        self.command(
+            COMMANDS,
+            0,
+            &[Amf::text("createStream"), Amf::Number(CREATE_STREAM), Amf::Null],
+        );
     }
 
     fn request(&mut self, stream: u32) {
@@ -275,7 +298,11 @@ impl Session {
         let key = Amf::text(&self.place.key);
         self.command(COMMANDS, 0, &[Amf::text("FCUnpublish"), Amf::Number(6.0), Amf::Null, key]);
         let stream = Amf::Number(f64::from(self.stream));
-        self.command(COMMANDS, 0, &[Amf::text("deleteStream"), Amf::Number(7.0), Amf::Null, stream]);
+        self.command(
+            COMMANDS,
+            0,
+            &[Amf::text("deleteStream"), Amf::Number(7.0), Amf::Null, stream],
+        );
     }
 
     fn command(&mut self, id: u8, stream: u32, values: &[Amf]) {
@@ -297,7 +324,8 @@ impl Session {
 
 /// The failure of a request that the server refused, with its code and its words.
 fn refusal(information: Option<&Amf>) -> Failure {
-    let of = |name| information.and_then(|of| of.get(name)).and_then(Amf::as_text).unwrap_or_default();
+    let of =
+        |name| information.and_then(|of| of.get(name)).and_then(Amf::as_text).unwrap_or_default();
     let (code, description) = (of("code"), of("description"));
     let lower = format!("{code} {description}").to_ascii_lowercase();
     let is_key = ["auth", "denied", "forbidden", "badname", "bad name", "invalid key"];

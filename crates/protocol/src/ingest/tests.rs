@@ -86,7 +86,8 @@ impl Stand {
 
     fn opens(&mut self) {
         let remote: SocketAddr = "127.0.0.1:1935".parse().unwrap();
-        let opening = Opening { remote: Some(remote), connected_at: Some(self.now), ..Opening::default() };
+        let opening =
+            Opening { remote: Some(remote), connected_at: Some(self.now), ..Opening::default() };
         self.input(Input::Opened { channel: SIGNALLING, opening });
     }
 
@@ -100,7 +101,11 @@ impl Stand {
         let mut body = Vec::new();
         values.iter().for_each(|value| value.write(&mut body));
         let mut bytes = Vec::new();
-        self.writer.write(3, &Message { kind: kind::COMMAND, stream: 0, timestamp_ms: 0, body }, &mut bytes);
+        self.writer.write(
+            3,
+            &Message { kind: kind::COMMAND, stream: 0, timestamp_ms: 0, body },
+            &mut bytes,
+        );
         self.server_sends(&bytes);
     }
 
@@ -111,12 +116,18 @@ impl Stand {
     fn server_status(&mut self, level: &str, code: &str, description: &str) {
         let of = [("level", level), ("code", code), ("description", description)];
         let of = of.map(|(name, value)| (name.to_owned(), Amf::text(value)));
-        self.server_commands(&[Amf::text("onStatus"), Amf::Number(0.0), Amf::Null, Amf::Object(of.into())]);
+        self.server_commands(&[
+            Amf::text("onStatus"),
+            Amf::Number(0.0),
+            Amf::Null,
+            Amf::Object(of.into()),
+        ]);
     }
 
     /// As far as `publish`.
     fn connected() -> Self {
-        let mut stand = Self::new("http://127.0.0.1:1935/live/key?a=1", IngestProtocol::Rtmp, false);
+        let mut stand =
+            Self::new("http://127.0.0.1:1935/live/key?a=1", IngestProtocol::Rtmp, false);
         stand.opens();
         stand.server_sends(&[&[3][..], &[9; 2 * 1536]].concat());
         stand.server_results(1.0, Amf::Null);
@@ -160,7 +171,8 @@ impl Stand {
 #[test]
 fn a_publisher_asks_and_then_sends_its_headers_and_media_in_real_time() {
     let mut stand = Stand::publishing();
-    let open = Open::Stream { to: StreamPeer::Host { host: "127.0.0.1".into(), port: 1935 }, tls: None };
+    let open =
+        Open::Stream { to: StreamPeer::Host { host: "127.0.0.1".into(), port: 1935 }, tls: None };
     assert_eq!(stand.open, Some(open));
     // C0, C1 and the echo of S1.
     assert_eq!((stand.sent[0], &stand.sent[1537..3073]), (3, &[9; 1536][..]));
@@ -171,14 +183,22 @@ fn a_publisher_asks_and_then_sends_its_headers_and_media_in_real_time() {
     assert_eq!(connect.get("app").and_then(Amf::as_text), Some("live"));
     assert_eq!(connect.get("tcUrl").and_then(Amf::as_text), Some("rtmp://127.0.0.1:1935/live"));
     assert_eq!(stand.commands()[4][3].as_text(), Some("key?a=1"));
-    assert_eq!(stand.reached(), [Phase::Started, Phase::Connected, Phase::Described, Phase::Playing]);
+    assert_eq!(
+        stand.reached(),
+        [Phase::Started, Phase::Connected, Phase::Described, Phase::Playing]
+    );
 
     stand.pass(Duration::from_secs(2));
     let messages = stand.messages();
-    let media: Vec<_> =
-        messages.iter().filter(|m| matches!(m.kind, kind::AUDIO | kind::VIDEO | kind::DATA)).collect();
+    let media: Vec<_> = messages
+        .iter()
+        .filter(|m| matches!(m.kind, kind::AUDIO | kind::VIDEO | kind::DATA))
+        .collect();
     let metadata = Amf::read_all(&media[0].body).unwrap();
-    assert_eq!((metadata[0].as_text(), metadata[1].as_text()), (Some("@setDataFrame"), Some("onMetaData")));
+    assert_eq!(
+        (metadata[0].as_text(), metadata[1].as_text()),
+        (Some("@setDataFrame"), Some("onMetaData"))
+    );
     assert_eq!(metadata[2].get("width").and_then(Amf::as_number), Some(256.0));
     assert_eq!(&media[1].body[..6], [0x17, 0, 0, 0, 0, 1]);
     assert_eq!(media[2].body, [0xaf, 0, 0x11, 0x88]);
@@ -195,7 +215,8 @@ fn each_picture_carries_the_time_at_which_it_was_due() {
     let mut stand = Stand::publishing();
     let since_began = stand.now.duration_since(stand.began);
     stand.pass(Duration::from_secs(1));
-    let pictures: Vec<_> = stand.messages().into_iter().filter(|m| m.kind == kind::VIDEO).skip(1).collect();
+    let pictures: Vec<_> =
+        stand.messages().into_iter().filter(|m| m.kind == kind::VIDEO).skip(1).collect();
     for (at, picture) in pictures.iter().enumerate() {
         let (mut nals, mut mark) = (&picture.body[5..], None);
         let mut kinds = Vec::new();
@@ -222,7 +243,8 @@ fn it_counts_what_it_sent_and_what_the_connection_did_not_take_and_signs_off() {
     for observation in &stand.observed {
         if let Observation::Sent(interval) = observation {
             blocked_us += interval.counters.blocked_us;
-            pictures += if interval.codec == Codec::H264 { interval.counters.frames_sent } else { 0 };
+            pictures +=
+                if interval.codec == Codec::H264 { interval.counters.frames_sent } else { 0 };
         }
     }
     assert_eq!((pictures, blocked_us), (23, 300_000));
@@ -282,10 +304,17 @@ fn an_address_without_consent_is_not_contacted() {
 #[test]
 fn ffmpeg_gets_a_file_in_real_time_and_plays_once_it_has_sent() {
     let mut stand = Stand::new("http://127.0.0.1:9000/?streamid=x", IngestProtocol::Srt, true);
-    let Some(Open::Process { program, arguments }) = stand.open.clone() else { panic!("{:?}", stand.open) };
-    assert_eq!((program, arguments.last().unwrap().as_str()), ("ffmpeg", "srt://127.0.0.1:9000?streamid=x"));
+    let Some(Open::Process { program, arguments }) = stand.open.clone() else {
+        panic!("{:?}", stand.open)
+    };
+    assert_eq!(
+        (program, arguments.last().unwrap().as_str()),
+        ("ffmpeg", "srt://127.0.0.1:9000?streamid=x")
+    );
     let midnight_ms = BEGAN_UNIX_NS / 1_000_000 % 86_400_000;
-    assert!(arguments.iter().any(|argument| argument.contains(&format!("({midnight_ms}+t*1000+0.5)"))));
+    assert!(
+        arguments.iter().any(|argument| argument.contains(&format!("({midnight_ms}+t*1000+0.5)")))
+    );
     stand.opens();
     assert!(stand.sent.starts_with(b"FLV\x01\x05\0\0\0\x09\0\0\0\0\x12"));
     stand.pass(Duration::from_secs(1));

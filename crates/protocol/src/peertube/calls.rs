@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, ORIGIN, REFERER};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, ORIGIN, REFERER,
+};
 use http::{Method, StatusCode};
 use url::Url;
 
@@ -14,7 +16,8 @@ use crate::participant::{Demand, DownloadEvent, FetchId, HttpVersion, Opening, O
 /// How long a response may take after its head should have been there.
 const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long the server may hold a poll of socket.io: more than its `pingInterval` and `pingTimeout`, 45 s.
+/// How long the server may hold a poll of socket.io: more than its `pingInterval` and
+/// `pingTimeout`, 45 s.
 const POLL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Longest body that is read.
@@ -123,7 +126,9 @@ impl Calls {
         head.headers.insert(ACCEPT, HeaderValue::from_static(accept));
         head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         if call != Call::Page {
-            head.headers.extend(HeaderValue::try_from(self.page.as_str()).ok().map(|value| (REFERER, value)));
+            head.headers.extend(
+                HeaderValue::try_from(self.page.as_str()).ok().map(|value| (REFERER, value)),
+            );
         }
         let mut bytes = Vec::new();
         if let Some((kind, text)) = body {
@@ -173,7 +178,8 @@ impl Calls {
                 opened(&opening);
                 open.status = Some(head.status);
                 open.retry_after = retry_after(&head.headers);
-                open.is_gzip = head.headers.get(CONTENT_ENCODING).is_some_and(|value| value == "gzip");
+                open.is_gzip =
+                    head.headers.get(CONTENT_ENCODING).is_some_and(|value| value == "gzip");
                 None
             }
             DownloadEvent::Body(bytes) => {
@@ -208,7 +214,11 @@ impl Calls {
         self.open.retain(|fetch, open| {
             let is_late = now >= open.late_at;
             if is_late || open.is_too_long {
-                let why = if is_late { "no end of the response in time" } else { "a body that is too long" };
+                let why = if is_late {
+                    "no end of the response in time"
+                } else {
+                    "a body that is too long"
+                };
                 self.counters.failed += 1;
                 self.ended.push((open.call, Called::Failed(why.to_owned(), None)));
             } else if !gives_up(open.call) {
@@ -246,7 +256,9 @@ impl Open {
         let limit = BODY_LEN_MAX as u64 + 1;
         match GzDecoder::new(&self.body[..]).take(limit).read_to_end(&mut decoded) {
             Ok(length) if length <= BODY_LEN_MAX => Called::Body(decoded),
-            Ok(_) => Called::Failed(format!("a body of more than {BODY_LEN_MAX} bytes, decoded"), status),
+            Ok(_) => {
+                Called::Failed(format!("a body of more than {BODY_LEN_MAX} bytes, decoded"), status)
+            }
             Err(error) => Called::Failed(format!("a body that is not gzip: {error}"), status),
         }
     }

@@ -1,4 +1,5 @@
-//! What the page tells the server while the player plays: that it is watched, and, where the instance wants it, how.
+//! What the page tells the server while the player plays: that it is watched, and, where the
+//! instance wants it, how.
 
 use std::time::Instant;
 
@@ -62,7 +63,12 @@ struct Metrics {
 
 impl Heartbeat {
     /// Of a player that begins now; `has_session`: the server tells viewers apart by a name.
-    pub(super) fn new(now: Instant, rhythm: Rhythm, has_session: bool, dice: &mut fastrand::Rng) -> Self {
+    pub(super) fn new(
+        now: Instant,
+        rhythm: Rhythm,
+        has_session: bool,
+        dice: &mut fastrand::Rng,
+    ) -> Self {
         let session = has_session.then(|| (0..SESSION_LEN).map(|_| dice.alphanumeric()).collect());
         Self {
             session,
@@ -88,8 +94,11 @@ impl Heartbeat {
             device: "desktop",
             operating_system: "Linux",
         });
-        let view =
-            View { current_time: self.played_us / 1_000_000, session_id: self.session.as_deref(), client };
+        let view = View {
+            current_time: self.played_us / 1_000_000,
+            session_id: self.session.as_deref(),
+            client,
+        };
         serde_json::to_string(&view).unwrap_or_default()
     }
 
@@ -105,7 +114,12 @@ impl Heartbeat {
     }
 
     /// The metrics that are due, as a body, where the instance wants them.
-    pub(super) fn due_metrics(&mut self, now: Instant, video: &str, has_peers: bool) -> Option<String> {
+    pub(super) fn due_metrics(
+        &mut self,
+        now: Instant,
+        video: &str,
+        has_peers: bool,
+    ) -> Option<String> {
         let at = self.metrics_at.filter(|at| now >= *at)?;
         self.metrics_at = self.rhythm.metrics_every.map(|every| at + every);
         let counters = std::mem::take(&mut self.since_metrics);
@@ -145,7 +159,8 @@ mod tests {
         let (now, mut dice) = (Instant::now(), fastrand::Rng::with_seed(1));
         let mut heartbeat = Heartbeat::new(now, RHYTHM, true, &mut dice);
         let at = |seconds| now + Duration::from_secs(seconds);
-        let second = PlaybackCounters { played_us: 1_000_000, media_bytes: 10, ..Default::default() };
+        let second =
+            PlaybackCounters { played_us: 1_000_000, media_bytes: 10, ..Default::default() };
         (0..4).for_each(|_| heartbeat.played(&second));
         assert_eq!(heartbeat.due_view(at(4)), None);
         let body = heartbeat.due_view(at(5)).unwrap();
@@ -164,7 +179,8 @@ mod tests {
         );
         let old = Heartbeat::new(now, RHYTHM, false, &mut dice);
         assert_eq!(old.view(), r#"{"currentTime":0}"#);
-        let mut silent = Heartbeat::new(now, Rhythm { metrics_every: None, ..RHYTHM }, true, &mut dice);
+        let mut silent =
+            Heartbeat::new(now, Rhythm { metrics_every: None, ..RHYTHM }, true, &mut dice);
         assert_eq!((silent.due_metrics(at(60), "a", true), silent.next_timeout()), (None, at(5)));
     }
 }

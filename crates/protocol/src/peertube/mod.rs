@@ -1,5 +1,5 @@
-//! Visitors of a watch page of PeerTube: the page's requests in their order, its socket, its heartbeats, and inside of it the
-//! player with its peers, and the chat of the livechat plugin.
+//! Visitors of a watch page of PeerTube: the page's requests in their order, its socket, its
+//! heartbeats, and inside of it the player with its peers, and the chat of the livechat plugin.
 //!
 //! ```text
 //! visitor                                      PeerTube
@@ -10,8 +10,8 @@
 //!   POST views each 5 s, metrics each 15 s
 //!   chat                               ◀────▶  XMPP through the plugin's WebSocket
 //! ```
-//! Versions differ in what the page asks for; `versions` is the table. Sources: PeerTube `client/src` 5.0 to 9.0,
-//! peertube-plugin-livechat 6 to 14.
+//! Versions differ in what the page asks for; `versions` is the table. Sources: PeerTube
+//! `client/src` 5.0 to 9.0, peertube-plugin-livechat 6 to 14.
 
 mod calls;
 mod heartbeat;

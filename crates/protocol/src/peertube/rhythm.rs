@@ -1,4 +1,5 @@
-//! How often a page tells the server that it is watched, and how: the configuration that it contains says so.
+//! How often a page tells the server that it is watched, and how: the configuration that it
+//! contains says so.
 
 use std::time::Duration;
 
@@ -29,8 +30,8 @@ pub(super) fn of_page(page: &[u8]) -> Rhythm {
         let millis = Duration::from_millis(number.get(..end)?.parse().ok()?);
         Some(millis.clamp(EVERY_MIN, EVERY_MAX))
     };
-    let wants_metrics =
-        value(&text, &["openTelemetry", "metrics", "enabled"]).is_some_and(|value| value.starts_with("true"));
+    let wants_metrics = value(&text, &["openTelemetry", "metrics", "enabled"])
+        .is_some_and(|value| value.starts_with("true"));
     let metrics_every = millis(&["openTelemetry", "metrics", "playbackStatsInterval"]);
     Rhythm {
         view_every: millis(&["watchingInterval", "anonymous"]).unwrap_or(VIEW_EVERY),
@@ -58,7 +59,10 @@ mod tests {
     #[test]
     fn the_page_says_whether_metrics_are_wanted_and_how_often() {
         let seconds = |seconds| Some(Duration::from_secs(seconds));
-        let view = |view_s, metrics_every| Rhythm { view_every: Duration::from_secs(view_s), metrics_every };
+        let view = |view_s, metrics_every| Rhythm {
+            view_every: Duration::from_secs(view_s),
+            metrics_every,
+        };
         for (page, expect) in [
             (
                 r#"{"openTelemetry":{"metrics":{"enabled":true,"playbackStatsInterval":20000}}}"#,
@@ -69,7 +73,10 @@ mod tests {
                 r#"{"openTelemetry":{"metrics":{"enabled":false,"playbackStatsInterval":15000}}}"#,
                 view(5, None),
             ),
-            (r#"{"views":{"videos":{"watchingInterval":{"anonymous":7000,"users":5000}}}}"#, view(7, None)),
+            (
+                r#"{"views":{"videos":{"watchingInterval":{"anonymous":7000,"users":5000}}}}"#,
+                view(7, None),
+            ),
             (r#""{\"watchingInterval\":{\"anonymous\":1}}""#, view(1, None)),
             (r#"{"enabled":true,"metrics":{"enabled":true}}"#, view(5, None)),
             ("openTelemetry metrics enabled", view(5, None)),

@@ -1,5 +1,5 @@
-//! A client of socket.io (protocol 5 over Engine.IO 4): it polls over HTTP first, changes to a WebSocket, and subscribes to a
-//! video.
+//! A client of socket.io (protocol 5 over Engine.IO 4): it polls over HTTP first, changes to a
+//! WebSocket, and subscribes to a video.
 //!
 //! ```text
 //! GET  /socket.io/?EIO=4&transport=polling          ◀  0{"sid":…,"pingInterval":25000,…}
@@ -147,7 +147,8 @@ impl SocketIo {
     /// The handshake was answered.
     pub(super) fn shaken(&mut self, body: &[u8]) -> Option<SocketEvent> {
         let text = String::from_utf8_lossy(body);
-        let handshake = text.strip_prefix('0').and_then(|json| serde_json::from_str::<Handshake>(json).ok());
+        let handshake =
+            text.strip_prefix('0').and_then(|json| serde_json::from_str::<Handshake>(json).ok());
         let Some(handshake) = handshake.filter(|_| self.state == State::Shaking) else {
             return self.broken();
         };
@@ -195,7 +196,8 @@ impl SocketIo {
 
     /// Changes to the WebSocket when it works and polling has come to rest.
     fn upgrade(&mut self) {
-        if self.is_probed && self.open_requests == 0 && matches!(self.state, State::Polling { .. }) {
+        if self.is_probed && self.open_requests == 0 && matches!(self.state, State::Polling { .. })
+        {
             self.state = State::Upgraded;
             self.outputs.push(SocketOutput::Send("5".into()));
             self.subscribe();
@@ -341,9 +343,15 @@ mod tests {
             url.as_str().starts_with("https://tube.example/socket.io/?EIO=4&transport=polling&t="),
             "{url}"
         );
-        assert_eq!(client.shaken(br#"0{"sid":"abc","upgrades":["websocket"],"pingInterval":25000}"#), None);
+        assert_eq!(
+            client.shaken(br#"0{"sid":"abc","upgrades":["websocket"],"pingInterval":25000}"#),
+            None
+        );
         let outputs = shown(&mut client);
-        assert!(outputs[0].contains("sid=abc") && outputs[0].contains("40/live-videos,"), "{outputs:?}");
+        assert!(
+            outputs[0].contains("sid=abc") && outputs[0].contains("40/live-videos,"),
+            "{outputs:?}"
+        );
         assert!(outputs[1].starts_with("Poll") && outputs[2].contains("wss"), "{outputs:?}");
         assert_eq!(client.polled(b"40/live-videos,{\"sid\":\"x\"}"), []);
         let outputs = shown(&mut client);
@@ -360,7 +368,10 @@ mod tests {
         assert_eq!(client.message("2"), None);
         assert_eq!(client.take_outputs(), [SocketOutput::Send("3".into())]);
         for (text, event) in [
-            (r#"42/live-videos,["views-change",{"videoId":7,"viewers":3}]"#, Some(SocketEvent::Viewers(3))),
+            (
+                r#"42/live-videos,["views-change",{"videoId":7,"viewers":3}]"#,
+                Some(SocketEvent::Viewers(3)),
+            ),
             (r#"42/live-videos,["state-change",{"state":1}]"#, Some(SocketEvent::State(1))),
             (r#"42/live-videos,["force-end"]"#, Some(SocketEvent::ForceEnd)),
             (r#"42/live-videos,["other"]"#, None),
@@ -384,7 +395,8 @@ mod tests {
         assert_eq!(client.polled(b"40/live-videos,{}"), []);
         assert!(shown(&mut client).iter().any(|output| output.starts_with("Poll")));
         for body in [&b""[..], b"<html>", b"2\x1eno"] {
-            let mut client = SocketIo { state: State::Polling { sid: "a".into() }, ..self::client() };
+            let mut client =
+                SocketIo { state: State::Polling { sid: "a".into() }, ..self::client() };
             assert_eq!(client.polled(body), [SocketEvent::Broken], "{body:?}");
         }
     }

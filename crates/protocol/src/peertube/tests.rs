@@ -11,7 +11,9 @@ use throng_observation::{FailureReason, Observation, Outcome};
 use throng_scenario::{ChatConfig, HttpVersionPolicy, PeerConfig, PeerPreset, PlayerConfig};
 
 use super::*;
-use crate::participant::{Channel, DownloadEvent, FetchId, Input, Message, Opening, Output, Participant};
+use crate::participant::{
+    Channel, DownloadEvent, FetchId, Input, Message, Opening, Output, Participant,
+};
 use crate::webrtc::ParticipantOptions;
 use std::time::{Duration, Instant};
 
@@ -125,10 +127,13 @@ impl Stand {
                 }
                 Output::Open(channel, crate::participant::Open::WebSocket { url, .. }) => {
                     self.opened.push(url.to_string());
-                    self.visitor.handle(self.now, Input::Opened { channel, opening: Opening::default() });
+                    self.visitor
+                        .handle(self.now, Input::Opened { channel, opening: Opening::default() });
                 }
                 Output::Signal(channel, Message::Text(text)) => self.sent.push((channel, text)),
-                Output::Observed(Observation::ProtocolAnomaly { detail, .. }) => self.anomalies.push(detail),
+                Output::Observed(Observation::ProtocolAnomaly { detail, .. }) => {
+                    self.anomalies.push(detail)
+                }
                 Output::Ended(outcome) => self.ended = Some(outcome),
                 Output::Timeout(at, _) => {
                     self.deadline = at;
@@ -194,7 +199,11 @@ fn the_page_asks_in_its_order_and_the_player_and_the_chat_come_from_what_it_lear
     }
     let urls = ["ws://10.0.0.1/socket.io/", "ws://10.0.0.1/plugins/livechat/ws/xmpp-websocket"];
     for url in urls {
-        assert!(stand.opened.iter().any(|opened| opened.starts_with(url)), "{url}: {:?}", stand.opened);
+        assert!(
+            stand.opened.iter().any(|opened| opened.starts_with(url)),
+            "{url}: {:?}",
+            stand.opened
+        );
     }
     let channels: std::collections::BTreeSet<Channel> =
         stand.sent.iter().map(|(channel, _)| *channel).collect();
@@ -210,19 +219,26 @@ fn who_waits_for_the_live_asks_again_when_it_begins() {
     let mut stand = Stand::new(|answers| {
         answers.insert("/api/v1/videos/abc", (200, video(4, "")));
     });
-    assert_eq!((stand.asked("GET /hls/u/master.m3u8"), stand.asked("GET /api/v1/videos/u")), (0, 0));
+    assert_eq!(
+        (stand.asked("GET /hls/u/master.m3u8"), stand.asked("GET /api/v1/videos/u")),
+        (0, 0)
+    );
     let began = Message::Text(r#"42/live-videos,["state-change",{"state":1}]"#.into());
     stand.visitor.handle(stand.now, Input::Message { channel: Channel(0), message: began });
     stand.drain();
-    assert_eq!((stand.asked("GET /hls/u/master.m3u8"), stand.asked("GET /api/v1/videos/u")), (1, 1));
+    assert_eq!(
+        (stand.asked("GET /hls/u/master.m3u8"), stand.asked("GET /api/v1/videos/u")),
+        (1, 1)
+    );
     assert_eq!(stand.asked("GET /api/v1/videos/u/captions"), 1, "all of it");
 }
 
 #[test]
 fn a_page_that_is_not_there_is_a_failure_and_less_than_that_is_not() {
-    for (path, reason) in
-        [("/w/abc", FailureReason::HttpStatus(502)), ("/api/v1/videos/abc", FailureReason::HttpStatus(502))]
-    {
+    for (path, reason) in [
+        ("/w/abc", FailureReason::HttpStatus(502)),
+        ("/api/v1/videos/abc", FailureReason::HttpStatus(502)),
+    ] {
         let stand = Stand::new(|answers| {
             answers.insert(path, (502, String::new()));
         });
@@ -267,15 +283,21 @@ fn a_socket_that_breaks_is_made_again_and_leaving_ends_all() {
 #[test]
 fn a_socket_that_is_silent_for_interval_and_timeout_is_made_again() {
     let mut stand = Stand::new(|answers| {
-        answers
-            .insert("/socket.io/", (200, r#"0{"sid":"s","pingInterval":25000,"pingTimeout":20000}"#.into()));
+        answers.insert(
+            "/socket.io/",
+            (200, r#"0{"sid":"s","pingInterval":25000,"pingTimeout":20000}"#.into()),
+        );
     });
     let handshakes = stand.asked("GET /socket.io/");
     stand.wait(Duration::from_secs(44));
     assert_eq!(stand.asked("GET /socket.io/"), handshakes);
     stand.wait(Duration::from_secs(4));
     assert!(stand.asked("GET /socket.io/") > handshakes, "{:?}", stand.requests);
-    assert!(stand.anomalies.iter().any(|text| text.contains("no packet in time")), "{:?}", stand.anomalies);
+    assert!(
+        stand.anomalies.iter().any(|text| text.contains("no packet in time")),
+        "{:?}",
+        stand.anomalies
+    );
 }
 
 #[test]
@@ -292,9 +314,11 @@ fn metrics_are_sent_to_instances_that_want_them_only() {
 
 #[test]
 fn swarms_of_9_are_named_by_the_video_and_its_resolution() {
-    let segments: String = (0..15).map(|number| format!("#EXTINF:4,\n0-{number:06}.ts\n")).collect();
-    let playlist =
-        format!("#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:0\n{segments}");
+    let segments: String =
+        (0..15).map(|number| format!("#EXTINF:4,\n0-{number:06}.ts\n")).collect();
+    let playlist = format!(
+        "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:0\n{segments}"
+    );
     let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000000,RESOLUTION=1280x720\n0.m3u8\n";
     let announced = |version: &str| {
         let mut stand = Stand::new(|answers| {
@@ -306,7 +330,11 @@ fn swarms_of_9_are_named_by_the_video_and_its_resolution() {
             answers.insert("/hls/u/0.m3u8", (200, playlist.clone()));
         });
         stand.wait(Duration::from_secs(2));
-        assert!(stand.opened.iter().any(|url| url == "ws://10.0.0.1/tracker/socket"), "{:?}", stand.opened);
+        assert!(
+            stand.opened.iter().any(|url| url == "ws://10.0.0.1/tracker/socket"),
+            "{:?}",
+            stand.opened
+        );
         let announce = stand.sent.iter().find(|(_, text)| text.contains("info_hash"));
         let (_, text) = announce.unwrap_or_else(|| panic!("{:?}", stand.sent));
         let announce: serde_json::Value = serde_json::from_str(text).unwrap();

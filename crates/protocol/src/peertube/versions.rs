@@ -64,7 +64,8 @@ const VERSIONS: [Version; 6] = [
 ];
 
 impl Version {
-    /// The engine of its player, where a scenario names `asked`: packages of PeerTube ask for 2.2 or newer, and get 2.3 as well.
+    /// The engine of its player, where a scenario names `asked`: packages of PeerTube ask for 2.2
+    /// or newer, and get 2.3 as well.
     pub(super) fn engine_with(&self, asked: PeerEngine) -> PeerEngine {
         match (self.engine, asked) {
             (PeerEngine::V22, PeerEngine::V23) => asked,

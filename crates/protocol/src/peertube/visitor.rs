@@ -16,7 +16,8 @@ use super::{ChatRoom, Config};
 use crate::chat;
 use crate::composite::{Part, is_of_whole, place};
 use crate::participant::{
-    Channel, DownloadEvent, FetchId, HttpVersion, Input, Message, NEVER, Open, Output, Participant, Why,
+    Channel, DownloadEvent, FetchId, HttpVersion, Input, Message, NEVER, Open, Output, Participant,
+    Why,
 };
 use crate::player;
 use crate::webrtc::ParticipantOptions;
@@ -28,8 +29,8 @@ const CHAT: usize = 2;
 /// The channel of socket.io.
 const SOCKET: Channel = Channel(0);
 
-/// socket.io connects again after this long, varied by half, and twice as long after each failure, in all not longer than the
-/// second (`reconnectionDelay`, `reconnectionDelayMax`).
+/// socket.io connects again after this long, varied by half, and twice as long after each failure,
+/// in all not longer than the second (`reconnectionDelay`, `reconnectionDelayMax`).
 const SOCKET_AGAIN: Duration = Duration::from_secs(1);
 const SOCKET_AGAIN_MAX: Duration = Duration::from_secs(5);
 
@@ -166,7 +167,8 @@ impl Visitor {
                     &format!("/plugins/livechat/router/api/configuration/room/{uuid}"),
                 );
             }
-            (Call::LivechatRoom, Called::Body(body)) => match serde_json::from_slice::<Room>(&body) {
+            (Call::LivechatRoom, Called::Body(body)) => match serde_json::from_slice::<Room>(&body)
+            {
                 Ok(room) => self.join(now, &room),
                 Err(error) => self.anomaly(format!("the chat is not said in JSON: {error}")),
             },
@@ -177,7 +179,8 @@ impl Visitor {
             }
             (Call::Poll, Called::Body(body)) => {
                 self.socket_heard_at = Some(now);
-                let events = self.socket.as_mut().map(|socket| socket.polled(&body)).unwrap_or_default();
+                let events =
+                    self.socket.as_mut().map(|socket| socket.polled(&body)).unwrap_or_default();
                 events.into_iter().for_each(|event| self.told(now, Some(event)));
                 self.put_socket_outputs(now);
             }
@@ -188,7 +191,9 @@ impl Visitor {
             (Call::Other | Call::Heartbeat, Called::Body(_)) => {}
             (Call::Page | Call::Video, Called::Failed(why, status)) => {
                 let reason = match status {
-                    Some(status) if !status.is_success() => FailureReason::HttpStatus(status.as_u16()),
+                    Some(status) if !status.is_success() => {
+                        FailureReason::HttpStatus(status.as_u16())
+                    }
                     _ => FailureReason::SignallingClosed,
                 };
                 self.fail(now, reason, &why);
@@ -231,7 +236,11 @@ impl Visitor {
             self.put_socket_outputs(now);
         }
         if !std::mem::replace(&mut self.has_asked_for_chat, true) && self.config.chat.is_some() {
-            self.get(now, Call::LivechatSettings, "/api/v1/plugins/peertube-plugin-livechat/public-settings");
+            self.get(
+                now,
+                Call::LivechatSettings,
+                "/api/v1/plugins/peertube-plugin-livechat/public-settings",
+            );
         }
         if is_live {
             self.get(now, Call::Live, &format!("/api/v1/videos/live/{uuid}"));
@@ -332,7 +341,9 @@ impl Visitor {
     fn put_socket_outputs(&mut self, now: Instant) {
         for output in self.socket.as_mut().map(SocketIo::take_outputs).unwrap_or_default() {
             match output {
-                SocketOutput::Handshake(url) => self.calls.get(now, &mut self.outputs, Call::Handshake, &url),
+                SocketOutput::Handshake(url) => {
+                    self.calls.get(now, &mut self.outputs, Call::Handshake, &url)
+                }
                 SocketOutput::Poll(url) => self.calls.get(now, &mut self.outputs, Call::Poll, &url),
                 SocketOutput::Post(url, body) => {
                     let body = ("text/plain;charset=UTF-8", body);
@@ -341,10 +352,14 @@ impl Visitor {
                 SocketOutput::Open(url) => {
                     let origin = self.config.page.origin().ascii_serialization();
                     let headers = vec![("Origin".to_owned(), origin)];
-                    self.outputs
-                        .push(Output::Open(SOCKET, Open::WebSocket { url, protocols: Vec::new(), headers }));
+                    self.outputs.push(Output::Open(
+                        SOCKET,
+                        Open::WebSocket { url, protocols: Vec::new(), headers },
+                    ));
                 }
-                SocketOutput::Send(text) => self.outputs.push(Output::Signal(SOCKET, Message::Text(text))),
+                SocketOutput::Send(text) => {
+                    self.outputs.push(Output::Signal(SOCKET, Message::Text(text)))
+                }
                 SocketOutput::Close => self.outputs.push(Output::Close(SOCKET)),
             }
         }
@@ -369,8 +384,11 @@ impl Visitor {
         }
         let has_peers = self.config.player.player.peers.is_some();
         let uuid = self.video.as_ref().map(|video| video.uuid.clone()).unwrap_or_default();
-        let Some(heartbeat) = self.heartbeat.as_mut().filter(|_| self.player.is_some()) else { return };
-        let (view, metrics) = (heartbeat.due_view(now), heartbeat.due_metrics(now, &uuid, has_peers));
+        let Some(heartbeat) = self.heartbeat.as_mut().filter(|_| self.player.is_some()) else {
+            return;
+        };
+        let (view, metrics) =
+            (heartbeat.due_view(now), heartbeat.due_metrics(now, &uuid, has_peers));
         view.into_iter().for_each(|body| self.send_view(now, body));
         metrics.into_iter().for_each(|body| self.post(now, "/api/v1/metrics/playback", body));
     }
@@ -405,7 +423,9 @@ impl Visitor {
                 None
             }
             Output::Observed(Observation::Playback(mut interval)) => {
-                self.heartbeat.iter_mut().for_each(|heartbeat| heartbeat.played(&interval.counters));
+                self.heartbeat
+                    .iter_mut()
+                    .for_each(|heartbeat| heartbeat.played(&interval.counters));
                 add(&mut interval, self.calls.take_counters());
                 Some(Output::Observed(Observation::Playback(interval)))
             }
@@ -422,9 +442,13 @@ impl Visitor {
     /// The next output of the parts.
     fn poll_parts(&mut self, now: Instant) -> Option<Output> {
         loop {
-            let of_player =
-                self.player.as_mut().and_then(|part| poll(part, now)).map(|output| (PLAYER, output));
-            let of_chat = || self.chat.as_mut().and_then(|part| poll(part, now)).map(|output| (CHAT, output));
+            let of_player = self
+                .player
+                .as_mut()
+                .and_then(|part| poll(part, now))
+                .map(|output| (PLAYER, output));
+            let of_chat =
+                || self.chat.as_mut().and_then(|part| poll(part, now)).map(|output| (CHAT, output));
             let (place, output) = of_player.or_else(of_chat)?;
             if let Some(output) = self.pass(now, place, output) {
                 return Some(output);
@@ -466,7 +490,8 @@ impl Visitor {
     }
 }
 
-/// How long after a connection of socket.io broke the next one is made, where so many have failed since one worked.
+/// How long after a connection of socket.io broke the next one is made, where so many have failed
+/// since one worked.
 fn socket_delay(failures: u32, draw: f64) -> Duration {
     SOCKET_AGAIN.saturating_mul(1 << failures.min(8)).mul_f64(0.5 + draw).min(SOCKET_AGAIN_MAX)
 }
@@ -508,7 +533,9 @@ impl Participant for Visitor {
                 let page = self.config.page.clone();
                 self.calls.get(now, &mut self.outputs, Call::Page, &page);
             }
-            Input::Download { fetch, event } if self.outcome.is_none() => self.download(now, fetch, event),
+            Input::Download { fetch, event } if self.outcome.is_none() => {
+                self.download(now, fetch, event)
+            }
             Input::Opened { .. } => {
                 self.socket.iter_mut().for_each(SocketIo::opened);
                 self.put_socket_outputs(now);

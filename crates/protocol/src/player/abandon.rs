@@ -1,11 +1,13 @@
-//! When a segment is given up in the middle for a smaller one: when its rest would come later than playback needs it, and a
-//! smaller one would come sooner (hls.js `_abandonRulesCheck` of `abr-controller.ts`).
+//! When a segment is given up in the middle for a smaller one: when its rest would come later than
+//! playback needs it, and a smaller one would come sooner (hls.js `_abandonRulesCheck` of
+//! `abr-controller.ts`).
 
 use std::time::Duration;
 
 use super::presentation::Rendition;
 
-/// Time to the first byte before any was measured (hls.js `EwmaBandWidthEstimator`, default of `getEstimateTTFB`).
+/// Time to the first byte before any was measured (hls.js `EwmaBandWidthEstimator`, default of
+/// `getEstimateTTFB`).
 const FIRST_BYTE: Duration = Duration::from_millis(100);
 
 /// How often a player looks (hls.js: a timer of 100 ms).
@@ -39,8 +41,9 @@ impl Loading {
     }
 }
 
-/// The rendition to go on with in place of this segment of rendition `current`; `None` to let it come. `buffer` is the media ahead of
-/// playback, `estimate_bps` the download rate so far. `renditions` are sorted by bitrate.
+/// The rendition to go on with in place of this segment of rendition `current`; `None` to let it
+/// come. `buffer` is the media ahead of playback, `estimate_bps` the download rate so far.
+/// `renditions` are sorted by bitrate.
 pub(super) fn better(
     loading: &Loading,
     buffer: Duration,
@@ -116,8 +119,13 @@ mod tests {
             let of = better(&loading(received_bytes), seconds(buffer_s), 2e6, (&ladder, 2), false);
             assert_eq!(of, expect, "{received_bytes} bytes, {buffer_s} s");
         }
-        let silent = Loading { first_byte: None, received_bytes: 0, total_bytes: None, ..loading(0) };
-        assert_eq!(better(&silent, seconds(1.0), 1e6, (&ladder, 2), false), Some(0), "by the estimate: 12 s");
+        let silent =
+            Loading { first_byte: None, received_bytes: 0, total_bytes: None, ..loading(0) };
+        assert_eq!(
+            better(&silent, seconds(1.0), 1e6, (&ladder, 2), false),
+            Some(0),
+            "by the estimate: 12 s"
+        );
         assert_eq!(better(&loading(500_000), seconds(2.15), 2e6, (&ladder, 2), false), Some(1));
         assert_eq!(
             better(&loading(500_000), seconds(2.15), 2e6, (&ladder, 2), true),
@@ -130,7 +138,10 @@ mod tests {
     #[test]
     fn half_of_its_duration_passes_before_a_segment_is_looked_at() {
         let after = |ms| Loading::looked_at_after(4_000_000, Some(Duration::from_millis(ms)));
-        assert_eq!((after(100), after(2_500)), (Duration::from_secs(2), Duration::from_millis(2_500)));
+        assert_eq!(
+            (after(100), after(2_500)),
+            (Duration::from_secs(2), Duration::from_millis(2_500))
+        );
         assert_eq!(Loading::looked_at_after(100_000, None), FIRST_BYTE);
     }
 }

@@ -1,5 +1,5 @@
-//! Alternative services (RFC 7838) as Chromium uses them: where a response says that its origin speaks HTTP/3, later
-//! requests to that origin go there, unless it could not be reached.
+//! Alternative services (RFC 7838) as Chromium uses them: where a response says that its origin
+//! speaks HTTP/3, later requests to that origin go there, unless it could not be reached.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,8 @@ const FRESH: Duration = Duration::from_secs(24 * 3_600);
 /// (`kBrokenAlternativeProtocolDelaySecs` in net/http/broken_alternative_services.cc).
 const BROKEN: Duration = Duration::from_secs(300);
 
-/// From this port on a port is everybody's: one below is not left for one above (`kUnrestrictedPort` in
-/// net/http/http_stream_factory_job_controller.cc of Chromium).
+/// From this port on a port is everybody's: one below is not left for one above
+/// (`kUnrestrictedPort` in net/http/http_stream_factory_job_controller.cc of Chromium).
 const UNRESTRICTED_PORT: u16 = 1_024;
 
 /// Origins that are remembered; of more, the oldest are forgotten.
@@ -45,19 +45,25 @@ impl Alternatives {
         (!is_broken).then_some(port)
     }
 
-    /// Reads the head of a response from `url`. Only an authenticated one may name alternatives (section 2.1).
+    /// Reads the head of a response from `url`. Only an authenticated one may name alternatives
+    /// (section 2.1).
     pub(super) fn learn(&mut self, now: Instant, url: &Url, headers: &HeaderMap) {
         if url.scheme() != "https" || !headers.contains_key(ALT_SVC) {
             return;
         }
-        let text: Vec<_> = headers.get_all(ALT_SVC).iter().filter_map(|value| value.to_str().ok()).collect();
+        let text: Vec<_> =
+            headers.get_all(ALT_SVC).iter().filter_map(|value| value.to_str().ok()).collect();
         let own_port = url.port_or_known_default().unwrap_or(443);
         let may_use = |port: u16| port < UNRESTRICTED_PORT || own_port >= UNRESTRICTED_PORT;
-        let offers =
-            text.iter().flat_map(|text| elements(text, ',')).filter_map(|element| offer(element, url));
+        let offers = text
+            .iter()
+            .flat_map(|text| elements(text, ','))
+            .filter_map(|element| offer(element, url));
         let offered = offers.into_iter().find(|(port, _)| may_use(*port));
-        // What a response says replaces all that was said before; `clear`, and others than HTTP/3, leave nothing.
-        let age_s = headers.get(AGE).and_then(|age| age.to_str().ok()?.trim().parse().ok()).unwrap_or(0);
+        // What a response says replaces all that was said before; `clear`, and others than HTTP/3,
+        // leave nothing.
+        let age_s =
+            headers.get(AGE).and_then(|age| age.to_str().ok()?.trim().parse().ok()).unwrap_or(0);
         let fresh = offered.and_then(|(port, lifetime)| {
             let left = lifetime.saturating_sub(Duration::from_secs(age_s));
             (!left.is_zero()).then(|| (port, now + left))
@@ -90,7 +96,8 @@ impl Alternatives {
     }
 }
 
-/// Port and lifetime of an element such as `h3=":443"; ma=3600`, if it is HTTP/3 on the host of `url`.
+/// Port and lifetime of an element such as `h3=":443"; ma=3600`, if it is HTTP/3 on the host of
+/// `url`.
 fn offer(element: &str, url: &Url) -> Option<(u16, Duration)> {
     let mut parts = elements(element, ';');
     let (protocol, authority) = parts.next()?.split_once('=')?;
@@ -104,7 +111,10 @@ fn offer(element: &str, url: &Url) -> Option<(u16, Duration)> {
     }
     let port = port.parse().ok().filter(|port| *port > 0)?;
     let lifetime_s = parts.filter_map(|part| part.split_once('=')).find_map(|(name, value)| {
-        name.trim().eq_ignore_ascii_case("ma").then(|| unquoted(value).parse::<u32>().ok()).flatten()
+        name.trim()
+            .eq_ignore_ascii_case("ma")
+            .then(|| unquoted(value).parse::<u32>().ok())
+            .flatten()
     });
     Some((port, lifetime_s.map_or(FRESH, |seconds| Duration::from_secs(seconds.into()))))
 }
@@ -136,7 +146,8 @@ mod tests {
         headers: &[(&'static str, &str)],
     ) -> Option<u16> {
         let url = Url::parse(url).unwrap();
-        let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let headers =
+            headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
         alternatives.learn(now, &url, &headers.collect::<HeaderMap>());
         alternatives.port(now, &url)
     }
@@ -174,7 +185,11 @@ mod tests {
         let offer = ("alt-svc", r#"h3=":443"; ma=60"#);
         assert_eq!(learnt(&mut all, now, url.as_str(), &[offer, ("age", "20")]), Some(443));
         assert_eq!((all.port(after(39), &url), all.port(after(40), &url)), (Some(443), None));
-        assert_eq!(all.port(now, &Url::parse("https://a.example:444/x").unwrap()), None, "another origin");
+        assert_eq!(
+            all.port(now, &Url::parse("https://a.example:444/x").unwrap()),
+            None,
+            "another origin"
+        );
         learnt(&mut all, now, url.as_str(), &[]);
         assert_eq!(all.port(now, &url), Some(443), "silence takes nothing back");
         learnt(&mut all, now, url.as_str(), &[("alt-svc", "clear")]);
@@ -183,7 +198,11 @@ mod tests {
         let lasting = [("alt-svc", r#"h3=":443""#)];
         learnt(&mut all, now, url.as_str(), &lasting);
         assert_eq!((all.broke(now, &url), all.broke(now, &url)), (Some(443), None), "told once");
-        assert_eq!(learnt(&mut all, after(1), url.as_str(), &lasting), None, "said again, still broken");
+        assert_eq!(
+            learnt(&mut all, after(1), url.as_str(), &lasting),
+            None,
+            "said again, still broken"
+        );
         assert_eq!((all.port(after(299), &url), all.port(after(300), &url)), (None, Some(443)));
         all.forget(&url);
         assert_eq!(all.port(after(300), &url), None);

@@ -1,4 +1,5 @@
-//! The HTTP client of a player: requests and their counts, redirects that are allowed, the state of its connections.
+//! The HTTP client of a player: requests and their counts, redirects that are allowed, the state of
+//! its connections.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -103,8 +104,8 @@ impl HttpClient {
         self.page.url().origin().ascii_serialization()
     }
 
-    /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive. `origins` are those of the redirects before it,
-    /// `conditions` what the browser's cache adds.
+    /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive. `origins` are those of
+    /// the redirects before it, `conditions` what the browser's cache adds.
     pub(super) fn request(
         &mut self,
         now: Instant,
@@ -114,15 +115,18 @@ impl HttpClient {
         origins: Origins,
     ) -> Result<FetchId, Failure> {
         self.check(url)?;
-        let protocol = |e: http::Error| Failure::new(FailureReason::Protocol, format!("{url}: {e}"));
+        let protocol =
+            |e: http::Error| Failure::new(FailureReason::Protocol, format!("{url}: {e}"));
         let request = http::Request::builder().method(method.clone()).uri(url.as_str());
         let (mut head, ()) = request.body(()).map_err(protocol)?.into_parts();
         head.headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        // In another encoding a part of the body would have other offsets (Fetch standard, section 4.6).
+        // In another encoding a part of the body would have other offsets (Fetch standard, section
+        // 4.6).
         let encodings = if range.is_some() { "identity" } else { encoding::accepted(url) };
         head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encodings));
         if let Some((first, last)) = range {
-            let text = last.map_or_else(|| format!("bytes={first}-"), |last| format!("bytes={first}-{last}"));
+            let text = last
+                .map_or_else(|| format!("bytes={first}-"), |last| format!("bytes={first}-{last}"));
             head.headers.extend(HeaderValue::try_from(text).ok().map(|value| (RANGE, value)));
         }
         self.authorize(url, origins, &mut head.headers);
@@ -139,8 +143,8 @@ impl HttpClient {
         Ok(fetch)
     }
 
-    /// Sends a request of the page for `url`, which was checked ([`Self::check`]), with what all requests have. `origins` are
-    /// those of the redirects before it.
+    /// Sends a request of the page for `url`, which was checked ([`Self::check`]), with what all
+    /// requests have. `origins` are those of the redirects before it.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -199,9 +203,10 @@ impl HttpClient {
             HttpVersionPolicy::Http1 => HttpVersion::Http1,
             HttpVersionPolicy::Http2 => HttpVersion::Http2,
             HttpVersionPolicy::Http3 => HttpVersion::Http3,
-            HttpVersionPolicy::Browser => {
-                self.alternatives.port(now, url).map_or(HttpVersion::Negotiated, HttpVersion::Alternative)
-            }
+            HttpVersionPolicy::Browser => self
+                .alternatives
+                .port(now, url)
+                .map_or(HttpVersion::Negotiated, HttpVersion::Alternative),
         }
     }
 

@@ -1,10 +1,11 @@
-//! Whether the time stamps of a lane go on from one segment to the next. Where they jump and the playlist says nothing of a
-//! discontinuity, media is played on as if it did: what it would wait for, or drop, never was there.
+//! Whether the time stamps of a lane go on from one segment to the next. Where they jump and the
+//! playlist says nothing of a discontinuity, media is played on as if it did: what it would wait
+//! for, or drop, never was there.
 
 use super::presentation::Cursor;
 
-/// Time stamps that are further from where they should go on have jumped: audio is interleaved with video, and renditions
-/// overlap, by less.
+/// Time stamps that are further from where they should go on have jumped: audio is interleaved with
+/// video, and renditions overlap, by less.
 const JUMP_US: i64 = 1_000_000;
 
 /// Time stamps of MPEG-TS begin anew after this, which is no jump: 33 bits at 90 kHz.
@@ -27,9 +28,10 @@ struct Last {
 }
 
 impl Continuity {
-    /// By how much the time stamps jumped before the first frame, at `frame_us`, of the segment at `place`, which should begin
-    /// at `starts_us`. What the playlist knows of, such as a hole in the program, is no jump; what the playlist has wrong
-    /// and the time stamps right, such as durations, is none either.
+    /// By how much the time stamps jumped before the first frame, at `frame_us`, of the segment at
+    /// `place`, which should begin at `starts_us`. What the playlist knows of, such as a hole in
+    /// the program, is no jump; what the playlist has wrong and the time stamps right, such as
+    /// durations, is none either.
     pub(super) fn jump_us(&self, place: Cursor, starts_us: i64, frame_us: i64) -> Option<i64> {
         let last = self.last.as_ref().filter(|last| last.after == place)?;
         let jump_us = frame_us.saturating_sub(starts_us).saturating_sub(last.late_us);
@@ -38,13 +40,20 @@ impl Continuity {
         (is_jump(jump_us) && is_jump(since_last_us)).then_some(jump_us)
     }
 
-    /// How much later than its playlist says the segment at `place` begins, if it goes on like the one before.
+    /// How much later than its playlist says the segment at `place` begins, if it goes on like the
+    /// one before.
     pub(super) fn late_us(&self, place: Cursor) -> i64 {
         self.last.as_ref().filter(|last| last.after == place).map_or(0, |last| last.late_us)
     }
 
-    /// A segment was received: the place behind it, where it should have begun, and where its frames begin and end.
-    pub(super) fn received(&mut self, after: Cursor, starts_us: i64, (first_us, ends_us): (i64, i64)) {
+    /// A segment was received: the place behind it, where it should have begun, and where its
+    /// frames begin and end.
+    pub(super) fn received(
+        &mut self,
+        after: Cursor,
+        starts_us: i64,
+        (first_us, ends_us): (i64, i64),
+    ) {
         self.last = Some(Last { after, ends_us, late_us: first_us.saturating_sub(starts_us) });
     }
 }

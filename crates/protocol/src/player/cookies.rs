@@ -1,4 +1,5 @@
-//! The cookies of one viewer (RFC 6265bis, draft-ietf-httpbis-rfc6265bis), kept and sent back as Chromium does.
+//! The cookies of one viewer (RFC 6265bis, draft-ietf-httpbis-rfc6265bis), kept and sent back as
+//! Chromium does.
 
 use std::cmp::Reverse;
 
@@ -44,7 +45,13 @@ struct Stored {
 
 impl CookieJar {
     /// Keeps what a response from `url` sets.
-    pub(super) fn store(&mut self, unix_s: i64, url: &Url, headers: &HeaderMap, is_cross_site: bool) {
+    pub(super) fn store(
+        &mut self,
+        unix_s: i64,
+        url: &Url,
+        headers: &HeaderMap,
+        is_cross_site: bool,
+    ) {
         for value in headers.get_all(SET_COOKIE) {
             let Ok(text) = std::str::from_utf8(value.as_bytes()) else { continue };
             if let Some(cookie) = Stored::read(unix_s, url, text, is_cross_site) {
@@ -56,7 +63,10 @@ impl CookieJar {
     fn insert(&mut self, unix_s: i64, url: &Url, cookie: Stored) {
         self.expire(unix_s);
         // What was set over TLS is not replaced by what anybody on the way could have set.
-        if !cookie.is_secure && !is_trustworthy(url) && self.cookies.iter().any(|old| old.shields(&cookie)) {
+        if !cookie.is_secure
+            && !is_trustworthy(url)
+            && self.cookies.iter().any(|old| old.shields(&cookie))
+        {
             return;
         }
         let is_same = |old: &Stored| {
@@ -98,7 +108,8 @@ impl CookieJar {
             self.cookies.iter().filter(|cookie| cookie.is_for(url, is_cross_site)).collect();
         // Longer paths first; a stable sort leaves the others in the order of their creation.
         sent.sort_by_key(|cookie| Reverse(cookie.path.len()));
-        let pairs: Vec<_> = sent.iter().map(|cookie| format!("{}={}", cookie.name, cookie.value)).collect();
+        let pairs: Vec<_> =
+            sent.iter().map(|cookie| format!("{}={}", cookie.name, cookie.value)).collect();
         (!pairs.is_empty()).then(|| pairs.join("; "))
     }
 }
@@ -119,7 +130,10 @@ impl Stored {
         let is_secure = cookie.secure() == Some(true);
         let is_for_all_sites = cookie.same_site() == Some(SameSite::None);
         let has_prefix = |prefix: &str| {
-            cookie.name().get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix))
+            cookie
+                .name()
+                .get(..prefix.len())
+                .is_some_and(|begin| begin.eq_ignore_ascii_case(prefix))
         };
         let is_refused = (is_secure && !is_trustworthy(url))
             || (is_for_all_sites && !is_secure)
@@ -191,7 +205,8 @@ fn is_within(host: &str, domain: &str) -> bool {
 
 /// Section 5.1.4.
 fn is_path_within(path: &str, of: &str) -> bool {
-    path.strip_prefix(of).is_some_and(|rest| rest.is_empty() || of.ends_with('/') || rest.starts_with('/'))
+    path.strip_prefix(of)
+        .is_some_and(|rest| rest.is_empty() || of.ends_with('/') || rest.starts_with('/'))
 }
 
 /// The path up to its last slash (section 5.1.4).
@@ -215,9 +230,11 @@ fn registrable(host: &str) -> &str {
     psl::domain_str(host).unwrap_or(host)
 }
 
-/// Whether a request from a page at `page` to `url` crosses sites: another scheme, or another registrable domain.
+/// Whether a request from a page at `page` to `url` crosses sites: another scheme, or another
+/// registrable domain.
 pub(super) fn is_cross_site(page: &Url, url: &Url) -> bool {
-    page.scheme() != url.scheme() || page.host_str().map(registrable) != url.host_str().map(registrable)
+    page.scheme() != url.scheme()
+        || page.host_str().map(registrable) != url.host_str().map(registrable)
 }
 
 #[cfg(test)]
@@ -343,7 +360,12 @@ mod tests {
     #[test]
     fn what_is_set_without_tls_does_not_hide_a_secure_cookie() {
         let mut jar = CookieJar::default();
-        set(&mut jar, "https://a.example.com/", "k=safe; Secure; Domain=example.com; Path=/", false);
+        set(
+            &mut jar,
+            "https://a.example.com/",
+            "k=safe; Secure; Domain=example.com; Path=/",
+            false,
+        );
         set(&mut jar, "http://a.example.com/live/", "k=forged", false);
         set(&mut jar, "http://a.example.com/live/", "other=1", false);
         let header = jar.header(NOW_S, &url("https://a.example.com/live/1.ts"), false);

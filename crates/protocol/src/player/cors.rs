@@ -1,18 +1,20 @@
-//! Requests of a page to other origins as a browser makes them (Fetch standard): what they say of the page, and which
-//! responses the page may have.
+//! Requests of a page to other origins as a browser makes them (Fetch standard): what they say of
+//! the page, and which responses the page may have.
 //!
 //! ```text
 //! page at https://www.example.com/watch        https://cdn.example
 //!   GET /live.m3u8                      ─────▶
 //!     Origin: https://www.example.com
 //!     Referer: https://www.example.com/
-//!                                       ◀─────   200, Access-Control-Allow-Origin: https://www.example.com, or *
+//!                                       ◀─────   200, Access-Control-Allow-Origin:
+//!                                                 https://www.example.com, or *
 //! ```
 //! Headers that a form could not send have a preflight before them (`preflight`).
 
 use http::HeaderMap;
 use http::header::{
-    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, HeaderName, HeaderValue, ORIGIN, REFERER,
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, HeaderName, HeaderValue, ORIGIN,
+    REFERER,
 };
 use throng_scenario::CredentialsPolicy;
 use url::Url;
@@ -26,8 +28,8 @@ pub(super) struct Origins {
     has_left: bool,
     /// A redirect led to another origin, where `Authorization` is not for (HTTP-redirect fetch).
     has_crossed: bool,
-    /// One foreign origin has redirected to another, which is not told whose page it is: the first could have meant
-    /// to attack it (tainted origin).
+    /// One foreign origin has redirected to another, which is not told whose page it is: the first
+    /// could have meant to attack it (tainted origin).
     is_opaque: bool,
     /// What the redirects have left of the page's URL.
     referrer: Referrer,
@@ -139,7 +141,9 @@ impl Embedding {
         }
         match before.referrer.max(Referrer::of(&self.url, url)) {
             Referrer::Full => add(REFERER, self.url.to_string()),
-            Referrer::Origin => add(REFERER, format!("{}/", self.url.origin().ascii_serialization())),
+            Referrer::Origin => {
+                add(REFERER, format!("{}/", self.url.origin().ascii_serialization()))
+            }
             Referrer::Nothing => {}
         }
     }
@@ -160,9 +164,12 @@ impl Embedding {
             status if status.is_success() => String::new(),
             status => format!(" (HTTP status {})", status.as_u16()),
         };
-        let (origin, is_included) = (self.origin(before), credentials == CredentialsPolicy::Include);
+        let (origin, is_included) =
+            (self.origin(before), credentials == CredentialsPolicy::Include);
         let Some(allowed) = joined(&head.headers, &ACCESS_CONTROL_ALLOW_ORIGIN) else {
-            return Err(format!("no Access-Control-Allow-Origin for the origin {origin}{of_status}"));
+            return Err(format!(
+                "no Access-Control-Allow-Origin for the origin {origin}{of_status}"
+            ));
         };
         if allowed == "*" && !is_included {
             return Ok(());
@@ -175,9 +182,10 @@ impl Embedding {
             ));
         }
         match joined(&head.headers, &ACCESS_CONTROL_ALLOW_CREDENTIALS) {
-            Some(value) if is_included && value != "true" => {
-                Err(format!("Access-Control-Allow-Credentials is `{}`, not `true`", excerpt(&value)))
-            }
+            Some(value) if is_included && value != "true" => Err(format!(
+                "Access-Control-Allow-Credentials is `{}`, not `true`",
+                excerpt(&value)
+            )),
             None if is_included => Err("no Access-Control-Allow-Credentials".to_owned()),
             _ => Ok(()),
         }
@@ -186,7 +194,8 @@ impl Embedding {
 
 /// The values of a header as one, which several lines of it are too (RFC 9110 section 5.3).
 pub(super) fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
-    let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let values =
+        headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
     values.map(|value| value.trim().to_owned()).reduce(|all, value| format!("{all}, {value}"))
 }
 
@@ -218,7 +227,8 @@ mod tests {
     fn a_request_says_of_its_page_what_its_origins_may_know() {
         const ORIGIN: Option<&str> = Some("https://www.example.com");
         const SHORT: Option<&str> = Some("https://www.example.com/");
-        let (home, a, b) = ("https://www.example.com/a", "https://a.example/", "https://b.example/");
+        let (home, a, b) =
+            ("https://www.example.com/a", "https://a.example/", "https://b.example/");
         for (chain, origin, referer) in [
             (&[home][..], None, Some(PAGE)),
             (&["https://www.example.com:443/a"], None, Some(PAGE)),
@@ -234,10 +244,17 @@ mod tests {
             (&[a, b, b], Some("null"), SHORT),
             (&["http://a.example/", a], Some("null"), None),
         ] {
-            assert_eq!(said(PAGE, chain), (origin.map(Into::into), referer.map(Into::into)), "{chain:?}");
+            assert_eq!(
+                said(PAGE, chain),
+                (origin.map(Into::into), referer.map(Into::into)),
+                "{chain:?}"
+            );
         }
         let plain = said("http://127.0.0.1:81/watch", &["https://127.0.0.1:81/"]);
-        assert_eq!(plain, (Some("http://127.0.0.1:81".into()), Some("http://127.0.0.1:81/".into())));
+        assert_eq!(
+            plain,
+            (Some("http://127.0.0.1:81".into()), Some("http://127.0.0.1:81/".into()))
+        );
     }
 
     #[test]
@@ -273,7 +290,11 @@ mod tests {
             (SameOrigin, &[(ALLOW, "*")], ""),
             (Omit, &[(ALLOW, " * ")], ""),
             (Include, &[own, with("true")], ""),
-            (SameOrigin, &[], "no Access-Control-Allow-Origin for the origin https://www.example.com"),
+            (
+                SameOrigin,
+                &[],
+                "no Access-Control-Allow-Origin for the origin https://www.example.com",
+            ),
             (SameOrigin, &[(ALLOW, "https://www.example.com/")], "is `https://www.example.com/`"),
             (SameOrigin, &[(ALLOW, "https://WWW.example.com")], "is `https://WWW.example.com`"),
             (SameOrigin, &[(ALLOW, "null")], "is `null`"),
@@ -286,7 +307,9 @@ mod tests {
             let result = check(credentials, headers);
             match result {
                 Ok(()) => assert_eq!(expect, "", "{credentials:?} {headers:?}"),
-                Err(why) => assert!(!expect.is_empty() && why.contains(expect), "{why}: {headers:?}"),
+                Err(why) => {
+                    assert!(!expect.is_empty() && why.contains(expect), "{why}: {headers:?}")
+                }
             }
         }
     }

@@ -14,12 +14,15 @@ use super::hls::Received;
 use super::presentation::{LanePlan, Rendition, Resource, Segment, Segments};
 
 /// Reads a manifest.
-pub(super) fn manifest(cache: &PlaylistCache, received: &Received<'_>) -> Result<Arc<Manifest>, Failure> {
+pub(super) fn manifest(
+    cache: &PlaylistCache,
+    received: &Received<'_>,
+) -> Result<Arc<Manifest>, Failure> {
     cache.manifest(received.text).map_err(|error| broken(received.url, &error.to_string()))
 }
 
-/// A lane for video and one for audio, as far as there are both. The first adaptation set of each kind is played, as by a
-/// player that was told no language.
+/// A lane for video and one for audio, as far as there are both. The first adaptation set of each
+/// kind is played, as by a player that was told no language.
 pub(super) fn lanes(url: &Url, manifest: &Arc<Manifest>) -> Result<Vec<LanePlan>, Failure> {
     if manifest.is_dynamic {
         return live_lanes(url, manifest);
@@ -40,7 +43,9 @@ fn live_lanes(url: &Url, manifest: &Arc<Manifest>) -> Result<Vec<LanePlan>, Fail
     for kind in [ContentKind::Video, ContentKind::Audio] {
         let sets = manifest.periods.iter().filter_map(|period| set_of(period, kind));
         // Periods may have different numbers of representations: what all have is played.
-        let Some(count) = sets.map(|set| set.representations.len()).min().filter(|count| *count > 0) else {
+        let Some(count) =
+            sets.map(|set| set.representations.len()).min().filter(|count| *count > 0)
+        else {
             continue;
         };
         let rendition = |rank: usize| {
@@ -70,7 +75,8 @@ pub(super) fn live_segment(
     period: u64,
 ) -> Result<Segment, Failure> {
     let base = base(url, representation)?;
-    let init = representation.initialization.as_ref().map(|init| resource(&base, init)).transpose()?;
+    let init =
+        representation.initialization.as_ref().map(|init| resource(&base, init)).transpose()?;
     Ok(Segment {
         media: resource(&base, &segment.location)?,
         starts_us: segment.time_us.saturating_add(zero_us),
@@ -134,8 +140,12 @@ fn add(
     segments: &mut Vec<Segment>,
 ) -> Result<(), Failure> {
     let base = base(url, representation)?;
-    let init =
-        representation.initialization.as_ref().map(|init| resource(&base, init)).transpose()?.map(Arc::new);
+    let init = representation
+        .initialization
+        .as_ref()
+        .map(|init| resource(&base, init))
+        .transpose()?
+        .map(Arc::new);
     for segment in representation.segments() {
         segments.push(Segment {
             media: resource(&base, &segment.location)?,
@@ -183,7 +193,9 @@ mod tests {
     }
 
     fn first(rendition: &Rendition) -> &Segment {
-        let Some(Segments::Recorded(segments)) = &rendition.segments else { panic!("{rendition:?}") };
+        let Some(Segments::Recorded(segments)) = &rendition.segments else {
+            panic!("{rendition:?}")
+        };
         &segments[0]
     }
 

@@ -1,6 +1,6 @@
-//! The segments of a live DASH representation that exist by the clock (ISO/IEC 23009-1 section A.3), on the time axis of
-//! the program: microseconds since 1970. A place in it is the time at which a segment begins, because numbers may begin
-//! anew with each period.
+//! The segments of a live DASH representation that exist by the clock (ISO/IEC 23009-1 section
+//! A.3), on the time axis of the program: microseconds since 1970. A place in it is the time at
+//! which a segment begins, because numbers may begin anew with each period.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +30,8 @@ pub(super) struct DashWindow {
     rank: usize,
     /// The present, on both clocks.
     now: Option<(Instant, i64)>,
-    /// First and last segment that can be requested, with the index of their periods, and when another one can.
+    /// First and last segment that can be requested, with the index of their periods, and when
+    /// another one can.
     span: Option<[(usize, DashSegment); 2]>,
     changes_at_us: i64,
 }
@@ -50,7 +51,9 @@ impl DashWindow {
     }
 
     pub(super) fn bandwidth_bps(&self) -> u64 {
-        self.representations().next_back().map_or(0, |(_, representation)| representation.bandwidth_bps)
+        self.representations()
+            .next_back()
+            .map_or(0, |(_, representation)| representation.bandwidth_bps)
     }
 
     fn representations(&self) -> impl DoubleEndedIterator<Item = (usize, &Representation)> {
@@ -83,8 +86,8 @@ impl DashWindow {
         self.span = first.zip(last).map(|(first, last)| [first, last]);
         let duration_us = self.segment_duration_us();
         let ends_us = self.span.as_ref().map(|[_, (_, last)]| self.end_of(last));
-        let next_us =
-            ends_us.map(|us| us.saturating_add_unsigned(duration_us).saturating_sub(self.early_us()));
+        let next_us = ends_us
+            .map(|us| us.saturating_add_unsigned(duration_us).saturating_sub(self.early_us()));
         // A timeline that ends before the present changes with the manifest only.
         let look_us = unix_us.saturating_add(as_us(LOOK));
         self.changes_at_us = next_us.filter(|us| *us > unix_us).unwrap_or(look_us);
@@ -96,7 +99,8 @@ impl DashWindow {
 
     /// How much before its end a segment can be requested.
     fn early_us(&self) -> i64 {
-        let early_us = self.representations().next_back().map_or(0, |(_, last)| last.available_early_us());
+        let early_us =
+            self.representations().next_back().map_or(0, |(_, last)| last.available_early_us());
         i64::try_from(early_us).unwrap_or(0)
     }
 
@@ -138,18 +142,20 @@ impl DashWindow {
     /// The segment that covers `position_us`.
     pub(super) fn at(&self, position_us: i64) -> Cursor {
         let found = self.segment_at(position_us);
-        let starts_us =
-            found.map_or(position_us, |(_, segment)| segment.time_us.saturating_add(self.zero_us()));
+        let starts_us = found
+            .map_or(position_us, |(_, segment)| segment.time_us.saturating_add(self.zero_us()));
         Cursor::at(u64::try_from(starts_us).unwrap_or(0))
     }
 
     /// The segment that contains this time, or the one before it, and the index of its period.
     fn segment_at(&self, position_us: i64) -> Option<(usize, DashSegment)> {
         let time_us = position_us.saturating_sub(self.zero_us());
-        let starts =
-            |period: usize| i64::try_from(self.manifest.periods[period].start_us).unwrap_or(i64::MAX);
+        let starts = |period: usize| {
+            i64::try_from(self.manifest.periods[period].start_us).unwrap_or(i64::MAX)
+        };
         let mut of_period = self.representations().filter(|(period, _)| starts(*period) <= time_us);
-        let (period, representation) = of_period.next_back().or_else(|| self.representations().next())?;
+        let (period, representation) =
+            of_period.next_back().or_else(|| self.representations().next())?;
         representation.segment_at(time_us).map(|segment| (period, segment))
     }
 
@@ -177,7 +183,12 @@ impl DashWindow {
         }
         let representation = self.representations().find(|(at, _)| *at == period);
         let Some((_, representation)) = representation else { return Found::Later };
-        match dash::live_segment(&self.url, representation, (&segment, self.zero_us()), period as u64) {
+        match dash::live_segment(
+            &self.url,
+            representation,
+            (&segment, self.zero_us()),
+            period as u64,
+        ) {
             Ok(segment) => Found::Piece(Box::new(segment), next),
             Err(failure) => Found::Broken(failure, next),
         }

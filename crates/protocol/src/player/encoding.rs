@@ -1,5 +1,6 @@
-//! Content encodings (RFC 9110 section 8.4.1): bodies that the server has compressed, decoded as they come. What a few
-//! received bytes may become is bounded: a response of some kilobytes can decode to gigabytes.
+//! Content encodings (RFC 9110 section 8.4.1): bodies that the server has compressed, decoded as
+//! they come. What a few received bytes may become is bounded: a response of some kilobytes can
+//! decode to gigabytes.
 
 use std::io::{self, Write};
 
@@ -14,17 +15,21 @@ use self::zstd::ZstdDecoder;
 
 mod zstd;
 
-/// Most bytes that one received piece of a body may become: pieces are some 10 KB long, text and media compress less
-/// than a hundredfold.
+/// Most bytes that one received piece of a body may become: pieces are some 10 KB long, text and
+/// media compress less than a hundredfold.
 const PIECE_MAX: usize = 16 << 20;
 
 /// Decoded bytes that are moved at a time.
 const STEP: usize = 16 * 1024;
 
-/// What a page's requests without `Range` accept from `url`: newer encodings only where no old proxy can read them, which
-/// Chromium takes for granted of TLS and of the own host.
+/// What a page's requests without `Range` accept from `url`: newer encodings only where no old
+/// proxy can read them, which Chromium takes for granted of TLS and of the own host.
 pub(super) fn accepted(url: &Url) -> &'static str {
-    if url.scheme() == "https" || is_local(url) { "gzip, deflate, br, zstd" } else { "gzip, deflate" }
+    if url.scheme() == "https" || is_local(url) {
+        "gzip, deflate, br, zstd"
+    } else {
+        "gzip, deflate"
+    }
 }
 
 /// Whether `url` is on the own host, which browsers trust as they trust TLS.
@@ -50,7 +55,8 @@ pub(super) struct Decoder {
 
 enum Kind {
     Gzip(Box<GzDecoder<Sink>>),
-    /// `deflate`, with or without the zlib format around it; `None` before its first byte, which tells.
+    /// `deflate`, with or without the zlib format around it; `None` before its first byte, which
+    /// tells.
     Deflate(Option<Decompress>, bool),
     Brotli(Box<DecompressorWriter<Sink>>),
     Zstd(Box<ZstdDecoder>),
@@ -109,9 +115,13 @@ impl Decoder {
         let (name, kind) = match names.as_slice() {
             [] => return Ok(None),
             [name] => match name.as_str() {
-                "gzip" | "x-gzip" => ("gzip", Kind::Gzip(Box::new(GzDecoder::new(Sink::default())))),
+                "gzip" | "x-gzip" => {
+                    ("gzip", Kind::Gzip(Box::new(GzDecoder::new(Sink::default()))))
+                }
                 "deflate" => ("deflate", Kind::Deflate(None, false)),
-                "br" => ("br", Kind::Brotli(Box::new(DecompressorWriter::new(Sink::default(), STEP)))),
+                "br" => {
+                    ("br", Kind::Brotli(Box::new(DecompressorWriter::new(Sink::default(), STEP))))
+                }
                 "zstd" => ("zstd", Kind::Zstd(Box::default())),
                 _ => return Err(DecodeError::Unknown(name.chars().take(60).collect())),
             },
@@ -126,7 +136,11 @@ impl Decoder {
     }
 
     /// What the next bytes of the body become; at most `bytes_max`.
-    pub(super) fn decode(&mut self, bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, DecodeError> {
+    pub(super) fn decode(
+        &mut self,
+        bytes: &[u8],
+        bytes_max: usize,
+    ) -> Result<Vec<u8>, DecodeError> {
         self.has_begun |= !bytes.is_empty();
         let room = bytes_max.min(PIECE_MAX);
         // The sink of those that own theirs.
@@ -187,13 +201,17 @@ fn deflate(
     sink: &mut Sink,
 ) -> io::Result<()> {
     let Some(first) = bytes.first() else { return Ok(()) };
-    // The first byte of the zlib format (RFC 1950 section 2.2): method 8, a window of at most 32 KB. Some servers send
-    // the bare data, which begins like this only with padding that is not zero.
-    let inflate = inflate.get_or_insert_with(|| Decompress::new(first & 0x0f == 8 && first >> 4 <= 7));
+    // The first byte of the zlib format (RFC 1950 section 2.2): method 8, a window of at most 32
+    // KB. Some servers send the bare data, which begins like this only with padding that is not
+    // zero.
+    let inflate =
+        inflate.get_or_insert_with(|| Decompress::new(first & 0x0f == 8 && first >> 4 <= 7));
     let mut step = vec![0; STEP];
     while !*has_ended {
         let (before_in, before_out) = (inflate.total_in(), inflate.total_out());
-        let status = inflate.decompress(bytes, &mut step, FlushDecompress::None).map_err(io::Error::other)?;
+        let status = inflate
+            .decompress(bytes, &mut step, FlushDecompress::None)
+            .map_err(io::Error::other)?;
         let taken = usize::try_from(inflate.total_in() - before_in).unwrap_or(0);
         let made = usize::try_from(inflate.total_out() - before_out).unwrap_or(0);
         bytes = bytes.get(taken..).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! A media file, downloaded progressively: one request for all of it, read as fast as the player wants, and further ones
-//! for its index where that is at the end, for seeks, and after broken connections.
+//! A media file, downloaded progressively: one request for all of it, read as fast as the player
+//! wants, and further ones for its index where that is at the end, for seeks, and after broken
+//! connections.
 
 use std::time::Instant;
 
@@ -12,7 +13,8 @@ use super::retry::{FILE_RETRY, NO_RETRY, Retry};
 use super::transfer::{Transfer, TransferError, TransferEvent};
 use crate::participant::{Demand, DownloadEvent, FetchId};
 
-/// Bytes that are asked for at a time: 0.1 s of a stream of 5 Mbit/s, so that a full buffer is exceeded by little.
+/// Bytes that are asked for at a time: 0.1 s of a stream of 5 Mbit/s, so that a full buffer is
+/// exceeded by little.
 const DEMAND_BYTES: u64 = 64 * 1024;
 
 /// Media from which a file's rate is estimated.
@@ -67,7 +69,9 @@ impl FileLane {
         match transfer.handle(now, context.client, event) {
             TransferEvent::Begun { total_bytes } => self.begun(now, context, total_bytes),
             // A file is requested with `Range`: never encoded.
-            TransferEvent::Bytes { bytes, received } => self.bytes(now, context, Some(&bytes), received),
+            TransferEvent::Bytes { bytes, received } => {
+                self.bytes(now, context, Some(&bytes), received)
+            }
             TransferEvent::Ignored(count) => self.bytes(now, context, None, count),
             TransferEvent::Complete => self.complete(now, context),
             TransferEvent::Failed(error) => self.failed(now, error),
@@ -109,9 +113,9 @@ impl FileLane {
         context.meter.media_bytes(count);
         context.phases.reach(context.client, Phase::FirstPacket, now);
         match content {
-            Some(bytes) => reader
-                .feed(bytes)
-                .map_err(|error| Failure::new(FailureReason::Protocol, format!("{}: {error}", self.url)))?,
+            Some(bytes) => reader.feed(bytes).map_err(|error| {
+                Failure::new(FailureReason::Protocol, format!("{}: {error}", self.url))
+            })?,
             None => reader.ignored(count),
         }
         self.take_frames(now, context);
@@ -136,7 +140,8 @@ impl FileLane {
         if let (Some((first_us, from)), Some((last_us, to))) = (self.first, self.last)
             && last_us - first_us >= RATE_US_MIN
         {
-            self.bytes_per_s = Some(to.saturating_sub(from) as f64 * 1e6 / (last_us - first_us) as f64);
+            self.bytes_per_s =
+                Some(to.saturating_sub(from) as f64 * 1e6 / (last_us - first_us) as f64);
         }
     }
 
@@ -148,7 +153,9 @@ impl FileLane {
         let is_rest_needed = match reader.want() {
             Want::Done => false,
             Want::Jump(_) => true,
-            Want::Deliver(_) | Want::Ignore(_) => self.total_bytes.is_some_and(|total| position < total),
+            Want::Deliver(_) | Want::Ignore(_) => {
+                self.total_bytes.is_some_and(|total| position < total)
+            }
         };
         if is_rest_needed {
             return Ok(());
@@ -189,7 +196,9 @@ impl FileLane {
         }
         match self.reader.as_ref().map(TimingReader::want) {
             // A response that has come whole is ended by the driver, which keeps its connection.
-            Some(Want::Jump(_)) if self.transfer.as_ref().is_some_and(Transfer::is_received) => return Ok(()),
+            Some(Want::Jump(_)) if self.transfer.as_ref().is_some_and(Transfer::is_received) => {
+                return Ok(());
+            }
             Some(Want::Jump(offset)) => self.jump(context, offset),
             // What comes behind the last frame is not needed.
             Some(Want::Done) => {
@@ -226,7 +235,8 @@ impl FileLane {
         }
     }
 
-    /// Keeps enough of the body asked for, so that the download never waits for the player while it wants more.
+    /// Keeps enough of the body asked for, so that the download never waits for the player while it
+    /// wants more.
     fn demand(&mut self, now: Instant, context: &mut Context<'_>, wants: bool) {
         let (Some(reader), Some(transfer)) = (&self.reader, &mut self.transfer) else { return };
         // Until the tracks are known there is no time, and no buffer that could be full.

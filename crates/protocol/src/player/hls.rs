@@ -27,7 +27,10 @@ pub(super) struct Received<'a> {
 }
 
 /// A lane of video with what is muxed into it, and one of audio where it comes separately.
-pub(super) fn lanes(cache: &PlaylistCache, received: &Received<'_>) -> Result<Vec<LanePlan>, Failure> {
+pub(super) fn lanes(
+    cache: &PlaylistCache,
+    received: &Received<'_>,
+) -> Result<Vec<LanePlan>, Failure> {
     let url = received.url;
     let lanes = match &*parse(cache, received)? {
         Playlist::Master(master) => of_master(url, master)?,
@@ -46,7 +49,10 @@ pub(super) fn lanes(cache: &PlaylistCache, received: &Received<'_>) -> Result<Ve
 }
 
 /// A media playlist.
-pub(super) fn media(cache: &PlaylistCache, received: &Received<'_>) -> Result<Arc<MediaPlaylist>, Failure> {
+pub(super) fn media(
+    cache: &PlaylistCache,
+    received: &Received<'_>,
+) -> Result<Arc<MediaPlaylist>, Failure> {
     match &*parse(cache, received)? {
         Playlist::Media(media) => {
             check_keys(received.url, media)?;
@@ -59,7 +65,10 @@ pub(super) fn media(cache: &PlaylistCache, received: &Received<'_>) -> Result<Ar
 }
 
 /// The segments of a media playlist.
-pub(super) fn segments(received: &Received<'_>, media: &Arc<MediaPlaylist>) -> Result<Segments, Failure> {
+pub(super) fn segments(
+    received: &Received<'_>,
+    media: &Arc<MediaPlaylist>,
+) -> Result<Segments, Failure> {
     check_keys(received.url, media)?;
     if leaves_out(media) {
         return Err(unasked_update(received.url));
@@ -107,7 +116,13 @@ fn of_master(url: &Url, master: &MasterPlaylist) -> Result<Vec<Vec<Rendition>>, 
     };
     let rendition = |uri: &str, bandwidth_bps: u64, at: usize| -> Result<Rendition, Failure> {
         let playlist = Some(resolved(url, uri)?);
-        Ok(Rendition { bandwidth_bps, listed_at: Some(at), resolution: None, playlist, segments: None })
+        Ok(Rendition {
+            bandwidth_bps,
+            listed_at: Some(at),
+            resolution: None,
+            playlist,
+            segments: None,
+        })
     };
     let variants = master.variants.iter().enumerate();
     // Variants with other audio are the same pictures once more.
@@ -133,7 +148,8 @@ fn of_master(url: &Url, master: &MasterPlaylist) -> Result<Vec<Vec<Rendition>>, 
 fn recorded(url: &Url, media: &MediaPlaylist) -> Result<Arc<[Segment]>, Failure> {
     let played = media.segments.iter().filter(|listed| !listed.is_gap);
     let place = |listed: &Listed| i64::try_from(listed.offset_us).unwrap_or(i64::MAX);
-    let segments = played.map(|listed| segment(url, listed, place(listed), listed.discontinuity_number));
+    let segments =
+        played.map(|listed| segment(url, listed, place(listed), listed.discontinuity_number));
     let segments = segments.collect::<Result<Arc<[_]>, Failure>>()?;
     if segments.is_empty() {
         return Err(broken(url, "a playlist without segments"));
@@ -141,7 +157,12 @@ fn recorded(url: &Url, media: &MediaPlaylist) -> Result<Arc<[Segment]>, Failure>
     Ok(segments)
 }
 
-fn segment(url: &Url, listed: &Listed, starts_us: i64, discontinuity: u64) -> Result<Segment, Failure> {
+fn segment(
+    url: &Url,
+    listed: &Listed,
+    starts_us: i64,
+    discontinuity: u64,
+) -> Result<Segment, Failure> {
     let init = match &listed.init {
         Some(init) => Some(Arc::new(Resource {
             url: resolved(url, &init.uri)?,
@@ -150,9 +171,10 @@ fn segment(url: &Url, listed: &Listed, starts_us: i64, discontinuity: u64) -> Re
         None => None,
     };
     let key = match listed.keys.iter().find(|key| is_played(key)) {
-        Some(key) => {
-            Some(SegmentKey { url: resolved(url, &key.uri)?, iv: key.iv.unwrap_or(listed.number.into()) })
-        }
+        Some(key) => Some(SegmentKey {
+            url: resolved(url, &key.uri)?,
+            iv: key.iv.unwrap_or(listed.number.into()),
+        }),
         None => None,
     };
     Ok(Segment {
@@ -225,8 +247,11 @@ mod tests {
 9.ts
 #EXT-X-ENDLIST
 ";
-        let Some(Segments::Recorded(segments)) = only(read(text)).segments else { panic!("a recording") };
-        let key = |segment: &Segment| segment.key.as_ref().map(|key| (key.url.path().to_owned(), key.iv));
+        let Some(Segments::Recorded(segments)) = only(read(text)).segments else {
+            panic!("a recording")
+        };
+        let key =
+            |segment: &Segment| segment.key.as_ref().map(|key| (key.url.path().to_owned(), key.iv));
         assert_eq!(
             segments.iter().map(key).collect::<Vec<_>>(),
             [Some(("/k1".to_owned(), 7)), Some(("/vod/k2".to_owned(), 255)), None]
@@ -257,7 +282,8 @@ other.m3u8
                 lane.iter().map(of).collect()
             })
             .collect();
-        let video = vec![(500_000, "/low.m3u8".to_owned()), (2_000_000, "/vod/high/index.m3u8".to_owned())];
+        let video =
+            vec![(500_000, "/low.m3u8".to_owned()), (2_000_000, "/vod/high/index.m3u8".to_owned())];
         assert_eq!(named, [video, vec![(0, "/vod/de.m3u8".to_owned())]]);
     }
 
@@ -277,7 +303,9 @@ gone.mp4
 b.mp4
 #EXT-X-ENDLIST
 ";
-        let Some(Segments::Recorded(segments)) = only(read(text)).segments else { panic!("a recording") };
+        let Some(Segments::Recorded(segments)) = only(read(text)).segments else {
+            panic!("a recording")
+        };
         let of = |segment: &Segment| {
             (
                 segment.media.url.path().to_owned(),

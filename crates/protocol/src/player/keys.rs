@@ -1,5 +1,5 @@
-//! The keys of encrypted segments (AES-128, RFC 8216 section 4.3.2.4). A viewer fetches each once, whichever lane needs it
-//! first (hls.js `key-loader.ts`).
+//! The keys of encrypted segments (AES-128, RFC 8216 section 4.3.2.4). A viewer fetches each once,
+//! whichever lane needs it first (hls.js `key-loader.ts`).
 
 use std::collections::VecDeque;
 
@@ -63,6 +63,9 @@ mod tests {
             keys.learn(url(at), [at as u8; KEY_LEN]);
         }
         assert!(!keys.is_loading(&url(0)));
-        assert_eq!((keys.get(&url(0)), keys.get(&url(KEPT_MAX))), (None, Some([KEPT_MAX as u8; KEY_LEN])));
+        assert_eq!(
+            (keys.get(&url(0)), keys.get(&url(KEPT_MAX))),
+            (None, Some([KEPT_MAX as u8; KEY_LEN]))
+        );
     }
 }

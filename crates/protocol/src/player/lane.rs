@@ -1,5 +1,5 @@
-//! A lane: the sequence of downloads that brings one or several tracks. A file is one lane; HLS and DASH may have one for
-//! video and one for audio.
+//! A lane: the sequence of downloads that brings one or several tracks. A file is one lane; HLS and
+//! DASH may have one for video and one for audio.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,7 +58,12 @@ pub(super) struct TrackMap {
 
 impl TrackMap {
     /// Announces the tracks of a lane's first file; later files have the same ones.
-    pub(super) fn announce(&mut self, now: Instant, context: &mut Context<'_>, tracks: &[TrackInfo]) {
+    pub(super) fn announce(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        tracks: &[TrackInfo],
+    ) {
         for track in tracks.iter().skip(self.tracks.len()) {
             // One track of each kind is played, the first.
             let is_known = context.timeline.tracks().iter().any(|known| known.kind == track.kind);
@@ -91,8 +96,8 @@ impl TrackMap {
         Some((at, BufferedFrame { starts_us, duration_us, bytes, is_key }))
     }
 
-    /// Receives a frame of a segment, which is played when the segment is complete; its time on the axis of the
-    /// presentation.
+    /// Receives a frame of a segment, which is played when the segment is complete; its time on the
+    /// axis of the presentation.
     pub(super) fn receive(&self, context: &mut Context<'_>, frame: &TimedFrame) -> Option<i64> {
         let (at, buffered) = self.place(frame)?;
         context.timeline.track_mut(at)?.receive(buffered);
@@ -121,7 +126,8 @@ impl TrackMap {
 
     /// Reports the first frame that can be decoded.
     fn decodable(&self, now: Instant, context: &mut Context<'_>, at: usize, is_first: bool) {
-        let has_video = context.timeline.tracks().iter().any(|track| track.kind == MediaKind::Video);
+        let has_video =
+            context.timeline.tracks().iter().any(|track| track.kind == MediaKind::Video);
         let Some(track) = context.timeline.tracks().get(at) else { return };
         let (id, kind) = (track.id, track.kind);
         if is_first {
@@ -133,7 +139,12 @@ impl TrackMap {
     }
 
     /// Adds a frame of a file to the timeline; its time on the axis of the presentation.
-    pub(super) fn push(&self, now: Instant, context: &mut Context<'_>, frame: &TimedFrame) -> Option<i64> {
+    pub(super) fn push(
+        &self,
+        now: Instant,
+        context: &mut Context<'_>,
+        frame: &TimedFrame,
+    ) -> Option<i64> {
         let (at, buffered) = self.place(frame)?;
         let track = context.timeline.track_mut(at)?;
         let is_first = !track.has_begun();
@@ -299,7 +310,8 @@ impl Lane {
         either!(self, lane => lane.duration_us())
     }
 
-    /// The time of the first frame since the last seek, where that is not exactly the position sought.
+    /// The time of the first frame since the last seek, where that is not exactly the position
+    /// sought.
     pub(super) fn first_frame_us(&self) -> Option<i64> {
         match self {
             Self::File(lane) => lane.first_frame_us(),

@@ -1,12 +1,14 @@
-//! How a player follows a live stream: how far behind its end it plays, and how it returns there. The rules are those of
-//! hls.js (`latency-controller.ts`, `synchronizeToLiveEdge` of `stream-controller.ts`).
+//! How a player follows a live stream: how far behind its end it plays, and how it returns there.
+//! The rules are those of hls.js (`latency-controller.ts`, `synchronizeToLiveEdge` of
+//! `stream-controller.ts`).
 //!
 //! ```text
 //! edge:     end of the playlist, and the time since it was received
-//! phase:    how soon after its segment a playlist is loaded, which differs from one request to the next
-//! target:   behind the edge: what the scenario says, else the server (HOLD-BACK, PART-HOLD-BACK), else 3 target durations;
-//!           each stall adds 1 s, up to a target duration
-//! jump:     to the target, when playback has fallen out of the playlist, or further behind than `latency_max`
+//! phase:    how soon after its segment a playlist is loaded; differs from request to request
+//! target:   behind the edge: what the scenario says, else the server (HOLD-BACK,
+//!           PART-HOLD-BACK), else 3 target durations; each stall adds 1 s, up to a target duration
+//! jump:     to the target, when playback has fallen out of the playlist, or further behind than
+//!           `latency_max`
 //! catch-up: up to `catch_up` times the normal speed, where parts are played
 //! ```
 
@@ -23,7 +25,8 @@ use super::timeline::as_us;
 const SYNC_DURATIONS: u64 = 3;
 /// What a stall adds to the target (hls.js `liveSyncOnStallIncrease`).
 const STALL_INCREASE_US: u64 = 1_000_000;
-/// Media that must be ahead for a faster playback, and distance from the target from which on it is needed.
+/// Media that must be ahead for a faster playback, and distance from the target from which on it is
+/// needed.
 const CATCH_UP_BUFFER_US: u64 = 1_000_000;
 const CATCH_UP_FROM_US: i64 = 50_000;
 /// A longer time since capture is no latency: what is played is a recording that throng once made.
@@ -72,7 +75,8 @@ impl LiveFollower {
         let chosen = chosen.or_else(|| self.policy.segments_behind.map(counted));
         let usual = edge.target_duration_us.saturating_mul(SYNC_DURATIONS);
         let target_us = chosen.or(edge.hold_back_us.filter(|us| *us > 0)).unwrap_or(usual);
-        let increase_us = self.stalls.saturating_mul(STALL_INCREASE_US).min(edge.target_duration_us);
+        let increase_us =
+            self.stalls.saturating_mul(STALL_INCREASE_US).min(edge.target_duration_us);
         target_us.saturating_add(increase_us)
     }
 
@@ -97,20 +101,31 @@ impl LiveFollower {
         position_us.clamp(edge.starts_us, last_us)
     }
 
-    /// Whether playback must return to the edge: what comes next is not in the playlist any more and nothing is buffered,
-    /// or it is further behind than the scenario allows.
-    pub(super) fn must_jump(&self, edge: &LiveEdge, now: Instant, position_us: i64, waits: bool) -> bool {
+    /// Whether playback must return to the edge: what comes next is not in the playlist any more
+    /// and nothing is buffered, or it is further behind than the scenario allows.
+    pub(super) fn must_jump(
+        &self,
+        edge: &LiveEdge,
+        now: Instant,
+        position_us: i64,
+        waits: bool,
+    ) -> bool {
         let sync_us = self.sync_position_us(edge, now);
         let is_outside = waits && position_us < edge.starts_us;
-        let is_too_late = self
-            .policy
-            .latency_max
-            .is_some_and(|latency_max| position_us < edge.ends_us.saturating_sub(as_us(latency_max)));
+        let is_too_late = self.policy.latency_max.is_some_and(|latency_max| {
+            position_us < edge.ends_us.saturating_sub(as_us(latency_max))
+        });
         sync_us > position_us && (is_outside || is_too_late)
     }
 
     /// The speed of playback, thousandths of the normal one.
-    pub(super) fn rate_milli(&self, edge: &LiveEdge, now: Instant, position_us: i64, buffer_us: u64) -> u32 {
+    pub(super) fn rate_milli(
+        &self,
+        edge: &LiveEdge,
+        now: Instant,
+        position_us: i64,
+        buffer_us: u64,
+    ) -> u32 {
         let rate_max = self.policy.catch_up_milli.clamp(NORMAL_RATE_MILLI, 2 * NORMAL_RATE_MILLI);
         if edge.part_target_us.is_none() || rate_max == NORMAL_RATE_MILLI {
             return NORMAL_RATE_MILLI;
@@ -118,7 +133,8 @@ impl LiveFollower {
         let target_us = self.target_us(edge);
         let distance_us =
             Self::edge_us(edge, now).saturating_sub(position_us).saturating_sub_unsigned(target_us);
-        let range_us = i64::try_from(target_us.saturating_add(edge.target_duration_us)).unwrap_or(i64::MAX);
+        let range_us =
+            i64::try_from(target_us.saturating_add(edge.target_duration_us)).unwrap_or(i64::MAX);
         let is_in_range = distance_us > CATCH_UP_FROM_US && distance_us < range_us;
         if !is_in_range || buffer_us <= CATCH_UP_BUFFER_US {
             return NORMAL_RATE_MILLI;
@@ -129,7 +145,8 @@ impl LiveFollower {
         rate_milli.clamp(NORMAL_RATE_MILLI, rate_max)
     }
 
-    /// The latency at `position_us`, which has the date `date_us`. `unix_us`: the wall clock at `now`.
+    /// The latency at `position_us`, which has the date `date_us`. `unix_us`: the wall clock at
+    /// `now`.
     pub(super) fn interval(
         &self,
         edge: &LiveEdge,
@@ -147,7 +164,9 @@ impl LiveFollower {
             capture_latency_us: captured_unix_us
                 .map(|captured_us| unix_us.saturating_sub(captured_us))
                 .filter(|since_us| since_us.abs() < CAPTURE_LATENCY_MAX_US),
-            over_target_us: to_edge_us.saturating_sub(target_us).saturating_sub(self.moved_us(edge, now)),
+            over_target_us: to_edge_us
+                .saturating_sub(target_us)
+                .saturating_sub(self.moved_us(edge, now)),
             target_duration_us: edge.target_duration_us,
         }
     }
@@ -155,14 +174,16 @@ impl LiveFollower {
     /// How long from `now` on until the speed is to be looked at again.
     pub(super) fn next_look(&self, edge: &LiveEdge) -> Option<Duration> {
         // A media element tells its position four times a second.
-        let is_adjusted = edge.part_target_us.is_some() && self.policy.catch_up_milli > NORMAL_RATE_MILLI;
+        let is_adjusted =
+            edge.part_target_us.is_some() && self.policy.catch_up_milli > NORMAL_RATE_MILLI;
         is_adjusted.then_some(Duration::from_millis(250))
     }
 }
 
 /// [`LiveInterval::dates_ahead_us`] of this edge.
 fn dates_ahead_us(edge: &LiveEdge, (now, unix_us): (Instant, i64)) -> Option<i64> {
-    let received_us = unix_us.saturating_sub(as_us(now.saturating_duration_since(edge.advanced_at)));
+    let received_us =
+        unix_us.saturating_sub(as_us(now.saturating_duration_since(edge.advanced_at)));
     Some(edge.ends_us.saturating_add(edge.date_offset_us?).saturating_sub(received_us))
 }
 
@@ -185,7 +206,11 @@ mod tests {
         }
     }
 
-    fn follower(latency: Option<u64>, latency_max: Option<u64>, catch_up_milli: u32) -> LiveFollower {
+    fn follower(
+        latency: Option<u64>,
+        latency_max: Option<u64>,
+        catch_up_milli: u32,
+    ) -> LiveFollower {
         LiveFollower::new(LivePolicy {
             latency: latency.map(Duration::from_secs),
             latency_max: latency_max.map(Duration::from_secs),
@@ -210,7 +235,8 @@ mod tests {
         assert_eq!(usual.sync_position_us(&held, now), 151 * S);
         assert_eq!(follower(Some(20), None, 1_000).sync_position_us(&held, now), 140 * S);
         assert_eq!(follower(Some(200), None, 1_000).sync_position_us(&held, now), 100 * S);
-        let parts = LiveEdge { part_target_us: Some(500_000), hold_back_us: Some(100_000), ..edge(now) };
+        let parts =
+            LiveEdge { part_target_us: Some(500_000), hold_back_us: Some(100_000), ..edge(now) };
         assert_eq!(usual.sync_position_us(&parts, now), 160 * S - 500_000);
     }
 
@@ -239,7 +265,8 @@ mod tests {
     #[test]
     fn it_plays_faster_only_with_parts_a_buffer_and_a_distance() {
         let now = Instant::now();
-        let parts = LiveEdge { part_target_us: Some(500_000), hold_back_us: Some(2_000_000), ..edge(now) };
+        let parts =
+            LiveEdge { part_target_us: Some(500_000), hold_back_us: Some(2_000_000), ..edge(now) };
         let fast = follower(None, None, 1_500);
         let rate = |position_us, buffer_us| fast.rate_milli(&parts, now, position_us, buffer_us);
         assert_eq!(rate(157 * S, 2_000_000), 1_350, "2 ÷ (1 + e^-0.75), in twentieths");
@@ -254,7 +281,10 @@ mod tests {
         let now = Instant::now();
         let usual = follower(None, None, 1_000);
         let without = usual.interval(&edge(now), (now, 0), (146 * S, None), None);
-        assert_eq!((without.to_edge_us, without.since_date_us, without.dates_ahead_us), (14 * S, None, None));
+        assert_eq!(
+            (without.to_edge_us, without.since_date_us, without.dates_ahead_us),
+            (14 * S, None, None)
+        );
         assert_eq!(without.over_target_us, 2 * S);
         let dated = LiveEdge { date_offset_us: Some(0), ..edge(now) };
         let at = (146 * S, Some(146 * S));
@@ -266,7 +296,11 @@ mod tests {
         assert_eq!(with.over_target_us, 2 * S);
         let marked = |captured_us| usual.interval(&dated, (now, 163 * S), at, Some(captured_us));
         assert_eq!(marked(140 * S).capture_latency_us, Some(23 * S));
-        assert_eq!(marked(163 * S - CAPTURE_LATENCY_MAX_US).capture_latency_us, None, "a recording");
+        assert_eq!(
+            marked(163 * S - CAPTURE_LATENCY_MAX_US).capture_latency_us,
+            None,
+            "a recording"
+        );
         // The clock was set back by 60 s while what is played was on its way.
         let set_back = LiveEdge { date_offset_us: Some(-60 * S), ..edge(now) };
         let set_back = usual.interval(&set_back, (now, 103 * S), (146 * S, Some(86 * S)), None);

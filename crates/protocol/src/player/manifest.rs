@@ -57,7 +57,12 @@ pub(super) enum Received {
 }
 
 impl ManifestDownload {
-    pub(super) fn new(url: Url, format: MediaFormat, cache: PlaylistCache, clock: WallClock) -> Self {
+    pub(super) fn new(
+        url: Url,
+        format: MediaFormat,
+        cache: PlaylistCache,
+        clock: WallClock,
+    ) -> Self {
         Self {
             url,
             format,
@@ -72,7 +77,8 @@ impl ManifestDownload {
     }
 
     pub(super) fn owns(&self, fetch: FetchId) -> bool {
-        self.server_clock.owns(fetch) || self.download.as_ref().is_some_and(|download| download.owns(fetch))
+        self.server_clock.owns(fetch)
+            || self.download.as_ref().is_some_and(|download| download.owns(fetch))
     }
 
     /// Handles what the driver reports of the download `fetch`.
@@ -99,11 +105,16 @@ impl ManifestDownload {
         }
     }
 
-    fn complete(&mut self, now: Instant, context: &mut Context<'_>) -> Result<Option<Received>, Failure> {
+    fn complete(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+    ) -> Result<Option<Received>, Failure> {
         let Some(download) = self.download.take() else { return Ok(None) };
         self.retry.progressed();
         let times = (download.requested_at(), download.answered_at());
-        let received = hls::Received { url: download.url(), text: download.bytes(), answered_at: times.1 };
+        let received =
+            hls::Received { url: download.url(), text: download.bytes(), answered_at: times.1 };
         if self.format != MediaFormat::Dash {
             self.ready = Some((hls::lanes(&self.cache, &received)?, times));
             context.phases.reach(context.client, Phase::Described, now);
@@ -122,7 +133,8 @@ impl ManifestDownload {
             Err(failure) => return Err(failure),
         };
         self.again_at = update_period(&manifest).map(|period| (times.0 + period).max(now));
-        if let Some(url) = manifest.locations.first().and_then(|location| download.url().join(location).ok())
+        if let Some(url) =
+            manifest.locations.first().and_then(|location| download.url().join(location).ok())
         {
             self.url = url;
         }
@@ -189,7 +201,8 @@ impl ManifestDownload {
             || self.retry.next_timeout().is_some();
         if is_due && self.download.is_none() && !self.retry.waits(now) {
             self.retry.begun();
-            self.download = Some(WholeDownload::begin(now, context, &self.url, None, MANIFEST_LEN_MAX)?);
+            self.download =
+                Some(WholeDownload::begin(now, context, &self.url, None, MANIFEST_LEN_MAX)?);
         }
         Ok(None)
     }

@@ -12,8 +12,8 @@ use super::playout::PlayoutTimes;
 use super::timeline::Timeline;
 use crate::reports::next_second;
 
-/// Seconds over which delivery is compared with the media's own rate: long enough for segments of the usual lengths to
-/// average out, short enough for a search that holds a load for some seconds.
+/// Seconds over which delivery is compared with the media's own rate: long enough for segments of
+/// the usual lengths to average out, short enough for a search that holds a load for some seconds.
 const DELIVERY_SECONDS: usize = 5;
 
 /// The open interval of a player.
@@ -24,8 +24,8 @@ pub(super) struct Meter {
     counters: PlaybackCounters,
     /// Up to when `wanted_us` is counted, and whether media is wanted since then.
     wanted: (Instant, bool),
-    /// By second, the latest first: microseconds of media that became playable; `None` in a second in which the player did
-    /// not want media all the time.
+    /// By second, the latest first: microseconds of media that became playable; `None` in a second
+    /// in which the player did not want media all the time.
     delivered_us: [Option<u64>; DELIVERY_SECONDS],
     /// Whether media was wanted throughout the open interval.
     wanted_throughout: bool,
@@ -145,14 +145,18 @@ impl Meter {
         let times = end.times;
         let PlayoutTimes { startup_us, stall_us, stall_count, played_us, .. } = times;
         counters.active_us = startup_us + stall_us + times.playing_us;
-        (counters.startup_us, counters.stall_us, counters.stall_count) = (startup_us, stall_us, stall_count);
+        (counters.startup_us, counters.stall_us, counters.stall_count) =
+            (startup_us, stall_us, stall_count);
         (counters.played_us, counters.paused_us, counters.seek_count) =
             (played_us, times.paused_us, times.seek_count);
         counters.skipped_us = times.skipped_us;
-        (counters.requests, counters.requests_failed) = (end.http.requests, end.http.requests_failed);
-        (counters.connections, counters.retransmitted) = (end.http.connections, end.http.retransmitted);
+        (counters.requests, counters.requests_failed) =
+            (end.http.requests, end.http.requests_failed);
+        (counters.connections, counters.retransmitted) =
+            (end.http.connections, end.http.retransmitted);
         counters.received_out_of_order = end.http.received_out_of_order;
-        [counters.responses_http1, counters.responses_http2, counters.responses_http3] = end.http.responses;
+        [counters.responses_http1, counters.responses_http2, counters.responses_http3] =
+            end.http.responses;
         let (peers, tracker) = (end.peers, end.tracker);
         (counters.peer_bytes, counters.peer_segments) = (peers.received_bytes, peers.segments);
         (counters.peer_failures, counters.uploaded_bytes) = (peers.failed, peers.uploaded_bytes);
@@ -203,7 +207,9 @@ impl Meter {
                 absolute_delay_us: Vec::new(),
                 capture_basis: None,
                 oven_rtc_tester_delay_us: None,
-                source_fps: track.source_fps().filter(|_| track.kind == throng_observation::MediaKind::Video),
+                source_fps: track
+                    .source_fps()
+                    .filter(|_| track.kind == throng_observation::MediaKind::Video),
                 frames_due_us: played_us + stall_us,
                 first_frame_awaited_since: None,
                 missing_since: None,

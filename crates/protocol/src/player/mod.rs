@@ -1,17 +1,20 @@
-//! Video over HTTP (RFC 9110): a viewer that downloads a media file as a browser's media element does, and plays it from
-//! a buffer on a real clock.
+//! Video over HTTP (RFC 9110): a viewer that downloads a media file as a browser's media element
+//! does, and plays it from a buffer on a real clock.
 //!
 //! ```text
 //! player                                   server
 //!   GET, Range: bytes=0-            ─────▶  206, the index (moov), media …
 //!     reads until its buffer is full, then lets the connection's flow control hold the server back
-//!   GET, Range: bytes=N-            ─────▶  206: the index at the end of a file, a seek, a broken connection
+//!   GET, Range: bytes=N-            ─────▶  206: the index at the end of a file, a seek,
+//!                                                a broken connection
 //! ```
-//! `transfer` checks responses and follows redirects, over `client`, which counts them; `cors` and `preflight` are the rules
-//! for requests to other origins than the page's. A `lane` decides what is requested next (`file`: a file; `segments`: HLS and
-//! DASH, whose `manifest` becomes a `presentation`), and adds the frames that its reader finds in the bytes to the `timeline`.
-//! `playout` moves the position over it: startup, playback, stalls. `user` seeks and pauses, `meter` makes the seconds,
-//! `viewer` connects all of them to the driver. `page` repeats what a browser requested around the player before it.
+//! `transfer` checks responses and follows redirects, over `client`, which counts them; `cors` and
+//! `preflight` are the rules for requests to other origins than the page's. A `lane` decides what
+//! is requested next (`file`: a file; `segments`: HLS and DASH, whose `manifest` becomes a
+//! `presentation`), and adds the frames that its reader finds in the bytes to the `timeline`.
+//! `playout` moves the position over it: startup, playback, stalls. `user` seeks and pauses,
+//! `meter` makes the seconds, `viewer` connects all of them to the driver. `page` repeats what a
+//! browser requested around the player before it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +65,9 @@ mod viewer;
 mod whole;
 mod window;
 
-pub use self::p2p::{ExchangeConfig, ExchangeRole, Meeting, SegmentExchange, Swarms, peer_message_survives};
+pub use self::p2p::{
+    ExchangeConfig, ExchangeRole, Meeting, SegmentExchange, Swarms, peer_message_survives,
+};
 pub use self::viewer::Viewer;
 
 /// The page that a viewer loads before it plays.
@@ -85,11 +90,13 @@ pub struct Config {
     pub player: PlayerConfig,
     /// The page around the player.
     pub page: Option<PageVisit>,
-    /// Bearer token, sent to the host of [`Self::url`] only, and after a redirect to the same origin only.
+    /// Bearer token, sent to the host of [`Self::url`] only, and after a redirect to the same
+    /// origin only.
     pub token: Option<Secret>,
     /// The consent guard's check of addresses in redirects.
     pub may_reach: MayReach,
-    /// One reading of both clocks, shared by the whole run; intervals end on whole seconds after it.
+    /// One reading of both clocks, shared by the whole run; intervals end on whole seconds after
+    /// it.
     pub clock: WallClock,
     /// The viewer's number, which makes its user's random choices its own.
     pub number: u32,

@@ -1,10 +1,12 @@
-//! The playlist of the rendition that is played: loaded once, and again and again while the stream is live, as hls.js does
-//! it (`base-playlist-controller.ts`, `computeReloadInterval` of `level-helper.ts`).
+//! The playlist of the rendition that is played: loaded once, and again and again while the stream
+//! is live, as hls.js does it (`base-playlist-controller.ts`, `computeReloadInterval` of
+//! `level-helper.ts`).
 //!
 //! ```text
 //! changed:    the next request comes one target duration after the last one was sent
 //! unchanged:  after half of it
-//! blocking:   (CAN-BLOCK-RELOAD) at once, for the segment and part that come next; the server holds the request
+//! blocking:   (CAN-BLOCK-RELOAD) at once, for the segment and part that come next; the server
+//!             holds the request
 //! ```
 
 use std::sync::Arc;
@@ -25,7 +27,8 @@ use super::whole::{WholeDownload, WholeEvent};
 use super::window::{Change, Window};
 use crate::participant::{DownloadEvent, FetchId};
 
-/// Closer to the end than this, in target durations, the last segment's duration counts where it is shorter.
+/// Closer to the end than this, in target durations, the last segment's duration counts where it is
+/// shorter.
 const NEAR_EDGE: u64 = 4;
 
 /// Loads the playlist of one rendition.
@@ -55,7 +58,8 @@ struct Asked {
 pub(super) enum Loaded {
     /// Nothing.
     Nothing,
-    /// The first playlist of the rendition, or one whose numbers have nothing in common with those before.
+    /// The first playlist of the rendition, or one whose numbers have nothing in common with those
+    /// before.
     New,
     /// The next one.
     Next,
@@ -64,15 +68,22 @@ pub(super) enum Loaded {
 impl PlaylistLoader {
     pub(super) fn new(low_latency: bool) -> Self {
         let retry = Retry::new(PLAYLIST_RETRY);
-        Self { low_latency, download: None, retry, next_at: None, next: Asked::default(), before: None }
+        Self {
+            low_latency,
+            download: None,
+            retry,
+            next_at: None,
+            next: Asked::default(),
+            before: None,
+        }
     }
 
     pub(super) fn owns(&self, fetch: FetchId) -> bool {
         self.download.as_ref().is_some_and(|(download, _)| download.owns(fetch))
     }
 
-    /// `rendition` is played from now on instead of that with the window `before`: its playlist is loaded at once where it
-    /// is live or not known.
+    /// `rendition` is played from now on instead of that with the window `before`: its playlist is
+    /// loaded at once where it is live or not known.
     pub(super) fn switched(
         &mut self,
         now: Instant,
@@ -87,13 +98,15 @@ impl PlaylistLoader {
         let reported = before.zip(rendition.playlist.as_ref());
         let until = reported.and_then(|(before, url)| awaited(before, url, now, self.low_latency));
         // What is known of it from an earlier time may be updated only.
-        let known = rendition.segments.as_ref().and_then(Segments::window).filter(|_| until.is_some());
+        let known =
+            rendition.segments.as_ref().and_then(Segments::window).filter(|_| until.is_some());
         let skips = known.and_then(|window| skips(window.playlist(), now, window.advanced_at()));
         let next = Asked { until, skips };
         *self = Self { next_at, next, before: before.cloned(), ..Self::new(self.low_latency) };
     }
 
-    /// The rendition that was played before is played again: its playlist is loaded at once where it is live.
+    /// The rendition that was played before is played again: its playlist is loaded at once where
+    /// it is live.
     pub(super) fn returned(&mut self, now: Instant, context: &mut Context<'_>, is_live: bool) {
         if let Some((download, _)) = self.download.take() {
             download.cancel(context);
@@ -134,7 +147,8 @@ impl PlaylistLoader {
     ) -> Result<Loaded, Failure> {
         let Some((download, asked)) = self.download.take() else { return Ok(Loaded::Nothing) };
         let times = (download.requested_at(), download.answered_at());
-        let received = Received { url: download.url(), text: download.bytes(), answered_at: times.1 };
+        let received =
+            Received { url: download.url(), text: download.bytes(), answered_at: times.1 };
         let is_known = matches!(rendition.segments, Some(Segments::Live(_)));
         let media = match hls::media(cache, &received) {
             Ok(media) => media,
@@ -143,7 +157,8 @@ impl PlaylistLoader {
                 if !is_known {
                     return Err(failure);
                 }
-                // One that cannot be read between others is passed over; hls.js loads it again as after an error.
+                // One that cannot be read between others is passed over; hls.js loads it again as
+                // after an error.
                 context.client.anomaly(failure.detail.clone());
                 self.failed(now, context, rendition, TransferError::unreadable(failure))?;
                 return Ok(Loaded::Nothing);
@@ -201,7 +216,8 @@ impl PlaylistLoader {
             window.align(&before);
         }
         let ends_us = window.edge(self.low_latency).ends_us;
-        let behind_us = context.position_us.and_then(|us| u64::try_from(ends_us.saturating_sub(us)).ok());
+        let behind_us =
+            context.position_us.and_then(|us| u64::try_from(ends_us.saturating_sub(us)).ok());
         self.schedule(now, window, change, times, behind_us);
         Ok(if change == Change::Restarted { Loaded::New } else { Loaded::Next })
     }
@@ -232,7 +248,8 @@ impl PlaylistLoader {
             if self.low_latency || !is_at_segment_end {
                 self.next_at = Some(now);
             } else {
-                // Without parts the server holds the request for up to a segment: it need not be sent at once.
+                // Without parts the server holds the request for up to a segment: it need not be
+                // sent at once.
                 let elapsed = now.saturating_duration_since(answered_at);
                 let wait = interval.saturating_sub(elapsed * 2).max(interval / 2);
                 self.next_at = Some((answered_at + wait).max(now));
@@ -250,13 +267,15 @@ impl PlaylistLoader {
         let asked = self.download.take().map(|(_, asked)| asked).unwrap_or_default();
         self.next = Asked { until: None, ..asked };
         self.next_at = Some(now);
-        // A rendition report may be wrong: the server may refuse what it was asked for, and still have the playlist.
-        let may_be_misled = error.is_refused && asked.until.is_some() && rendition.segments.is_none();
+        // A rendition report may be wrong: the server may refuse what it was asked for, and still
+        // have the playlist.
+        let may_be_misled =
+            error.is_refused && asked.until.is_some() && rendition.segments.is_none();
         if may_be_misled || self.retry.failed(now, &error) {
             return Ok(());
         }
-        // A stream that is on its way goes on: pages start their player again after its last repeat. One that was switched to
-        // is not.
+        // A stream that is on its way goes on: pages start their player again after its last
+        // repeat. One that was switched to is not.
         match &rendition.segments {
             Some(Segments::Live(window)) if self.before.is_none() => {
                 let target_us = window.playlist().target_duration_us.max(1_000_000);
@@ -296,7 +315,8 @@ impl PlaylistLoader {
         let asked = std::mem::take(&mut self.next);
         self.next_at = None;
         let url = with_directives(url, asked);
-        self.download = Some((WholeDownload::begin(now, context, &url, None, MANIFEST_LEN_MAX)?, asked));
+        self.download =
+            Some((WholeDownload::begin(now, context, &url, None, MANIFEST_LEN_MAX)?, asked));
         // The body is asked for when its head has come.
         Ok(())
     }
@@ -310,7 +330,11 @@ impl PlaylistLoader {
 }
 
 /// The playlist with what it leaves out.
-fn whole(cache: &PlaylistCache, media: &Arc<MediaPlaylist>, window: &Window) -> Option<Arc<MediaPlaylist>> {
+fn whole(
+    cache: &PlaylistCache,
+    media: &Arc<MediaPlaylist>,
+    window: &Window,
+) -> Option<Arc<MediaPlaylist>> {
     if hls::leaves_out(media) {
         cache.with_skipped(media, window.playlist())
     } else {
@@ -318,12 +342,13 @@ fn whole(cache: &PlaylistCache, media: &Arc<MediaPlaylist>, window: &Window) -> 
     }
 }
 
-/// How an update of a playlist is asked for, if the server makes them and the playlist is not older than half of the skip
-/// boundary (RFC 8216bis section 6.3.7).
+/// How an update of a playlist is asked for, if the server makes them and the playlist is not older
+/// than half of the skip boundary (RFC 8216bis section 6.3.7).
 fn skips(playlist: &MediaPlaylist, now: Instant, received_at: Instant) -> Option<&'static str> {
     let control = &playlist.server_control;
     let age_us = now.saturating_duration_since(received_at).as_micros();
-    let may_skip = control.can_skip_until_us.is_some_and(|until_us| age_us < u128::from(until_us / 2));
+    let may_skip =
+        control.can_skip_until_us.is_some_and(|until_us| age_us < u128::from(until_us / 2));
     may_skip.then_some(if control.can_skip_date_ranges { "v2" } else { "YES" })
 }
 
@@ -342,7 +367,8 @@ fn reload_interval(playlist: &MediaPlaylist, change: Change, behind_us: Option<u
     Duration::from_micros(interval_us).max(Duration::from_millis(100))
 }
 
-/// The segment and part that will exist next, and whether all known parts are those of complete segments.
+/// The segment and part that will exist next, and whether all known parts are those of complete
+/// segments.
 fn next_update(window: &Window, low_latency: bool) -> ((u64, Option<u64>), bool) {
     let playlist = window.playlist();
     let listed = &playlist.parts;
@@ -354,7 +380,8 @@ fn next_update(window: &Window, low_latency: bool) -> ((u64, Option<u64>), bool)
     if listed.is_empty() {
         ((window.end(), Some(if low_latency { 0 } else { last_index(last) })), true)
     } else {
-        let part = if low_latency { listed.len() as u64 } else { last_index(listed.len().max(last)) };
+        let part =
+            if low_latency { listed.len() as u64 } else { last_index(listed.len().max(last)) };
         ((window.end(), Some(part)), false)
     }
 }

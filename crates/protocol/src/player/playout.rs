@@ -1,5 +1,5 @@
-//! Playback on a real clock: it begins when enough is buffered, stalls when the buffer is empty, goes on when it is
-//! filled again.
+//! Playback on a real clock: it begins when enough is buffered, stalls when the buffer is empty,
+//! goes on when it is filled again.
 //!
 //! ```text
 //! Starting ──enough──▶ Playing ──empty──▶ Stalled ──enough──▶ Playing
@@ -50,7 +50,8 @@ enum State {
 /// What is buffered, as far as playback is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Buffered {
-    /// How far playback can go, microseconds on the time axis of the media; `None` while nothing can be played.
+    /// How far playback can go, microseconds on the time axis of the media; `None` while nothing
+    /// can be played.
     pub(super) playable_us: Option<i64>,
     /// All of the media was received.
     pub(super) is_complete: bool,
@@ -94,28 +95,33 @@ impl Playout {
     }
 
     fn play(&mut self, passed_us: u64, buffered: Buffered) {
-        let ahead_us =
-            buffered.playable_us.map_or(0, |playable_us| playable_us.saturating_sub(self.position_us)).max(0)
-                as u64;
+        let ahead_us = buffered
+            .playable_us
+            .map_or(0, |playable_us| playable_us.saturating_sub(self.position_us))
+            .max(0) as u64;
         // Real time in which all that is ahead is played.
         let lasts_us = real_us(ahead_us, self.rate_milli);
-        let played_us =
-            if passed_us >= lasts_us { ahead_us } else { media_us(passed_us, self.rate_milli).min(ahead_us) };
+        let played_us = if passed_us >= lasts_us {
+            ahead_us
+        } else {
+            media_us(passed_us, self.rate_milli).min(ahead_us)
+        };
         self.times.played_us += played_us;
         self.times.playing_us += passed_us.min(lasts_us);
         self.position_us += played_us as i64;
         if played_us == ahead_us && buffered.is_complete {
             self.state = State::Ended;
         } else if passed_us > lasts_us {
-            let since = self.at.checked_sub(Duration::from_micros(passed_us - lasts_us)).unwrap_or(self.at);
+            let since =
+                self.at.checked_sub(Duration::from_micros(passed_us - lasts_us)).unwrap_or(self.at);
             self.state = State::Stalled { since };
             self.times.stall_count += 1;
             self.times.stall_us += passed_us - lasts_us;
         }
     }
 
-    /// Begins or resumes playback if it can; call it after [`Self::advance`] and after media was added. True if
-    /// playback began or went on after a wait.
+    /// Begins or resumes playback if it can; call it after [`Self::advance`] and after media was
+    /// added. True if playback began or went on after a wait.
     pub(super) fn resume(&mut self, buffered: Buffered) -> bool {
         match self.state {
             State::Paused { until } if self.at >= until => {
@@ -151,7 +157,8 @@ impl Playout {
 
     /// Goes on at `position_us`: what lies between never came, or is not to be had any more.
     pub(super) fn jump(&mut self, position_us: i64) {
-        self.times.skipped_us += u64::try_from(position_us.saturating_sub(self.position_us)).unwrap_or(0);
+        self.times.skipped_us +=
+            u64::try_from(position_us.saturating_sub(self.position_us)).unwrap_or(0);
         self.position_us = position_us;
     }
 
@@ -165,7 +172,8 @@ impl Playout {
         matches!(self.state, State::Stalled { .. })
     }
 
-    /// The position where playback begins turns out to be another one, such as the nearest key frame.
+    /// The position where playback begins turns out to be another one, such as the nearest key
+    /// frame.
     pub(super) fn starts_at(&mut self, position_us: i64) {
         if matches!(self.state, State::Starting { .. }) {
             self.position_us = position_us;
@@ -265,7 +273,10 @@ mod tests {
         assert!(!playout.resume(to(999)));
         playout.advance(at(start, 400), to(999));
         assert!(playout.resume(to(2_000)));
-        assert_eq!(playout.next_timeout(to(2_000)), Some(at(start, 2_400) + Duration::from_micros(1)));
+        assert_eq!(
+            playout.next_timeout(to(2_000)),
+            Some(at(start, 2_400) + Duration::from_micros(1))
+        );
         playout.advance(at(start, 3_000), to(2_000));
         let times = playout.take_times();
         let expect = PlayoutTimes {

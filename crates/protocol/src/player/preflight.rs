@@ -1,11 +1,12 @@
-//! Preflights: whether a server lets another origin's page send headers that a form could not send (Fetch standard,
-//! CORS-preflight fetch and cache; the limits are Chromium's).
+//! Preflights: whether a server lets another origin's page send headers that a form could not send
+//! (Fetch standard, CORS-preflight fetch and cache; the limits are Chromium's).
 //!
 //! ```text
 //! OPTIONS /live.m3u8                                ─────▶
 //!   Access-Control-Request-Method: GET
 //!   Access-Control-Request-Headers: authorization
-//!                                                   ◀─────   204, Access-Control-Allow-Headers: authorization
+//!                                                   ◀─────   204, Access-Control-Allow-Headers:
+//!                                                             authorization
 //! GET /live.m3u8, Authorization: Bearer …           ─────▶
 //! ```
 
@@ -13,8 +14,8 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE, CONTENT_LENGTH,
-    HeaderName, HeaderValue, TRANSFER_ENCODING,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE,
+    CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
 use http::{HeaderMap, StatusCode};
 use throng_scenario::CredentialsPolicy;
@@ -99,7 +100,13 @@ enum AllowedHeaders {
 
 impl Preflights {
     /// Whether a kept answer allows a request to `url` with these headers.
-    pub(super) fn allow(&mut self, now: Instant, url: &Url, before: Origins, headers: &[HeaderName]) -> bool {
+    pub(super) fn allow(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        before: Origins,
+        headers: &[HeaderName],
+    ) -> bool {
         if before.is_opaque() {
             return false;
         }
@@ -111,7 +118,8 @@ impl Preflights {
         allows
     }
 
-    /// Keeps an answer for as long as it says. That to a page which was not named is no other request's.
+    /// Keeps an answer for as long as it says. That to a page which was not named is no other
+    /// request's.
     pub(super) fn learn(&mut self, now: Instant, url: &Url, before: Origins, answer: Answer) {
         if answer.kept.is_zero() || before.is_opaque() {
             return;
@@ -146,7 +154,8 @@ impl Preflights {
 }
 
 impl Answer {
-    /// What a server allows by its response, which the page may have, if that is all of `wanted`; an error says why not.
+    /// What a server allows by its response, which the page may have, if that is all of `wanted`;
+    /// an error says why not.
     pub(super) fn read(
         now: Instant,
         head: &http::response::Parts,
@@ -159,7 +168,8 @@ impl Answer {
         list(&head.headers, &ACCESS_CONTROL_ALLOW_METHODS)?;
         let names = list(&head.headers, &ACCESS_CONTROL_ALLOW_HEADERS)?;
         // `Authorization` too, which the standard excepts: Chromium 156 does not.
-        let is_all = credentials != CredentialsPolicy::Include && names.iter().any(|name| name == "*");
+        let is_all =
+            credentials != CredentialsPolicy::Include && names.iter().any(|name| name == "*");
         let headers = if is_all { AllowedHeaders::All } else { AllowedHeaders::Named(names) };
         let refused: Vec<_> =
             wanted.iter().filter(|name| !headers.has(name)).map(HeaderName::as_str).collect();
@@ -204,7 +214,8 @@ pub(super) fn unsafe_headers(headers: &HeaderMap) -> Vec<HeaderName> {
             && !name.as_str().starts_with("proxy-")
             && !is_safe(name.as_str(), value.as_bytes())
     };
-    let mut names: Vec<_> = headers.iter().filter(is_unsafe).map(|(name, _)| name.clone()).collect();
+    let mut names: Vec<_> =
+        headers.iter().filter(is_unsafe).map(|(name, _)| name.clone()).collect();
     names.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
     names.dedup();
     names
@@ -213,8 +224,9 @@ pub(super) fn unsafe_headers(headers: &HeaderMap) -> Vec<HeaderName> {
 /// CORS-safelisted request-headers.
 fn is_safe(name: &str, value: &[u8]) -> bool {
     let is_language = |byte: &u8| byte.is_ascii_alphanumeric() || b" *,-.;=".contains(byte);
-    let is_plain =
-        |byte: &u8| (*byte >= b' ' || *byte == b'\t') && *byte != 0x7f && !b"\"():<>?@[\\]{}".contains(byte);
+    let is_plain = |byte: &u8| {
+        (*byte >= b' ' || *byte == b'\t') && *byte != 0x7f && !b"\"():<>?@[\\]{}".contains(byte)
+    };
     let is_value = match name {
         "accept" => value.iter().all(is_plain),
         "accept-language" | "content-language" => value.iter().all(is_language),

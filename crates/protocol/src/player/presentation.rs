@@ -85,7 +85,8 @@ pub(super) enum Found {
 #[derive(Clone, Debug)]
 pub(super) struct Rendition {
     pub(super) bandwidth_bps: u64,
-    /// Its place in the manifest, whose author would begin with the first; `None` where places have no meaning.
+    /// Its place in the manifest, whose author would begin with the first; `None` where places have
+    /// no meaning.
     pub(super) listed_at: Option<usize>,
     /// The smaller of width and height, pixels, where a playlist says them: 720 of 720p.
     pub(super) resolution: Option<u32>,
@@ -132,14 +133,16 @@ impl Segments {
             Self::Live(window) => window.find(cursor, low_latency),
             Self::Dynamic(window) => window.find(cursor),
             Self::Recorded(segments) => {
-                let segment = usize::try_from(cursor.segment).ok().and_then(|number| segments.get(number));
+                let segment =
+                    usize::try_from(cursor.segment).ok().and_then(|number| segments.get(number));
                 let next = Cursor::at(cursor.segment.saturating_add(1));
                 segment.map_or(Found::End, |segment| Found::Piece(Box::new(segment.clone()), next))
             }
         }
     }
 
-    /// The segment that covers `position_us`, or the one before it; the part of it where parts are played.
+    /// The segment that covers `position_us`, or the one before it; the part of it where parts are
+    /// played.
     pub(super) fn at(&self, position_us: i64, low_latency: bool) -> Cursor {
         match self {
             Self::Live(window) => window.at(position_us, low_latency),
@@ -179,10 +182,13 @@ impl Segments {
         }
     }
 
-    /// The date of what is played at `position_us`, microseconds since 1970, where the stream has dates.
+    /// The date of what is played at `position_us`, microseconds since 1970, where the stream has
+    /// dates.
     pub(super) fn date_us(&self, position_us: i64) -> Option<i64> {
         match self {
-            Self::Live(window) => Some(position_us.saturating_add(window.date_offset_us(position_us)?)),
+            Self::Live(window) => {
+                Some(position_us.saturating_add(window.date_offset_us(position_us)?))
+            }
             Self::Dynamic(_) => Some(position_us),
             Self::Recorded(_) => None,
         }

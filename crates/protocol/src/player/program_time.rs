@@ -1,8 +1,10 @@
-//! The dates of a live playlist (`EXT-X-PROGRAM-DATE-TIME`) beside the time axis that its media is played on.
+//! The dates of a live playlist (`EXT-X-PROGRAM-DATE-TIME`) beside the time axis that its media is
+//! played on.
 //!
-//! The axis follows the dates, whose errors do not add up as those of rounded durations do. Where a date does not continue
-//! the one before, because the encoder began anew or its clock was set, media goes on all the same, as with hls.js. The
-//! axis goes on with it, and from that segment on the dates are so much ahead of the axis.
+//! The axis follows the dates, whose errors do not add up as those of rounded durations do. Where a
+//! date does not continue the one before, because the encoder began anew or its clock was set,
+//! media goes on all the same, as with hls.js. The axis goes on with it, and from that segment on
+//! the dates are so much ahead of the axis.
 
 use std::collections::VecDeque;
 
@@ -63,12 +65,13 @@ impl ProgramTime {
             let ahead_us = self.ahead_us(segment.number);
             let off_us = date_us.saturating_sub(ahead_us).saturating_sub(due_us);
             let is_off = off_us.saturating_abs() > JUMP_US;
-            // Where the dates of two segments are off, it is the durations that are wrong, unless the date before was the
-            // only wrong one, or they are more wrong than a duration can be.
+            // Where the dates of two segments are off, it is the durations that are wrong, unless
+            // the date before was the only wrong one, or they are more wrong than a duration can
+            // be.
             let returns = off_us.saturating_add(self.jumped_us).saturating_abs() <= JUMP_US;
             let is_far = off_us.unsigned_abs() > before_us;
-            let is_jump =
-                segment.is_discontinuity && off_us != 0 || is_off && (!self.was_off || returns || is_far);
+            let is_jump = segment.is_discontinuity && off_us != 0
+                || is_off && (!self.was_off || returns || is_far);
             before_us = segment.duration_us;
             if is_jump {
                 self.jumped_us = off_us;
@@ -126,15 +129,30 @@ mod tests {
         let on = |us: i64| (us, false);
         for (dates, expect) in [
             (vec![on(100 * S), on(104 * S), on(108 * S)], [100, 104, 108].map(|s| s * S)),
-            (vec![on(100 * S), on(104_200_000), on(108_400_000)], [100_000_000, 104_200_000, 108_400_000]),
+            (
+                vec![on(100 * S), on(104_200_000), on(108_400_000)],
+                [100_000_000, 104_200_000, 108_400_000],
+            ),
             (vec![on(100 * S), on(44 * S), on(48 * S)], [100, 104, 108].map(|s| s * S)),
             (vec![on(100 * S), on(9_104 * S), on(9_108 * S)], [100, 104, 108].map(|s| s * S)),
-            (vec![on(100 * S), (104_200_000, true), on(108_200_000)], [100, 104, 108].map(|s| s * S)),
+            (
+                vec![on(100 * S), (104_200_000, true), on(108_200_000)],
+                [100, 104, 108].map(|s| s * S),
+            ),
             (vec![on(100 * S), (60 * S, true), (50 * S, true)], [100, 104, 108].map(|s| s * S)),
             // One date is wrong.
-            (vec![on(100 * S), on(104 * S), on(48 * S), on(112 * S)], [100, 104, 108].map(|s| s * S)),
-            (vec![on(100 * S), on(9_000 * S), on(108 * S), on(112 * S)], [100, 104, 108].map(|s| s * S)),
-            (vec![on(100 * S), on(106 * S), on(108 * S), on(112 * S)], [100, 104, 108].map(|s| s * S)),
+            (
+                vec![on(100 * S), on(104 * S), on(48 * S), on(112 * S)],
+                [100, 104, 108].map(|s| s * S),
+            ),
+            (
+                vec![on(100 * S), on(9_000 * S), on(108 * S), on(112 * S)],
+                [100, 104, 108].map(|s| s * S),
+            ),
+            (
+                vec![on(100 * S), on(106 * S), on(108 * S), on(112 * S)],
+                [100, 104, 108].map(|s| s * S),
+            ),
             // Segments of 3 s that are said to last 4 s.
             (vec![on(100 * S), on(103 * S), on(106 * S)], [100, 104, 107].map(|s| s * S)),
         ] {

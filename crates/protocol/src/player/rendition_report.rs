@@ -1,6 +1,7 @@
-//! The first request for another rendition of a low-latency stream: its playlist is awaited from where the playlist of the
-//! rendition before says that it is (`EXT-X-RENDITION-REPORT`, RFC 8216bis section 4.4.5.4), so that no second request is
-//! needed to reach the end. The rules are those of hls.js (`switchParams` of `base-playlist-controller.ts`).
+//! The first request for another rendition of a low-latency stream: its playlist is awaited from
+//! where the playlist of the rendition before says that it is (`EXT-X-RENDITION-REPORT`, RFC
+//! 8216bis section 4.4.5.4), so that no second request is needed to reach the end. The rules are
+//! those of hls.js (`switchParams` of `base-playlist-controller.ts`).
 
 use std::time::Instant;
 
@@ -10,7 +11,8 @@ use url::Url;
 use super::timeline::as_us;
 use super::window::Window;
 
-/// The segment and part after which the playlist at `url` is asked for, where `before` reports about it.
+/// The segment and part after which the playlist at `url` is asked for, where `before` reports
+/// about it.
 pub(super) fn awaited(
     before: &Window,
     url: &Url,
@@ -26,14 +28,15 @@ pub(super) fn awaited(
     Some((segment, part.map(|part| part.saturating_add(u64::from(is_old)))))
 }
 
-/// The report about the playlist at `url`: the one with this URI, else the last one whose URI it begins with, because reports
-/// may leave out a query.
+/// The report about the playlist at `url`: the one with this URI, else the last one whose URI it
+/// begins with, because reports may leave out a query.
 fn report<'a>(before: &'a Window, url: &Url) -> Option<&'a RenditionReport> {
     let reports = &before.playlist().rendition_reports;
     let of = |report: &RenditionReport| before.url().join(&report.uri).ok();
     let exact = reports.iter().find(|report| of(report).as_ref() == Some(url));
-    let begins =
-        |report: &&RenditionReport| of(report).is_some_and(|of| url.as_str().starts_with(of.as_str()));
+    let begins = |report: &&RenditionReport| {
+        of(report).is_some_and(|of| url.as_str().starts_with(of.as_str()))
+    };
     exact.or_else(|| reports.iter().rfind(begins))
 }
 

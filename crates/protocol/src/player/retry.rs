@@ -33,8 +33,10 @@ pub(super) const MANIFEST_RETRY: RetryPolicy = policy(1, 2);
 pub(super) const PLAYLIST_RETRY: RetryPolicy = policy(2, 2);
 /// `fragLoadPolicy`.
 pub(super) const SEGMENT_RETRY: RetryPolicy = policy(6, 4);
-/// Live DASH: a segment that should exist by the clock may be late (`retryAttempts` and `retryIntervals` of dash.js).
-pub(super) const DASH_SEGMENT_RETRY: RetryPolicy = RetryPolicy { repeats_refusals: true, ..policy(3, 0) };
+/// Live DASH: a segment that should exist by the clock may be late (`retryAttempts` and
+/// `retryIntervals` of dash.js).
+pub(super) const DASH_SEGMENT_RETRY: RetryPolicy =
+    RetryPolicy { repeats_refusals: true, ..policy(3, 0) };
 
 /// Repeats of one request after failures without progress.
 #[derive(Clone, Copy, Debug)]
@@ -122,12 +124,19 @@ mod tests {
         }
         assert_eq!(delays, [1, 2, 4, 8, 8, 8]);
         retry.progressed();
-        assert!(retry.failed(now, &error(true, false)) && retry.next_timeout() == Some(now + DELAY));
+        assert!(
+            retry.failed(now, &error(true, false)) && retry.next_timeout() == Some(now + DELAY)
+        );
         assert!(!Retry::new(NO_RETRY).failed(now, &error(true, false)));
-        assert!(!Retry::new(SEGMENT_RETRY).failed(now, &error(false, false)), "the request is to blame");
+        assert!(
+            !Retry::new(SEGMENT_RETRY).failed(now, &error(false, false)),
+            "the request is to blame"
+        );
         let mut late = Retry::new(DASH_SEGMENT_RETRY);
         (0..3).for_each(|_| {
-            assert!(late.failed(now, &error(false, false)) && late.next_timeout() == Some(now + DELAY));
+            assert!(
+                late.failed(now, &error(false, false)) && late.next_timeout() == Some(now + DELAY)
+            );
         });
         assert!(!late.failed(now, &error(false, false)));
     }

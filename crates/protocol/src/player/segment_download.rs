@@ -1,5 +1,5 @@
-//! The download of one segment of media, or of a part of one: its bytes are decrypted where they are encrypted, and their
-//! timing is read.
+//! The download of one segment of media, or of a part of one: its bytes are decrypted where they
+//! are encrypted, and their timing is read.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,8 @@ use crate::participant::{Demand, DownloadEvent, FetchId};
 /// Bytes that are asked for at a time; the next are asked for when half of them have come.
 const DEMAND_BYTES: u64 = 128 * 1024;
 
-/// What a segment must differ from its announced duration by to be wrong: more than frames that belong to a neighbour.
+/// What a segment must differ from its announced duration by to be wrong: more than frames that
+/// belong to a neighbour.
 const DURATION_TOLERANCE_US: u64 = 1_000_000;
 
 /// How long it may take in all (`maxLoadTimeMs` of hls.js' fragments).
@@ -59,8 +60,10 @@ impl SegmentDownload {
         key: Option<[u8; KEY_LEN]>,
     ) -> Result<Self, Failure> {
         // An open end is one that the server knows (`EXT-X-PRELOAD-HINT`).
-        let range =
-            segment.media.range.map(|(first, last)| (first, Some(last).filter(|last| *last < u64::MAX)));
+        let range = segment
+            .media
+            .range
+            .map(|(first, last)| (first, Some(last).filter(|last| *last < u64::MAX)));
         let transfer = Transfer::begin(now, context.client, &segment.media.url, range)?;
         let iv = segment.key.as_ref().map(|key| key.iv);
         let decryption = key.zip(iv).and_then(|(key, iv)| Decryption::new(key, iv));
@@ -171,7 +174,12 @@ impl SegmentDownload {
             let (url, range) = (self.url(), self.segment.media.range);
             // The query says who asks.
             let place = format!("{}{}", url.authority(), url.path());
-            self.reader.identify(SegmentId { place, range, validator: validator.clone(), bytes: *bytes });
+            self.reader.identify(SegmentId {
+                place,
+                range,
+                validator: validator.clone(),
+                bytes: *bytes,
+            });
         }
     }
 
@@ -187,7 +195,12 @@ impl SegmentDownload {
     }
 
     /// Reads the next bytes; without their content where it was not wanted.
-    pub(super) fn feed(&mut self, now: Instant, content: Option<&[u8]>, count: u64) -> Result<(), Failure> {
+    pub(super) fn feed(
+        &mut self,
+        now: Instant,
+        content: Option<&[u8]>,
+        count: u64,
+    ) -> Result<(), Failure> {
         self.bytes += count;
         self.first_byte_at.get_or_insert(now);
         match (content, &mut self.kept) {
@@ -202,7 +215,8 @@ impl SegmentDownload {
                 self.reader.feed(bytes).map_err(|error| self.broken(&error.to_string()))?;
             }
             (Some(bytes), Some(decryption)) => {
-                let clear = decryption.update(bytes).ok_or_else(|| self.broken("cannot be decrypted"))?;
+                let clear =
+                    decryption.update(bytes).ok_or_else(|| self.broken("cannot be decrypted"))?;
                 self.reader.feed(&clear).map_err(|error| self.broken(&error.to_string()))?;
             }
         }
@@ -213,7 +227,9 @@ impl SegmentDownload {
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         if let Some(decryption) = self.decryption.take() {
             let clear = decryption.finish().ok_or_else(|| {
-                self.broken("does not end as an encrypted segment does: a wrong key, or it is cut off")
+                self.broken(
+                    "does not end as an encrypted segment does: a wrong key, or it is cut off",
+                )
             })?;
             self.reader.feed(&clear).map_err(|error| self.broken(&error.to_string()))?;
         }
@@ -250,16 +266,17 @@ impl SegmentDownload {
         let (first, last) = self.span_us?;
         let has_us = last.abs_diff(first);
         let (said_s, has_s) = (self.segment.duration_us as f64 / 1e6, has_us as f64 / 1e6);
-        (has_us.abs_diff(self.segment.duration_us) > DURATION_TOLERANCE_US)
-            .then(|| format!("{}: its playlist says {said_s:.1} s, its frames last {has_s:.1} s", self.url()))
+        (has_us.abs_diff(self.segment.duration_us) > DURATION_TOLERANCE_US).then(|| {
+            format!("{}: its playlist says {said_s:.1} s, its frames last {has_s:.1} s", self.url())
+        })
     }
 
     fn broken(&self, what: &str) -> Failure {
         Failure::new(FailureReason::Protocol, format!("{}: {what}", self.url()))
     }
 
-    /// Keeps enough of the body asked for. A segment is read as fast as it comes: only between segments does a player
-    /// hold the server back.
+    /// Keeps enough of the body asked for. A segment is read as fast as it comes: only between
+    /// segments does a player hold the server back.
     pub(super) fn demand(&mut self, now: Instant, context: &mut Context<'_>) {
         let Some(transfer) = &mut self.transfer else { return };
         let outstanding = transfer.outstanding();

@@ -1,5 +1,5 @@
-//! A lane of segments (HLS, DASH): the playlist of its rendition, initialisation segments, keys, and one media segment
-//! after the other, each downloaded whole, while the player wants more.
+//! A lane of segments (HLS, DASH): the playlist of its rendition, initialisation segments, keys,
+//! and one media segment after the other, each downloaded whole, while the player wants more.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,7 +29,8 @@ mod requesting;
 /// Longest initialisation segment.
 const INIT_LEN_MAX: usize = 4 << 20;
 
-/// Renditions may begin their segments so much apart and still mean the same (hls.js `maxFragLookUpTolerance`).
+/// Renditions may begin their segments so much apart and still mean the same (hls.js
+/// `maxFragLookUpTolerance`).
 const LOOK_UP_TOLERANCE_US: i64 = 250_000;
 
 /// Segments in a row that cannot be read before a live stream is given up.
@@ -98,8 +99,9 @@ impl SegmentLane {
     /// A lane of renditions that are sorted by bitrate.
     pub(super) fn new(renditions: Vec<Rendition>, options: SegmentOptions) -> Self {
         let throughput = Throughput::new(&renditions);
-        let is_by_clock =
-            renditions.iter().any(|rendition| matches!(rendition.segments, Some(Segments::Dynamic(_))));
+        let is_by_clock = renditions
+            .iter()
+            .any(|rendition| matches!(rendition.segments, Some(Segments::Dynamic(_))));
         Self {
             current: throughput.first(options.policy, &renditions),
             renditions,
@@ -138,7 +140,9 @@ impl SegmentLane {
             Step::Init(whole, _) | Step::Key(whole, _) => whole.owns(fetch),
             Step::Media(media) => media.owns(fetch),
         };
-        is_step || self.loader.owns(fetch) || self.peers.as_ref().is_some_and(|peers| peers.owns(fetch))
+        is_step
+            || self.loader.owns(fetch)
+            || self.peers.as_ref().is_some_and(|peers| peers.owns(fetch))
     }
 
     fn segments(&self) -> Option<&Segments> {
@@ -168,7 +172,9 @@ impl SegmentLane {
     pub(super) fn tick(&mut self, now: Instant, unix_us: i64) {
         self.unix_us = unix_us;
         let rendition = self.renditions.get_mut(self.current);
-        if let Some(Segments::Dynamic(window)) = rendition.and_then(|rendition| rendition.segments.as_mut()) {
+        if let Some(Segments::Dynamic(window)) =
+            rendition.and_then(|rendition| rendition.segments.as_mut())
+        {
             window.tick(now, unix_us);
         }
     }
@@ -260,7 +266,9 @@ impl SegmentLane {
         let is_idle = matches!(self.step, Step::Nothing) && self.retry.next_timeout().is_none();
         let live = self.segments().filter(|segments| segments.is_live());
         is_idle
-            && live.is_some_and(|segments| segments.find(self.next, self.options.low_latency) == Found::Later)
+            && live.is_some_and(|segments| {
+                segments.find(self.next, self.options.low_latency) == Found::Later
+            })
     }
 }
 

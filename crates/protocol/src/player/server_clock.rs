@@ -1,7 +1,7 @@
-//! The clock of the server of a live DASH stream, by which its segments exist (`UTCTiming`). The rules are those of dash.js
-//! (`TimeSyncController.js`): before the first segment the sources of the manifest are asked in their order, until one
-//! tells the time; its clock is compared with this host's in the middle of the round trip. Where none tells the time, this
-//! host's clock is used.
+//! The clock of the server of a live DASH stream, by which its segments exist (`UTCTiming`). The
+//! rules are those of dash.js (`TimeSyncController.js`): before the first segment the sources of
+//! the manifest are asked in their order, until one tells the time; its clock is compared with this
+//! host's in the middle of the round trip. Where none tells the time, this host's clock is used.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -24,7 +24,8 @@ const TIME_LEN_MAX: usize = 256;
 /// Sources that are asked, of all that a manifest names.
 const SOURCES_MAX: usize = 8;
 
-/// A clock that is further off shows no time: local time that is said to be UTC is off by up to 14 hours.
+/// A clock that is further off shows no time: local time that is said to be UTC is off by up to 14
+/// hours.
 const AHEAD_MAX_US: i64 = 86_400_000_000;
 
 /// A difference that is reported: clocks that are synchronised differ by less.
@@ -72,7 +73,8 @@ impl ServerClock {
 
     /// The manifest from `base` names these sources.
     pub(super) fn learn(&mut self, context: &mut Context<'_>, timings: &[UtcTiming], base: &Url) {
-        self.sources = timings.iter().flat_map(|timing| sources(timing, base)).take(SOURCES_MAX).collect();
+        self.sources =
+            timings.iter().flat_map(|timing| sources(timing, base)).take(SOURCES_MAX).collect();
         if let Some(first) = timings.first().filter(|_| self.sources.is_empty()) {
             context.client.anomaly(format!(
                 "UTCTiming `{:.80}` with `{:.80}` cannot be asked; segments exist by this host's clock",
@@ -85,7 +87,12 @@ impl ServerClock {
         self.asked.as_ref().is_some_and(|asked| asked.download.owns(fetch))
     }
 
-    pub(super) fn handle(&mut self, now: Instant, context: &mut Context<'_>, event: DownloadEvent<'_>) {
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        event: DownloadEvent<'_>,
+    ) {
         let Some(asked) = &mut self.asked else { return };
         if let DownloadEvent::Head { head, .. } = &event {
             let date = head.headers.get(DATE).and_then(|date| date.to_str().ok());
@@ -110,7 +117,9 @@ impl ServerClock {
         let asked_for = now.saturating_duration_since(download.requested_at());
         if !self.set(context, told, now - asked_for / 2) {
             context.client.failed();
-            context.client.anomaly(format!("{}: `{text:.80}` is not the time (UTCTiming)", download.url()));
+            context
+                .client
+                .anomaly(format!("{}: `{text:.80}` is not the time (UTCTiming)", download.url()));
         }
     }
 
@@ -118,7 +127,9 @@ impl ServerClock {
     fn set(&mut self, context: &mut Context<'_>, told: Option<ToldTime>, at: Instant) -> bool {
         let host_us = i64::try_from(self.host.unix_ns(at) / 1_000).unwrap_or(i64::MAX);
         let ahead_us = told.map(|told| told.ahead_us(host_us));
-        let Some(ahead_us) = ahead_us.filter(|us| us.saturating_abs() <= AHEAD_MAX_US) else { return false };
+        let Some(ahead_us) = ahead_us.filter(|us| us.saturating_abs() <= AHEAD_MAX_US) else {
+            return false;
+        };
         self.sources.clear();
         self.ahead_us = ahead_us;
         if ahead_us.abs() > REPORTED_US {
@@ -160,7 +171,9 @@ impl ServerClock {
                     }
                     continue;
                 }
-                Source::Body(url) => (false, WholeDownload::begin(now, context, &url, None, TIME_LEN_MAX)),
+                Source::Body(url) => {
+                    (false, WholeDownload::begin(now, context, &url, None, TIME_LEN_MAX))
+                }
                 Source::Head(url) => (true, WholeDownload::begin_head(now, context, &url)),
             };
             match download {

@@ -8,7 +8,9 @@ use http::{Response, StatusCode};
 use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
-use throng_observation::{Observation, Outcome, Phase, PlaybackCounters, PlaybackInterval, TrackInterval};
+use throng_observation::{
+    Observation, Outcome, Phase, PlaybackCounters, PlaybackInterval, TrackInterval,
+};
 use throng_scenario::{AtEnd, PlaybackPosition, PlayerConfig, UserHabits};
 use url::Url;
 
@@ -38,7 +40,8 @@ use movie::{Movie, movie};
 /// How the time is moved.
 const STEP: Duration = Duration::from_millis(10);
 
-/// A response of the server to a request for `range`, whose path has `OPTIONS ` before it if that is its method; `None` for a connection that breaks before the head.
+/// A response of the server to a request for `range`, whose path has `OPTIONS ` before it if that
+/// is its method; `None` for a connection that breaks before the head.
 type Answers = Box<dyn FnMut(&str, Option<(u64, Option<u64>)>) -> Option<Reply>>;
 
 #[derive(Clone)]
@@ -205,17 +208,29 @@ impl Stand {
                     self.versions.push(version);
                     self.heads.push(request.head.clone());
                     let range = request.head.headers.get("range").map(|value| {
-                        let (first, last) =
-                            value.to_str().unwrap().strip_prefix("bytes=").unwrap().split_once('-').unwrap();
+                        let (first, last) = value
+                            .to_str()
+                            .unwrap()
+                            .strip_prefix("bytes=")
+                            .unwrap()
+                            .split_once('-')
+                            .unwrap();
                         (first.parse().unwrap(), last.parse().ok())
                     });
                     let is_preflight = request.head.method == http::Method::OPTIONS;
                     let method = if is_preflight { "OPTIONS " } else { "" };
                     let path = format!("{method}{}", request.head.uri.path_and_query().unwrap());
                     self.requested_at.push(self.now - self.start);
-                    self.requests.push(format!("{path} {}", range.map_or(0, |(first, _): (u64, _)| first)));
+                    self.requests
+                        .push(format!("{path} {}", range.map_or(0, |(first, _): (u64, _)| first)));
                     let reply = (self.answers)(&path, range);
-                    self.downloads.push(Download { fetch, reply, has_head: false, sent: 0, demands: vec![] });
+                    self.downloads.push(Download {
+                        fetch,
+                        reply,
+                        has_head: false,
+                        sent: 0,
+                        demands: vec![],
+                    });
                 }
                 Output::Demand(fetch, demand) => {
                     if let Some(download) = self.downloads.iter_mut().find(|d| d.fetch == fetch) {
@@ -226,7 +241,9 @@ impl Stand {
                     self.downloads.retain(|download| download.fetch != fetch);
                     self.cancelled.push(fetch);
                 }
-                Output::Observed(observation) => self.observed.push((self.now - self.start, observation)),
+                Output::Observed(observation) => {
+                    self.observed.push((self.now - self.start, observation))
+                }
                 Output::Ended(outcome) => self.ended = Some(outcome),
                 Output::Timeout(at, _) => {
                     assert!(at > self.now);
@@ -267,8 +284,11 @@ impl Stand {
     /// Sends the next piece of a download; false if there is none that is wanted.
     fn send(&mut self, budget: &mut usize) -> bool {
         let failed = self.alternative_failed.clone().map(Box::new);
-        let opening =
-            Opening { connected_at: Some(self.now), alternative_failed: failed, ..Opening::default() };
+        let opening = Opening {
+            connected_at: Some(self.now),
+            alternative_failed: failed,
+            ..Opening::default()
+        };
         for at in 0..self.downloads.len() {
             let download = &mut self.downloads[at];
             let fetch = download.fetch;
@@ -283,12 +303,14 @@ impl Stand {
             }
             if !download.has_head {
                 download.has_head = true;
-                let mut head = Response::builder().status(StatusCode::from_u16(reply.status).unwrap());
+                let mut head =
+                    Response::builder().status(StatusCode::from_u16(reply.status).unwrap());
                 for (name, value) in &reply.headers {
                     head = head.header(*name, value);
                 }
                 let (head, ()) = head.body(()).unwrap().into_parts();
-                let event = DownloadEvent::Head { head: Box::new(head), opening: Box::new(opening) };
+                let event =
+                    DownloadEvent::Head { head: Box::new(head), opening: Box::new(opening) };
                 self.tell(fetch, event);
                 return true;
             }
@@ -318,8 +340,11 @@ impl Stand {
             download.sent += count;
             *budget -= count;
             self.delivered += if is_ignored { 0 } else { count as u64 };
-            let event =
-                if is_ignored { DownloadEvent::Ignored(count as u64) } else { DownloadEvent::Body(&bytes) };
+            let event = if is_ignored {
+                DownloadEvent::Ignored(count as u64)
+            } else {
+                DownloadEvent::Body(&bytes)
+            };
             self.tell(fetch, event);
             return true;
         }

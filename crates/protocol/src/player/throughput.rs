@@ -1,5 +1,5 @@
-//! The download rate of a player, and the rendition that it allows: two exponentially weighted means, the lower of which
-//! counts, as in hls.js (`EwmaBandWidthEstimator`, `AbrController`).
+//! The download rate of a player, and the rendition that it allows: two exponentially weighted
+//! means, the lower of which counts, as in hls.js (`EwmaBandWidthEstimator`, `AbrController`).
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ const DEFAULT_MAX_BPS: f64 = 5_000_000.0;
 /// Half-lives of the two means, seconds of download (hls.js `abrEwmaFastVoD`, `abrEwmaSlowVoD`).
 const FAST_S: f64 = 3.0;
 const SLOW_S: f64 = 9.0;
-/// Share of the estimate that a rendition may need to be kept, and to be switched up to (hls.js `abrBandWidthFactor`,
-/// `abrBandWidthUpFactor`).
+/// Share of the estimate that a rendition may need to be kept, and to be switched up to (hls.js
+/// `abrBandWidthFactor`, `abrBandWidthUpFactor`).
 const KEEP: f64 = 0.95;
 const UP: f64 = 0.7;
 /// Shorter downloads and smaller ones say nothing of the rate.
@@ -52,8 +52,8 @@ pub(super) struct Throughput {
 }
 
 impl Throughput {
-    /// Before the first segment the rate is taken for that of the rendition that the manifest lists first, within bounds
-    /// (hls.js `level-controller.ts`, `abrEwmaDefaultEstimateMax`).
+    /// Before the first segment the rate is taken for that of the rendition that the manifest lists
+    /// first, within bounds (hls.js `level-controller.ts`, `abrEwmaDefaultEstimateMax`).
     pub(super) fn new(renditions: &[Rendition]) -> Self {
         let first = renditions.iter().find(|rendition| rendition.listed_at == Some(0));
         let first_bps = first.map_or(0.0, |first| first.bandwidth_bps as f64);
@@ -61,7 +61,8 @@ impl Throughput {
         Self { fast: Ewma::default(), slow: Ewma::default(), default_bps }
     }
 
-    /// The rendition to begin with: the best one that the rate allows without reserve (hls.js `firstAutoLevel`).
+    /// The rendition to begin with: the best one that the rate allows without reserve (hls.js
+    /// `firstAutoLevel`).
     pub(super) fn first(&self, policy: RenditionPolicy, renditions: &[Rendition]) -> usize {
         if policy != RenditionPolicy::Adaptive {
             return self.choose(policy, renditions, 0);
@@ -81,12 +82,13 @@ impl Throughput {
         self.slow.add(SLOW_S, seconds, bps);
     }
 
-    /// A segment was given up for one of this bitrate: where the rate would allow more, what is known of it is forgotten
-    /// (hls.js `resetEstimator`).
+    /// A segment was given up for one of this bitrate: where the rate would allow more, what is
+    /// known of it is forgotten (hls.js `resetEstimator`).
     pub(super) fn gave_up_for(&mut self, bandwidth_bps: u64) {
         let bandwidth_bps = bandwidth_bps as f64;
         if self.estimate_bps() * UP > bandwidth_bps {
-            *self = Self { fast: Ewma::default(), slow: Ewma::default(), default_bps: bandwidth_bps };
+            *self =
+                Self { fast: Ewma::default(), slow: Ewma::default(), default_bps: bandwidth_bps };
         }
     }
 
@@ -97,12 +99,18 @@ impl Throughput {
 
     /// Bits per second.
     pub(super) fn estimate_bps(&self) -> f64 {
-        let lower = self.fast.get(FAST_S).zip(self.slow.get(SLOW_S)).map(|(fast, slow)| fast.min(slow));
+        let lower =
+            self.fast.get(FAST_S).zip(self.slow.get(SLOW_S)).map(|(fast, slow)| fast.min(slow));
         lower.unwrap_or(self.default_bps)
     }
 
     /// The rendition to play next; they are sorted by bitrate.
-    pub(super) fn choose(&self, policy: RenditionPolicy, renditions: &[Rendition], current: usize) -> usize {
+    pub(super) fn choose(
+        &self,
+        policy: RenditionPolicy,
+        renditions: &[Rendition],
+        current: usize,
+    ) -> usize {
         let last = renditions.len().saturating_sub(1);
         match policy {
             RenditionPolicy::Lowest => 0,
@@ -161,9 +169,11 @@ mod tests {
     #[test]
     fn playback_begins_with_what_is_listed_first_if_that_is_no_more_than_the_bound() {
         let ladder = ladder();
-        let first = |ladder: &[Rendition]| Throughput::new(ladder).first(RenditionPolicy::Adaptive, ladder);
+        let first =
+            |ladder: &[Rendition]| Throughput::new(ladder).first(RenditionPolicy::Adaptive, ladder);
         assert_eq!(first(&ladder), 1);
-        let none: Vec<_> = ladder.iter().cloned().map(|r| Rendition { listed_at: None, ..r }).collect();
+        let none: Vec<_> =
+            ladder.iter().cloned().map(|r| Rendition { listed_at: None, ..r }).collect();
         assert_eq!(first(&none), 0, "the default estimate");
         let high = [500_000, 9_000_000].map(|bandwidth_bps| Rendition {
             bandwidth_bps,
@@ -177,8 +187,9 @@ mod tests {
     fn going_up_needs_more_room_than_staying() {
         let ladder = ladder();
         let mut throughput = Throughput::new(&[]);
-        let choose =
-            |throughput: &Throughput, current| throughput.choose(RenditionPolicy::Adaptive, &ladder, current);
+        let choose = |throughput: &Throughput, current| {
+            throughput.choose(RenditionPolicy::Adaptive, &ladder, current)
+        };
         assert_eq!(choose(&throughput, 0), 0, "the default estimate");
         throughput.add(137_500, Duration::from_secs(1));
         assert_eq!((choose(&throughput, 0), choose(&throughput, 1)), (0, 1), "1.1 Mbit/s");

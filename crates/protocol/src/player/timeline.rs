@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use throng_observation::{Codec, MediaKind, TrackId};
 
-/// Frames of one track that may wait for their presentation; a stream with more is played without the rest.
+/// Frames of one track that may wait for their presentation; a stream with more is played without
+/// the rest.
 const FRAMES_MAX: usize = 500_000;
-/// A longer time without a frame between two pieces of media is a hole: playback stops there, as that of a media element
-/// does. Chromium plays on over twice the length of a frame; pieces of one stream are less apart.
+/// A longer time without a frame between two pieces of media is a hole: playback stops there, as
+/// that of a media element does. Chromium plays on over twice the length of a frame; pieces of one
+/// stream are less apart.
 const HOLE_US: i64 = 250_000;
 /// Frames whose mean duration is the frame rate of the source.
 const RATE_FRAMES: u32 = 60;
@@ -16,8 +18,9 @@ const RATE_FRAMES: u32 = 60;
 /// A frame on the time axis of the presentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BufferedFrame {
-    /// When it is decoded, microseconds from the beginning of the presentation. Frames are counted and played by the
-    /// order of decoding, in which they come: presented they are a few frames later, and in another order.
+    /// When it is decoded, microseconds from the beginning of the presentation. Frames are counted
+    /// and played by the order of decoding, in which they come: presented they are a few frames
+    /// later, and in another order.
     pub(super) starts_us: i64,
     /// How long it lasts.
     pub(super) duration_us: u32,
@@ -46,12 +49,13 @@ pub(super) struct BufferedTrack {
     pub(super) id: TrackId,
     pub(super) kind: MediaKind,
     pub(super) codec: Codec,
-    /// Start times of the frames that are not yet played, microseconds, with the key frame in the lowest bit: a
-    /// viewer holds thousands of them.
+    /// Start times of the frames that are not yet played, microseconds, with the key frame in the
+    /// lowest bit: a viewer holds thousands of them.
     waiting: VecDeque<i64>,
     /// Frames that were received and cannot be played yet: their segment is not complete.
     pending: Vec<BufferedFrame>,
-    /// End of the last frame that can be played, from which on media is missing; `None` before the first.
+    /// End of the last frame that can be played, from which on media is missing; `None` before the
+    /// first.
     end_us: Option<i64>,
     /// End of the last frame received, pending or not.
     received_us: Option<i64>,
@@ -65,7 +69,8 @@ pub(super) struct BufferedTrack {
     played: PlayedFrames,
     /// Bytes received since they were last taken.
     bytes: u64,
-    /// Whether a key frame came since playback began or was moved: what comes before it cannot be shown.
+    /// Whether a key frame came since playback began or was moved: what comes before it cannot be
+    /// shown.
     is_decodable: bool,
     /// Whether a decodable frame ever came.
     has_begun: bool,
@@ -77,8 +82,8 @@ pub(super) struct BufferedTrack {
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     tracks: Vec<BufferedTrack>,
-    /// From when on which capture times are valid: a position, and how long after 1970 its beginning was captured,
-    /// microseconds.
+    /// From when on which capture times are valid: a position, and how long after 1970 its
+    /// beginning was captured, microseconds.
     captures: VecDeque<(i64, i64)>,
 }
 
@@ -95,7 +100,8 @@ impl BufferedTrack {
         self.append(frame, false)
     }
 
-    /// Receives a frame of a segment, which can be played when its segment is complete ([`Self::append_pending`]).
+    /// Receives a frame of a segment, which can be played when its segment is complete
+    /// ([`Self::append_pending`]).
     pub(super) fn receive(&mut self, frame: BufferedFrame) {
         self.received(&frame);
         self.pending.push(frame);
@@ -107,11 +113,13 @@ impl BufferedTrack {
         self.received_us = Some(self.received_us.map_or(ends_us, |end_us| end_us.max(ends_us)));
     }
 
-    /// The segment of the pending frames is complete. Whether a frame came with which decoding can begin.
+    /// The segment of the pending frames is complete. Whether a frame came with which decoding can
+    /// begin.
     pub(super) fn append_pending(&mut self) -> bool {
         let mut is_decodable = false;
         for frame in std::mem::take(&mut self.pending) {
-            // What was appended before is not replaced: renditions overlap where their segments are not aligned.
+            // What was appended before is not replaced: renditions overlap where their segments are
+            // not aligned.
             let is_known = self.end_us.is_some_and(|end_us| {
                 frame.starts_us.saturating_add(i64::from(frame.duration_us) / 2) < end_us
             });
@@ -129,16 +137,19 @@ impl BufferedTrack {
     fn append(&mut self, frame: BufferedFrame, has_holes: bool) -> bool {
         self.is_decodable |= frame.is_key || self.kind == MediaKind::Audio;
         let ends_us = frame.ends_us();
-        if let Some(end_us) =
-            self.end_us.filter(|end_us| has_holes && frame.starts_us.saturating_sub(*end_us) > HOLE_US)
+        if let Some(end_us) = self
+            .end_us
+            .filter(|end_us| has_holes && frame.starts_us.saturating_sub(*end_us) > HOLE_US)
         {
             self.holes.push_back((end_us, frame.starts_us));
         }
         self.end_us = Some(self.end_us.map_or(ends_us, |end_us| end_us.max(ends_us)));
         // A file that does not say how long its frames last says when the next one begins.
-        let since_last_us = self.last_us.map_or(0, |last_us| frame.starts_us.saturating_sub(last_us));
+        let since_last_us =
+            self.last_us.map_or(0, |last_us| frame.starts_us.saturating_sub(last_us));
         self.last_us = Some(frame.starts_us);
-        let duration_us = if frame.duration_us > 0 { i64::from(frame.duration_us) } else { since_last_us };
+        let duration_us =
+            if frame.duration_us > 0 { i64::from(frame.duration_us) } else { since_last_us };
         if duration_us > 0 {
             let duration_us = duration_us as f64;
             let weight = if self.frame_us == 0.0 { 1.0 } else { 1.0 / f64::from(RATE_FRAMES) };
@@ -210,7 +221,8 @@ impl Timeline {
 
     /// When what is at `position_us` was captured, microseconds since 1970.
     pub(super) fn captured_unix_us(&self, position_us: i64) -> Option<i64> {
-        let (_, origin_us) = self.captures.iter().rev().find(|(from_us, _)| *from_us <= position_us)?;
+        let (_, origin_us) =
+            self.captures.iter().rev().find(|(from_us, _)| *from_us <= position_us)?;
         Some(position_us.saturating_add(*origin_us))
     }
 
@@ -249,10 +261,14 @@ impl Timeline {
         self.tracks.get_mut(at)
     }
 
-    /// How far playback can go from `position_us`: to the first hole, or the end, of the track where that comes first;
-    /// `None` while a track has no frame. `has_ended` tells of a track whether all of it was received: then it holds
-    /// nobody back.
-    pub(super) fn playable_us(&self, position_us: i64, has_ended: impl Fn(usize) -> bool) -> Option<i64> {
+    /// How far playback can go from `position_us`: to the first hole, or the end, of the track
+    /// where that comes first; `None` while a track has no frame. `has_ended` tells of a track
+    /// whether all of it was received: then it holds nobody back.
+    pub(super) fn playable_us(
+        &self,
+        position_us: i64,
+        has_ended: impl Fn(usize) -> bool,
+    ) -> Option<i64> {
         let hole = self.tracks.iter().filter_map(|track| track.hole_after(position_us)).min();
         let end_us = self.common_end_us(|track| track.end_us, has_ended)?;
         Some(hole.map_or(end_us, |(begins_us, _)| begins_us.min(end_us)))
@@ -279,7 +295,8 @@ impl Timeline {
         holes.filter(|(begins_us, _)| *begins_us <= position_us).map(|(_, ends_us)| ends_us).max()
     }
 
-    /// Forgets all that is buffered: playback moves from one position to another, from which on frames are shown.
+    /// Forgets all that is buffered: playback moves from one position to another, from which on
+    /// frames are shown.
     pub(super) fn clear(&mut self, from_us: i64, to_us: i64) {
         for track in &mut self.tracks {
             track.play_to(from_us);
@@ -386,6 +403,10 @@ mod tests {
         let video = timeline.track_mut(0).unwrap();
         assert!(!video.push(frame(2_000, false)));
         assert!(video.push(frame(2_040, true)) && video.push(frame(2_080, false)));
-        assert_eq!(video.take_played(9_000_000).frames, 1, "those before the position are decoded only");
+        assert_eq!(
+            video.take_played(9_000_000).frames,
+            1,
+            "those before the position are decoded only"
+        );
     }
 }

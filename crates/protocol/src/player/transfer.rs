@@ -1,8 +1,8 @@
-//! The download of one resource, or of a range of it: the check of its response, redirects, and how much of its body is
-//! asked for.
+//! The download of one resource, or of a range of it: the check of its response, redirects, and how
+//! much of its body is asked for.
 //!
-//! Demands count bytes as they are received. Those of an encoded body are all delivered: which of the decoded ones are
-//! behind them is known only after that.
+//! Demands count bytes as they are received. Those of an encoded body are all delivered: which of
+//! the decoded ones are behind them is known only after that.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -60,7 +60,8 @@ pub(super) struct Transfer {
 /// What a download did.
 #[derive(Debug)]
 pub(super) enum TransferEvent<'a> {
-    /// Its response is usable. `total_bytes` is the length of the whole resource, where the server says it.
+    /// Its response is usable. `total_bytes` is the length of the whole resource, where the server
+    /// says it.
     Begun { total_bytes: Option<u64> },
     /// The next bytes, decoded; of `received` ones on the wire.
     Bytes { bytes: Cow<'a, [u8]>, received: u64 },
@@ -78,7 +79,8 @@ pub(super) enum TransferEvent<'a> {
 #[derive(Debug)]
 pub(super) struct TransferError {
     pub(super) failure: Failure,
-    /// Whether the same request may succeed later: the server, or the way to it, is to blame, not the request.
+    /// Whether the same request may succeed later: the server, or the way to it, is to blame, not
+    /// the request.
     pub(super) may_retry: bool,
     /// Nothing came in time.
     pub(super) is_timeout: bool,
@@ -120,7 +122,11 @@ impl Transfer {
     }
 
     /// Requests the head of the response only (HEAD).
-    pub(super) fn begin_head(now: Instant, client: &mut HttpClient, url: &Url) -> Result<Self, Failure> {
+    pub(super) fn begin_head(
+        now: Instant,
+        client: &mut HttpClient,
+        url: &Url,
+    ) -> Result<Self, Failure> {
         Self::begin_with(now, client, (Method::HEAD, url), None, Vec::new())
     }
 
@@ -172,7 +178,8 @@ impl Transfer {
         &self.url
     }
 
-    /// Its strong validator (`ETag`) and the length of its body: bodies of which both are equal are the same.
+    /// Its strong validator (`ETag`) and the length of its body: bodies of which both are equal are
+    /// the same.
     pub(super) fn version(&self) -> Option<&(String, u64)> {
         self.version.as_ref().filter(|_| self.decoder.is_none() && self.unwanted == 0)
     }
@@ -223,17 +230,25 @@ impl Transfer {
         client.cancel(self.fetch);
     }
 
-    /// When it has failed for want of progress; `None` while nothing is asked for, or the driver waits for the head.
+    /// When it has failed for want of progress; `None` while nothing is asked for, or the driver
+    /// waits for the head.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         (self.has_head && self.outstanding > 0).then(|| self.progress_at + PROGRESS_TIMEOUT)
     }
 
-    /// The failure of a download without progress, or that should have been complete at `late_at`, after `limit`.
-    pub(super) fn overdue(&self, now: Instant, late_at: Instant, limit: Duration) -> Option<TransferError> {
+    /// The failure of a download without progress, or that should have been complete at `late_at`,
+    /// after `limit`.
+    pub(super) fn overdue(
+        &self,
+        now: Instant,
+        late_at: Instant,
+        limit: Duration,
+    ) -> Option<TransferError> {
         if self.next_timeout().is_some_and(|at| now >= at) {
             return Some(self.stuck());
         }
-        (now >= late_at).then(|| self.timed_out(&format!("not complete within {:.0} s", limit.as_secs_f64())))
+        (now >= late_at)
+            .then(|| self.timed_out(&format!("not complete within {:.0} s", limit.as_secs_f64())))
     }
 
     /// The failure of a download without progress.
@@ -285,21 +300,30 @@ impl Transfer {
                 client.transport(state);
                 TransferEvent::Nothing
             }
-            DownloadEvent::Finished(Ok(())) => match self.decoder.as_mut().map_or(Ok(()), Decoder::finish) {
-                Ok(()) => TransferEvent::Complete,
-                Err(error) => {
-                    client.failed();
-                    TransferEvent::Failed(self.undecodable(&error))
+            DownloadEvent::Finished(Ok(())) => {
+                match self.decoder.as_mut().map_or(Ok(()), Decoder::finish) {
+                    Ok(()) => TransferEvent::Complete,
+                    Err(error) => {
+                        client.failed();
+                        TransferEvent::Failed(self.undecodable(&error))
+                    }
                 }
-            },
+            }
             DownloadEvent::Finished(Err(error)) => {
                 client.failed();
-                let may_retry = !matches!(error, ChannelError::NotAllowed(_) | ChannelError::Cors(_));
+                let may_retry =
+                    !matches!(error, ChannelError::NotAllowed(_) | ChannelError::Cors(_));
                 let is_timeout = matches!(error, ChannelError::Timeout(_));
-                let failure: Failure = if self.has_head { error.after_opening() } else { error.into() };
+                let failure: Failure =
+                    if self.has_head { error.after_opening() } else { error.into() };
                 let detail = format!("{}: {}", self.url, failure.detail);
                 let failure = Failure { detail, ..failure };
-                TransferEvent::Failed(TransferError { failure, may_retry, is_timeout, is_refused: false })
+                TransferEvent::Failed(TransferError {
+                    failure,
+                    may_retry,
+                    is_timeout,
+                    is_refused: false,
+                })
             }
         }
     }
@@ -383,21 +407,24 @@ impl Transfer {
         Ok(TransferEvent::Begun { total_bytes })
     }
 
-    /// The server sends all of the resource. If a later part was wanted, what comes before is received and dropped, as
-    /// browsers do.
+    /// The server sends all of the resource. If a later part was wanted, what comes before is
+    /// received and dropped, as browsers do.
     fn whole(&mut self, client: &mut HttpClient) {
-        let Some((first, _)) = self.range.filter(|(first, last)| *first > 0 || last.is_some()) else {
+        let Some((first, _)) = self.range.filter(|(first, last)| *first > 0 || last.is_some())
+        else {
             return;
         };
         client.anomaly(format!("{}: 200 instead of 206: the server ignores Range", self.url));
         if first > 0 {
             self.unwanted = first;
-            // Demands of before are served in their order: the wanted bytes must not be delivered for these.
+            // Demands of before are served in their order: the wanted bytes must not be delivered
+            // for these.
             client.output(Output::Demand(self.fetch, Demand::Ignore(first)));
         }
     }
 
-    /// The length of the whole resource, if the response says it, once its range is the one that was wanted.
+    /// The length of the whole resource, if the response says it, once its range is the one that
+    /// was wanted.
     fn check_range(
         &self,
         client: &mut HttpClient,
@@ -411,7 +438,9 @@ impl Transfer {
         match self.range {
             None => client.anomaly(format!("{}: 206 without a Range in the request", self.url)),
             Some((wanted, _)) if wanted != first => {
-                return Err(self.broken(&format!("Content-Range begins at {first}, Range at {wanted}")));
+                return Err(
+                    self.broken(&format!("Content-Range begins at {first}, Range at {wanted}"))
+                );
             }
             Some(_) => {}
         }
@@ -434,7 +463,8 @@ impl Transfer {
         }
         client.cancel(self.fetch);
         self.origins = client.redirected(self.origins, &self.url, &url);
-        let fetch = client.request(now, (&self.method, &url), self.range, &self.conditions, self.origins);
+        let fetch =
+            client.request(now, (&self.method, &url), self.range, &self.conditions, self.origins);
         self.fetch = fetch.map_err(TransferError::lasting)?;
         (self.url, self.has_head) = (url, false);
         // What was asked for of the body must be asked for again.
@@ -447,7 +477,8 @@ impl Transfer {
         let words = status.canonical_reason().map(|words| format!(" {words}")).unwrap_or_default();
         let wait = retry_after(&head.headers);
         let detail = format!("{}: HTTP status {}{words}{wait}", self.url, status.as_u16());
-        // hls.js repeats no 4xx. One of them is the answer of an alternative that is not responsible (RFC 7838 section 6).
+        // hls.js repeats no 4xx. One of them is the answer of an alternative that is not
+        // responsible (RFC 7838 section 6).
         let may_retry = status.is_server_error() || status == StatusCode::MISDIRECTED_REQUEST;
         let reason = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureReason::Unauthorized,

@@ -40,8 +40,8 @@ impl User {
         user
     }
 
-    /// Where playback begins in media of this length, microseconds; with an unknown length at random positions are the
-    /// beginning.
+    /// Where playback begins in media of this length, microseconds; with an unknown length at
+    /// random positions are the beginning.
     pub(super) fn start_us(&mut self, config: &PlayerConfig, duration_us: Option<u64>) -> i64 {
         let start_us = match config.position {
             PlaybackPosition::At(time) => u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
@@ -50,7 +50,8 @@ impl User {
             }
         };
         // Behind the end is at the beginning, as if played in a loop.
-        let within = duration_us.filter(|us| *us > 0).map_or(start_us, |duration_us| start_us % duration_us);
+        let within =
+            duration_us.filter(|us| *us > 0).map_or(start_us, |duration_us| start_us % duration_us);
         i64::try_from(within).unwrap_or(0)
     }
 
@@ -100,7 +101,9 @@ mod tests {
                 now = user.next_timeout().unwrap();
                 match user.poll(now).unwrap() {
                     UserAction::Seek(share) => seeks += i32::from((0.0..1.0).contains(&share)),
-                    UserAction::Pause(length) => pauses += i32::from(length == Duration::from_secs(5)),
+                    UserAction::Pause(length) => {
+                        pauses += i32::from(length == Duration::from_secs(5))
+                    }
                 }
             }
             (seeks, pauses)

@@ -47,7 +47,8 @@ pub struct Viewer {
     tracker: Option<Tracker>,
     /// Where it exchanges segments with peers of other processes.
     peer_socket: PeerSocket,
-    /// How far the server's clock is ahead of this host's, where a DASH manifest says how to learn it.
+    /// How far the server's clock is ahead of this host's, where a DASH manifest says how to learn
+    /// it.
     server_ahead_us: i64,
     /// Absent before the start.
     pub(super) session: Option<Session>,
@@ -92,7 +93,8 @@ impl Viewer {
         let (lanes, manifest) = match format {
             MediaFormat::Hls | MediaFormat::Dash => {
                 let playlists = config.playlists.clone();
-                let manifest = ManifestDownload::new(config.url.clone(), format, playlists, config.clock);
+                let manifest =
+                    ManifestDownload::new(config.url.clone(), format, playlists, config.clock);
                 (Vec::new(), Some(manifest))
             }
             MediaFormat::Auto | MediaFormat::File => {
@@ -109,7 +111,8 @@ impl Viewer {
             phases: Phases::default(),
             keys: Keys::default(),
             tracker: config.player.peers.as_ref().and_then(|peers| {
-                let seed = peers.seed ^ u64::from(config.number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let seed =
+                    peers.seed ^ u64::from(config.number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 Some(Tracker::new(peers.tracker.clone()?, peers.engine, seed))
             }),
             peer_socket: match &config.player.peers {
@@ -124,7 +127,8 @@ impl Viewer {
         }
     }
 
-    /// The wall clock by which the stream goes, microseconds since 1970: the server's, as far as it is known.
+    /// The wall clock by which the stream goes, microseconds since 1970: the server's, as far as it
+    /// is known.
     fn unix_us(&self, now: Instant) -> i64 {
         let host_us = i64::try_from(self.config.clock.unix_ns(now) / 1_000).unwrap_or(i64::MAX);
         host_us.saturating_add(self.server_ahead_us)
@@ -227,12 +231,16 @@ impl Viewer {
     }
 
     fn lose_patience(&mut self, now: Instant) {
-        let (Some(patience), Some(session)) = (self.config.player.patience, &self.session) else { return };
-        let Some(since) = session.playout.waits_since().filter(|since| now >= *since + patience) else {
+        let (Some(patience), Some(session)) = (self.config.player.patience, &self.session) else {
+            return;
+        };
+        let Some(since) = session.playout.waits_since().filter(|since| now >= *since + patience)
+        else {
             return;
         };
         let waited = now.saturating_duration_since(since).as_secs_f64();
-        let what = if session.playout.start_awaited_since().is_some() { "to begin" } else { "to go on" };
+        let what =
+            if session.playout.start_awaited_since().is_some() { "to begin" } else { "to go on" };
         let detail = format!("gave up after waiting {waited:.1} s for playback {what}");
         self.end(now, Outcome::Failed(Failure::new(FailureReason::NoMedia, detail)));
     }
@@ -251,7 +259,10 @@ impl Viewer {
         let outcome = if has_begun {
             Outcome::Completed
         } else {
-            Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before anything was received"))
+            Outcome::Failed(Failure::new(
+                FailureReason::NotStarted,
+                "left before anything was received",
+            ))
         };
         self.end(now, outcome);
     }
@@ -265,9 +276,12 @@ impl Participant for Viewer {
         match input {
             Input::Start { intended_at } => self.start(now, intended_at),
             Input::Download { fetch, event } => {
-                let Some((fetch, event)) = self.client.after_preflight(now, fetch, event) else { return };
+                let Some((fetch, event)) = self.client.after_preflight(now, fetch, event) else {
+                    return;
+                };
                 let result = if self.page.as_ref().is_some_and(|page| page.owns(fetch)) {
-                    self.with_page(|page, context| page.handle(now, context, fetch, event)).unwrap_or(Ok(()))
+                    self.with_page(|page, context| page.handle(now, context, fetch, event))
+                        .unwrap_or(Ok(()))
                 } else if self.manifest.as_ref().is_some_and(|manifest| manifest.owns(fetch)) {
                     self.manifest(now, fetch, event)
                 } else if let Some(at) = self.lanes.iter().position(|lane| lane.owns(fetch)) {

@@ -40,7 +40,8 @@ pub(super) enum WholeEvent {
 }
 
 impl WholeDownload {
-    /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive; it may have at most `bytes_max`.
+    /// Requests `url`, or the bytes from `range.0` to `range.1`, inclusive; it may have at most
+    /// `bytes_max`.
     pub(super) fn begin(
         now: Instant,
         context: &mut Context<'_>,
@@ -65,7 +66,11 @@ impl WholeDownload {
     }
 
     /// Requests the head of a response for `url` only.
-    pub(super) fn begin_head(now: Instant, context: &mut Context<'_>, url: &Url) -> Result<Self, Failure> {
+    pub(super) fn begin_head(
+        now: Instant,
+        context: &mut Context<'_>,
+        url: &Url,
+    ) -> Result<Self, Failure> {
         Ok(Self::of(now, Transfer::begin_head(now, context.client, url)?, 0))
     }
 
@@ -132,7 +137,11 @@ impl WholeDownload {
     }
 
     /// Asks for more of it; fails when it is overdue.
-    pub(super) fn pump(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), TransferError> {
+    pub(super) fn pump(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+    ) -> Result<(), TransferError> {
         if let Some(error) = self.transfer.overdue(now, self.overdue_at(), LOAD_TIMEOUT) {
             context.client.failed();
             return Err(error);

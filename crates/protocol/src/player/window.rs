@@ -1,8 +1,9 @@
-//! The segments of a live rendition that its playlist lists (RFC 8216 section 6.2.2), on the time axis of the presentation.
+//! The segments of a live rendition that its playlist lists (RFC 8216 section 6.2.2), on the time
+//! axis of the presentation.
 //!
-//! The axis is that of the program, microseconds since 1970, where the playlist has dates (`EXT-X-PROGRAM-DATE-TIME`), for as
-//! long as these go on (`program_time`). Else it is the numbers of the segments times the target duration at first,
-//! continued by durations.
+//! The axis is that of the program, microseconds since 1970, where the playlist has dates
+//! (`EXT-X-PROGRAM-DATE-TIME`), for as long as these go on (`program_time`). Else it is the numbers
+//! of the segments times the target duration at first, continued by durations.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -61,7 +62,8 @@ impl Window {
         };
         if has_program_time {
             window.program_time.follow(base_us, &window.playlist.segments);
-            // The axis is that of the latest dates, so that those of several renditions are the same.
+            // The axis is that of the latest dates, so that those of several renditions are the
+            // same.
             window.move_axis(window.date_offset_us(i64::MAX).unwrap_or(0));
         }
         window
@@ -82,16 +84,21 @@ impl Window {
         }
     }
 
-    /// The same dates are played at the same time: that of the last segment that both have, else the ends are the same.
+    /// The same dates are played at the same time: that of the last segment that both have, else
+    /// the ends are the same.
     fn align_by_dates(&mut self, other: &Self) {
         let mut segments = self.playlist.segments.iter().rev();
         let of_both = segments.find(|own| {
             let same = other.index(own.number).and_then(|at| other.playlist.segments.get(at));
             let dates = own.program_time_us.zip(same.and_then(|same| same.program_time_us));
-            dates.is_some_and(|(own_us, same_us)| own_us.saturating_sub(same_us).saturating_abs() <= JUMP_US)
+            dates.is_some_and(|(own_us, same_us)| {
+                own_us.saturating_sub(same_us).saturating_abs() <= JUMP_US
+            })
         });
         let aheads = match of_both {
-            Some(own) => (self.program_time.ahead_us(own.number), other.program_time.ahead_us(own.number)),
+            Some(own) => {
+                (self.program_time.ahead_us(own.number), other.program_time.ahead_us(own.number))
+            }
             None => (self.program_time.ahead_us(u64::MAX), other.program_time.ahead_us(u64::MAX)),
         };
         self.move_axis(aheads.0.saturating_sub(aheads.1));
@@ -115,7 +122,12 @@ impl Window {
     }
 
     /// Takes the next playlist, which came from `url`.
-    pub(super) fn update(&mut self, url: &Url, playlist: Arc<MediaPlaylist>, answered_at: Instant) -> Change {
+    pub(super) fn update(
+        &mut self,
+        url: &Url,
+        playlist: Arc<MediaPlaylist>,
+        answered_at: Instant,
+    ) -> Change {
         let change = self.change(&playlist);
         match change {
             Change::WentBack => return change,
@@ -173,18 +185,22 @@ impl Window {
         starts_us
     }
 
-    /// The same for a playlist that began anew: what it adds comes behind all that was listed before, unless its dates say
-    /// that it goes on in the middle of it, as those of another packager for the same program do.
+    /// The same for a playlist that began anew: what it adds comes behind all that was listed
+    /// before, unless its dates say that it goes on in the middle of it, as those of another
+    /// packager for the same program do.
     fn restarted_us(&mut self, playlist: &MediaPlaylist) -> i64 {
         let ends_us = self.ends_us();
         let (first, last) = (playlist.segments.first(), playlist.segments.last());
-        let dates =
-            first.and_then(|first| first.program_time_us).zip(last.and_then(|last| last.program_time_us));
-        let Some((first_us, last_us)) = dates.filter(|_| self.has_program_time) else { return ends_us };
+        let dates = first
+            .and_then(|first| first.program_time_us)
+            .zip(last.and_then(|last| last.program_time_us));
+        let Some((first_us, last_us)) = dates.filter(|_| self.has_program_time) else {
+            return ends_us;
+        };
         let ahead_us = self.program_time.ahead_us(u64::MAX);
         let date_us = ends_us.saturating_add(ahead_us);
-        let goes_on =
-            first_us <= date_us.saturating_add(JUMP_US) && date_us <= last_us.saturating_add(JUMP_US);
+        let goes_on = first_us <= date_us.saturating_add(JUMP_US)
+            && date_us <= last_us.saturating_add(JUMP_US);
         let starts_us = if goes_on { first_us.saturating_sub(ahead_us) } else { ends_us };
         self.program_time.begin(first_us.saturating_sub(starts_us));
         self.program_time.follow(starts_us, &playlist.segments);
@@ -239,13 +255,18 @@ impl Window {
     /// The end of the last complete segment.
     fn complete_us(&self) -> i64 {
         let last = self.playlist.segments.last();
-        last.map_or(self.base_us, |last| self.starts_us(last).saturating_add_unsigned(last.duration_us))
+        last.map_or(self.base_us, |last| {
+            self.starts_us(last).saturating_add_unsigned(last.duration_us)
+        })
     }
 
     /// The end of all that is listed.
     fn ends_us(&self) -> i64 {
-        let parts_us =
-            self.playlist.parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.duration_us));
+        let parts_us = self
+            .playlist
+            .parts
+            .iter()
+            .fold(0_u64, |sum, part| sum.saturating_add(part.duration_us));
         self.complete_us().saturating_add_unsigned(parts_us)
     }
 
@@ -255,7 +276,10 @@ impl Window {
         let control = &playlist.server_control;
         let parts_back_us = control.part_hold_back_us.filter(|_| low_latency);
         LiveEdge {
-            starts_us: playlist.segments.first().map_or(self.base_us, |first| self.starts_us(first)),
+            starts_us: playlist
+                .segments
+                .first()
+                .map_or(self.base_us, |first| self.starts_us(first)),
             ends_us: if low_latency { self.ends_us() } else { self.complete_us() },
             advanced_at: self.advanced_at,
             target_duration_us: playlist.target_duration_us,
@@ -270,17 +294,19 @@ impl Window {
     pub(super) fn date_offset_us(&self, position_us: i64) -> Option<i64> {
         let segments = &self.playlist.segments;
         let after = segments.partition_point(|segment| self.starts_us(segment) <= position_us);
-        let number = segments.get(after.saturating_sub(1)).map_or(u64::MAX, |segment| segment.number);
+        let number =
+            segments.get(after.saturating_sub(1)).map_or(u64::MAX, |segment| segment.number);
         self.has_program_time.then(|| self.program_time.ahead_us(number))
     }
 
-    /// Takes the last jump of the dates that was not reported: its segment, and by how much they went ahead.
+    /// Takes the last jump of the dates that was not reported: its segment, and by how much they
+    /// went ahead.
     pub(super) fn take_date_jump(&mut self) -> Option<(u64, i64)> {
         self.program_time.take_jump()
     }
 
-    /// The segment that covers `position_us`, behind the last one that which is not complete; where parts are played, the
-    /// part of it.
+    /// The segment that covers `position_us`, behind the last one that which is not complete; where
+    /// parts are played, the part of it.
     pub(super) fn at(&self, position_us: i64, low_latency: bool) -> Cursor {
         let segments = &self.playlist.segments;
         let after = segments.partition_point(|segment| self.starts_us(segment) <= position_us);
@@ -344,8 +370,9 @@ impl Window {
         if part.is_gap {
             return Found::Gap(next);
         }
-        let before_us =
-            parts[..cursor.part].iter().fold(0_u64, |sum, part| sum.saturating_add(part.duration_us));
+        let before_us = parts[..cursor.part]
+            .iter()
+            .fold(0_u64, |sum, part| sum.saturating_add(part.duration_us));
         let starts_us = listed.map_or(self.complete_us(), |listed| self.starts_us(listed));
         // The segment that is not complete goes on like the last one.
         let Some(like) = listed.or(self.playlist.segments.last()) else { return Found::Later };
@@ -361,8 +388,8 @@ impl Window {
         }
     }
 
-    /// The part that will come next at `cursor`, which the server lets be requested before it exists
-    /// (`EXT-X-PRELOAD-HINT`).
+    /// The part that will come next at `cursor`, which the server lets be requested before it
+    /// exists (`EXT-X-PRELOAD-HINT`).
     pub(super) fn hinted(&self, cursor: Cursor) -> Option<(Segment, Cursor)> {
         let playlist = &self.playlist;
         if cursor.segment != self.end() || cursor.part != playlist.parts.len() {
@@ -372,8 +399,9 @@ impl Window {
         let like = playlist.segments.last()?;
         let url = self.url.join(&hint.uri).ok()?;
         let end = hint.bytes.map(|bytes| hint.offset.saturating_add(bytes).saturating_sub(1));
-        let range =
-            end.map(|end| (hint.offset, end)).or((hint.offset > 0).then_some((hint.offset, u64::MAX)));
+        let range = end
+            .map(|end| (hint.offset, end))
+            .or((hint.offset > 0).then_some((hint.offset, u64::MAX)));
         let segment = hls::live_segment(self, like).ok()?;
         let segment = Segment {
             media: Resource { url, range },
@@ -386,6 +414,9 @@ impl Window {
 
     /// Where a listed segment is on the time axis, and its discontinuity, restarts included.
     pub(super) fn place(&self, segment: &Listed) -> (i64, u64) {
-        (self.starts_us(segment), (self.restarts << 32) | (segment.discontinuity_number & 0xffff_ffff))
+        (
+            self.starts_us(segment),
+            (self.restarts << 32) | (segment.discontinuity_number & 0xffff_ffff),
+        )
     }
 }

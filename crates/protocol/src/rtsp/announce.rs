@@ -15,14 +15,14 @@ pub(super) fn payload_type(at: usize) -> u8 {
     PAYLOAD_TYPE_MIN.saturating_add(u8::try_from(at).unwrap_or(u8::MAX)).min(127)
 }
 
-/// The control URL of track `at`, relative to the presentation: that of ffmpeg's publisher, so that servers which
-/// expect a certain form have met it.
+/// The control URL of track `at`, relative to the presentation: that of ffmpeg's publisher, so that
+/// servers which expect a certain form have met it.
 pub(super) fn control(at: usize) -> String {
     format!("streamid={at}")
 }
 
-/// The session description of `clips`, in the order of their tracks. `address` is that of the server, as publishers
-/// write it; it has no meaning in a unicast session.
+/// The session description of `clips`, in the order of their tracks. `address` is that of the
+/// server, as publishers write it; it has no meaning in a unicast session.
 pub(super) fn session_description(clips: &[&Clip], address: std::net::IpAddr) -> String {
     let family = if address.is_ipv4() { "IP4" } else { "IP6" };
     let any = if address.is_ipv4() { "127.0.0.1" } else { "::1" };
@@ -115,7 +115,8 @@ mod tests {
         let sprop = sdp.split_once("sprop-parameter-sets=").unwrap().1.split(';').next().unwrap();
         let decoded: Vec<_> = sprop.split(',').map(|set| STANDARD.decode(set).unwrap()).collect();
         assert_eq!(decoded, sets);
-        let profile = format!("profile-level-id={:02X}{:02X}{:02X}\r\n", sets[0][1], sets[0][2], sets[0][3]);
+        let profile =
+            format!("profile-level-id={:02X}{:02X}{:02X}\r\n", sets[0][1], sets[0][2], sets[0][3]);
         assert!(sdp.contains(&profile), "{sdp}");
         assert!(sdp.contains("a=rtpmap:97 opus/48000/2\r\n"), "{sdp}");
         let vp8 = picture(Rung::P144, Codec::Vp8).unwrap();

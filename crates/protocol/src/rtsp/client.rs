@@ -1,4 +1,5 @@
-//! The dialogue of an RTSP session: requests with their deadlines, and what the server's responses mean.
+//! The dialogue of an RTSP session: requests with their deadlines, and what the server's responses
+//! mean.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -62,7 +63,8 @@ pub(super) enum Answer {
     /// 461: another transport may be supported.
     TransportRefused,
     Plays(Played),
-    /// A PLAY after the first was refused: of a recording from its beginning, after a pause or a seek.
+    /// A PLAY after the first was refused: of a recording from its beginning, after a pause or a
+    /// seek.
     PlayRefused(StatusCode),
     Paused,
     /// Playback goes on.
@@ -83,7 +85,8 @@ pub(super) enum Answer {
 pub(super) struct Played {
     /// The position in the recording at which it begins.
     pub(super) from: Option<Duration>,
-    /// How fast the position moves, where the server says it: `Scale` times `Speed` (RFC 2326 section 12.35).
+    /// How fast the position moves, where the server says it: `Scale` times `Speed` (RFC 2326
+    /// section 12.35).
     pub(super) scale: Option<f64>,
     /// The first packet of each track.
     pub(super) first: Vec<FirstPacket>,
@@ -160,13 +163,32 @@ impl Client {
     /// Announces what is published, as SDP.
     pub(super) fn announce(&mut self, now: Instant, sdp: String) {
         let kind = (headers::CONTENT_TYPE, "application/sdp".to_owned());
-        self.request_with(now, Step::Announce, Method::Announce, self.aggregate.clone(), vec![kind], sdp);
+        self.request_with(
+            now,
+            Step::Announce,
+            Method::Announce,
+            self.aggregate.clone(),
+            vec![kind],
+            sdp,
+        );
     }
 
     /// Sets up media section `at`, whose control URL is given; `transport` is the header's value.
-    pub(super) fn set_up(&mut self, now: Instant, at: usize, control: Option<&str>, transport: String) {
+    pub(super) fn set_up(
+        &mut self,
+        now: Instant,
+        at: usize,
+        control: Option<&str>,
+        transport: String,
+    ) {
         let uri = control_url(&self.base, control);
-        self.request(now, Step::SetUp(at), Method::Setup, uri, vec![(headers::TRANSPORT, transport)]);
+        self.request(
+            now,
+            Step::SetUp(at),
+            Method::Setup,
+            uri,
+            vec![(headers::TRANSPORT, transport)],
+        );
     }
 
     /// The URL of a media section.
@@ -174,8 +196,8 @@ impl Client {
         control_url(&self.base, control)
     }
 
-    /// Plays from a position of a recording (of a live presentation, from now), or without one from where it was paused;
-    /// at so many times the normal speed.
+    /// Plays from a position of a recording (of a live presentation, from now), or without one from
+    /// where it was paused; at so many times the normal speed.
     pub(super) fn play(&mut self, now: Instant, from: Option<Duration>, scale: f64) {
         let mut extra = Vec::new();
         extra.extend(from.map(|from| (headers::RANGE, npt::from(from))));
@@ -195,7 +217,8 @@ impl Client {
         self.request(now, Step::Record, Method::Record, self.aggregate.clone(), vec![range]);
     }
 
-    /// Whether no request waits for its answer: one is open at a time, so that a keepalive may have to be answered first.
+    /// Whether no request waits for its answer: one is open at a time, so that a keepalive may have
+    /// to be answered first.
     pub(super) fn is_free(&self) -> bool {
         self.pending.is_none()
     }
@@ -266,7 +289,11 @@ impl Client {
     ///
     /// # Errors
     /// The session cannot be continued.
-    pub(super) fn message(&mut self, now: Instant, message: Message<Vec<u8>>) -> Result<Answer, Failure> {
+    pub(super) fn message(
+        &mut self,
+        now: Instant,
+        message: Message<Vec<u8>>,
+    ) -> Result<Answer, Failure> {
         match message {
             Message::Response(response) => self.response(now, &response),
             Message::Request(request) => self.asked(&request),
@@ -279,7 +306,8 @@ impl Client {
             self.anomalies.push("a response without a request".into());
             return Ok(Answer::Nothing);
         };
-        let cseq = header(response, &headers::CSEQ).and_then(|cseq| cseq.trim().parse::<u32>().ok());
+        let cseq =
+            header(response, &headers::CSEQ).and_then(|cseq| cseq.trim().parse::<u32>().ok());
         match cseq {
             Some(cseq) if cseq == pending.cseq => {}
             Some(cseq) if self.abandoned == Some(cseq) => {
@@ -287,10 +315,13 @@ impl Client {
                 return Ok(Answer::Nothing);
             }
             // Only one request is open at a time, so that there is no doubt which one it answers.
-            None => self.anomalies.push(format!("{} was answered without CSeq", pending.step.name())),
+            None => {
+                self.anomalies.push(format!("{} was answered without CSeq", pending.step.name()))
+            }
             Some(cseq) => {
                 let (step, expected) = (pending.step.name(), pending.cseq);
-                self.anomalies.push(format!("{step} with CSeq {expected} was answered with CSeq {cseq}"));
+                self.anomalies
+                    .push(format!("{step} with CSeq {expected} was answered with CSeq {cseq}"));
                 self.pending = Some(pending);
                 return Ok(Answer::Nothing);
             }
@@ -325,7 +356,9 @@ impl Client {
         let step = pending.step.name();
         if !self.authentication.has_credentials() {
             let write = "write rtsp://USER:PASSWORD@HOST/…";
-            return unauthorized(format!("{step}: the server requires a user name and password; {write}"));
+            return unauthorized(format!(
+                "{step}: the server requires a user name and password; {write}"
+            ));
         }
         let had_answered = self.authentication.has_answered();
         let challenges = response.headers().filter(|(name, _)| **name == headers::WWW_AUTHENTICATE);
@@ -345,7 +378,8 @@ impl Client {
 
     fn redirected(&mut self, response: &Response<Vec<u8>>, step: Step) -> Result<Answer, Failure> {
         self.redirects += 1;
-        let target = header(response, &headers::LOCATION).and_then(|to| self.url.join(to.trim()).ok());
+        let target =
+            header(response, &headers::LOCATION).and_then(|to| self.url.join(to.trim()).ok());
         match target {
             _ if self.redirects > REDIRECTS_MAX => {
                 let detail = format!("more than {REDIRECTS_MAX} redirects");
@@ -369,7 +403,10 @@ impl Client {
         match step {
             Step::Options => {
                 let public = header(response, &headers::PUBLIC).unwrap_or_default();
-                if public.split(',').any(|method| method.trim().eq_ignore_ascii_case("GET_PARAMETER")) {
+                if public
+                    .split(',')
+                    .any(|method| method.trim().eq_ignore_ascii_case("GET_PARAMETER"))
+                {
                     self.keepalive = Method::GetParameter;
                 }
                 Ok(Answer::Ready)
@@ -382,7 +419,9 @@ impl Client {
                 Ok(Answer::Plays(Played {
                     from: header(response, &headers::RANGE).and_then(|range| npt::range(range).0),
                     scale: speed(response),
-                    first: header(response, &headers::RTP_INFO).map(rtp_info::read).unwrap_or_default(),
+                    first: header(response, &headers::RTP_INFO)
+                        .map(rtp_info::read)
+                        .unwrap_or_default(),
                 }))
             }
             Step::Pause => Ok(Answer::Paused),
@@ -409,9 +448,12 @@ impl Client {
         let description = Description::read(&String::from_utf8_lossy(response.body()));
         self.aggregate = control_url(&self.base, description.control.as_deref());
         if description.media.is_empty() {
-            let skipped = description.skipped.first().map(|line| format!("; it has m={}", excerpt(line)));
-            let detail =
-                format!("the description has no audio or video over RTP{}", skipped.unwrap_or_default());
+            let skipped =
+                description.skipped.first().map(|line| format!("; it has m={}", excerpt(line)));
+            let detail = format!(
+                "the description has no audio or video over RTP{}",
+                skipped.unwrap_or_default()
+            );
             return Err(Failure::new(FailureReason::Protocol, detail));
         }
         Ok(Answer::Described(description))
@@ -426,7 +468,8 @@ impl Client {
         if self.session.is_none() {
             return Err(missing("Session"));
         }
-        let transport = header(response, &headers::TRANSPORT).ok_or_else(|| missing("Transport"))?;
+        let transport =
+            header(response, &headers::TRANSPORT).ok_or_else(|| missing("Transport"))?;
         Ok(Answer::SetUp(at, Granted::read(transport)))
     }
 
@@ -447,7 +490,8 @@ impl Client {
                 (StatusCode::Ok, Answer::Nothing)
             }
             Method::Redirect => {
-                let to = request.header(&headers::LOCATION).and_then(|to| Url::parse(to.as_str()).ok());
+                let to =
+                    request.header(&headers::LOCATION).and_then(|to| Url::parse(to.as_str()).ok());
                 (StatusCode::Ok, to.map_or(Answer::Nothing, Answer::Moved))
             }
             _ => (StatusCode::NotImplemented, Answer::Nothing),
@@ -488,7 +532,8 @@ impl Client {
         if let Some(authorization) = self.authentication.header(name, &uri, body.as_bytes()) {
             extra.push((headers::AUTHORIZATION, authorization));
         }
-        let mut head = format!("{name} {uri} RTSP/1.0\r\nCSeq: {}\r\nUser-Agent: throng\r\n", self.cseq);
+        let mut head =
+            format!("{name} {uri} RTSP/1.0\r\nCSeq: {}\r\nUser-Agent: throng\r\n", self.cseq);
         if let Some(session) = &self.session {
             head += &format!("Session: {session}\r\n");
         }
@@ -506,8 +551,9 @@ impl Client {
     }
 }
 
-/// How fast a position moves by a response to PLAY: gst-rtsp-server answers `Scale: 2` with `Scale: 1` and `Speed: 2`,
-/// because it leaves no picture out. A header that is no number, or stands still, counts as absent.
+/// How fast a position moves by a response to PLAY: gst-rtsp-server answers `Scale: 2` with `Scale:
+/// 1` and `Speed: 2`, because it leaves no picture out. A header that is no number, or stands
+/// still, counts as absent.
 fn speed(response: &Response<Vec<u8>>) -> Option<f64> {
     let number = |name| {
         let value = header(response, name)?.trim().parse().ok();

@@ -1,4 +1,5 @@
-//! Authentication: Basic (RFC 7617) and Digest with MD5 or SHA-256 (RFC 7616), as a server's 401 asks for it.
+//! Authentication: Basic (RFC 7617) and Digest with MD5 or SHA-256 (RFC 7616), as a server's 401
+//! asks for it.
 
 use http_auth::{PasswordClient, PasswordParams};
 use throng_scenario::Secret;
@@ -34,11 +35,15 @@ impl Authentication {
         self.client.is_some()
     }
 
-    /// Takes the server's challenges, one per `WWW-Authenticate` header; the strongest supported one is answered.
+    /// Takes the server's challenges, one per `WWW-Authenticate` header; the strongest supported
+    /// one is answered.
     ///
     /// # Errors
     /// What makes them unusable.
-    pub(super) fn challenge<'a>(&mut self, challenges: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    pub(super) fn challenge<'a>(
+        &mut self,
+        challenges: impl Iterator<Item = &'a str>,
+    ) -> Result<(), String> {
         let mut builder = PasswordClient::builder();
         for challenge in challenges {
             builder = builder.challenges(challenge);

@@ -1,4 +1,5 @@
-//! The description of a presentation: SDP (RFC 8866) as RTSP servers write it (RFC 2326 appendix C.1).
+//! The description of a presentation: SDP (RFC 8866) as RTSP servers write it (RFC 2326 appendix
+//! C.1).
 
 use std::time::Duration;
 
@@ -57,7 +58,9 @@ impl Description {
                     ("control", Some(section)) => section.control = Some(value.trim().to_owned()),
                     ("control", None) => description.control = Some(value.trim().to_owned()),
                     ("rtpmap", Some(section)) => section.maps.push(value.trim().to_owned()),
-                    ("range", _) => description.duration = description.duration.or(npt::range(value).1),
+                    ("range", _) => {
+                        description.duration = description.duration.or(npt::range(value).1)
+                    }
                     _ => {}
                 }
             }
@@ -110,7 +113,8 @@ impl Section {
             payload_type,
             clock_rate_hz: rate.trim().parse().ok().filter(|rate| *rate > 0)?,
             control: self.control.clone(),
-            // An interleaved profile in the description, as some servers write it, is the same media.
+            // An interleaved profile in the description, as some servers write it, is the same
+            // media.
             profile: profile.trim_end_matches("/TCP").to_owned(),
         })
     }
@@ -134,15 +138,18 @@ fn static_map(payload_type: u8) -> Option<&'static str> {
     })
 }
 
-/// The URL of a track or presentation: `control` itself if it is absolute, `base` if there is none or it is `*`.
+/// The URL of a track or presentation: `control` itself if it is absolute, `base` if there is none
+/// or it is `*`.
 ///
-/// A relative one is appended to the base, as players do: by RFC 3986 a base without a final slash would lose its
-/// last segment, and servers that write such a base mean the longer one.
+/// A relative one is appended to the base, as players do: by RFC 3986 a base without a final slash
+/// would lose its last segment, and servers that write such a base mean the longer one.
 pub(super) fn control_url(base: &str, control: Option<&str>) -> String {
     match control {
         None | Some("" | "*") => base.to_owned(),
         Some(control) if control.contains("://") => control.to_owned(),
-        Some(control) => format!("{}/{}", base.trim_end_matches('/'), control.trim_start_matches('/')),
+        Some(control) => {
+            format!("{}/{}", base.trim_end_matches('/'), control.trim_start_matches('/'))
+        }
     }
 }
 
@@ -177,7 +184,8 @@ mod tests {
 
     #[test]
     fn static_payload_types_need_no_rtpmap_and_dynamic_ones_do() {
-        let read = Description::read("m=video 0 RTP/AVP 32\nm=audio 0 RTP/AVP 14\nm=video 0 RTP/AVP 96\n");
+        let read =
+            Description::read("m=video 0 RTP/AVP 32\nm=audio 0 RTP/AVP 14\nm=video 0 RTP/AVP 96\n");
         let brief: Vec<_> = read.media.iter().map(|m| (m.payload_type, m.clock_rate_hz)).collect();
         assert_eq!(brief, [(32, 90_000), (14, 90_000)]);
         assert_eq!(read.skipped, ["video 0 RTP/AVP 96"]);

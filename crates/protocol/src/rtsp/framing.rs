@@ -1,4 +1,5 @@
-//! The byte stream of an RTSP connection: messages, and interleaved binary frames (RFC 2326 section 10.12).
+//! The byte stream of an RTSP connection: messages, and interleaved binary frames (RFC 2326 section
+//! 10.12).
 
 use rtsp_types::{Message, ParseError};
 
@@ -31,8 +32,8 @@ pub(super) enum FramingError {
     NotRtsp,
 }
 
-/// Cuts the stream. Only the incomplete piece at the end of what has arrived is kept; whole frames are passed on in
-/// place.
+/// Cuts the stream. Only the incomplete piece at the end of what has arrived is kept; whole frames
+/// are passed on in place.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     kept: Vec<u8>,
@@ -61,8 +62,8 @@ impl Framing {
         mut each: impl FnMut(Piece<'_>),
     ) -> Result<(), FramingError> {
         while !self.kept.is_empty() && !bytes.is_empty() {
-            // Of an interleaved frame as few bytes as complete it, so that the frames after it stay in place. A message
-            // is rare; all bytes are kept with it.
+            // Of an interleaved frame as few bytes as complete it, so that the frames after it stay
+            // in place. A message is rare; all bytes are kept with it.
             let taken = match (self.kept.first(), cut(&self.kept)?) {
                 (Some(&DOLLAR), Cut::Incomplete(needed)) => {
                     needed.saturating_sub(self.kept.len()).min(bytes.len())
@@ -87,7 +88,11 @@ impl Framing {
     }
 
     /// Passes on the complete pieces of `bytes`; the offset of what follows.
-    fn pieces(&mut self, bytes: &[u8], each: &mut impl FnMut(Piece<'_>)) -> Result<usize, FramingError> {
+    fn pieces(
+        &mut self,
+        bytes: &[u8],
+        each: &mut impl FnMut(Piece<'_>),
+    ) -> Result<usize, FramingError> {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             match cut(rest)? {
@@ -122,9 +127,10 @@ fn cut(bytes: &[u8]) -> Result<Cut<'_>, FramingError> {
         [DOLLAR, channel, high, low, rest @ ..] => {
             let length = usize::from(u16::from_be_bytes([*high, *low]));
             Ok(match rest.get(..length) {
-                Some(packet) => {
-                    Cut::Piece(Piece::Frame { channel: *channel, packet }, FRAME_HEADER_BYTES + length)
-                }
+                Some(packet) => Cut::Piece(
+                    Piece::Frame { channel: *channel, packet },
+                    FRAME_HEADER_BYTES + length,
+                ),
                 None => Cut::Incomplete(FRAME_HEADER_BYTES + length),
             })
         }
@@ -155,9 +161,14 @@ fn message(bytes: &[u8]) -> Result<Cut<'_>, FramingError> {
         Ok((message, length)) => Ok(Cut::Piece(Piece::Message(Box::new(message)), length)),
         Err(ParseError::Incomplete(more)) => {
             let needed = bytes.len().saturating_add(more.map_or(1, std::num::NonZero::get));
-            if needed > MESSAGE_BYTES_MAX { Err(FramingError::TooLong) } else { Ok(Cut::Incomplete(needed)) }
+            if needed > MESSAGE_BYTES_MAX {
+                Err(FramingError::TooLong)
+            } else {
+                Ok(Cut::Incomplete(needed))
+            }
         }
-        // After lost frames a letter may be in the middle of media: what follows is searched for the next beginning.
+        // After lost frames a letter may be in the middle of media: what follows is searched for
+        // the next beginning.
         Err(ParseError::Error) if !is_head(bytes) => Ok(Cut::Noise(noise(bytes))),
         Err(ParseError::Error) => Err(FramingError::NotRtsp),
     }

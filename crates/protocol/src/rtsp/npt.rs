@@ -7,7 +7,8 @@ pub(super) fn from(position: Duration) -> String {
     format!("npt={:.3}-", position.as_secs_f64())
 }
 
-/// Begin and end of `npt=0-20.5`, seconds or `h:mm:ss`. A begin that is `now` or unreadable and an open end are absent.
+/// Begin and end of `npt=0-20.5`, seconds or `h:mm:ss`. A begin that is `now` or unreadable and an
+/// open end are absent.
 pub(super) fn range(value: &str) -> (Option<Duration>, Option<Duration>) {
     let npt = value.trim().split(';').next().and_then(|range| range.trim().strip_prefix("npt="));
     let Some((begin, end)) = npt.and_then(|npt| npt.split_once('-')) else { return (None, None) };
@@ -44,6 +45,9 @@ mod tests {
             let ms = |ms: Option<u64>| ms.map(Duration::from_millis);
             assert_eq!(range(text), (ms(begin), ms(end)), "{text}");
         }
-        assert_eq!(range(&from(Duration::from_millis(12_345))).0, Some(Duration::from_millis(12_345)));
+        assert_eq!(
+            range(&from(Duration::from_millis(12_345))).0,
+            Some(Duration::from_millis(12_345))
+        );
     }
 }

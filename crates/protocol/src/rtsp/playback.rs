@@ -80,8 +80,8 @@ impl Playback {
         }
     }
 
-    /// The recording has this length; a live presentation has none. Returns where to begin, and whether the script's own
-    /// position had to be left out.
+    /// The recording has this length; a live presentation has none. Returns where to begin, and
+    /// whether the script's own position had to be left out.
     pub(super) fn described(&mut self, length: Option<Duration>) -> (Duration, bool) {
         self.length = length;
         match self.resolve(self.start) {
@@ -120,8 +120,9 @@ impl Playback {
     /// The position at `now`.
     fn at(&self, now: Instant) -> Duration {
         let Position { at, moves_since, scale } = self.position;
-        let moved_s =
-            moves_since.map_or(0.0, |since| now.saturating_duration_since(since).as_secs_f64()) * scale;
+        let moved_s = moves_since
+            .map_or(0.0, |since| now.saturating_duration_since(since).as_secs_f64())
+            * scale;
         Duration::try_from_secs_f64((at.as_secs_f64() + moved_s).max(0.0)).unwrap_or(at)
     }
 
@@ -213,17 +214,29 @@ mod tests {
         assert_eq!(playback.next_step_at(), None);
         playback.plays(start + 3 * S, None, 1.0);
         assert_eq!(playback.take_step(start + 3 * S), Some(Due::Do(Then::Seek(9 * S))));
-        assert_eq!(playback.take_step(start + 4 * S), Some(Due::Impossible), "standing still is a pause");
+        assert_eq!(
+            playback.take_step(start + 4 * S),
+            Some(Due::Impossible),
+            "standing still is a pause"
+        );
     }
 
     #[test]
     fn random_positions_lie_in_the_recording_and_a_live_presentation_has_none() {
-        let script = PlaybackScript { start: PlaybackPosition::Random, ..PlaybackScript::default() };
-        let starts: Vec<Duration> =
-            (0..100).map(|seed| Playback::new(script.clone(), seed).described(Some(100 * S)).0).collect();
+        let script =
+            PlaybackScript { start: PlaybackPosition::Random, ..PlaybackScript::default() };
+        let starts: Vec<Duration> = (0..100)
+            .map(|seed| Playback::new(script.clone(), seed).described(Some(100 * S)).0)
+            .collect();
         assert!(starts.iter().all(|start| *start < 100 * S));
-        assert!(starts.iter().any(|start| *start < 30 * S) && starts.iter().any(|start| *start > 70 * S));
+        assert!(
+            starts.iter().any(|start| *start < 30 * S)
+                && starts.iter().any(|start| *start > 70 * S)
+        );
         assert_eq!(Playback::new(script, 1).described(None), (Duration::ZERO, true));
-        assert_eq!(Playback::new(PlaybackScript::default(), 1).described(None), (Duration::ZERO, false));
+        assert_eq!(
+            Playback::new(PlaybackScript::default(), 1).described(None),
+            (Duration::ZERO, false)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The RTSP publisher: a participant that announces its media, sets the tracks up, sends and leaves.
+//! The RTSP publisher: a participant that announces its media, sets the tracks up, sends and
+//! leaves.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -73,15 +74,22 @@ impl Publisher {
         let result = match answer {
             Answer::Ready => {
                 let clips: Vec<_> = self.media.iter().map(|media| &*media.clip).collect();
-                let address =
-                    self.session.server.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |server| server.ip());
-                self.session.client.announce(now, session_description(&clips, address.to_canonical()));
+                let address = self
+                    .session
+                    .server
+                    .map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |server| server.ip());
+                self.session
+                    .client
+                    .announce(now, session_description(&clips, address.to_canonical()));
                 Ok(())
             }
             Answer::Announced => {
                 self.session.observe(Observation::Reached(Phase::Described, now));
-                let track =
-                    |at| Track { control: Some(control(at)), profile: "RTP/AVP".into(), ..Track::default() };
+                let track = |at| Track {
+                    control: Some(control(at)),
+                    profile: "RTP/AVP".into(),
+                    ..Track::default()
+                };
                 self.session.set_up_tracks(now, (0..self.media.len()).map(track).collect());
                 Ok(())
             }
@@ -117,10 +125,15 @@ impl Publisher {
 
     fn were_set_up(&mut self, now: Instant) -> Result<(), Failure> {
         let is_sendable = |track: &Track| {
-            if self.session.is_interleaved { track.granted.channels.is_some() } else { track.peers.is_some() }
+            if self.session.is_interleaved {
+                track.granted.channels.is_some()
+            } else {
+                track.peers.is_some()
+            }
         };
         if !self.session.tracks.iter().all(is_sendable) {
-            let where_to = if self.session.is_interleaved { "channels" } else { "ports that may be reached" };
+            let where_to =
+                if self.session.is_interleaved { "channels" } else { "ports that may be reached" };
             let detail = format!("SETUP was answered without {where_to} to send to");
             return Err(Failure::new(FailureReason::Protocol, detail));
         }
@@ -135,7 +148,8 @@ impl Publisher {
         self.session.observe(Observation::Path(path));
         self.session.observe(Observation::Reached(Phase::Playing, now));
         let options = &self.session.options;
-        let sender = Sender::new(&self.media, options.clock, options.seed, self.session.started_at, now);
+        let sender =
+            Sender::new(&self.media, options.clock, options.seed, self.session.started_at, now);
         self.sender = Some(sender);
     }
 
@@ -152,7 +166,8 @@ impl Publisher {
                 (is_interleaved, track.granted.channels, server)
             {
                 // A frame is one write: the driver's queue of a connection is bounded by writes.
-                let mut bytes = Vec::with_capacity(packets.iter().map(|packet| packet.len() + 4).sum());
+                let mut bytes =
+                    Vec::with_capacity(packets.iter().map(|packet| packet.len() + 4).sum());
                 packets.iter().for_each(|packet| {
                     interleave(&mut bytes, channel, packet);
                 });
@@ -236,7 +251,9 @@ impl Participant for Publisher {
             Input::Datagram { channel, source, arrived_at, bytes, .. } => {
                 let Some((_, true)) = self.session.track_of(channel, source) else { return };
                 let Some(sender) = &mut self.sender else { return };
-                if !sender.rtcp(arrived_at, bytes) && !std::mem::replace(&mut self.has_bad_rtcp, true) {
+                if !sender.rtcp(arrived_at, bytes)
+                    && !std::mem::replace(&mut self.has_bad_rtcp, true)
+                {
                     self.session.anomaly("rtcp", "a control packet is malformed");
                 }
             }
@@ -253,7 +270,10 @@ impl Participant for Publisher {
             }
             // Due work is done when the outputs are drained.
             Input::Timeout => {}
-            Input::Bytes { .. } | Input::Message { .. } | Input::Fetched { .. } | Input::Download { .. } => {}
+            Input::Bytes { .. }
+            | Input::Message { .. }
+            | Input::Fetched { .. }
+            | Input::Download { .. } => {}
         }
     }
 

@@ -1,5 +1,5 @@
-//! The media that a viewer receives: RTP to the meters, RTCP reports back. Media is in the clear, so that nothing here
-//! is in common with SRTP but the meters.
+//! The media that a viewer receives: RTP to the meters, RTCP reports back. Media is in the clear,
+//! so that nothing here is in common with SRTP but the meters.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,8 @@ use throng_observation::{MediaKind, Observation, Phase, SENDER_CLOCK_PLACE, Trac
 use super::description::MediaDescription;
 use crate::reports::{LastSenderReport, cname, coded_frame, next_second};
 
-/// Mean time between receiver reports of a track (RFC 3550 section 6.2 and its minimum, which RTSP players use);
-/// each is drawn between half and one and a half of it.
+/// Mean time between receiver reports of a track (RFC 3550 section 6.2 and its minimum, which RTSP
+/// players use); each is drawn between half and one and a half of it.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// One received stream.
@@ -154,13 +154,25 @@ impl Receiver {
         }
     }
 
-    /// Takes an RTP packet of track `at`; `overhead_bytes` are those of the headers below it on the wire.
-    pub(super) fn rtp(&mut self, at: usize, arrived_at: Instant, overhead_bytes: u32, bytes: &[u8]) {
+    /// Takes an RTP packet of track `at`; `overhead_bytes` are those of the headers below it on the
+    /// wire.
+    pub(super) fn rtp(
+        &mut self,
+        at: usize,
+        arrived_at: Instant,
+        overhead_bytes: u32,
+        bytes: &[u8],
+    ) {
         match &mut self.arrivals {
             Arrivals::Metered => {}
             Arrivals::Unwanted => return,
             Arrivals::Held(held) if held.len() < HELD_MAX => {
-                return held.push(HeldPacket { at, arrived_at, overhead_bytes, bytes: bytes.to_vec() });
+                return held.push(HeldPacket {
+                    at,
+                    arrived_at,
+                    overhead_bytes,
+                    bytes: bytes.to_vec(),
+                });
             }
             Arrivals::Held(_) => self.begin_position(&[]),
         }
@@ -173,8 +185,10 @@ impl Receiver {
             return self.anomaly(Anomaly::BadRtp, "rtp", "an RTP packet is malformed");
         };
         if header.payload_type != track.payload_type {
-            let detail =
-                format!("payload type {} where {} was described", header.payload_type, track.payload_type);
+            let detail = format!(
+                "payload type {} where {} was described",
+                header.payload_type, track.payload_type
+            );
             return self.anomaly(Anomaly::UnknownPayload, "rtp", detail);
         }
         let wire_bytes = overhead_bytes + bytes.len() as u32;
@@ -186,7 +200,11 @@ impl Receiver {
             if track.ssrc.is_some() {
                 self.source_changes = self.source_changes.saturating_add(1);
                 if self.source_changes > SOURCE_CHANGES_MAX {
-                    return self.anomaly(Anomaly::ManySources, "rtp", "its SSRC changes again and again");
+                    return self.anomaly(
+                        Anomaly::ManySources,
+                        "rtp",
+                        "its SSRC changes again and again",
+                    );
                 }
                 track.meter.source_changed(arrived_at);
             }
@@ -213,8 +231,15 @@ impl Receiver {
         track.meter.packet_with_payload(&packet, payload);
         if let (Some(assembler), None) = (&mut track.assembler, &malformed) {
             let RtpHeader { sequence, timestamp, marker, .. } = header;
-            let packet =
-                MediaPacket { arrived_at, sequence, timestamp, marker, facts, captured: None, payload };
+            let packet = MediaPacket {
+                arrived_at,
+                sequence,
+                timestamp,
+                marker,
+                facts,
+                captured: None,
+                payload,
+            };
             let (id, codec, clock) = (track.id, track.config.codec, &self.options.clock);
             let observed = &mut self.observed;
             assembler.packet(&packet, |frame| observed.push(coded_frame(id, codec, clock, frame)));
@@ -237,7 +262,8 @@ impl Receiver {
         let Some(first_frame_at) = track.meter.first_frame_at() else { return };
         if !track.first_frame_reported {
             track.first_frame_reported = true;
-            self.observed.push(Observation::TrackFirstFrame { track: track.id, at: first_frame_at });
+            self.observed
+                .push(Observation::TrackFirstFrame { track: track.id, at: first_frame_at });
         }
         if !self.first_frame_seen && (track.config.kind == MediaKind::Video || !expects_video) {
             self.first_frame_seen = true;
@@ -256,8 +282,11 @@ impl Receiver {
                     track.last_sender_report.arrived(sender.ntp, arrived_at);
                     if !sender.ntp.is_unknown() {
                         let ntp_unix_ns = sender.ntp.to_unix_ns();
-                        is_other_clock |=
-                            !track.meter.sender_report(ntp_unix_ns, sender.rtp_timestamp, arrived_at);
+                        is_other_clock |= !track.meter.sender_report(
+                            ntp_unix_ns,
+                            sender.rtp_timestamp,
+                            arrived_at,
+                        );
                     }
                 }
                 Ok(Rtcp::Bye(_)) => track.has_ended = true,
@@ -288,8 +317,9 @@ impl Receiver {
         }
     }
 
-    /// The same, and what comes next is of another position of the recording: it has other pictures, and may have other
-    /// sequence numbers and timestamps. It may come before PLAY is answered.
+    /// The same, and what comes next is of another position of the recording: it has other
+    /// pictures, and may have other sequence numbers and timestamps. It may come before PLAY is
+    /// answered.
     pub(super) fn end_position(&mut self, now: Instant) {
         for track in &mut self.tracks {
             track.meter.source_changed(now);
@@ -311,7 +341,8 @@ impl Receiver {
         self.resume(now);
     }
 
-    /// The viewer seeks: media of another position is expected from now on, and none of the present one wanted.
+    /// The viewer seeks: media of another position is expected from now on, and none of the present
+    /// one wanted.
     pub(super) fn seek(&mut self, now: Instant) {
         self.end_position(now);
         self.resume(now);
@@ -325,9 +356,12 @@ impl Receiver {
         }
     }
 
-    /// The other position begins with these sequence numbers, where they are known; packets before are of the old one.
+    /// The other position begins with these sequence numbers, where they are known; packets before
+    /// are of the old one.
     pub(super) fn begin_position(&mut self, first: &[Option<u16>]) {
-        let Arrivals::Held(held) = std::mem::replace(&mut self.arrivals, Arrivals::Metered) else { return };
+        let Arrivals::Held(held) = std::mem::replace(&mut self.arrivals, Arrivals::Metered) else {
+            return;
+        };
         for packet in held {
             let first = first.get(packet.at).copied().flatten();
             let is_old = RtpHeader::parse(&packet.bytes).is_ok_and(|header| {
@@ -346,7 +380,8 @@ impl Receiver {
         for track in self.tracks.iter_mut().filter(|_| !self.is_paused) {
             if track.meter.next_timeout().is_some_and(|at| heard >= at) {
                 track.meter.timeout(heard);
-                // The request is for feedback that was not negotiated; taking it sets its next time.
+                // The request is for feedback that was not negotiated; taking it sets its next
+                // time.
                 let _ = track.meter.wants_key_frame(heard);
             }
         }
@@ -449,7 +484,10 @@ impl Receiver {
     pub(super) fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
         match level.checked_sub(1) {
             Some(level) => {
-                self.tracks.iter().take(2).for_each(|track| track.meter.prefetch(level, prefetcher));
+                self.tracks
+                    .iter()
+                    .take(2)
+                    .for_each(|track| track.meter.prefetch(level, prefetcher));
             }
             None => self.tracks.iter().take(2).for_each(|track| prefetcher.value(track)),
         }

@@ -1,5 +1,5 @@
-//! `RTP-Info` of a response to PLAY (RFC 2326 section 12.33): the first packet of each track. After a seek it tells packets
-//! of the position before from those of the position after.
+//! `RTP-Info` of a response to PLAY (RFC 2326 section 12.33): the first packet of each track. After
+//! a seek it tells packets of the position before from those of the position after.
 
 /// The first packet of one track.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,9 @@ pub(super) fn read(value: &str) -> Vec<FirstPacket> {
 fn next_track(value: &str) -> Option<usize> {
     let commas = value.match_indices(',').map(|(at, _)| at);
     commas.into_iter().find(|at| {
-        value.get(at + 1..).is_some_and(|after| after.trim_start().to_ascii_lowercase().starts_with("url="))
+        value
+            .get(at + 1..)
+            .is_some_and(|after| after.trim_start().to_ascii_lowercase().starts_with("url="))
     })
 }
 
@@ -48,12 +50,13 @@ fn first_packet(part: &str) -> FirstPacket {
     first
 }
 
-/// The sequence numbers of tracks with these control URLs; a header that names as many tracks as there are, by other
-/// URLs, has them in order.
+/// The sequence numbers of tracks with these control URLs; a header that names as many tracks as
+/// there are, by other URLs, has them in order.
 pub(super) fn sequences(first: &[FirstPacket], urls: &[String]) -> Vec<Option<u16>> {
     let is = |packet: &FirstPacket, url: &String| {
         let (said, url) = (packet.url.trim_end_matches('/'), url.trim_end_matches('/'));
-        !said.is_empty() && (said == url || url.strip_suffix(said).is_some_and(|base| base.ends_with('/')))
+        !said.is_empty()
+            && (said == url || url.strip_suffix(said).is_some_and(|base| base.ends_with('/')))
     };
     let by_url = urls.iter().map(|url| first.iter().find(|packet| is(packet, url)));
     let by_url: Vec<_> = by_url.collect();
@@ -77,9 +80,17 @@ mod tests {
                 "url=rtsp://h/a/stream=0;seq=7;rtptime=9, url=rtsp://h/a/stream=1;seq=65535;rtptime=1",
                 both,
             ),
-            ("other order", "url=rtsp://h/a/stream=1;seq=65535,url=rtsp://h/a/stream=0;seq=7", both),
+            (
+                "other order",
+                "url=rtsp://h/a/stream=1;seq=65535,url=rtsp://h/a/stream=0;seq=7",
+                both,
+            ),
             ("relative URLs", "url=stream=0;seq=7,url=stream=1;seq=65535", both),
-            ("URLs of another host, in order", "url=rtsp://x/1;seq=7,url=rtsp://x/2;seq=65535", both),
+            (
+                "URLs of another host, in order",
+                "url=rtsp://x/1;seq=7,url=rtsp://x/2;seq=65535",
+                both,
+            ),
             ("a comma in a URL", "url=rtsp://x/1,2;seq=7, url=\"rtsp://x/3\";seq=65535", both),
             ("one track of two", "url=rtsp://h/a/stream=1;seq=65535", [None, Some(65_535)]),
             ("no numbers", "url=rtsp://h/a/stream=0;rtptime=5", [None, None]),

@@ -1,7 +1,8 @@
-//! The media that a publisher sends: clips in real time as RTP, sender reports, and what the server reports back.
+//! The media that a publisher sends: clips in real time as RTP, sender reports, and what the server
+//! reports back.
 //!
-//! A frame's packets leave together, as ffmpeg's publisher sends them: RTSP has no feedback by which to pace them. There
-//! are no retransmissions, and the rate is that of the clip.
+//! A frame's packets leave together, as ffmpeg's publisher sends them: RTSP has no feedback by
+//! which to pace them. There are no retransmissions, and the rate is that of the clip.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,8 +17,9 @@ use crate::participant::Why;
 use crate::published::{self, PublishedMedia, PublishedTrack, SentIntervals};
 use crate::reports::cname;
 
-/// Mean time between sender reports of a track (RFC 3550 section 6.2 and its minimum); each is drawn between half and
-/// one and a half of it. The first one goes with the first packet, so that the server can align the tracks.
+/// Mean time between sender reports of a track (RFC 3550 section 6.2 and its minimum); each is
+/// drawn between half and one and a half of it. The first one goes with the first packet, so that
+/// the server can align the tracks.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// One sent track.
@@ -64,8 +66,8 @@ impl Sender {
         Self { streams, clock, cname, dice, round_trip_s: None, intervals }
     }
 
-    /// Passes the packets of all frames that are due to `each`, with the track's index, frame by frame. `overhead_bytes`
-    /// are those of a packet's header on the connection.
+    /// Passes the packets of all frames that are due to `each`, with the track's index, frame by
+    /// frame. `overhead_bytes` are those of a packet's header on the connection.
     pub(super) fn frames(
         &mut self,
         now: Instant,
@@ -81,8 +83,11 @@ impl Sender {
 
     /// The next sender report that is due, with its track.
     pub(super) fn poll_report(&mut self, now: Instant) -> Option<(usize, Vec<u8>)> {
-        let is_due = |stream: &Stream| stream.track.counters.packets_sent > 0 && now >= stream.next_report_at;
-        let (at, stream) = self.streams.iter_mut().enumerate().find(|(_, stream)| is_due(stream))?;
+        let is_due = |stream: &Stream| {
+            stream.track.counters.packets_sent > 0 && now >= stream.next_report_at
+        };
+        let (at, stream) =
+            self.streams.iter_mut().enumerate().find(|(_, stream)| is_due(stream))?;
         stream.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.dice.f64());
         let mut packet = Vec::with_capacity(96);
         let info = stream.report(now, self.clock);
@@ -94,7 +99,8 @@ impl Sender {
     pub(super) fn goodbye(&self, at: usize) -> Option<Vec<u8>> {
         let ssrc = self.streams.get(at)?.ssrc;
         let mut packet = Vec::with_capacity(96);
-        let _ = RtcpWriter::compound(&mut packet, Report::Receiver(ssrc), &[], &self.cname).bye(&[ssrc]);
+        let _ = RtcpWriter::compound(&mut packet, Report::Receiver(ssrc), &[], &self.cname)
+            .bye(&[ssrc]);
         Some(packet)
     }
 
@@ -117,7 +123,9 @@ impl Sender {
     }
 
     fn reported(&mut self, arrived_at: Instant, block: &ReportBlock) {
-        let Some(stream) = self.streams.iter_mut().find(|stream| stream.ssrc == block.ssrc) else { return };
+        let Some(stream) = self.streams.iter_mut().find(|stream| stream.ssrc == block.ssrc) else {
+            return;
+        };
         stream.track.remote_loss_ratio = Some(f64::from(block.fraction_lost) / 256.0);
         if block.last_sr != 0 {
             let now = NtpTime::from_unix_ns(self.clock.unix_ns(arrived_at)).compact();
@@ -148,11 +156,14 @@ impl Sender {
 
     /// When something is due next, and what.
     pub(super) fn next_timeout(&self) -> (Instant, Why) {
-        let frames = self.streams.iter().map(|stream| (stream.track.next_frame_at(), "frame to capture"));
+        let frames =
+            self.streams.iter().map(|stream| (stream.track.next_frame_at(), "frame to capture"));
         let reporting = self.streams.iter().filter(|stream| stream.track.counters.packets_sent > 0);
         let reports = reporting.map(|stream| (stream.next_report_at, "sender report due"));
         let interval = (self.intervals.next_at(), "end of the interval");
-        frames.chain(reports).fold(interval, |first, other| if other.0 < first.0 { other } else { first })
+        frames
+            .chain(reports)
+            .fold(interval, |first, other| if other.0 < first.0 { other } else { first })
     }
 }
 
@@ -177,8 +188,12 @@ impl Stream {
                 ssrc: self.ssrc,
             };
             let mut packet = Vec::with_capacity(12 + clip.payload_len(&frame, at));
-            let header_bytes =
-                write_header(&mut packet, &fields, &ExtensionIds::default(), &Extensions::default());
+            let header_bytes = write_header(
+                &mut packet,
+                &fields,
+                &ExtensionIds::default(),
+                &Extensions::default(),
+            );
             clip.write_payload(&frame, at, captured_unix_ns, &mut packet);
             self.sequence = self.sequence.wrapping_add(1);
             self.track.counters.packets_sent += 1;
@@ -193,7 +208,8 @@ impl Stream {
     /// The content of a sender report at `now`.
     fn report(&self, now: Instant, clock: WallClock) -> SenderInfo {
         let rate = u128::from(self.track.player.clip().clock_rate());
-        let ticks = now.saturating_duration_since(self.track.began_at).as_nanos() * rate / 1_000_000_000;
+        let ticks =
+            now.saturating_duration_since(self.track.began_at).as_nanos() * rate / 1_000_000_000;
         SenderInfo {
             ssrc: self.ssrc,
             ntp: NtpTime::from_unix_ns(clock.unix_ns(now)),

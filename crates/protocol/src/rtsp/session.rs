@@ -1,11 +1,14 @@
-//! What viewers and publishers have in common: the connection, the dialogue, and the tracks with their transports.
+//! What viewers and publishers have in common: the connection, the dialogue, and the tracks with
+//! their transports.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use rtsp_types::Message;
-use throng_observation::{Failure, FailureReason, MediaPath, Observation, Outcome, RefusedDestination};
+use throng_observation::{
+    Failure, FailureReason, MediaPath, Observation, Outcome, RefusedDestination,
+};
 use throng_scenario::RtspTransport;
 use url::Url;
 
@@ -63,7 +66,11 @@ pub(super) enum Stage {
 
 impl Session {
     pub(super) fn new(config: Config, mode: Mode, options: ParticipantOptions) -> Self {
-        let client = Client::new(config.url.clone(), config.credentials.clone(), options.timeouts.signalling);
+        let client = Client::new(
+            config.url.clone(),
+            config.credentials.clone(),
+            options.timeouts.signalling,
+        );
         Self {
             is_interleaved: config.transport == RtspTransport::Tcp,
             started_at: options.clock.at,
@@ -98,7 +105,8 @@ impl Session {
         let is_tls = url.scheme() == "rtsps";
         let host = url.host_str().unwrap_or_default().to_owned();
         let port = url.port().unwrap_or(if is_tls { 322 } else { 554 });
-        // The guard of the driver checks names by what they resolve to; addresses are checked here, to report them.
+        // The guard of the driver checks names by what they resolve to; addresses are checked here,
+        // to report them.
         if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>()
             && !(self.options.may_reach)(ip)
         {
@@ -137,8 +145,9 @@ impl Session {
         self.connect()
     }
 
-    /// Cuts what arrived on the connection. Packets of tracks are passed to `packet`, with the track's index and whether
-    /// they are RTCP; messages are returned, and why the stream cannot be continued.
+    /// Cuts what arrived on the connection. Packets of tracks are passed to `packet`, with the
+    /// track's index and whether they are RTCP; messages are returned, and why the stream cannot be
+    /// continued.
     pub(super) fn cut(
         &mut self,
         bytes: &[u8],
@@ -151,7 +160,8 @@ impl Session {
             Piece::Frame { channel, packet: bytes } => {
                 let channels =
                     tracks.iter().map(|track| track.granted.channels.unwrap_or((u8::MAX, u8::MAX)));
-                let of = channels.enumerate().find(|(_, (rtp, rtcp))| [*rtp, *rtcp].contains(&channel));
+                let of =
+                    channels.enumerate().find(|(_, (rtp, rtcp))| [*rtp, *rtcp].contains(&channel));
                 if let Some((at, (rtp, _))) = of {
                     packet(at, channel != rtp, bytes);
                 }
@@ -159,18 +169,22 @@ impl Session {
             Piece::Skipped(count) => skipped += count,
         });
         if skipped > 0 {
-            let detail = format!("{skipped} bytes that are neither a message nor an interleaved frame");
+            let detail =
+                format!("{skipped} bytes that are neither a message nor an interleaved frame");
             self.anomaly("rtsp", detail);
         }
-        let failure = result.err().map(|error| Failure::new(FailureReason::Protocol, error.to_string()));
+        let failure =
+            result.err().map(|error| Failure::new(FailureReason::Protocol, error.to_string()));
         (messages, failure)
     }
 
-    /// The track of a datagram on `channel`, and whether it is RTCP; `None` if it is not the server's.
+    /// The track of a datagram on `channel`, and whether it is RTCP; `None` if it is not the
+    /// server's.
     pub(super) fn track_of(&self, channel: Channel, source: SocketAddr) -> Option<(usize, bool)> {
         let at = usize::from(channel.0.saturating_sub(1) / 2);
         let track = self.tracks.get(at)?;
-        let expected = track.peers.map(|(rtp, _)| rtp.ip()).or_else(|| self.server.map(|server| server.ip()));
+        let expected =
+            track.peers.map(|(rtp, _)| rtp.ip()).or_else(|| self.server.map(|server| server.ip()));
         let is_other = expected.is_some_and(|ip| ip.to_canonical() != source.ip().to_canonical());
         (!is_other).then_some((at, channel != rtp_channel(at)))
     }
@@ -197,7 +211,9 @@ impl Session {
             }
             return;
         }
-        let (Some((_, channel)), Some(server)) = (track.granted.channels, self.server) else { return };
+        let (Some((_, channel)), Some(server)) = (track.granted.channels, self.server) else {
+            return;
+        };
         let mut frame = Vec::with_capacity(packet.len() + 4);
         if interleave(&mut frame, channel, &packet) {
             self.send(SIGNALLING, server, frame);
@@ -243,7 +259,8 @@ impl Session {
             Stage::Over => {}
             Stage::Leaving { outcome, .. } => self.outputs.push_back(Output::Ended(outcome)),
             _ => {
-                let failure = Failure::new(FailureReason::SignallingClosed, "the session ended by itself");
+                let failure =
+                    Failure::new(FailureReason::SignallingClosed, "the session ended by itself");
                 self.outputs.push_back(Output::Ended(Outcome::Failed(failure)));
             }
         }
@@ -267,9 +284,10 @@ impl Session {
         match self.stage {
             Stage::Leaving { .. } | Stage::Over => None,
             Stage::Active => Some(Outcome::Completed),
-            _ => {
-                Some(Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was connected")))
-            }
+            _ => Some(Outcome::Failed(Failure::new(
+                FailureReason::NotStarted,
+                "left before it was connected",
+            ))),
         }
     }
 

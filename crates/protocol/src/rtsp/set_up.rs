@@ -33,10 +33,15 @@ impl Session {
             return self.set_up(now, at, Wanted::Interleaved { channel });
         }
         match (self.tracks.get(at).and_then(|track| track.ports), self.server) {
-            (Some((rtp_port, rtcp_port)), _) => self.set_up(now, at, Wanted::Udp { rtp_port, rtcp_port }),
+            (Some((rtp_port, rtcp_port)), _) => {
+                self.set_up(now, at, Wanted::Udp { rtp_port, rtcp_port })
+            }
             (None, Some(server)) => {
                 let rtcp = rtcp_channel(at);
-                self.outputs.push_back(Output::Open(rtp_channel(at), Open::RtpPair { rtcp, toward: server }));
+                self.outputs.push_back(Output::Open(
+                    rtp_channel(at),
+                    Open::RtpPair { rtcp, toward: server },
+                ));
             }
             (None, None) => {}
         }
@@ -62,7 +67,12 @@ impl Session {
     ///
     /// # Errors
     /// The transport is not the one that was asked for.
-    pub(super) fn was_set_up(&mut self, now: Instant, at: usize, granted: Granted) -> Result<SetUp, Failure> {
+    pub(super) fn was_set_up(
+        &mut self,
+        now: Instant,
+        at: usize,
+        granted: Granted,
+    ) -> Result<SetUp, Failure> {
         let broken = |detail: String| Err(Failure::new(FailureReason::Protocol, detail));
         if granted.is_multicast {
             return broken("SETUP was answered with multicast, which was not asked for".into());
@@ -81,7 +91,8 @@ impl Session {
             self.observe(Observation::Refused(RefusedDestination::IceServer, place));
         }
         let peers = server_ip.filter(|ip| (self.options.may_reach)(*ip)).zip(granted.server_ports);
-        let peers = peers.map(|(ip, (rtp, rtcp))| (SocketAddr::new(ip, rtp), SocketAddr::new(ip, rtcp)));
+        let peers =
+            peers.map(|(ip, (rtp, rtcp))| (SocketAddr::new(ip, rtp), SocketAddr::new(ip, rtcp)));
         if let Some(track) = self.tracks.get_mut(at) {
             (track.granted, track.peers) = (granted, peers);
         }
@@ -99,7 +110,8 @@ impl Session {
     pub(super) fn transport_refused(&mut self, now: Instant) -> Result<(), Failure> {
         let was = name_of(self.is_interleaved);
         if self.config.transport != RtspTransport::Auto || self.is_interleaved {
-            let detail = format!("SETUP: 461 Unsupported Transport: the server refuses RTP over {was}");
+            let detail =
+                format!("SETUP: 461 Unsupported Transport: the server refuses RTP over {was}");
             return Err(Failure::new(FailureReason::RtspStatus(461), detail));
         }
         self.anomaly("rtsp", format!("the server refuses RTP over {was} (461); TCP is used"));

@@ -1,4 +1,5 @@
-//! The viewer against scripted servers: the dialogue, and what real and hostile servers do otherwise.
+//! The viewer against scripted servers: the dialogue, and what real and hostile servers do
+//! otherwise.
 
 use std::time::Duration;
 
@@ -29,7 +30,8 @@ fn a_viewer_plays_over_udp_keeps_the_session_alive_and_tears_it_down() {
     assert!(set_up.starts_with("SETUP rtsp://127.0.0.1:8554/cam/stream=0 RTSP/1.0"), "{set_up}");
     assert!(set_up.contains("Transport: RTP/AVP;unicast;client_port=50000-50001\r\n"), "{set_up}");
     // The path is opened from both ports before PLAY.
-    let opened: Vec<_> = stand.datagrams.iter().map(|(channel, to, _)| (channel.0, to.port())).collect();
+    let opened: Vec<_> =
+        stand.datagrams.iter().map(|(channel, to, _)| (channel.0, to.port())).collect();
     assert_eq!(opened, [(1, 6000), (2, 6001)]);
     let play = stand.answers("PLAY", "200 OK", "Session: 77\r\n", "");
     assert!(
@@ -51,8 +53,10 @@ fn a_viewer_plays_over_udp_keeps_the_session_alive_and_tears_it_down() {
         stand.input(input);
     }
     assert!(stand.has_reached(Phase::FirstFrame));
-    let reports =
-        stand.datagrams.iter().filter(|(channel, _, bytes)| channel.0 == 2 && bytes.get(1) == Some(&201));
+    let reports = stand
+        .datagrams
+        .iter()
+        .filter(|(channel, _, bytes)| channel.0 == 2 && bytes.get(1) == Some(&201));
     assert!(reports.count() >= 2, "an empty report, then one with a block");
     // A keepalive at half of the session's timeout.
     stand.wait(Duration::from_secs(4));
@@ -61,7 +65,8 @@ fn a_viewer_plays_over_udp_keeps_the_session_alive_and_tears_it_down() {
     stand.input(Input::Leave { others_follow: false });
     stand.answers("TEARDOWN", "200 OK", "", "");
     assert_eq!(stand.ended, Some(Outcome::Completed));
-    let byes = stand.datagrams.iter().filter(|(_, _, bytes)| bytes.windows(2).any(|w| w == [0x81, 203]));
+    let byes =
+        stand.datagrams.iter().filter(|(_, _, bytes)| bytes.windows(2).any(|w| w == [0x81, 203]));
     assert_eq!(byes.count(), 1);
     assert!(stand.anomalies().is_empty(), "{:?}", stand.anomalies());
 }
@@ -118,7 +123,8 @@ fn media_that_arrives_after_the_goodbye_is_not_reported() {
     stand.receives(&frame(0, 1));
     stand.input(Input::Leave { others_follow: false });
     let reported = stand.observed.len();
-    // Another SSRC, another payload type, and the first frame of a picture: each would be worth a report.
+    // Another SSRC, another payload type, and the first frame of a picture: each would be worth a
+    // report.
     let mut other = frame(0, 2);
     other[15] = 77;
     stand.receives(&other);
@@ -170,17 +176,23 @@ fn challenges_are_answered_once_and_a_second_refusal_is_unauthorized() {
     assert_eq!(stand.failed().0, FailureReason::Unauthorized);
     // A nonce that expired is replaced, for ever if need be.
     let digest = |nonce: u32, stale: &str| {
-        format!("WWW-Authenticate: Digest realm=\"r\", nonce=\"{nonce}\", algorithm=SHA-256{stale}\r\n")
+        format!(
+            "WWW-Authenticate: Digest realm=\"r\", nonce=\"{nonce}\", algorithm=SHA-256{stale}\r\n"
+        )
     };
     let mut stand = Stand::of(RtspTransport::Tcp, credentials());
     stand.answers("OPTIONS", "401 Unauthorized", &digest(1, ""), "");
     stand.answers("OPTIONS", "200 OK", "", "");
     for nonce in 2..5 {
-        let asked = stand.answers("DESCRIBE", "401 Unauthorized", &digest(nonce, ", stale=true"), "");
+        let asked =
+            stand.answers("DESCRIBE", "401 Unauthorized", &digest(nonce, ", stale=true"), "");
         assert!(asked.contains(&format!("nonce=\"{}\"", nonce - 1)), "{asked}");
     }
     let asked = stand.answers("DESCRIBE", "200 OK", "", SDP);
-    assert!(asked.contains("uri=\"rtsp://127.0.0.1:8554/cam\"") && !asked.contains("pw"), "{asked}");
+    assert!(
+        asked.contains("uri=\"rtsp://127.0.0.1:8554/cam\"") && !asked.contains("pw"),
+        "{asked}"
+    );
     assert!(stand.requests[0].starts_with("SETUP"), "{:?}", stand.requests);
     // Without credentials the hint says where they go.
     let mut stand = Stand::new(RtspTransport::Tcp);
@@ -194,7 +206,9 @@ fn redirects_are_followed_to_allowed_hosts_only() {
     let mut stand = Stand::new(RtspTransport::Tcp);
     stand.answers("OPTIONS", "200 OK", "", "");
     stand.answers("DESCRIBE", "302 Found", "Location: rtsp://127.0.0.1:9000/other\r\n", "");
-    let Some((_, Open::Stream { to: StreamPeer::Host { port: 9000, .. }, .. })) = stand.opened.last() else {
+    let Some((_, Open::Stream { to: StreamPeer::Host { port: 9000, .. }, .. })) =
+        stand.opened.last()
+    else {
         panic!("{:?}", stand.opened)
     };
     stand.connected();
@@ -222,10 +236,20 @@ fn answers_that_break_the_protocol_are_named() {
     let other = "Session: 1\r\nTransport: RTP/AVP;unicast;client_port=1-2\r\n";
     for (status, headers, reason, detail) in [
         ("200 OK", transport, FailureReason::Protocol, "SETUP was answered without Session"),
-        ("200 OK", "Session: 1\r\n", FailureReason::Protocol, "SETUP was answered without Transport"),
+        (
+            "200 OK",
+            "Session: 1\r\n",
+            FailureReason::Protocol,
+            "SETUP was answered without Transport",
+        ),
         ("200 OK", multicast, FailureReason::Protocol, "multicast"),
         ("200 OK", other, FailureReason::Protocol, "UDP where TCP was asked for"),
-        ("453 Not Enough Bandwidth", "", FailureReason::RtspStatus(453), "SETUP: 453: Not Enough Bandwidth"),
+        (
+            "453 Not Enough Bandwidth",
+            "",
+            FailureReason::RtspStatus(453),
+            "SETUP: 453: Not Enough Bandwidth",
+        ),
     ] {
         let mut stand = Stand::new(RtspTransport::Tcp);
         stand.described(SDP);
@@ -395,7 +419,12 @@ fn a_recording_is_played_again_from_its_beginning() {
     stand.wait(Duration::from_millis(300));
     stand.answers("PLAY", "457 Invalid Range", "", "");
     stand.answers("TEARDOWN", "200 OK", "", "");
-    stand.answers("SETUP", "200 OK", "Session: 78\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n", "");
+    stand.answers(
+        "SETUP",
+        "200 OK",
+        "Session: 78\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n",
+        "",
+    );
     stand.answers("PLAY", "200 OK", "Session: 78\r\n", "");
     assert_eq!(stand.ended, None);
 }
@@ -403,7 +432,9 @@ fn a_recording_is_played_again_from_its_beginning() {
 #[test]
 fn requests_of_the_server_are_answered() {
     let mut stand = Stand::playing(SDP);
-    stand.receives(b"OPTIONS * RTSP/1.0\r\nCSeq: 9\r\n\r\nPLAY rtsp://x/ RTSP/1.0\r\nCSeq: 10\r\n\r\n");
+    stand.receives(
+        b"OPTIONS * RTSP/1.0\r\nCSeq: 9\r\n\r\nPLAY rtsp://x/ RTSP/1.0\r\nCSeq: 10\r\n\r\n",
+    );
     assert!(stand.requests[0].starts_with("RTSP/1.0 200") && stand.requests[0].contains("CSeq: 9"));
     assert!(stand.requests[1].starts_with("RTSP/1.0 501"), "{:?}", stand.requests);
 }

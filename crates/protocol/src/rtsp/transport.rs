@@ -1,4 +1,5 @@
-//! The transport of a track: the `Transport` header of SETUP (RFC 2326 section 12.39), its channels and addresses.
+//! The transport of a track: the `Transport` header of SETUP (RFC 2326 section 12.39), its channels
+//! and addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -25,7 +26,8 @@ pub(super) enum Wanted {
 impl Wanted {
     /// The header's value; `profile` is that of the media section.
     pub(super) fn header(self, profile: &str, mode: Mode) -> String {
-        // Without quotes, as GStreamer and ffmpeg write it; PLAY is the default (RFC 2326 section 12.39).
+        // Without quotes, as GStreamer and ffmpeg write it; PLAY is the default (RFC 2326 section
+        // 12.39).
         let mode = if mode == Mode::Record { ";mode=record" } else { "" };
         match self {
             Self::Udp { rtp_port, rtcp_port } => {
@@ -57,7 +59,8 @@ impl Granted {
     pub(super) fn read(value: &str) -> Self {
         let first = value.split(',').next().unwrap_or_default();
         let mut parts = first.split(';').map(str::trim);
-        let is_interleaved = parts.next().is_some_and(|spec| spec.to_ascii_uppercase().ends_with("/TCP"));
+        let is_interleaved =
+            parts.next().is_some_and(|spec| spec.to_ascii_uppercase().ends_with("/TCP"));
         let mut granted = Self { is_interleaved, ..Self::default() };
         for part in parts {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -127,8 +130,7 @@ mod tests {
     #[test]
     fn answers_of_servers_are_read() {
         let gst = "RTP/AVP;unicast;client_port=50000-50001;server_port=40000-40001;ssrc=6A3B;mode=\"PLAY\"";
-        let live555 =
-            "RTP/AVP;unicast;destination=127.0.0.1;source=127.0.0.2;client_port=5-6;server_port=6970-6971";
+        let live555 = "RTP/AVP;unicast;destination=127.0.0.1;source=127.0.0.2;client_port=5-6;server_port=6970-6971";
         let one_port = "RTP/AVP/UDP;unicast;server_port=7000";
         let tcp = "RTP/AVP/TCP;unicast;interleaved=0-1, RTP/AVP;unicast";
         let multicast = "RTP/AVP;multicast;destination=232.1.1.1;port=5000-5001";
@@ -138,7 +140,8 @@ mod tests {
         assert_eq!(read(one_port).server_ports, Some((7_000, 7_001)));
         assert!(read(tcp).is_interleaved && read(tcp).channels == Some((0, 1)));
         assert!(read(multicast).is_multicast);
-        for rubbish in ["", ";;;=", "interleaved=", "RTP/AVP;server_port=99999-2", "RTP/AVP;interleaved=255"]
+        for rubbish in
+            ["", ";;;=", "interleaved=", "RTP/AVP;server_port=99999-2", "RTP/AVP;interleaved=255"]
         {
             let read = read(rubbish);
             assert!(read.channels.is_none() && read.server_ports.is_none(), "{rubbish}");

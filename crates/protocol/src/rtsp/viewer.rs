@@ -23,7 +23,8 @@ use crate::webrtc::ParticipantOptions;
 
 /// Silence after which a recording that has reached its length counts as ended …
 const END_PATIENCE: Duration = Duration::from_secs(1);
-/// … and one whose end the server has announced: media may arrive after RTCP BYE, on another socket.
+/// … and one whose end the server has announced: media may arrive after RTCP BYE, on another
+/// socket.
 const BYE_PATIENCE: Duration = Duration::from_millis(200);
 /// UDP and IP header, bytes.
 const UDP_V4_BYTES: u32 = 28;
@@ -47,7 +48,11 @@ impl Viewer {
 
     /// A viewer that plays a recording by `script`.
     #[must_use]
-    pub fn with_playback(config: Config, script: PlaybackScript, options: ParticipantOptions) -> Self {
+    pub fn with_playback(
+        config: Config,
+        script: PlaybackScript,
+        options: ParticipantOptions,
+    ) -> Self {
         Self {
             playback: Playback::new(script, options.seed),
             session: Session::new(config, Mode::Play, options),
@@ -118,7 +123,10 @@ impl Viewer {
         let (start, is_left_out) = self.playback.described(description.duration);
         self.start = start;
         if is_left_out {
-            self.session.anomaly("rtsp", "a live presentation is played from now, not from another position");
+            self.session.anomaly(
+                "rtsp",
+                "a live presentation is played from now, not from another position",
+            );
         }
         let options = ReceiverOptions {
             clock: self.session.options.clock,
@@ -141,14 +149,18 @@ impl Viewer {
         if set_up == SetUp::All {
             self.session.observe(Observation::Reached(Phase::Negotiated, now));
             // Set up anew, a recording begins again.
-            let from = if self.playback.doing == Doing::Joins { self.start } else { Duration::ZERO };
+            let from =
+                if self.playback.doing == Doing::Joins { self.start } else { Duration::ZERO };
             self.session.client.play(now, Some(from), self.playback.scale());
         }
     }
 
-    /// Sends a packet from each port, which opens the path through NATs and firewalls, as players do.
+    /// Sends a packet from each port, which opens the path through NATs and firewalls, as players
+    /// do.
     fn open_path(&mut self, at: usize) {
-        let Some((rtp, rtcp)) = self.session.tracks.get(at).and_then(|track| track.peers) else { return };
+        let Some((rtp, rtcp)) = self.session.tracks.get(at).and_then(|track| track.peers) else {
+            return;
+        };
         if self.session.is_interleaved {
             return;
         }
@@ -171,7 +183,8 @@ impl Viewer {
         // A server that does not know the header plays at normal speed.
         let scale = played.scale.unwrap_or(1.0);
         if (scale - wanted).abs() > 0.005 {
-            self.session.anomaly("rtsp", format!("speed {wanted} was asked for, {scale} is played"));
+            self.session
+                .anomaly("rtsp", format!("speed {wanted} was asked for, {scale} is played"));
         }
         let asked = match self.playback.doing {
             Doing::Joins => Some(self.start),
@@ -184,8 +197,12 @@ impl Viewer {
                 Doing::Restarts => receiver.resume(now),
                 Doing::Continues(_) => {
                     let tracks = self.session.tracks.iter();
-                    let urls = tracks.map(|track| self.session.client.url_of(track.control.as_deref()));
-                    receiver.begin_position(&rtp_info::sequences(&played.first, &urls.collect::<Vec<_>>()));
+                    let urls =
+                        tracks.map(|track| self.session.client.url_of(track.control.as_deref()));
+                    receiver.begin_position(&rtp_info::sequences(
+                        &played.first,
+                        &urls.collect::<Vec<_>>(),
+                    ));
                 }
                 _ => {}
             }
@@ -203,7 +220,8 @@ impl Viewer {
         let code = u16::from(status);
         match self.playback.doing {
             Doing::Restarts => {
-                let detail = format!("the recording could not be played again ({code}); it is set up anew");
+                let detail =
+                    format!("the recording could not be played again ({code}); it is set up anew");
                 self.session.anomaly("rtsp", detail);
                 if !self.session.client.tear_down(now) {
                     self.gone(now);
@@ -211,7 +229,8 @@ impl Viewer {
             }
             // 457 Invalid Range, 501 Not Implemented: it is played on from where it was.
             Doing::Continues(Then::Seek(_) | Then::Scale(_)) => {
-                self.session.anomaly("rtsp", format!("a seek or another speed was refused ({code})"));
+                self.session
+                    .anomaly("rtsp", format!("a seek or another speed was refused ({code})"));
                 self.playback.doing = Doing::Continues(Then::PlayOn);
                 self.session.client.play(now, None, self.playback.scale());
             }
@@ -229,10 +248,12 @@ impl Viewer {
                 self.session.anomaly("rtsp", "an action was left out: there is nothing to seek in");
             }
             Due::Do(then) => {
-                if let (Some(receiver), Then::Seek(_) | Then::Scale(_)) = (&mut self.receiver, then) {
+                if let (Some(receiver), Then::Seek(_) | Then::Scale(_)) = (&mut self.receiver, then)
+                {
                     receiver.seek(now);
                 }
-                // A PLAY during playback would be queued (RFC 2326 section 10.5): players pause before they seek.
+                // A PLAY during playback would be queued (RFC 2326 section 10.5): players pause
+                // before they seek.
                 self.playback.doing = Doing::Stops(then);
                 self.session.client.pause(now);
             }
@@ -254,7 +275,8 @@ impl Viewer {
         }
     }
 
-    /// 405, 455, 501: the server cannot pause. It is still asked for another position, which may be played at once.
+    /// 405, 455, 501: the server cannot pause. It is still asked for another position, which may be
+    /// played at once.
     fn pause_refused(&mut self, now: Instant, status: StatusCode) {
         self.session.anomaly("rtsp", format!("PAUSE was refused ({})", u16::from(status)));
         match self.playback.doing {
@@ -382,7 +404,8 @@ impl Viewer {
 
     /// Whether the recording has ended, or media is missing.
     fn check_media(&mut self, now: Instant) {
-        let (Some(receiver), Some(plays_since)) = (&self.receiver, self.playback.plays_since()) else {
+        let (Some(receiver), Some(plays_since)) = (&self.receiver, self.playback.plays_since())
+        else {
             return;
         };
         if self.end_at().is_some_and(|at| now >= at) {
@@ -396,7 +419,8 @@ impl Viewer {
                 } else {
                     "; a firewall may drop UDP: target.rtsp_transport = \"tcp\""
                 };
-                let noticed = receiver.last_anomaly().map(|last| format!(" ({last})")).unwrap_or_default();
+                let noticed =
+                    receiver.last_anomaly().map(|last| format!(" ({last})")).unwrap_or_default();
                 let detail = format!("PLAY was answered, and no media came{noticed}{hint}");
                 self.fail(now, Failure::new(FailureReason::NoMedia, detail));
             }
@@ -431,17 +455,26 @@ impl Viewer {
                 let first = self.playback.plays_since().filter(|_| last.is_none());
                 all.extend(first.map(|at| (at + timeouts.first_media, "first media overdue")));
                 // While a request is open, its answer or deadline comes first.
-                all.extend(self.end_at().filter(|_| is_free).map(|at| (at, "end of the recording")));
                 all.extend(
-                    self.playback.next_step_at().filter(|_| is_free).map(|at| (at, "action of the viewer")),
+                    self.end_at().filter(|_| is_free).map(|at| (at, "end of the recording")),
+                );
+                all.extend(
+                    self.playback
+                        .next_step_at()
+                        .filter(|_| is_free)
+                        .map(|at| (at, "action of the viewer")),
                 );
             }
-            (Stage::Active, Doing::Paused { until }) if is_free => all.push((until, "end of the pause")),
+            (Stage::Active, Doing::Paused { until }) if is_free => {
+                all.push((until, "end of the pause"))
+            }
             _ => {}
         }
         if matches!(self.session.stage, Stage::Active | Stage::Joining) {
             all.extend(
-                self.receiver.as_ref().map(|receiver| (receiver.next_timeout(), "meters and reports")),
+                self.receiver
+                    .as_ref()
+                    .map(|receiver| (receiver.next_timeout(), "meters and reports")),
             );
         }
         all.into_iter()

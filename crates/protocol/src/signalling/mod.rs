@@ -1,4 +1,5 @@
-//! How a WebRTC participant negotiates a session with a server: one adapter per file, behind [`Signalling`].
+//! How a WebRTC participant negotiates a session with a server: one adapter per file, behind
+//! [`Signalling`].
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -23,12 +24,15 @@ pub mod whip;
 mod tests;
 
 pub use self::names::RunMark;
-use crate::participant::{Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, Why};
+use crate::participant::{
+    Channel, ChannelError, FetchId, Message, Open, Opening, Request, Response, Why,
+};
 
-/// One server's exchange of offer, answer and candidates; sans-IO, like the participant that owns it.
+/// One server's exchange of offer, answer and candidates; sans-IO, like the participant that owns
+/// it.
 ///
-/// Inputs are those of the participant that concern the signalling channel ([`SIGNALLING`]) and fetches; outputs
-/// are drained until `None`.
+/// Inputs are those of the participant that concern the signalling channel ([`SIGNALLING`]) and
+/// fetches; outputs are drained until `None`.
 pub trait Signalling: Send {
     /// Handles an event.
     fn handle(&mut self, now: Instant, input: SignalInput<'_>);
@@ -40,7 +44,8 @@ pub trait Signalling: Send {
     fn next_timeout(&self) -> Option<(Instant, Why)>;
 }
 
-/// The signalling channel of every adapter. Datagram and relay channels of the session have higher numbers.
+/// The signalling channel of every adapter. Datagram and relay channels of the session have higher
+/// numbers.
 pub const SIGNALLING: Channel = Channel(0);
 
 /// An event for an adapter.
@@ -60,7 +65,8 @@ pub enum SignalInput<'a> {
     Offer(String),
     /// The local answer to [`SignalOutput::RemoteOffer`].
     Answer(String),
-    /// A local candidate, as an `a=candidate` value without the `a=`, found after the offer or answer was sent.
+    /// A local candidate, as an `a=candidate` value without the `a=`, found after the offer or
+    /// answer was sent.
     Candidate(&'a str),
     /// No more local candidates.
     CandidatesDone,
@@ -114,7 +120,8 @@ pub struct RelayServer {
     pub username: String,
     /// Long-term credential password.
     pub credential: Secret,
-    /// The URL's host is a name, the same as that of the signalling server, so its address is known.
+    /// The URL's host is a name, the same as that of the signalling server, so its address is
+    /// known.
     pub is_signalling_host: bool,
 }
 

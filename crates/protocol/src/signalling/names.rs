@@ -1,7 +1,8 @@
 //! Names of a run's participants in rooms that other runs may use too.
 
-/// A suffix of the names of a run's participants on the wire, so that two runs in one room neither replace each
-/// other's participants nor count them as their own. Within the run names have no suffix. The default adds none.
+/// A suffix of the names of a run's participants on the wire, so that two runs in one room neither
+/// replace each other's participants nor count them as their own. Within the run names have no
+/// suffix. The default adds none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunMark(Option<String>);
 
@@ -24,7 +25,8 @@ impl RunMark {
         [name, self.0.as_deref().unwrap_or_default()].concat()
     }
 
-    /// The name within the run of the participant `called` on the wire; a name without the suffix is unchanged.
+    /// The name within the run of the participant `called` on the wire; a name without the suffix
+    /// is unchanged.
     #[must_use]
     pub fn take<'a>(&self, called: &'a str) -> &'a str {
         self.0.as_deref().and_then(|mark| called.strip_suffix(mark)).unwrap_or(called)

@@ -1,11 +1,11 @@
-//! OvenMediaEngine's WebSocket signalling: the server offers, the viewer answers. Implemented from its public
-//! protocol.
+//! OvenMediaEngine's WebSocket signalling: the server offers, the viewer answers. Implemented from
+//! its public protocol.
 //!
 //! ```text
 //! viewer                                server
 //!   {"command":"request_offer"}  ─────▶
-//!                                ◀─────  {"command":"offer","id":1,"peer_id":0,"code":200,"sdp":{…},"candidates":[…],
-//!                                         "iceServers":[…]}
+//!                                ◀─────  {"command":"offer","id":1,"peer_id":0,"code":200,
+//!                                         "sdp":{…},"candidates":[…],"iceServers":[…]}
 //!   {"command":"answer","id":1,"peer_id":0,"sdp":{…}}  ─────▶
 //!   {"command":"candidate","id":1,"peer_id":0,"candidates":[…]}  ─────▶      (optional)
 //!   {"command":"stop","id":1}  ─────▶
@@ -31,8 +31,8 @@ const SERVER: &str = "OvenMediaEngine";
 /// The stream, and how to request it.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `ws://HOST:3333/APP/STREAM[/PLAYLIST]`, query included (`?transport=tcp` asks for the TCP relay; signed
-    /// policies add theirs).
+    /// `ws://HOST:3333/APP/STREAM[/PLAYLIST]`, query included (`?transport=tcp` asks for the TCP
+    /// relay; signed policies add theirs).
     pub url: Url,
     /// Further headers of the upgrade request, such as `Authorization`.
     pub headers: Vec<(String, String)>,
@@ -99,9 +99,11 @@ impl Ome {
     fn heard(&mut self, message: &Message) -> Result<(), Failure> {
         let said: Said = said::json(SERVER, message)?;
         if let Some(code) = said.code.filter(|code| *code != 200) {
-            let error = said.error.as_deref().map_or_else(|| "no reason given".into(), said::excerpt);
+            let error =
+                said.error.as_deref().map_or_else(|| "no reason given".into(), said::excerpt);
             // "Cannot create offer": the stream is not there, or not yet.
-            let reason = if code == 404 { FailureReason::NoSuchRoom } else { FailureReason::Refused };
+            let reason =
+                if code == 404 { FailureReason::NoSuchRoom } else { FailureReason::Refused };
             return Err(Failure::new(reason, format!("{SERVER} refused: code {code}, {error}")));
         }
         match said.command.as_deref() {
@@ -110,13 +112,17 @@ impl Ome {
                 self.candidates(said.candidates);
                 Ok(())
             }
-            Some("stop") => {
-                Err(Failure::new(FailureReason::SignallingClosed, format!("{SERVER} stopped the session")))
-            }
+            Some("stop") => Err(Failure::new(
+                FailureReason::SignallingClosed,
+                format!("{SERVER} stopped the session"),
+            )),
             // Playlists and renditions: the viewer keeps the rendition that it receives.
             Some("notification") => Ok(()),
             Some(p2p) if p2p.ends_with("_p2p") => {
-                self.anomaly(format!("{SERVER}: declined {}: viewers do not relay", said::excerpt(p2p)));
+                self.anomaly(format!(
+                    "{SERVER}: declined {}: viewers do not relay",
+                    said::excerpt(p2p)
+                ));
                 Ok(())
             }
             Some(other) => {
@@ -178,7 +184,8 @@ impl Ome {
         if candidates.len() > LIST_MAX {
             self.anomaly(format!("{SERVER}: {} candidates; took {LIST_MAX}", candidates.len()));
         }
-        let taken = candidates.into_iter().take(LIST_MAX).filter_map(|c| said::candidate(&c.candidate));
+        let taken =
+            candidates.into_iter().take(LIST_MAX).filter_map(|c| said::candidate(&c.candidate));
         self.outputs.extend(taken.map(SignalOutput::RemoteCandidate));
     }
 
@@ -262,7 +269,8 @@ impl Signalling for Ome {
             }
             SignalInput::Closed(error) => self.closed(error),
             SignalInput::Leave => self.leave(),
-            // The protocol has no end-of-candidates and no fetches, and does not depend on the transport.
+            // The protocol has no end-of-candidates and no fetches, and does not depend on the
+            // transport.
             SignalInput::CandidatesDone
             | SignalInput::Connected
             | SignalInput::Fetched(..)
@@ -292,7 +300,8 @@ enum Command<'a> {
     Stop { id: i64 },
 }
 
-/// A message of the server; one type for all commands, because errors come with or without a command.
+/// A message of the server; one type for all commands, because errors come with or without a
+/// command.
 #[derive(Deserialize)]
 struct Said {
     command: Option<String>,

@@ -32,7 +32,11 @@ impl ResponseDeadline {
         (now >= self.until).then(|| {
             Failure::new(
                 FailureReason::SignallingTimeout,
-                format!("no answer within {} ms while waiting for: {}", self.within.as_millis(), self.why),
+                format!(
+                    "no answer within {} ms while waiting for: {}",
+                    self.within.as_millis(),
+                    self.why
+                ),
             )
         })
     }

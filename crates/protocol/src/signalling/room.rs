@@ -1,5 +1,6 @@
-//! How a participant of a conference negotiates with its server: several peer connections over one signalling
-//! channel, and whose streams each of them carries. One adapter per file, behind [`RoomSignalling`].
+//! How a participant of a conference negotiates with its server: several peer connections over one
+//! signalling channel, and whose streams each of them carries. One adapter per file, behind
+//! [`RoomSignalling`].
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -74,7 +75,8 @@ pub struct RoomStream {
     pub is_muted: bool,
     /// Audio or video.
     pub kind: MediaKind,
-    /// The layers in which it is sent, with the width and height of each in pixels, where the server signals them.
+    /// The layers in which it is sent, with the width and height of each in pixels, where the
+    /// server signals them.
     pub layers: Vec<(Layer, u16, u16)>,
     /// The server signals when it forwards another layer of it: [`RoomOutput::LayerSent`].
     pub tells_layers: bool,
@@ -117,7 +119,8 @@ pub enum RoomInput<'a> {
     Offer(PeerId, String),
     /// The local answer to [`RoomOutput::RemoteOffer`].
     Answer(PeerId, String),
-    /// A local candidate, as an `a=candidate` value without the `a=`, found after the offer or answer was sent.
+    /// A local candidate, as an `a=candidate` value without the `a=`, found after the offer or
+    /// answer was sent.
     Candidate(PeerId, &'a str),
     /// No more local candidates follow.
     CandidatesDone(PeerId),
@@ -127,8 +130,9 @@ pub enum RoomInput<'a> {
     Lost(PeerId),
     /// Subscribe to this from now on.
     Subscribe(&'a Subscriptions),
-    /// Local media of a kind is mute from now on, or no longer; the adapter signals it to the others. Sent at each
-    /// change, and once more for each mute kind when the publisher's connection is up.
+    /// Local media of a kind is mute from now on, or no longer; the adapter signals it to the
+    /// others. Sent at each change, and once more for each mute kind when the publisher's
+    /// connection is up.
     Mute(MediaKind, bool),
     /// Request this layer of every simulcast video from now on.
     Layer(Layer),
@@ -164,8 +168,8 @@ pub enum RoomOutput {
     RemoteAnswer(PeerId, String),
     /// A candidate of the server.
     RemoteCandidate(PeerId, String),
-    /// The streams that the server sends on a peer connection from now on; reported before the offer that contains
-    /// them.
+    /// The streams that the server sends on a peer connection from now on; reported before the
+    /// offer that contains them.
     Streams(PeerId, Vec<RoomStream>),
     /// The server now forwards this layer of the stream in section `a=mid` of a peer connection.
     LayerSent(PeerId, String, Layer),

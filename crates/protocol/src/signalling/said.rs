@@ -1,5 +1,5 @@
-//! Parses server messages with bounds: a message that is too big, of the wrong kind or malformed becomes a failure
-//! that shows its beginning.
+//! Parses server messages with bounds: a message that is too big, of the wrong kind or malformed
+//! becomes a failure that shows its beginning.
 
 use serde::de::DeserializeOwned;
 use throng_observation::{Failure, FailureReason};
@@ -7,7 +7,8 @@ use throng_observation::{Failure, FailureReason};
 pub(super) use crate::excerpt::excerpt;
 use crate::participant::Message;
 
-/// The largest signalling message or body accepted. Offers of a hundred media sections stay under 300 kB.
+/// The largest signalling message or body accepted. Offers of a hundred media sections stay under
+/// 300 kB.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
 /// How many candidates, or ICE servers, one message may carry; the rest is dropped.
@@ -21,12 +22,16 @@ pub(super) fn broken(server: &str, what: impl std::fmt::Display) -> Failure {
 /// The JSON object in a WebSocket message.
 ///
 /// # Errors
-/// [`FailureReason::Protocol`] when the message is binary, over 1 MiB, not JSON, or not shaped as `T`.
+/// [`FailureReason::Protocol`] when the message is binary, over 1 MiB, not JSON, or not shaped as
+/// `T`.
 pub(super) fn json<T: DeserializeOwned>(server: &str, message: &Message) -> Result<T, Failure> {
     let text = match message {
         Message::Text(text) => text,
         Message::Binary(bytes) => {
-            return Err(broken(server, format!("a binary message of {} bytes instead of text", bytes.len())));
+            return Err(broken(
+                server,
+                format!("a binary message of {} bytes instead of text", bytes.len()),
+            ));
         }
     };
     if text.len() > MESSAGE_BYTES_MAX {
@@ -43,7 +48,11 @@ pub(super) fn json<T: DeserializeOwned>(server: &str, message: &Message) -> Resu
 ///
 /// # Errors
 /// [`FailureReason::Protocol`] with an excerpt otherwise.
-pub(super) fn session_description(server: &str, what: &str, sdp: String) -> Result<String, Failure> {
+pub(super) fn session_description(
+    server: &str,
+    what: &str,
+    sdp: String,
+) -> Result<String, Failure> {
     if sdp.len() > MESSAGE_BYTES_MAX {
         return Err(broken(
             server,
@@ -57,8 +66,8 @@ pub(super) fn session_description(server: &str, what: &str, sdp: String) -> Resu
     }
 }
 
-/// Normalises a candidate of a server, which may lack the prefix or have `a=`, to `candidate:…`; `None` for an
-/// empty one, which is end-of-candidates (RFC 8838 §8).
+/// Normalises a candidate of a server, which may lack the prefix or have `a=`, to `candidate:…`;
+/// `None` for an empty one, which is end-of-candidates (RFC 8838 §8).
 pub(super) fn candidate(written: &str) -> Option<String> {
     let written = written.trim();
     let value = written.strip_prefix("a=").unwrap_or(written);
@@ -76,7 +85,10 @@ mod tests {
     #[test]
     fn a_candidate_is_brought_to_one_form() {
         for (written, expect) in [
-            ("candidate:1 1 udp 1 10.0.0.1 9 typ host", Some("candidate:1 1 udp 1 10.0.0.1 9 typ host")),
+            (
+                "candidate:1 1 udp 1 10.0.0.1 9 typ host",
+                Some("candidate:1 1 udp 1 10.0.0.1 9 typ host"),
+            ),
             ("a=candidate:1 1 udp", Some("candidate:1 1 udp")),
             ("1 1 udp 1 10.0.0.1 9 typ host", Some("candidate:1 1 udp 1 10.0.0.1 9 typ host")),
             ("", None),

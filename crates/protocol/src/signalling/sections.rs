@@ -1,5 +1,5 @@
-//! Which track each media section of a description carries: `a=msid` (RFC 8830), where LiveKit and throng put
-//! track ids; and its `a=mid`.
+//! Which track each media section of a description carries: `a=msid` (RFC 8830), where LiveKit and
+//! throng put track ids; and its `a=mid`.
 
 use throng_observation::MediaKind;
 
@@ -33,7 +33,9 @@ pub(super) fn read(sdp: &str) -> Vec<Section> {
             };
             let is_silent = words.next() == Some("0");
             sections.push(Section { kind, is_silent, ..Section::default() });
-        } else if let (Some(section), Some(attribute)) = (sections.last_mut(), line.strip_prefix("a=")) {
+        } else if let (Some(section), Some(attribute)) =
+            (sections.last_mut(), line.strip_prefix("a="))
+        {
             attribute_of(section, attribute);
         }
     }
@@ -47,10 +49,12 @@ pub(super) fn read(sdp: &str) -> Vec<Section> {
 pub(crate) fn codec_to_try(offer: &str) -> Option<String> {
     let picture = offer.split("\nm=").find(|section| section.starts_with("video"))?;
     let offers = |name: &str| {
-        let maps =
-            picture.lines().filter_map(|line| line.trim_end().strip_prefix("a=rtpmap:")?.split_once(' '));
-        maps.into_iter()
-            .any(|(_, codec)| codec.split('/').next().is_some_and(|codec| codec.eq_ignore_ascii_case(name)))
+        let maps = picture
+            .lines()
+            .filter_map(|line| line.trim_end().strip_prefix("a=rtpmap:")?.split_once(' '));
+        maps.into_iter().any(|(_, codec)| {
+            codec.split('/').next().is_some_and(|codec| codec.eq_ignore_ascii_case(name))
+        })
     };
     match (offers("VP8"), offers("H264")) {
         (true, false) => Some("the offer has VP8 alone, try publish.codec = \"h264\"".to_owned()),
@@ -64,7 +68,10 @@ fn attribute_of(section: &mut Section, attribute: &str) {
     let short = |text: &str| text.chars().take(128).collect::<String>();
     match name {
         "mid" => section.mid = short(value),
-        "msid" => section.track = value.split_ascii_whitespace().nth(1).map(short).or(section.track.take()),
+        "msid" => {
+            section.track =
+                value.split_ascii_whitespace().nth(1).map(short).or(section.track.take())
+        }
         // Older implementations put the msid into `a=ssrc`.
         "ssrc" if section.track.is_none() => {
             let msid = value.split_once(" msid:").map(|(_, msid)| msid);

@@ -42,8 +42,8 @@ impl RoomSignalling for Whip {
             RoomInput::Connected(PeerId::PUBLISHER) => SignalInput::Connected,
             RoomInput::Timeout => SignalInput::Timeout,
             RoomInput::Leave { .. } => SignalInput::Leave,
-            // There is no channel but HTTP, nothing is received, and the only connection sends. WHIP has no signal
-            // for mute; the sender just stops.
+            // There is no channel but HTTP, nothing is received, and the only connection sends.
+            // WHIP has no signal for mute; the sender just stops.
             RoomInput::Opened(_)
             | RoomInput::Message(_)
             | RoomInput::Closed(_)

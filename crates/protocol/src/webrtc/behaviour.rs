@@ -1,5 +1,6 @@
-//! The behaviour of a conference participant, by the conversation and the scenario's script: when it talks, which
-//! senders it subscribes to, when it is muted, when it shares a screen. Independent of connections.
+//! The behaviour of a conference participant, by the conversation and the scenario's script: when
+//! it talks, which senders it subscribes to, when it is muted, when it shares a screen. Independent
+//! of connections.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -37,8 +38,8 @@ pub struct Behaviour {
     pub audio: SubscribePolicy,
     /// The steps of its script.
     pub script: Vec<ScriptStep>,
-    /// Its usual video, and those of [`Action::ScreenShare`] in the order of the script; a missing one is not
-    /// shown.
+    /// Its usual video, and those of [`Action::ScreenShare`] in the order of the script; a missing
+    /// one is not shown.
     pub pictures: Vec<Ladder>,
 }
 
@@ -143,7 +144,9 @@ impl BehaviourState {
 
     /// The changes that are due at `now`.
     pub(super) fn changes(&mut self, now: Instant) -> Vec<Change> {
-        let Some(at) = self.zero.map(|zero| now.saturating_duration_since(zero)) else { return Vec::new() };
+        let Some(at) = self.zero.map(|zero| now.saturating_duration_since(zero)) else {
+            return Vec::new();
+        };
         let mut changes = Vec::new();
         self.follow_turns(at);
         self.talk(&mut changes);
@@ -173,8 +176,10 @@ impl BehaviourState {
             let all = self.people.iter().map(String::as_str).chain(own);
             all.map(|name| (name, (self.behaviour.weights)(name)))
         };
-        let is_talking =
-            self.open.iter().any(|turn| conversation.speaker(turn.number, everybody()) == Some(own));
+        let is_talking = self
+            .open
+            .iter()
+            .any(|turn| conversation.speaker(turn.number, everybody()) == Some(own));
         if is_talking != self.is_talking {
             self.is_talking = is_talking;
             changes.push(Change::Talk(is_talking));
@@ -191,8 +196,11 @@ impl BehaviourState {
         if count == 0 {
             return;
         }
-        let people: Vec<(&str, u32)> =
-            self.people.iter().map(|name| (name.as_str(), (self.behaviour.weights)(name))).collect();
+        let people: Vec<(&str, u32)> = self
+            .people
+            .iter()
+            .map(|name| (name.as_str(), (self.behaviour.weights)(name)))
+            .collect();
         let last = conversation.last_speakers(self.latest, count, &people);
         let subscription = |whom, usual: &Subscription| match whom {
             SubscribePolicy::LastSpeakers(count) => Subscription::Named(
@@ -213,8 +221,8 @@ impl BehaviourState {
     fn follow_script(&mut self, at: Duration, changes: &mut Vec<Change>) {
         let on = || self.behaviour.script.iter().filter(|cue| cue.is_on(at));
         for kind in [MediaKind::Audio, MediaKind::Video] {
-            let is_muted =
-                self.muted_by_room.contains(&kind) || on().any(|cue| cue.action == Action::Mute(kind));
+            let is_muted = self.muted_by_room.contains(&kind)
+                || on().any(|cue| cue.action == Action::Mute(kind));
             if is_muted != self.muted.contains(&kind) {
                 self.muted.retain(|muted| *muted != kind);
                 self.muted.extend(is_muted.then_some(kind));
@@ -222,8 +230,10 @@ impl BehaviourState {
             }
         }
         // The first video is the usual one; those of the script's screen shares follow in order.
-        let screens = self.behaviour.script.iter().filter(|cue| matches!(cue.action, Action::ScreenShare(_)));
-        let shown = screens.zip(1..).filter(|(cue, _)| cue.is_on(at)).map(|(_, at)| at).last().unwrap_or(0);
+        let screens =
+            self.behaviour.script.iter().filter(|cue| matches!(cue.action, Action::ScreenShare(_)));
+        let shown =
+            screens.zip(1..).filter(|(cue, _)| cue.is_on(at)).map(|(_, at)| at).last().unwrap_or(0);
         if shown != self.shown {
             self.shown = shown;
             changes.extend(self.behaviour.pictures.get(shown).cloned().map(Change::Show));
@@ -264,7 +274,8 @@ mod tests {
         }
     }
 
-    /// A meeting of `size`, simulated for `seconds`: the changes of each participant with their times.
+    /// A meeting of `size`, simulated for `seconds`: the changes of each participant with their
+    /// times.
     fn played(size: u32, seconds: u64) -> Vec<Vec<(Duration, Change)>> {
         let zero = Instant::now();
         let everybody: BTreeSet<String> = (0..size).map(|n| format!("throng-{n}")).collect();
@@ -296,12 +307,15 @@ mod tests {
             for (at, change) in changes {
                 match change {
                     Change::Talk(true) => since = Some(*at),
-                    Change::Talk(false) => spoken += since.take().map_or(Duration::ZERO, |since| *at - since),
+                    Change::Talk(false) => {
+                        spoken += since.take().map_or(Duration::ZERO, |since| *at - since)
+                    }
                     _ => {}
                 }
             }
         }
-        // Turns of 6 s, pauses of 0.6 s, one in ten overlapping: a little more than nine tenths of the time.
+        // Turns of 6 s, pauses of 0.6 s, one in ten overlapping: a little more than nine tenths of
+        // the time.
         let share = spoken.as_secs_f64() / 592.0;
         assert!((0.85..1.1).contains(&share), "{share}");
     }
@@ -320,7 +334,9 @@ mod tests {
         assert!(first.len() > 5, "{first:?}");
         for subscriptions in &first {
             assert_eq!(subscriptions.audio, Subscription::All);
-            let Subscription::Named(names) = &subscriptions.video else { panic!("{subscriptions:?}") };
+            let Subscription::Named(names) = &subscriptions.video else {
+                panic!("{subscriptions:?}")
+            };
             assert!(names.len() == 3 && !names.contains("throng-0"), "{names:?}");
         }
     }
@@ -373,10 +389,14 @@ mod tests {
 
     #[test]
     fn the_room_mutes_whatever_the_script_says() {
-        let script =
-            vec![ScriptStep { at: S(5), lasts: Some(S(10)), action: Action::Mute(MediaKind::Video) }];
+        let script = vec![ScriptStep {
+            at: S(5),
+            lasts: Some(S(10)),
+            action: Action::Mute(MediaKind::Video),
+        }];
         let zero = Instant::now();
-        let mut state = BehaviourState::new(Behaviour { conversation: None, script, ..behaviour(0) });
+        let mut state =
+            BehaviourState::new(Behaviour { conversation: None, script, ..behaviour(0) });
         state.begin(zero);
         let mut at = |second: u64, by_room: bool| -> Vec<bool> {
             state.room_mutes(MediaKind::Video, by_room);

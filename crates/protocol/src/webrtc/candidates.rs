@@ -20,9 +20,10 @@ pub(super) fn offered_addresses(sdp: &str, may_reach: &MayReach) -> Vec<SocketAd
     addresses.filter(|address| may_reach(address.ip())).take(ADDRESSES_MAX).collect()
 }
 
-/// The socket toward a peer whose candidates are `named`. If there are none, as when the participant offers first
-/// or the peer trickles all its candidates, media may use another address than `signalling`: another address of
-/// the same host or, where signalling passes a proxy, another host.
+/// The socket toward a peer whose candidates are `named`. If there are none, as when the
+/// participant offers first or the peer trickles all its candidates, media may use another address
+/// than `signalling`: another address of the same host or, where signalling passes a proxy, another
+/// host.
 pub(super) fn socket_toward(named: Vec<SocketAddr>, signalling: Option<SocketAddr>) -> Open {
     if named.is_empty() {
         let toward = vec![signalling.unwrap_or(ANYWHERE)];
@@ -31,7 +32,8 @@ pub(super) fn socket_toward(named: Vec<SocketAddr>, signalling: Option<SocketAdd
     Open::Datagrams { toward: named, otherwise: signalling, gathers: false }
 }
 
-/// A candidate of an offer arrived separately, before the socket was opened: it becomes an address of the peer.
+/// A candidate of an offer arrived separately, before the socket was opened: it becomes an address
+/// of the peer.
 pub(super) fn named_late(open: &mut Open, candidate: SocketAddr) {
     let Open::Datagrams { toward, otherwise, gathers } = open else { return };
     if std::mem::replace(gathers, false) {
@@ -51,7 +53,10 @@ mod tests {
     fn interfaces_are_gathered_until_a_candidate_says_where_to_look() {
         let address = |n: u8| SocketAddr::from(([10, 0, 0, n], 5_000));
         let mut open = socket_toward(Vec::new(), Some(address(1)));
-        assert_eq!(open, Open::Datagrams { toward: vec![address(1)], otherwise: None, gathers: true });
+        assert_eq!(
+            open,
+            Open::Datagrams { toward: vec![address(1)], otherwise: None, gathers: true }
+        );
         for n in [2, 3] {
             named_late(&mut open, address(n));
         }

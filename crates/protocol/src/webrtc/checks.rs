@@ -1,18 +1,21 @@
 //! The pace of connectivity checks, and which responses to them count.
 //!
-//! *Before a pair works.* str0m repeats a check after 250 ms, 500 ms and so on; a server that becomes ready just
-//! after its answer to the offer would be found a quarter of a second late. A browser sends a check every 48 ms
-//! (libwebrtc's `WEAK_PING_INTERVAL`; Ta of RFC 8445 section 14.2 is 50 ms). Here the unanswered request is sent
-//! again unchanged: a retransmission of its transaction (RFC 8489 section 6.2.1) costs no HMAC.
+//! *Before a pair works.* str0m repeats a check after 250 ms, 500 ms and so on; a server that
+//! becomes ready just after its answer to the offer would be found a quarter of a second late. A
+//! browser sends a check every 48 ms (libwebrtc's `WEAK_PING_INTERVAL`; Ta of RFC 8445 section 14.2
+//! is 50 ms). Here the unanswered request is sent again unchanged: a retransmission of its
+//! transaction (RFC 8489 section 6.2.1) costs no HMAC.
 //!
-//! *Once a pair works.* str0m would keep the pace of unanswered checks, up to 3 s. Consent (RFC 7675 section 5.1)
-//! needs a check every 5 s, and each extra check costs a datagram in both directions and two HMACs.
+//! *Once a pair works.* str0m would keep the pace of unanswered checks, up to 3 s. Consent (RFC
+//! 7675 section 5.1) needs a check every 5 s, and each extra check costs a datagram in both
+//! directions and two HMACs.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// The interval of checks once the connection answers: libwebrtc's for a connection that is strong and stable.
+/// The interval of checks once the connection answers: libwebrtc's for a connection that is strong
+/// and stable.
 const CHECKED_EVERY: Duration = Duration::from_millis(2_500);
 
 /// The interval of check datagrams while no pair works: Ta of RFC 8445 section 14.2.
@@ -23,7 +26,8 @@ const OPEN_MAX: usize = 64;
 /// A response that is later than this belongs to no request that str0m still has open.
 const OPEN_FOR: Duration = Duration::from_secs(30);
 
-/// Message types of a binding request, its success response and its error response (RFC 8489 sections 5 and 18.2).
+/// Message types of a binding request, its success response and its error response (RFC 8489
+/// sections 5 and 18.2).
 const REQUEST: [u8; 2] = [0x00, 0x01];
 const RESPONSE: [u8; 2] = [0x01, 0x01];
 const ERROR: [u8; 2] = [0x01, 0x11];
@@ -39,8 +43,8 @@ type Transaction = [u8; 12];
 pub(super) enum Arrival {
     /// To be processed.
     Taken,
-    /// A response from another address than was checked, or to another local address: such a check has failed (RFC
-    /// 8445 section 7.2.5.2.1).
+    /// A response from another address than was checked, or to another local address: such a check
+    /// has failed (RFC 8445 section 7.2.5.2.1).
     Elsewhere {
         /// The address that was checked.
         asked: SocketAddr,
@@ -96,7 +100,8 @@ impl Checks {
 
     /// A datagram was sent over `pair`.
     pub(super) fn sent(&mut self, now: Instant, pair: Pair, datagram: &[u8]) {
-        let Some(transaction) = transaction(datagram).filter(|_| datagram.starts_with(&REQUEST)) else {
+        let Some(transaction) = transaction(datagram).filter(|_| datagram.starts_with(&REQUEST))
+        else {
             return;
         };
         (self.asked, self.sent_at) = (Some((now, pair)), Some(now));
@@ -104,18 +109,28 @@ impl Checks {
         if self.open.len() == OPEN_MAX {
             self.open.pop_front();
         }
-        self.open.iter_mut().filter(|asked| asked.pair == pair).for_each(|asked| asked.request = None);
-        let request = (!self.is_connected).then(|| Repeatable { sent_at: now, bytes: datagram.into() });
+        self.open
+            .iter_mut()
+            .filter(|asked| asked.pair == pair)
+            .for_each(|asked| asked.request = None);
+        let request =
+            (!self.is_connected).then(|| Repeatable { sent_at: now, bytes: datagram.into() });
         self.open.push_back(Asked { transaction, pair, at: now, request });
     }
 
     /// A datagram arrived from `source` at `local`, a local candidate.
-    pub(super) fn received(&mut self, local: SocketAddr, source: SocketAddr, datagram: &[u8]) -> Arrival {
+    pub(super) fn received(
+        &mut self,
+        local: SocketAddr,
+        source: SocketAddr,
+        datagram: &[u8],
+    ) -> Arrival {
         if !datagram.starts_with(&RESPONSE) && !datagram.starts_with(&ERROR) {
             return Arrival::Taken;
         }
-        let answered = transaction(datagram)
-            .and_then(|transaction| self.open.iter().position(|asked| asked.transaction == transaction));
+        let answered = transaction(datagram).and_then(|transaction| {
+            self.open.iter().position(|asked| asked.transaction == transaction)
+        });
         let Some(at) = answered else { return Arrival::Unasked };
         let asked = self.open.get(at).map_or((local, source), |asked| asked.pair);
         if asked != (local, source) {
@@ -145,12 +160,14 @@ impl Checks {
         self.translated.contains(&local)
     }
 
-    /// The request to repeat at `now`, if any: among those without a response, the least recently sent.
+    /// The request to repeat at `now`, if any: among those without a response, the least recently
+    /// sent.
     pub(super) fn repeat(&mut self, now: Instant) -> Option<(Pair, Vec<u8>)> {
         if self.repeat_at().is_none_or(|at| now < at) {
             return None;
         }
-        let waiting = self.open.iter_mut().filter_map(|asked| Some((asked.pair, asked.request.as_mut()?)));
+        let waiting =
+            self.open.iter_mut().filter_map(|asked| Some((asked.pair, asked.request.as_mut()?)));
         let (pair, request) = waiting.min_by_key(|(_, request)| request.sent_at)?;
         request.sent_at = now;
         self.sent_at = Some(now);
@@ -174,10 +191,11 @@ impl Checks {
         self.repeat_at().map_or(at, |repeat_at| at.min(repeat_at))
     }
 
-    /// Whether `pair`, checked last, works, and all working pairs still respond. Otherwise ICE keeps its own pace,
-    /// to detect the failure in time.
+    /// Whether `pair`, checked last, works, and all working pairs still respond. Otherwise ICE
+    /// keeps its own pace, to detect the failure in time.
     fn answers(&self, pair: Pair) -> bool {
-        self.working.contains(&pair) && !self.open.iter().any(|asked| self.working.contains(&asked.pair))
+        self.working.contains(&pair)
+            && !self.open.iter().any(|asked| self.working.contains(&asked.pair))
     }
 }
 
@@ -261,7 +279,8 @@ mod tests {
         checks.sent(at(150), pair(), &message(RESPONSE, 7));
         checks.sent(at(150), pair(), &[0x16, 0xfe]);
         assert_eq!(due(&checks), 2_600);
-        // A pair that never responded fails at the pace of ICE, and does not belong to the connection.
+        // A pair that never responded fails at the pace of ICE, and does not belong to the
+        // connection.
         let dead = (address(OURS), address("10.0.0.9:5000"));
         checks.sent(at(160), dead, &message(REQUEST, 2));
         assert_eq!(due(&checks), 350);
@@ -297,10 +316,17 @@ mod tests {
             ("10.0.0.2:6001", THEIRS),
         ] {
             let arrival = checks.received(address(local), address(source), &answer);
-            assert_eq!(arrival, Arrival::Elsewhere { asked: address(THEIRS) }, "{source} to {local}");
+            assert_eq!(
+                arrival,
+                Arrival::Elsewhere { asked: address(THEIRS) },
+                "{source} to {local}"
+            );
         }
         assert_eq!(answered(&mut checks, 2), Arrival::Unasked);
-        assert_eq!(checks.received(address(OURS), address(THEIRS), &[0x01, 0x01, 0x00]), Arrival::Unasked);
+        assert_eq!(
+            checks.received(address(OURS), address(THEIRS), &[0x01, 0x01, 0x00]),
+            Arrival::Unasked
+        );
         // The right response still counts when it arrives, once.
         assert_eq!(answered(&mut checks, 1), Arrival::Taken);
         assert_eq!(answered(&mut checks, 1), Arrival::Unasked);
@@ -308,22 +334,25 @@ mod tests {
 
     #[test]
     fn an_answer_says_where_the_peer_sees_us() {
-        // The sample responses of RFC 5769 sections 2.2 and 2.3, without their integrity and fingerprint.
+        // The sample responses of RFC 5769 sections 2.2 and 2.3, without their integrity and
+        // fingerprint.
         let transaction = [0xb7, 0xe7, 0xa7, 0x01, 0xbc, 0x34, 0xd6, 0x86, 0xfa, 0x87, 0xdf, 0xae];
         let head = [&[0x01, 0x01, 0x00, 0x3c, 0x21, 0x12, 0xa4, 0x42][..], &transaction].concat();
         let software = [&[0x80, 0x22, 0x00, 0x0b][..], b"test vector "].concat();
         let v4 = [0x00, 0x20, 0x00, 0x08, 0x00, 0x01, 0xa1, 0x47, 0xe1, 0x12, 0xa6, 0x43];
         let v6 = [
-            0x00, 0x20, 0x00, 0x14, 0x00, 0x02, 0xa1, 0x47, 0x01, 0x13, 0xa9, 0xfa, 0xa5, 0xd3, 0xf1, 0x79,
-            0xbc, 0x25, 0xf4, 0xb5, 0xbe, 0xd2, 0xb9, 0xd9,
+            0x00, 0x20, 0x00, 0x14, 0x00, 0x02, 0xa1, 0x47, 0x01, 0x13, 0xa9, 0xfa, 0xa5, 0xd3,
+            0xf1, 0x79, 0xbc, 0x25, 0xf4, 0xb5, 0xbe, 0xd2, 0xb9, 0xd9,
         ];
-        for (attribute, expect) in
-            [(&v4[..], "192.0.2.1:32853"), (&v6[..], "[2001:db8:1234:5678:11:2233:4455:6677]:32853")]
-        {
+        for (attribute, expect) in [
+            (&v4[..], "192.0.2.1:32853"),
+            (&v6[..], "[2001:db8:1234:5678:11:2233:4455:6677]:32853"),
+        ] {
             let message = [&head[..], &software, attribute].concat();
             assert_eq!(mapped_address(&message), Some(address(expect)));
             // A truncated message yields `None`, without a panic.
-            (0..message.len()).for_each(|cut| assert_eq!(mapped_address(&message[..cut]), None, "{cut}"));
+            (0..message.len())
+                .for_each(|cut| assert_eq!(mapped_address(&message[..cut]), None, "{cut}"));
         }
     }
 

@@ -1,5 +1,5 @@
-//! One peer connection: from a description to flowing media, in one direction or both. Independent of signalling.
-//! Its transports are a UDP socket and, optionally, a TURN relay.
+//! One peer connection: from a description to flowing media, in one direction or both. Independent
+//! of signalling. Its transports are a UDP socket and, optionally, a TURN relay.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -43,8 +43,8 @@ pub(super) struct ConnectionConfig {
     pub(super) joined_at: Instant,
     /// The first track number.
     pub(super) first_track: u16,
-    /// A room's signalling reports which participant sends what on it, and when. Otherwise everything negotiated
-    /// is expected, and a connection without media fails.
+    /// A room's signalling reports which participant sends what on it, and when. Otherwise
+    /// everything negotiated is expected, and a connection without media fails.
     pub(super) in_room: bool,
 }
 
@@ -184,8 +184,8 @@ struct Peer {
     addresses: LocalAddresses,
     negotiated: Option<Negotiated>,
     timeout_at: Instant,
-    /// Pass the time to the session immediately: a new pair has checks to send, which the session's last deadline
-    /// did not include.
+    /// Pass the time to the session immediately: a new pair has checks to send, which the session's
+    /// last deadline did not include.
     check_at: Option<Instant>,
     consent_lost_at: Option<Instant>,
 }
@@ -205,7 +205,11 @@ impl Peer {
 
     /// The path of a datagram from `source`, a local candidate.
     fn leaves_from(&self, source: SocketAddr) -> Via {
-        if self.addresses.has(source) { Via::Socket(self.addresses.leaves_from(source)) } else { Via::Relay }
+        if self.addresses.has(source) {
+            Via::Socket(self.addresses.leaves_from(source))
+        } else {
+            Via::Relay
+        }
     }
 }
 
@@ -243,8 +247,11 @@ impl Transport {
 impl Connection {
     /// A connection that sends `outgoing`, or receives when that is empty.
     pub(super) fn new(config: ConnectionConfig, outgoing: Vec<Outgoing>) -> Self {
-        let transport =
-            Transport { number: config.number, relay: RelayState::default(), outputs: VecDeque::new() };
+        let transport = Transport {
+            number: config.number,
+            relay: RelayState::default(),
+            outputs: VecDeque::new(),
+        };
         Self {
             server: config.options.toward,
             config,
@@ -289,7 +296,8 @@ impl Connection {
         !self.outgoing.is_empty()
     }
 
-    /// Handles input of one of its channels. Returns `true` for media: only media deadlines have changed then.
+    /// Handles input of one of its channels. Returns `true` for media: only media deadlines have
+    /// changed then.
     #[inline]
     pub(super) fn handle(&mut self, now: Instant, socket: Socket, input: Input<'_>) -> bool {
         match (socket, input) {
@@ -300,7 +308,9 @@ impl Connection {
                 self.relay_datagram(now, source, arrived_at, bytes);
             }
             (Socket::Relay, Input::Bytes { bytes, .. }) => self.relay_bytes(now, bytes),
-            (Socket::Media, Input::Opened { opening, .. }) => self.media_opened(now, opening.addresses()),
+            (Socket::Media, Input::Opened { opening, .. }) => {
+                self.media_opened(now, opening.addresses())
+            }
             (Socket::Relay, Input::Opened { opening, .. }) => self.relay_opened(now, &opening),
             (Socket::Media, Input::Closed { why, .. }) => {
                 let failure = Failure::from(why);
@@ -314,7 +324,8 @@ impl Connection {
 
     fn drain(&mut self, now: Instant) {
         loop {
-            let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
+            let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state
+            else {
                 return;
             };
             match peer.session.poll_output() {
@@ -339,7 +350,9 @@ impl Connection {
     fn ice_changed(&mut self, now: Instant, state: IceState) {
         self.observe(Observation::Ice(state));
         match &mut self.state {
-            State::Connecting { by, step, .. } if state == IceState::Connected && *step != Step::Dtls => {
+            State::Connecting { by, step, .. }
+                if state == IceState::Connected && *step != Step::Dtls =>
+            {
                 (*by, *step) = (now + self.config.options.timeouts.dtls, Step::Dtls);
                 self.transport.outputs.push_back(ConnectionOutput::IceConnected);
             }
@@ -350,8 +363,8 @@ impl Connection {
         }
     }
 
-    /// Handles a datagram that `source` sent, to the address `relayed` if through a relay; the hot path of all
-    /// packets.
+    /// Handles a datagram that `source` sent, to the address `relayed` if through a relay; the hot
+    /// path of all packets.
     #[inline]
     fn datagram(
         &mut self,
@@ -425,7 +438,9 @@ impl Connection {
         match (level.checked_sub(1), &self.state) {
             (None, State::Playing { sender: Some(sender), .. }) => prefetcher.value(&**sender),
             (None, State::Playing { receiver, .. }) => prefetcher.value(&**receiver),
-            (Some(level), State::Playing { sender: Some(sender), .. }) => sender.prefetch(level, prefetcher),
+            (Some(level), State::Playing { sender: Some(sender), .. }) => {
+                sender.prefetch(level, prefetcher)
+            }
             (Some(level), State::Playing { receiver, .. }) => receiver.prefetch(level, prefetcher),
             _ => {}
         }
@@ -446,7 +461,9 @@ impl Connection {
                     self.transport.send(now, remote, bytes);
                 }
                 receiver.finish(now);
-                self.transport.outputs.extend(receiver.take_observed().map(ConnectionOutput::Observed));
+                self.transport
+                    .outputs
+                    .extend(receiver.take_observed().map(ConnectionOutput::Observed));
                 self.close_session(now, *peer);
             }
             State::Connecting { peer, .. } => self.close_session(now, *peer),
@@ -473,7 +490,9 @@ impl Connection {
     fn fail(&mut self, now: Instant, reason: FailureReason, detail: &str) {
         if !self.is_over() {
             self.close(now);
-            self.transport.outputs.push_back(ConnectionOutput::Failed(Failure::new(reason, detail)));
+            self.transport
+                .outputs
+                .push_back(ConnectionOutput::Failed(Failure::new(reason, detail)));
         }
     }
 

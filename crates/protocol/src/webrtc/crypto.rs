@@ -1,6 +1,6 @@
-//! The cryptography that all sessions share, those of viewers and of the embedded server: one validated DTLS
-//! configuration and one certificate (the stock provider runs its self-test for every session), and the transfer
-//! of a session's media keys from its DTLS to its owner.
+//! The cryptography that all sessions share, those of viewers and of the embedded server: one
+//! validated DTLS configuration and one certificate (the stock provider runs its self-test for
+//! every session), and the transfer of a session's media keys from its DTLS to its owner.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +18,10 @@ use super::srtp::{Profile, SessionKeys};
 
 mod settled;
 
-/// The first retransmission timeout of a DTLS flight; each repetition doubles it. libwebrtc starts with this on a
-/// path below 25 ms (`kMinHandshakeTimeout` of its `dtls_transport.cc`; RFC 6347's one second would be most of a
-/// join's time): a server that does not know yet that ICE is connected discards the first flight, as Janus does.
+/// The first retransmission timeout of a DTLS flight; each repetition doubles it. libwebrtc starts
+/// with this on a path below 25 ms (`kMinHandshakeTimeout` of its `dtls_transport.cc`; RFC 6347's
+/// one second would be most of a join's time): a server that does not know yet that ICE is
+/// connected discards the first flight, as Janus does.
 const FLIGHT_RTO: Duration = Duration::from_millis(50);
 /// How often a flight is retransmitted: beyond the 40 s that a whole handshake may take.
 const FLIGHT_RETRIES: usize = 10;
@@ -56,9 +57,10 @@ struct Slot {
 }
 
 thread_local! {
-    /// The slot for the session being built. str0m keeps the DTLS provider as a `&'static` object and calls its
-    /// `new_dtls` from within `RtcConfig::build`, so a slot cannot be an argument of that call; it is set and
-    /// taken within [`with_key_slot`], and so never outlives the one build that it is for.
+    /// The slot for the session being built. str0m keeps the DTLS provider as a `&'static` object
+    /// and calls its `new_dtls` from within `RtcConfig::build`, so a slot cannot be an argument of
+    /// that call; it is set and taken within [`with_key_slot`], and so never outlives the one build
+    /// that it is for.
     static BUILDING: RefCell<Option<KeySlot>> = const { RefCell::new(None) };
 }
 
@@ -73,8 +75,9 @@ impl KeySlot {
         *self.0.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys);
     }
 
-    /// Whether the session has media only: then its DTLS carries nothing after the handshake but alerts, and most of its
-    /// memory is freed. Data channels that are negotiated later than that do not work.
+    /// Whether the session has media only: then its DTLS carries nothing after the handshake but
+    /// alerts, and most of its memory is freed. Data channels that are negotiated later than that
+    /// do not work.
     pub(super) fn only_media(&self, is_so: bool) {
         self.0.only_media.store(is_so, Ordering::Relaxed);
     }
@@ -84,7 +87,8 @@ impl KeySlot {
     }
 }
 
-/// Runs `build`, which creates exactly one DTLS instance, and returns the slot that this instance fills.
+/// Runs `build`, which creates exactly one DTLS instance, and returns the slot that this instance
+/// fills.
 pub fn with_key_slot<T>(build: impl FnOnce() -> T) -> (T, KeySlot) {
     let slot = KeySlot::default();
     BUILDING.with_borrow_mut(|building| *building = Some(slot.clone()));
@@ -106,7 +110,8 @@ fn set_up() -> Result<SharedCrypto, CryptoSetupError> {
     let stock = str0m_aws_lc_rs::default_provider();
     let dtls_crypto = str0m_aws_lc_rs::dimpl_crypto_provider();
     static KEYS: OnceLock<SharedKeys> = OnceLock::new();
-    let keys = KEYS.get_or_init(|| SharedKeys { stock: dtls_crypto.key_provider, loaded: OnceLock::new() });
+    let keys = KEYS
+        .get_or_init(|| SharedKeys { stock: dtls_crypto.key_provider, loaded: OnceLock::new() });
     // ICE has verified the return path before DTLS begins, so a server cookie would add nothing.
     let configuration = dimpl::Config::builder()
         .use_server_cookie(false)
@@ -120,8 +125,10 @@ fn set_up() -> Result<SharedCrypto, CryptoSetupError> {
         .build()
         .map_err(|error| CryptoSetupError::Configuration(error.to_string()))?;
     static DTLS: OnceLock<SharedDtls> = OnceLock::new();
-    let dtls_provider = DTLS
-        .get_or_init(|| SharedDtls { stock: stock.dtls_provider, configuration: Arc::new(configuration) });
+    let dtls_provider = DTLS.get_or_init(|| SharedDtls {
+        stock: stock.dtls_provider,
+        configuration: Arc::new(configuration),
+    });
     let certificate = dtls_provider.generate_certificate().ok_or(CryptoSetupError::Certificate)?;
     keys.share(&certificate.private_key).ok_or(CryptoSetupError::Certificate)?;
     Ok(SharedCrypto { provider: Arc::new(CryptoProvider { dtls_provider, ..stock }), certificate })
@@ -157,8 +164,8 @@ impl KeyProvider for SharedKeys {
     }
 }
 
-/// A handle on the key of the shared certificate. A signature takes about 20 µs once per join, so threads rarely
-/// wait for one another.
+/// A handle on the key of the shared certificate. A signature takes about 20 µs once per join, so
+/// threads rarely wait for one another.
 #[derive(Clone, Debug)]
 struct SharedKey {
     key: Arc<Mutex<Box<dyn SigningKey>>>,
@@ -168,7 +175,12 @@ struct SharedKey {
 }
 
 impl SigningKey for SharedKey {
-    fn sign(&mut self, data: &[u8], hash: HashAlgorithm, out: &mut Buf) -> Result<(), dimpl::CryptoError> {
+    fn sign(
+        &mut self,
+        data: &[u8],
+        hash: HashAlgorithm,
+        out: &mut Buf,
+    ) -> Result<(), dimpl::CryptoError> {
         self.key.lock().unwrap_or_else(PoisonError::into_inner).sign(data, hash, out)
     }
 
@@ -225,8 +237,9 @@ impl DtlsProvider for SharedDtls {
     }
 }
 
-/// A DTLS instance that passes the media keys to the session's owner instead of str0m, whose own SRTP contexts and
-/// control packets would cost memory, and time at every join, without ever being used.
+/// A DTLS instance that passes the media keys to the session's owner instead of str0m, whose own
+/// SRTP contexts and control packets would cost memory, and time at every join, without ever being
+/// used.
 struct KeyedDtls {
     state: State,
     slot: Option<KeySlot>,
@@ -253,7 +266,8 @@ impl std::fmt::Debug for KeyedDtls {
 }
 
 impl KeyedDtls {
-    /// Passes a datagram or the time to DTLS before it has settled. Notes the key that opened the peer's records.
+    /// Passes a datagram or the time to DTLS before it has settled. Notes the key that opened the
+    /// peer's records.
     fn handle(
         &mut self,
         act: impl FnOnce(&mut dimpl::Dtls) -> Result<(), DtlsImplError>,
@@ -266,7 +280,8 @@ impl KeyedDtls {
         result
     }
 
-    /// Frees what is not needed any more. Only for a client: the server's last flight may have to be repeated.
+    /// Frees what is not needed any more. Only for a client: the server's last flight may have to
+    /// be repeated.
     fn settle(&mut self) {
         let State::Whole(dtls) = &mut self.state else { return };
         let Some(read_key) = self.read_key.filter(|_| dtls.is_active()) else { return };

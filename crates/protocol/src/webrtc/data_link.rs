@@ -1,5 +1,6 @@
-//! A connection with another viewer that has one data channel (RFC 8831) and no media, as browsers open it for peer-to-peer
-//! delivery: offer and answer carry all candidates, since trackers pass each only once.
+//! A connection with another viewer that has one data channel (RFC 8831) and no media, as browsers
+//! open it for peer-to-peer delivery: offer and answer carry all candidates, since trackers pass
+//! each only once.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
@@ -14,8 +15,9 @@ use super::options::MayReach;
 use super::sdp::Description;
 use super::session::{RemoteCandidate, SessionError, guarded, left_to_us, transport};
 
-/// What is written may wait for acknowledgements, bytes: pieces of segments up to the first, as the engine's
-/// (`bufferedAmountLowThreshold`), so that what is said besides does not wait behind a segment and always has room.
+/// What is written may wait for acknowledgements, bytes: pieces of segments up to the first, as the
+/// engine's (`bufferedAmountLowThreshold`), so that what is said besides does not wait behind a
+/// segment and always has room.
 const BUFFERED_PIECES_MAX: usize = 64 * 1024;
 const BUFFERED_MAX: usize = 1 << 20;
 /// `a=max-message-size` of Chromium.
@@ -76,7 +78,8 @@ impl DataLink {
         let mut link = Self::new(now, locals, may_reach)?;
         let rtc = &mut link.rtc;
         let answer = guarded(offer, |text| {
-            let offer = SdpOffer::from_sdp_string(&left_to_us(text)).map_err(|error| error.to_string())?;
+            let offer =
+                SdpOffer::from_sdp_string(&left_to_us(text)).map_err(|error| error.to_string())?;
             rtc.sdp_api().accept_offer(offer).map_err(|error| error.to_string())
         })?;
         link.add_candidates(offer);
@@ -85,7 +88,8 @@ impl DataLink {
 
     /// The peer has answered.
     pub(crate) fn accept(&mut self, answer: &str) -> Result<(), SessionError> {
-        let pending = self.pending.take().ok_or(SessionError::Order("an answer without an open offer"))?;
+        let pending =
+            self.pending.take().ok_or(SessionError::Order("an answer without an open offer"))?;
         let rtc = &mut self.rtc;
         guarded(answer, |text| {
             let answer = SdpAnswer::from_sdp_string(text).map_err(|error| error.to_string())?;
@@ -107,13 +111,15 @@ impl DataLink {
         let mut rtc = Box::new(configuration.build(now));
         for local in locals {
             let candidate = Candidate::host(*local, "udp");
-            rtc.add_local_candidate(candidate.map_err(|error| SessionError::Candidate(error.to_string()))?);
+            rtc.add_local_candidate(
+                candidate.map_err(|error| SessionError::Candidate(error.to_string()))?,
+            );
         }
         Ok(Self { rtc, pending: None, channel: None, may_reach, refused: None })
     }
 
-    /// Uses the candidates of a description that are allowed targets. Those whose addresses browsers hide (mDNS) are found by
-    /// the checks that come from there.
+    /// Uses the candidates of a description that are allowed targets. Those whose addresses
+    /// browsers hide (mDNS) are found by the checks that come from there.
     fn add_candidates(&mut self, sdp: &str) {
         let candidates = Description::candidates_of(sdp);
         let usable = candidates.iter().filter_map(|text| RemoteCandidate::parse(text).ok());
@@ -138,7 +144,9 @@ impl DataLink {
         (source, local): (SocketAddr, SocketAddr),
         bytes: &[u8],
     ) -> Result<bool, SessionError> {
-        let Ok(received) = Receive::new(Protocol::Udp, source, local, bytes) else { return Ok(false) };
+        let Ok(received) = Receive::new(Protocol::Udp, source, local, bytes) else {
+            return Ok(false);
+        };
         let input = Input::Receive(now, received);
         if !self.rtc.accepts(&input) {
             return Ok(false);
@@ -177,9 +185,12 @@ impl DataLink {
                     LinkOutput::Message(data.data)
                 }
                 Output::Event(Event::ChannelBufferedAmountLow(_)) => LinkOutput::Drained,
-                Output::Event(Event::ChannelClose(id)) if self.channel == Some(id) => LinkOutput::Closed,
+                Output::Event(Event::ChannelClose(id)) if self.channel == Some(id) => {
+                    LinkOutput::Closed
+                }
                 Output::Event(
-                    Event::Closed | Event::IceConnectionStateChange(IceConnectionState::Disconnected),
+                    Event::Closed
+                    | Event::IceConnectionStateChange(IceConnectionState::Disconnected),
                 ) => LinkOutput::Closed,
                 Output::Event(_) => continue,
             });
@@ -188,7 +199,9 @@ impl DataLink {
 
     /// Sends a message; `false` if there is no room for it before what was sent has arrived.
     pub(crate) fn send(&mut self, message: &[u8]) -> Result<bool, SessionError> {
-        let Some(mut channel) = self.channel.and_then(|id| self.rtc.channel(id)) else { return Ok(false) };
+        let Some(mut channel) = self.channel.and_then(|id| self.rtc.channel(id)) else {
+            return Ok(false);
+        };
         channel.write(true, message).map_err(transport)
     }
 
@@ -205,7 +218,8 @@ impl DataLink {
     }
 }
 
-/// The local address of a datagram: that of the socket which received it, by the address that the driver names.
+/// The local address of a datagram: that of the socket which received it, by the address that the
+/// driver names.
 pub(crate) fn local_of(locals: &[SocketAddr], local: Option<IpAddr>) -> Option<SocketAddr> {
     let named = |ip: IpAddr| locals.iter().find(|address| address.ip() == ip);
     local.and_then(named).or_else(|| locals.first()).copied()

@@ -13,11 +13,12 @@ use super::srtp::ControlSealer;
 use crate::reports::{LastSenderReport, cname};
 
 /// Mean time between receiver reports of a stream: libwebrtc's (`kDefaultVideoReportInterval`,
-/// `kDefaultAudioReportInterval`). Each is drawn between half and one and a half of it (RFC 3550 6.2), so that
-/// participants that joined together do not report together.
+/// `kDefaultAudioReportInterval`). Each is drawn between half and one and a half of it (RFC 3550
+/// 6.2), so that participants that joined together do not report together.
 const VIDEO_REPORT_INTERVAL: Duration = Duration::from_secs(1);
 const AUDIO_REPORT_INTERVAL: Duration = Duration::from_secs(5);
-/// Time between transport-wide feedback messages: browsers vary it between 50 ms and 250 ms, and begin with this.
+/// Time between transport-wide feedback messages: browsers vary it between 50 ms and 250 ms, and
+/// begin with this.
 const TRANSPORT_FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
 /// At this number of unreported arrivals, feedback is sent early.
 const ARRIVALS_MAX: usize = 1_000;
@@ -79,7 +80,12 @@ impl Reporter {
     }
 
     /// The report state of a new track.
-    pub(super) fn report_state(&mut self, kind: MediaKind, feedback: Feedback, now: Instant) -> ReportState {
+    pub(super) fn report_state(
+        &mut self,
+        kind: MediaKind,
+        feedback: Feedback,
+        now: Instant,
+    ) -> ReportState {
         let report_interval = match kind {
             MediaKind::Video => VIDEO_REPORT_INTERVAL,
             MediaKind::Audio => AUDIO_REPORT_INTERVAL,
@@ -95,8 +101,8 @@ impl Reporter {
         }
     }
 
-    /// Sets what the session negotiated. Like browsers, it sends bitrate estimates (REMB) only where
-    /// transport-wide feedback, their successor, was not agreed.
+    /// Sets what the session negotiated. Like browsers, it sends bitrate estimates (REMB) only
+    /// where transport-wide feedback, their successor, was not agreed.
     pub(super) fn agreed(&mut self, transport_cc: bool, remb: bool, reduced_size: bool) {
         self.reduced_size = reduced_size;
         if transport_cc {
@@ -131,12 +137,20 @@ impl Reporter {
 
     /// The next datagram that is due, if any. All that arrived until `heard` is known.
     ///
-    /// Each stream has its own reports and requests, as in libwebrtc. Janus uses only the first report block to
-    /// find the medium of a datagram, and drops datagrams without one: of several blocks it would process one.
-    pub(super) fn due(&mut self, now: Instant, heard: Instant, tracks: &mut [Track]) -> Option<Vec<u8>> {
+    /// Each stream has its own reports and requests, as in libwebrtc. Janus uses only the first
+    /// report block to find the medium of a datagram, and drops datagrams without one: of several
+    /// blocks it would process one.
+    pub(super) fn due(
+        &mut self,
+        now: Instant,
+        heard: Instant,
+        tracks: &mut [Track],
+    ) -> Option<Vec<u8>> {
         let mut body = Vec::new();
         for at in 0..tracks.len() {
-            let Some(track) = tracks.get_mut(at).filter(|track| track.has_sender()) else { continue };
+            let Some(track) = tracks.get_mut(at).filter(|track| track.has_sender()) else {
+                continue;
+            };
             self.requests(now, heard, track, &mut body);
             let reports = now >= track.report_state.next_report_at;
             if !reports && body.is_empty() {
@@ -147,7 +161,8 @@ impl Reporter {
                 block = report_block(track, now);
             }
             if reports {
-                track.report_state.next_report_at = now + self.drawn(track.report_state.report_interval);
+                track.report_state.next_report_at =
+                    now + self.drawn(track.report_state.report_interval);
                 self.estimate(now, at, tracks, &mut body);
             }
             if block.is_some() || !body.is_empty() {
@@ -178,7 +193,8 @@ impl Reporter {
         self.seal(packet)
     }
 
-    /// The bitrate estimate, after the report of `tracks[at]` if that is the report which carries it.
+    /// The bitrate estimate, after the report of `tracks[at]` if that is the report which carries
+    /// it.
     fn estimate(&mut self, now: Instant, at: usize, tracks: &[Track], body: &mut Vec<u8>) {
         let Some(rate) = &mut self.remb else { return };
         let agreed = tracks
@@ -216,7 +232,11 @@ impl Reporter {
                 let _ = writer.picture_loss(self.ssrc, track.ssrc);
                 track.meter.pli_sent();
             } else {
-                let _ = writer.full_intra_request(self.ssrc, track.ssrc, track.report_state.fir_sequence);
+                let _ = writer.full_intra_request(
+                    self.ssrc,
+                    track.ssrc,
+                    track.report_state.fir_sequence,
+                );
                 track.report_state.fir_sequence = track.report_state.fir_sequence.wrapping_add(1);
                 track.meter.fir_sent();
             }
@@ -265,7 +285,8 @@ struct TransportArrivals {
 impl TransportArrivals {
     #[inline]
     fn add(&mut self, arrival: Arrival, now: Instant) {
-        let follows = |earlier: &Arrival| arrival.sequence.wrapping_sub(earlier.sequence) as i16 > 0;
+        let follows =
+            |earlier: &Arrival| arrival.sequence.wrapping_sub(earlier.sequence) as i16 > 0;
         // The place is almost always the end; for reordered packets the search starts there.
         let place = self.arrivals.iter().rposition(follows).map_or(0, |before| before + 1);
         if self.arrivals.get(place).is_some_and(|same| same.sequence == arrival.sequence) {
@@ -298,9 +319,9 @@ struct ReceiveRate {
 }
 
 impl ReceiveRate {
-    /// The bitrate that the sender may use. The rule of browsers' receive-side estimate: 1.5 times the received
-    /// rate while the loss is below 10 % (so that a probing sender finds more), above that the received rate minus
-    /// half the loss. `None` at the first call.
+    /// The bitrate that the sender may use. The rule of browsers' receive-side estimate: 1.5 times
+    /// the received rate while the loss is below 10 % (so that a probing sender finds more), above
+    /// that the received rate minus half the loss. `None` at the first call.
     fn estimate(&mut self, now: Instant, fraction_lost: u8) -> Option<u64> {
         let since = self.since.replace(now);
         let bytes = std::mem::take(&mut self.bytes);
@@ -310,7 +331,8 @@ impl ReceiveRate {
         }
         let received = bytes as f64 * 8.0 / seconds;
         let loss = f64::from(fraction_lost) / 256.0;
-        let allowed = if loss < 0.1 { received * 1.5 + 100_000.0 } else { received * (1.0 - loss / 2.0) };
+        let allowed =
+            if loss < 0.1 { received * 1.5 + 100_000.0 } else { received * (1.0 - loss / 2.0) };
         Some(allowed as u64)
     }
 }

@@ -1,4 +1,5 @@
-//! Which simulcast layer a received track shows, by the size of its key frames, and how long a switch took.
+//! Which simulcast layer a received track shows, by the size of its key frames, and how long a
+//! switch took.
 
 use std::time::Instant;
 
@@ -57,14 +58,18 @@ impl Asked {
         }
     }
 
-    /// When the requested layer was shown, and its size; `at` is when the last key frame was complete.
+    /// When the requested layer was shown, and its size; `at` is when the last key frame was
+    /// complete.
     ///
-    /// The server's signal arrives some milliseconds before or after the picture, and pictures of a layer between
-    /// may have been incomplete: so the last change counts that was seen by the first key frame after the signal.
+    /// The server's signal arrives some milliseconds before or after the picture, and pictures of a
+    /// layer between may have been incomplete: so the last change counts that was seen by the first
+    /// key frame after the signal.
     fn met(&self, is_told: bool, at: Instant) -> Option<(Instant, Size)> {
         match (self.to, is_told) {
             (Some(to), _) => self.changes.iter().find(|(_, size)| *size == to),
-            (None, true) => self.changes.last().filter(|_| self.told_at.is_some_and(|told_at| at >= told_at)),
+            (None, true) => {
+                self.changes.last().filter(|_| self.told_at.is_some_and(|told_at| at >= told_at))
+            }
             (None, false) => self.changes.first(),
         }
         .copied()
@@ -72,7 +77,8 @@ impl Asked {
 }
 
 impl LayerSwitches {
-    /// Sets the sizes of the layers as signalled, and whether the server signals which of them it forwards.
+    /// Sets the sizes of the layers as signalled, and whether the server signals which of them it
+    /// forwards.
     pub(super) fn learn(&mut self, sizes: &[(Layer, u16, u16)], is_told: bool) {
         self.sizes = sizes.to_vec();
         self.is_told = is_told;
@@ -80,12 +86,21 @@ impl LayerSwitches {
 
     /// The size of a layer; for one that is not sent, that of the largest below it.
     fn size_of(&self, layer: Layer) -> Option<Size> {
-        let known = self.sizes.iter().filter(|(known, ..)| *known <= layer).max_by_key(|(known, ..)| *known);
+        let known = self
+            .sizes
+            .iter()
+            .filter(|(known, ..)| *known <= layer)
+            .max_by_key(|(known, ..)| *known);
         known.map(|(_, width, height)| (*width, *height))
     }
 
     /// Another layer is requested at `now`. Returns the previous request if it was not fulfilled.
-    pub(super) fn ask(&mut self, now: Instant, track: TrackId, layer: Layer) -> Option<LayerSwitch> {
+    pub(super) fn ask(
+        &mut self,
+        now: Instant,
+        track: TrackId,
+        layer: Layer,
+    ) -> Option<LayerSwitch> {
         let before = self.give_up(track);
         let was_off = self.wanted.replace(layer) == Some(Layer::Off);
         let (from, to) = (self.size.filter(|_| !was_off), self.size_of(layer));
@@ -120,9 +135,14 @@ impl LayerSwitches {
         self.coming.is_some()
     }
 
-    /// The last decodable key frame has `timestamp` and was complete at `at`. Returns the request that it
-    /// completed, if any.
-    pub(super) fn shown(&mut self, track: TrackId, timestamp: u32, at: Instant) -> Option<LayerSwitch> {
+    /// The last decodable key frame has `timestamp` and was complete at `at`. Returns the request
+    /// that it completed, if any.
+    pub(super) fn shown(
+        &mut self,
+        track: TrackId,
+        timestamp: u32,
+        at: Instant,
+    ) -> Option<LayerSwitch> {
         let (_, size) = self.coming.take_if(|(coming, _)| *coming == timestamp)?;
         self.size = Some(size);
         self.asked.as_mut().filter(|asked| at >= asked.at)?.see(at, size);
@@ -176,7 +196,8 @@ mod tests {
     fn a_switch_that_never_shows_is_reported_by_the_next_request_or_the_end() {
         let start = Instant::now();
         let mut layer_switches = LayerSwitches::default();
-        let none = |layer| Some(LayerSwitch { track: TRACK, layer, requested_at: start, shown: None });
+        let none =
+            |layer| Some(LayerSwitch { track: TRACK, layer, requested_at: start, shown: None });
         assert_eq!(layer_switches.ask(start, TRACK, Layer::Low), None);
         assert_eq!(layer_switches.ask(start, TRACK, Layer::Medium), none(Layer::Low));
         assert_eq!(layer_switches.give_up(TRACK), none(Layer::Medium));
@@ -186,8 +207,10 @@ mod tests {
     fn where_sizes_are_known_the_layer_between_is_no_answer() {
         let start = Instant::now();
         let mut layer_switches = LayerSwitches::default();
-        layer_switches
-            .learn(&[(Layer::Low, 100, 90), (Layer::Medium, 150, 90), (Layer::High, 200, 90)], false);
+        layer_switches.learn(
+            &[(Layer::Low, 100, 90), (Layer::Medium, 150, 90), (Layer::High, 200, 90)],
+            false,
+        );
         layer_switches.key_packet(Codec::Vp8, 10, &key(100));
         layer_switches.shown(TRACK, 10, start);
         layer_switches.ask(start, TRACK, Layer::High);

@@ -12,14 +12,15 @@ impl LocalAddresses {
         Self(addresses.into())
     }
 
-    /// The address that received a datagram, which `local` names when there are several. An unknown address is
-    /// returned unchanged: ICE drops what arrives there.
+    /// The address that received a datagram, which `local` names when there are several. An unknown
+    /// address is returned unchanged: ICE drops what arrives there.
     pub(super) fn received_at(&self, local: Option<IpAddr>) -> Option<SocketAddr> {
         let first = self.0.first()?;
         Some(local.map_or(*first, |ip| SocketAddr::new(ip, first.port())))
     }
 
-    /// The source address to pass to the driver for a datagram from `source`; `None` when there is only one.
+    /// The source address to pass to the driver for a datagram from `source`; `None` when there is
+    /// only one.
     pub(super) fn leaves_from(&self, source: SocketAddr) -> Option<IpAddr> {
         (self.0.len() > 1).then(|| source.ip())
     }

@@ -1,5 +1,5 @@
-//! A conference participant: it publishes, and receives the senders that it subscribes to, over as many peer
-//! connections as its signalling requires.
+//! A conference participant: it publishes, and receives the senders that it subscribes to, over as
+//! many peer connections as its signalling requires.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -22,8 +22,8 @@ use crate::signalling::{RelayServer, SIGNALLING};
 const PEERS_MAX: usize = 1_024;
 /// How many TURN servers are kept for later connections.
 const RELAYS_MAX: usize = 8;
-/// A server that removes a participant, ends a room or shuts down closes DTLS at once and signals the reason
-/// separately: how long a member waits for that reason before it reports lost media.
+/// A server that removes a participant, ends a room or shuts down closes DTLS at once and signals
+/// the reason separately: how long a member waits for that reason before it reports lost media.
 const REASON_WITHIN: Duration = Duration::from_secs(1);
 /// How many track numbers each peer connection reserves where several of them receive.
 const TRACKS_EACH: u16 = 8;
@@ -126,7 +126,9 @@ impl Member {
     fn signalled(&mut self, now: Instant, output: RoomOutput) {
         match output {
             RoomOutput::Open(open) => self.outputs.push_back(Output::Open(SIGNALLING, open)),
-            RoomOutput::Signal(message) => self.outputs.push_back(Output::Signal(SIGNALLING, message)),
+            RoomOutput::Signal(message) => {
+                self.outputs.push_back(Output::Signal(SIGNALLING, message))
+            }
             RoomOutput::Close => self.outputs.push_back(Output::Close(SIGNALLING)),
             RoomOutput::Fetch(id, request) => self.outputs.push_back(Output::Fetch(id, request)),
             RoomOutput::Reached(opening) => self.reached(&opening),
@@ -148,7 +150,9 @@ impl Member {
                 self.on_connection(now, id, |connection| connection.remote_answer(now, &sdp));
             }
             RoomOutput::RemoteCandidate(id, candidate) => {
-                self.on_connection(now, id, |connection| connection.remote_candidate(now, candidate));
+                self.on_connection(now, id, |connection| {
+                    connection.remote_candidate(now, candidate)
+                });
             }
             RoomOutput::Streams(id, streams) => {
                 self.make_connection(now, id);
@@ -192,7 +196,9 @@ impl Member {
         while self.next_layer_request_at().is_some_and(|at| now >= at) {
             let Some(request) = self.layers.get(self.layers_requested).copied() else { return };
             self.layers_requested += 1;
-            self.peers.values_mut().for_each(|connection| connection.layer_asked(now, request.layer));
+            self.peers
+                .values_mut()
+                .for_each(|connection| connection.layer_asked(now, request.layer));
             self.tell(now, RoomInput::Layer(request.layer));
         }
     }
@@ -205,7 +211,9 @@ impl Member {
         for change in self.behaviour.changes(now) {
             let publisher = self.peers.get_mut(&PeerId::PUBLISHER);
             match change {
-                Change::Subscribe(subscriptions) => self.tell(now, RoomInput::Subscribe(&subscriptions)),
+                Change::Subscribe(subscriptions) => {
+                    self.tell(now, RoomInput::Subscribe(&subscriptions))
+                }
                 Change::Talk(is_talking) => {
                     publisher.into_iter().for_each(|peer| peer.set_talking(is_talking));
                 }
@@ -272,14 +280,19 @@ impl Member {
                 ConnectionOutput::Driver(output) => self.outputs.push_back(output),
                 ConnectionOutput::Offer(sdp) => self.tell(now, RoomInput::Offer(id, sdp)),
                 ConnectionOutput::Answer(sdp) => self.tell(now, RoomInput::Answer(id, sdp)),
-                ConnectionOutput::Candidate(line) => self.tell(now, RoomInput::Candidate(id, &line)),
+                ConnectionOutput::Candidate(line) => {
+                    self.tell(now, RoomInput::Candidate(id, &line))
+                }
                 ConnectionOutput::CandidatesDone => self.tell(now, RoomInput::CandidatesDone(id)),
-                ConnectionOutput::Negotiated => self.observe(Observation::Reached(Phase::Negotiated, now)),
+                ConnectionOutput::Negotiated => {
+                    self.observe(Observation::Reached(Phase::Negotiated, now))
+                }
                 ConnectionOutput::IceConnected => {
                     self.observe(Observation::Reached(Phase::IceConnected, now));
                 }
                 ConnectionOutput::Connected(path) => {
-                    // The first of several connections represents all: they lead to the same server.
+                    // The first of several connections represents all: they lead to the same
+                    // server.
                     if !self.reached.contains(&Phase::DtlsConnected) {
                         self.observe(Observation::Path(path));
                     }
@@ -291,23 +304,23 @@ impl Member {
                     }
                 }
                 // Only the ICE state of the first connection is reported for a participant.
-                ConnectionOutput::Observed(Observation::Ice(_)) if self.peers.keys().next() != Some(&id) => {}
+                ConnectionOutput::Observed(Observation::Ice(_))
+                    if self.peers.keys().next() != Some(&id) => {}
                 ConnectionOutput::Observed(observation) => self.observe(observation),
                 ConnectionOutput::Failed(failure) => self.connection_failed(now, id, failure),
             }
         }
     }
 
-    /// A member fails when it loses its publishing connection or its last one; it survives the loss of one of
-    /// several.
+    /// A member fails when it loses its publishing connection or its last one; it survives the loss
+    /// of one of several.
     fn connection_failed(&mut self, now: Instant, id: PeerId, failure: Failure) {
         if matches!(self.state, State::MediaLost { .. } | State::Leaving { .. } | State::Over) {
             return;
         }
-        let others = self
-            .peers
-            .iter()
-            .any(|(other, connection)| *other != id && *other != PeerId::PUBLISHER && !connection.is_over());
+        let others = self.peers.iter().any(|(other, connection)| {
+            *other != id && *other != PeerId::PUBLISHER && !connection.is_over()
+        });
         if id == PeerId::PUBLISHER || !others {
             if matches!(self.state, State::Present) && failure.reason == FailureReason::MediaLost {
                 self.state = State::MediaLost { by: now + REASON_WITHIN, failure };
@@ -352,7 +365,10 @@ impl Member {
             State::Leaving { .. } | State::Over => return,
             State::MediaLost { failure, .. } => Outcome::Failed(failure.clone()),
             _ if self.reached.contains(&Phase::DtlsConnected) => Outcome::Completed,
-            _ => Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was connected")),
+            _ => Outcome::Failed(Failure::new(
+                FailureReason::NotStarted,
+                "left before it was connected",
+            )),
         };
         self.part(now, outcome, others_follow);
     }
@@ -363,7 +379,8 @@ impl Member {
             State::Leaving { outcome, .. } => self.end(outcome),
             State::MediaLost { failure, .. } => self.end(Outcome::Failed(failure)),
             _ => {
-                let failure = Failure::new(FailureReason::SignallingClosed, "signalling ended by itself");
+                let failure =
+                    Failure::new(FailureReason::SignallingClosed, "signalling ended by itself");
                 self.end(Outcome::Failed(failure));
             }
         }
@@ -394,8 +411,10 @@ impl Member {
         self.request_layers(now);
         match &self.state {
             State::Joining { by } if now >= *by => {
-                let failure =
-                    Failure::new(FailureReason::SignallingTimeout, "the room did not answer in time");
+                let failure = Failure::new(
+                    FailureReason::SignallingTimeout,
+                    "the room did not answer in time",
+                );
                 self.part(now, Outcome::Failed(failure), false);
             }
             State::MediaLost { by, failure } if now >= *by => {
@@ -452,7 +471,9 @@ impl Participant for Member {
                 self.reached(&opening);
                 self.tell(now, RoomInput::Opened(&opening));
             }
-            Input::Message { channel: SIGNALLING, message } => self.tell(now, RoomInput::Message(&message)),
+            Input::Message { channel: SIGNALLING, message } => {
+                self.tell(now, RoomInput::Message(&message))
+            }
             Input::Closed { channel: SIGNALLING, why } => self.tell(now, RoomInput::Closed(why)),
             Input::Fetched { fetch, result } => {
                 let result = match &result {

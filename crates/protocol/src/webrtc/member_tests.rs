@@ -1,4 +1,5 @@
-//! A member against a server in memory: its outcome when its media ends, with or without a reason from signalling.
+//! A member against a server in memory: its outcome when its media ends, with or without a reason
+//! from signalling.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -42,7 +43,8 @@ impl RoomSignalling for Room {
         let mut room = self.0.lock().unwrap();
         match input {
             RoomInput::Start => {
-                room.to_member.extend([RoomOutput::Joined, RoomOutput::WantOffer(PeerId::PUBLISHER)]);
+                room.to_member
+                    .extend([RoomOutput::Joined, RoomOutput::WantOffer(PeerId::PUBLISHER)]);
             }
             RoomInput::Offer(_, sdp) => room.offer = Some(sdp),
             RoomInput::Mute(kind, is_muted) => room.muted.push((kind, is_muted)),
@@ -115,7 +117,8 @@ impl World {
         let member = Member::new(Box::new(room.clone()), options);
         let mut server = Session::server(now).unwrap();
         server.add_local_candidate(address(SERVER)).unwrap();
-        let mut world = Self { now, member, room, server, waits_for: "", ended: None, offer: String::new() };
+        let mut world =
+            Self { now, member, room, server, waits_for: "", ended: None, offer: String::new() };
         world.member.handle(now, Input::Start { intended_at: now });
         world.run(Duration::from_millis(20));
         let offer = world.room.0.lock().unwrap().offer.take().expect("an offer");
@@ -163,7 +166,12 @@ impl World {
                 Output::Send(_, sent)
                     if matches!(classify(&sent.bytes), PacketKind::Stun | PacketKind::Dtls) =>
                 {
-                    let _ = self.server.datagram(self.now, address(MEMBER), address(SERVER), &sent.bytes);
+                    let _ = self.server.datagram(
+                        self.now,
+                        address(MEMBER),
+                        address(SERVER),
+                        &sent.bytes,
+                    );
                 }
                 Output::Ended(outcome) => self.ended = Some((self.now, outcome)),
                 _ => {}
@@ -209,7 +217,8 @@ impl World {
 
 #[test]
 fn what_is_mute_is_said_to_the_room_when_it_begins_and_when_it_ends() {
-    let mute = |after, action| ScriptStep { at: after, lasts: Some(Duration::from_secs(5)), action };
+    let mute =
+        |after, action| ScriptStep { at: after, lasts: Some(Duration::from_secs(5)), action };
     let script = vec![mute(Duration::from_secs(3), Action::Mute(MediaKind::Video))];
     let mut world = World::connected_with(script);
     let said = |world: &World| world.room.0.lock().unwrap().muted.clone();

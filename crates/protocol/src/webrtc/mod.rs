@@ -1,6 +1,6 @@
-//! WebRTC: a viewer that negotiates, connects, receives and reports as a browser does. str0m implements ICE, DTLS
-//! and SDP; the media path (SRTP, feedback, meters) is implemented here, because it runs for every packet of every
-//! viewer.
+//! WebRTC: a viewer that negotiates, connects, receives and reports as a browser does. str0m
+//! implements ICE, DTLS and SDP; the media path (SRTP, feedback, meters) is implemented here,
+//! because it runs for every packet of every viewer.
 
 mod options;
 pub use options::{MayReach, ParticipantOptions, StepTimeouts};

@@ -1,4 +1,5 @@
-//! The settings shared by viewers and conference participants: allowed addresses, STUN and TURN servers, timeouts.
+//! The settings shared by viewers and conference participants: allowed addresses, STUN and TURN
+//! servers, timeouts.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,7 +20,8 @@ pub struct ParticipantOptions {
     pub may_reach: MayReach,
     /// One reading of both clocks, shared by all participants of a run.
     pub clock: WallClock,
-    /// An address of the server, when known beforehand; it selects the interface of the media socket.
+    /// An address of the server, when known beforehand; it selects the interface of the media
+    /// socket.
     pub toward: Option<SocketAddr>,
     /// Seed of the random values of a participant (report intervals, SSRC).
     pub seed: u64,

@@ -1,7 +1,8 @@
-//! The addresses that a connection accepts packets from: candidates that the peer named, and those from which it
-//! sent a check that was answered (peer-reflexive, RFC 8445 section 7.3.1.3). Browsers drop packets from other
-//! addresses, so a server that responds or sends from one does not work with browsers. The peer's candidates that
-//! are not allowed targets are kept too: both explain why a connection is not established.
+//! The addresses that a connection accepts packets from: candidates that the peer named, and those
+//! from which it sent a check that was answered (peer-reflexive, RFC 8445 section 7.3.1.3).
+//! Browsers drop packets from other addresses, so a server that responds or sends from one does not
+//! work with browsers. The peer's candidates that are not allowed targets are kept too: both
+//! explain why a connection is not established.
 
 use std::net::SocketAddr;
 
@@ -14,7 +15,8 @@ pub(super) struct PeerAddresses {
     known: Vec<SocketAddr>,
     /// The address that was checked and the one that responded, the first time that they differed.
     answered_elsewhere: Option<(SocketAddr, SocketAddr)>,
-    /// The first unknown address that sent DTLS or media, and the number of datagrams from unknown addresses.
+    /// The first unknown address that sent DTLS or media, and the number of datagrams from unknown
+    /// addresses.
     stranger: Option<SocketAddr>,
     strange: u64,
     /// Candidates that are not allowed targets: the first, and their number.
@@ -56,8 +58,8 @@ impl PeerAddresses {
         self.strange == 1
     }
 
-    /// Possible reasons why the connection fails: packets from unknown addresses, and candidates that are not
-    /// allowed targets.
+    /// Possible reasons why the connection fails: packets from unknown addresses, and candidates
+    /// that are not allowed targets.
     pub(super) fn explanation(&self) -> Option<String> {
         let answered = self.answered_elsewhere.map(|(asked, from)| match asked.ip() == from.ip() {
             _ if asked == from => format!("{asked} answered to another local address than asked"),
@@ -115,6 +117,8 @@ mod tests {
              192.168.7.1`, a public one a consent proof)"
         );
         (5..=100).for_each(|n| peers.add(address(n)));
-        assert!(peers.known.len() == KNOWN_MAX && peers.has(address(100)) && !peers.has(address(5)));
+        assert!(
+            peers.known.len() == KNOWN_MAX && peers.has(address(100)) && !peers.has(address(5))
+        );
     }
 }

@@ -1,12 +1,14 @@
-//! The receive path of a connection: decrypts a packet, finds its track, updates the track's meter. For a packet
-//! of a known stream nothing here allocates, logs or locks.
+//! The receive path of a connection: decrypts a packet, finds its track, updates the track's meter.
+//! For a packet of a known stream nothing here allocates, logs or locks.
 
 use std::time::{Duration, Instant};
 
 use throng_media::assemble::{FrameAssembler, MediaPacket};
 use throng_media::codec::{PayloadFacts, PayloadReader};
 use throng_media::prefetch::Prefetcher;
-use throng_media::quality::{CaptureBasis, CaptureTime, Packet, TrackConfig, TrackMeter, WallClock};
+use throng_media::quality::{
+    CaptureBasis, CaptureTime, Packet, TrackConfig, TrackMeter, WallClock,
+};
 use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
 use throng_observation::{Codec, MediaKind, Observation, Phase, TrackId};
@@ -98,7 +100,8 @@ pub(super) struct Track {
 }
 
 impl Track {
-    /// Whether it is measured and reported on: key frames are not requested for a track without a sender.
+    /// Whether it is measured and reported on: key frames are not requested for a track without a
+    /// sender.
     pub(super) fn has_sender(&self) -> bool {
         self.sender_state == SenderState::Active
     }
@@ -110,8 +113,8 @@ impl Track {
 }
 
 impl Receiver {
-    /// A receiver with the keys of a session. Track ids count from `first_track`; intervals end on whole seconds
-    /// after `joined_at`.
+    /// A receiver with the keys of a session. Track ids count from `first_track`; intervals end on
+    /// whole seconds after `joined_at`.
     ///
     /// # Errors
     /// When the cryptographic library refuses the keys.
@@ -144,7 +147,8 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// A later offer and answer changed the negotiated parameters; continuing streams keep their state.
+    /// A later offer and answer changed the negotiated parameters; continuing streams keep their
+    /// state.
     pub fn renegotiated(&mut self, negotiated: &Negotiated, now: Instant) {
         self.assignments = Assignments::of(negotiated);
         self.extension_ids = negotiated.answer.extension_ids();
@@ -168,7 +172,8 @@ impl Receiver {
 
     /// See [`crate::participant::Participant::prefetch`].
     pub(super) fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
-        // Two tracks for audio and video; the tracks of a conference do not all receive at the same time.
+        // Two tracks for audio and video; the tracks of a conference do not all receive at the same
+        // time.
         let tracks = self.tracks.iter().take(2);
         match level.checked_sub(1) {
             Some(level) => tracks.for_each(|track| track.meter.prefetch(level, prefetcher)),
@@ -179,8 +184,8 @@ impl Receiver {
         }
     }
 
-    /// Handles a datagram that is RTP by its first bytes, and decrypts it in place. Returns whether it was
-    /// authentic.
+    /// Handles a datagram that is RTP by its first bytes, and decrypts it in place. Returns whether
+    /// it was authentic.
     pub fn rtp(&mut self, arrived_at: Instant, ip_udp_bytes: u32, datagram: &mut [u8]) -> bool {
         let wire_bytes = ip_udp_bytes + datagram.len() as u32;
         let Ok(header) = RtpHeader::parse(datagram) else {
@@ -190,7 +195,8 @@ impl Receiver {
         let known = self.sources.iter().position(|source| source.ssrc == header.ssrc);
         let estimator = known.map(|at| self.sources[at].index).unwrap_or_default();
         let index = estimator.estimate(header.sequence);
-        let Ok(payload) = self.opener.open_rtp(datagram, header.header_len, header.ssrc, index) else {
+        let Ok(payload) = self.opener.open_rtp(datagram, header.header_len, header.ssrc, index)
+        else {
             self.undecryptable(known);
             return false;
         };
@@ -206,7 +212,8 @@ impl Receiver {
             let role = self.bind(&header, &extensions, arrived_at);
             let source = &mut self.sources[at];
             source.role = role;
-            // A retransmission of a stream that is still unknown is looked up again at its next packet.
+            // A retransmission of a stream that is still unknown is looked up again at its next
+            // packet.
             source.payload_type = if role == Role::Ignored { u8::MAX } else { header.payload_type };
         }
         self.deliver(self.sources[at].role, &header, &extensions, plain, arrived_at, wire_bytes);
@@ -244,7 +251,9 @@ impl Receiver {
         }
         let (sequence, payload) = if retransmitted {
             // Padding on the retransmission stream probes the path and repeats no packet.
-            let Some(original) = original_packet(payload) else { return track.meter.overhead(wire_bytes) };
+            let Some(original) = original_packet(payload) else {
+                return track.meter.overhead(wire_bytes);
+            };
             original
         } else {
             (header.sequence, payload)
@@ -278,10 +287,13 @@ impl Receiver {
             && malformed.is_none()
         {
             let (timestamp, marker) = (header.timestamp, header.marker);
-            let packet = MediaPacket { arrived_at, sequence, timestamp, marker, facts, captured, payload };
-            let (id, codec) = (TrackId(self.first_track.saturating_add(at_track as u16)), track.codec);
+            let packet =
+                MediaPacket { arrived_at, sequence, timestamp, marker, facts, captured, payload };
+            let (id, codec) =
+                (TrackId(self.first_track.saturating_add(at_track as u16)), track.codec);
             let observed = &mut self.observed;
-            assembler.packet(&packet, |frame| observed.push(coded_frame(id, codec, &self.clock, frame)));
+            assembler
+                .packet(&packet, |frame| observed.push(coded_frame(id, codec, &self.clock, frame)));
         }
         if track.layer_switches.awaits_key_frame()
             && let Some((timestamp, at)) = track.meter.last_key_frame()
@@ -315,7 +327,8 @@ impl Receiver {
     }
 
     fn undecryptable(&mut self, source: Option<usize>) {
-        if let Some(Role::Media(at) | Role::Retransmission(at)) = source.map(|at| self.sources[at].role)
+        if let Some(Role::Media(at) | Role::Retransmission(at)) =
+            source.map(|at| self.sources[at].role)
             && let Some(track) = self.tracks.get_mut(at)
         {
             track.meter.discarded();
@@ -334,11 +347,15 @@ impl Receiver {
             match packet {
                 Ok(Rtcp::SenderReport(report)) => {
                     let sender = report.sender;
-                    if let Some(track) = self.tracks.iter_mut().find(|track| track.ssrc == sender.ssrc) {
+                    if let Some(track) =
+                        self.tracks.iter_mut().find(|track| track.ssrc == sender.ssrc)
+                    {
                         track.report_state.sender_report(sender.ntp, arrived_at);
                         if !sender.ntp.is_unknown() {
-                            let (ntp_unix_ns, timestamp) = (sender.ntp.to_unix_ns(), sender.rtp_timestamp);
-                            other_clock |= !track.meter.sender_report(ntp_unix_ns, timestamp, arrived_at);
+                            let (ntp_unix_ns, timestamp) =
+                                (sender.ntp.to_unix_ns(), sender.rtp_timestamp);
+                            other_clock |=
+                                !track.meter.sender_report(ntp_unix_ns, timestamp, arrived_at);
                         }
                     }
                 }
@@ -431,8 +448,8 @@ pub struct ReceiverOptions {
     pub seed: u64,
     /// Whole coded frames are reported too.
     pub is_tapped: bool,
-    /// Whether signalling reports the sections in which a participant sends; otherwise media is expected in each
-    /// negotiated section.
+    /// Whether signalling reports the sections in which a participant sends; otherwise media is
+    /// expected in each negotiated section.
     pub is_told: bool,
 }
 

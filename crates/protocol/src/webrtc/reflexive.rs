@@ -1,8 +1,8 @@
-//! Gathers a server-reflexive candidate (RFC 8445 section 5.1.1.2) from a STUN server (RFC 8489) on the media
-//! socket.
+//! Gathers a server-reflexive candidate (RFC 8445 section 5.1.1.2) from a STUN server (RFC 8489) on
+//! the media socket.
 //!
-//! Not every signalling protocol supports trickle, so offer and answer wait for the STUN server: until it
-//! responds, or for [`WAIT`]. Without a response only the host candidates are used.
+//! Not every signalling protocol supports trickle, so offer and answer wait for the STUN server:
+//! until it responds, or for [`WAIT`]. Without a response only the host candidates are used.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -14,8 +14,8 @@ use crate::participant::Transmit;
 
 /// How long a description waits: a STUN server that does not respond must not delay a join much.
 const WAIT: Duration = Duration::from_millis(500);
-/// The time from the first request to the second, as in libwebrtc (`STUN_INITIAL_RTO`). With the 500 ms of RFC
-/// 8489 section 6.2.1 there would be no second request within [`WAIT`].
+/// The time from the first request to the second, as in libwebrtc (`STUN_INITIAL_RTO`). With the
+/// 500 ms of RFC 8489 section 6.2.1 there would be no second request within [`WAIT`].
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
 
 /// The reason for the deadline of a participant that gathers.
@@ -52,30 +52,35 @@ struct Asking {
 impl Gathering {
     /// Gathers for a socket on `locals` from `server`, if the socket can reach it.
     pub(super) fn new(now: Instant, server: Option<SocketAddr>, locals: Vec<SocketAddr>) -> Self {
-        let asking = server.filter(|server| lead_to(&locals, *server)).and_then(|to| Asking::new(now, to));
+        let asking =
+            server.filter(|server| lead_to(&locals, *server)).and_then(|to| Asking::new(now, to));
         Self { gathered: Gathered { locals, reflexive: None }, asking }
     }
 
     /// The request, if it is due. Routing chooses the source address.
     pub(super) fn poll_request(&mut self, now: Instant) -> Option<Transmit> {
-        let asking = self.asking.as_mut().filter(|asking| asking.repeat_at <= now && now < asking.until)?;
+        let asking =
+            self.asking.as_mut().filter(|asking| asking.repeat_at <= now && now < asking.until)?;
         asking.repeat_at = now + asking.repeat_after;
         asking.repeat_after *= 2;
         Some(Transmit { to: asking.server, from: None, bytes: asking.request.to_vec() })
     }
 
-    /// A datagram arrived from `source`, at the address `local` where the socket has several. It is ignored unless
-    /// it is the STUN server's response to the request.
+    /// A datagram arrived from `source`, at the address `local` where the socket has several. It is
+    /// ignored unless it is the STUN server's response to the request.
     pub(super) fn datagram(&mut self, source: SocketAddr, local: Option<IpAddr>, bytes: &[u8]) {
         // Magic cookie and transaction id.
-        let is_ours =
-            |asking: &mut Asking| asking.server == source && asking.request.get(4..) == bytes.get(4..20);
+        let is_ours = |asking: &mut Asking| {
+            asking.server == source && asking.request.get(4..) == bytes.get(4..20)
+        };
         if self.asking.take_if(is_ours).is_none() {
             return;
         }
         let locals = &self.gathered.locals;
-        let base = local.map_or(locals.first(), |ip| locals.iter().find(|own| own.ip() == ip)).copied();
-        let mapped = mapped_address(bytes).filter(|mapped| is_answer(bytes) && !locals.contains(mapped));
+        let base =
+            local.map_or(locals.first(), |ip| locals.iter().find(|own| own.ip() == ip)).copied();
+        let mapped =
+            mapped_address(bytes).filter(|mapped| is_answer(bytes) && !locals.contains(mapped));
         self.gathered.reflexive = mapped.zip(base);
     }
 
@@ -98,17 +103,25 @@ impl Gathering {
 impl Asking {
     fn new(now: Instant, server: SocketAddr) -> Option<Self> {
         // A binding request without attributes, and the magic cookie (RFC 8489 section 5).
-        let mut request = [0x00, 0x01, 0, 0, 0x21, 0x12, 0xa4, 0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut request =
+            [0x00, 0x01, 0, 0, 0x21, 0x12, 0xa4, 0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         rand::fill(request.get_mut(8..)?).ok()?;
-        Some(Self { server, request, repeat_at: now, repeat_after: FIRST_REPEAT, until: now + WAIT })
+        Some(Self {
+            server,
+            request,
+            repeat_at: now,
+            repeat_after: FIRST_REPEAT,
+            until: now + WAIT,
+        })
     }
 }
 
-/// Whether one of `locals` can reach `server`: it has the same address family, and loopback reaches only this
-/// host.
+/// Whether one of `locals` can reach `server`: it has the same address family, and loopback reaches
+/// only this host.
 fn lead_to(locals: &[SocketAddr], server: SocketAddr) -> bool {
     let leads = |local: &SocketAddr| {
-        local.is_ipv4() == server.is_ipv4() && (server.ip().is_loopback() || !local.ip().is_loopback())
+        local.is_ipv4() == server.is_ipv4()
+            && (server.ip().is_loopback() || !local.ip().is_loopback())
     };
     locals.iter().any(leads)
 }
@@ -126,12 +139,14 @@ pub(super) mod tests {
         text.parse().unwrap()
     }
 
-    /// The success response to `request`: the IPv4 address `mapped` in XOR-MAPPED-ADDRESS (RFC 8489 section 14.2).
+    /// The success response to `request`: the IPv4 address `mapped` in XOR-MAPPED-ADDRESS (RFC 8489
+    /// section 14.2).
     pub(in crate::webrtc) fn answer(request: &[u8], mapped: &str) -> Vec<u8> {
         let SocketAddr::V4(mapped) = address(mapped) else { panic!("{mapped}") };
         let port = mapped.port() ^ 0x2112;
         let ip = mapped.ip().to_bits() ^ 0x2112_a442;
-        let attribute = [&[0x00, 0x20, 0, 8, 0, 1][..], &port.to_be_bytes(), &ip.to_be_bytes()].concat();
+        let attribute =
+            [&[0x00, 0x20, 0, 8, 0, 1][..], &port.to_be_bytes(), &ip.to_be_bytes()].concat();
         [&[0x01, 0x01, 0, 12][..], &request[4..20], &attribute].concat()
     }
 
@@ -148,13 +163,20 @@ pub(super) mod tests {
         let start = Instant::now();
         let (mut gathering, request) = asking(start, &["10.0.0.2:6000", "10.1.0.2:6000"]);
         assert_eq!(request[..8], [0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42]);
-        assert_ne!(request, asking(start, &["10.0.0.2:6000"]).1, "each transaction has its own number");
+        assert_ne!(
+            request,
+            asking(start, &["10.0.0.2:6000"]).1,
+            "each transaction has its own number"
+        );
         let right = answer(&request, OUTSIDE);
         let mut other = right.clone();
         other[19] ^= 1;
-        for (source, bytes) in
-            [("10.0.0.4:3478", &right[..]), ("10.0.0.3:3479", &right), (STUN, &other), (STUN, &right[..7])]
-        {
+        for (source, bytes) in [
+            ("10.0.0.4:3478", &right[..]),
+            ("10.0.0.3:3479", &right),
+            (STUN, &other),
+            (STUN, &right[..7]),
+        ] {
             gathering.datagram(address(source), None, bytes);
             assert!(!gathering.is_over(start), "{source} {bytes:?}");
         }
@@ -204,7 +226,10 @@ pub(super) mod tests {
         ] {
             let locals = locals.iter().map(|local| address(local)).collect();
             let mut gathering = Gathering::new(start, server.map(address), locals);
-            assert!(gathering.is_over(start) && gathering.poll_request(start).is_none(), "{server:?}");
+            assert!(
+                gathering.is_over(start) && gathering.poll_request(start).is_none(),
+                "{server:?}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Parses an SDP (RFC 8866, JSEP) for the media that it announces: ignores unknown lines, bounds what it keeps.
-//! str0m negotiates; this module reads the result.
+//! Parses an SDP (RFC 8866, JSEP) for the media that it announces: ignores unknown lines, bounds
+//! what it keeps. str0m negotiates; this module reads the result.
 
 use std::collections::HashSet;
 
@@ -40,8 +40,8 @@ pub struct MediaSection {
     pub ssrcs: Vec<u32>,
     /// Pairs of (media, retransmission) SSRCs from `a=ssrc-group:FID`.
     pub retransmissions: Vec<(u32, u32)>,
-    /// Whether the writer names its streams by `a=msid` or `a=ssrc`. JSEP requires it for each track (RFC 8829
-    /// section 5.3.1).
+    /// Whether the writer names its streams by `a=msid` or `a=ssrc`. JSEP requires it for each
+    /// track (RFC 8829 section 5.3.1).
     pub names_track: bool,
     /// RTCP packets need no report in front (`a=rtcp-rsize`, RFC 5506).
     pub reduced_size_rtcp: bool,
@@ -116,7 +116,8 @@ pub struct Feedback {
 }
 
 impl Description {
-    /// Whether no section that is used has something else than audio or video: data channels, mostly.
+    /// Whether no section that is used has something else than audio or video: data channels,
+    /// mostly.
     #[must_use]
     pub(super) fn has_only_media(&self) -> bool {
         self.sections.iter().all(|section| section.rejected || section.kind.is_some())
@@ -161,7 +162,10 @@ impl Description {
     #[must_use]
     pub fn extension_ids(&self) -> ExtensionIds {
         ExtensionIds::from_pairs(
-            self.sections.iter().flat_map(|section| &section.extensions).map(|(id, uri)| (*id, uri.as_str())),
+            self.sections
+                .iter()
+                .flat_map(|section| &section.extensions)
+                .map(|(id, uri)| (*id, uri.as_str())),
         )
     }
 
@@ -219,7 +223,8 @@ impl MediaSection {
         let name = parts.next().unwrap_or_default();
         format.name = name.chars().take(32).collect();
         format.codec = Codec::from_name(name);
-        if let Some(rate) = parts.next().and_then(|rate| rate.parse().ok()).filter(|rate| *rate > 0) {
+        if let Some(rate) = parts.next().and_then(|rate| rate.parse().ok()).filter(|rate| *rate > 0)
+        {
             format.clock_rate_hz = rate;
         }
     }
@@ -238,8 +243,10 @@ impl MediaSection {
         let (payload_type, what) = value.split_once(' ').unwrap_or((value, ""));
         let all = payload_type == "*";
         let payload_type = payload_type.parse::<u8>().ok();
-        let chosen =
-            self.formats.iter_mut().filter(|format| all || Some(format.payload_type) == payload_type);
+        let chosen = self
+            .formats
+            .iter_mut()
+            .filter(|format| all || Some(format.payload_type) == payload_type);
         for feedback in chosen.map(|format| &mut format.feedback) {
             match what.trim() {
                 "nack" => feedback.nack = true,
@@ -329,9 +336,9 @@ fn direction(attribute: &str) -> Option<Direction> {
     })
 }
 
-/// The part of `text` that str0m gets. Without candidates and end-of-candidates: they are checked against the
-/// allowed targets first. Without sources: the media path is separate, and str0m would allocate unused memory for
-/// each.
+/// The part of `text` that str0m gets. Without candidates and end-of-candidates: they are checked
+/// against the allowed targets first. Without sources: the media path is separate, and str0m would
+/// allocate unused memory for each.
 #[must_use]
 pub fn to_negotiate(text: &str) -> String {
     let is_ours = |line: &str| {
@@ -350,10 +357,10 @@ pub fn to_negotiate(text: &str) -> String {
 
 const GROUP: &str = "a=group:BUNDLE ";
 
-/// The line of the bundle group, completed by the sections that share its transport but are not listed; `None` if
-/// all are listed. Janus 1.1.2 cuts the line after 511 bytes, within a mid: a lesson of a hundred has more
-/// sections than fit. The ICE user fragment of a section identifies its transport (RFC 8839 5.4); a section
-/// without one has no transport of its own.
+/// The line of the bundle group, completed by the sections that share its transport but are not
+/// listed; `None` if all are listed. Janus 1.1.2 cuts the line after 511 bytes, within a mid: a
+/// lesson of a hundred has more sections than fit. The ICE user fragment of a section identifies
+/// its transport (RFC 8839 5.4); a section without one has no transport of its own.
 fn whole_group(text: &str) -> Option<String> {
     let lines = || text.lines().map(str::trim_end);
     let named: HashSet<&str> =
@@ -378,7 +385,8 @@ fn whole_group(text: &str) -> Option<String> {
     let first = sections.iter().find(|section| named.contains(section.mid))?;
     let shares = |section: &&Transported<'_>| {
         let is_without_own = section.ufrag.is_none_or(|ufrag| first.ufrag == Some(ufrag));
-        named.contains(section.mid) || (!section.is_rejected && is_without_own && !section.mid.is_empty())
+        named.contains(section.mid)
+            || (!section.is_rejected && is_without_own && !section.mid.is_empty())
     };
     let sharing: Vec<&str> = sections.iter().filter(shares).map(|section| section.mid).collect();
     let is_cut = sharing.iter().any(|mid| !named.contains(mid));
@@ -409,8 +417,9 @@ mod tests {
     #[test]
     fn a_cut_group_is_completed_by_sections_of_its_transport() {
         let described = |group: &str, sections: usize, ufrag: &dyn Fn(usize) -> String| {
-            let section =
-                |mid: usize| format!("m=video 9 UDP/TLS/RTP/SAVPF 96\r\n{}a=mid:{mid}\r\n", ufrag(mid));
+            let section = |mid: usize| {
+                format!("m=video 9 UDP/TLS/RTP/SAVPF 96\r\n{}a=mid:{mid}\r\n", ufrag(mid))
+            };
             format!(
                 "v=0\r\n{group}a=ice-options:trickle\r\n{}",
                 (0..sections).map(section).collect::<String>()
@@ -438,11 +447,15 @@ mod tests {
             }
         }
         // Sections with a transport of their own, and a complete group, are unchanged.
-        let own = described("a=group:BUNDLE 0 1\r\n", 9, &|mid| format!("a=ice-ufrag:{}\r\n", mid.max(1)));
+        let own = described("a=group:BUNDLE 0 1\r\n", 9, &|mid| {
+            format!("a=ice-ufrag:{}\r\n", mid.max(1))
+        });
         assert_eq!(to_negotiate(&own), own);
         let all = described(&format!("{}\r\n", whole(198)), 198, &once);
         assert_eq!(to_negotiate(&all), all);
-        for text in ["", GROUP, "a=group:BUNDLE 7\r\na=mid:7\r\n", "a=group:BUNDLE 7\r\nm=x\r\na=mid:7\r\n"] {
+        for text in
+            ["", GROUP, "a=group:BUNDLE 7\r\na=mid:7\r\n", "a=group:BUNDLE 7\r\nm=x\r\na=mid:7\r\n"]
+        {
             assert_eq!(to_negotiate(text).trim_end(), text.trim_end());
         }
     }
@@ -463,7 +476,10 @@ mod tests {
             Feedback { nack: true, pli: true, remb: true, ..Feedback::default() }
         );
         assert!(video.formats[1].is_retransmission() && video.formats[1].repeats == Some(96));
-        assert_eq!((video.ssrcs.as_slice(), video.retransmissions.as_slice()), (&[7, 8][..], &[(7, 8)][..]));
+        assert_eq!(
+            (video.ssrcs.as_slice(), video.retransmissions.as_slice()),
+            (&[7, 8][..], &[(7, 8)][..])
+        );
         assert!(video.reduced_size_rtcp && !audio.reduced_size_rtcp);
         assert!(video.names_track && !audio.names_track);
         assert!(description.has_transport_sequence());

@@ -6,8 +6,8 @@ use super::sdp::{Direction, MediaSection};
 use super::sender::SendPlan;
 use super::session::{MediaToSend, Negotiated};
 
-/// The streams to send in one media section: a plan for each layer, in the order of `rids`; empty if the peer does
-/// not accept the section.
+/// The streams to send in one media section: a plan for each layer, in the order of `rids`; empty
+/// if the peer does not accept the section.
 pub(super) fn plans(
     negotiated: &Negotiated,
     section: usize,
@@ -15,19 +15,29 @@ pub(super) fn plans(
     codec: Codec,
 ) -> Vec<SendPlan> {
     let of = |sections: &[MediaSection]| sections.get(section).cloned();
-    let (Some(ours), Some(answer)) = (of(&negotiated.local.sections), of(&negotiated.answer.sections)) else {
+    let (Some(ours), Some(answer)) =
+        (of(&negotiated.local.sections), of(&negotiated.answer.sections))
+    else {
         return Vec::new();
     };
-    let refused = answer.rejected || matches!(answer.direction, Direction::Inactive | Direction::SendOnly);
-    let Some(format) = answer.formats.iter().find(|format| format.codec == codec).filter(|_| !refused) else {
+    let refused =
+        answer.rejected || matches!(answer.direction, Direction::Inactive | Direction::SendOnly);
+    let Some(format) =
+        answer.formats.iter().find(|format| format.codec == codec).filter(|_| !refused)
+    else {
         return Vec::new();
     };
-    let repeats =
-        answer.formats.iter().find(|f| f.is_retransmission() && f.repeats == Some(format.payload_type));
+    let repeats = answer
+        .formats
+        .iter()
+        .find(|f| f.is_retransmission() && f.repeats == Some(format.payload_type));
     let is_repeat = |ssrc: &u32| ours.retransmissions.iter().any(|(_, repeat)| repeat == ssrc);
     let mains = ours.ssrcs.iter().filter(|ssrc| !is_repeat(ssrc));
-    let rids: Vec<Option<String>> =
-        if media.rids.is_empty() { vec![None] } else { media.rids.iter().cloned().map(Some).collect() };
+    let rids: Vec<Option<String>> = if media.rids.is_empty() {
+        vec![None]
+    } else {
+        media.rids.iter().cloned().map(Some).collect()
+    };
     rids.into_iter()
         .zip(mains)
         .map(|(rid, &ssrc)| SendPlan {

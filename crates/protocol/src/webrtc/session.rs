@@ -1,15 +1,17 @@
-//! ICE, DTLS and SDP of one peer connection. The only module that depends on str0m, whose API changes about
-//! monthly.
+//! ICE, DTLS and SDP of one peer connection. The only module that depends on str0m, whose API
+//! changes about monthly.
 //!
-//! str0m would also handle the media: the RTP and RTCP that it wants to send is dropped here, because throng's
-//! media path has the same keys and must be the only user of an SRTCP index.
+//! str0m would also handle the media: the RTP and RTCP that it wants to send is dropped here,
+//! because throng's media path has the same keys and must be the only user of an SRTCP index.
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
-use str0m::media::{Direction as MediaDirection, MediaKind as StrMediaKind, Mid, Simulcast, SimulcastLayer};
+use str0m::media::{
+    Direction as MediaDirection, MediaKind as StrMediaKind, Mid, Simulcast, SimulcastLayer,
+};
 use str0m::net::{Protocol, Receive};
 use str0m::rtp::Extension;
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcConfig};
@@ -25,8 +27,8 @@ use super::srtp::SessionKeys;
 /// The interval of str0m's own statistics, which are not used. Longer than any run.
 const NEVER: Duration = Duration::from_secs(365 * 86_400);
 
-/// How long after connecting the unused local addresses are freed (RFC 8445 section 8.3): until then the peer may
-/// still select them, afterwards each would cost useless checks.
+/// How long after connecting the unused local addresses are freed (RFC 8445 section 8.3): until
+/// then the peer may still select them, afterwards each would cost useless checks.
 const FREED_AFTER: Duration = Duration::from_secs(3);
 
 /// Why a session could not be created or continued.
@@ -183,7 +185,8 @@ impl Session {
                 MediaKind::Video => StrMediaKind::Video,
             };
             let layers: Vec<_> = media.rids.iter().map(|rid| SimulcastLayer::new(rid)).collect();
-            let simulcast = (!layers.is_empty()).then(|| Simulcast { send: layers, recv: Vec::new() });
+            let simulcast =
+                (!layers.is_empty()).then(|| Simulcast { send: layers, recv: Vec::new() });
             change.add_media(kind, MediaDirection::SendOnly, None, None, simulcast);
         }
         let (offer, pending) = change.apply().ok_or(SessionError::Order("nothing to offer"))?;
@@ -207,7 +210,8 @@ impl Session {
         Ok(offer.to_sdp_string())
     }
 
-    /// Makes an offer as a server sends it during a session: one more video stream, or fresh ICE credentials.
+    /// Makes an offer as a server sends it during a session: one more video stream, or fresh ICE
+    /// credentials.
     #[cfg(test)]
     pub(super) fn create_later_offer(&mut self, later: LaterOffer) -> Result<String, SessionError> {
         let mut change = self.rtc.sdp_api();
@@ -222,14 +226,16 @@ impl Session {
         Ok(offer.to_sdp_string())
     }
 
-    /// Applies the peer's answer to the local offer. Its candidates are not used yet: the caller checks those in
-    /// the result and adds them.
+    /// Applies the peer's answer to the local offer. Its candidates are not used yet: the caller
+    /// checks those in the result and adds them.
     ///
     /// # Errors
     /// [`SessionError::Sdp`] and, without an open offer, [`SessionError::Order`].
     pub fn accept_answer(&mut self, text: &str) -> Result<Negotiated, SessionError> {
-        let pending =
-            self.pending.take().ok_or(SessionError::Order("an answer arrived without a pending offer"))?;
+        let pending = self
+            .pending
+            .take()
+            .ok_or(SessionError::Order("an answer arrived without a pending offer"))?;
         self.checks.begin_anew();
         let rtc = &mut self.rtc;
         guarded(text, |text| {
@@ -242,8 +248,8 @@ impl Session {
         Ok(Negotiated { answer: remote.clone(), local: std::mem::take(&mut self.offered), remote })
     }
 
-    /// Applies the peer's offer, first or later, and makes the local answer. As with [`Self::accept_answer`] the
-    /// candidates in it are left to the caller.
+    /// Applies the peer's offer, first or later, and makes the local answer. As with
+    /// [`Self::accept_answer`] the candidates in it are left to the caller.
     ///
     /// # Errors
     /// [`SessionError::Sdp`].
@@ -252,18 +258,21 @@ impl Session {
         self.checks.begin_anew();
         let rtc = &mut self.rtc;
         let answer = guarded(text, |text| {
-            let offer = SdpOffer::from_sdp_string(&left_to_us(text)).map_err(|error| error.to_string())?;
+            let offer =
+                SdpOffer::from_sdp_string(&left_to_us(text)).map_err(|error| error.to_string())?;
             rtc.sdp_api().accept_offer(offer).map_err(|error| error.to_string())
         })?;
         let answer = answer.to_sdp_string();
         let local = Description::parse(&answer);
-        let negotiated = Negotiated { answer: local.clone(), local, remote: Description::parse(text) };
+        let negotiated =
+            Negotiated { answer: local.clone(), local, remote: Description::parse(text) };
         self.keys.only_media(negotiated.remote.has_only_media());
         self.free_senders(&negotiated.remote);
         Ok((answer, negotiated))
     }
 
-    /// Frees what str0m prepares to send in each section, a cache of sent packets among it, where nothing is sent.
+    /// Frees what str0m prepares to send in each section, a cache of sent packets among it, where
+    /// nothing is sent.
     fn free_senders(&mut self, described: &Description) {
         if !self.only_receives {
             return;
@@ -299,7 +308,9 @@ impl Session {
     /// Frees the host candidates that are not in use.
     fn free_the_others(&mut self) {
         self.frees_at = None;
-        let Some(in_use) = self.in_use.filter(|in_use| self.locals.contains(in_use)) else { return };
+        let Some(in_use) = self.in_use.filter(|in_use| self.locals.contains(in_use)) else {
+            return;
+        };
         for local in std::mem::replace(&mut self.locals, vec![in_use]) {
             if local != in_use
                 && let Ok(candidate) = Candidate::host(local, "udp")
@@ -313,8 +324,8 @@ impl Session {
         self.checks.keep_to(in_use);
     }
 
-    /// Adds `mapped`, the server-reflexive address of `base`, a local host candidate. Packets sent from it have
-    /// `base` as their source.
+    /// Adds `mapped`, the server-reflexive address of `base`, a local host candidate. Packets sent
+    /// from it have `base` as their source.
     ///
     /// # Errors
     /// As [`Self::add_local_candidate`].
@@ -331,8 +342,8 @@ impl Session {
         Ok(())
     }
 
-    /// Adds `relayed`, an address that a relay allocated for `local`, and returns its `candidate:…` line. Packets
-    /// to be sent from it have `relayed` as their source.
+    /// Adds `relayed`, an address that a relay allocated for `local`, and returns its `candidate:…`
+    /// line. Packets to be sent from it have `relayed` as their source.
     ///
     /// # Errors
     /// As [`Self::add_local_candidate`].
@@ -341,8 +352,8 @@ impl Session {
         relayed: SocketAddr,
         local: SocketAddr,
     ) -> Result<String, SessionError> {
-        let candidate =
-            Candidate::relayed(relayed, local, "udp").map_err(|e| SessionError::Candidate(e.to_string()))?;
+        let candidate = Candidate::relayed(relayed, local, "udp")
+            .map_err(|e| SessionError::Candidate(e.to_string()))?;
         let line = candidate.to_sdp_string();
         self.checks.begin_anew();
         self.rtc.add_local_candidate(candidate);
@@ -362,7 +373,8 @@ impl Session {
         self.peers.has(source)
     }
 
-    /// Media arrived from `source`, which is not the peer's. Returns an explanation to report the first time.
+    /// Media arrived from `source`, which is not the peer's. Returns an explanation to report the
+    /// first time.
     pub fn drop_unknown_source(&mut self, source: SocketAddr) -> Option<String> {
         self.peers.unknown_source(source).then(|| self.explain("dropped"))
     }
@@ -379,15 +391,16 @@ impl Session {
         self.peers.refuse(address);
     }
 
-    /// `what` went wrong, with possible reasons: responses and media from other addresses than the peer's
-    /// candidates, and candidates that are not allowed targets.
+    /// `what` went wrong, with possible reasons: responses and media from other addresses than the
+    /// peer's candidates, and candidates that are not allowed targets.
     #[must_use]
     pub fn explain(&self, what: &str) -> String {
         self.peers.explanation().map_or_else(|| what.to_owned(), |why| format!("{what}: {why}"))
     }
 
-    /// Handles a STUN or DTLS datagram. Ignored are others, malformed ones, responses from another address than
-    /// was checked (RFC 8445 section 7.2.5.2.1), and DTLS from an address that is not the peer's.
+    /// Handles a STUN or DTLS datagram. Ignored are others, malformed ones, responses from another
+    /// address than was checked (RFC 8445 section 7.2.5.2.1), and DTLS from an address that is not
+    /// the peer's.
     ///
     /// # Errors
     /// [`SessionError::Transport`] when DTLS cannot continue.
@@ -445,9 +458,12 @@ impl Session {
                     if let Some(((source, to), bytes)) = self.checks.repeat(self.now) {
                         return Ok(SessionOutput::Transmit { source, to, bytes });
                     }
-                    // DTLS is complete once there are keys; the remaining deadlines are those of ICE.
+                    // DTLS is complete once there are keys; the remaining deadlines are those of
+                    // ICE.
                     let at = self.checks.due(at, self.keyed);
-                    return Ok(SessionOutput::Timeout(self.frees_at.map_or(at, |frees_at| at.min(frees_at))));
+                    return Ok(SessionOutput::Timeout(
+                        self.frees_at.map_or(at, |frees_at| at.min(frees_at)),
+                    ));
                 }
                 Output::Transmit(transmit) => {
                     if matches!(classify(&transmit.contents), PacketKind::Stun | PacketKind::Dtls) {
@@ -457,7 +473,8 @@ impl Session {
                             &transmit.contents,
                         );
                         if is_answer(&transmit.contents) {
-                            // Only a check with the local ICE password is answered: its sender is the peer.
+                            // Only a check with the local ICE password is answered: its sender is
+                            // the peer.
                             self.peers.add(transmit.destination);
                         }
                         if classify(&transmit.contents) == PacketKind::Dtls {
@@ -477,8 +494,9 @@ impl Session {
                 }
                 Output::Event(Event::Connected) if !self.keyed => {
                     let keys = self.keys.take();
-                    let keys =
-                        keys.ok_or_else(|| SessionError::Transport("DTLS chose no SRTP profile".into()))?;
+                    let keys = keys.ok_or_else(|| {
+                        SessionError::Transport("DTLS chose no SRTP profile".into())
+                    })?;
                     self.keyed = true;
                     self.frees_at = (self.locals.len() > 1).then(|| self.now + FREED_AFTER);
                     return Ok(SessionOutput::Connected(keys));
@@ -512,7 +530,8 @@ impl RemoteCandidate {
     /// Parses `candidate:…`, with or without `a=` in front.
     ///
     /// # Errors
-    /// [`SessionError::Candidate`] for a malformed candidate or one with a host name instead of an address (mDNS).
+    /// [`SessionError::Candidate`] for a malformed candidate or one with a host name instead of an
+    /// address (mDNS).
     pub fn parse(text: &str) -> Result<Self, SessionError> {
         let text = text.trim();
         let text = text.strip_prefix("a=").unwrap_or(text);
@@ -539,11 +558,13 @@ impl RemoteCandidate {
     }
 }
 
-/// From the first connectivity check of a pair to the second: a server that reads the answer after the first check arrives would
-/// otherwise cost 250 ms. libwebrtc checks a pair that has not answered each 48 ms (`WEAK_PING_INTERVAL`).
+/// From the first connectivity check of a pair to the second: a server that reads the answer after
+/// the first check arrives would otherwise cost 250 ms. libwebrtc checks a pair that has not
+/// answered each 48 ms (`WEAK_PING_INTERVAL`).
 const FIRST_RETRANSMISSION: Duration = Duration::from_millis(50);
 
-/// Retransmissions of a check, at intervals that double to 3 s: as long as with the library's 9 from 250 ms.
+/// Retransmissions of a check, at intervals that double to 3 s: as long as with the library's 9
+/// from 250 ms.
 const RETRANSMISSIONS: usize = 11;
 
 fn configuration() -> Result<RtcConfig, SessionError> {
@@ -570,7 +591,8 @@ fn configuration() -> Result<RtcConfig, SessionError> {
         .set_stats_interval(None))
 }
 
-/// Runs an SDP through str0m. A panic there is a defect that must cost one participant, not the run.
+/// Runs an SDP through str0m. A panic there is a defect that must cost one participant, not the
+/// run.
 pub(super) fn guarded<T>(
     text: &str,
     agree: impl FnOnce(&str) -> Result<T, String>,
@@ -587,9 +609,9 @@ pub(super) fn guarded<T>(
         .map_err(SessionError::Sdp)
 }
 
-/// Rewrites an offer that leaves the DTLS role open so that this side is the client. The answerer should start
-/// DTLS (RFC 5763 section 5), as every browser does; str0m would wait for the server, whose role would then differ
-/// from that with browsers.
+/// Rewrites an offer that leaves the DTLS role open so that this side is the client. The answerer
+/// should start DTLS (RFC 5763 section 5), as every browser does; str0m would wait for the server,
+/// whose role would then differ from that with browsers.
 pub(super) fn left_to_us(offer: &str) -> String {
     offer.replace("a=setup:actpass", "a=setup:passive")
 }

@@ -1,19 +1,23 @@
-//! SRTP and SRTCP (RFC 3711, RFC 7714) with key schedules and HMAC pads computed once per session, in place,
-//! without allocation: one [`Opener`] for received packets, one [`Sealer`] for sent ones.
+//! SRTP and SRTCP (RFC 3711, RFC 7714) with key schedules and HMAC pads computed once per session,
+//! in place, without allocation: one [`Opener`] for received packets, one [`Sealer`] for sent ones.
 //!
-//! There is no replay list. A replayed RTP packet is a duplicate sequence number, which the meters of its track
-//! count as such; a replayed RTCP packet repeats its content. Neither harms a load generator.
+//! There is no replay list. A replayed RTP packet is a duplicate sequence number, which the meters
+//! of its track count as such; a replayed RTCP packet repeats its content. Neither harms a load
+//! generator.
 
 use std::ops::Range;
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::cipher::{self, AES_128, AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
+use aws_lc_rs::cipher::{
+    self, AES_128, AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey,
+};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac;
 
 /// The largest growth of an RTP packet by sealing: the AEAD tag.
 pub const RTP_GROWTH_MAX: usize = 16;
-/// The largest growth of an RTCP packet by sealing: the AEAD tag and the E flag with the SRTCP index.
+/// The largest growth of an RTCP packet by sealing: the AEAD tag and the E flag with the SRTCP
+/// index.
 pub const RTCP_GROWTH_MAX: usize = 20;
 
 const GCM_TAG: usize = 16;
@@ -34,8 +38,8 @@ pub enum SrtpError {
         /// The length needed.
         needed: usize,
     },
-    /// The authentication tag does not match: not from the peer, damaged, or another rollover counter than
-    /// expected.
+    /// The authentication tag does not match: not from the peer, damaged, or another rollover
+    /// counter than expected.
     #[error("authentication failed")]
     Authentication,
     /// SRTCP without encryption (E = 0), which WebRTC never sends (RFC 8827 6.5).
@@ -67,7 +71,8 @@ pub enum Profile {
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 3] = [Self::AesCm128HmacSha1_80, Self::AeadAes128Gcm, Self::AeadAes256Gcm];
+    pub const ALL: [Self; 3] =
+        [Self::AesCm128HmacSha1_80, Self::AeadAes128Gcm, Self::AeadAes256Gcm];
 
     fn key_len(self) -> usize {
         match self {
@@ -83,8 +88,8 @@ impl Profile {
         }
     }
 
-    /// Bytes of keying material that the DTLS exporter returns for this profile (RFC 5764 4.2): two keys, two
-    /// salts.
+    /// Bytes of keying material that the DTLS exporter returns for this profile (RFC 5764 4.2): two
+    /// keys, two salts.
     #[must_use]
     pub fn keying_material_len(self) -> usize {
         2 * (self.key_len() + self.salt_len())
@@ -119,10 +124,16 @@ impl SessionKeys {
     ///
     /// # Errors
     /// [`SrtpError::KeyLength`] when it is too short for `profile`.
-    pub fn new(profile: Profile, material: &[u8], we_are_dtls_client: bool) -> Result<Self, SrtpError> {
+    pub fn new(
+        profile: Profile,
+        material: &[u8],
+        we_are_dtls_client: bool,
+    ) -> Result<Self, SrtpError> {
         let needed = profile.keying_material_len();
-        let material =
-            material.get(..needed).ok_or(SrtpError::KeyLength { len: material.len(), needed })?.to_vec();
+        let material = material
+            .get(..needed)
+            .ok_or(SrtpError::KeyLength { len: material.len(), needed })?
+            .to_vec();
         Ok(Self { profile, material, we_are_dtls_client })
     }
 
@@ -180,12 +191,13 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// Authenticates and decrypts an RTP packet in place and returns the range of its plain payload (padding
-    /// included) in `packet`. `header_len` counts the fixed header, CSRCs and the extension; `index` is the
-    /// extended sequence number, from [`IndexEstimator`].
+    /// Authenticates and decrypts an RTP packet in place and returns the range of its plain payload
+    /// (padding included) in `packet`. `header_len` counts the fixed header, CSRCs and the
+    /// extension; `index` is the extended sequence number, from [`IndexEstimator`].
     ///
     /// # Errors
-    /// When the packet is too short or its tag is wrong; `packet` is then unspecified and not to be used.
+    /// When the packet is too short or its tag is wrong; `packet` is then unspecified and not to be
+    /// used.
     #[inline]
     pub fn open_rtp(
         &self,
@@ -216,7 +228,8 @@ impl Opener {
         Ok(header_len..end)
     }
 
-    /// Authenticates and decrypts an RTCP packet in place and returns the length of the plain compound packet.
+    /// Authenticates and decrypts an RTCP packet in place and returns the length of the plain
+    /// compound packet.
     ///
     /// # Errors
     /// As [`Self::open_rtp`], and when the packet is not encrypted.
@@ -228,15 +241,20 @@ impl Opener {
             return Err(SrtpError::TooShort { len, needed });
         }
         let ssrc = be_u32(&packet[4..8]);
-        // AEAD puts the tag before the index (RFC 7714 9.2), HMAC after it (RFC 3711 3.4); both end the packet.
+        // AEAD puts the tag before the index (RFC 7714 9.2), HMAC after it (RFC 3711 3.4); both end
+        // the packet.
         let plain_len = len - tag_len - RTCP_INDEX;
         match &self.rtcp {
             Cipher::Gcm { key, salt } => {
                 let (body, trailer) = packet.split_at_mut(len - RTCP_INDEX);
                 let index = encrypted_index(trailer)?;
                 let (clear, sealed) = body.split_at_mut(RTCP_CLEAR);
-                key.open_in_place(gcm_rtcp_nonce(salt, ssrc, index), rtcp_aad(clear, index), sealed)
-                    .map_err(|_| SrtpError::Authentication)?;
+                key.open_in_place(
+                    gcm_rtcp_nonce(salt, ssrc, index),
+                    rtcp_aad(clear, index),
+                    sealed,
+                )
+                .map_err(|_| SrtpError::Authentication)?;
             }
             Cipher::Cm(mode) => {
                 let CounterMode { key, pads, salt } = &**mode;
@@ -244,20 +262,26 @@ impl Opener {
                 check_tag(pads, &[body], tag)?;
                 let (plain, trailer) = body.split_at_mut(plain_len);
                 let index = encrypted_index(trailer)?;
-                apply_keystream(key, &cm_iv(salt, ssrc, u64::from(index)), &mut plain[RTCP_CLEAR..])?;
+                apply_keystream(
+                    key,
+                    &cm_iv(salt, ssrc, u64::from(index)),
+                    &mut plain[RTCP_CLEAR..],
+                )?;
             }
         }
         Ok(plain_len)
     }
 }
 
-/// Encrypts outgoing packets. There must be only one per session: two would use an SRTCP index twice.
+/// Encrypts outgoing packets. There must be only one per session: two would use an SRTCP index
+/// twice.
 pub struct Sealer {
     rtp: Cipher,
     control: ControlSealer,
 }
 
-/// Encrypts outgoing RTCP packets. As of [`Sealer`], which has one, there must be only one per session.
+/// Encrypts outgoing RTCP packets. As of [`Sealer`], which has one, there must be only one per
+/// session.
 pub struct ControlSealer {
     rtcp: Cipher,
     /// The index of the last SRTCP packet; 31 bits.
@@ -271,12 +295,13 @@ impl Sealer {
         self.rtp.tag_len()
     }
 
-    /// Encrypts the RTP packet in `buffer[..plain_len]` in place, appends its tag, and returns the sealed length.
-    /// The buffer needs [`RTP_GROWTH_MAX`] spare bytes. The caller never seals two different packets with the same
-    /// `ssrc` and `index`.
+    /// Encrypts the RTP packet in `buffer[..plain_len]` in place, appends its tag, and returns the
+    /// sealed length. The buffer needs [`RTP_GROWTH_MAX`] spare bytes. The caller never seals two
+    /// different packets with the same `ssrc` and `index`.
     ///
     /// # Errors
-    /// [`SrtpError::TooShort`] when the header is longer than the packet or the buffer has no room for the tag.
+    /// [`SrtpError::TooShort`] when the header is longer than the packet or the buffer has no room
+    /// for the tag.
     #[inline]
     pub fn seal_rtp(
         &self,
@@ -287,9 +312,13 @@ impl Sealer {
         index: u64,
     ) -> Result<usize, SrtpError> {
         let sealed_len = plain_len + self.rtp.tag_len();
-        let (Some(_), Some(packet)) = (plain_len.checked_sub(header_len), buffer.get_mut(..sealed_len))
+        let (Some(_), Some(packet)) =
+            (plain_len.checked_sub(header_len), buffer.get_mut(..sealed_len))
         else {
-            return Err(SrtpError::TooShort { len: buffer.len(), needed: sealed_len.max(header_len) });
+            return Err(SrtpError::TooShort {
+                len: buffer.len(),
+                needed: sealed_len.max(header_len),
+            });
         };
         let (body, tag_place) = packet.split_at_mut(plain_len);
         match &self.rtp {
@@ -323,7 +352,8 @@ impl Sealer {
 }
 
 impl ControlSealer {
-    /// Encrypts the RTCP compound packet in `packet` in place and appends its trailer, with the next SRTCP index.
+    /// Encrypts the RTCP compound packet in `packet` in place and appends its trailer, with the
+    /// next SRTCP index.
     ///
     /// # Errors
     /// [`SrtpError::TooShort`] when it is not even an RTCP header and an SSRC.
@@ -350,7 +380,11 @@ impl ControlSealer {
             }
             Cipher::Cm(mode) => {
                 let CounterMode { key, pads, salt } = &**mode;
-                apply_keystream(key, &cm_iv(salt, ssrc, u64::from(index)), &mut packet[RTCP_CLEAR..])?;
+                apply_keystream(
+                    key,
+                    &cm_iv(salt, ssrc, u64::from(index)),
+                    &mut packet[RTCP_CLEAR..],
+                )?;
                 packet.extend_from_slice(&trailer);
                 let mut tag = [0; SHA1_80_TAG];
                 put_tag(pads, &[packet], &mut tag);
@@ -368,7 +402,8 @@ pub struct IndexEstimator {
 }
 
 impl IndexEstimator {
-    /// The index that `sequence` most likely has: the one nearest to the highest authenticated so far.
+    /// The index that `sequence` most likely has: the one nearest to the highest authenticated so
+    /// far.
     #[inline]
     #[must_use]
     pub fn estimate(&self, sequence: u16) -> u64 {
@@ -412,7 +447,8 @@ struct CounterMode {
     salt: [u8; 14],
 }
 
-/// First of three consecutive key derivation labels: encryption, authentication, salt (RFC 3711 4.3.2).
+/// First of three consecutive key derivation labels: encryption, authentication, salt (RFC 3711
+/// 4.3.2).
 struct Label;
 
 impl Label {
@@ -421,7 +457,12 @@ impl Label {
 }
 
 impl Cipher {
-    fn derive(profile: Profile, master_key: &[u8], master_salt: &[u8], label: u8) -> Result<Self, SrtpError> {
+    fn derive(
+        profile: Profile,
+        master_key: &[u8],
+        master_salt: &[u8],
+        label: u8,
+    ) -> Result<Self, SrtpError> {
         let mut key = [0; 32];
         let key = &mut key[..profile.key_len()];
         derive_key(master_key, master_salt, label, key)?;
@@ -439,7 +480,8 @@ impl Cipher {
         salt: &[u8; 14],
     ) -> Result<Self, SrtpError> {
         let gcm = |algorithm| -> Result<Self, SrtpError> {
-            let key = LessSafeKey::new(UnboundKey::new(algorithm, key).map_err(|_| SrtpError::Library)?);
+            let key =
+                LessSafeKey::new(UnboundKey::new(algorithm, key).map_err(|_| SrtpError::Library)?);
             let mut salt_96 = [0; 12];
             salt_96.copy_from_slice(&salt[..12]);
             Ok(Self::Gcm { key, salt: salt_96 })
@@ -464,8 +506,14 @@ impl Cipher {
     }
 }
 
-/// RFC 3711 4.3 with a key derivation rate of 0, and RFC 7714 11 for the 96-bit salt, which is left-aligned.
-fn derive_key(master_key: &[u8], master_salt: &[u8], label: u8, out: &mut [u8]) -> Result<(), SrtpError> {
+/// RFC 3711 4.3 with a key derivation rate of 0, and RFC 7714 11 for the 96-bit salt, which is
+/// left-aligned.
+fn derive_key(
+    master_key: &[u8],
+    master_salt: &[u8],
+    label: u8,
+    out: &mut [u8],
+) -> Result<(), SrtpError> {
     let mut iv = [0; 16];
     iv.iter_mut().zip(master_salt).for_each(|(iv, salt)| *iv = *salt);
     iv[7] ^= label;
@@ -474,8 +522,13 @@ fn derive_key(master_key: &[u8], master_salt: &[u8], label: u8, out: &mut [u8]) 
     apply_keystream(&counter_mode(algorithm, master_key)?, &iv, out)
 }
 
-fn counter_mode(algorithm: &'static cipher::Algorithm, key: &[u8]) -> Result<EncryptingKey, SrtpError> {
-    UnboundCipherKey::new(algorithm, key).and_then(EncryptingKey::ctr).map_err(|_| SrtpError::Library)
+fn counter_mode(
+    algorithm: &'static cipher::Algorithm,
+    key: &[u8],
+) -> Result<EncryptingKey, SrtpError> {
+    UnboundCipherKey::new(algorithm, key)
+        .and_then(EncryptingKey::ctr)
+        .map_err(|_| SrtpError::Library)
 }
 
 #[inline]
@@ -484,7 +537,9 @@ fn apply_keystream(key: &EncryptingKey, iv: &[u8; 16], data: &mut [u8]) -> Resul
     if data.is_empty() {
         return Ok(());
     }
-    key.less_safe_encrypt(data, EncryptionContext::Iv128(iv.into())).map(drop).map_err(|_| SrtpError::Library)
+    key.less_safe_encrypt(data, EncryptionContext::Iv128(iv.into()))
+        .map(drop)
+        .map_err(|_| SrtpError::Library)
 }
 
 #[inline]
@@ -497,7 +552,8 @@ fn sign(pads: &hmac::Key, parts: &[&[u8]]) -> hmac::Tag {
 #[inline]
 fn check_tag(pads: &hmac::Key, parts: &[&[u8]], tag: &[u8]) -> Result<(), SrtpError> {
     let expect = sign(pads, parts);
-    verify_slices_are_equal(&expect.as_ref()[..SHA1_80_TAG], tag).map_err(|_| SrtpError::Authentication)
+    verify_slices_are_equal(&expect.as_ref()[..SHA1_80_TAG], tag)
+        .map_err(|_| SrtpError::Authentication)
 }
 
 #[inline]
@@ -551,7 +607,11 @@ fn rtcp_aad(clear: &[u8], index: u32) -> Aad<[u8; RTCP_CLEAR + RTCP_INDEX]> {
 
 fn encrypted_index(trailer: &[u8]) -> Result<u32, SrtpError> {
     let word = be_u32(trailer);
-    if word & ENCRYPTED_FLAG == 0 { Err(SrtpError::Unencrypted) } else { Ok(word & !ENCRYPTED_FLAG) }
+    if word & ENCRYPTED_FLAG == 0 {
+        Err(SrtpError::Unencrypted)
+    } else {
+        Ok(word & !ENCRYPTED_FLAG)
+    }
 }
 
 /// The first four bytes as a big-endian number; a shorter slice is taken whole.

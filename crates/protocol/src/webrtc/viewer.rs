@@ -1,5 +1,5 @@
-//! The viewer: a participant with one peer connection that receives. It negotiates through its signalling adapter,
-//! connects, plays and leaves.
+//! The viewer: a participant with one peer connection that receives. It negotiates through its
+//! signalling adapter, connects, plays and leaves.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -72,8 +72,8 @@ impl Viewer {
         self.drain(now);
     }
 
-    /// Signalling's outputs first: a candidate that arrives with an offer helps to select the interface of the
-    /// socket.
+    /// Signalling's outputs first: a candidate that arrives with an offer helps to select the
+    /// interface of the socket.
     fn drain(&mut self, now: Instant) {
         loop {
             if let Some(output) = self.signalling.poll_output() {
@@ -89,7 +89,9 @@ impl Viewer {
     fn signalled(&mut self, now: Instant, output: SignalOutput) {
         match output {
             SignalOutput::Open(open) => self.outputs.push_back(Output::Open(SIGNALLING, open)),
-            SignalOutput::Signal(message) => self.outputs.push_back(Output::Signal(SIGNALLING, message)),
+            SignalOutput::Signal(message) => {
+                self.outputs.push_back(Output::Signal(SIGNALLING, message))
+            }
             SignalOutput::Close => self.outputs.push_back(Output::Close(SIGNALLING)),
             SignalOutput::Fetch(id, request) => self.outputs.push_back(Output::Fetch(id, request)),
             SignalOutput::Reached(opening) => self.reached(&opening),
@@ -102,7 +104,9 @@ impl Viewer {
                 self.connection.remote_offer(now, sdp);
             }
             SignalOutput::RemoteAnswer(sdp) => self.connection.remote_answer(now, &sdp),
-            SignalOutput::RemoteCandidate(candidate) => self.connection.remote_candidate(now, candidate),
+            SignalOutput::RemoteCandidate(candidate) => {
+                self.connection.remote_candidate(now, candidate)
+            }
             SignalOutput::Relay(relay) => self.connection.relay_announced(relay),
             SignalOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
             SignalOutput::Anomaly(detail) => {
@@ -133,8 +137,12 @@ impl Viewer {
             ConnectionOutput::Answer(sdp) => self.tell(now, SignalInput::Answer(sdp)),
             ConnectionOutput::Candidate(line) => self.tell(now, SignalInput::Candidate(&line)),
             ConnectionOutput::CandidatesDone => self.tell(now, SignalInput::CandidatesDone),
-            ConnectionOutput::Negotiated => self.observe(Observation::Reached(Phase::Negotiated, now)),
-            ConnectionOutput::IceConnected => self.observe(Observation::Reached(Phase::IceConnected, now)),
+            ConnectionOutput::Negotiated => {
+                self.observe(Observation::Reached(Phase::Negotiated, now))
+            }
+            ConnectionOutput::IceConnected => {
+                self.observe(Observation::Reached(Phase::IceConnected, now))
+            }
             ConnectionOutput::Connected(path) => {
                 self.observe(Observation::Path(path));
                 self.observe(Observation::Reached(Phase::DtlsConnected, now));
@@ -155,7 +163,10 @@ impl Viewer {
         let outcome = match &self.state {
             State::Leaving { .. } | State::Over => return,
             _ if self.connection.is_playing() => Outcome::Completed,
-            _ => Outcome::Failed(Failure::new(FailureReason::NotStarted, "left before it was connected")),
+            _ => Outcome::Failed(Failure::new(
+                FailureReason::NotStarted,
+                "left before it was connected",
+            )),
         };
         self.part(now, outcome);
     }
@@ -191,7 +202,8 @@ impl Viewer {
             State::Over => {}
             State::Leaving { outcome, .. } => self.end(outcome),
             _ => {
-                let failure = Failure::new(FailureReason::SignallingClosed, "signalling ended by itself");
+                let failure =
+                    Failure::new(FailureReason::SignallingClosed, "signalling ended by itself");
                 self.end(Outcome::Failed(failure));
             }
         }
@@ -229,12 +241,15 @@ impl Viewer {
             State::Leaving { by, .. } => Some((*by, "goodbye overdue")),
             _ => None,
         };
-        let all =
-            own.into_iter().chain(self.signalling.next_timeout()).chain(self.connection.next_deadline());
+        let all = own
+            .into_iter()
+            .chain(self.signalling.next_timeout())
+            .chain(self.connection.next_deadline());
         all.min_by_key(|(at, _)| *at).unwrap_or((self.options.clock.at + NEVER, "nothing"))
     }
 
-    /// The next deadline, if only media arrived since the last full check and no deadline has passed.
+    /// The next deadline, if only media arrived since the last full check and no deadline has
+    /// passed.
     #[inline]
     fn media_only(&self, now: Instant) -> Option<(Instant, Why)> {
         let quiet = self.quiet_until.filter(|(at, _)| now < *at)?;
@@ -266,7 +281,9 @@ impl Participant for Viewer {
                 self.reached(&opening);
                 self.tell(now, SignalInput::Opened(&opening));
             }
-            Input::Message { channel: SIGNALLING, message } => self.tell(now, SignalInput::Message(&message)),
+            Input::Message { channel: SIGNALLING, message } => {
+                self.tell(now, SignalInput::Message(&message))
+            }
             Input::Closed { channel: SIGNALLING, why } => self.tell(now, SignalInput::Closed(why)),
             Input::Fetched { fetch, result } => {
                 let result = result.as_ref().map_err(Clone::clone);

@@ -17,11 +17,13 @@ use url::Url;
 /// Frames of one input beyond which it would flood the server.
 const FRAMES_MAX: usize = 300;
 
-/// `@id@` in a frame is the id of the latest request, and the line `@cut@` breaks the connection. The member ends at most once,
-/// answers a bounded number of frames, its deadlines are not in the past, and what it sends of what the server said is escaped.
+/// `@id@` in a frame is the id of the latest request, and the line `@cut@` breaks the connection.
+/// The member ends at most once, answers a bounded number of frames, its deadlines are not in the
+/// past, and what it sends of what the server said is escaped.
 pub(crate) fn chat(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let account = Credentials { username: "ada".to_owned(), password: Secret::new("secret".to_owned()) };
+    let account =
+        Credentials { username: "ada".to_owned(), password: Secret::new("secret".to_owned()) };
     session(&text, true, xmpp(None, VcardPolicy::Authors));
     session(&text, true, xmpp(Some(account), VcardPolicy::All));
     if let Some(template) = template() {
@@ -60,7 +62,8 @@ kicked = " KICK #{room} {nick} "
 [run]
 duration = "20s"
 "##;
-    let template: ChatTemplate = Scenario::parse(file).ok()?.crowd.first()?.role.clone()?.chat.template?;
+    let template: ChatTemplate =
+        Scenario::parse(file).ok()?.crowd.first()?.role.clone()?.chat.template?;
     Some(Protocol::Template(TemplateConfig {
         template: Arc::new(template),
         nick: "ada".to_owned(),
@@ -94,8 +97,13 @@ fn session(text: &str, is_xml: bool, protocol: Protocol) {
         stun: None,
         turn: None,
     };
-    let mut stand =
-        Stand { member: Member::new(config, options), now, is_xml, id: String::new(), opens: false };
+    let mut stand = Stand {
+        member: Member::new(config, options),
+        now,
+        is_xml,
+        id: String::new(),
+        opens: false,
+    };
     if stand.input(Input::Start { intended_at: now }).is_none() {
         return;
     }
@@ -166,7 +174,10 @@ impl Stand {
             return;
         }
         let count = |sign: char| frame.matches(sign).count();
-        assert!(count('<') == count('>') && count('"').is_multiple_of(2) && count('\'') == 0, "{frame}");
+        assert!(
+            count('<') == count('>') && count('"').is_multiple_of(2) && count('\'') == 0,
+            "{frame}"
+        );
         if let Some(id) = frame.split(" id=\"").nth(1).and_then(|rest| rest.split('"').next()) {
             id.clone_into(&mut self.id);
         }

@@ -1,4 +1,5 @@
-//! Session descriptions: memory is bounded, and removing candidates and sources leaves the rest unchanged.
+//! Session descriptions: memory is bounded, and removing candidates and sources leaves the rest
+//! unchanged.
 
 use throng_protocol::webrtc::sdp::{Description, to_negotiate};
 
@@ -12,7 +13,12 @@ pub(crate) fn sdp(bytes: &[u8]) {
         assert!(section.formats.len() <= 128 && section.extensions.len() <= 128);
         assert!(section.ssrcs.len() <= 64 && section.retransmissions.len() <= 64);
         assert!(section.mid.chars().count() <= 64);
-        assert!(section.formats.iter().all(|format| format.payload_type < 128 && format.clock_rate_hz > 0));
+        assert!(
+            section
+                .formats
+                .iter()
+                .all(|format| format.payload_type < 128 && format.clock_rate_hz > 0)
+        );
         assert!(section.formats.iter().all(|format| format.name.chars().count() <= 32));
     }
     let _ = description.has_transport_sequence();

@@ -1,17 +1,20 @@
-//! Signalling: for any input, an adapter's outputs are bounded and texts fit one line; it requests nothing after a
-//! failure, and waits for nothing after its goodbye.
+//! Signalling: for any input, an adapter's outputs are bounded and texts fit one line; it requests
+//! nothing after a failure, and waits for nothing after its goodbye.
 
 use std::time::{Duration, Instant};
 
 use http::{HeaderName, HeaderValue};
 use throng_protocol::participant::{FetchId, Message, Opening, Response};
-use throng_protocol::signalling::janus::{Config as JanusConfig, MountpointId, SessionConfig, Streaming};
+use throng_protocol::signalling::janus::{
+    Config as JanusConfig, MountpointId, SessionConfig, Streaming,
+};
 use throng_protocol::signalling::{SignalInput, SignalOutput, Signalling, ome, whep};
 
 /// A minimal valid description.
 pub(super) const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=setup:actpass\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:v\r\na=ice-ufrag:uf\r\na=ice-pwd:pw\r\n";
 const OURS: &str = "candidate:1 1 udp 1 10.0.0.2 9 typ host";
-/// The longest reported text with an excerpt of a server's text, bytes: 200 characters and their introduction.
+/// The longest reported text with an excerpt of a server's text, bytes: 200 characters and their
+/// introduction.
 const TOLD_LEN_MAX: usize = 2_000;
 
 /// Janus: one message per line; the line `wait` advances time to the next deadline.
@@ -41,13 +44,15 @@ fn converse(adapter: impl Signalling + 'static, subprotocol: Option<&str>, bytes
             stand.wait();
             continue;
         }
-        stand.tell(SignalInput::Message(&Message::Text(String::from_utf8_lossy(line).into_owned())));
+        stand
+            .tell(SignalInput::Message(&Message::Text(String::from_utf8_lossy(line).into_owned())));
         stand.answer();
     }
     stand.leave();
 }
 
-/// WHEP: responses separated by zero bytes, each a status line, header fields, an empty line and the body.
+/// WHEP: responses separated by zero bytes, each a status line, header fields, an empty line and
+/// the body.
 pub(crate) fn whep(bytes: &[u8]) {
     let config = whep::Config::new("http://10.0.0.1/whep".parse().expect("a URL"));
     let mut stand = Stand::new(whep::Whep::new(config));
@@ -65,14 +70,19 @@ pub(super) fn response_of(bytes: &[u8]) -> Response {
     let end = bytes.windows(2).position(|two| two == b"\n\n").map_or(bytes.len(), |at| at + 2);
     let (head, body) = bytes.split_at(end);
     let mut lines = head.split(|byte| *byte == b'\n');
-    let status = lines.next().and_then(|line| std::str::from_utf8(line).ok()).and_then(|s| s.parse().ok());
-    let (mut response, ()) =
-        http::Response::builder().status(status.unwrap_or(201_u16)).body(()).unwrap_or_default().into_parts();
+    let status =
+        lines.next().and_then(|line| std::str::from_utf8(line).ok()).and_then(|s| s.parse().ok());
+    let (mut response, ()) = http::Response::builder()
+        .status(status.unwrap_or(201_u16))
+        .body(())
+        .unwrap_or_default()
+        .into_parts();
     for line in lines {
         let Some(at) = line.iter().position(|byte| *byte == b':') else { continue };
-        if let (Ok(name), Ok(value)) =
-            (HeaderName::from_bytes(&line[..at]), HeaderValue::from_bytes(line[at + 1..].trim_ascii()))
-        {
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::from_bytes(&line[..at]),
+            HeaderValue::from_bytes(line[at + 1..].trim_ascii()),
+        ) {
             response.headers.append(name, value);
         }
     }
@@ -91,7 +101,8 @@ impl Stand {
         Self { adapter: Box::new(adapter), now: Instant::now(), failed: false }
     }
 
-    /// Passes an input and checks the outputs; returns whether the server's description needs an answer.
+    /// Passes an input and checks the outputs; returns whether the server's description needs an
+    /// answer.
     fn tell(&mut self, input: SignalInput<'_>) -> bool {
         let mut wants_answer = false;
         self.adapter.handle(self.now, input);
@@ -106,7 +117,9 @@ impl Stand {
                 }
                 SignalOutput::Anomaly(what) => check_reported(what),
                 SignalOutput::RemoteOffer(_) => wants_answer = true,
-                SignalOutput::RemoteCandidate(candidate) => assert!(candidate.starts_with("candidate:")),
+                SignalOutput::RemoteCandidate(candidate) => {
+                    assert!(candidate.starts_with("candidate:"))
+                }
                 SignalOutput::Relay(relay) => assert!(relay.url.starts_with("turn")),
                 _ => {}
             }

@@ -1,4 +1,5 @@
-//! Event streams: the parser against a plain reading of the standard, and a member whose server sends any bytes.
+//! Event streams: the parser against a plain reading of the standard, and a member whose server
+//! sends any bytes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,9 @@ use throng_observation::Observation;
 use throng_protocol::chat::event_stream::{EventParser, StreamEvent};
 use throng_protocol::chat::template::TemplateConfig;
 use throng_protocol::chat::{Config, Member, Protocol, RoomLog};
-use throng_protocol::participant::{DownloadEvent, FetchId, Input, Opening, Output, Participant, Request};
+use throng_protocol::participant::{
+    DownloadEvent, FetchId, Input, Opening, Output, Participant, Request,
+};
 use throng_protocol::webrtc::{ParticipantOptions, StepTimeouts};
 use throng_scenario::{ChatConfig, Scenario};
 use url::Url;
@@ -16,15 +19,17 @@ use url::Url;
 /// Requests of one input beyond which it would flood the server.
 const REQUESTS_MAX: usize = 300;
 
-/// The events are those that the standard says, in whatever pieces the bytes come; and a member ends at most once, posts a bounded
-/// number of requests, and its deadlines are not in the past.
+/// The events are those that the standard says, in whatever pieces the bytes come; and a member
+/// ends at most once, posts a bounded number of requests, and its deadlines are not in the past.
 pub(crate) fn events(bytes: &[u8]) {
     let whole = parsed(bytes, bytes.len().max(1));
     for size in [1, 3, 7] {
         assert_eq!(parsed(bytes, size), whole, "in pieces of {size}");
     }
     assert_eq!(whole, plainly(bytes));
-    assert!(whole.0.iter().all(|event| !event.name.is_empty() && !event.name.contains(['\r', '\n'])));
+    assert!(
+        whole.0.iter().all(|event| !event.name.is_empty() && !event.name.contains(['\r', '\n']))
+    );
     if let Some(mut stand) = Stand::new() {
         stand.play(bytes);
     }
@@ -128,12 +133,14 @@ duration = "20s"
             stun: None,
             turn: None,
         };
-        let mut stand = Self { member: Member::new(config, options), now, stream: None, posts: Vec::new() };
+        let mut stand =
+            Self { member: Member::new(config, options), now, stream: None, posts: Vec::new() };
         stand.input(Input::Start { intended_at: now })?;
         Some(stand)
     }
 
-    /// Each piece is a part of the stream, of an answer, or its status; the first byte of it says which.
+    /// Each piece is a part of the stream, of an answer, or its status; the first byte of it says
+    /// which.
     fn play(&mut self, bytes: &[u8]) -> Option<()> {
         for piece in bytes.chunks(32) {
             self.now += Duration::from_millis(500);
@@ -153,7 +160,9 @@ duration = "20s"
                     self.input(Input::Download { fetch, event: DownloadEvent::Body(piece) })?;
                     self.input(Input::Download { fetch, event: DownloadEvent::Finished(Ok(())) })?;
                 }
-                (3, Some(fetch), _) => self.head(fetch, [200, 204, 302, 503][usize::from(first) % 4])?,
+                (3, Some(fetch), _) => {
+                    self.head(fetch, [200, 204, 302, 503][usize::from(first) % 4])?
+                }
                 (_, Some(fetch), _) => {
                     self.head(fetch, 200)?;
                     self.input(Input::Download { fetch, event: DownloadEvent::Body(piece) })?;
@@ -169,9 +178,11 @@ duration = "20s"
 
     fn head(&mut self, fetch: FetchId, status: u16) -> Option<()> {
         let response = http::Response::builder().status(status);
-        let response = response.header("content-type", "text/event-stream").header("location", "/again");
+        let response =
+            response.header("content-type", "text/event-stream").header("location", "/again");
         let (head, ()) = response.body(()).ok()?.into_parts();
-        let event = DownloadEvent::Head { head: Box::new(head), opening: Box::new(Opening::default()) };
+        let event =
+            DownloadEvent::Head { head: Box::new(head), opening: Box::new(Opening::default()) };
         self.input(Input::Download { fetch, event })
     }
 

@@ -1,5 +1,5 @@
-//! Properties that hold for any input from a server: one function per parser, shared by the short fuzz test of
-//! `cargo test` and by the fuzz targets. Each panics when its property is violated.
+//! Properties that hold for any input from a server: one function per parser, shared by the short
+//! fuzz test of `cargo test` and by the fuzz targets. Each panics when its property is violated.
 
 #![allow(dead_code, unused_imports, reason = "a fuzz target uses one of the laws")]
 

@@ -1,5 +1,5 @@
-//! Conferences: the properties of a viewer's signalling also hold for a participant with several peer connections
-//! and its own requests.
+//! Conferences: the properties of a viewer's signalling also hold for a participant with several
+//! peer connections and its own requests.
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,9 @@ use throng_scenario::JanusId;
 
 use super::dialogue::{SDP, check_reported, response_of};
 
-/// A VideoRoom: one message per line; the lines `wait`, `nobody`, `all`, `mute`, `speak`, `off`, `high` and `lost`
-/// are actions of the participant. Runs once with one subscription to all, once with one per publisher.
+/// A VideoRoom: one message per line; the lines `wait`, `nobody`, `all`, `mute`, `speak`, `off`,
+/// `high` and `lost` are actions of the participant. Runs once with one subscription to all, once
+/// with one per publisher.
 pub(crate) fn videoroom(bytes: &[u8]) {
     for subscribing in [SubscriberMode::Multistream, SubscriberMode::HandlePerFeed] {
         let new_room = (subscribing == SubscriberMode::HandlePerFeed).then(|| NewRoom {
@@ -77,8 +78,10 @@ impl Stand {
 
     /// A message of the server or an action of the participant, on one line.
     fn line(&mut self, line: &[u8]) {
-        let subscriptions =
-            |subscription: Subscription| Subscriptions { audio: Subscription::All, video: subscription };
+        let subscriptions = |subscription: Subscription| Subscriptions {
+            audio: Subscription::All,
+            video: subscription,
+        };
         match line {
             b"wait" => self.wait(),
             b"nobody" => self.tell(RoomInput::Subscribe(&subscriptions(Subscription::None))),
@@ -110,8 +113,12 @@ impl Stand {
                 }
                 RoomOutput::Anomaly(what) => check_reported(&what),
                 RoomOutput::WantOffer(peer) => wanted.push(RoomInput::Offer(peer, SDP.into())),
-                RoomOutput::RemoteOffer(peer, _) => wanted.push(RoomInput::Answer(peer, SDP.into())),
-                RoomOutput::RemoteCandidate(_, candidate) => assert!(candidate.starts_with("candidate:")),
+                RoomOutput::RemoteOffer(peer, _) => {
+                    wanted.push(RoomInput::Answer(peer, SDP.into()))
+                }
+                RoomOutput::RemoteCandidate(_, candidate) => {
+                    assert!(candidate.starts_with("candidate:"))
+                }
                 RoomOutput::Publishers(names) => assert!(names.len() <= 4_096),
                 _ => {}
             }

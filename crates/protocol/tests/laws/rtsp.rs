@@ -11,14 +11,16 @@ use throng_protocol::participant::{Input, Open, Opening, Output, Participant};
 use throng_protocol::rtsp::{Config, Publisher, Viewer};
 use throng_protocol::signalling::SIGNALLING;
 use throng_protocol::webrtc::{ParticipantOptions, StepTimeouts};
-use throng_scenario::{PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, RtspTransport};
+use throng_scenario::{
+    PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, RtspTransport,
+};
 use url::Url;
 
 /// Outputs of one input beyond which it would flood its driver.
 const OUTPUTS_MAX: usize = 2_000;
 
-/// The bytes as the server's side of a session, however it is split: the participant ends at most once, floods neither
-/// driver nor server, and its deadlines are never in the past.
+/// The bytes as the server's side of a session, however it is split: the participant ends at most
+/// once, floods neither driver nor server, and its deadlines are never in the past.
 pub(crate) fn rtsp(bytes: &[u8]) {
     let Ok(url) = Url::parse("rtsp://127.0.0.1/x") else { return };
     let config = Config { url, credentials: None, transport: RtspTransport::Tcp };
@@ -39,7 +41,11 @@ fn viewer(config: Config, now: Instant) -> Viewer {
         step(300, PlaybackAction::Seek(PlaybackPosition::Random)),
         step(500, PlaybackAction::Scale(-2.0)),
     ];
-    Viewer::with_playback(config, PlaybackScript { steps, ..PlaybackScript::default() }, options(now))
+    Viewer::with_playback(
+        config,
+        PlaybackScript { steps, ..PlaybackScript::default() },
+        options(now),
+    )
 }
 
 fn publisher(config: Config, now: Instant) -> Option<Publisher> {
@@ -101,7 +107,10 @@ fn drain(viewer: &mut impl Participant, now: Instant) -> Option<usize> {
                 return Some(opened);
             }
             Output::Ended(_) => {
-                assert!(matches!(viewer.poll_output(now), Output::Timeout(..)), "output after its end");
+                assert!(
+                    matches!(viewer.poll_output(now), Output::Timeout(..)),
+                    "output after its end"
+                );
                 return None;
             }
             Output::Open(_, Open::Stream { .. }) => opened += 1,

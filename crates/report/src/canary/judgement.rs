@@ -1,6 +1,7 @@
-//! Whether browsers and crowd agree. A virtual participant judges from headers and timing; a browser decodes. Where the two
-//! differ by more than noise explains, the crowd's figures are not to be relied on, whatever they say: the answer is
-//! disputed. Where the browser had no CPU, or failed by itself, nothing can be concluded.
+//! Whether browsers and crowd agree. A virtual participant judges from headers and timing; a
+//! browser decodes. Where the two differ by more than noise explains, the crowd's figures are not
+//! to be relied on, whatever they say: the answer is disputed. Where the browser had no CPU, or
+//! failed by itself, nothing can be concluded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,32 +16,38 @@ use super::{Agreement, Side};
 /// Least compared seconds: with fewer, one bad second would be more than a fifth of them.
 pub(super) const SECONDS_MIN: usize = 5;
 
-/// Length of a stall that one side may have and the other not, seconds: the wait for a requested key frame.
+/// Length of a stall that one side may have and the other not, seconds: the wait for a requested
+/// key frame.
 const STALL_S: f64 = 2.0;
-/// Difference of the frame rate that rounding and the ends of readings explain, of the source's rate.
+/// Difference of the frame rate that rounding and the ends of readings explain, of the source's
+/// rate.
 const FPS_RATIO: f64 = 0.10;
-/// Difference of the time frozen: both smooth arrival times before they detect a freeze, in different ways.
+/// Difference of the time frozen: both smooth arrival times before they detect a freeze, in
+/// different ways.
 const FREEZE_RATIO: f64 = 0.05;
 /// Difference of loss that is of no consequence.
 const LOSS_RATIO: f64 = 0.01;
-/// Packets lost together, about a frame: the factor by which the variance exceeds that of independent losses.
+/// Packets lost together, about a frame: the factor by which the variance exceeds that of
+/// independent losses.
 const BURST_PACKETS: f64 = 10.0;
 /// Standard errors that chance explains: exceeded in one run of ten thousand.
 const SIGMAS: f64 = 4.0;
-/// A share of failed browsers that the crowd's own share explains with less than this probability is a dispute.
+/// A share of failed browsers that the crowd's own share explains with less than this probability
+/// is a dispute.
 const CHANCE_MIN: f64 = 0.05;
 
-/// Lateness of a timer in the page that shows that the browser waited for a CPU, microseconds: three frames at 30
-/// fps.
+/// Lateness of a timer in the page that shows that the browser waited for a CPU, microseconds:
+/// three frames at 30 fps.
 const LATE_MAX_US: u64 = 100_000;
 /// CPU utilisation of the machine from which no CPU is left for a decoder.
 const HOST_CPU_MAX: f64 = 0.95;
 /// Readings after such a second that may still be affected by it.
 const READINGS_AFTER: usize = 2;
-/// The failure of a browser that had no CPU for more than this share of its time is not the server's.
+/// The failure of a browser that had no CPU for more than this share of its time is not the
+/// server's.
 const STARVED_RATIO_MAX: f64 = 0.25;
-/// Longest time from the end of media to the browser's report of a failed connection: ICE consent lasts 30 s (RFC
-/// 7675 5.1).
+/// Longest time from the end of media to the browser's report of a failed connection: ICE consent
+/// lasts 30 s (RFC 7675 5.1).
 const FAILS_AFTER_S: i64 = 30;
 
 /// Whether the browsers agree with the crowd's figures.
@@ -56,8 +63,8 @@ pub enum CanaryJudgement {
     CannotTell,
 }
 
-/// The seconds in which a comparison counts: in a search those of loads that passed, on which its answer rests; under a load
-/// that is too large all have bad service, each in its own way.
+/// The seconds in which a comparison counts: in a search those of loads that passed, on which its
+/// answer rests; under a load that is too large all have bad service, each in its own way.
 pub(super) struct Times {
     from_second: i64,
     /// Of a search: passing and failing holds, whole seconds.
@@ -67,8 +74,8 @@ pub(super) struct Times {
 impl Times {
     pub(super) fn of(run: &RunData, warm_up_s: f64) -> Self {
         let spans = |passed: HoldOutcome| {
-            let judged =
-                HoldRow::judged_alike(&run.holds).filter(|hold| hold.passed(Goal::Acceptable) == passed);
+            let judged = HoldRow::judged_alike(&run.holds)
+                .filter(|hold| hold.passed(Goal::Acceptable) == passed);
             let whole = |from: RunTime, until: RunTime| {
                 (
                     from.0.div_euclid(1_000_000) + i64::from(from.0.rem_euclid(1_000_000) > 0),
@@ -77,33 +84,37 @@ impl Times {
             };
             judged.filter_map(|hold| Some(whole(hold.judged_from?, hold.until?))).collect()
         };
-        let holds = (!run.holds.is_empty()).then(|| [spans(HoldOutcome::Yes), spans(HoldOutcome::No)]);
+        let holds =
+            (!run.holds.is_empty()).then(|| [spans(HoldOutcome::Yes), spans(HoldOutcome::No)]);
         Self { from_second: warm_up_s.ceil() as i64, holds }
     }
 
     pub(super) fn count(&self, second: i64) -> bool {
-        let within =
-            |spans: &Vec<(i64, i64)>| spans.iter().any(|(from, until)| (*from..*until).contains(&second));
+        let within = |spans: &Vec<(i64, i64)>| {
+            spans.iter().any(|(from, until)| (*from..*until).contains(&second))
+        };
         second >= self.from_second && self.holds.as_ref().is_none_or(|[passing, _]| within(passing))
     }
 
-    /// Whether a browser that failed at `at` says something about the loads that the answer rests on: in a search one was held
-    /// when media must have stopped, and none that failed.
+    /// Whether a browser that failed at `at` says something about the loads that the answer rests
+    /// on: in a search one was held when media must have stopped, and none that failed.
     fn failure_counts(&self, at: RunTime) -> bool {
-        let (since, until) = (at.0.div_euclid(1_000_000) - FAILS_AFTER_S, at.0.div_euclid(1_000_000));
-        let met = |spans: &Vec<(i64, i64)>| spans.iter().any(|(from, to)| *from <= until && since < *to);
+        let (since, until) =
+            (at.0.div_euclid(1_000_000) - FAILS_AFTER_S, at.0.div_euclid(1_000_000));
+        let met =
+            |spans: &Vec<(i64, i64)>| spans.iter().any(|(from, to)| *from <= until && since < *to);
         self.holds.as_ref().is_none_or(|[passing, failing]| met(passing) && !met(failing))
     }
 }
 
-/// The seconds in which a browser had to wait for a CPU, each with the two readings after it: a freeze is counted when it ends,
-/// which may take a key frame. `rows` are in order of time.
+/// The seconds in which a browser had to wait for a CPU, each with the two readings after it: a
+/// freeze is counted when it ends, which may take a key frame. `rows` are in order of time.
 pub(super) fn starved(rows: &[CanarySecondRow]) -> BTreeSet<(BrowserId, i64)> {
     let mut since: BTreeMap<BrowserId, usize> = BTreeMap::new();
     let mut starved = BTreeSet::new();
     for row in rows {
-        let is_starved =
-            row.late_max_us >= LATE_MAX_US || row.host_cpu_ratio.is_some_and(|ratio| ratio >= HOST_CPU_MAX);
+        let is_starved = row.late_max_us >= LATE_MAX_US
+            || row.host_cpu_ratio.is_some_and(|ratio| ratio >= HOST_CPU_MAX);
         let since = since.entry(row.browser).or_insert(READINGS_AFTER + 1);
         *since = if is_starved { 0 } else { since.saturating_add(1) };
         if *since <= READINGS_AFTER {
@@ -113,14 +124,16 @@ pub(super) fn starved(rows: &[CanarySecondRow]) -> BTreeSet<(BrowserId, i64)> {
     starved
 }
 
-/// The largest difference of `figure` that noise explains; `None` for those in which the two differ by nature.
+/// The largest difference of `figure` that noise explains; `None` for those in which the two differ
+/// by nature.
 pub(super) fn bound(figure: &str, browser: &Side, virtual_: &Side, joins: u64) -> Option<f64> {
     let seconds = |side: &Side| side.active_us as f64 / 1e6;
     let (of_browsers, of_crowd) = (seconds(browser), seconds(virtual_));
     if of_browsers <= 0.0 || of_crowd <= 0.0 {
         return None;
     }
-    // One stall on either side, and one for each participant that joins meanwhile and waits for its first key frame.
+    // One stall on either side, and one for each participant that joins meanwhile and waits for its
+    // first key frame.
     let stalls = STALL_S * (1.0 / of_browsers + (1.0 + joins as f64) / of_crowd);
     // Two impaired sides differ more: the bound grows by the figure of the better one.
     match figure {
@@ -139,7 +152,8 @@ pub(super) fn bound(figure: &str, browser: &Side, virtual_: &Side, joins: u64) -
             let (expected, lost) =
                 (browser.expected + virtual_.expected, browser.lost.max(0) + virtual_.lost.max(0));
             let p = (lost as f64 / expected.max(1) as f64).clamp(0.0, 1.0);
-            let samples = 1.0 / browser.expected.max(1) as f64 + 1.0 / virtual_.expected.max(1) as f64;
+            let samples =
+                1.0 / browser.expected.max(1) as f64 + 1.0 / virtual_.expected.max(1) as f64;
             Some(LOSS_RATIO + SIGMAS * (BURST_PACKETS * p * (1.0 - p) * samples).sqrt() + both_lost)
         }
         _ => None,
@@ -149,27 +163,38 @@ pub(super) fn bound(figure: &str, browser: &Side, virtual_: &Side, joins: u64) -
 /// How `row` is disputed, in words.
 pub(super) fn sentence(row: &Agreement) -> String {
     let name = row.name();
-    format!("{name} {} in a browser, {} in the crowd", row.shown(row.browser), row.shown(row.virtual_))
+    format!(
+        "{name} {} in a browser, {} in the crowd",
+        row.shown(row.browser),
+        row.shown(row.virtual_)
+    )
 }
 
-/// Browsers that failed where the crowd did not, in a sentence; `None` where that is in line with the crowd's own failures, or
-/// says nothing.
-pub(super) fn failed(run: &RunData, times: &Times, starved: &BTreeSet<(BrowserId, i64)>) -> Option<String> {
+/// Browsers that failed where the crowd did not, in a sentence; `None` where that is in line with
+/// the crowd's own failures, or says nothing.
+pub(super) fn failed(
+    run: &RunData,
+    times: &Times,
+    starved: &BTreeSet<(BrowserId, i64)>,
+) -> Option<String> {
     let was_starved = |row: &CanaryBrowserRow| {
         let own = || run.canary.seconds.iter().filter(|second| second.browser == row.browser);
-        let without_cpu = own().filter(|second| starved.contains(&(second.browser, second.second))).count();
+        let without_cpu =
+            own().filter(|second| starved.contains(&(second.browser, second.second))).count();
         without_cpu as f64 > STARVED_RATIO_MAX * own().count() as f64
     };
     let can_tell = |row: &&CanaryBrowserRow| !row.failure_is_own && !was_starved(row);
     let able: Vec<_> = run.canary.browsers.iter().filter(can_tell).collect();
     let counts = |row: &&&CanaryBrowserRow| {
-        row.failure.is_some() && row.failed_at.or(row.ended_at).is_none_or(|at| times.failure_counts(at))
+        row.failure.is_some()
+            && row.failed_at.or(row.ended_at).is_none_or(|at| times.failure_counts(at))
     };
     let failed: Vec<_> = able.iter().filter(counts).collect();
     let first = failed.first()?;
     let others = run.participants.iter().filter(|row| row.failure().is_some());
-    let crowd_failed =
-        others.filter(|row: &&ParticipantRow| row.ended_at.is_none_or(|at| times.failure_counts(at))).count();
+    let crowd_failed = others
+        .filter(|row: &&ParticipantRow| row.ended_at.is_none_or(|at| times.failure_counts(at)))
+        .count();
     let crowd = run.participants.len();
     let ratio = crowd_failed as f64 / crowd.max(1) as f64;
     (chance(failed.len(), able.len(), ratio) < CHANCE_MIN).then(|| {
@@ -197,7 +222,9 @@ fn chance(count: usize, all: usize, ratio: f64) -> f64 {
 pub(super) fn unknown(run: &RunData, compared: usize, left_out: usize) -> Vec<String> {
     let mut reasons = Vec::new();
     if left_out > 0 {
-        reasons.push(format!("this machine had no CPU for the browsers in {left_out} of {compared} s"));
+        reasons.push(format!(
+            "this machine had no CPU for the browsers in {left_out} of {compared} s"
+        ));
     }
     let own = run.canary.browsers.iter().filter(|row| row.failure_is_own);
     reasons.extend(own.filter_map(|row| {
@@ -233,7 +260,8 @@ mod tests {
             "freeze_ratio" => side.freeze_ratio(),
             _ => side.loss_ratio(),
         };
-        (of(browser).unwrap() - of(crowd).unwrap()).abs() > bound(figure, browser, crowd, 0).unwrap()
+        (of(browser).unwrap() - of(crowd).unwrap()).abs()
+            > bound(figure, browser, crowd, 0).unwrap()
     }
 
     #[test]
@@ -254,7 +282,11 @@ mod tests {
         assert!(!is_beyond("fps", &side(10, 25.0, 0.0, 0), &crowd(10)), "as one stall makes it");
         assert!(is_beyond("fps", &side(60, 25.0, 0.0, 0), &crowd(60)));
         assert!(is_beyond("fps", &side(10, 0.0, 0.0, 0), &crowd(10)), "it never moved again");
-        assert_eq!(bound("jitter_ms", &side(10, 30.0, 0.0, 0), &crowd(10), 0), None, "they differ by nature");
+        assert_eq!(
+            bound("jitter_ms", &side(10, 30.0, 0.0, 0), &crowd(10), 0),
+            None,
+            "they differ by nature"
+        );
         assert_eq!(bound("fps", &side(0, 0.0, 0.0, 0), &crowd(10), 0), None);
     }
 
@@ -266,7 +298,11 @@ mod tests {
         assert!(!is_beyond("loss_ratio", &side(10, 30.0, 0.0, 60), &crowd));
         assert!(is_beyond("loss_ratio", &side(10, 30.0, 0.0, 300), &crowd));
         // An hour distinguishes 3 % from none.
-        assert!(is_beyond("loss_ratio", &side(3_600, 30.0, 0.0, 10_800), &side(10_800, 30.0, 0.0, 0)));
+        assert!(is_beyond(
+            "loss_ratio",
+            &side(3_600, 30.0, 0.0, 10_800),
+            &side(10_800, 30.0, 0.0, 0)
+        ));
     }
 
     #[test]
@@ -287,9 +323,13 @@ mod tests {
 
     #[test]
     fn failed_browsers_are_held_against_the_crowds_own_share() {
-        for (count, all, ratio, expect) in
-            [(1, 1, 0.0, 0.0), (1, 1, 0.5, 0.5), (1, 2, 0.5, 0.75), (2, 2, 0.5, 0.25), (1, 16, 0.001, 0.0159)]
-        {
+        for (count, all, ratio, expect) in [
+            (1, 1, 0.0, 0.0),
+            (1, 1, 0.5, 0.5),
+            (1, 2, 0.5, 0.75),
+            (2, 2, 0.5, 0.25),
+            (1, 16, 0.001, 0.0159),
+        ] {
             assert!(
                 (chance(count, all, ratio) - expect).abs() < 1e-3,
                 "{count} of {all}: {}",

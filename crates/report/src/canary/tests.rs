@@ -3,7 +3,8 @@ use crate::{example, text};
 use std::time::Duration;
 use throng_observation::canary::BrowserId;
 
-/// A healthy run with two browsers, one of which sees 28 frames a second from second 3 on, the other nothing.
+/// A healthy run with two browsers, one of which sees 28 frames a second from second 3 on, the
+/// other nothing.
 fn with_browsers() -> RunData {
     let mut run = example::healthy(5, 10);
     run.canary.browsers = vec![
@@ -66,7 +67,10 @@ fn both_sides_are_compared_over_the_seconds_in_which_both_played() {
     assert_eq!(figure(&canary, "first_frame_ms").browser, Some(450.0));
     assert!(figure(&canary, "connect_ms").virtual_.is_some());
     // What only the crowd lived through is not held against the browsers.
-    run.series.iter_mut().filter(|row| row.second < 3).for_each(|row| row.counters.frames_decodable = 0);
+    run.series
+        .iter_mut()
+        .filter(|row| row.second < 3)
+        .for_each(|row| row.counters.frames_decodable = 0);
     assert_eq!(figure(&super::summarise(&run, 0.0).unwrap(), "fps").virtual_, Some(30.0));
 }
 
@@ -97,14 +101,23 @@ fn frozen(us: u64) -> RunData {
     run.canary.browsers.truncate(1);
     let second = run.canary.seconds.pop().unwrap_or_default();
     run.canary.seconds = (3..60)
-        .map(|number| CanarySecondRow { second: number, freeze_us: us, frames_decoded: 30, ..second.clone() })
+        .map(|number| CanarySecondRow {
+            second: number,
+            freeze_us: us,
+            frames_decoded: 30,
+            ..second.clone()
+        })
         .collect();
     run
 }
 
 fn judged(run: &RunData) -> (CanaryJudgement, String, crate::RunOutcome) {
     let summary = crate::summarise(run, &[], Duration::from_secs(5));
-    (summary.canary.map(|canary| canary.judgement).unwrap_or_default(), summary.headline, summary.outcome)
+    (
+        summary.canary.map(|canary| canary.judgement).unwrap_or_default(),
+        summary.headline,
+        summary.outcome,
+    )
 }
 
 #[test]
@@ -124,10 +137,16 @@ fn a_browser_without_a_cpu_has_no_say() {
     let mut run = frozen(430_000);
     run.canary.seconds.iter_mut().for_each(|row| row.host_cpu_ratio = Some(0.99));
     let (judgement, headline, outcome) = judged(&run);
-    assert_eq!((judgement, outcome), (CanaryJudgement::CannotTell, crate::RunOutcome::Met), "{headline}");
+    assert_eq!(
+        (judgement, outcome),
+        (CanaryJudgement::CannotTell, crate::RunOutcome::Met),
+        "{headline}"
+    );
     let words = text::summary(&crate::summarise(&run, &[], Duration::from_secs(5)));
     assert!(
-        words.contains("cannot be determined: this machine had no CPU for the browsers in 55 of 55 s"),
+        words.contains(
+            "cannot be determined: this machine had no CPU for the browsers in 55 of 55 s"
+        ),
         "{words}"
     );
     // Frozen only while it had none: the rest agrees.
@@ -151,7 +170,10 @@ fn a_failed_browser_disputes_unless_it_failed_by_itself_or_the_crowd_fails_too()
     };
     let (judgement, headline, _) = judged(&failed(false, 8));
     assert_eq!(judgement, CanaryJudgement::Disputed);
-    assert!(headline.contains("1 of 1 browsers failed (its peer connection failed), 0 of 5 of the crowd"));
+    assert!(
+        headline
+            .contains("1 of 1 browsers failed (its peer connection failed), 0 of 5 of the crowd")
+    );
     assert_eq!(judged(&failed(true, 8)).0, CanaryJudgement::CannotTell);
     assert_eq!(judged(&failed(true, 50)).0, CanaryJudgement::Agrees, "what it saw before");
     let mut run = failed(false, 8);
@@ -202,10 +224,15 @@ fn words_and_page_show_both_and_only_where_there_were_browsers() {
     assert!(words.contains("browser 1 failed: its page"), "{words}");
     assert!(words.contains("DISPUTED: 1 of 2 browsers failed"), "{words}");
     let page = crate::html::render(&run, &summary);
-    assert!(page.contains("<h2>Browsers compared with the crowd</h2>") && page.contains("&lt;b&gt;crashed"));
+    assert!(
+        page.contains("<h2>Browsers compared with the crowd</h2>")
+            && page.contains("&lt;b&gt;crashed")
+    );
     assert!(!page.contains("<b>crashed"));
     let none = crate::summarise(&example::healthy(5, 10), &[], Duration::ZERO);
-    assert!(none.canary.is_none() && !crate::html::render(&run, &none).contains("Browsers compared"));
+    assert!(
+        none.canary.is_none() && !crate::html::render(&run, &none).contains("Browsers compared")
+    );
 }
 
 #[test]
@@ -213,7 +240,10 @@ fn browsers_that_saw_nothing_leave_figures_absent() {
     let mut run = with_browsers();
     run.canary.seconds.clear();
     let canary = super::summarise(&run, 0.0).unwrap();
-    assert_eq!((canary.seconds, canary.cpu_cores, figure(&canary, "fps").difference), (0, None, None));
+    assert_eq!(
+        (canary.seconds, canary.cpu_cores, figure(&canary, "fps").difference),
+        (0, None, None)
+    );
     assert_eq!(median(vec![3.0, 1.0, 2.0, 10.0]), Some(2.5));
     assert_eq!(median(Vec::new()), None);
 }

@@ -1,4 +1,5 @@
-//! A comparison as JUnit cases: one for whether it was possible, one for each quantity, those of objectives by their text.
+//! A comparison as JUnit cases: one for whether it was possible, one for each quantity, those of
+//! objectives by their text.
 
 use throng_analysis::comparison::ComparisonVerdict;
 
@@ -17,7 +18,10 @@ pub fn suite(report: &CompareReport) -> TestSuite {
         detail: report.notes.join("\n"),
     };
     let cases = report.quantities.iter().flat_map(|row| cases(report, row));
-    TestSuite { name: "throng compare".into(), cases: std::iter::once(possible).chain(cases).collect() }
+    TestSuite {
+        name: "throng compare".into(),
+        cases: std::iter::once(possible).chain(cases).collect(),
+    }
 }
 
 /// A case for each objective on a quantity; without one, a case of the quantity.
@@ -27,13 +31,18 @@ fn cases(report: &CompareReport, row: &ComparedQuantity) -> Vec<TestCase> {
     if names.is_empty() {
         names.push(row.key.clone());
     }
-    names.into_iter().map(|name| TestCase { name, outcome: outcome(row), detail: detail(row) }).collect()
+    names
+        .into_iter()
+        .map(|name| TestCase { name, outcome: outcome(row), detail: detail(row) })
+        .collect()
 }
 
 fn outcome(row: &ComparedQuantity) -> TestOutcome {
     match row.verdict {
         ComparisonVerdict::Better | ComparisonVerdict::Same => TestOutcome::Passed,
-        ComparisonVerdict::Worse => TestOutcome::Failed(format!("worse: {}", text::difference(row))),
+        ComparisonVerdict::Worse => {
+            TestOutcome::Failed(format!("worse: {}", text::difference(row)))
+        }
         ComparisonVerdict::NotDecided => TestOutcome::Skipped(match &row.note {
             Some(note) => format!("not decided: {note}"),
             None => "not decided: longer runs, or several a side, would decide".into(),

@@ -1,4 +1,5 @@
-//! One run, as a comparison needs it: its figures with parts, its machines, whether it may be compared at all.
+//! One run, as a comparison needs it: its figures with parts, its machines, whether it may be
+//! compared at all.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +21,8 @@ use crate::{RunOutcome, Summary};
 /// The name of the generator's machine.
 pub(super) const GENERATOR: &str = "generator";
 
-/// The fewest participants whose common fate stands for those who would have joined at other moments.
+/// The fewest participants whose common fate stands for those who would have joined at other
+/// moments.
 const UNANIMOUS_MIN: usize = 10;
 
 /// The verdict of a search whose largest load passed.
@@ -97,15 +99,24 @@ impl MeasuredRun {
             machines: machines(run, &watched),
             steal_ratio: steal(run, &watched),
             limit: limit(summary),
-            values: summary.capacity.as_ref().map(|capacity| capacity.values.clone()).unwrap_or_default(),
+            values: summary
+                .capacity
+                .as_ref()
+                .map(|capacity| capacity.values.clone())
+                .unwrap_or_default(),
             capacity_note: capacity_note(summary),
-            is_lower_bound: summary.capacity.as_ref().is_some_and(|capacity| capacity.verdict == AT_LEAST),
+            is_lower_bound: summary
+                .capacity
+                .as_ref()
+                .is_some_and(|capacity| capacity.verdict == AT_LEAST),
             capacity_step: run.holds.iter().map(|hold| hold.step).max().unwrap_or(1).max(1),
             figures: Meter::of(run, summary, &watched).all(&quantities),
             objectives: objectives
                 .iter()
                 .filter(|_| !is_search)
-                .map(|objective| (objective.text.clone(), Quantity::of(objective), met(&objective.text)))
+                .map(|objective| {
+                    (objective.text.clone(), Quantity::of(objective), met(&objective.text))
+                })
                 .collect(),
         }
     }
@@ -118,7 +129,9 @@ fn unusable(summary: &Summary) -> Option<String> {
     }
     match summary.outcome {
         RunOutcome::Invalid | RunOutcome::Disputed => Some(summary.headline.clone()),
-        RunOutcome::Error if summary.participants.intended == 0 => Some("no participant was to join".into()),
+        RunOutcome::Error if summary.participants.intended == 0 => {
+            Some("no participant was to join".into())
+        }
         RunOutcome::Error | RunOutcome::Met | RunOutcome::Missed => None,
     }
 }
@@ -130,12 +143,17 @@ fn machines(run: &RunData, watched: &[Host<'_>]) -> BTreeMap<String, Facts> {
 }
 
 fn steal(run: &RunData, watched: &[Host<'_>]) -> BTreeMap<String, f64> {
-    let of_process: Vec<f64> =
-        run.generator.iter().filter(|row| row.thread.is_none()).map(|row| row.steal_ratio).collect();
+    let of_process: Vec<f64> = run
+        .generator
+        .iter()
+        .filter(|row| row.thread.is_none())
+        .map(|row| row.steal_ratio)
+        .collect();
     let generator = (!of_process.is_empty())
         .then(|| (GENERATOR.to_owned(), of_process.iter().sum::<f64>() / of_process.len() as f64));
     let of_host = |host: &Host<'_>| {
-        let cpus = host.metric(metric::HOST_CPU_BUSY).first()?.limit().filter(|cpus| *cpus > 0.0)?;
+        let cpus =
+            host.metric(metric::HOST_CPU_BUSY).first()?.limit().filter(|cpus| *cpus > 0.0)?;
         let cores = host.metric(metric::HOST_CPU_STEAL).first()?.mean(host.window)?;
         Some((host.name(), cores / cpus))
     };
@@ -150,18 +168,20 @@ fn limit(summary: &Summary) -> Option<(String, String)> {
         (BottleneckVerdict::NotMonitored, None) => {
             Some(("not_monitored".into(), "service failed, and the server was not watched".into()))
         }
-        (_, None) => {
-            Some(("unattributed".into(), "service failed, and no resource that was measured is full".into()))
-        }
+        (_, None) => Some((
+            "unattributed".into(),
+            "service failed, and no resource that was measured is full".into(),
+        )),
     }
 }
 
 fn capacity_note(summary: &Summary) -> Option<String> {
     let capacity = summary.capacity.as_ref()?;
     match capacity.verdict.as_str() {
-        AT_LEAST => {
-            Some("every load that was tried passed, so its capacity is only known to be at least this".into())
-        }
+        AT_LEAST => Some(
+            "every load that was tried passed, so its capacity is only known to be at least this"
+                .into(),
+        ),
         "not_sustained" => Some("its capacity did not last for the whole soak".into()),
         _ => None,
     }
@@ -185,7 +205,8 @@ impl<'a> Meter<'a> {
         let (mut from, mut until) = measured_seconds(run);
         if !run.holds.is_empty() {
             // Of a search, the largest load that passed.
-            let passed = summary.bottleneck.as_ref().and_then(|found| found.pass_s).unwrap_or([0.0, 0.0]);
+            let passed =
+                summary.bottleneck.as_ref().and_then(|found| found.pass_s).unwrap_or([0.0, 0.0]);
             (from, until) = (passed[0].ceil() as i64, passed[1].floor() as i64);
         }
         let window = |from: i64, until: i64| Window {
@@ -207,7 +228,10 @@ impl<'a> Meter<'a> {
     }
 
     fn all(&self, quantities: &[Quantity]) -> BTreeMap<Quantity, Figure> {
-        quantities.iter().filter_map(|quantity| Some((*quantity, self.figure(*quantity)?))).collect()
+        quantities
+            .iter()
+            .filter_map(|quantity| Some((*quantity, self.figure(*quantity)?)))
+            .collect()
     }
 
     fn figure(&self, quantity: Quantity) -> Option<Figure> {
@@ -223,8 +247,9 @@ impl<'a> Meter<'a> {
                 self.by_window(|window| self.mean_of_server(metric::PROCESS_RSS, window))
             }
             Quantity::Metric { metric, statistic, is_of_source } => {
-                let measure =
-                    |figures: &Figures<'_>| judge::measure(metric, statistic, is_of_source, figures);
+                let measure = |figures: &Figures<'_>| {
+                    judge::measure(metric, statistic, is_of_source, figures)
+                };
                 let value = measure(&self.whole)?;
                 let parts = if quantity.hangs_on_joins() {
                     self.unanimous(metric, value)
@@ -236,9 +261,11 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Two equal parts where all participants failed, or none: then it does not matter when each joined. Otherwise none.
+    /// Two equal parts where all participants failed, or none: then it does not matter when each
+    /// joined. Otherwise none.
     fn unanimous(&self, metric: Metric, failed_ratio: f64) -> Vec<f64> {
-        let is_all_or_none = metric == Metric::Failed && (failed_ratio == 0.0 || failed_ratio == 1.0);
+        let is_all_or_none =
+            metric == Metric::Failed && (failed_ratio == 0.0 || failed_ratio == 1.0);
         if is_all_or_none && self.whole.intended.len() >= UNANIMOUS_MIN {
             vec![failed_ratio; 2]
         } else {
@@ -251,7 +278,8 @@ impl<'a> Meter<'a> {
         Some(Figure { value: measure(self.window)?, parts })
     }
 
-    /// The largest crowd that was served well: 0 if none was. Its parts are the repeats of the search.
+    /// The largest crowd that was served well: 0 if none was. Its parts are the repeats of the
+    /// search.
     fn capacity(&self) -> Option<Figure> {
         let capacity = self.summary.capacity.as_ref()?;
         let repeats: Vec<f64> = capacity.repeats.iter().map(|users| f64::from(*users)).collect();
@@ -277,7 +305,8 @@ impl<'a> Meter<'a> {
     fn received(&self, window: Window) -> Option<f64> {
         let seconds = seconds_of(window);
         let length = seconds.end.checked_sub(seconds.start).filter(|length| *length > 0)?;
-        let packets = self.run.series.iter().filter(|row| seconds.contains(&row.second) && row.tracks > 0);
+        let packets =
+            self.run.series.iter().filter(|row| seconds.contains(&row.second) && row.tracks > 0);
         let bodies = self.run.playback.iter().filter(|row| seconds.contains(&row.second));
         let bytes: u64 = packets.map(|row| row.counters.wire_bytes).sum::<u64>()
             + bodies.map(|row| row.counters.media_bytes + row.counters.other_bytes).sum::<u64>();
@@ -285,8 +314,8 @@ impl<'a> Meter<'a> {
         has_any.then(|| bytes as f64 * 8.0 / length as f64)
     }
 
-    /// The mean of a metric of the server's processes, all of them and all hosts together; a process that lived for a part of the
-    /// window counts for that part.
+    /// The mean of a metric of the server's processes, all of them and all hosts together; a
+    /// process that lived for a part of the window counts for that part.
     fn mean_of_server(&self, metric: impl AsRef<str> + Copy, window: Window) -> Option<f64> {
         let series = self.watched.iter().flat_map(|host| host.metric(metric));
         let sum = series.filter_map(|series| series.integral(window)).reduce(|a, b| a + b)?;
@@ -296,6 +325,7 @@ impl<'a> Meter<'a> {
 
 /// The whole seconds of a window; none of a window that ends before it begins.
 fn seconds_of(window: Window) -> Range<i64> {
-    let (from, until) = (window.from_us.div_euclid(1_000_000), window.until_us.div_euclid(1_000_000));
+    let (from, until) =
+        (window.from_us.div_euclid(1_000_000), window.until_us.div_euclid(1_000_000));
     from..until.max(from)
 }

@@ -1,7 +1,9 @@
-//! Two sides of runs compared: what became better or worse, with intervals, and whether they may be compared at all.
+//! Two sides of runs compared: what became better or worse, with intervals, and whether they may be
+//! compared at all.
 //!
 //! ```text
-//! run.db -> MeasuredRun (one at a time)      both sides -> CompareReport -> text, compare.json, page, JUnit
+//! run.db -> MeasuredRun (one at a time)
+//! both sides -> CompareReport -> text, compare.json, page, JUnit
 //! ```
 //! The arithmetic is in `throng_analysis::comparison`.
 
@@ -54,7 +56,8 @@ pub struct CompareReport {
     pub new: CompareSide,
     /// The share of the base's figure that does not matter.
     pub margin_ratio: f64,
-    /// The quantities that both sides measured, those of the question first: the capacity or the service, and the objectives.
+    /// The quantities that both sides measured, those of the question first: the capacity or the
+    /// service, and the objectives.
     pub quantities: Vec<ComparedQuantity>,
     /// The objectives that both sides have.
     pub objectives: Vec<ComparedObjective>,
@@ -128,7 +131,8 @@ pub struct ComparedQuantity {
     pub unit: String,
     /// In which direction it is better.
     pub better: Direction,
-    /// Whether it is what was asked: the capacity or the service, or an objective. The answer needs a decision on these.
+    /// Whether it is what was asked: the capacity or the service, or an objective. The answer needs
+    /// a decision on these.
     pub is_asked: bool,
     /// Mean over the runs of the base; `null` if it was never reached.
     pub base: Option<f64>,
@@ -148,7 +152,8 @@ pub struct ComparedQuantity {
     pub p_corrected: Option<f64>,
     /// Better, the same or worse.
     pub verdict: ComparisonVerdict,
-    /// The figure of each run of the base that counts, in their order; `null` where it was never reached.
+    /// The figure of each run of the base that counts, in their order; `null` where it was never
+    /// reached.
     pub base_runs: Vec<Option<f64>>,
     /// The same of the new side.
     pub new_runs: Vec<Option<f64>>,
@@ -183,7 +188,9 @@ pub struct ComparedLimits {
 }
 
 /// A key in which the scenarios differ.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct ScenarioDifference {
     /// The key, or `media PATH` for a published file with other contents.
     pub key: String,
@@ -191,7 +198,8 @@ pub struct ScenarioDifference {
     pub base: Option<String>,
     /// Its value in another run.
     pub new: Option<String>,
-    /// Whether it changes the load: then the sides had other crowds, and a difference need not come from the server.
+    /// Whether it changes the load: then the sides had other crowds, and a difference need not come
+    /// from the server.
     pub changes_load: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What is compared: each quantity's name, direction, unit, and what difference of it does not matter.
+//! What is compared: each quantity's name, direction, unit, and what difference of it does not
+//! matter.
 
 use throng_analysis::comparison::{Direction, Tolerance};
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
@@ -48,8 +49,11 @@ const STANDARD: [(Metric, Statistic); 12] = [
 impl Quantity {
     /// What is compared of plain runs, in the order of reports, without the objectives.
     pub(crate) fn standard() -> impl Iterator<Item = Self> {
-        let metrics =
-            STANDARD.map(|(metric, statistic)| Self::Metric { metric, statistic, is_of_source: false });
+        let metrics = STANDARD.map(|(metric, statistic)| Self::Metric {
+            metric,
+            statistic,
+            is_of_source: false,
+        });
         std::iter::once(Self::Served).chain(metrics).chain([
             Self::Received,
             Self::ServerCpuPerUser,
@@ -77,7 +81,8 @@ impl Quantity {
             Self::ServerCpuPerUser => "server_cpu_ms_per_user_s".into(),
             Self::ServerMemory => "server_rss_bytes".into(),
             Self::Metric { metric, statistic, is_of_source } => {
-                let words = [metric.name(), statistic.name(), if is_of_source { "of source" } else { "" }];
+                let words =
+                    [metric.name(), statistic.name(), if is_of_source { "of source" } else { "" }];
                 words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
             }
         }
@@ -86,16 +91,20 @@ impl Quantity {
     /// The quantity with a key.
     #[must_use]
     pub fn of_key(key: &str) -> Option<Self> {
-        if let Some(found) = Self::standard().chain([Self::Capacity]).find(|quantity| quantity.key() == key) {
+        if let Some(found) =
+            Self::standard().chain([Self::Capacity]).find(|quantity| quantity.key() == key)
+        {
             return Some(found);
         }
-        // The others are of objectives, whose words their key is; any bound of the right unit makes it one.
+        // The others are of objectives, whose words their key is; any bound of the right unit makes
+        // it one.
         let (words, bounds) = match key.strip_suffix(" of source") {
             Some(words) => (words, ["0.5 of source"; 3]),
             None => (key, ["1", "1%", "1ms"]),
         };
-        let texts =
-            bounds.into_iter().flat_map(|bound| ["<", ">"].map(|sign| format!("{words} {sign} {bound}")));
+        let texts = bounds
+            .into_iter()
+            .flat_map(|bound| ["<", ">"].map(|sign| format!("{words} {sign} {bound}")));
         let objective: Objective = texts.into_iter().find_map(|text| text.parse().ok())?;
         Some(Self::of(&objective))
     }
@@ -126,13 +135,16 @@ impl Quantity {
         }
     }
 
-    /// What difference does not matter, where `relative` is the share of the base that does not, and `base` its mean. Shares that
-    /// should be near 100 % are judged by what they lack of it: a twentieth of 99 % would be five times the bad service.
+    /// What difference does not matter, where `relative` is the share of the base that does not,
+    /// and `base` its mean. Shares that should be near 100 % are judged by what they lack of it: a
+    /// twentieth of 99 % would be five times the bad service.
     #[must_use]
     pub fn tolerance(self, relative: f64, base: f64) -> Tolerance {
         let absolute = |absolute| Tolerance { relative, absolute };
-        let of_the_rest =
-            |least: f64| Tolerance { relative: 0.0, absolute: least.max(relative * (1.0 - base).abs()) };
+        let of_the_rest = |least: f64| Tolerance {
+            relative: 0.0,
+            absolute: least.max(relative * (1.0 - base).abs()),
+        };
         match self {
             Self::Capacity | Self::Received => absolute(0.0),
             Self::Served => of_the_rest(0.005),
@@ -142,7 +154,9 @@ impl Quantity {
             Self::Metric { metric: Metric::Failed, .. } => absolute(0.005),
             Self::Metric { metric, .. } => match metric.entry().unit {
                 Unit::Ratio => absolute(0.001),
-                Unit::Milliseconds if metric.entry().population == Population::Participants => absolute(20.0),
+                Unit::Milliseconds if metric.entry().population == Population::Participants => {
+                    absolute(20.0)
+                }
                 Unit::Milliseconds => absolute(2.0),
                 Unit::FramesPerSecond => absolute(0.1),
                 Unit::Count => absolute(0.1),
@@ -151,8 +165,9 @@ impl Quantity {
         }
     }
 
-    /// Whether it hangs on the moments of the joins. Of these a run is one sample, however many join: at a regular interval all
-    /// meet the same phases of what the server repeats, such as key frames and segments.
+    /// Whether it hangs on the moments of the joins. Of these a run is one sample, however many
+    /// join: at a regular interval all meet the same phases of what the server repeats, such as key
+    /// frames and segments.
     pub(super) fn hangs_on_joins(self) -> bool {
         let Self::Metric { metric, statistic, .. } = self else { return false };
         match metric.entry().population {

@@ -1,4 +1,5 @@
-//! The rows of a run that a comparison needs: those of its report, and samples by the parts of the run.
+//! The rows of a run that a comparison needs: those of its report, and samples by the parts of the
+//! run.
 
 use throng_analysis::comparison::blocks;
 use throng_observation::RowSelector;
@@ -15,7 +16,9 @@ impl RowSelector for CompareRows {
     fn stretches(&mut self, run: &RunData) -> Vec<i64> {
         let (from, until) = measured_seconds(run);
         let mut begin = self.0.stretches(run);
-        begin.extend(blocks::of_seconds(from, until).into_iter().flat_map(|part| [part.start, part.end]));
+        begin.extend(
+            blocks::of_seconds(from, until).into_iter().flat_map(|part| [part.start, part.end]),
+        );
         begin.extend([from, until]);
         begin.sort_unstable();
         begin.dedup();
@@ -31,7 +34,8 @@ impl RowSelector for CompareRows {
     }
 }
 
-/// The seconds whose media counts: from the end of the warm-up to the last whole second, as in the report of the run.
+/// The seconds whose media counts: from the end of the warm-up to the last whole second, as in the
+/// report of the run.
 pub(super) fn measured_seconds(run: &RunData) -> (i64, i64) {
     let scenario = Scenario::parse_stored(&run.info.scenario).ok();
     let warm_up = scenario.map(|scenario| scenario.run.warm_up).unwrap_or_default();

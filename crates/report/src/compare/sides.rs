@@ -9,7 +9,8 @@ use throng_scenario::differences;
 use super::measured::GENERATOR;
 use super::{ComparedLimits, MeasuredRun, ScenarioDifference};
 
-/// The facts in which the machines of any two runs differ. All are compared with the first run of the base.
+/// The facts in which the machines of any two runs differ. All are compared with the first run of
+/// the base.
 pub(crate) fn machine_differences(runs: &[&MeasuredRun]) -> Vec<FactDifference> {
     let Some((first, others)) = runs.split_first() else { return Vec::new() };
     let mut found = BTreeSet::new();
@@ -86,7 +87,12 @@ pub(crate) fn scenario_differences(runs: &[&MeasuredRun]) -> Vec<ScenarioDiffere
     for other in others {
         for one in differences(&first.scenario, &other.scenario) {
             let changes_load = one.changes_load();
-            found.insert(ScenarioDifference { key: one.key, base: one.base, new: one.new, changes_load });
+            found.insert(ScenarioDifference {
+                key: one.key,
+                base: one.base,
+                new: one.new,
+                changes_load,
+            });
         }
         for (path, hash) in &first.media_files {
             if let Some(theirs) = other.media_files.get(path).filter(|theirs| *theirs != hash) {
@@ -110,7 +116,9 @@ pub(super) fn limits(base: &[&MeasuredRun], new: &[&MeasuredRun]) -> ComparedLim
         (Some((key, title)), Some((other, _))) if key == other => {
             Some(format!("the limit is the same: {title}"))
         }
-        (Some((_, title)), Some((_, other))) => Some(format!("the limit moved from “{title}” to “{other}”")),
+        (Some((_, title)), Some((_, other))) => {
+            Some(format!("the limit moved from “{title}” to “{other}”"))
+        }
         (Some((_, title)), None) => {
             Some(format!("the limit is gone: “{title}” in the base, nothing failed in the new"))
         }

@@ -1,11 +1,13 @@
 //! Puts two sides together: what both measured, what that says, and the answer.
 
-use throng_analysis::comparison::{Basis, ComparisonVerdict, Difference, Figure, Judged, Question, judge};
+use throng_analysis::comparison::{
+    Basis, ComparisonVerdict, Difference, Figure, Judged, Question, judge,
+};
 
 use super::sides::{limits, machine_differences, machine_notes, scenario_differences};
 use super::{
-    COMPARE_VERSION, CompareOutcome, CompareReport, CompareSide, ComparedObjective, ComparedQuantity,
-    ComparedRun, MeasuredRun, Quantity, text,
+    COMPARE_VERSION, CompareOutcome, CompareReport, CompareSide, ComparedObjective,
+    ComparedQuantity, ComparedRun, MeasuredRun, Quantity, text,
 };
 
 /// How to compare.
@@ -23,7 +25,8 @@ impl Default for CompareOptions {
     }
 }
 
-/// Quantities of the question share their error probability, and so do those that are measured besides.
+/// Quantities of the question share their error probability, and so do those that are measured
+/// besides.
 const ASKED: u8 = 0;
 const BESIDES: u8 = 1;
 
@@ -100,7 +103,9 @@ fn refusals(
     if let Some(first) = kinds.next()
         && kinds.any(|other| other != first)
     {
-        refusals.push("searches (throng find) and runs of a given crowd do not measure the same".into());
+        refusals.push(
+            "searches (throng find) and runs of a given crowd do not measure the same".into(),
+        );
     }
     if !options.allow_different_machines {
         let differ = report.machine_differences.iter().filter(|one| one.refuses);
@@ -117,8 +122,12 @@ fn refusals(
 /// Says where machines, versions and scenarios differ.
 fn note_differences(report: &mut CompareReport, all: &[&MeasuredRun]) {
     let mut notes = Vec::new();
-    let refused: Vec<&str> =
-        report.machine_differences.iter().filter(|one| one.refuses).map(|one| one.fact.as_str()).collect();
+    let refused: Vec<&str> = report
+        .machine_differences
+        .iter()
+        .filter(|one| one.refuses)
+        .map(|one| one.fact.as_str())
+        .collect();
     if !refused.is_empty() {
         notes.push(format!(
             "the machines differ ({}): a difference between the sides need not come from the server's software",
@@ -138,16 +147,23 @@ fn note_differences(report: &mut CompareReport, all: &[&MeasuredRun]) {
     versions.sort_unstable();
     versions.dedup();
     if versions.len() > 1 {
-        notes.push(format!("the runs are of different versions of throng: {}", versions.join(", ")));
+        notes
+            .push(format!("the runs are of different versions of throng: {}", versions.join(", ")));
     }
     notes.extend(
-        all.iter().filter_map(|run| Some(format!("{}: {}", run.folder, run.capacity_note.as_ref()?))),
+        all.iter()
+            .filter_map(|run| Some(format!("{}: {}", run.folder, run.capacity_note.as_ref()?))),
     );
     notes.append(&mut report.notes);
     report.notes = notes;
 }
 
-fn compare(report: &mut CompareReport, base: &[&MeasuredRun], new: &[&MeasuredRun], options: CompareOptions) {
+fn compare(
+    report: &mut CompareReport,
+    base: &[&MeasuredRun],
+    new: &[&MeasuredRun],
+    options: CompareOptions,
+) {
     let all = || base.iter().chain(new).copied();
     let mut asked: Vec<Quantity> = vec![Quantity::Capacity, Quantity::Served];
     for (_, quantity, _) in all().flat_map(|run| &run.objectives) {
@@ -170,7 +186,9 @@ fn compare(report: &mut CompareReport, base: &[&MeasuredRun], new: &[&MeasuredRu
         }
     }
     let judged = judge(&questions);
-    for (((quantity, is_asked), question), judged) in compared.into_iter().zip(&questions).zip(judged) {
+    for (((quantity, is_asked), question), judged) in
+        compared.into_iter().zip(&questions).zip(judged)
+    {
         report.quantities.push(row(quantity, is_asked, question, judged));
     }
     withhold_at_least(report, base, new);
@@ -179,7 +197,8 @@ fn compare(report: &mut CompareReport, base: &[&MeasuredRun], new: &[&MeasuredRu
 
 type Figures = Vec<Figure>;
 
-/// The figures of both sides; `None` if neither has any, or what is said of a quantity that one side lacks.
+/// The figures of both sides; `None` if neither has any, or what is said of a quantity that one
+/// side lacks.
 fn both(
     quantity: Quantity,
     base: &[&MeasuredRun],
@@ -188,7 +207,8 @@ fn both(
     let of = |side: &[&MeasuredRun]| -> Option<Figures> {
         side.iter().map(|run| run.figures.get(&quantity).cloned()).collect()
     };
-    let has_any = |side: &[&MeasuredRun]| side.iter().any(|run| run.figures.contains_key(&quantity));
+    let has_any =
+        |side: &[&MeasuredRun]| side.iter().any(|run| run.figures.contains_key(&quantity));
     if quantity == Quantity::Capacity {
         let mut values = base.iter().chain(new).map(|run| &run.values);
         if let Some(first) = values.next()
@@ -215,7 +235,8 @@ fn question(
     new: &[&MeasuredRun],
     options: CompareOptions,
 ) -> Question {
-    let finite: Vec<f64> = old.iter().map(|figure| figure.value).filter(|value| value.is_finite()).collect();
+    let finite: Vec<f64> =
+        old.iter().map(|figure| figure.value).filter(|value| value.is_finite()).collect();
     let mean = finite.iter().sum::<f64>() / finite.len().max(1) as f64;
     let step = base.iter().chain(new).map(|run| run.capacity_step).max().unwrap_or(1);
     Question {
@@ -228,7 +249,12 @@ fn question(
     }
 }
 
-fn row(quantity: Quantity, is_asked: bool, question: &Question, judged: Option<Judged>) -> ComparedQuantity {
+fn row(
+    quantity: Quantity,
+    is_asked: bool,
+    question: &Question,
+    judged: Option<Judged>,
+) -> ComparedQuantity {
     let finite = |figures: &[Figure]| -> Vec<Option<f64>> {
         figures.iter().map(|figure| Some(figure.value).filter(|value| value.is_finite())).collect()
     };
@@ -283,7 +309,8 @@ fn withhold_at_least(report: &mut CompareReport, base: &[&MeasuredRun], new: &[&
     let (old, now) = (is_open(base), is_open(new));
     let key = Quantity::Capacity.key();
     for row in report.quantities.iter_mut().filter(|row| row.key == key && (old || now)) {
-        // The truth lies above an open figure: only a worse base, or a better new side, follows from it.
+        // The truth lies above an open figure: only a worse base, or a better new side, follows
+        // from it.
         let still_follows = match row.verdict {
             ComparisonVerdict::Better => !old,
             ComparisonVerdict::Worse => !now,
@@ -291,15 +318,22 @@ fn withhold_at_least(report: &mut CompareReport, base: &[&MeasuredRun], new: &[&
         };
         if !still_follows {
             row.verdict = ComparisonVerdict::NotDecided;
-            row.note = Some("the largest load that was tried passed: raise the ceiling of the search".into());
+            row.note = Some(
+                "the largest load that was tried passed: raise the ceiling of the search".into(),
+            );
         }
     }
 }
 
-fn objectives(report: &CompareReport, base: &[&MeasuredRun], new: &[&MeasuredRun]) -> Vec<ComparedObjective> {
+fn objectives(
+    report: &CompareReport,
+    base: &[&MeasuredRun],
+    new: &[&MeasuredRun],
+) -> Vec<ComparedObjective> {
     let met = |side: &[&MeasuredRun], text: &str| -> Option<[usize; 2]> {
         let found = side.iter().map(|run| run.objectives.iter().find(|(other, ..)| other == text));
-        let found: Vec<Option<bool>> = found.map(|found| found.map(|(.., met)| *met == Some(true))).collect();
+        let found: Vec<Option<bool>> =
+            found.map(|found| found.map(|(.., met)| *met == Some(true))).collect();
         let all: Vec<bool> = found.into_iter().collect::<Option<_>>()?;
         Some([all.iter().filter(|met| **met).count(), all.len()])
     };
@@ -325,7 +359,8 @@ fn objectives(report: &CompareReport, base: &[&MeasuredRun], new: &[&MeasuredRun
 }
 
 fn outcome(report: &CompareReport) -> CompareOutcome {
-    let has = |verdict: ComparisonVerdict| report.quantities.iter().any(|row| row.verdict == verdict);
+    let has =
+        |verdict: ComparisonVerdict| report.quantities.iter().any(|row| row.verdict == verdict);
     let asked = || report.quantities.iter().filter(|row| row.is_asked);
     if !report.refusals.is_empty() {
         CompareOutcome::NotComparable
@@ -340,12 +375,13 @@ fn outcome(report: &CompareReport) -> CompareOutcome {
     }
 }
 
-/// Whether the answer lacks a decision on `row`. Where all new runs meet the objective, how much of the difference is noise is not
-/// asked: the objective is.
+/// Whether the answer lacks a decision on `row`. Where all new runs meet the objective, how much of
+/// the difference is noise is not asked: the objective is.
 pub(super) fn is_open(report: &CompareReport, row: &ComparedQuantity) -> bool {
-    let mut of_it = report.objectives.iter().filter(|objective| objective.quantity == row.key).peekable();
-    let is_met =
-        of_it.peek().is_some() && of_it.all(|objective| objective.new_met[0] == objective.new_met[1]);
+    let mut of_it =
+        report.objectives.iter().filter(|objective| objective.quantity == row.key).peekable();
+    let is_met = of_it.peek().is_some()
+        && of_it.all(|objective| objective.new_met[0] == objective.new_met[1]);
     row.is_asked && row.verdict == ComparisonVerdict::NotDecided && !is_met
 }
 
@@ -376,7 +412,9 @@ fn method(report: &CompareReport) -> Vec<String> {
              least that matters of the quantity. Same: the 95 % interval lies within the margin.",
             (report.margin_ratio * 1e3).round() / 10.0
         ));
-        method.push("Media and rates are of the time after the warm-up; joins are of the whole run.".into());
+        method.push(
+            "Media and rates are of the time after the warm-up; joins are of the whole run.".into(),
+        );
     }
     method
 }

@@ -17,8 +17,12 @@ const SCENARIO: &str = "objectives = [\"video.loss < 1%\", \"video.delay p95 < 1
                         [run]\nduration = \"60s\"\nwarm_up = \"10s\"\n";
 
 fn machine() -> BTreeMap<String, String> {
-    let facts =
-        [("cpu_model", "EPYC"), ("cores", "2"), ("kernel", "6.18.1"), ("net.core.rmem_max", "212992")];
+    let facts = [
+        ("cpu_model", "EPYC"),
+        ("cores", "2"),
+        ("kernel", "6.18.1"),
+        ("net.core.rmem_max", "212992"),
+    ];
     facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
@@ -55,13 +59,20 @@ fn compare(base: &[RunData], new: &[RunData]) -> CompareReport {
 
 fn compare_with(base: &[RunData], new: &[RunData], options: CompareOptions) -> CompareReport {
     let side = |name: &str, runs: &[RunData]| -> Vec<MeasuredRun> {
-        runs.iter().enumerate().map(|(index, run)| measured(&format!("{name}-{index}"), run)).collect()
+        runs.iter()
+            .enumerate()
+            .map(|(index, run)| measured(&format!("{name}-{index}"), run))
+            .collect()
     };
     summarise(&side("base", base), &side("new", new), options, "0.1.0")
 }
 
 fn row<'a>(report: &'a CompareReport, key: &str) -> &'a ComparedQuantity {
-    report.quantities.iter().find(|row| row.key == key).unwrap_or_else(|| panic!("{key}: {report:#?}"))
+    report
+        .quantities
+        .iter()
+        .find(|row| row.key == key)
+        .unwrap_or_else(|| panic!("{key}: {report:#?}"))
 }
 
 fn verdict(report: &CompareReport, key: &str) -> ComparisonVerdict {
@@ -86,13 +97,15 @@ fn a_run_is_the_same_as_itself() {
     assert_eq!((report.objectives[0].base_met, report.objectives[0].new_met), ([1, 1], [1, 1]));
 }
 
-/// The run of [`good`] on a server with a key frame each second, the first of them `phase_ms` after the first join: every viewer waits
-/// for the next one. The joins are 100 ms apart, so that they meet ten phases of it, a hundred of them as well as ten.
+/// The run of [`good`] on a server with a key frame each second, the first of them `phase_ms` after
+/// the first join: every viewer waits for the next one. The joins are 100 ms apart, so that they
+/// meet ten phases of it, a hundred of them as well as ten.
 fn with_key_frames(phase_ms: i64) -> RunData {
     let mut run = good();
     for row in &mut run.participants {
         let since_key_us = (row.intended_at.0 - phase_ms * 1_000).rem_euclid(1_000_000);
-        row.reached.insert(Phase::FirstFrame, RunTime(row.intended_at.0 + 1_000_000 - since_key_us));
+        row.reached
+            .insert(Phase::FirstFrame, RunTime(row.intended_at.0 + 1_000_000 - since_key_us));
     }
     run
 }
@@ -102,7 +115,8 @@ fn equal_runs_that_differ_by_their_phase_are_neither_better_nor_worse() {
     let runs = [3, 28, 51, 74, 96].map(with_key_frames);
     let alone: Vec<MeasuredRun> = runs.iter().map(|run| measured("run", run)).collect();
     for (base, new) in (0..5).flat_map(|base| (0..5).map(move |new| (base, new))) {
-        let report = summarise(&alone[base..=base], &alone[new..=new], CompareOptions::default(), "0.1.0");
+        let report =
+            summarise(&alone[base..=base], &alone[new..=new], CompareOptions::default(), "0.1.0");
         let differs = |row: &&ComparedQuantity| {
             matches!(row.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse)
         };
@@ -110,7 +124,8 @@ fn equal_runs_that_differ_by_their_phase_are_neither_better_nor_worse() {
         assert!(differing.is_empty(), "{base} and {new}: {differing:#?}");
         assert_eq!(report.outcome, CompareOutcome::Same, "{base} and {new}");
     }
-    // Several runs a side: how much they differ by their phase is known, and later frames are found.
+    // Several runs a side: how much they differ by their phase is known, and later frames are
+    // found.
     let mut late = runs.clone();
     for row in late.iter_mut().flat_map(|run| &mut run.participants) {
         if let Some(at) = row.reached.get_mut(&Phase::FirstFrame) {
@@ -118,14 +133,18 @@ fn equal_runs_that_differ_by_their_phase_are_neither_better_nor_worse() {
         }
     }
     assert_eq!(verdict(&compare(&runs, &late), "first_frame p95"), ComparisonVerdict::Worse);
-    assert_eq!(verdict(&compare(&runs[..1], &late[..1]), "first_frame p95"), ComparisonVerdict::NotDecided);
+    assert_eq!(
+        verdict(&compare(&runs[..1], &late[..1]), "first_frame p95"),
+        ComparisonVerdict::NotDecided
+    );
 }
 
 #[test]
 fn some_failures_of_one_run_hang_on_its_joins() {
     let mut some = good();
     for row in some.participants.iter_mut().filter(|row| row.participant.0 % 10 == 3) {
-        row.outcome = Some(Outcome::Failed(Failure::new(FailureReason::HttpStatus(503), "answered 503")));
+        row.outcome =
+            Some(Outcome::Failed(Failure::new(FailureReason::HttpStatus(503), "answered 503")));
     }
     for (base, new) in [(good(), some.clone()), (some, good())] {
         let report = compare(std::slice::from_ref(&base), std::slice::from_ref(&new));
@@ -151,7 +170,9 @@ fn what_became_worse_is_named_in_its_direction_and_the_reverse_is_better() {
     assert_eq!(reverse.outcome, CompareOutcome::Better);
     assert_eq!(verdict(&reverse, "video.delay p95"), ComparisonVerdict::Better);
     let text = text::summary(&report);
-    for part in ["WORSE", "95 % interval", "video.delay p95 < 100ms  1 of 1", "base  base-0", "new   new-0"] {
+    for part in
+        ["WORSE", "95 % interval", "video.delay p95 < 100ms  1 of 1", "base  base-0", "new   new-0"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -160,8 +181,10 @@ fn what_became_worse_is_named_in_its_direction_and_the_reverse_is_better() {
 fn what_meets_its_objective_in_all_new_runs_needs_no_decision() {
     let with = |objective: &str| {
         let mut run = example::healthy(100, 15);
-        run.info.scenario =
-            SCENARIO.replace("video.loss < 1%", objective).replace("10s", "1s").replace("60s", "15s");
+        run.info.scenario = SCENARIO
+            .replace("video.loss < 1%", objective)
+            .replace("10s", "1s")
+            .replace("60s", "15s");
         run.info.generator_host = machine();
         run
     };
@@ -192,7 +215,11 @@ fn other_hardware_is_refused_unless_it_is_allowed() {
     other.info.generator_host.insert("net.core.rmem_max".into(), "8388608".into());
     let refused = compare(&[good()], std::slice::from_ref(&other));
     assert_eq!(refused.outcome, CompareOutcome::NotComparable);
-    assert!(refused.headline.contains("cpu_model of generator is EPYC and Xeon"), "{}", refused.headline);
+    assert!(
+        refused.headline.contains("cpu_model of generator is EPYC and Xeon"),
+        "{}",
+        refused.headline
+    );
     assert_eq!((refused.machine_differences.len(), refused.quantities.len()), (2, 0));
     let allowed = CompareOptions { allow_different_machines: true, ..CompareOptions::default() };
     let flagged = compare_with(&[good()], &[other], allowed);
@@ -268,15 +295,19 @@ fn search(users: f64, repeats: &[f64]) -> MeasuredRun {
         machines: BTreeMap::from([("generator".to_owned(), machine())]),
         scenario: SCENARIO.into(),
         capacity_step: 1,
-        figures: BTreeMap::from([(Quantity::Capacity, Figure { value: users, parts: repeats.to_vec() })]),
+        figures: BTreeMap::from([(
+            Quantity::Capacity,
+            Figure { value: users, parts: repeats.to_vec() },
+        )]),
         ..MeasuredRun::default()
     }
 }
 
 #[test]
 fn searches_are_compared_by_their_capacity_and_its_repeats() {
-    let of =
-        |base: &[MeasuredRun], new: &[MeasuredRun]| summarise(base, new, CompareOptions::default(), "0.1.0");
+    let of = |base: &[MeasuredRun], new: &[MeasuredRun]| {
+        summarise(base, new, CompareOptions::default(), "0.1.0")
+    };
     let once = of(&[search(40.0, &[40.0])], &[search(30.0, &[30.0])]);
     assert_eq!(once.outcome, CompareOutcome::NotDecided);
     assert!(once.quantities[0].note.as_deref().is_some_and(|note| note.contains("repeats")));
@@ -284,13 +315,23 @@ fn searches_are_compared_by_their_capacity_and_its_repeats() {
     assert_eq!(repeated.outcome, CompareOutcome::Worse);
     assert_eq!(repeated.quantities[0].difference, Some(-10.0));
     let three = |users: [f64; 3]| users.map(|users| search(users, &[])).to_vec();
-    assert_eq!(of(&three([40.0, 41.0, 40.0]), &three([41.0, 40.0, 40.0])).outcome, CompareOutcome::Same);
-    assert_eq!(of(&three([40.0, 41.0, 40.0]), &three([50.0, 51.0, 50.0])).outcome, CompareOutcome::Better);
+    assert_eq!(
+        of(&three([40.0, 41.0, 40.0]), &three([41.0, 40.0, 40.0])).outcome,
+        CompareOutcome::Same
+    );
+    assert_eq!(
+        of(&three([40.0, 41.0, 40.0]), &three([50.0, 51.0, 50.0])).outcome,
+        CompareOutcome::Better
+    );
     let kinds = of(&[search(40.0, &[])], &[measured("plain", &good())]);
     assert_eq!(kinds.outcome, CompareOutcome::NotComparable);
     // The search of an example, from its rows.
     let report = compare(&[example::searched()], &[example::searched()]);
-    assert_eq!((report.quantities.len(), report.quantities[0].base), (1, Some(40.0)), "{report:#?}");
+    assert_eq!(
+        (report.quantities.len(), report.quantities[0].base),
+        (1, Some(40.0)),
+        "{report:#?}"
+    );
 }
 
 #[test]
@@ -313,10 +354,13 @@ fn a_limit_that_moved_is_said() {
         limit: Some((key.to_owned(), title.to_owned())),
         ..search(40.0, &[40.0, 41.0])
     };
-    let of =
-        |base: MeasuredRun, new: MeasuredRun| summarise(&[base], &[new], CompareOptions::default(), "0.1.0");
-    let moved =
-        of(limited("single_threaded", "one thread is full"), limited("line_rate", "the line is full"));
+    let of = |base: MeasuredRun, new: MeasuredRun| {
+        summarise(&[base], &[new], CompareOptions::default(), "0.1.0")
+    };
+    let moved = of(
+        limited("single_threaded", "one thread is full"),
+        limited("line_rate", "the line is full"),
+    );
     assert_eq!(
         moved.limits.statement.as_deref(),
         Some("the limit moved from “one thread is full” to “the line is full”")
@@ -330,7 +374,8 @@ fn a_limit_that_moved_is_said() {
 #[test]
 fn a_case_of_junit_is_named_by_its_objective() {
     let suite = suite(&compare(&[good()], &[bad()]));
-    let outcome = |name: &str| suite.cases.iter().find(|case| case.name == name).map(|case| &case.outcome);
+    let outcome =
+        |name: &str| suite.cases.iter().find(|case| case.name == name).map(|case| &case.outcome);
     assert!(
         matches!(outcome("video.delay p95 < 100ms"), Some(TestOutcome::Failed(why)) if why.starts_with("worse: +"))
     );
@@ -338,7 +383,9 @@ fn a_case_of_junit_is_named_by_its_objective() {
     assert!(matches!(outcome("served_ratio"), Some(TestOutcome::Failed(_))));
     assert_eq!(outcome("comparable"), Some(&TestOutcome::Passed));
     let suite = super::suite(&compare(&[good()], &[]));
-    assert!(matches!(suite.cases.as_slice(), [one] if matches!(one.outcome, TestOutcome::Error(_))));
+    assert!(
+        matches!(suite.cases.as_slice(), [one] if matches!(one.outcome, TestOutcome::Error(_)))
+    );
 }
 
 #[test]
@@ -383,9 +430,14 @@ fn the_schema_in_the_documentation_is_that_of_the_code() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compare.schema.json");
         std::fs::write(file, format!("{code:#}\n")).unwrap();
     }
-    let file =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compare.schema.json"))
-            .unwrap();
+    let file = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/compare.schema.json"
+    ))
+    .unwrap();
     let documented: serde_json::Value = serde_json::from_str(&file).unwrap();
-    assert_eq!(documented, code, "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema");
+    assert_eq!(
+        documented, code,
+        "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema"
+    );
 }

@@ -6,7 +6,9 @@ use throng_analysis::comparison::ComparisonVerdict;
 use throng_observation::untrusted;
 
 use super::summarise::is_open;
-use super::{CompareOutcome, CompareReport, CompareSide, ComparedObjective, ComparedQuantity, Quantity};
+use super::{
+    CompareOutcome, CompareReport, CompareSide, ComparedObjective, ComparedQuantity, Quantity,
+};
 use crate::columns::columns;
 
 /// The answer as text.
@@ -55,14 +57,21 @@ fn side(out: &mut String, name: &str, side: &CompareSide) {
             .excluded
             .as_ref()
             .map_or_else(|| run.headline.clone(), |why| format!("does not count: {why}"));
-        let _ = writeln!(out, "  {name:<4}  {}: {}", untrusted::line(&run.folder), untrusted::line(&what));
+        let _ = writeln!(
+            out,
+            "  {name:<4}  {}: {}",
+            untrusted::line(&run.folder),
+            untrusted::line(&what)
+        );
     }
 }
 
 /// The quantities as a table.
 fn rows(report: &CompareReport) -> Vec<Vec<String>> {
     let mut rows = vec![
-        ["", "base", "new", "difference", "95 % interval", "margin", "verdict"].map(str::to_owned).to_vec(),
+        ["", "base", "new", "difference", "95 % interval", "margin", "verdict"]
+            .map(str::to_owned)
+            .to_vec(),
     ];
     rows.extend(report.quantities.iter().map(|row| {
         vec![
@@ -79,7 +88,8 @@ fn rows(report: &CompareReport) -> Vec<Vec<String>> {
 }
 
 fn objective_rows(report: &CompareReport) -> Vec<Vec<String>> {
-    let mut rows = vec![["objective", "base met", "new met", "verdict"].map(str::to_owned).to_vec()];
+    let mut rows =
+        vec![["objective", "base met", "new met", "verdict"].map(str::to_owned).to_vec()];
     rows.extend(report.objectives.iter().map(|objective: &ComparedObjective| {
         let of = |[met, all]: [usize; 2]| format!("{met} of {all}");
         vec![
@@ -124,7 +134,9 @@ pub(crate) fn difference(row: &ComparedQuantity) -> String {
     let Some(by) = row.difference else { return "–".into() };
     let by = show_difference(row, by);
     match row.difference_ratio.filter(|_| !by.ends_with("points") && by != "0") {
-        Some(ratio) => format!("{by} ({}{:.1} %)", if ratio < 0.0 { "−" } else { "+" }, ratio.abs() * 100.0),
+        Some(ratio) => {
+            format!("{by} ({}{:.1} %)", if ratio < 0.0 { "−" } else { "+" }, ratio.abs() * 100.0)
+        }
         None => by,
     }
 }
@@ -180,7 +192,9 @@ pub(super) fn headline(report: &CompareReport) -> String {
         CompareOutcome::NotDecided => not_decided(report, &better, &named),
     };
     match &report.limits.statement {
-        Some(limits) if report.outcome != CompareOutcome::NotComparable => format!("{sentence}; {limits}"),
+        Some(limits) if report.outcome != CompareOutcome::NotComparable => {
+            format!("{sentence}; {limits}")
+        }
         _ => sentence,
     }
 }

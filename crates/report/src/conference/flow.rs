@@ -1,4 +1,5 @@
-//! The rates of all participants together into the server and out of it, second by second, and the expected rate out.
+//! The rates of all participants together into the server and out of it, second by second, and the
+//! expected rate out.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,8 +14,9 @@ use super::roles;
 const HEADERS_BYTES: u64 = throng_observation::units::udp_header_bytes(true) as u64;
 /// Seconds over which rates are compared: a second alone has too many or too few key frames in it.
 const WINDOW: usize = 5;
-/// Seconds after a participant joined, left or failed that are not compared with the expected rate: a new participant
-/// is still subscribing, which the time to the first frame measures, and requests key frames.
+/// Seconds after a participant joined, left or failed that are not compared with the expected rate:
+/// a new participant is still subscribing, which the time to the first frame measures, and requests
+/// key frames.
 const SETTLING: usize = 3;
 /// In rises by at least this share …
 const RISES: f64 = 1.01;
@@ -29,9 +31,9 @@ pub(crate) struct FlowSecond {
     pub(crate) in_bps: f64,
     /// Out of it.
     pub(crate) out_bps: f64,
-    /// Expected rate out: each stream times its receivers, N × (N − 1) × b in a conference. Payload is multiplied, because
-    /// the server writes its own headers. `None` where it is unknown: of a simulcast the server forwards one layer of its
-    /// choice.
+    /// Expected rate out: each stream times its receivers, N × (N − 1) × b in a conference. Payload
+    /// is multiplied, because the server writes its own headers. `None` where it is unknown: of a
+    /// simulcast the server forwards one layer of its choice.
     pub(crate) expected_bps: Option<f64>,
 }
 
@@ -39,8 +41,8 @@ pub(crate) struct FlowSecond {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
     pub(crate) seconds: Vec<FlowSecond>,
-    /// In some second a sent stream had a receiver, or the server sent something. Without any receiver, as with a lone
-    /// publisher, the rate out has no meaning.
+    /// In some second a sent stream had a receiver, or the server sent something. Without any
+    /// receiver, as with a lone publisher, the rate out has no meaning.
     pub(crate) has_receivers: bool,
     /// Ranges of seconds, as indices, in which no participant joined or left, without [`SETTLING`].
     standstills: Vec<Range<usize>>,
@@ -71,7 +73,8 @@ struct Sums {
     payload: BTreeMap<(CohortId, MediaKind), (u64, u32)>,
     out_bytes: u64,
     connected: BTreeMap<CohortId, u32>,
-    /// Participants present, left and failed, by cohort: equal in two seconds between which no participant joined or left.
+    /// Participants present, left and failed, by cohort: equal in two seconds between which no
+    /// participant joined or left.
     crowd: BTreeMap<CohortId, [u32; 3]>,
 }
 
@@ -98,15 +101,20 @@ impl Flow {
             *sums.connected.entry(row.cohort).or_default() += row.connected;
             sums.crowd.insert(row.cohort, [row.connected, row.left, row.failed]);
         }
-        let has_layers = |role: &Role| role.publish.as_ref().is_some_and(|sent| !sent.simulcast.is_empty());
+        let has_layers =
+            |role: &Role| role.publish.as_ref().is_some_and(|sent| !sent.simulcast.is_empty());
         let roles = roles(run);
-        let has_receiver =
-            |sums: &Sums| sums.out_bytes > 0 || roles.as_ref().is_some_and(|roles| sums.has_receiver(roles));
+        let has_receiver = |sums: &Sums| {
+            sums.out_bytes > 0 || roles.as_ref().is_some_and(|roles| sums.has_receiver(roles))
+        };
         let has_receivers = seconds.values().any(has_receiver);
         let roles = roles.filter(|roles| !roles.iter().any(has_layers));
         let standstills = standstills(&seconds);
         let wire = |kind| wire_per_payload(run, kind);
-        let wires = [(MediaKind::Video, wire(MediaKind::Video)), (MediaKind::Audio, wire(MediaKind::Audio))];
+        let wires = [
+            (MediaKind::Video, wire(MediaKind::Video)),
+            (MediaKind::Audio, wire(MediaKind::Audio)),
+        ];
         let seconds = seconds
             .into_iter()
             .map(|(second, sums)| FlowSecond {
@@ -121,16 +129,17 @@ impl Flow {
         Self { seconds, has_receivers, standstills }
     }
 
-    /// The first stretch with a higher rate in and a lower rate out than before, although the expected rate did not fall,
-    /// that lasts: while many join, the rate out dips briefly as subscriptions are renegotiated.
+    /// The first stretch with a higher rate in and a lower rate out than before, although the
+    /// expected rate did not fall, that lasts: while many join, the rate out dips briefly as
+    /// subscriptions are renegotiated.
     pub(crate) fn fall(&self) -> Option<Fall> {
         let stretches: Vec<FlowSecond> = self.seconds.windows(WINDOW).map(mean).collect();
         let is_below = |peak: &FlowSecond, stretch: &FlowSecond| {
             // A rate of zero cannot fall: a lone publisher's server sends nothing at any time.
             peak.out_bps > 0.0
-                && stretch
-                    .expected_bps
-                    .is_none_or(|expected| expected > 0.0 && expected >= peak.expected_bps.unwrap_or(0.0))
+                && stretch.expected_bps.is_none_or(|expected| {
+                    expected > 0.0 && expected >= peak.expected_bps.unwrap_or(0.0)
+                })
                 && stretch.in_bps >= peak.in_bps * RISES
                 && stretch.out_bps <= peak.out_bps * FALLS
         };
@@ -154,8 +163,9 @@ impl Flow {
         (most(|s| s.in_bps), most(|s| s.out_bps).filter(|_| self.has_receivers))
     }
 
-    /// Rate out ÷ expected rate, over the whole standstill with the highest expected rate: a stretch of a few seconds may
-    /// have one key frame more or less at its ends. `None` without a standstill, or when the expected rate is unknown.
+    /// Rate out ÷ expected rate, over the whole standstill with the highest expected rate: a
+    /// stretch of a few seconds may have one key frame more or less at its ends. `None` without a
+    /// standstill, or when the expected rate is unknown.
     pub(crate) fn delivered(&self) -> Option<Delivered> {
         let means = self.standstills.iter().filter_map(|range| {
             let seconds = mean(self.seconds.get(range.clone())?);
@@ -166,8 +176,8 @@ impl Flow {
     }
 }
 
-/// Ranges of at least [`WINDOW`] seconds without a join or leave, after [`SETTLING`]. The last second of each is left
-/// out: it has a part of the last interval of a participant that left then.
+/// Ranges of at least [`WINDOW`] seconds without a join or leave, after [`SETTLING`]. The last
+/// second of each is left out: it has a part of the last interval of a participant that left then.
 fn standstills(seconds: &BTreeMap<i64, Sums>) -> Vec<Range<usize>> {
     let crowds: Vec<(i64, &BTreeMap<CohortId, [u32; 3]>)> =
         seconds.iter().map(|(second, sums)| (*second, &sums.crowd)).collect();
@@ -201,7 +211,9 @@ impl Sums {
     fn has_receiver(&self, roles: &[Role]) -> bool {
         let there = || {
             let present = self.connected.iter().filter(|(_, count)| **count > 0);
-            present.filter_map(|(cohort, count)| Some((cohort, count, roles.get(usize::from(cohort.0))?)))
+            present.filter_map(|(cohort, count)| {
+                Some((cohort, count, roles.get(usize::from(cohort.0))?))
+            })
         };
         let other_senders = |to: &CohortId, room: u32| {
             let senders = there().filter(|(.., from)| from.room == room && from.publish.is_some());
@@ -213,12 +225,13 @@ impl Sums {
         })
     }
 
-    /// The payload rate out if every participant received all streams that it subscribed to. Streams stay within
-    /// their room.
+    /// The payload rate out if every participant received all streams that it subscribed to.
+    /// Streams stay within their room.
     fn due_payload_bps(&self, roles: &[Role], kind: MediaKind) -> f64 {
         let policy = |role: &Role| if kind == MediaKind::Video { role.video } else { role.audio };
         let mut by_room: BTreeMap<u32, (u32, f64)> = BTreeMap::new();
-        for ((cohort, _), (bytes, tracks)) in self.payload.iter().filter(|((_, of), _)| *of == kind) {
+        for ((cohort, _), (bytes, tracks)) in self.payload.iter().filter(|((_, of), _)| *of == kind)
+        {
             let room = roles.get(usize::from(cohort.0)).map_or(0, |role| role.room);
             let (senders, bits) = by_room.entry(room).or_default();
             *senders += tracks;
@@ -228,7 +241,8 @@ impl Sums {
             let role = roles.get(usize::from(cohort.0))?;
             let (senders, bits) = by_room.get(&role.room).copied().unwrap_or_default();
             let own = self.payload.get(&(*cohort, kind)).filter(|(_, tracks)| *tracks > 0);
-            let own_bits = own.map_or(0.0, |(bytes, tracks)| *bytes as f64 * 8.0 / f64::from(*tracks));
+            let own_bits =
+                own.map_or(0.0, |(bytes, tracks)| *bytes as f64 * 8.0 / f64::from(*tracks));
             let others = u64::from(senders) - u64::from(own.is_some()).min(u64::from(senders));
             let each = match policy(role) {
                 SubscribePolicy::All => bits - own_bits,
@@ -240,7 +254,8 @@ impl Sums {
     }
 }
 
-/// Bytes on the wire for a byte of payload, as the server sends this kind: its headers and extensions, not the sender's.
+/// Bytes on the wire for a byte of payload, as the server sends this kind: its headers and
+/// extensions, not the sender's.
 fn wire_per_payload(run: &RunData, kind: MediaKind) -> f64 {
     let rows = || run.series.iter().filter(|row| row.kind == Some(kind));
     let wire: u64 = rows().map(|row| row.counters.wire_bytes).sum();

@@ -1,6 +1,7 @@
-//! The streams of a conference: a cell for each (sender, receiver) and kind. A conference of 25 has 600 video streams; one
-//! stream that never arrives shows in no mean. Five participants that cannot join remove 220 of the 600, so streams are
-//! counted against the plan too: between the participants that joined all may be well.
+//! The streams of a conference: a cell for each (sender, receiver) and kind. A conference of 25 has
+//! 600 video streams; one stream that never arrives shows in no mean. Five participants that cannot
+//! join remove 220 of the 600, so streams are counted against the plan too: between the
+//! participants that joined all may be well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,10 +70,14 @@ impl Cell<'_> {
         self.track?.counters.loss_ratio()
     }
 
-    /// The 95th percentile of delay: from capture to arrival where that is known, else above the stream's own floor.
+    /// The 95th percentile of delay: from capture to arrival where that is known, else above the
+    /// stream's own floor.
     pub(crate) fn delay_ms_p95(&self) -> Option<f64> {
         let track = self.track?;
-        let us = track.absolute_delay.quantile_us(0.95).or_else(|| track.relative_delay_us.quantile(0.95));
+        let us = track
+            .absolute_delay
+            .quantile_us(0.95)
+            .or_else(|| track.relative_delay_us.quantile(0.95));
         us.map(|us| us as f64 / 1e3)
     }
 
@@ -112,7 +117,8 @@ impl<'a> Matrix<'a> {
     pub(crate) fn of(run: &'a RunData) -> Option<Self> {
         // A participant that publishes at a URL of its own is no member of the conference.
         let is_none = |scenario: Scenario| {
-            !scenario.target.is_conference() || scenario.crowd.iter().any(|cohort| cohort.target.is_some())
+            !scenario.target.is_conference()
+                || scenario.crowd.iter().any(|cohort| cohort.target.is_some())
         };
         if run.sent.is_empty() || scenario(run).is_some_and(is_none) {
             return None;
@@ -123,7 +129,8 @@ impl<'a> Matrix<'a> {
         let member = |row: &'a ParticipantRow| {
             let there = Stay::observed(run, row);
             let planned = planned.as_ref().map(|planned| planned.stay(row));
-            let role = roles.as_ref().and_then(|roles| roles.get(usize::from(row.cohort.0))).cloned();
+            let role =
+                roles.as_ref().and_then(|roles| roles.get(usize::from(row.cohort.0))).cloned();
             (there.is_some() || planned.is_some()).then(|| Member {
                 row,
                 role: role.unwrap_or_default(),
@@ -154,12 +161,17 @@ impl<'a> Matrix<'a> {
                 let (there, planned) = (both(from.there, to.there), both(from.planned, to.planned));
                 let is_expected = there.is_some_and(Stay::is_long);
                 // A participant that leaves later than planned may have more streams than planned.
-                let is_planned = self.knows_plan && (is_expected || planned.is_some_and(Stay::is_long));
+                let is_planned =
+                    self.knows_plan && (is_expected || planned.is_some_and(Stay::is_long));
                 if !is_expected && !is_planned {
                     continue;
                 }
-                let cell =
-                    Cell { is_expected, is_planned, since: there.map(|there| there.from), track: None };
+                let cell = Cell {
+                    is_expected,
+                    is_planned,
+                    since: there.map(|there| there.from),
+                    track: None,
+                };
                 let kinds = [
                     (MediaKind::Video, publish.has_video(), to.role.video),
                     (MediaKind::Audio, publish.audio, to.role.audio),
@@ -184,9 +196,12 @@ impl<'a> Matrix<'a> {
             })
             .collect();
         for track in &run.tracks {
-            let Some(from) = track.from.as_deref().and_then(ParticipantId::from_name) else { continue };
+            let Some(from) = track.from.as_deref().and_then(ParticipantId::from_name) else {
+                continue;
+            };
             let cell = self.cells.entry((track.kind, from, track.participant)).or_default();
-            // A stream on several tracks, as after a server's restart: the one with most packets is used.
+            // A stream on several tracks, as after a server's restart: the one with most packets is
+            // used.
             let brought = |track: &TrackRow| track.counters.packets_received;
             if cell.track.is_none_or(|before| brought(before) < brought(track)) {
                 cell.track = Some(track);
@@ -205,15 +220,17 @@ impl<'a> Matrix<'a> {
         &self,
         kind: MediaKind,
     ) -> impl Iterator<Item = (ParticipantId, ParticipantId, &Cell<'a>)> {
-        let of_kind = move |((of, from, to), cell): (&(MediaKind, ParticipantId, ParticipantId), _)| {
-            (*of == kind).then_some((*from, *to, cell))
-        };
+        let of_kind =
+            move |((of, from, to), cell): (&(MediaKind, ParticipantId, ParticipantId), _)| {
+                (*of == kind).then_some((*from, *to, cell))
+            };
         self.cells.iter().filter_map(of_kind)
     }
 
     /// All participants of a kind's cells, in order.
     pub(crate) fn people(&self, kind: MediaKind) -> Vec<ParticipantId> {
-        let both: BTreeSet<ParticipantId> = self.of_kind(kind).flat_map(|(from, to, _)| [from, to]).collect();
+        let both: BTreeSet<ParticipantId> =
+            self.of_kind(kind).flat_map(|(from, to, _)| [from, to]).collect();
         both.into_iter().collect()
     }
 }

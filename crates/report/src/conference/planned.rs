@@ -5,9 +5,9 @@ use std::time::Duration;
 use throng_observation::run::{CohortId, RunData};
 use throng_scenario::{Plan, Share};
 
-/// Planned rate into the server in each of `seconds`, bits per second on the wire. `None` where the scenario is
-/// unreadable or does not have a participant's rate (a recording has its own), and for a search, whose crowd is
-/// not planned.
+/// Planned rate into the server in each of `seconds`, bits per second on the wire. `None` where the
+/// scenario is unreadable or does not have a participant's rate (a recording has its own), and for
+/// a search, whose crowd is not planned.
 pub(crate) fn planned_in_bps(run: &RunData, seconds: &[i64]) -> Option<Vec<f64>> {
     if !run.holds.is_empty() {
         return None;
@@ -60,7 +60,8 @@ mod tests {
 
     fn planned(scenario: &str) -> Option<Vec<f64>> {
         let mut run = lesson(4, 10, |_| 1.0);
-        run.info.scenario = format!("[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1\"\n{scenario}");
+        run.info.scenario =
+            format!("[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1\"\n{scenario}");
         planned_in_bps(&run, &(-2..10).collect::<Vec<_>>())
     }
 
@@ -71,19 +72,22 @@ mod tests {
         // 240p at 256 kbit/s and speech, with their headers.
         assert!((300e3..360e3).contains(&b), "{b}");
         let four =
-            planned("[crowd]\nsize = 4\narrival = { every = \"2s\" }\n[run]\nduration = \"10s\"\n").unwrap();
+            planned("[crowd]\nsize = 4\narrival = { every = \"2s\" }\n[run]\nduration = \"10s\"\n")
+                .unwrap();
         let expect = [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0, 4.0, 4.0];
         for (planned, times) in four.iter().zip(expect) {
             assert!((planned - times * b).abs() < 1.0, "{four:?}");
         }
         // A participant that leaves stops sending.
-        let short = planned("[crowd]\nsize = 1\nstay = \"4s\"\n[run]\nduration = \"10s\"\n").unwrap();
+        let short =
+            planned("[crowd]\nsize = 1\nstay = \"4s\"\n[run]\nduration = \"10s\"\n").unwrap();
         assert!((short[4] - b).abs() < 1.0 && short[6].abs() < 1.0, "{short:?}");
     }
 
     #[test]
     fn what_is_not_in_the_scenario_is_not_planned() {
-        let of_file = "[crowd]\nsize = 2\npublish = { video = \"lesson.mjr\" }\n[run]\nduration = \"10s\"\n";
+        let of_file =
+            "[crowd]\nsize = 2\npublish = { video = \"lesson.mjr\" }\n[run]\nduration = \"10s\"\n";
         assert_eq!(planned(of_file), None);
         assert_eq!(planned("rubbish"), None);
         let mut search = lesson(4, 10, |_| 1.0);

@@ -4,7 +4,8 @@ use throng_observation::run::{ParticipantRow, RunData};
 use throng_observation::{Phase, RunTime};
 use throng_scenario::Join;
 
-/// A stream between two participants that were connected together for less than this is not expected.
+/// A stream between two participants that were connected together for less than this is not
+/// expected.
 const OVERLAP_MIN_US: i64 = 5_000_000;
 
 /// A time in which a participant, or two of them, are connected.
@@ -40,20 +41,29 @@ pub(super) struct PlannedStays {
 }
 
 impl PlannedStays {
-    /// `None` where the scenario is unreadable, and for a search: it starts and ends participants as it goes, without a plan.
+    /// `None` where the scenario is unreadable, and for a search: it starts and ends participants
+    /// as it goes, without a plan.
     pub(super) fn of(run: &RunData) -> Option<Self> {
         if !run.holds.is_empty() {
             return None;
         }
         let joins = super::scenario(run)?.plan().joins;
         let planned_end = RunTime(run.info.planned_duration_us);
-        Some(Self { joins, end: run.ended_at.map_or(planned_end, |ended_at| ended_at.min(planned_end)) })
+        Some(Self {
+            joins,
+            end: run.ended_at.map_or(planned_end, |ended_at| ended_at.min(planned_end)),
+        })
     }
 
     /// From its intended join to its planned leave, or to the run's end.
     pub(super) fn stay(&self, row: &ParticipantRow) -> Stay {
-        let join = self.joins.get(row.participant.0 as usize).filter(|join| join.cohort == row.cohort);
-        let leaves = join.and_then(|join| join.leave_at).and_then(|at| i64::try_from(at.as_micros()).ok());
-        Stay { from: row.intended_at, until: leaves.map_or(self.end, |at| self.end.min(RunTime(at))) }
+        let join =
+            self.joins.get(row.participant.0 as usize).filter(|join| join.cohort == row.cohort);
+        let leaves =
+            join.and_then(|join| join.leave_at).and_then(|at| i64::try_from(at.as_micros()).ok());
+        Stay {
+            from: row.intended_at,
+            until: leaves.map_or(self.end, |at| self.end.min(RunTime(at))),
+        }
     }
 }

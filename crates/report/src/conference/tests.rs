@@ -1,8 +1,11 @@
 //! Laws of the matrix and of the flow, on lessons made up by hand.
 
-use throng_observation::run::{CohortId, CrowdRow, ParticipantId, RunData, SentRow, SeriesRow, TrackRow};
+use throng_observation::run::{
+    CohortId, CrowdRow, ParticipantId, RunData, SentRow, SeriesRow, TrackRow,
+};
 use throng_observation::{
-    Codec, Distribution, MediaKind, OneWayDelay, Phase, RunTime, SentCounters, TrackCounters, TrackId,
+    Codec, Distribution, MediaKind, OneWayDelay, Phase, RunTime, SentCounters, TrackCounters,
+    TrackId,
 };
 
 use super::*;
@@ -10,8 +13,8 @@ use crate::example;
 
 const KINDS: [MediaKind; 2] = [MediaKind::Video, MediaKind::Audio];
 
-/// A lesson of `size` for `seconds`; each sends 1,000 bytes a second of each kind, and the server forwards the share of it
-/// that `forwards` says of a second.
+/// A lesson of `size` for `seconds`; each sends 1,000 bytes a second of each kind, and the server
+/// forwards the share of it that `forwards` says of a second.
 pub(crate) fn lesson(size: u32, seconds: i64, forwards: impl Fn(i64) -> f64) -> RunData {
     let mut run = example::healthy(size, seconds);
     run.info.scenario = format!(
@@ -20,7 +23,12 @@ pub(crate) fn lesson(size: u32, seconds: i64, forwards: impl Fn(i64) -> f64) -> 
     (run.series, run.tracks, run.crowd) = (Vec::new(), Vec::new(), Vec::new());
     for second in 0..seconds {
         let there = size.min(second as u32 + 1);
-        run.crowd.push(CrowdRow { second, connected: there, playing: there, ..CrowdRow::default() });
+        run.crowd.push(CrowdRow {
+            second,
+            connected: there,
+            playing: there,
+            ..CrowdRow::default()
+        });
         for kind in KINDS {
             let bytes = 1_000 * u64::from(there);
             let counters =
@@ -32,11 +40,17 @@ pub(crate) fn lesson(size: u32, seconds: i64, forwards: impl Fn(i64) -> f64) -> 
                 payload_bytes: out as u64,
                 ..TrackCounters::default()
             };
-            run.series.push(SeriesRow { second, kind: Some(kind), counters, ..SeriesRow::default() });
+            run.series.push(SeriesRow {
+                second,
+                kind: Some(kind),
+                counters,
+                ..SeriesRow::default()
+            });
         }
     }
-    for (to, from) in
-        (0..size).flat_map(|to| (0..size).map(move |from| (to, from))).filter(|(to, from)| to != from)
+    for (to, from) in (0..size)
+        .flat_map(|to| (0..size).map(move |from| (to, from)))
+        .filter(|(to, from)| to != from)
     {
         for kind in KINDS {
             run.tracks.push(stream(from, to, kind));
@@ -77,7 +91,10 @@ fn everybody_is_expected_to_see_and_hear_all_others() {
         assert_eq!((media.expected, media.playing, media.playing_ratio), (Some(30), 30, Some(1.0)));
         assert_eq!(media.loss_ratio_max, Some(0.0));
     }
-    assert_eq!((conference.members, conference.flow.egress_drop_at_s, conference.flow.note), (6, None, None));
+    assert_eq!(
+        (conference.members, conference.flow.egress_drop_at_s, conference.flow.note),
+        (6, None, None)
+    );
     // The rate out is the expected one: N × (N − 1) × b.
     assert!((conference.flow.expected_bps_max.unwrap() - 6.0 * 5.0 * 2.0 * 8_000.0).abs() < 1e-6);
     assert!((conference.flow.delivered_ratio.unwrap() - 1.0).abs() < 1e-9);
@@ -85,17 +102,29 @@ fn everybody_is_expected_to_see_and_hear_all_others() {
 
 #[test]
 fn slow_joins_do_not_lower_the_delivered_ratio() {
-    // A participant receives nothing in the second of its join, and the others send key frames for it.
-    let settles =
-        |second: i64| if second < 6 { (second - 1).max(0) as f64 / (second + 1) as f64 } else { 1.0 };
+    // A participant receives nothing in the second of its join, and the others send key frames for
+    // it.
+    let settles = |second: i64| {
+        if second < 6 { (second - 1).max(0) as f64 / (second + 1) as f64 } else { 1.0 }
+    };
     let mut run = lesson(6, 30, settles);
-    run.sent.iter_mut().filter(|row| row.second <= 5).for_each(|row| row.counters.payload_bytes *= 2);
-    run.series.iter_mut().filter(|row| row.second <= 5).for_each(|row| row.counters.payload_bytes *= 2);
-    run.series.iter_mut().filter(|row| row.second <= 5).for_each(|row| row.counters.wire_bytes *= 2);
+    run.sent
+        .iter_mut()
+        .filter(|row| row.second <= 5)
+        .for_each(|row| row.counters.payload_bytes *= 2);
+    run.series
+        .iter_mut()
+        .filter(|row| row.second <= 5)
+        .for_each(|row| row.counters.payload_bytes *= 2);
+    run.series
+        .iter_mut()
+        .filter(|row| row.second <= 5)
+        .for_each(|row| row.counters.wire_bytes *= 2);
     let flow = summarise(&run, None).unwrap().flow;
     assert!((flow.delivered_ratio.unwrap() - 1.0).abs() < 1e-9, "{flow:?}");
     // What a server withholds from all does.
-    let halved = summarise(&lesson(6, 30, |second| if second < 10 { 1.0 } else { 0.5 }), None).unwrap().flow;
+    let halved =
+        summarise(&lesson(6, 30, |second| if second < 10 { 1.0 } else { 0.5 }), None).unwrap().flow;
     assert!((0.5..0.6).contains(&halved.delivered_ratio.unwrap()), "{halved:?}");
 }
 
@@ -114,8 +143,10 @@ fn a_crowd_that_never_stands_still_has_no_share_that_was_delivered() {
 #[test]
 fn of_a_simulcast_the_server_owes_what_it_chooses() {
     let mut run = lesson(6, 30, |_| 0.4);
-    run.info.scenario =
-        run.info.scenario.replace("[crowd]\n", "[crowd]\npublish = { simulcast = [\"144p\", \"240p\"] }\n");
+    run.info.scenario = run
+        .info
+        .scenario
+        .replace("[crowd]\n", "[crowd]\npublish = { simulcast = [\"144p\", \"240p\"] }\n");
     let flow = summarise(&run, None).unwrap().flow;
     assert_eq!((flow.expected_bps_max, flow.delivered_ratio), (None, None), "{flow:?}");
 }
@@ -146,7 +177,8 @@ pub(crate) fn fail_to_join(run: &mut RunData, first: u32) {
         row.reached.remove(&Phase::DtlsConnected);
         row.ended_at = Some(RunTime(row.intended_at.0 + 1_000_000));
     });
-    let from = |track: &TrackRow| track.from.as_deref().and_then(ParticipantId::from_name).unwrap().0;
+    let from =
+        |track: &TrackRow| track.from.as_deref().and_then(ParticipantId::from_name).unwrap().0;
     run.tracks.retain(|track| !failed(track.participant.0) && !failed(from(track)));
 }
 
@@ -160,10 +192,14 @@ fn a_failed_join_stays_in_the_denominator() {
     assert_eq!((conference.video.expected, conference.video.playing), (Some(380), 380));
     assert!(conference.worst.iter().all(|pair| pair.plays), "{:?}", conference.worst);
     // … and 220 of the lesson's 600 pictures never came.
-    assert_eq!((conference.video.planned, conference.video.planned_playing), (Some(600), Some(380)));
+    assert_eq!(
+        (conference.video.planned, conference.video.planned_playing),
+        (Some(600), Some(380))
+    );
     assert_eq!(conference.video.playing_ratio, Some(380.0 / 600.0));
     let table = crate::csv::conference(&run).unwrap();
-    let missing = table.lines().filter(|line| line.ends_with(",true") && line.contains(",false,false,"));
+    let missing =
+        table.lines().filter(|line| line.ends_with(",true") && line.contains(",false,false,"));
     assert_eq!(missing.count(), 2 * 220, "{table}");
 }
 
@@ -181,7 +217,8 @@ fn a_stream_is_planned_where_both_were_to_be_there_for_five_seconds() {
     early.ended_at = Some(RunTime(4_000_000));
     early.participants.iter_mut().for_each(|row| row.ended_at = early.ended_at);
     assert_eq!(summarise(&early, None).unwrap().video.planned, Some(0));
-    // A participant that leaves after 3 s shares less than 5 s with any other; one that only listens sends no stream.
+    // A participant that leaves after 3 s shares less than 5 s with any other; one that only
+    // listens sends no stream.
     let mut short = lesson(6, 30, |_| 1.0);
     short.info.scenario = short.info.scenario.replace("[crowd]\n", "[crowd]\nstay = \"3s\"\n");
     fail_to_join(&mut short, 0);
@@ -207,10 +244,10 @@ fn a_search_plans_no_stay() {
 #[test]
 fn with_last_speakers_not_all_streams_are_expected() {
     let mut run = lesson(6, 30, |_| 1.0);
-    run.info.scenario = run
-        .info
-        .scenario
-        .replace("[crowd]\n", "[conversation]\n[crowd]\nsubscribe = { video = \"last_speakers(2)\" }\n");
+    run.info.scenario = run.info.scenario.replace(
+        "[crowd]\n",
+        "[conversation]\n[crowd]\nsubscribe = { video = \"last_speakers(2)\" }\n",
+    );
     let conference = summarise(&run, None).unwrap();
     assert_eq!(
         (conference.video.expected, conference.video.received, conference.audio.expected),
@@ -248,22 +285,34 @@ fn without_receivers_no_rate_out_is_stated() {
     let mut alone = lesson(1, 30, |_| 1.0);
     alone.tracks.clear();
     for (second, row) in (0..).zip(&mut alone.sent) {
-        (row.counters.wire_bytes, row.counters.payload_bytes) = (1_000 + 10 * second, 1_000 + 10 * second);
+        (row.counters.wire_bytes, row.counters.payload_bytes) =
+            (1_000 + 10 * second, 1_000 + 10 * second);
     }
-    for subscribe in ["", "subscribe = \"none\"\n", "publish = { simulcast = [\"144p\", \"240p\"] }\n"] {
+    for subscribe in
+        ["", "subscribe = \"none\"\n", "publish = { simulcast = [\"144p\", \"240p\"] }\n"]
+    {
         let mut run = alone.clone();
-        run.info.scenario = run.info.scenario.replace("[crowd]\n", &format!("[crowd]\n{subscribe}"));
+        run.info.scenario =
+            run.info.scenario.replace("[crowd]\n", &format!("[crowd]\n{subscribe}"));
         let summary = crate::summarise(&run, &[], std::time::Duration::ZERO);
         let flow = &summary.conference.as_ref().unwrap().flow;
         assert!(flow.in_bps_max.is_some_and(|bps| bps > 0.0), "{flow:?}");
-        assert_eq!((flow.out_bps_max, flow.egress_drop_at_s, &flow.note), (None, None, &None), "{subscribe}");
+        assert_eq!(
+            (flow.out_bps_max, flow.egress_drop_at_s, &flow.note),
+            (None, None, &None),
+            "{subscribe}"
+        );
         let text = crate::text::summary(&summary);
         assert!(!text.contains("conference  ") && !text.contains(", out "), "{text}");
         let page = crate::html::render(&run, &summary);
-        assert!(!page.contains("out of the server") && !page.contains("Every stream played"), "{subscribe}");
+        assert!(
+            !page.contains("out of the server") && !page.contains("Every stream played"),
+            "{subscribe}"
+        );
         assert!(page.contains("Into the server"));
     }
-    // Publishers that subscribe to nothing are no receivers; those of a conference that receives nothing are.
+    // Publishers that subscribe to nothing are no receivers; those of a conference that receives
+    // nothing are.
     let mut publishers = lesson(5, 30, |_| 0.0);
     publishers.tracks.clear();
     assert_eq!(summarise(&publishers, None).unwrap().flow.out_bps_max, Some(0.0));

@@ -14,8 +14,8 @@ pub(crate) fn render(summary: &Summary) -> String {
         .agreement
         .iter()
         .map(|row| {
-            let figures =
-                [row.browser, row.virtual_, row.difference, row.bound].map(|value| row.shown(value));
+            let figures = [row.browser, row.virtual_, row.difference, row.bound]
+                .map(|value| row.shown(value));
             let verdict = match (row.disputed, row.bound) {
                 (true, _) => "disputed",
                 (false, Some(_)) => "agrees",
@@ -42,8 +42,14 @@ pub(crate) fn render(summary: &Summary) -> String {
     format!(
         "<h2>Browsers compared with the crowd</h2><p>{}</p>{}{}",
         sentence(canary),
-        table(&["figure", "browsers", "virtual participants", "difference", "noise explains", ""], &rows),
-        table(&["browser", "version", "connect", "first frame", "candidates refused", "failed"], &browsers),
+        table(
+            &["figure", "browsers", "virtual participants", "difference", "noise explains", ""],
+            &rows
+        ),
+        table(
+            &["browser", "version", "connect", "first frame", "candidates refused", "failed"],
+            &browsers
+        ),
     )
 }
 

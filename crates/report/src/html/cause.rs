@@ -19,7 +19,9 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(found) = &summary.bottleneck else { return String::new() };
     let sure = matches!(
         found.verdict,
-        BottleneckVerdict::Bottleneck | BottleneckVerdict::CoBottleneck | BottleneckVerdict::GeneratorLimited
+        BottleneckVerdict::Bottleneck
+            | BottleneckVerdict::CoBottleneck
+            | BottleneckVerdict::GeneratorLimited
     );
     let class = if sure { "cause" } else { "cause unsure" };
     let score = found.score.map_or_else(String::new, |score| format!(" · {score:.0} of 100"));
@@ -40,15 +42,16 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
 /// What the users of the failing load had, whatever the cause.
 fn suffered(found: &Bottleneck) -> String {
     let words = reasons::words(&found.reasons);
-    words.map_or_else(String::new, |words| format!("<p class=\"over\">Bad seconds: {}.</p>", escape(&words)))
+    words.map_or_else(String::new, |words| {
+        format!("<p class=\"over\">Bad seconds: {}.</p>", escape(&words))
+    })
 }
 
 fn help(found: &Bottleneck) -> String {
     let Some(change) = &found.change else { return String::new() };
-    let then = found
-        .prediction
-        .as_ref()
-        .map_or_else(String::new, |then| format!("<br><b>Would give</b> {}.", escape(&prediction(then))));
+    let then = found.prediction.as_ref().map_or_else(String::new, |then| {
+        format!("<br><b>Would give</b> {}.", escape(&prediction(then)))
+    });
     format!("<p class=\"help\"><b>Change</b> {}.{then}</p>", escape(change))
 }
 
@@ -114,8 +117,10 @@ fn charts(run: &RunData, found: &Bottleneck) -> String {
     }
     let mut bad = vec![None; grid.count];
     for (second, quality) in quality_by_second(run) {
-        let place =
-            second.saturating_mul(1_000_000).saturating_sub(grid.first_us).div_euclid(grid.width_us.max(1));
+        let place = second
+            .saturating_mul(1_000_000)
+            .saturating_sub(grid.first_us)
+            .div_euclid(grid.width_us.max(1));
         if let Some(worst) = usize::try_from(place).ok().and_then(|place| bad.get_mut(place))
             && quality.users > 0
         {
@@ -171,7 +176,8 @@ fn counter(
     if let Some(limit) = limit {
         lines.push(Line::dashed("limit", 6, vec![Some(limit * factor); grid.count]));
     }
-    let chart = Chart { title: &first.counter, unit: words, note: "", scale, seconds: &time.starts, lines };
+    let chart =
+        Chart { title: &first.counter, unit: words, note: "", scale, seconds: &time.starts, lines };
     Some(chart.render_over(overlay))
 }
 

@@ -1,5 +1,5 @@
-//! Line charts over the run's time. The lines are SVG stretched to the width there is; all text is HTML next to it, so
-//! that it keeps its size on a phone and on paper.
+//! Line charts over the run's time. The lines are SVG stretched to the width there is; all text is
+//! HTML next to it, so that it keeps its size on a phone and on paper.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,7 +13,8 @@ pub(crate) enum Scale {
     Plain,
     /// A share from 0 to 1, shown in percent.
     Percent,
-    /// The same on an axis up to 100 % whatever the values are, for charts that are compared with each other.
+    /// The same on an axis up to 100 % whatever the values are, for charts that are compared with
+    /// each other.
     Whole,
 }
 
@@ -47,11 +48,19 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn solid(name: impl Into<Cow<'static, str>>, colour: u8, values: Vec<Option<f64>>) -> Self {
+    pub(crate) fn solid(
+        name: impl Into<Cow<'static, str>>,
+        colour: u8,
+        values: Vec<Option<f64>>,
+    ) -> Self {
         Self { name: name.into(), colour, dashed: false, values }
     }
 
-    pub(crate) fn dashed(name: impl Into<Cow<'static, str>>, colour: u8, values: Vec<Option<f64>>) -> Self {
+    pub(crate) fn dashed(
+        name: impl Into<Cow<'static, str>>,
+        colour: u8,
+        values: Vec<Option<f64>>,
+    ) -> Self {
         Self { name: name.into(), colour, dashed: true, values }
     }
 }
@@ -88,7 +97,8 @@ impl Chart<'_> {
     pub(crate) fn render_over(&self, overlay: &Overlay) -> String {
         let lines: Vec<&Line> =
             self.lines.iter().filter(|line| line.values.iter().any(Option::is_some)).collect();
-        let heading = format!("<h3>{} <small>{}</small></h3>", escape(self.title), escape(self.unit));
+        let heading =
+            format!("<h3>{} <small>{}</small></h3>", escape(self.title), escape(self.unit));
         if lines.is_empty() {
             return format!(
                 "<figure class=\"chart\">{heading}<p class=\"none\">Nothing was measured.</p></figure>"
@@ -107,9 +117,15 @@ impl Chart<'_> {
         let mut out = format!("<figure class=\"chart\">{heading}<p class=\"legend\">");
         for line in &lines {
             let dash = if line.dashed { " dashed" } else { "" };
-            let _ = write!(out, "<span class=\"key{dash} c{}\">{}</span>", line.colour, escape(&line.name));
+            let _ = write!(
+                out,
+                "<span class=\"key{dash} c{}\">{}</span>",
+                line.colour,
+                escape(&line.name)
+            );
         }
-        let _ = write!(out, "</p><div class=\"plot\" data-points=\"{}\">", escape(&self.data(&lines)));
+        let _ =
+            write!(out, "</p><div class=\"plot\" data-points=\"{}\">", escape(&self.data(&lines)));
         self.underlay(&mut out, overlay);
         let (unit, long_unit) = if overlay.counts_runs { ("", "runs") } else { (" s", "seconds") };
         self.draw(&mut out, &lines, (top, step), highest, long_unit);
@@ -139,7 +155,10 @@ impl Chart<'_> {
         let at = |second: f64| ((second - first) / self.span_s() * 100.0).clamp(0.0, 100.0);
         for (from, until, class) in &overlay.bands {
             let (left, width) = (at(*from), at(*until) - at(*from));
-            let _ = write!(out, "<i class=\"band {class}\" style=\"left:{left:.2}%;width:{width:.2}%\"></i>");
+            let _ = write!(
+                out,
+                "<i class=\"band {class}\" style=\"left:{left:.2}%;width:{width:.2}%\"></i>"
+            );
         }
         for (second, what) in &overlay.marks {
             let left = at(*second);
@@ -153,7 +172,14 @@ impl Chart<'_> {
         }
     }
 
-    fn draw(&self, out: &mut String, lines: &[&Line], (top, step): (f64, f64), highest: f64, unit: &str) {
+    fn draw(
+        &self,
+        out: &mut String,
+        lines: &[&Line],
+        (top, step): (f64, f64),
+        highest: f64,
+        unit: &str,
+    ) {
         let names: Vec<_> = lines.iter().map(|line| line.name.as_ref()).collect();
         let _ = write!(
             out,
@@ -171,7 +197,12 @@ impl Chart<'_> {
         }
         for line in lines {
             let class = if line.dashed { "line dashed" } else { "line" };
-            let _ = write!(out, "<path class=\"{class} c{}\" d=\"{}\"/>", line.colour, self.path(line, top));
+            let _ = write!(
+                out,
+                "<path class=\"{class} c{}\" d=\"{}\"/>",
+                line.colour,
+                self.path(line, top)
+            );
         }
         out.push_str("</svg>");
     }
@@ -237,15 +268,19 @@ impl Chart<'_> {
     }
 }
 
-/// The top of an axis that holds `highest`, and the step of its ticks: 1, 2 or 5 times a power of ten.
+/// The top of an axis that holds `highest`, and the step of its ticks: 1, 2 or 5 times a power of
+/// ten.
 pub(super) fn axis(highest: f64) -> (f64, f64) {
     if highest.is_nan() || highest <= 0.0 {
         return (1.0, 1.0);
     }
     let rough = highest / 4.0;
     let power = 10f64.powf(rough.log10().floor());
-    let step =
-        [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .map(|m| m * power)
+        .into_iter()
+        .find(|step| *step >= rough)
+        .unwrap_or(rough);
     // The last step is drawn in full, so that a line does not touch the top.
     ((highest / step * 1.02).ceil() * step, step)
 }

@@ -43,8 +43,9 @@ fn media(time: &Timeline, summary: &Summary) -> String {
         Line::solid("median viewer", 1, time.each(|p| at(&p.video.fps_milli, 0.50))),
         Line::solid("worst 5 % (p5)", 2, time.each(|p| at(&p.video.fps_milli, 0.05))),
     ];
-    let freezes = time
-        .each(|p| p.video.is_present.then(|| p.video.counters.freeze_count as f64 / p.seconds.max(1) as f64));
+    let freezes = time.each(|p| {
+        p.video.is_present.then(|| p.video.counters.freeze_count as f64 / p.seconds.max(1) as f64)
+    });
     let floor = "ms above each track's own floor";
     if !summary.has_packets() {
         // What players fetch has no packets that could be lost or late.
@@ -107,10 +108,12 @@ pub(super) fn received_mbit(p: &Point) -> Option<f64> {
         .then(|| bytes as f64 * 8.0 / 1e6 / p.seconds.max(1) as f64)
 }
 
-/// Offered is what the playing viewers get when all is well: the best sustained rate of one (the 90th percentile over
-/// the run, so that a burst of key frames does not count) times how many were connected. Mbit/s on the wire.
+/// Offered is what the playing viewers get when all is well: the best sustained rate of one (the
+/// 90th percentile over the run, so that a burst of key frames does not count) times how many were
+/// connected. Mbit/s on the wire.
 pub(super) fn offered_mbit(time: &Timeline) -> Vec<Option<f64>> {
-    let connected = |p: &Point| p.crowd.map(|sums| sums[1].max(sums[2])).filter(|count| *count > 0.0);
+    let connected =
+        |p: &Point| p.crowd.map(|sums| sums[1].max(sums[2])).filter(|count| *count > 0.0);
     let mut each: Vec<f64> = time
         .points
         .iter()
@@ -154,12 +157,14 @@ fn absolute(time: &Timeline, summary: &Summary) -> String {
 
 /// The basis of the delay, its error, and whether the clocks agree at all.
 fn one_way_note(media: &Media, clock: &ClockSummary) -> String {
-    let mut note = one_way_basis(media).map_or_else(String::new, |basis| format!("By {}. ", basis.text()));
+    let mut note =
+        one_way_basis(media).map_or_else(String::new, |basis| format!("By {}. ", basis.text()));
     note += &match clock.bound_ms {
         Some(ms) => format!("Clock error at most {ms:.1} ms ({}).", clock.basis),
         None => format!("Clock error not known ({}).", clock.basis),
     };
-    if let Some((disagreement, basis)) = clock_disagreement(media, clock).zip(one_way_basis(media)) {
+    if let Some((disagreement, basis)) = clock_disagreement(media, clock).zip(one_way_basis(media))
+    {
         note += &format!(
             " The clocks disagree: {}; percentiles among them are left out.",
             disagreement.text(basis)
@@ -185,7 +190,8 @@ fn cpu(time: &Timeline) -> String {
         };
         threads.iter().map(line).collect()
     } else {
-        let pick = |best: fn(f64, f64) -> f64| time.each(|p| p.thread_cpu.values().copied().reduce(best));
+        let pick =
+            |best: fn(f64, f64) -> f64| time.each(|p| p.thread_cpu.values().copied().reduce(best));
         vec![
             Line::solid("busiest thread", 1, pick(f64::max)),
             Line::solid("idlest thread", 4, pick(f64::min)),

@@ -38,7 +38,8 @@ impl ChatPoint {
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(chat) = &summary.chat else { return String::new() };
     let time = Timeline::of(run);
-    let charts = [room(&time), delivery(&time), messages(&time), stanzas(&time), traffic(&time)].concat();
+    let charts =
+        [room(&time), delivery(&time), messages(&time), stanzas(&time), traffic(&time)].concat();
     let mut out = format!("<h2>Chat</h2><div class=\"charts\">{charts}</div>");
     let (messages, stanzas) = (chat.messages_line(), chat.stanzas_line());
     let _ = write!(out, "<p>Messages: {}.</p><p>{}.</p>", escape(&messages), escape(&stanzas));
@@ -50,18 +51,31 @@ fn chart(time: &Timeline, title: &str, (unit, note): (&str, &str), lines: Vec<Li
 }
 
 /// A value of the chat for each point that has one.
-fn line(time: &Timeline, name: &'static str, colour: u8, value: impl Fn(&Point) -> Option<f64>) -> Line {
+fn line(
+    time: &Timeline,
+    name: &'static str,
+    colour: u8,
+    value: impl Fn(&Point) -> Option<f64>,
+) -> Line {
     Line::solid(name, colour, time.each(|point| value(point).filter(|_| point.chat.is_present)))
 }
 
 /// A rate of something that is counted.
-fn rate(time: &Timeline, name: &'static str, colour: u8, count: impl Fn(&ChatCounters) -> u64) -> Line {
-    line(time, name, colour, |point| Some(count(&point.chat.counters) as f64 / point.seconds.max(1) as f64))
+fn rate(
+    time: &Timeline,
+    name: &'static str,
+    colour: u8,
+    count: impl Fn(&ChatCounters) -> u64,
+) -> Line {
+    line(time, name, colour, |point| {
+        Some(count(&point.chat.counters) as f64 / point.seconds.max(1) as f64)
+    })
 }
 
 /// Who is there.
 fn room(time: &Timeline) -> String {
-    let crowd = |index: usize| time.each(|point| point.crowd.and_then(|sums| sums.get(index).copied()));
+    let crowd =
+        |index: usize| time.each(|point| point.crowd.and_then(|sums| sums.get(index).copied()));
     let lines = vec![
         Line::dashed("intended", 6, crowd(0)),
         line(time, "in the room", 3, |point| Some(point.chat.joined as f64)),
@@ -72,10 +86,13 @@ fn room(time: &Timeline) -> String {
 
 /// When messages come.
 fn delivery(time: &Timeline) -> String {
-    let lines = [("p50", 1, 0.5), ("p95", 4, 0.95), ("max", 2, 1.0)].map(|(name, colour, quantile)| {
-        let ms = move |point: &Point| point.chat.delay_us.quantile(quantile).map(|us| us as f64 / 1e3);
-        line(time, name, colour, ms)
-    });
+    let lines =
+        [("p50", 1, 0.5), ("p95", 4, 0.95), ("max", 2, 1.0)].map(|(name, colour, quantile)| {
+            let ms = move |point: &Point| {
+                point.chat.delay_us.quantile(quantile).map(|us| us as f64 / 1e3)
+            };
+            line(time, name, colour, ms)
+        });
     let note = "From the time at which a message was to be said to its arrival at each participant, in the second in which it came.";
     chart(time, "Delivery", ("ms", note), lines.into())
 }
@@ -135,7 +152,9 @@ mod tests {
     #[test]
     fn the_state_is_that_of_the_last_second_and_counts_add_up() {
         let mut point = ChatPoint::default();
-        for row in [row(0, 0, 3, &[10]), row(0, 1, 4, &[20]), row(1, 0, 4, &[30, 40]), row(1, 1, 5, &[])] {
+        for row in
+            [row(0, 0, 3, &[10]), row(0, 1, 4, &[20]), row(1, 0, 4, &[30, 40]), row(1, 1, 5, &[])]
+        {
             point.add(&row);
         }
         assert_eq!((point.joined, point.counters.messages_due, point.delay_us.count()), (9, 4, 4));
@@ -150,8 +169,14 @@ mod tests {
         assert_eq!(render(&run, &summarise(&run, &[], Duration::ZERO)), "");
         run.chat = (0..20).map(|second| row(second, 0, 5, &[second as u64 + 10, 400])).collect();
         let page = html::render(&run, &summarise(&run, &[], Duration::ZERO));
-        for text in ["<h2>Chat</h2>", "In the room", "Delivery", "messages/s", "Frames received", "presences"]
-        {
+        for text in [
+            "<h2>Chat</h2>",
+            "In the room",
+            "Delivery",
+            "messages/s",
+            "Frames received",
+            "presences",
+        ] {
             assert!(page.contains(text), "{text}");
         }
         for text in [

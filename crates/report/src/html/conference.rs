@@ -7,7 +7,9 @@ use throng_observation::units::{bit_rate, duration_ms, percent};
 use super::chart::{Chart, Line, Scale};
 use super::heatmap::Heatmap;
 use super::markup::{NEVER, escape, table};
-use crate::conference::{Cell, Conference, ConferenceMedia, ConferencePair, Flow, Matrix, planned_in_bps};
+use crate::conference::{
+    Cell, Conference, ConferenceMedia, ConferencePair, Flow, Matrix, planned_in_bps,
+};
 use crate::summary::Summary;
 
 /// Most points of the chart: more than a screen has pixels for only make the page larger.
@@ -43,7 +45,15 @@ const MEASURES: [Measure; 4] = [
         title: "delay",
         unit: "p95",
         bounds: [20.0, 50.0, 100.0, 200.0, 400.0],
-        levels: ["≤ 20 ms", "≤ 50 ms", "≤ 100 ms", "≤ 200 ms", "≤ 400 ms", "> 400 ms", "never came"],
+        levels: [
+            "≤ 20 ms",
+            "≤ 50 ms",
+            "≤ 100 ms",
+            "≤ 200 ms",
+            "≤ 400 ms",
+            "> 400 ms",
+            "never came",
+        ],
         of: |cell| cell.delay_ms_p95(),
     },
     Measure {
@@ -65,11 +75,14 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         let charts = flow_chart(run, &flow, conference);
         return format!("<h2>Into the server</h2><div class=\"charts\">{charts}</div>");
     }
-    let heats = [(MediaKind::Video, "Video", &MEASURES[..]), (MediaKind::Audio, "Audio", &MEASURES[..2])]
-        .into_iter()
-        .flat_map(|(kind, name, measures)| measures.iter().map(move |measure| (kind, name, measure)))
-        .map(|(kind, name, measure)| heat(&matrix, kind, name, measure))
-        .collect::<String>();
+    let heats =
+        [(MediaKind::Video, "Video", &MEASURES[..]), (MediaKind::Audio, "Audio", &MEASURES[..2])]
+            .into_iter()
+            .flat_map(|(kind, name, measures)| {
+                measures.iter().map(move |measure| (kind, name, measure))
+            })
+            .map(|(kind, name, measure)| heat(&matrix, kind, name, measure))
+            .collect::<String>();
     let media = [
         media("video streams", conference, &conference.video),
         media("audio streams", conference, &conference.audio),
@@ -120,20 +133,30 @@ fn heat(matrix: &Matrix<'_>, kind: MediaKind, name: &str, measure: &Measure) -> 
         let cell = matrix.cells.get(&(kind, at(from), at(to)))?;
         match (measure.of)(cell) {
             Some(value) => Some(measure.bounds.iter().filter(|bound| value > **bound).count()),
-            None if (cell.is_expected || cell.is_planned) && !cell.plays() => Some(measure.levels.len() - 1),
+            None if (cell.is_expected || cell.is_planned) && !cell.plays() => {
+                Some(measure.levels.len() - 1)
+            }
             None => None,
         }
     };
     let title = format!("{name}: {}", measure.title);
-    Heatmap { title: &title, unit: measure.unit, levels: &measure.levels, people: &numbers, cells: &level }
-        .render()
+    Heatmap {
+        title: &title,
+        unit: measure.unit,
+        levels: &measure.levels,
+        people: &numbers,
+        cells: &level,
+    }
+    .render()
 }
 
-/// The rates in, out and expected out, over time; only the rate in where no participant could receive a stream.
+/// The rates in, out and expected out, over time; only the rate in where no participant could
+/// receive a stream.
 fn flow_chart(run: &RunData, flow: &Flow, conference: &Conference) -> String {
     let width = flow.seconds.len().div_ceil(POINTS_MAX).max(1);
     let points: Vec<_> = flow.seconds.chunks(width).collect();
-    let starts: Vec<i64> = points.iter().filter_map(|seconds| seconds.first()).map(|s| s.second).collect();
+    let starts: Vec<i64> =
+        points.iter().filter_map(|seconds| seconds.first()).map(|s| s.second).collect();
     let each = |rate: &dyn Fn(&crate::conference::FlowSecond) -> Option<f64>| -> Vec<Option<f64>> {
         let mean = |seconds: &&[crate::conference::FlowSecond]| {
             let known: Vec<f64> = seconds.iter().filter_map(rate).collect();
@@ -159,8 +182,11 @@ fn flow_chart(run: &RunData, flow: &Flow, conference: &Conference) -> String {
     let mut note = note.to_owned();
     if let Some(rate) = conference.flow.line_rate_bps {
         note += &format!(" The server's line carries {}.", bit_rate(rate));
-        let largest =
-            conference.flow.expected_bps_max.unwrap_or(0.0).max(conference.flow.out_bps_max.unwrap_or(0.0));
+        let largest = conference
+            .flow
+            .expected_bps_max
+            .unwrap_or(0.0)
+            .max(conference.flow.out_bps_max.unwrap_or(0.0));
         // A line rate far above the other lines would flatten them.
         if rate < 2.0 * largest {
             lines.push(Line::dashed("line rate", 5, each(&|_| Some(rate))));
@@ -182,7 +208,9 @@ fn worst(conference: &[ConferencePair]) -> String {
         .filter(has_trouble)
         .take(WORST)
         .map(|pair| {
-            let shown = |value: Option<f64>, show: fn(f64) -> String| value.map_or_else(|| "–".into(), show);
+            let shown = |value: Option<f64>, show: fn(f64) -> String| {
+                value.map_or_else(|| "–".into(), show)
+            };
             vec![
                 pair.from.to_string(),
                 pair.to.to_string(),
@@ -195,7 +223,8 @@ fn worst(conference: &[ConferencePair]) -> String {
         })
         .collect();
     if rows.is_empty() {
-        return "<p class=\"none\">Every stream played without loss, freezes or long delay.</p>".into();
+        return "<p class=\"none\">Every stream played without loss, freezes or long delay.</p>"
+            .into();
     }
     table(&["from", "to", "kind", "first frame", "loss", "delay p95", "freezes"], &rows)
 }

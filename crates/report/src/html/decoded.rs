@@ -10,8 +10,9 @@ pub(crate) fn render(summary: &Summary) -> String {
         return String::new();
     }
     let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
-    let number =
-        |value: Option<f64>, digits: usize| value.map_or_else(|| "–".into(), |v| format!("{v:.digits$}"));
+    let number = |value: Option<f64>, digits: usize| {
+        value.map_or_else(|| "–".into(), |v| format!("{v:.digits$}"))
+    };
     let rows: Vec<_> = summary
         .decoded
         .iter()
@@ -22,10 +23,21 @@ pub(crate) fn render(summary: &Summary) -> String {
                 format!("{} {} × {}", track.codec, track.width, track.height),
                 format!("{} / {}", number(track.fps, 1), number(track.fps_meter, 1)),
                 format!("{} / {}", track.freezes, track.freezes_meter),
-                format!("{} / {}", duration_ms(track.frozen_ms), duration_ms(track.frozen_ms_meter)),
-                format!("{} / {}", ms(track.glass_delay_ms_p50), ms(track.one_way_delay_ms_p50_meter)),
+                format!(
+                    "{} / {}",
+                    duration_ms(track.frozen_ms),
+                    duration_ms(track.frozen_ms_meter)
+                ),
+                format!(
+                    "{} / {}",
+                    ms(track.glass_delay_ms_p50),
+                    ms(track.one_way_delay_ms_p50_meter)
+                ),
                 ms(track.decode_delay_ms_p95),
-                format!("{} / {} / {}", track.numbers_next, track.numbers_repeated, track.numbers_skipped),
+                format!(
+                    "{} / {} / {}",
+                    track.numbers_next, track.numbers_repeated, track.numbers_skipped
+                ),
                 format!("{} / {}", number(track.ssim_mean, 4), number(track.ssim_min, 4)),
                 format!("{} / {} / {}", track.pictures, track.breaks, track.frames_dropped),
             ]

@@ -14,7 +14,15 @@ pub(crate) fn render(summary: &Summary) -> String {
     let rows: Vec<Vec<String>> = summary.demand.iter().map(row).collect();
     let mut out = String::from("<h2>What a user costs</h2>");
     out += &table(
-        &["Resource", "each user", "± (95 %)", "at the top load", "limit", "used up at users (95 %)", "note"],
+        &[
+            "Resource",
+            "each user",
+            "± (95 %)",
+            "at the top load",
+            "limit",
+            "used up at users (95 %)",
+            "note",
+        ],
         &rows,
     );
     if let Some(cost) = join_cost(summary) {
@@ -34,7 +42,9 @@ fn row(demand: &Demand) -> Vec<String> {
     let range = range.map_or_else(String::new, |(low, high)| format!(" ({low:.0}–{high:.0})"));
     let mut note = Vec::new();
     match demand.curve {
-        Some(curve) if curve < 0.0 => note.push("curved: the more users, the less each costs".to_owned()),
+        Some(curve) if curve < 0.0 => {
+            note.push("curved: the more users, the less each costs".to_owned())
+        }
         Some(_) => note.push("curved: the more users, the more each costs".to_owned()),
         None => {}
     }
@@ -83,8 +93,14 @@ mod tests {
             };
             row(&demand).pop()
         };
-        assert_eq!(note(Some(1e-4)).as_deref(), Some("curved: the more users, the more each costs"));
-        assert_eq!(note(Some(-1e-4)).as_deref(), Some("curved: the more users, the less each costs"));
+        assert_eq!(
+            note(Some(1e-4)).as_deref(),
+            Some("curved: the more users, the more each costs")
+        );
+        assert_eq!(
+            note(Some(-1e-4)).as_deref(),
+            Some("curved: the more users, the less each costs")
+        );
         assert_eq!(note(None).as_deref(), Some(""));
     }
 }

@@ -27,8 +27,10 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         date(summary.started_at_unix_us),
         escape(&summary.headline)
     );
-    let others =
-        summary.other_processes_cpu.as_ref().map(throng_analysis::bottleneck::OtherProcessesCpu::sentence);
+    let others = summary
+        .other_processes_cpu
+        .as_ref()
+        .map(throng_analysis::bottleneck::OtherProcessesCpu::sentence);
     let caveats = summary.capacity.iter().flat_map(|capacity| &capacity.caveats);
     let notes: Vec<_> =
         caveats.chain(&others).chain(&summary.partial_reasons).chain(&summary.warnings).collect();
@@ -81,7 +83,9 @@ type Figure = (&'static str, String, String);
 fn figures(summary: &Summary) -> String {
     let mut list: Vec<Figure> = vec![crowd(summary)];
     match summary.sent.as_ref().filter(|_| is_send_only(summary)) {
-        Some(sent) => list.push(("sent", bit_rate(sent.bps), format!("at most {}", bit_rate(sent.bps_max)))),
+        Some(sent) => {
+            list.push(("sent", bit_rate(sent.bps), format!("at most {}", bit_rate(sent.bps_max))))
+        }
         None => list.extend(received(summary)),
     }
     let [p50, p99] = [summary.connect_ms_p50, summary.connect_ms_p99]
@@ -95,7 +99,10 @@ fn figures(summary: &Summary) -> String {
     out.push_str("</dl>");
     if summary.warm_up_s > 0.0 {
         let warm_up_s = summary.warm_up_s;
-        let _ = write!(out, "<p class=\"over\">Media figures leave out the first {warm_up_s:.0} s.</p>");
+        let _ = write!(
+            out,
+            "<p class=\"over\">Media figures leave out the first {warm_up_s:.0} s.</p>"
+        );
     }
     out
 }
@@ -110,7 +117,11 @@ fn crowd(summary: &Summary) -> Figure {
     if summary.capacity.is_some() {
         // A search has many more joins than participants at once.
         let most = format!("at most {} at once", crowd.connected_max);
-        return ("viewers", most, format!("{} joins in all, {} failed", crowd.intended, crowd.failed));
+        return (
+            "viewers",
+            most,
+            format!("{} joins in all, {} failed", crowd.intended, crowd.failed),
+        );
     }
     match RoleCounts::of(summary) {
         RoleCounts { viewers: 0, publishers: publishers @ 1.. } => (
@@ -119,8 +130,11 @@ fn crowd(summary: &Summary) -> Figure {
             format!("{} failed", crowd.failed),
         ),
         RoleCounts { viewers, publishers } => {
-            let publish =
-                if publishers > 0 { format!(", and {publishers} publishers") } else { String::new() };
+            let publish = if publishers > 0 {
+                format!(", and {publishers} publishers")
+            } else {
+                String::new()
+            };
             let title = if summary.is_chat_only() { "in the room" } else { "viewers playing" };
             (
                 title,
@@ -247,7 +261,8 @@ pub fn date(unix_us: i64) -> String {
         (unix_us.div_euclid(86_400_000_000), unix_us.rem_euclid(86_400_000_000) / 60_000_000);
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;

@@ -1,7 +1,8 @@
-//! Flame graphs: all stacks of a profile in one picture. A bar is a function, as wide as its share of the samples;
-//! below it are the functions that it called. The outermost function is at the top.
+//! Flame graphs: all stacks of a profile in one picture. A bar is a function, as wide as its share
+//! of the samples; below it are the functions that it called. The outermost function is at the top.
 //!
-//! The bars are SVG in percent of the width there is; their text keeps its size, and a bar that is too narrow cuts it.
+//! The bars are SVG in percent of the width there is; their text keeps its size, and a bar that is
+//! too narrow cuts it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,7 +25,8 @@ const BARS_MAX: usize = 1_500;
 /// Distinct functions in the tree, and its depth.
 const NODES_MAX: usize = 200_000;
 const DEPTH_MAX: usize = 96;
-/// Files that have a colour of their own (1, 3, 4, 5 of the palette); 2 is the kernel, 6 all others.
+/// Files that have a colour of their own (1, 3, 4, 5 of the palette); 2 is the kernel, 6 all
+/// others.
 const FILE_COLOURS: [u8; 4] = [1, 3, 4, 5];
 
 /// Samples at two moments; a graph of one has no first.
@@ -41,7 +43,8 @@ struct Node {
     children: BTreeMap<(String, String), usize>,
 }
 
-/// All stacks, merged below each thread's name as far as they begin with the same functions; the root is `all`.
+/// All stacks, merged below each thread's name as far as they begin with the same functions; the
+/// root is `all`.
 struct Tree {
     nodes: Vec<Node>,
     /// Whether it compares two profiles.
@@ -64,7 +67,9 @@ impl Tree {
             let thread = Frame { symbol: stack.thread.clone(), module: String::new() };
             let mut at = 0;
             count(&mut self.nodes[0].samples);
-            for frame in std::iter::once(&thread).chain(profile.frames_of(stack).rev()).take(DEPTH_MAX) {
+            for frame in
+                std::iter::once(&thread).chain(profile.frames_of(stack).rev()).take(DEPTH_MAX)
+            {
                 let Some(next) = self.child(at, frame) else { break };
                 count(&mut self.nodes[next].samples);
                 at = next;
@@ -79,15 +84,19 @@ impl Tree {
             return known;
         }
         let next = self.nodes.len();
-        let node =
-            Node { frame: frame.clone(), depth, samples: Samples::default(), children: BTreeMap::new() };
+        let node = Node {
+            frame: frame.clone(),
+            depth,
+            samples: Samples::default(),
+            children: BTreeMap::new(),
+        };
         self.nodes.push(node);
         self.nodes[of].children.insert(key, next);
         Some(next)
     }
 
-    /// How wide a bar is. In a comparison the later profile gives the widths, and the earlier one where the later has
-    /// nothing at all.
+    /// How wide a bar is. In a comparison the later profile gives the widths, and the earlier one
+    /// where the later has nothing at all.
     fn share(&self, samples: Samples) -> f64 {
         ratio(samples.after, self.nodes[0].samples.after)
     }
@@ -155,12 +164,18 @@ impl Tree {
     }
 
     fn title(&self, node: &Node) -> String {
-        let file =
-            if node.frame.module.is_empty() { String::new() } else { format!(" ({})", node.frame.module) };
+        let file = if node.frame.module.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", node.frame.module)
+        };
         let after = self.share(node.samples) * 100.0;
         if self.is_comparison {
             let before = ratio(node.samples.before, self.nodes[0].samples.before) * 100.0;
-            return format!("{}{file}: {before:.1} % before, {after:.1} % after", node.frame.symbol);
+            return format!(
+                "{}{file}: {before:.1} % before, {after:.1} % after",
+                node.frame.symbol
+            );
         }
         format!("{}{file}: {after:.1} %, {} samples", node.frame.symbol, node.samples.after)
     }
@@ -181,8 +196,11 @@ pub(crate) fn graph(profile: &Profile) -> String {
                    Choose a bar to see it across the whole width.";
     tree.render(caption, &legend, |node| {
         let module = node.frame.module.as_str();
-        let colour =
-            if module == "[kernel]" { 2 } else { files.iter().find(|(f, _)| f == module).map_or(6, |f| f.1) };
+        let colour = if module == "[kernel]" {
+            2
+        } else {
+            files.iter().find(|(f, _)| f == module).map_or(6, |f| f.1)
+        };
         format!("c{colour}")
     })
 }

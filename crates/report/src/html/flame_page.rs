@@ -1,5 +1,5 @@
-//! Profiles on a page: where the time went by thread and function, what kind of work it was, the flame graph, and what
-//! changed between two moments.
+//! Profiles on a page: where the time went by thread and function, what kind of work it was, the
+//! flame graph, and what changed between two moments.
 
 use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime, compare};
 
@@ -12,8 +12,8 @@ const THREADS: usize = 8;
 const FUNCTIONS: usize = 6;
 const CHANGES: usize = 20;
 
-/// A page with these profiles only. Of several, two are compared: the full server with good service and the one
-/// that failed, else the first and the last.
+/// A page with these profiles only. Of several, two are compared: the full server with good service
+/// and the one that failed, else the first and the last.
 #[must_use]
 pub fn page(title: &str, profiles: &[Profile]) -> String {
     let title = escape(title);
@@ -39,7 +39,8 @@ pub(crate) fn sections(profiles: &[Profile]) -> String {
     out
 }
 
-/// The two profiles that are compared: those of the passing and of the failing load, else the first and the last.
+/// The two profiles that are compared: those of the passing and of the failing load, else the first
+/// and the last.
 fn compared(profiles: &[Profile]) -> Option<(&Profile, &Profile)> {
     let at = |moment: &str| profiles.iter().rfind(|profile| profile.moment == moment);
     let is_alike = |(before, after): &(&Profile, &Profile)| before.method == after.method;
@@ -80,11 +81,23 @@ fn section(profile: &Profile) -> String {
                         1 => thread.thread.clone(),
                         many => format!("{} (of {many} threads)", thread.thread),
                     };
-                    (name, thread.cores.map_or_else(|| percent(thread.share), |cores| format!("{cores:.2}")))
+                    (
+                        name,
+                        thread
+                            .cores
+                            .map_or_else(|| percent(thread.share), |cores| format!("{cores:.2}")),
+                    )
                 };
                 let family = symbol.family.map_or("", |family| family.words()).to_owned();
                 let frame = &symbol.frame;
-                vec![name, cores, percent(symbol.share), frame.symbol.clone(), frame.module.clone(), family]
+                vec![
+                    name,
+                    cores,
+                    percent(symbol.share),
+                    frame.symbol.clone(),
+                    frame.module.clone(),
+                    family,
+                ]
             })
         })
         .collect();
@@ -94,7 +107,13 @@ fn section(profile: &Profile) -> String {
         .families
         .iter()
         .filter(|time| time.within_share >= 0.005)
-        .map(|time| vec![time.family.words().to_owned(), percent(time.own_share), percent(time.within_share)])
+        .map(|time| {
+            vec![
+                time.family.words().to_owned(),
+                percent(time.own_share),
+                percent(time.within_share),
+            ]
+        })
         .collect();
     if !kinds.is_empty() {
         out.push_str(&table(&["kind of work", "in its functions", "and what they called"], &kinds));

@@ -4,8 +4,9 @@ use crate::profile::tests::example;
 
 /// Left edge, width and top of the bar of a function, in percent and pixels.
 fn bar(svg: &str, symbol: &str) -> Option<(f64, f64, f64)> {
-    let bar =
-        svg.split("<svg class=\"bar-of-time").find(|part| part.contains(&format!(">{symbol}</text>")))?;
+    let bar = svg
+        .split("<svg class=\"bar-of-time")
+        .find(|part| part.contains(&format!(">{symbol}</text>")))?;
     let number = |name: &str| {
         let from = bar.find(&format!(" {name}=\""))? + name.len() + 3;
         bar.get(from..)?.split(['"', '%']).next()?.parse().ok()
@@ -36,7 +37,8 @@ fn a_graph_is_bounded_however_many_functions_there_are() {
     let names: Vec<String> = (0..20_000).map(|n| format!("f{n}")).collect();
     let frames: Vec<Vec<&str>> =
         names.chunks(200).map(|chunk| chunk.iter().map(String::as_str).collect()).collect();
-    let stacks: Vec<(&str, &[&str], u32)> = frames.iter().map(|frames| ("w", frames.as_slice(), 1)).collect();
+    let stacks: Vec<(&str, &[&str], u32)> =
+        frames.iter().map(|frames| ("w", frames.as_slice(), 1)).collect();
     let svg = graph(&example(&stacks));
     assert!(svg.matches("<rect").count() <= BARS_MAX);
     assert!(svg.len() < 600_000, "{}", svg.len());
@@ -48,8 +50,10 @@ fn a_comparison_shows_what_grew_and_what_shrank() {
     let after = example(&[("w", &["grows"], 500), ("w", &["shrinks"], 400), ("w", &["same"], 100)]);
     let svg = comparison(&before, &after);
     let class_of = |symbol: &str| {
-        let part =
-            svg.split("<svg class=\"").find(|part| part.contains(&format!(">{symbol}</text>"))).unwrap();
+        let part = svg
+            .split("<svg class=\"")
+            .find(|part| part.contains(&format!(">{symbol}</text>")))
+            .unwrap();
         part.split('"').next().unwrap().to_owned()
     };
     assert_eq!(class_of("grows"), "bar-of-time grew s4");
@@ -76,7 +80,8 @@ fn a_page_of_profiles_holds_all_it_shows_and_nothing_gets_out_of_its_place() {
 #[test]
 fn what_passed_is_compared_with_what_failed_and_else_the_first_with_the_last() {
     let page = |moments: &[&str]| {
-        let profile = |moment: &&str| Profile { moment: (*moment).into(), ..example(&[("w", &["f"], 50)]) };
+        let profile =
+            |moment: &&str| Profile { moment: (*moment).into(), ..example(&[("w", &["f"], 50)]) };
         let page = sections(&moments.iter().map(profile).collect::<Vec<_>>());
         page.split("What changed: ").nth(1).map(|rest| rest.split('<').next().unwrap().to_owned())
     };

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use throng_observation::limits::{LAG_P99_MS_MAX, LIMITED_RATIO_MAX, STEAL_RATIO_MAX, THREAD_CPU_RATIO_MAX};
+use throng_observation::limits::{
+    LAG_P99_MS_MAX, LIMITED_RATIO_MAX, STEAL_RATIO_MAX, THREAD_CPU_RATIO_MAX,
+};
 
 use super::markup::escape;
 

@@ -1,5 +1,6 @@
-//! A heat map of streams: rows are senders, columns receivers. Cells of one level that lie side by side are one run of a
-//! path, so that a conference of 100 is a few thousand characters when it went well and some hundred thousand at worst.
+//! A heat map of streams: rows are senders, columns receivers. Cells of one level that lie side by
+//! side are one run of a path, so that a conference of 100 is a few thousand characters when it
+//! went well and some hundred thousand at worst.
 
 use std::fmt::Write as _;
 
@@ -27,10 +28,13 @@ impl Heatmap<'_> {
         let side = count.div_ceil(block);
         let mut paths = vec![String::new(); self.levels.len()];
         for row in 0..side {
-            let levels: Vec<Option<usize>> = (0..side).map(|column| self.level(row, column, block)).collect();
+            let levels: Vec<Option<usize>> =
+                (0..side).map(|column| self.level(row, column, block)).collect();
             let mut column = 0;
             for run in levels.chunk_by(|a, b| a == b) {
-                if let Some(path) = run.first().copied().flatten().and_then(|level| paths.get_mut(level)) {
+                if let Some(path) =
+                    run.first().copied().flatten().and_then(|level| paths.get_mut(level))
+                {
                     // Writing to a String cannot fail.
                     let _ = write!(path, "M{column} {row}h{0}v1h-{0}z", run.len());
                 }
@@ -38,7 +42,8 @@ impl Heatmap<'_> {
             }
         }
         let last = self.levels.len().saturating_sub(1);
-        let class = |level: usize| if level == last { "h-never".into() } else { format!("h{level}") };
+        let class =
+            |level: usize| if level == last { "h-never".into() } else { format!("h{level}") };
         let is_used = |level: usize| paths.get(level).is_some_and(|path| !path.is_empty());
         let mut drawn = String::new();
         for (level, path) in paths.iter().enumerate().filter(|(level, _)| is_used(*level)) {
@@ -46,9 +51,11 @@ impl Heatmap<'_> {
         }
         let mut legend = String::new();
         for (level, name) in self.levels.iter().enumerate().filter(|(level, _)| is_used(*level)) {
-            let _ = write!(legend, "<span class=\"swatch {}\">{}</span>", class(level), escape(name));
+            let _ =
+                write!(legend, "<span class=\"swatch {}\">{}</span>", class(level), escape(name));
         }
-        let ends = |place: usize| self.people.get(place).map_or_else(String::new, ToString::to_string);
+        let ends =
+            |place: usize| self.people.get(place).map_or_else(String::new, ToString::to_string);
         let (first, end) = (ends(0), ends(count.saturating_sub(1)));
         let blocks = if block > 1 {
             format!(" A cell covers {block} × {block} participants and shows the worst.")
@@ -68,7 +75,9 @@ impl Heatmap<'_> {
 
     /// The worst level of a block.
     fn level(&self, row: usize, column: usize, block: usize) -> Option<usize> {
-        let within = |start: usize| (start * block..(start + 1) * block).filter(|at| *at < self.people.len());
+        let within = |start: usize| {
+            (start * block..(start + 1) * block).filter(|at| *at < self.people.len())
+        };
         within(row)
             .flat_map(|from| within(column).map(move |to| (from, to)))
             .filter_map(|(from, to)| (self.cells)(from, to))
@@ -82,14 +91,20 @@ mod tests {
 
     fn heat(count: u32, cells: &dyn Fn(usize, usize) -> Option<usize>) -> String {
         let people: Vec<u32> = (0..count).collect();
-        Heatmap { title: "t", unit: "u", levels: &["good", "bad", "never"], people: &people, cells }.render()
+        Heatmap { title: "t", unit: "u", levels: &["good", "bad", "never"], people: &people, cells }
+            .render()
     }
 
     #[test]
     fn equal_cells_side_by_side_are_one_run() {
         let page = heat(3, &|from, to| (from != to).then_some(usize::from(from == 2)));
-        assert!(page.contains("<path class=\"h0\" d=\"M1 0h2v1h-2zM0 1h1v1h-1zM2 1h1v1h-1z\"/>"), "{page}");
-        assert!(page.contains("<path class=\"h1\" d=\"M0 2h2v1h-2z\"/>") && !page.contains("h-never"));
+        assert!(
+            page.contains("<path class=\"h0\" d=\"M1 0h2v1h-2zM0 1h1v1h-1zM2 1h1v1h-1z\"/>"),
+            "{page}"
+        );
+        assert!(
+            page.contains("<path class=\"h1\" d=\"M0 2h2v1h-2z\"/>") && !page.contains("h-never")
+        );
     }
 
     #[test]

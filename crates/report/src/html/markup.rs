@@ -1,4 +1,5 @@
-//! The one way text gets into the page: escaped. Names and details come from servers, so all of it is hostile.
+//! The one way text gets into the page: escaped. Names and details come from servers, so all of it
+//! is hostile.
 
 use std::fmt::Write as _;
 
@@ -31,11 +32,13 @@ pub(crate) const AFTER_THE_END: &str = "after the end";
 /// Longer than any figure with its unit: a sentence that begins with one.
 const FIGURE_CHARS_MAX: usize = 24;
 
-/// A table: header cells, then rows; cells are escaped. A column whose cells are all figures is set right.
+/// A table: header cells, then rows; cells are escaped. A column whose cells are all figures is set
+/// right.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let is_figure = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).all(|cell| {
-            let begins_as_one = cell.starts_with(|c: char| c.is_ascii_digit() || c == '<' || c == '-');
+            let begins_as_one =
+                cell.starts_with(|c: char| c.is_ascii_digit() || c == '<' || c == '-');
             matches!(cell.as_str(), "" | "–" | NEVER | AFTER_THE_END)
                 || begins_as_one && cell.chars().count() <= FIGURE_CHARS_MAX
         })
@@ -63,7 +66,10 @@ mod tests {
 
     #[test]
     fn nothing_gets_out_of_its_cell() {
-        assert_eq!(escape("<script>'\"&\u{202e}\0"), "&lt;script&gt;&#39;&quot;&amp;\u{fffd}\u{fffd}");
+        assert_eq!(
+            escape("<script>'\"&\u{202e}\0"),
+            "&lt;script&gt;&#39;&quot;&amp;\u{fffd}\u{fffd}"
+        );
         assert!(!table(&["<b>"], &[vec!["</td><img>".into()]]).contains("<img"));
     }
 }

@@ -101,7 +101,8 @@ mod tests {
         run.info.warnings = vec![hostile.into()];
         run.info.cohorts = vec![hostile.into()];
         run.info.generator_host.insert(hostile.into(), hostile.into());
-        run.participants[3].outcome = Some(Outcome::Failed(Failure::new(FailureReason::Ice, hostile)));
+        run.participants[3].outcome =
+            Some(Outcome::Failed(Failure::new(FailureReason::Ice, hostile)));
         let page = page(&run);
         assert!(!page.contains("<script>alert") && !page.contains("<img"));
         assert!(page.contains("&lt;script&gt;alert(1)"));
@@ -114,7 +115,11 @@ mod tests {
         unfinished.ended_at = None;
         for (name, run, expect) in [
             ("empty", RunData::default(), "nothing to judge"),
-            ("all failed", example::all_failed(), "None of 20 viewers connected: 20 failed with http_404"),
+            (
+                "all failed",
+                example::all_failed(),
+                "None of 20 viewers connected: 20 failed with http_404",
+            ),
             ("partial", unfinished, "Partial: objective"),
             ("audio only", example::audio_only(), "Nothing was measured"),
             ("one second", example::healthy(1, 1), "1 viewer played cleanly for 1 s"),
@@ -131,7 +136,8 @@ mod tests {
     fn only_viewers_with_trouble_are_called_the_worst() {
         let rows = |run: &RunData| {
             let page = page(run);
-            let section = page.split("<h2>Worst viewers</h2>").nth(1).expect("the section").to_owned();
+            let section =
+                page.split("<h2>Worst viewers</h2>").nth(1).expect("the section").to_owned();
             section.split("<h2>").next().unwrap_or_default().matches("<tr>").count()
         };
         assert_eq!(rows(&example::healthy(20, 20)), 0);
@@ -141,8 +147,9 @@ mod tests {
     #[test]
     fn the_machine_and_the_scenario_are_shown_in_readable_units() {
         let mut run = example::healthy(5, 10);
-        run.info.generator_host =
-            [("memory_bytes", "25276944384"), ("cores", "2")].map(|(k, v)| (k.into(), v.into())).into();
+        run.info.generator_host = [("memory_bytes", "25276944384"), ("cores", "2")]
+            .map(|(k, v)| (k.into(), v.into()))
+            .into();
         let page = page(&run);
         assert!(page.contains("generator: memory") && page.contains("25.3 GB"), "{page}");
         assert!(page.contains("generator: cores") && !page.contains("memory_bytes"));
@@ -155,8 +162,14 @@ mod tests {
         run.info.workers =
             ["a", "b"].map(|name| WorkerInfo { name: name.into(), ..WorkerInfo::default() }).into();
         let page = page(&run);
-        assert!(page.contains("2 workers (a, b), in the table below") && page.contains("<h3>Workers</h3>"));
-        assert!(page.contains("coordinator: cores") && !page.contains("generator: cores"), "{page}");
+        assert!(
+            page.contains("2 workers (a, b), in the table below")
+                && page.contains("<h3>Workers</h3>")
+        );
+        assert!(
+            page.contains("coordinator: cores") && !page.contains("generator: cores"),
+            "{page}"
+        );
     }
 
     #[test]
@@ -184,7 +197,8 @@ mod tests {
 
     #[test]
     fn a_conference_shows_each_pair_and_the_rates_in_and_out() {
-        let run = crate::conference::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 });
+        let run =
+            crate::conference::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 });
         let page = page(&run);
         for text in [
             "<h2>Streams between participants</h2>",
@@ -203,7 +217,9 @@ mod tests {
         let mut short = crate::conference::tests::lesson(25, 30, |_| 1.0);
         crate::conference::tests::fail_to_join(&mut short, 20);
         let short = self::page(&short);
-        assert!(short.contains("<b>380 of 600 planned video streams</b> played (20 of 25 connected)"));
+        assert!(
+            short.contains("<b>380 of 600 planned video streams</b> played (20 of 25 connected)")
+        );
         assert!(short.contains("senders, 0 to 24") && short.contains("class=\"h-never\""));
     }
 
@@ -211,8 +227,10 @@ mod tests {
     fn limits_are_reported_as_they_are_applied() {
         use throng_observation::limits::{LAG_P99_MS_MAX, THREAD_CPU_RATIO_MAX};
         let page = page(&example::healthy(10, 20));
-        let (lag, cpu) =
-            (format!("limit {LAG_P99_MS_MAX:.0} ms"), format!("limit {:.0} %", THREAD_CPU_RATIO_MAX * 100.0));
+        let (lag, cpu) = (
+            format!("limit {LAG_P99_MS_MAX:.0} ms"),
+            format!("limit {:.0} %", THREAD_CPU_RATIO_MAX * 100.0),
+        );
         assert!(page.contains(&lag) && page.contains(&cpu));
         assert!(page.contains(&format!("more than {LAG_P99_MS_MAX:.0} ms late")));
     }

@@ -1,10 +1,12 @@
-//! Frame and parts of a page for results other than runs, with the same style; they may load nothing either.
+//! Frame and parts of a page for results other than runs, with the same style; they may load
+//! nothing either.
 
 use std::fmt::Write as _;
 
 pub use super::markup::{escape, table};
 
-/// A whole page around `body`, which must be escaped already; `title` is escaped here. It may load nothing.
+/// A whole page around `body`, which must be escaped already; `title` is escaped here. It may load
+/// nothing.
 #[must_use]
 pub fn document(title: &str, body: &str) -> String {
     document_with(title, "", body)
@@ -12,8 +14,17 @@ pub fn document(title: &str, body: &str) -> String {
 
 /// The same with more `style` (CSS).
 pub(super) fn document_with(title: &str, style: &str, body: &str) -> String {
-    [HEAD, &escape(title), STYLE, include_str!("page.css"), style, BODY, body, "</main></body></html>\n"]
-        .concat()
+    [
+        HEAD,
+        &escape(title),
+        STYLE,
+        include_str!("page.css"),
+        style,
+        BODY,
+        body,
+        "</main></body></html>\n",
+    ]
+    .concat()
 }
 
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -39,10 +50,12 @@ pub struct Bar {
 /// Bars under each other, the longest over the whole width.
 #[must_use]
 pub fn bars(bars: &[Bar]) -> String {
-    let longest = bars.iter().map(|bar| bar.value).filter(|value| value.is_finite()).fold(0.0, f64::max);
+    let longest =
+        bars.iter().map(|bar| bar.value).filter(|value| value.is_finite()).fold(0.0, f64::max);
     let mut out = String::from("<div class=\"bars\">");
     for bar in bars {
-        let share = if longest > 0.0 { (bar.value / longest * 100.0).clamp(0.0, 100.0) } else { 0.0 };
+        let share =
+            if longest > 0.0 { (bar.value / longest * 100.0).clamp(0.0, 100.0) } else { 0.0 };
         let _ = write!(
             out,
             "<div class=\"bar c{}\"><span>{}</span><i style=\"width:{share:.1}%\"></i><b>{}</b></div>",
@@ -61,7 +74,8 @@ mod tests {
 
     #[test]
     fn bars_share_one_scale_and_hostile_names_stay_text() {
-        let bar = |name: &str, value| Bar { name: name.into(), value, text: "<1>".into(), colour: 9 };
+        let bar =
+            |name: &str, value| Bar { name: name.into(), value, text: "<1>".into(), colour: 9 };
         let chart = bars(&[bar("<b>", 10.0), bar("half", 5.0), bar("none", f64::NAN)]);
         assert!(chart.contains("width:100.0%") && chart.contains("width:50.0%"), "{chart}");
         assert!(

@@ -64,7 +64,13 @@ fn line(
     Line::solid(name, colour, time.each(|point| value(&point.playback)))
 }
 
-fn chart(time: &Timeline, title: &str, unit: &str, (scale, note): (Scale, &str), lines: Vec<Line>) -> String {
+fn chart(
+    time: &Timeline,
+    title: &str,
+    unit: &str,
+    (scale, note): (Scale, &str),
+    lines: Vec<Line>,
+) -> String {
     Chart { title, unit, note, scale, seconds: &time.starts, lines }.render()
 }
 
@@ -88,7 +94,9 @@ fn buffer(time: &Timeline) -> String {
 }
 
 fn delivery(time: &Timeline) -> String {
-    let at = |p: &PlayersPoint, q: f64| p.shortfall_ppm.quantile(1.0 - q).map(|ppm| 1.0 - ppm as f64 / 1e6);
+    let at = |p: &PlayersPoint, q: f64| {
+        p.shortfall_ppm.quantile(1.0 - q).map(|ppm| 1.0 - ppm as f64 / 1e6)
+    };
     let lines = vec![
         line(time, "median viewer", 1, |p| at(p, 0.50)),
         line(time, "lowest 5 % (p5)", 2, |p| at(p, 0.05)),
@@ -119,17 +127,23 @@ fn latency(time: &Timeline, playback: &Playback) -> String {
 
 /// The rate that was delivered, and the one that the media of all players has.
 fn rates(time: &Timeline, playback: &Playback) -> String {
-    let mbit = |point: &super::timeline::Point, bytes: f64| bytes * 8.0 / 1e6 / point.seconds.max(1) as f64;
+    let mbit = |point: &super::timeline::Point, bytes: f64| {
+        bytes * 8.0 / 1e6 / point.seconds.max(1) as f64
+    };
     let has_players = |point: &&super::timeline::Point| point.playback.players > 0;
     let delivered = time.each(|point| {
-        Some(point).filter(has_players).map(|point| mbit(point, point.playback.counters.media_bytes as f64))
+        Some(point)
+            .filter(has_players)
+            .map(|point| mbit(point, point.playback.counters.media_bytes as f64))
     });
     let needed = time.each(|point| {
         let bytes = point.playback.counters.active_us as f64 / 8e6 * playback.media_bps?;
         Some(point).filter(has_players).map(|point| mbit(point, bytes))
     });
-    let mut lines =
-        vec![Line::dashed("bit rate of the media", 6, needed), Line::solid("delivered", 1, delivered)];
+    let mut lines = vec![
+        Line::dashed("bit rate of the media", 6, needed),
+        Line::solid("delivered", 1, delivered),
+    ];
     if playback.peers.is_some() {
         let by_peers = time.each(|point| {
             Some(point)
@@ -139,10 +153,17 @@ fn rates(time: &Timeline, playback: &Playback) -> String {
         lines.push(Line::solid("from other viewers", 2, by_peers));
     }
     let note = "Bit rate of the media: that of the media received, times the players that were meant to play. Delivered is above it while buffers are filled.";
-    chart(time, "Delivered against the media's bit rate", "Mbit/s of media", (Scale::Plain, note), lines)
+    chart(
+        time,
+        "Delivered against the media's bit rate",
+        "Mbit/s of media",
+        (Scale::Plain, note),
+        lines,
+    )
 }
 
-/// What the server sends to each viewer, and what it would send without peers; empty where there are none.
+/// What the server sends to each viewer, and what it would send without peers; empty where there
+/// are none.
 fn peers(time: &Timeline, playback: &Playback) -> String {
     if playback.peers.is_none() {
         return String::new();
@@ -171,7 +192,12 @@ fn startup(summary: &Summary) -> String {
                 "started" => "the generator's lateness".to_owned(),
                 name => name.replace('_', " "),
             };
-            vec![name, phase.reached.to_string(), duration_ms(phase.ms_p50), duration_ms(phase.ms_p95)]
+            vec![
+                name,
+                phase.reached.to_string(),
+                duration_ms(phase.ms_p50),
+                duration_ms(phase.ms_p95),
+            ]
         })
         .collect();
     let header = ["phase, from the one before it", "reached", "p50", "p95"];

@@ -124,15 +124,18 @@ mod tests {
         let mut begun_anew = run.clone();
         let unloaded = throng_observation::Unloaded { delay_us: 290_000, ..Default::default() };
         begun_anew.holds.iter_mut().for_each(|hold| hold.unloaded = Some(unloaded));
-        let failed = run.holds.iter().rfind(|hold| hold.passed(Goal::Acceptable) == HoldOutcome::No);
-        let before = HoldRow { number: 0, unloaded: None, ..failed.cloned().expect("a load that failed") };
+        let failed =
+            run.holds.iter().rfind(|hold| hold.passed(Goal::Acceptable) == HoldOutcome::No);
+        let before =
+            HoldRow { number: 0, unloaded: None, ..failed.cloned().expect("a load that failed") };
         begun_anew.holds.iter_mut().for_each(|hold| hold.number += 1);
         begun_anew.holds.insert(0, before);
         let (plain, anew) =
             (&summarise(&run, &[], Duration::ZERO), &summarise(&begun_anew, &[], Duration::ZERO));
         assert_eq!(render(&run, plain).matches("judged before").count(), 0);
         assert_eq!(render(&begun_anew, anew).matches("judged before: as without load").count(), 1);
-        let goals = |summary: &Summary| summary.capacity.as_ref().map(|capacity| capacity.goals.clone());
+        let goals =
+            |summary: &Summary| summary.capacity.as_ref().map(|capacity| capacity.goals.clone());
         assert_eq!(goals(plain), goals(anew));
     }
 }

@@ -1,4 +1,5 @@
-//! Stacked areas: parts of a whole over time, or over the number of users. Drawn as the line charts are.
+//! Stacked areas: parts of a whole over time, or over the number of users. Drawn as the line charts
+//! are.
 
 use std::fmt::Write as _;
 
@@ -32,7 +33,9 @@ impl Stack<'_> {
     /// The figure; nothing where there is nothing to draw.
     pub(crate) fn render(&self) -> String {
         let sums = self.sums();
-        let Some(top_layer) = sums.last().filter(|_| self.x.len() > 1) else { return String::new() };
+        let Some(top_layer) = sums.last().filter(|_| self.x.len() > 1) else {
+            return String::new();
+        };
         let whole = self.whole.iter().flat_map(|(_, values)| values.iter().flatten()).copied();
         let highest = top_layer.iter().flatten().copied().chain(whole).fold(0.0, f64::max);
         let (top, step) = axis(highest);
@@ -46,7 +49,12 @@ impl Stack<'_> {
         }
         // The legend in the order of the layers, from the top.
         for layer in self.layers.iter().rev() {
-            let _ = write!(out, "<span class=\"key area c{}\">{}</span>", layer.colour, escape(&layer.name));
+            let _ = write!(
+                out,
+                "<span class=\"key area c{}\">{}</span>",
+                layer.colour,
+                escape(&layer.name)
+            );
         }
         let _ = write!(
             out,
@@ -59,7 +67,11 @@ impl Stack<'_> {
             escape(self.unit),
         );
         for tick in ticks(top, step) {
-            let _ = write!(out, "<path class=\"grid\" d=\"M0 {:.1}H1000\"/>", 100.0 - tick / top * 100.0);
+            let _ = write!(
+                out,
+                "<path class=\"grid\" d=\"M0 {:.1}H1000\"/>",
+                100.0 - tick / top * 100.0
+            );
         }
         let floor = vec![Some(0.0); self.x.len()];
         for (index, (layer, upper)) in self.layers.iter().zip(&sums).enumerate() {
@@ -72,7 +84,8 @@ impl Stack<'_> {
             );
         }
         if let Some((_, values)) = &self.whole {
-            let _ = write!(out, "<path class=\"line dashed c6\" d=\"{}\"/>", self.line(values, top));
+            let _ =
+                write!(out, "<path class=\"line dashed c6\" d=\"{}\"/>", self.line(values, top));
         }
         out.push_str("</svg>");
         self.label(&mut out, top, step);
@@ -105,7 +118,8 @@ impl Stack<'_> {
     }
 
     fn span(&self) -> (f64, f64) {
-        let (first, last) = (self.x.first().copied().unwrap_or(0), self.x.last().copied().unwrap_or(0));
+        let (first, last) =
+            (self.x.first().copied().unwrap_or(0), self.x.last().copied().unwrap_or(0));
         (first as f64, ((last - first) as f64).max(1.0))
     }
 
@@ -168,18 +182,24 @@ impl Stack<'_> {
             let at = (from + tick - first) / span * 100.0;
             let is_named = if self.x_unit == "s" { from + tick == 0.0 } else { index == 0 };
             let unit = if is_named { format!(" {}", escape(self.x_unit)) } else { String::new() };
-            let _ = write!(out, "<span class=\"x\" style=\"left:{at:.1}%\">{:.0}{unit}</span>", from + tick);
+            let _ = write!(
+                out,
+                "<span class=\"x\" style=\"left:{at:.1}%\">{:.0}{unit}</span>",
+                from + tick
+            );
         }
     }
 
     /// What the crosshair reads.
     fn data(&self) -> String {
         let shown = |values: &[Option<f64>]| {
-            let shown = values.iter().map(|v| v.filter(|v| v.is_finite()).map(|v| Scale::Plain.show(v)));
+            let shown =
+                values.iter().map(|v| v.filter(|v| v.is_finite()).map(|v| Scale::Plain.show(v)));
             shown.collect::<Vec<_>>()
         };
         let whole = self.whole.iter().map(|(name, values)| (name, 6, shown(values)));
-        let layers = self.layers.iter().rev().map(|layer| (&layer.name, layer.colour, shown(&layer.values)));
+        let layers =
+            self.layers.iter().rev().map(|layer| (&layer.name, layer.colour, shown(&layer.values)));
         let lines: Vec<_> = whole
             .chain(layers)
             .map(|(name, colour, v)| serde_json::json!({"name": name, "colour": colour, "v": v}))

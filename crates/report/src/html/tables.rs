@@ -17,8 +17,15 @@ pub(crate) const WORST_MAX: usize = 10;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let worst = if summary.has_packets() { worst(run) } else { String::new() };
-    [joins(summary), failures(summary), events(run, summary), media(summary), worst, about(run, summary)]
-        .concat()
+    [
+        joins(summary),
+        failures(summary),
+        events(run, summary),
+        media(summary),
+        worst,
+        about(run, summary),
+    ]
+    .concat()
 }
 
 fn bar(name: &str, share: f64, text: &str, colour: u8) -> String {
@@ -34,7 +41,8 @@ fn joins(summary: &Summary) -> String {
     let mut out = String::from("<h2>Joining</h2>");
     let page = summary.playback.as_ref().and_then(|playback| playback.page.as_ref());
     let page = page.map(|page| ("page around the player", &page.loaded));
-    let startup = summary.playback.as_ref().map(|playback| ("playback (startup)", &playback.startup));
+    let startup =
+        summary.playback.as_ref().map(|playback| ("playback (startup)", &playback.startup));
     let joined = summary.chat.as_ref().map(|chat| ("in the room", &chat.joined));
     // A chat has no frames.
     let first_frame = (!summary.is_chat_only()).then_some(("first frame", &summary.first_frame));
@@ -64,7 +72,8 @@ fn joins(summary: &Summary) -> String {
     ));
     if !summary.phases.is_empty() {
         out.push_str("<h3>Where the time goes <small>median of each phase, from the one before it</small></h3><div class=\"bars\">");
-        let all: f64 = summary.phases.iter().map(|phase| phase.ms_p50).fold(0.0, f64::max).max(0.001);
+        let all: f64 =
+            summary.phases.iter().map(|phase| phase.ms_p50).fold(0.0, f64::max).max(0.001);
         for phase in &summary.phases {
             let name = if phase.phase == "started" {
                 "the generator's lateness".into()
@@ -190,7 +199,8 @@ pub(crate) fn trouble(track: &TrackRow) -> Option<f64> {
     let frozen = track.counters.freeze_us as f64 / track.counters.active_us.max(1) as f64;
     let delay_ms = track.relative_delay_us.quantile(0.95).unwrap_or(0) as f64 / 1e3;
     // One scale: 1 % of loss, 1 % frozen and 100 ms of delay weigh the same.
-    let bad = track.counters.loss_ratio().unwrap_or(1.0) * 100.0 + frozen * 100.0 + delay_ms / 100.0;
+    let bad =
+        track.counters.loss_ratio().unwrap_or(1.0) * 100.0 + frozen * 100.0 + delay_ms / 100.0;
     is_troubled(track).then_some(bad)
 }
 
@@ -221,8 +231,8 @@ fn worst(run: &RunData) -> String {
     )
 }
 
-/// Whether a viewer would notice something on this track, or nearly: packets lost for good, a freeze, or a twentieth of its
-/// frames later than a jitter buffer usually waits.
+/// Whether a viewer would notice something on this track, or nearly: packets lost for good, a
+/// freeze, or a twentieth of its frames later than a jitter buffer usually waits.
 fn is_troubled(track: &TrackRow) -> bool {
     const LATE_US: u64 = 50_000;
     let is_fetched = track.counters.payload_bytes > 0 && !track.counters.has_packets();
@@ -243,7 +253,10 @@ fn worst_row(track: &TrackRow) -> Vec<String> {
         format!("{} {}", track.kind.key(), track.codec.name()),
         c.loss_ratio().map_or_else(|| "–".into(), percent),
         c.packets_lost.max(0).to_string(),
-        track.relative_delay_us.quantile(0.95).map_or_else(|| "–".into(), |us| duration_ms(us as f64 / 1e3)),
+        track
+            .relative_delay_us
+            .quantile(0.95)
+            .map_or_else(|| "–".into(), |us| duration_ms(us as f64 / 1e3)),
         track
             .fps
             .filter(|_| track.kind == MediaKind::Video)
@@ -264,7 +277,8 @@ fn host_row(of: &str, name: &str, value: &str) -> Vec<String> {
 
 /// Who played the crowd, where several machines did.
 fn workers(summary: &Summary) -> String {
-    let known = |figure: Option<f64>, shown: fn(f64) -> String| figure.map_or_else(String::new, shown);
+    let known =
+        |figure: Option<f64>, shown: fn(f64) -> String| figure.map_or_else(String::new, shown);
     let row = |worker: &WorkerHealth| {
         vec![
             worker.name.clone(),
@@ -300,7 +314,8 @@ fn workers(summary: &Summary) -> String {
 
 /// Who generated the load, in one line; `None` where one machine did.
 fn generators(summary: &Summary) -> Option<String> {
-    let names: Vec<&str> = summary.generator.workers.iter().map(|worker| worker.name.as_str()).collect();
+    let names: Vec<&str> =
+        summary.generator.workers.iter().map(|worker| worker.name.as_str()).collect();
     let count = names.len();
     let what = if count == 1 { "worker" } else { "workers" };
     (count > 0).then(|| format!("{count} {what} ({}), in the table below", names.join(", ")))
@@ -319,7 +334,9 @@ fn about(run: &RunData, summary: &Summary) -> String {
         vec!["clock error of one-way delays".into(), clock],
     ];
     rows.extend(generators(summary).map(|who| vec!["generator".to_owned(), who]));
-    rows.extend(summary.generator.receive.iter().map(|way| vec!["receives".to_owned(), way.clone()]));
+    rows.extend(
+        summary.generator.receive.iter().map(|way| vec!["receives".to_owned(), way.clone()]),
+    );
     // Of a fleet the machine that is known here only coordinated.
     let of = if summary.generator.workers.is_empty() { "generator" } else { "coordinator" };
     rows.extend(run.info.generator_host.iter().map(|(name, value)| host_row(of, name, value)));

@@ -1,5 +1,5 @@
-//! The run's rows as points over time, at most [`POINTS_MAX`] of them: percentiles of a point are those of all its
-//! samples.
+//! The run's rows as points over time, at most [`POINTS_MAX`] of them: percentiles of a point are
+//! those of all its samples.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,8 @@ pub(crate) struct Timeline {
 impl Timeline {
     /// The first and the last second of a run, and how many seconds a point has.
     fn span(run: &RunData) -> (i64, i64, i64) {
-        let seconds = || run.crowd.iter().map(|r| r.second).chain(run.series.iter().map(|r| r.second));
+        let seconds =
+            || run.crowd.iter().map(|r| r.second).chain(run.series.iter().map(|r| r.second));
         let (first, last) = (seconds().min().unwrap_or(0), seconds().max().unwrap_or(-1));
         // Watched hosts are seen from before the crowd comes: all charts of a page share that axis.
         let first = server::first_second(run).map_or(first, |second| first.min(second));
@@ -114,7 +115,8 @@ impl Timeline {
         let starts = Self::starts_of(run);
         let count = starts.len();
         let mut points: Vec<Point> = (0..count).map(|_| Point::default()).collect();
-        let place = |second: i64| usize::try_from((second - first).div_euclid(width)).unwrap_or(usize::MAX);
+        let place =
+            |second: i64| usize::try_from((second - first).div_euclid(width)).unwrap_or(usize::MAX);
         for (index, point) in points.iter_mut().enumerate() {
             let start = first + index as i64 * width;
             point.seconds = (last + 1 - start).min(width).unsigned_abs();
@@ -161,7 +163,9 @@ impl Timeline {
             let sums = by_second.entry(row.second).or_default();
             // Participants that left, as in a search, are not intended any more.
             let wanted = row.intended.saturating_sub(row.left);
-            for (sum, count) in sums.iter_mut().zip([wanted, row.connected, row.playing, row.failed]) {
+            for (sum, count) in
+                sums.iter_mut().zip([wanted, row.connected, row.playing, row.failed])
+            {
                 *sum += f64::from(count);
             }
         }
@@ -187,9 +191,11 @@ impl Timeline {
 
     /// Whether media came as packets: not where all viewers are players that fetch it.
     pub(crate) fn has_packets(&self) -> bool {
-        let of_packets =
-            |point: &Point| point.video.counters.has_packets() || point.audio.counters.has_packets();
-        self.points.iter().all(|point| point.playback.players == 0) || self.points.iter().any(of_packets)
+        let of_packets = |point: &Point| {
+            point.video.counters.has_packets() || point.audio.counters.has_packets()
+        };
+        self.points.iter().all(|point| point.playback.players == 0)
+            || self.points.iter().any(of_packets)
     }
 
     /// A value for each point.

@@ -19,8 +19,10 @@ pub fn render(report: &TrendReport) -> String {
 
 fn head(report: &TrendReport) -> String {
     let mut out = format!("<header><h1>{}</h1>", escape(&report.headline));
-    let changes: String =
-        text::sentences(report).iter().map(|change| format!("<li>{}</li>", escape(change))).collect();
+    let changes: String = text::sentences(report)
+        .iter()
+        .map(|change| format!("<li>{}</li>", escape(change)))
+        .collect();
     if !changes.is_empty() {
         let _ = write!(out, "<ul class=\"notes\">{changes}</ul>");
     }
@@ -49,20 +51,25 @@ fn chart(report: &TrendReport, quantity: &TrendQuantity) -> String {
             .map(|value| value.map(|value| scaled(quantity, value)))
             .collect()
     };
-    let medians =
-        quantity.medians.iter().map(|median| median.map(|median| scaled(quantity, median))).collect();
+    let medians = quantity
+        .medians
+        .iter()
+        .map(|median| median.map(|median| scaled(quantity, median)))
+        .collect();
     let lines = vec![
         Line::solid("figure", 1, of(true)),
         Line::solid("does not count", 6, of(false)),
         Line::dashed("median before", 6, medians),
     ];
     let marks = quantity.changes.iter().map(|change| {
-        let what = if change.mark == TrendMark::Change { change.verdict.words() } else { "outlier" };
+        let what =
+            if change.mark == TrendMark::Change { change.verdict.words() } else { "outlier" };
         ((change.run + 1) as f64, format!("{what}: run {}", change.run + 1))
     });
     let overlay = Overlay { marks: marks.collect(), counts_runs: true, ..Overlay::default() };
     let (unit, scale) = axis(quantity);
-    Chart { title: &quantity.name, unit, note: "", scale, seconds: &places, lines }.render_over(&overlay)
+    Chart { title: &quantity.name, unit, note: "", scale, seconds: &places, lines }
+        .render_over(&overlay)
 }
 
 /// The unit of the axis; shares are shown in percent.
@@ -101,7 +108,10 @@ fn runs(report: &TrendReport) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = report.runs.iter().enumerate().map(row).collect();
-    format!("<h2>Runs</h2>{}", table(&["", "run", "started", "throng", "limit", "answer", "remarks"], &rows))
+    format!(
+        "<h2>Runs</h2>{}",
+        table(&["", "run", "started", "throng", "limit", "answer", "remarks"], &rows)
+    )
 }
 
 fn method(report: &TrendReport) -> String {

@@ -1,4 +1,5 @@
-//! Whether two runs were made in one environment: only then does their difference come from what was changed.
+//! Whether two runs were made in one environment: only then does their difference come from what
+//! was changed.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +8,9 @@ pub(super) const SAME: [&str; 5] = ["cpu_model", "cores", "kernel", "governor", 
 /// Most difference of the share of CPU time that a hypervisor took: 2 points.
 const STEAL_DIFFERENCE_MAX: f64 = 0.02;
 
-/// Why two runs cannot be compared; `None` if they can. `busy_difference`: the most by which the share of this machine's CPU time
-/// that others used just before the run may differ. The load average is no measure of it: it still has the run before in it.
+/// Why two runs cannot be compared; `None` if they can. `busy_difference`: the most by which the
+/// share of this machine's CPU time that others used just before the run may differ. The load
+/// average is no measure of it: it still has the run before in it.
 pub(super) fn difference(
     a: &BTreeMap<String, String>,
     b: &BTreeMap<String, String>,
@@ -16,8 +18,9 @@ pub(super) fn difference(
 ) -> Option<String> {
     let differing = SAME.iter().find(|key| a.get(**key) != b.get(**key));
     if let Some(key) = differing {
-        let shown =
-            |run: &BTreeMap<String, String>| run.get(*key).map_or("not known", String::as_str).to_owned();
+        let shown = |run: &BTreeMap<String, String>| {
+            run.get(*key).map_or("not known", String::as_str).to_owned()
+        };
         return Some(format!("{key} was {} and {}", shown(a), shown(b)));
     }
     let rules = [
@@ -25,7 +28,8 @@ pub(super) fn difference(
         ("busy_ratio_before", busy_difference, "before they began, other processes used"),
     ];
     for (key, most, what) in rules {
-        let value = |run: &BTreeMap<String, String>| run.get(key).and_then(|text| text.parse::<f64>().ok());
+        let value =
+            |run: &BTreeMap<String, String>| run.get(key).and_then(|text| text.parse::<f64>().ok());
         let (Some(a), Some(b)) = (value(a), value(b)) else { continue };
         if (a - b).abs() > most {
             return Some(format!("{what} {:.0} % and {:.0} % of the CPU time", a * 1e2, b * 1e2));
@@ -72,7 +76,11 @@ mod tests {
             ("steal_ratio", "nonsense", None),
             ("played_by", "a + c", Some("played_by was a + b and a + c")),
         ] {
-            assert_eq!(difference(&of(&usual), &with(key, value), 0.25).as_deref(), expect, "{key} {value}");
+            assert_eq!(
+                difference(&of(&usual), &with(key, value), 0.25).as_deref(),
+                expect,
+                "{key} {value}"
+            );
         }
     }
 }

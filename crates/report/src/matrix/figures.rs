@@ -20,16 +20,21 @@ const FUNCTIONS: usize = 5;
 /// Lines of evidence kept of a finding.
 const EVIDENCE: usize = 3;
 
-/// What `run` measured between the seconds `from_s` and `until_s`: the hold. In a search the figures are of its longest part
-/// under the largest load that passed.
+/// What `run` measured between the seconds `from_s` and `until_s`: the hold. In a search the
+/// figures are of its longest part under the largest load that passed.
 #[must_use]
 pub fn figures(run: &RunData, summary: &Summary, hold: Option<(i64, i64)>) -> RunFigures {
-    let window = hold.map_or_else(|| passed(summary), |(from, until)| window_of(from as f64, until as f64));
+    let window =
+        hold.map_or_else(|| passed(summary), |(from, until)| window_of(from as f64, until as f64));
     let quality = quality_by_second(run);
-    let seconds = window.from_us.div_euclid(1_000_000)..window.until_us.div_euclid(1_000_000).max(0);
+    let seconds =
+        window.from_us.div_euclid(1_000_000)..window.until_us.div_euclid(1_000_000).max(0);
     let is_some = seconds.start < seconds.end;
-    let held: Vec<_> =
-        if is_some { quality.range(seconds).map(|(_, quality)| *quality).collect() } else { Vec::new() };
+    let held: Vec<_> = if is_some {
+        quality.range(seconds).map(|(_, quality)| *quality).collect()
+    } else {
+        Vec::new()
+    };
     let users: u64 = held.iter().map(|second| second.users).sum();
     let bad: f64 = held.iter().map(|second| second.bad_ratio() * second.users as f64).sum();
     let hosts = hosts(run);
@@ -46,11 +51,14 @@ pub fn figures(run: &RunData, summary: &Summary, hold: Option<(i64, i64)>) -> Ru
         capacity: summary.capacity.as_ref().map(|capacity| capacity.users.unwrap_or(0)),
         first_failing: summary.capacity.as_ref().and_then(|capacity| capacity.first_failing),
         capacity_verdict: summary.capacity.as_ref().map(|capacity| capacity.verdict.clone()),
-        received_bps: received(run, window).filter(|rate| *rate > 0.0).unwrap_or(summary.received_bps),
+        received_bps: received(run, window)
+            .filter(|rate| *rate > 0.0)
+            .unwrap_or(summary.received_bps),
         server_cpu_cores: host.and_then(|host| sum(host.metric(metric::PROCESS_CPU), window)),
         idle_ratio: host.and_then(|host| share(host, metric::HOST_CPU_IDLE.name, window)),
         iowait_ratio: host.and_then(|host| share(host, metric::HOST_CPU_IOWAIT.name, window)),
-        disk_read_bytes_per_s: host.and_then(|host| sum(host.metric(metric::PROCESS_READ_BYTES), window)),
+        disk_read_bytes_per_s: host
+            .and_then(|host| sum(host.metric(metric::PROCESS_READ_BYTES), window)),
         curves: host.and_then(curves),
         hot_functions: hot(&run.host.profiles),
         verdict: verdict(bottleneck.verdict),
@@ -77,14 +85,16 @@ fn passed(summary: &Summary) -> Window {
 
 /// Bits per second on the wire in the window.
 fn received(run: &RunData, window: Window) -> Option<f64> {
-    let seconds = throng_observation::RunTime(window.from_us).second()..(window.until_us / 1_000_000);
+    let seconds =
+        throng_observation::RunTime(window.from_us).second()..(window.until_us / 1_000_000);
     let length = seconds.end.checked_sub(seconds.start).filter(|length| *length > 0)?;
     let rows = run.series.iter().filter(|row| seconds.contains(&row.second));
     let bytes: u64 = rows.map(|row| row.counters.wire_bytes).sum();
     Some(bytes as f64 * 8.0 / length as f64)
 }
 
-/// The sum of the means of series; a process that lived for a part of the window counts for that part.
+/// The sum of the means of series; a process that lived for a part of the window counts for that
+/// part.
 fn sum(series: &[MeasuredSeries<'_>], window: Window) -> Option<f64> {
     let length = window.seconds();
     let total = series.iter().filter_map(|series| series.integral(window)).reduce(|a, b| a + b);
@@ -106,7 +116,9 @@ fn curves(host: &Host<'_>) -> Option<CpuCurves> {
     let grid = Grid { first_us: 0, width_us: step * 1_000_000, count };
     let of = |name: &str| -> Vec<Option<f64>> {
         let on = host.metric(name).first().map(|series| series.on(grid)).unwrap_or_default();
-        on.into_iter().map(|value| value.map(|cores| thousandths((cores / cpus).clamp(0.0, 1.0)))).collect()
+        on.into_iter()
+            .map(|value| value.map(|cores| thousandths((cores / cpus).clamp(0.0, 1.0))))
+            .collect()
     };
     let (idle, iowait) = (of(metric::HOST_CPU_IDLE.name), of(metric::HOST_CPU_IOWAIT.name));
     let seconds = (0..count as i64).map(|point| point * step).collect();
@@ -120,7 +132,8 @@ fn thousandths(value: f64) -> f64 {
 /// The hottest functions of the last profile under load: at the failure if there is one.
 fn hot(profiles: &[Profile]) -> Vec<HotFunction> {
     let loaded = profiles.iter().filter(|profile| profile.moment != "baseline");
-    let Some(profile) = loaded.max_by_key(|profile| (profile.moment == "fail", profile.started_at)) else {
+    let Some(profile) = loaded.max_by_key(|profile| (profile.moment == "fail", profile.started_at))
+    else {
         return Vec::new();
     };
     let time = SelfTime::of(profile);
@@ -148,6 +161,7 @@ fn verdict(verdict: BottleneckVerdict) -> CellVerdict {
 fn evidence(line: &Evidence) -> String {
     let values = [("idle", line.baseline), ("passing", line.pass), ("failing", line.fail)];
     let known = values.into_iter().filter(|(_, value)| value.is_some());
-    let words: Vec<String> = known.map(|(when, value)| format!("{} {when}", line.show(value))).collect();
+    let words: Vec<String> =
+        known.map(|(when, value)| format!("{} {when}", line.show(value))).collect();
     format!("{}: {}", line.counter, words.join(", "))
 }

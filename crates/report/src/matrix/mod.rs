@@ -1,4 +1,5 @@
-//! The answer of a matrix: what each cell measured, what the factors did, which verdicts a change of one factor confirmed.
+//! The answer of a matrix: what each cell measured, what the factors did, which verdicts a change
+//! of one factor confirmed.
 //!
 //! ```text
 //! run.db -> RunFigures (one cell at a time)      cells -> MatrixReport -> text, matrix.json, page
@@ -25,8 +26,8 @@ mod environment;
 
 mod proof;
 pub use proof::{
-    ProofBlock, ProofInput, ProofPair, ProofShrink, ProofVariant, RepeatedPair, VariantProof, is_lost,
-    with_proofs,
+    ProofBlock, ProofInput, ProofPair, ProofShrink, ProofVariant, RepeatedPair, VariantProof,
+    is_lost, with_proofs,
 };
 pub(crate) mod proof_text;
 
@@ -72,7 +73,8 @@ pub struct MatrixReport {
     pub proofs: Vec<VariantProof>,
     /// How the figures were made, in sentences.
     pub method: Vec<String>,
-    /// What a reader must know about this matrix: cells that differ in their environment, ceilings that were reached.
+    /// What a reader must know about this matrix: cells that differ in their environment, ceilings
+    /// that were reached.
     pub notes: Vec<String>,
     /// The throng that made this report.
     pub throng_version: String,
@@ -115,7 +117,8 @@ pub struct MatrixCell {
     pub verdict: CellVerdict,
     /// The finding that most of its valid runs name (docs/findings.md); `null` if there is none.
     pub finding: Option<String>,
-    /// The resource of that finding: `cpu`, `disk`, `memory`, `network`, `sockets`; `null` for other findings.
+    /// The resource of that finding: `cpu`, `disk`, `memory`, `network`, `sockets`; `null` for
+    /// other findings.
     pub resource: Option<String>,
     /// Valid runs with this verdict and finding.
     pub agreeing_runs: usize,
@@ -124,7 +127,9 @@ pub struct MatrixCell {
 }
 
 /// The verdict on a cell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CellVerdict {
     /// No run was made yet.
@@ -165,8 +170,9 @@ pub struct MatrixRun {
     pub folder: Option<String>,
     /// What happened to the server, in sentences.
     pub notes: Vec<String>,
-    /// This machine before and during the run: CPU model, kernel, governor, load average, CPU steal, the share of its CPU time that
-    /// others used (`others_ratio`); of a fleet its workers (`played_by`).
+    /// This machine before and during the run: CPU model, kernel, governor, load average, CPU
+    /// steal, the share of its CPU time that others used (`others_ratio`); of a fleet its workers
+    /// (`played_by`).
     pub environment: BTreeMap<String, String>,
     /// The command that does the same by hand, against a server that runs.
     pub command: Option<String>,
@@ -198,10 +204,11 @@ pub struct RunFigures {
     pub window_s: [f64; 2],
     /// Users that should have been served, mean.
     pub users: f64,
-    /// User-seconds with good service ÷ user-seconds (docs/find.md); users that failed to join are bad. `null` for a search.
+    /// User-seconds with good service ÷ user-seconds (docs/find.md); users that failed to join are
+    /// bad. `null` for a search.
     pub served_ratio: Option<f64>,
-    /// Which clauses made seconds of the hold bad, in a search those of the load that failed; the most
-    /// frequent first.
+    /// Which clauses made seconds of the hold bad, in a search those of the load that failed; the
+    /// most frequent first.
     #[serde(default)]
     pub reasons: Vec<Reason>,
     /// The largest crowd that was served well; 0 if none was. `null` for a hold.
@@ -223,7 +230,8 @@ pub struct RunFigures {
     pub disk_read_bytes_per_s: Option<f64>,
     /// Idle and iowait over the run.
     pub curves: Option<CpuCurves>,
-    /// The functions with most CPU time in the profile of the loaded server; empty without a profile.
+    /// The functions with most CPU time in the profile of the loaded server; empty without a
+    /// profile.
     pub hot_functions: Vec<HotFunction>,
     /// The verdict on the cause.
     pub verdict: CellVerdict,
@@ -239,7 +247,8 @@ pub struct RunFigures {
     pub title: String,
     /// Its score, 0 to 100.
     pub score: Option<f64>,
-    /// Its first lines of evidence: counter, value at rest, under the load that passed, under the one that failed.
+    /// Its first lines of evidence: counter, value at rest, under the load that passed, under the
+    /// one that failed.
     pub evidence: Vec<String>,
 }
 
@@ -285,7 +294,8 @@ pub struct CellMeans {
 /// What the factors did to one measured quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixResponse {
-    /// Its stable key: `served_ratio`, `capacity`, `server_cpu_cores`, `iowait_ratio`, `received_bps`.
+    /// Its stable key: `served_ratio`, `capacity`, `server_cpu_cores`, `iowait_ratio`,
+    /// `received_bps`.
     pub key: String,
     /// Its name.
     pub name: String,

@@ -1,19 +1,22 @@
-//! The answer of a proof: what each variant did to the capacity (or the service) of the baseline, by pairs of neighbouring runs.
+//! The answer of a proof: what each variant did to the capacity (or the service) of the baseline,
+//! by pairs of neighbouring runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::demand::Demand;
 use throng_analysis::experiment::{
-    CapacityPrediction, Claim, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, decide, is_control_off,
-    is_relieved, predict, resource_of, resource_of_relief,
+    CapacityPrediction, Claim, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, decide,
+    is_control_off, is_relieved, predict, resource_of, resource_of_relief,
 };
 use throng_observation::Relief;
 
 use super::environment::difference;
-use super::{MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunFigures, RunStatus, proof_text};
+use super::{
+    MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunFigures, RunStatus, proof_text,
+};
 
-/// A share of user-seconds below it counts as it: a crowd that is served not at all has a ratio, and the noise of hardly any
-/// service is no difference.
+/// A share of user-seconds below it counts as it: a crowd that is served not at all has a ratio,
+/// and the noise of hardly any service is no difference.
 const SERVED_MIN: f64 = RATIO_MARGIN;
 /// A baseline that serves more than this cannot be served better by more than the margin.
 const SERVED_WELL: f64 = 0.95;
@@ -62,7 +65,8 @@ pub struct ProofInput {
     pub looks: usize,
     /// The demand of a user in each valid run of the baseline.
     pub demands: Vec<Vec<Demand>>,
-    /// The most by which the share of CPU time that others used before the two runs of a pair may differ.
+    /// The most by which the share of CPU time that others used before the two runs of a pair may
+    /// differ.
     pub busy_difference: f64,
 }
 
@@ -75,9 +79,11 @@ pub struct VariantProof {
     pub cell: usize,
     /// The baseline.
     pub baseline: String,
-    /// The resource of which it has more, of a finding without one the finding; `null` if it claims nothing.
+    /// The resource of which it has more, of a finding without one the finding; `null` if it claims
+    /// nothing.
     pub relieves: Option<String>,
-    /// What is said to be the limit, in words: a thread with its setting, or a resource; empty if it claims nothing.
+    /// What is said to be the limit, in words: a thread with its setting, or a resource; empty if
+    /// it claims nothing.
     #[serde(default)]
     pub accused: String,
     /// How many times as much; `null` if not known.
@@ -86,11 +92,14 @@ pub struct VariantProof {
     pub shrink: Option<ProofShrink>,
     /// What follows.
     pub outcome: ProofOutcome,
-    /// Capacity (or share of user-seconds served well) of the variant ÷ that of the baseline; `null` without a pair.
+    /// Capacity (or share of user-seconds served well) of the variant ÷ that of the baseline;
+    /// `null` without a pair.
     pub effect: Option<RatioEstimate>,
-    /// The same of runs of equal configuration, the later ÷ the earlier (A/A); `null` without a pair.
+    /// The same of runs of equal configuration, the later ÷ the earlier (A/A); `null` without a
+    /// pair.
     pub control: Option<RatioEstimate>,
-    /// For a shrunk resource in a search: the share by which the capacity follows the resource; 1: it is the limit, 0: it is not.
+    /// For a shrunk resource in a search: the share by which the capacity follows the resource; 1:
+    /// it is the limit, 0: it is not.
     pub elasticity: Option<f64>,
     /// Its 95 % interval.
     pub elasticity_interval: Option<[f64; 2]>,
@@ -100,7 +109,8 @@ pub struct VariantProof {
     pub baseline_finding: Option<String>,
     /// What limits the variant.
     pub finding: Option<String>,
-    /// The capacity that the demand model predicted; `null` for a hold, and where too little is known.
+    /// The capacity that the demand model predicted; `null` for a hold, and where too little is
+    /// known.
     pub prediction: Option<CapacityPrediction>,
     /// Why it is not decided, and what else a reader must know, in sentences.
     pub reasons: Vec<String>,
@@ -111,7 +121,8 @@ pub struct VariantProof {
 /// Two neighbouring runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProofPair {
-    /// The places of both in the order of all runs, the baseline first; `null` before they were made.
+    /// The places of both in the order of all runs, the baseline first; `null` before they were
+    /// made.
     pub places: [Option<usize>; 2],
     /// What they measured; `ratio` takes less than 5 % of user-seconds as 5 %.
     pub values: [Option<f64>; 2],
@@ -124,14 +135,19 @@ pub struct ProofPair {
 /// Adds the proofs to the report of its cells.
 #[must_use]
 pub fn with_proofs(mut report: MatrixReport, input: &ProofInput) -> MatrixReport {
-    report.proofs = input.variants.iter().filter_map(|variant| proof(&report, input, variant)).collect();
+    report.proofs =
+        input.variants.iter().filter_map(|variant| proof(&report, input, variant)).collect();
     report.confirmations.clear();
     report.method = method(report.measure, input.looks);
     report.headline = proof_text::headline(&report);
     report
 }
 
-fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> Option<VariantProof> {
+fn proof(
+    report: &MatrixReport,
+    input: &ProofInput,
+    variant: &ProofVariant,
+) -> Option<VariantProof> {
     let (baseline, cell) = (report.cells.first()?, report.cells.get(variant.cell)?);
     let most = input.busy_difference;
     let blocks = || input.blocks.iter().filter(|(of, _)| *of == variant.cell);
@@ -142,11 +158,14 @@ fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> O
         .collect();
     let effect = RatioEstimate::of_looks(&counted(&compared), input.looks);
     let control: Vec<(ProofPair, Option<RunPair>)> = blocks()
-        .flat_map(|(_, [a, b, c, d])| [compare(report, *a, *d, most), compare(report, *b, *c, most)])
+        .flat_map(|(_, [a, b, c, d])| {
+            [compare(report, *a, *d, most), compare(report, *b, *c, most)]
+        })
         .collect();
     let control = RatioEstimate::of(&counted(&control));
     let is_search = report.measure == MatrixMeasure::Find;
-    let names_it = |cell: &MatrixCell| variant.relieves.as_ref().map(|relief| is_named(cell, relief));
+    let names_it =
+        |cell: &MatrixCell| variant.relieves.as_ref().map(|relief| is_named(cell, relief));
     let is_still_named = !is_search && names_it(cell) == Some(true);
     let mut proof = VariantProof {
         variant: level_name(report, cell),
@@ -165,8 +184,11 @@ fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> O
         prediction: is_search.then(|| predicted(input, variant, baseline, cell)).flatten(),
         ..VariantProof::default()
     };
-    if let Some((elasticity, interval)) =
-        variant.shrink.as_ref().filter(|_| is_search).and_then(|shrink| effect?.elasticity(shrink.to))
+    if let Some((elasticity, interval)) = variant
+        .shrink
+        .as_ref()
+        .filter(|_| is_search)
+        .and_then(|shrink| effect?.elasticity(shrink.to))
     {
         (proof.elasticity, proof.elasticity_interval) = (Some(elasticity), interval);
     }
@@ -183,7 +205,8 @@ fn proof(report: &MatrixReport, input: &ProofInput, variant: &ProofVariant) -> O
 
 /// Whether more than half of the valid runs name what `relief` gives more of, by whichever finding.
 fn is_named(cell: &MatrixCell, relief: &Relief) -> bool {
-    let named = valid(cell).filter_map(RunFigures::limit).filter(|limit| is_relieved(limit, relief));
+    let named =
+        valid(cell).filter_map(RunFigures::limit).filter(|limit| is_relieved(limit, relief));
     named.count() * 2 > valid(cell).count()
 }
 
@@ -245,10 +268,12 @@ fn compare(
     b: (usize, u32),
     busy_difference: f64,
 ) -> (ProofPair, Option<RunPair>) {
-    let find =
-        |(cell, repeat): (usize, u32)| report.cells.get(cell)?.runs.iter().find(|run| run.repeat == repeat);
+    let find = |(cell, repeat): (usize, u32)| {
+        report.cells.get(cell)?.runs.iter().find(|run| run.repeat == repeat)
+    };
     let runs = [find(a), find(b)];
-    let figures = runs.map(|run| run.filter(|run| run.status == RunStatus::Valid)?.figures.as_ref());
+    let figures =
+        runs.map(|run| run.filter(|run| run.status == RunStatus::Valid)?.figures.as_ref());
     let measured = figures.map(|figures| value(report.measure, figures?));
     let shown = |figures: &RunFigures| match report.measure {
         MatrixMeasure::Hold => figures.served_ratio,
@@ -263,8 +288,9 @@ fn compare(
         pair.discarded = Some(why_not(runs));
         return (pair, None);
     };
-    pair.discarded =
-        runs[0].zip(runs[1]).and_then(|(a, b)| difference(&a.environment, &b.environment, busy_difference));
+    pair.discarded = runs[0]
+        .zip(runs[1])
+        .and_then(|(a, b)| difference(&a.environment, &b.environment, busy_difference));
     if pair.discarded.is_some() {
         return (pair, None);
     }
@@ -318,7 +344,10 @@ fn level_name(report: &MatrixReport, cell: &MatrixCell) -> String {
 }
 
 fn valid(cell: &MatrixCell) -> impl Iterator<Item = &RunFigures> {
-    cell.runs.iter().filter(|run| run.status == RunStatus::Valid).filter_map(|run| run.figures.as_ref())
+    cell.runs
+        .iter()
+        .filter(|run| run.status == RunStatus::Valid)
+        .filter_map(|run| run.figures.as_ref())
 }
 
 /// What the demand model says about the variant, judged by what was measured.
@@ -338,8 +367,8 @@ fn predicted(
     })
 }
 
-/// The largest crowd that a cell served well and the first that it did not, in the mean of its valid runs; the latter infinite
-/// if a run has none.
+/// The largest crowd that a cell served well and the first that it did not, in the mean of its
+/// valid runs; the latter infinite if a run has none.
 fn limit(cell: &MatrixCell) -> Option<[f64; 2]> {
     let mean = |of: &dyn Fn(&RunFigures) -> f64| {
         let values: Vec<f64> = valid(cell).map(of).collect();
@@ -351,12 +380,17 @@ fn limit(cell: &MatrixCell) -> Option<[f64; 2]> {
 }
 
 /// Why the measurement cannot show what the outcome says.
-fn cannot_say(proof: &VariantProof, measure: MatrixMeasure, cells: [&MatrixCell; 2]) -> Option<String> {
+fn cannot_say(
+    proof: &VariantProof,
+    measure: MatrixMeasure,
+    cells: [&MatrixCell; 2],
+) -> Option<String> {
     let is_no_change = matches!(proof.outcome, ProofOutcome::Refuted | ProofOutcome::Same);
     if !is_no_change {
         return None;
     }
-    let is_at_ceiling = |figures: &RunFigures| figures.capacity_verdict.as_deref() == Some("at_least");
+    let is_at_ceiling =
+        |figures: &RunFigures| figures.capacity_verdict.as_deref() == Some("at_least");
     let served = |cell: &MatrixCell| cell.means.as_ref().and_then(|means| means.served_ratio);
     match measure {
         // Twice as many might be served well, and still be few of a crowd far beyond the capacity.
@@ -384,7 +418,12 @@ fn cannot_say(proof: &VariantProof, measure: MatrixMeasure, cells: [&MatrixCell;
 
 /// What a reader must know. `repeated` of the pairs were made once more; `is_other_named`: the
 /// baseline's runs do not name what is accused.
-fn reasons(proof: &VariantProof, repeated: usize, is_other_named: bool, is_still_named: bool) -> Vec<String> {
+fn reasons(
+    proof: &VariantProof,
+    repeated: usize,
+    is_other_named: bool,
+    is_still_named: bool,
+) -> Vec<String> {
     let mut reasons = Vec::new();
     let discarded = proof.pairs.iter().filter(|pair| pair.discarded.is_some()).count();
     if discarded > 0 {

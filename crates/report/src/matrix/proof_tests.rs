@@ -54,7 +54,8 @@ fn blocks(variants: usize) -> Vec<ProofBlock> {
     blocks
 }
 
-/// A proof of the baseline and its variants: what a run of each cell measures by its place, and its finding.
+/// A proof of the baseline and its variants: what a run of each cell measures by its place, and its
+/// finding.
 fn proof(
     measure: MatrixMeasure,
     variants: Vec<ProofVariant>,
@@ -77,7 +78,8 @@ fn proof(
     }
     change(&mut cells);
     // Runs that `change` adds beyond those of the blocks are pairs that were made once more.
-    let planned = |cell: usize| blocks.iter().flat_map(|(_, runs)| runs).filter(|run| run.0 == cell).count();
+    let planned =
+        |cell: usize| blocks.iter().flat_map(|(_, runs)| runs).filter(|run| run.0 == cell).count();
     let repeats = |cell: usize| planned(cell) + 1..=cells[cell].runs.len();
     let pair = |(a, b): (usize, usize)| (1, [(0, a as u32), (1, b as u32)]);
     let repeated: Vec<RepeatedPair> = repeats(0).zip(repeats(1)).map(pair).collect();
@@ -88,13 +90,19 @@ fn proof(
         repeats: 4,
         seed: 1,
         order: "abba".into(),
-        factors: vec![MatrixFactor { name: "variant".into(), levels: names.map(str::to_owned).to_vec() }],
+        factors: vec![MatrixFactor {
+            name: "variant".into(),
+            levels: names.map(str::to_owned).to_vec(),
+        }],
         cells,
         relieved: &none,
         throng_version: "0".into(),
     });
     let demands = vec![demands(); 4];
-    with_proofs(report, &ProofInput { variants, blocks, repeated, looks: 1, demands, busy_difference: 0.25 })
+    with_proofs(
+        report,
+        &ProofInput { variants, blocks, repeated, looks: 1, demands, busy_difference: 0.25 },
+    )
 }
 
 /// A thread that is full at 60 users, and a line that is at 130.
@@ -177,8 +185,13 @@ fn a_gain_is_confirmed_with_the_next_limit_and_the_prediction() {
 #[test]
 fn a_prediction_that_does_not_hold_is_said() {
     let found = |cell: usize, _| Found::Capacity(if cell == 0 { 60 } else { 90 });
-    let report =
-        proof(MatrixMeasure::Find, relieving(Some(4.0)), found, |_| Some("one_thread_full"), untouched);
+    let report = proof(
+        MatrixMeasure::Find,
+        relieving(Some(4.0)),
+        found,
+        |_| Some("one_thread_full"),
+        untouched,
+    );
     assert_eq!(report.proofs[0].outcome, ProofOutcome::Confirmed);
     assert_eq!(report.proofs[0].prediction.as_ref().unwrap().held, Some(false));
     assert!(text::summary(&report).contains("did not hold"));
@@ -188,7 +201,8 @@ fn a_prediction_that_does_not_hold_is_said() {
 fn a_placebo_comes_out_the_same_and_more_of_what_is_no_limit_is_refuted() {
     assert_eq!(placebo().proofs[0].outcome, ProofOutcome::Same);
     let found = |_, _| Found::Served(0.5);
-    let report = proof(MatrixMeasure::Hold, relieving(None), found, |_| Some("path_loss"), untouched);
+    let report =
+        proof(MatrixMeasure::Hold, relieving(None), found, |_| Some("path_loss"), untouched);
     let proof = &report.proofs[0];
     assert_eq!(proof.outcome, ProofOutcome::Refuted, "{proof:#?}");
     assert!(proof.reasons[0].contains("name path_loss, not cpu"), "{:?}", proof.reasons);
@@ -197,17 +211,28 @@ fn a_placebo_comes_out_the_same_and_more_of_what_is_no_limit_is_refuted() {
 
 #[test]
 fn what_cannot_be_seen_is_not_refuted() {
-    let report = proof(MatrixMeasure::Hold, relieving(None), |_, _| Found::Served(1.0), |_| None, untouched);
+    let report =
+        proof(MatrixMeasure::Hold, relieving(None), |_, _| Found::Served(1.0), |_| None, untouched);
     assert_eq!(report.proofs[0].outcome, ProofOutcome::NotDecided);
-    assert!(report.proofs[0].reasons[0].contains("Hold a larger crowd"), "{:?}", report.proofs[0].reasons);
+    assert!(
+        report.proofs[0].reasons[0].contains("Hold a larger crowd"),
+        "{:?}",
+        report.proofs[0].reasons
+    );
     let at_the_ceiling = |cells: &mut Vec<MatrixCell>| {
-        for figures in cells.iter_mut().flat_map(|cell| &mut cell.runs).filter_map(|run| run.figures.as_mut())
+        for figures in
+            cells.iter_mut().flat_map(|cell| &mut cell.runs).filter_map(|run| run.figures.as_mut())
         {
             (figures.first_failing, figures.capacity_verdict) = (None, Some("at_least".into()));
         }
     };
-    let report =
-        proof(MatrixMeasure::Find, relieving(None), |_, _| Found::Capacity(80), |_| None, at_the_ceiling);
+    let report = proof(
+        MatrixMeasure::Find,
+        relieving(None),
+        |_, _| Found::Capacity(80),
+        |_| None,
+        at_the_ceiling,
+    );
     assert_eq!(report.proofs[0].outcome, ProofOutcome::NotDecided);
     assert!(report.proofs[0].reasons[0].contains("find.ceiling"), "{:?}", report.proofs[0].reasons);
 }
@@ -215,9 +240,14 @@ fn what_cannot_be_seen_is_not_refuted() {
 #[test]
 fn a_hold_in_which_the_resource_is_still_named_decides_nothing() {
     let found = |cell: usize, _| Found::Served(if cell == 0 { 0.3 } else { 0.7 });
-    let report = proof(MatrixMeasure::Hold, relieving(None), found, |_| Some("cpu_full"), untouched);
+    let report =
+        proof(MatrixMeasure::Hold, relieving(None), found, |_| Some("cpu_full"), untouched);
     assert_eq!(report.proofs[0].outcome, ProofOutcome::NotDecided);
-    assert!(report.proofs[0].reasons[0].contains("cpu is still named"), "{:?}", report.proofs[0].reasons);
+    assert!(
+        report.proofs[0].reasons[0].contains("cpu is still named"),
+        "{:?}",
+        report.proofs[0].reasons
+    );
 }
 
 /// Runs of one limit on a small host: four names, of which three have the thread in common.
@@ -227,7 +257,8 @@ fn workers(names_in_variant: bool, thread: &'static str) -> MatrixReport {
         setting: Some("StreamWorkerCount".into()),
         ..Relief::of_resource("cpu")
     };
-    let variants = vec![ProofVariant { cell: 1, relieves: Some(relieves), ..ProofVariant::default() }];
+    let variants =
+        vec![ProofVariant { cell: 1, relieves: Some(relieves), ..ProofVariant::default() }];
     let found = |cell: usize, _| Found::Served(if cell == 0 { 0.04 } else { 0.8 });
     let change = |cells: &mut Vec<MatrixCell>| {
         for cell in cells.iter_mut().filter(|cell| cell.number == 1 || names_in_variant) {
@@ -302,7 +333,8 @@ fn pairs_of_different_environments_do_not_count_and_say_why() {
         cells[1].runs[2].status = RunStatus::Pending;
     };
     let found = |cell: usize, _| Found::Capacity(if cell == 0 { 60 } else { 120 });
-    let report = proof(MatrixMeasure::Find, relieving(None), found, |_| Some("one_thread_full"), change);
+    let report =
+        proof(MatrixMeasure::Find, relieving(None), found, |_| Some("one_thread_full"), change);
     let proof = &report.proofs[0];
     let why: Vec<&str> =
         proof.pairs.iter().map(|pair| pair.discarded.as_deref().unwrap_or("counts")).collect();
@@ -363,7 +395,8 @@ fn only_what_may_be_otherwise_another_time_is_made_again() {
 fn a_machine_that_changes_more_than_the_variant_decides_nothing() {
     // A tenth more with every run.
     let found = |_, place: usize| Found::Capacity((60.0 * 1.1f64.powi(place as i32)) as u32);
-    let report = proof(MatrixMeasure::Find, relieving(None), found, |_| Some("one_thread_full"), untouched);
+    let report =
+        proof(MatrixMeasure::Find, relieving(None), found, |_| Some("one_thread_full"), untouched);
     assert_eq!(report.proofs[0].outcome, ProofOutcome::NotDecided);
     assert!(
         report.proofs[0].reasons[0].contains("equal configuration differ"),
@@ -374,8 +407,9 @@ fn a_machine_that_changes_more_than_the_variant_decides_nothing() {
 
 #[test]
 fn a_shrunk_resource_has_an_elasticity_and_its_placebo_has_none() {
-    let shrink =
-        |resource: &str, is_placebo| Some(ProofShrink { resource: resource.into(), to: 0.8, is_placebo });
+    let shrink = |resource: &str, is_placebo| {
+        Some(ProofShrink { resource: resource.into(), to: 0.8, is_placebo })
+    };
     let variants = vec![
         ProofVariant { cell: 1, shrink: shrink("cpu", false), ..ProofVariant::default() },
         ProofVariant { cell: 2, shrink: shrink("nofile", true), ..ProofVariant::default() },
@@ -399,14 +433,17 @@ fn a_shrunk_resource_has_an_elasticity_and_its_placebo_has_none() {
 fn a_share_of_few_user_seconds_is_not_exact() {
     let outcome = |users: f64| {
         let change = |cells: &mut Vec<MatrixCell>| {
-            for figures in
-                cells.iter_mut().flat_map(|cell| &mut cell.runs).filter_map(|run| run.figures.as_mut())
+            for figures in cells
+                .iter_mut()
+                .flat_map(|cell| &mut cell.runs)
+                .filter_map(|run| run.figures.as_mut())
             {
                 (figures.users, figures.window_s) = (users, [10.0, 12.0]);
             }
         };
         let variants = vec![ProofVariant { cell: 1, ..ProofVariant::default() }];
-        let report = proof(MatrixMeasure::Hold, variants, |_, _| Found::Served(0.5), |_| None, change);
+        let report =
+            proof(MatrixMeasure::Hold, variants, |_, _| Found::Served(0.5), |_| None, change);
         report.proofs[0].outcome
     };
     assert_eq!((outcome(4.0), outcome(100.0)), (ProofOutcome::NotDecided, ProofOutcome::Same));

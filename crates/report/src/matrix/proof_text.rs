@@ -33,12 +33,16 @@ pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure, is_any_named:
         MatrixMeasure::Hold => "user-seconds served well",
     };
     let size = match &proof.effect {
-        Some(effect) => format!("{} the {what}, 95 % {}", factor(effect.ratio), interval(effect.interval)),
+        Some(effect) => {
+            format!("{} the {what}, 95 % {}", factor(effect.ratio), interval(effect.interval))
+        }
         None => "nothing to compare".to_owned(),
     };
     let words = proof.outcome.words();
     let said = match proof.outcome {
-        ProofOutcome::Confirmed => format!("{words}: {accused} limits {baseline}; {variant} has {size}"),
+        ProofOutcome::Confirmed => {
+            format!("{words}: {accused} limits {baseline}; {variant} has {size}")
+        }
         ProofOutcome::Refuted => {
             format!("{words}: {accused} does not limit {baseline}; {variant} has {size}")
         }
@@ -48,9 +52,15 @@ pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure, is_any_named:
         (ProofOutcome::Confirmed, Some(next)) if proof.shrink.is_none() => {
             format!("; then {next} is the limit")
         }
-        (ProofOutcome::Confirmed, None) if proof.shrink.is_none() && measure == MatrixMeasure::Hold => {
-            if is_any_named { "; then its runs name different limits" } else { "; then nothing is named" }
-                .to_owned()
+        (ProofOutcome::Confirmed, None)
+            if proof.shrink.is_none() && measure == MatrixMeasure::Hold =>
+        {
+            if is_any_named {
+                "; then its runs name different limits"
+            } else {
+                "; then nothing is named"
+            }
+            .to_owned()
         }
         _ => String::new(),
     };
@@ -71,7 +81,10 @@ pub(crate) fn prediction(one: &CapacityPrediction) -> String {
     let unknown = cause::unknown(&one.unknown);
     let end = match one.users_high {
         Some(high) => {
-            format!("predicted {:.0} to {high:.0} users, then full: {}", one.users_low, one.resource)
+            format!(
+                "predicted {:.0} to {high:.0} users, then full: {}",
+                one.users_low, one.resource
+            )
         }
         // Nothing is known of more: the resource ends the knowledge, and not the server.
         None => format!("is known up to {:.0} users, by {}", one.users_low, one.resource),
@@ -115,7 +128,8 @@ pub(super) fn section(report: &MatrixReport) -> String {
         for line in said.chain(proof.reasons.iter().cloned()) {
             let _ = writeln!(out, "  {}", untrusted::line(&line));
         }
-        let mut rows = vec![["  runs", "baseline", "variant", "ratio", ""].map(str::to_owned).to_vec()];
+        let mut rows =
+            vec![["  runs", "baseline", "variant", "ratio", ""].map(str::to_owned).to_vec()];
         rows.extend(proof.pairs.iter().map(|pair| pair_row(kind, pair)));
         rows.push(vec![
             "  A/A".to_owned(),

@@ -51,7 +51,8 @@ impl ResponseKind {
         }
     }
 
-    /// Differences below it do not matter: 5 points of a share that is judged by itself, else 5 % of the mean.
+    /// Differences below it do not matter: 5 points of a share that is judged by itself, else 5 %
+    /// of the mean.
     pub(super) fn margin(self) -> Margin {
         match self {
             Self::Served | Self::Iowait => Margin::Absolute(0.05),

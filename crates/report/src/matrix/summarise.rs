@@ -1,9 +1,11 @@
-//! Puts the cells of a matrix together: the verdict of each, the effects of the factors, what is confirmed.
+//! Puts the cells of a matrix together: the verdict of each, the effects of the factors, what is
+//! confirmed.
 
 use std::collections::BTreeMap;
 
 use throng_analysis::experiment::{
-    CellValues, Factor, JudgedCell, Noise, Service, confirmations, effects, interactions, resource_of,
+    CellValues, Factor, JudgedCell, Noise, Service, confirmations, effects, interactions,
+    resource_of,
 };
 use throng_observation::Relief;
 use throng_observation::limits::STEAL_RATIO_MAX;
@@ -92,7 +94,10 @@ fn runs(cells: &[MatrixCell]) -> impl Iterator<Item = &MatrixRun> {
 }
 
 fn valid(cell: &MatrixCell) -> impl Iterator<Item = &RunFigures> {
-    cell.runs.iter().filter(|run| run.status == RunStatus::Valid).filter_map(|run| run.figures.as_ref())
+    cell.runs
+        .iter()
+        .filter(|run| run.status == RunStatus::Valid)
+        .filter_map(|run| run.figures.as_ref())
 }
 
 fn values(kind: ResponseKind, cell: &MatrixCell) -> CellValues {
@@ -102,7 +107,11 @@ fn values(kind: ResponseKind, cell: &MatrixCell) -> CellValues {
     }
 }
 
-fn response(kind: ResponseKind, factors: &[Factor], cells: &[MatrixCell]) -> Option<MatrixResponse> {
+fn response(
+    kind: ResponseKind,
+    factors: &[Factor],
+    cells: &[MatrixCell],
+) -> Option<MatrixResponse> {
     let values: Vec<CellValues> = cells.iter().map(|cell| values(kind, cell)).collect();
     if values.iter().all(|cell| cell.values.is_empty()) {
         return None;
@@ -127,7 +136,8 @@ fn judged(cell: MatrixCell) -> MatrixCell {
         let verdict = without_valid_runs(&cell.runs);
         return MatrixCell { verdict, valid_runs, ..cell };
     }
-    let mut groups: BTreeMap<(Option<&str>, Option<CellVerdict>), Vec<CellVerdict>> = BTreeMap::new();
+    let mut groups: BTreeMap<(Option<&str>, Option<CellVerdict>), Vec<CellVerdict>> =
+        BTreeMap::new();
     for figures in &figures {
         // Runs that name the same finding agree, however sure each is of it.
         let key = match figures.finding.as_deref().filter(|_| figures.verdict.names_a_cause()) {
@@ -136,7 +146,8 @@ fn judged(cell: MatrixCell) -> MatrixCell {
         };
         groups.entry(key).or_default().push(figures.verdict);
     }
-    let largest = groups.iter().max_by_key(|((finding, _), verdicts)| (verdicts.len(), finding.is_some()));
+    let largest =
+        groups.iter().max_by_key(|((finding, _), verdicts)| (verdicts.len(), finding.is_some()));
     let (finding, verdict, agreeing_runs) =
         largest.map_or((None, CellVerdict::Failed, 0), |((finding, _), verdicts)| {
             // The least sure of them.
@@ -213,9 +224,11 @@ fn notes(cells: &[MatrixCell], repeats: u32) -> Vec<String> {
             ));
         }
     }
-    let steal =
-        |run: &MatrixRun| run.environment.get("steal_ratio").and_then(|text| text.parse::<f64>().ok());
-    let stolen = runs(cells).filter(|run| steal(run).is_some_and(|ratio| ratio > STEAL_RATIO_MAX)).count();
+    let steal = |run: &MatrixRun| {
+        run.environment.get("steal_ratio").and_then(|text| text.parse::<f64>().ok())
+    };
+    let stolen =
+        runs(cells).filter(|run| steal(run).is_some_and(|ratio| ratio > STEAL_RATIO_MAX)).count();
     if stolen > 0 {
         notes.push(format!(
             "In {stolen} runs a hypervisor took more than {:.0} % of the CPU time.",
@@ -233,8 +246,10 @@ fn notes(cells: &[MatrixCell], repeats: u32) -> Vec<String> {
              effects may be larger than they look."
         ));
     }
-    let split =
-        cells.iter().filter(|cell| cell.valid_runs > 1 && cell.agreeing_runs * 2 <= cell.valid_runs).count();
+    let split = cells
+        .iter()
+        .filter(|cell| cell.valid_runs > 1 && cell.agreeing_runs * 2 <= cell.valid_runs)
+        .count();
     if split > 0 && repeats > 1 {
         notes.push(format!("In {split} cells the runs disagree about the cause."));
     }

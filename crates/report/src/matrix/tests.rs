@@ -56,7 +56,8 @@ fn matrix(
         grid = grid
             .iter()
             .flat_map(|cell: &Vec<usize>| {
-                (0..factor.levels.len()).map(move |level| cell.iter().copied().chain([level]).collect())
+                (0..factor.levels.len())
+                    .map(move |level| cell.iter().copied().chain([level]).collect())
             })
             .collect();
     }
@@ -71,12 +72,19 @@ fn matrix(
         let runs = (1..=repeats)
             .map(|repeat| run(&folder, repeat, served + f64::from(repeat) * 1e-3, finding))
             .collect();
-        MatrixCell { number: index + 1, levels, name: words.join(" "), runs, ..MatrixCell::default() }
+        MatrixCell {
+            number: index + 1,
+            levels,
+            name: words.join(" "),
+            runs,
+            ..MatrixCell::default()
+        }
     };
     let cells = grid.into_iter().enumerate().map(cell).collect();
     let disk = Relief::of_resource("disk");
-    let relieved =
-        |factor: usize, from: usize, to: usize| (factor == 1 && from == 0 && to == 1).then_some(&disk);
+    let relieved = |factor: usize, from: usize, to: usize| {
+        (factor == 1 && from == 0 && to == 1).then_some(&disk)
+    };
     summarise(MatrixInput {
         name: Some("files and storage".into()),
         measure: MatrixMeasure::Hold,
@@ -109,7 +117,11 @@ pub(crate) fn large(cells: usize, repeats: u32) -> MatrixReport {
         ("codec", &["a", "b"]),
         ("cpus", &["1", "2"]),
     ];
-    matrix(&factors, repeats, |levels| if levels[1] == 0 { (0.5, Some("disk_read")) } else { (0.98, None) })
+    matrix(
+        &factors,
+        repeats,
+        |levels| if levels[1] == 0 { (0.5, Some("disk_read")) } else { (0.98, None) },
+    )
 }
 
 #[test]
@@ -117,10 +129,14 @@ fn the_line_of_a_run_says_what_was_bad_in_it() {
     let mut stalls = run("1", 1, 0.49, Some("disk_read"));
     if let Some(figures) = &mut stalls.figures {
         let (stall, delivery) = (Clause::Stall, Clause::Delivery);
-        figures.reasons = vec![Reason { clause: stall, ratio: 0.9 }, Reason { clause: delivery, ratio: 0.4 }];
+        figures.reasons =
+            vec![Reason { clause: stall, ratio: 0.9 }, Reason { clause: delivery, ratio: 0.4 }];
     }
     let line = text::run_line(&stalls);
-    assert!(line.starts_with("49.0 % served well (bad: mostly stall (90 %), delivery 40 %), "), "{line}");
+    assert!(
+        line.starts_with("49.0 % served well (bad: mostly stall (90 %), delivery 40 %), "),
+        "{line}"
+    );
     assert!(!line.contains("others"), "{line}");
     stalls.environment.insert("others_ratio".into(), "0.5123".into());
     let line = text::run_line(&stalls);
@@ -136,7 +152,8 @@ fn the_line_of_a_run_says_what_was_bad_in_it() {
 #[test]
 fn the_disk_is_named_in_its_cell_and_confirmed_by_tmpfs() {
     let report = campus();
-    let limits: Vec<Option<&str>> = report.cells.iter().map(|cell| cell.resource.as_deref()).collect();
+    let limits: Vec<Option<&str>> =
+        report.cells.iter().map(|cell| cell.resource.as_deref()).collect();
     assert_eq!(limits, [None, None, Some("disk"), None]);
     let outcomes: Vec<_> =
         report.confirmations.iter().map(|one| (one.cell, one.other_cell, one.outcome)).collect();
@@ -200,7 +217,8 @@ fn runs_that_disagree_confirm_nothing() {
     let figures = report.cells[2].runs[1].figures.as_mut().unwrap();
     (figures.finding, figures.verdict) = (None, CellVerdict::Unattributed);
     let disk = Relief::of_resource("disk");
-    let relieved = |factor: usize, from: usize, to: usize| (factor == 1 && from < to).then_some(&disk);
+    let relieved =
+        |factor: usize, from: usize, to: usize| (factor == 1 && from < to).then_some(&disk);
     let again = summarise(MatrixInput {
         name: None,
         measure: report.measure,
@@ -252,5 +270,8 @@ fn the_schema_in_the_documentation_is_that_of_the_code() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/matrix.schema.json");
         std::fs::write(file, format!("{code:#}\n")).unwrap();
     }
-    assert_eq!(documented, code, "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema");
+    assert_eq!(
+        documented, code,
+        "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema"
+    );
 }

@@ -60,7 +60,8 @@ pub fn run_line(run: &MatrixRun) -> String {
         return format!("{status}{reason}");
     };
     let bad = |of: &str| {
-        reasons::words(&figures.reasons).map_or_else(String::new, |words| format!(" ({of}: {words})"))
+        reasons::words(&figures.reasons)
+            .map_or_else(String::new, |words| format!(" ({of}: {words})"))
     };
     let service = match (figures.capacity, figures.served_ratio) {
         (Some(capacity), _) => format!("{capacity} users{}", bad("beyond")),
@@ -68,9 +69,12 @@ pub fn run_line(run: &MatrixRun) -> String {
         _ => "nobody to serve".to_owned(),
     };
     let others = run.environment.get("others_ratio").and_then(|ratio| ratio.parse().ok());
-    let shares = [("idle", figures.idle_ratio), ("iowait", figures.iowait_ratio), ("others", others)];
-    let host: Vec<String> =
-        shares.into_iter().filter_map(|(name, share)| Some(format!("{name} {}", percent(share?)))).collect();
+    let shares =
+        [("idle", figures.idle_ratio), ("iowait", figures.iowait_ratio), ("others", others)];
+    let host: Vec<String> = shares
+        .into_iter()
+        .filter_map(|(name, share)| Some(format!("{name} {}", percent(share?))))
+        .collect();
     let host = if host.is_empty() { String::new() } else { format!(", {}", host.join(", ")) };
     let cause = match (&figures.finding, figures.score) {
         (Some(finding), Some(score)) => format!(": {finding} ({score:.0}), {}", figures.title),
@@ -89,7 +93,9 @@ fn cells(report: &MatrixReport) -> String {
     let mut rows = vec![vec!["cell".to_owned()]];
     if let Some(first) = rows.first_mut() {
         first.extend(report.factors.iter().map(|factor| factor.name.clone()));
-        first.extend([head, "received", "server CPU", "idle", "iowait", "runs", "limit"].map(str::to_owned));
+        first.extend(
+            [head, "received", "server CPU", "idle", "iowait", "runs", "limit"].map(str::to_owned),
+        );
     }
     for cell in &report.cells {
         let mut row = vec![cell.number.to_string()];
@@ -131,7 +137,8 @@ pub(crate) fn limit(cell: &MatrixCell) -> String {
     }
 }
 
-/// The limit of each cell that has one, as the first run that names it says: with its score and evidence.
+/// The limit of each cell that has one, as the first run that names it says: with its score and
+/// evidence.
 fn causes(report: &MatrixReport) -> Vec<String> {
     let said = |cell: &MatrixCell| {
         let figures = cause(cell)?;
@@ -146,7 +153,9 @@ fn causes(report: &MatrixReport) -> Vec<String> {
 pub(crate) fn cause(cell: &MatrixCell) -> Option<&RunFigures> {
     let finding = cell.finding.as_ref()?;
     let valid = cell.runs.iter().filter(|run| run.status == RunStatus::Valid);
-    valid.filter_map(|run| run.figures.as_ref()).find(|figures| figures.finding.as_ref() == Some(finding))
+    valid
+        .filter_map(|run| run.figures.as_ref())
+        .find(|figures| figures.finding.as_ref() == Some(finding))
 }
 
 /// Why runs are not valid, each reason once.
@@ -159,7 +168,10 @@ fn reasons(report: &MatrixReport) -> Vec<String> {
             }
         }
     }
-    by_reason.into_iter().map(|(reason, cells)| format!("cell {}: {reason}", cells.join(", "))).collect()
+    by_reason
+        .into_iter()
+        .map(|(reason, cells)| format!("cell {}: {reason}", cells.join(", ")))
+        .collect()
 }
 
 fn effects(response: &MatrixResponse) -> String {
@@ -169,8 +181,11 @@ fn effects(response: &MatrixResponse) -> String {
         rows.extend(effect_rows(kind, effect));
     }
     let mut out = format!("Effects on {}\n{}", response.name, columns(&rows));
-    let depend = response.interactions.iter().filter_map(|both| Some((both, both.largest.as_ref()?)));
-    for (both, contrast) in depend.filter(|(_, contrast)| contrast.verdict == EffectVerdict::Differs) {
+    let depend =
+        response.interactions.iter().filter_map(|both| Some((both, both.largest.as_ref()?)));
+    for (both, contrast) in
+        depend.filter(|(_, contrast)| contrast.verdict == EffectVerdict::Differs)
+    {
         let [a, b] = &both.factors;
         let [i, j] = &contrast.levels;
         let by = kind.show_difference(contrast.difference);
@@ -185,7 +200,8 @@ fn effects(response: &MatrixResponse) -> String {
 /// The rows of a factor: each level against the first.
 fn effect_rows(kind: ResponseKind, effect: &FactorEffect) -> Vec<Vec<String>> {
     let row = |difference: &throng_analysis::experiment::Difference| {
-        let by = difference.difference.map_or_else(|| "–".to_owned(), |by| kind.show_difference(by));
+        let by =
+            difference.difference.map_or_else(|| "–".to_owned(), |by| kind.show_difference(by));
         vec![
             format!("  {}", effect.factor),
             format!("{} → {}", difference.against, difference.level),
@@ -211,11 +227,17 @@ pub(crate) fn interval(kind: ResponseKind, interval: Option<[f64; 2]>) -> String
 #[must_use]
 pub fn confirmation(report: &MatrixReport, one: &Confirmation) -> String {
     let kind = report.service();
-    let name = report.cells.iter().find(|cell| cell.number == one.cell).map_or("", |cell| cell.name.as_str());
+    let name = report
+        .cells
+        .iter()
+        .find(|cell| cell.number == one.cell)
+        .map_or("", |cell| cell.name.as_str());
     let [from, to] = &one.levels;
     let [before, after] = one.service.map(|service| kind.show(service));
     let what = match (one.outcome, &one.other_finding) {
-        (ConfirmationOutcome::Confirmed, None) => format!("{before} → {after}, and nothing is named"),
+        (ConfirmationOutcome::Confirmed, None) => {
+            format!("{before} → {after}, and nothing is named")
+        }
         (ConfirmationOutcome::Confirmed, Some(next)) => format!("{before} → {after}, then {next}"),
         (_, Some(next)) => format!("{before} → {after}, {next} is named"),
         (_, None) => format!("{before} → {after}"),
@@ -245,7 +267,8 @@ pub(super) fn headline(report: &MatrixReport) -> String {
     limits.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let words: Vec<String> = limits.iter().map(|(what, count)| format!("{count} {what}")).collect();
     let cells = report.cells.len();
-    let mut headline = format!("{cells} cell{}: {}", if cells == 1 { "" } else { "s" }, words.join(", "));
+    let mut headline =
+        format!("{cells} cell{}: {}", if cells == 1 { "" } else { "s" }, words.join(", "));
     let mut confirmed: BTreeMap<(&str, &str), [usize; 2]> = BTreeMap::new();
     for one in &report.confirmations {
         let counts = confirmed.entry((&one.resource, &one.factor)).or_default();

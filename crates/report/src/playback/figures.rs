@@ -57,10 +57,17 @@ impl<'a> PlaybackFigures<'a> {
         self.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6)
     }
 
-    /// The stall ratio of a share of players; one that failed before playback counts as stalled throughout.
-    pub(crate) fn stall_ratio_quantile(&self, intended: &[&ParticipantRow], quantile: f64) -> Option<f64> {
+    /// The stall ratio of a share of players; one that failed before playback counts as stalled
+    /// throughout.
+    pub(crate) fn stall_ratio_quantile(
+        &self,
+        intended: &[&ParticipantRow],
+        quantile: f64,
+    ) -> Option<f64> {
         let stalls = self.players?.stalls();
-        let ratio = |row: &ParticipantRow| match stalls.get(&row.participant).and_then(|player| player.ratio)
+        let ratio = |row: &ParticipantRow| match stalls
+            .get(&row.participant)
+            .and_then(|player| player.ratio)
         {
             None if row.failure().is_some() => Some(1.0),
             ratio => ratio,
@@ -69,7 +76,11 @@ impl<'a> PlaybackFigures<'a> {
     }
 
     /// The stalls of a share of players; one that failed before playback counts as worse than any.
-    pub(crate) fn stalls_quantile(&self, intended: &[&ParticipantRow], quantile: f64) -> Option<f64> {
+    pub(crate) fn stalls_quantile(
+        &self,
+        intended: &[&ParticipantRow],
+        quantile: f64,
+    ) -> Option<f64> {
         let stalls = self.players?.stalls();
         let count = |row: &ParticipantRow| match stalls.get(&row.participant) {
             Some(player) if player.ratio.is_some() => Some(player.count as f64),
@@ -95,7 +106,8 @@ impl<'a> PlaybackFigures<'a> {
             stalls: c.stall_count,
             stall_ratio: c.stall_ratio(),
             stall_ratio_p95: self.stall_ratio_quantile(intended, 0.95),
-            viewers_stalled: players.stalls().values().filter(|player| player.count > 0).count() as u64,
+            viewers_stalled: players.stalls().values().filter(|player| player.count > 0).count()
+                as u64,
             stalled_ratio_max: self.stalled_ratio_max,
             stall_s: seconds(c.stall_us),
             startup_s: seconds(c.startup_us),
@@ -142,7 +154,8 @@ impl<'a> PlaybackFigures<'a> {
     }
 }
 
-/// The media's own bit rate: bytes received, from the server or from other viewers, ÷ media time in them.
+/// The media's own bit rate: bytes received, from the server or from other viewers, ÷ media time in
+/// them.
 fn media_bps(counters: &PlaybackCounters) -> Option<f64> {
     let bytes = counters.media_bytes + counters.peer_bytes;
     (counters.media_us > 0).then(|| bytes as f64 * 8e6 / counters.media_us as f64)

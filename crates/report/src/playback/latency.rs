@@ -10,9 +10,10 @@ use throng_observation::{Distribution, LatencyBasis, LatencyVote, PlaybackRow};
 /// The latency of players of live streams at the end of each second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveLatency {
-    /// `program_date_time`: this host's clock minus the date of what is played, in error by the difference of the clocks;
-    /// `playlist_edge`: to the end of the playlist, without what encoder, packager and caches took.
-    /// It is one for all players of the run: dates where all have them and nearly none finds them ahead of this host's clock.
+    /// `program_date_time`: this host's clock minus the date of what is played, in error by the
+    /// difference of the clocks; `playlist_edge`: to the end of the playlist, without what encoder,
+    /// packager and caches took. It is one for all players of the run: dates where all have them
+    /// and nearly none finds them ahead of this host's clock.
     pub basis: String,
     /// Share of the player-seconds with dates that were more than 0.5 s ahead of this host's clock.
     #[serde(default)]
@@ -26,10 +27,12 @@ pub struct LiveLatency {
     pub ms_p95: f64,
     /// The highest.
     pub ms_max: f64,
-    /// Median of the last quarter of the seconds minus that of the first: what players lost or regained, milliseconds.
+    /// Median of the last quarter of the seconds minus that of the first: what players lost or
+    /// regained, milliseconds.
     pub drift_ms: Option<f64>,
-    /// From the capture at the publisher to the viewer, by the marks in the media: the median, milliseconds. In error by the
-    /// difference of the two clocks. Absent where throng did not publish, or a transcoder removed its marks.
+    /// From the capture at the publisher to the viewer, by the marks in the media: the median,
+    /// milliseconds. In error by the difference of the two clocks. Absent where throng did not
+    /// publish, or a transcoder removed its marks.
     #[serde(default)]
     pub capture_ms_p50: Option<f64>,
     /// 95th percentile of the same.

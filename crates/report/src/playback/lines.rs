@@ -85,7 +85,10 @@ impl Playback {
             (self.switches, "switches of rendition"),
         ];
         parts.extend(
-            counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")),
+            counts
+                .into_iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, what)| format!("{count} {what}")),
         );
         parts.join(", ")
     }

@@ -18,7 +18,8 @@ pub(crate) use figures::PlaybackFigures;
 use latency::LiveLatency;
 pub(crate) use peers::Peers;
 
-/// The players of a run. Startup and stalls of viewers cover the whole run, the other figures leave the warm-up out.
+/// The players of a run. Startup and stalls of viewers cover the whole run, the other figures leave
+/// the warm-up out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Playback {
     /// Players: participants that reported as one at any time.
@@ -27,8 +28,8 @@ pub struct Playback {
     pub startup: TimeTo,
     /// Stalls begun.
     pub stalls: u64,
-    /// Time stalled ÷ time since playback began, without startup and pauses (CTA-2066 rebuffering ratio); `null` when
-    /// nothing played.
+    /// Time stalled ÷ time since playback began, without startup and pauses (CTA-2066 rebuffering
+    /// ratio); `null` when nothing played.
     pub stall_ratio: Option<f64>,
     /// 95th percentile of the same over players, each over its life.
     pub stall_ratio_p95: Option<f64>,
@@ -44,16 +45,18 @@ pub struct Playback {
     pub played_s: f64,
     /// Pauses that users made.
     pub paused_s: f64,
-    /// Media time received ÷ time in which players wanted media; below 1 the server delivered less than the media's bit
-    /// rate. `null` when nothing was wanted.
+    /// Media time received ÷ time in which players wanted media; below 1 the server delivered less
+    /// than the media's bit rate. `null` when nothing was wanted.
     pub delivery_ratio: Option<f64>,
-    /// 5th percentile of the delivery ratio over seconds in which a player wanted data throughout, at most 1.
+    /// 5th percentile of the delivery ratio over seconds in which a player wanted data throughout,
+    /// at most 1.
     pub delivery_ratio_p5: Option<f64>,
     /// Media time in a player's buffer at the end of a second: median, milliseconds.
     pub buffer_ms_p50: Option<f64>,
     /// 5th percentile of the same.
     pub buffer_ms_p5: Option<f64>,
-    /// Bits per second of the media as received: bytes of bodies that hold media ÷ media time in them.
+    /// Bits per second of the media as received: bytes of bodies that hold media ÷ media time in
+    /// them.
     pub media_bps: Option<f64>,
     /// Bytes of response bodies that hold media.
     pub media_bytes: u64,
@@ -67,7 +70,8 @@ pub struct Playback {
     pub connections: u64,
     /// Segments or packets that the generator's host sent again on them (`tcpi_total_retrans`).
     pub retransmitted: u64,
-    /// Segments that arrived out of order (`tcpi_rcv_ooopack`): a sign of loss on the way from the server.
+    /// Segments that arrived out of order (`tcpi_rcv_ooopack`): a sign of loss on the way from the
+    /// server.
     pub received_out_of_order: u64,
     /// Seeks.
     pub seeks: u64,
@@ -91,7 +95,8 @@ pub struct Playback {
     /// The page around the player; `null` where none was loaded.
     #[serde(default)]
     pub page: Option<LoadedPage>,
-    /// Requests by status, or by why there was no response (`timeout`, `cancelled`, …), of the whole run, warm-up included.
+    /// Requests by status, or by why there was no response (`timeout`, `cancelled`, …), of the
+    /// whole run, warm-up included.
     #[serde(default)]
     pub requests_by_status: BTreeMap<String, u64>,
     /// How far behind live streams players were; `null` where none was live.
@@ -102,7 +107,8 @@ pub struct Playback {
     pub peers: Option<Peers>,
 }
 
-/// The page around the player, which its viewers loaded from a recording. Requests and bytes leave the warm-up out.
+/// The page around the player, which its viewers loaded from a recording. Requests and bytes leave
+/// the warm-up out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadedPage {
     /// Intended join to the begin of the player.

@@ -18,7 +18,8 @@ pub struct Peers {
     pub segments: u64,
     /// Segments that they began to send and that did not come whole.
     pub failures: u64,
-    /// Segments of the server that were loaded again because their hash came too late, or not at all.
+    /// Segments of the server that were loaded again because their hash came too late, or not at
+    /// all.
     #[serde(default)]
     pub hash_reloads: u64,
     /// Bytes of media that the viewers sent to others.
@@ -36,7 +37,8 @@ pub struct Peers {
     pub degree: Option<f64>,
     /// Bits per second that the server sent to each viewer, media only.
     pub server_bps_per_viewer: Option<f64>,
-    /// Bits per second of media that each viewer received, from whomever: what the server would send without peers.
+    /// Bits per second of media that each viewer received, from whomever: what the server would
+    /// send without peers.
     pub media_bps_per_viewer: Option<f64>,
     /// Announcements to the tracker.
     pub announces: u64,
@@ -58,7 +60,8 @@ impl Peers {
         if c.peers_us == 0 && c.announces == 0 && c.tracker_reconnects == 0 {
             return None;
         }
-        let per_viewer = |bytes: u64| (c.active_us > 0).then(|| bytes as f64 * 8e6 / c.active_us as f64);
+        let per_viewer =
+            |bytes: u64| (c.active_us > 0).then(|| bytes as f64 * 8e6 / c.active_us as f64);
         Some(Self {
             ratio: c.peer_ratio(),
             bytes: c.peer_bytes,
@@ -88,7 +91,11 @@ impl Peers {
             Some(ratio) => format!("{} of the media from other viewers", percent(ratio)),
         }];
         if let (Some(server), Some(all)) = (self.server_bps_per_viewer, self.media_bps_per_viewer) {
-            parts.push(format!("the server sent {} of {} to each", bit_rate(server), bit_rate(all)));
+            parts.push(format!(
+                "the server sent {} of {} to each",
+                bit_rate(server),
+                bit_rate(all)
+            ));
         }
         if let Some(degree) = self.degree {
             parts.push(format!("{degree:.1} peers each"));
@@ -103,7 +110,11 @@ impl Peers {
     pub(crate) fn channel_line(&self) -> Option<String> {
         let channels = self.channels.filter(|channels| *channels > 0.0)?;
         let (received, sent) = (self.channel_received_bytes as f64, self.channel_sent_bytes as f64);
-        Some(format!("{} received and {} sent over {channels:.1} each", bytes(received), bytes(sent)))
+        Some(format!(
+            "{} received and {} sent over {channels:.1} each",
+            bytes(received),
+            bytes(sent)
+        ))
     }
 
     /// What late hashes cost, in a line; `None` where they came in time.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use throng_observation::run::{CohortId, EventRow, ParticipantId, RunData};
 use throng_observation::{
-    Distribution, MediaKind, MediaPath, NoResponse, Phase, PlaybackCounters, PlaybackRow, PlayerRow, Players,
-    RequestOutcome, RunTime, TrackCounters,
+    Distribution, MediaKind, MediaPath, NoResponse, Phase, PlaybackCounters, PlaybackRow,
+    PlayerRow, Players, RequestOutcome, RunTime, TrackCounters,
 };
 use throng_scenario::Objective;
 
@@ -116,11 +116,19 @@ fn players_have_startup_stalls_delivery_and_buffers() {
     let playback = summary.playback.as_ref().expect("players");
     assert_eq!((playback.players, playback.viewers_stalled, playback.stalls), (100, 20, 20 * 20));
     assert_eq!(playback.startup.ms_p95, Some(400.0));
-    let near = |figure: Option<f64>, expect: f64| figure.is_some_and(|value| (value - expect).abs() < 0.01);
+    let near = |figure: Option<f64>, expect: f64| {
+        figure.is_some_and(|value| (value - expect).abs() < 0.01)
+    };
     assert!(near(playback.stall_ratio, 0.1), "{playback:?}");
     assert!(near(playback.stall_ratio_p95, 10.0 / 29.6), "over the whole life: {playback:?}");
-    assert!(near(playback.stalled_ratio_max, 0.2) && near(playback.delivery_ratio, 0.9), "{playback:?}");
-    assert!(near(playback.delivery_ratio_p5, 0.5) && playback.buffer_ms_p5 == Some(0.0), "{playback:?}");
+    assert!(
+        near(playback.stalled_ratio_max, 0.2) && near(playback.delivery_ratio, 0.9),
+        "{playback:?}"
+    );
+    assert!(
+        near(playback.delivery_ratio_p5, 0.5) && playback.buffer_ms_p5 == Some(0.0),
+        "{playback:?}"
+    );
     assert!(near(playback.media_bps.map(|bps| bps / 1e6), 2.0), "{playback:?}");
     assert!(summarise(&example::healthy(5, 10), &[], Duration::ZERO).playback.is_none());
 }
@@ -146,11 +154,15 @@ fn the_latency_of_live_players_names_its_basis_and_what_was_lost_over_the_run() 
         let run = live(dated);
         let bounds = objectives(&["latency p95 < 14s", "latency p95 < 16s"]);
         let summary = summarise(&run, &bounds, Duration::ZERO);
-        let latency = summary.playback.as_ref().and_then(|playback| playback.latency.clone()).unwrap();
+        let latency =
+            summary.playback.as_ref().and_then(|playback| playback.latency.clone()).unwrap();
         assert_eq!(latency.basis, basis);
         assert!((13_300.0..13_600.0).contains(&latency.ms_p50), "{latency:?}");
         let drift_ms = latency.drift_ms.unwrap();
-        assert!((2_100.0..2_500.0).contains(&drift_ms), "a tenth of a second each second: {latency:?}");
+        assert!(
+            (2_100.0..2_500.0).contains(&drift_ms),
+            "a tenth of a second each second: {latency:?}"
+        );
         let text = text::summary(&summary);
         assert!(text.contains("behind live") && text.contains(words), "{text}");
         assert!(text.contains("MISSED  latency p95 < 14s"), "{text}");
@@ -183,7 +195,8 @@ fn dates_that_run_ahead_for_some_give_all_players_of_the_run_the_other_basis() {
         (0, 0, 12_000.0, "s, to the end of the playlist, +0.0 ms over the run"),
     ] {
         let summary = seen(ahead, dated);
-        let latency = summary.playback.as_ref().and_then(|playback| playback.latency.clone()).unwrap();
+        let latency =
+            summary.playback.as_ref().and_then(|playback| playback.latency.clone()).unwrap();
         let is_near = |figure: f64| (figure / ms - 1.0).abs() < 0.02;
         assert!(is_near(latency.ms_p50) && is_near(latency.ms_max), "{latency:?}");
         let text = text::summary(&summary);
@@ -198,12 +211,16 @@ fn the_page_around_the_player_is_a_part_of_the_startup_where_there_is_one() {
         row.reached.insert(Phase::PageLoaded, RunTime(row.intended_at.0 + 300_000));
     }
     let counters = &mut run.playback[3].counters;
-    (counters.page_requests, counters.page_requests_failed, counters.page_bytes) = (500, 2, 1_000_000);
+    (counters.page_requests, counters.page_requests_failed, counters.page_bytes) =
+        (500, 2, 1_000_000);
     let summary = summarise(&run, &[], Duration::ZERO);
     let page = summary.playback.as_ref().and_then(|playback| playback.page.clone()).unwrap();
     assert_eq!((page.loaded.ms_p50, page.requests, page.requests_failed), (Some(300.0), 500, 2));
     let text = text::summary(&summary);
-    assert!(text.contains("page loaded") && text.contains("1.00 MB in 500 requests, 2 failed"), "{text}");
+    assert!(
+        text.contains("page loaded") && text.contains("1.00 MB in 500 requests, 2 failed"),
+        "{text}"
+    );
     let phases: Vec<_> = summary.phases.iter().map(|phase| phase.phase.as_str()).collect();
     assert!(phases.contains(&"page_loaded"), "{phases:?}");
     let without = summarise(&players(0), &[], Duration::ZERO);
@@ -232,9 +249,13 @@ fn what_does_not_exist_for_players_is_absent_and_no_zero() {
         assert!(text.contains(present), "{present} in\n{text}");
     }
     assert!(!summary.headline.contains("cleanly"), "{}", summary.headline);
-    assert_eq!(summarise(&players(0), &[], Duration::ZERO).headline, "100 viewers played cleanly for 30 s");
+    assert_eq!(
+        summarise(&players(0), &[], Duration::ZERO).headline,
+        "100 viewers played cleanly for 30 s"
+    );
     let page = crate::html::render(&run, &summary);
-    for present in ["<h2>Playback</h2>", "Buffer", "playback started", "Waiting viewers", "404 ×5"] {
+    for present in ["<h2>Playback</h2>", "Buffer", "playback started", "Waiting viewers", "404 ×5"]
+    {
         assert!(page.contains(present), "{present}");
     }
     for absent in [
@@ -268,33 +289,59 @@ fn objectives_judge_players() {
     ]);
     let summary = summarise(&players(20), &goals, Duration::ZERO);
     let met: Vec<bool> = summary.objectives.iter().map(|objective| objective.met).collect();
-    assert_eq!(met, [true, false, true, true, false, false, true, true], "{:?}", summary.objectives);
+    assert_eq!(
+        met,
+        [true, false, true, true, false, false, true, true],
+        "{:?}",
+        summary.objectives
+    );
     assert_eq!(summary.objectives[4].measured_text, "20");
     assert_eq!(summary.objectives[5].measured_text, "0.933");
     let others = summarise(&example::healthy(5, 10), &goals, Duration::ZERO);
-    assert!(others.objectives.iter().all(|objective| objective.result == "not_measured"), "{others:?}");
+    assert!(
+        others.objectives.iter().all(|objective| objective.result == "not_measured"),
+        "{others:?}"
+    );
 }
 
 #[test]
 fn players_that_failed_stay_in_the_denominator() {
     let mut run = players(0);
-    let failure =
-        throng_observation::Failure::new(throng_observation::FailureReason::HttpStatus(503), "full");
+    let failure = throng_observation::Failure::new(
+        throng_observation::FailureReason::HttpStatus(503),
+        "full",
+    );
     for row in &mut run.participants[..10] {
         row.outcome = Some(throng_observation::Outcome::Failed(failure.clone()));
         row.reached.remove(&Phase::PlaybackStarted);
     }
     let mut began = Players::default();
-    for (participant, _) in run.players.stalls().iter().filter(|(participant, _)| participant.0 >= 10) {
+    for (participant, _) in
+        run.players.stalls().iter().filter(|(participant, _)| participant.0 >= 10)
+    {
         let counters = PlaybackCounters { active_us: 1, ..PlaybackCounters::default() };
         let participant = ParticipantId(participant.0);
-        let row = PlayerRow { participant, startup_us: None, buffer_us: 0, delivery_ppm_min: None, counters };
+        let row = PlayerRow {
+            participant,
+            startup_us: None,
+            buffer_us: 0,
+            delivery_ppm_min: None,
+            counters,
+        };
         began.add(&row);
     }
     run.players = began;
-    let goals = objectives(&["startup p95 < 2s", "stall_ratio p95 < 1%", "stalls p95 < 1", "stalls p90 < 1"]);
+    let goals = objectives(&[
+        "startup p95 < 2s",
+        "stall_ratio p95 < 1%",
+        "stalls p95 < 1",
+        "stalls p90 < 1",
+    ]);
     let summary = summarise(&run, &goals, Duration::ZERO);
     let met: Vec<bool> = summary.objectives.iter().map(|objective| objective.met).collect();
     assert_eq!(met, [false, false, false, true], "{:?}", summary.objectives);
-    assert_eq!(summary.video.tracks, run.tracks.iter().filter(|t| t.kind == MediaKind::Video).count() as u64);
+    assert_eq!(
+        summary.video.tracks,
+        run.tracks.iter().filter(|t| t.kind == MediaKind::Video).count() as u64
+    );
 }

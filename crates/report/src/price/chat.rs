@@ -1,4 +1,5 @@
-//! The rooms of a chat in a price: one room with all viewers, whether it can be joined, and rooms that can.
+//! The rooms of a chat in a price: one room with all viewers, whether it can be joined, and rooms
+//! that can.
 
 use std::fmt::Write as _;
 
@@ -21,7 +22,8 @@ use crate::summary::Summary;
 pub struct ChatSize {
     /// All viewers in one room.
     pub room: RoomForecast,
-    /// The cheapest way to have rooms of at most `room.largest_room`, each with a thread of its own; `null` without prices of compute.
+    /// The cheapest way to have rooms of at most `room.largest_room`, each with a thread of its
+    /// own; `null` without prices of compute.
     pub rooms_cost: Option<RoomsCost>,
 }
 
@@ -54,7 +56,8 @@ impl ChatSize {
                 target_utilisation: request.target_utilisation,
             },
         );
-        let rooms_cost = prices.and_then(|prices| rooms_cost(&prices.compute, room.rooms, request.hours));
+        let rooms_cost =
+            prices.and_then(|prices| rooms_cost(&prices.compute, room.rooms, request.hours));
         Some(Self { room, rooms_cost })
     }
 
@@ -65,7 +68,8 @@ impl ChatSize {
 
     /// Bytes that participants receive in an event of `hours`.
     pub(super) fn bytes(&self, hours: f64) -> f64 {
-        self.room.joins_bytes + self.room.talk.map_or(0.0, |talk| talk.bytes_per_second) * hours * HOUR_S
+        self.room.joins_bytes
+            + self.room.talk.map_or(0.0, |talk| talk.bytes_per_second) * hours * HOUR_S
     }
 
     /// Why no room of this size has a price; `None` if it can be joined.
@@ -84,7 +88,8 @@ impl ChatSize {
             .collect();
         let in_time_at_full_use =
             room.verdict == RoomVerdict::NotJoinable && room.joins_s.low <= room.within_s;
-        let target = if in_time_at_full_use { ", which is to be used to the target only" } else { "" };
+        let target =
+            if in_time_at_full_use { ", which is to be used to the target only" } else { "" };
         Some(format!(
             "One room of {} {what} within {}: {} are {} on one thread{target}",
             grouped(room.participants, 0),
@@ -146,8 +151,9 @@ pub(super) fn lines(out: &mut String, chat: &ChatSize, currency: Option<&str>) {
         grouped(room.participants, 0),
         untrusted::name(&room.thread)
     );
-    let mut rows =
-        vec![["until all are in", "how many", "each", "CPU", "received"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["until all are in", "how many", "each", "CPU", "received"].map(str::to_owned).to_vec(),
+    ];
     rows.extend(room.parts.iter().map(|part| part_row(part, rough)));
     let sum = |name: &str, seconds: f64| {
         vec![name.to_owned(), String::new(), String::new(), cpu_seconds(seconds, rough)]
@@ -214,11 +220,18 @@ fn sentences(chat: &ChatSize, currency: Option<&str>) -> Vec<String> {
         ));
     }
     if room.rooms > 1.0 {
-        let priced = chat.rooms_cost.as_ref().zip(currency).map_or_else(String::new, |(cost, currency)| {
-            let what =
-                cost.machine.as_ref().map_or_else(|| "vCPUs".to_owned(), |machine| format!("× {machine}"));
-            format!("; {} {what} are {} {currency}", grouped(cost.count, 0), grouped(cost.amount, 2))
-        });
+        let priced =
+            chat.rooms_cost.as_ref().zip(currency).map_or_else(String::new, |(cost, currency)| {
+                let what = cost
+                    .machine
+                    .as_ref()
+                    .map_or_else(|| "vCPUs".to_owned(), |machine| format!("× {machine}"));
+                format!(
+                    "; {} {what} are {} {currency}",
+                    grouped(cost.count, 0),
+                    grouped(cost.amount, 2)
+                )
+            });
         all.push(format!(
             "{} rooms of at most {}, each with a server process of its own, can be joined as fast and can talk{priced}",
             grouped(room.rooms, 0),
@@ -235,7 +248,8 @@ fn sentences(chat: &ChatSize, currency: Option<&str>) -> Vec<String> {
 }
 
 fn cpu_seconds(seconds: f64, rough: bool) -> String {
-    let figure = if rough { format!("~{}", significant(two_digits(seconds))) } else { significant(seconds) };
+    let figure =
+        if rough { format!("~{}", significant(two_digits(seconds))) } else { significant(seconds) };
     let long = if seconds >= 600.0 { format!(" ({})", time(seconds)) } else { String::new() };
     format!("{figure} CPU-seconds{long}")
 }

@@ -7,10 +7,16 @@ use super::super::tests::by_machine;
 use super::super::{CostKind, PriceReport, PriceRequest, text};
 use crate::summarise;
 
-/// A room of 400 that were measured: 3 ms a join, 120 µs a presence, 600 µs a vCard, 150 µs a message.
+/// A room of 400 that were measured: 3 ms a join, 120 µs a presence, 600 µs a vCard, 150 µs a
+/// message.
 fn cost(has_vcards: bool) -> ChatCost {
-    let each =
-        |work, count, cpu_us, bytes| ChatWorkCost { work, count, cpu_us, cpu_us_error: cpu_us / 50.0, bytes };
+    let each = |work, count, cpu_us, bytes| ChatWorkCost {
+        work,
+        count,
+        cpu_us,
+        cpu_us_error: cpu_us / 50.0,
+        bytes,
+    };
     let mut costs = vec![
         each(ChatWork::Join, 400, 3_000.0, 8_000.0),
         each(ChatWork::Presence, 160_400, 120.0, 370.0),
@@ -64,10 +70,18 @@ fn a_room_of_ten_thousand_cannot_be_joined_and_has_no_price() {
     ] {
         assert!(words.contains(part), "{part}\n{words}");
     }
-    let compute =
-        report.cost.as_ref().unwrap().terms.iter().find(|term| term.kind == CostKind::Compute).unwrap();
+    let compute = report
+        .cost
+        .as_ref()
+        .unwrap()
+        .terms
+        .iter()
+        .find(|term| term.kind == CostKind::Compute)
+        .unwrap();
     assert!(compute.amount.is_none() && compute.detail.contains("cannot be joined"), "{compute:?}");
-    assert!(report.headline.starts_with("One room of 10,000 cannot be joined") && !report.has_no_size());
+    assert!(
+        report.headline.starts_with("One room of 10,000 cannot be joined") && !report.has_no_size()
+    );
     let room = &report.chat.as_ref().unwrap().room;
     assert!(room.largest_room < 400.0 && room.rooms > 25.0, "{room:?}");
 }
@@ -79,8 +93,14 @@ fn vcards_of_nobody_are_no_square() {
     assert!(!words.contains("N²") && words.contains("100,010,000 (N (N + 1))"), "{words}");
     // 12,031 s are less than a day, and at three times as many still.
     assert!(!words.contains("cannot be joined"), "{words}");
-    let egress =
-        report.cost.as_ref().unwrap().terms.iter().find(|term| term.kind == CostKind::Egress).unwrap();
+    let egress = report
+        .cost
+        .as_ref()
+        .unwrap()
+        .terms
+        .iter()
+        .find(|term| term.kind == CostKind::Egress)
+        .unwrap();
     assert!(egress.detail.contains("of it the chat"), "{egress:?}");
 }
 

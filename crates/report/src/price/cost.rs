@@ -1,4 +1,5 @@
-//! The cost of an event: compute, traffic, storage, requests, each with the interval of what it is the price of.
+//! The cost of an event: compute, traffic, storage, requests, each with the interval of what it is
+//! the price of.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,9 +97,11 @@ impl Cost {
         };
         let mut terms =
             vec![compute, egress(prices, parts), storage(prices, request), requests(prices, parts)];
-        let total = terms.iter().filter_map(|term| term.amount).fold(Estimate::default(), Estimate::plus);
+        let total =
+            terms.iter().filter_map(|term| term.amount).fold(Estimate::default(), Estimate::plus);
         for term in &mut terms {
-            term.share = term.amount.filter(|_| total.value > 0.0).map(|amount| amount.value / total.value);
+            term.share =
+                term.amount.filter(|_| total.value > 0.0).map(|amount| amount.value / total.value);
         }
         let dominant = terms
             .iter()
@@ -107,7 +110,11 @@ impl Cost {
         let thousands = f64::from(request.viewers) / 1e3;
         Self {
             dominant: dominant.map(|term| term.kind),
-            without: terms.iter().filter(|term| term.amount.is_none()).map(|term| term.kind).collect(),
+            without: terms
+                .iter()
+                .filter(|term| term.amount.is_none())
+                .map(|term| term.kind)
+                .collect(),
             is_open_above: terms.iter().any(|term| term.is_open_above),
             total,
             per_hour: total.times(1.0 / request.hours),
@@ -147,14 +154,18 @@ fn machine_term(machines: &[MachineOffer], hours: f64) -> (CostTerm, Option<Stri
     (term, Some(offer.machine.clone()))
 }
 
-/// CPUs and memory by the hour, spread over servers like the measured one, or over as few as can be predicted.
+/// CPUs and memory by the hour, spread over servers like the measured one, or over as few as can be
+/// predicted.
 fn amounts_term(parts: &Parts<'_>, vcpu_hour: f64, memory_gb_hour: f64) -> CostTerm {
     let servers = parts.size.like_measured.as_ref().map_or(1, |like| like.servers);
     let servers = servers.max(parts.sizing.servers_within_reach());
     let provide = |resource| parts.sizing.need_over(resource, servers).map(|need| need.provide);
     let cpu = parts.sizing.need(SizedResource::Cpu).filter(|need| need.users_per.is_some());
     let Some(cores) = cpu.and_then(|_| provide(SizedResource::Cpu)) else {
-        return unknown(CostKind::Compute, "what a user costs of the server's CPU is not known".into());
+        return unknown(
+            CostKind::Compute,
+            "what a user costs of the server's CPU is not known".into(),
+        );
     };
     let memory = provide(SizedResource::Memory);
     if memory.is_none() && memory_gb_hour > 0.0 {
@@ -176,12 +187,18 @@ fn amounts_term(parts: &Parts<'_>, vcpu_hour: f64, memory_gb_hour: f64) -> CostT
 }
 
 fn egress(prices: &PriceTable, parts: &Parts<'_>) -> CostTerm {
-    let chat = parts.chat.filter(|chat| chat.is_joinable()).map(|chat| chat.bytes(parts.request.hours) / 1e9);
-    let of_traffic = parts
-        .traffic
-        .map(|traffic| traffic.received_bytes.per_second.times(viewer_seconds(parts.request) / 1e9));
+    let chat = parts
+        .chat
+        .filter(|chat| chat.is_joinable())
+        .map(|chat| chat.bytes(parts.request.hours) / 1e9);
+    let of_traffic = parts.traffic.map(|traffic| {
+        traffic.received_bytes.per_second.times(viewer_seconds(parts.request) / 1e9)
+    });
     if of_traffic.is_none() && chat.is_none() {
-        return unknown(CostKind::Egress, "the run's users received nothing that has a price".into());
+        return unknown(
+            CostKind::Egress,
+            "the run's users received nothing that has a price".into(),
+        );
     }
     let gb = of_traffic.unwrap_or_default().plus(Estimate::exact(chat.unwrap_or(0.0)));
     let amount = Estimate {
@@ -189,8 +206,13 @@ fn egress(prices: &PriceTable, parts: &Parts<'_>) -> CostTerm {
         low: prices.egress.price_of(gb.low),
         high: prices.egress.price_of(gb.high),
     };
-    let of_chat = chat.map_or_else(String::new, |gb| format!(", {} of it the chat", bytes(gb * 1e9)));
-    term(CostKind::Egress, amount, format!("{} received by viewers{of_chat}", bytes(gb.value * 1e9)))
+    let of_chat =
+        chat.map_or_else(String::new, |gb| format!(", {} of it the chat", bytes(gb * 1e9)));
+    term(
+        CostKind::Egress,
+        amount,
+        format!("{} received by viewers{of_chat}", bytes(gb.value * 1e9)),
+    )
 }
 
 fn storage(prices: &PriceTable, request: &PriceRequest) -> CostTerm {

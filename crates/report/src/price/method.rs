@@ -29,7 +29,11 @@ pub(super) fn sentences(is_priced: bool) -> Vec<String> {
 }
 
 /// What limits these figures in particular.
-pub(super) fn notes(summary: &Summary, traffic: Option<&Traffic>, sizing: &Sizing<'_>) -> Vec<String> {
+pub(super) fn notes(
+    summary: &Summary,
+    traffic: Option<&Traffic>,
+    sizing: &Sizing<'_>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     if summary.hosts.is_empty() {
         notes.push(
@@ -53,7 +57,9 @@ pub(super) fn notes(summary: &Summary, traffic: Option<&Traffic>, sizing: &Sizin
         notes.push("The run is partial".into());
     }
     if traffic.is_some_and(|traffic| !traffic.is_of_good_service) {
-        notes.push("No load passed: the traffic is that of the whole run, served badly or not".into());
+        notes.push(
+            "No load passed: the traffic is that of the whole run, served badly or not".into(),
+        );
     }
     if summary.chat.is_some() && summary.chat_cost.is_none() {
         notes.push(

@@ -1,4 +1,5 @@
-//! The size and the price of a crowd, from a run: what it needs, which machines, and what they cost.
+//! The size and the price of a crowd, from a run: what it needs, which machines, and what they
+//! cost.
 //!
 //! ```text
 //! run.db -> Summary, Traffic -> Size                    (throng-analysis: sizing)
@@ -8,8 +9,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::sizing::{
-    MachinePlan, MachineType, MeasuredCapacity, ResourceNeed, Size, SizeRequest, SizedResource, Sizing,
-    TARGET_UTILISATION, Traffic,
+    MachinePlan, MachineType, MeasuredCapacity, ResourceNeed, Size, SizeRequest, SizedResource,
+    Sizing, TARGET_UTILISATION, Traffic,
 };
 use throng_observation::run::RunData;
 use throng_observation::{Goal, untrusted};
@@ -71,7 +72,8 @@ pub struct PriceReport {
     pub size: Size,
     /// What a user received and requested; `null` if nothing arrived. Without what a chat sends.
     pub traffic: Option<Traffic>,
-    /// All viewers in one room of the run's chat; `null` if it had none, or its cost could not be told.
+    /// All viewers in one room of the run's chat; `null` if it had none, or its cost could not be
+    /// told.
     #[serde(default)]
     pub chat: Option<ChatSize>,
     /// Whose prices; `null` without a price file.
@@ -121,7 +123,12 @@ pub struct MachineOffer {
 impl PriceReport {
     /// Sizes `request` by the run, and prices it if there are `prices`.
     #[must_use]
-    pub fn of(run: &RunData, summary: &Summary, request: &PriceRequest, prices: Option<&PriceTable>) -> Self {
+    pub fn of(
+        run: &RunData,
+        summary: &Summary,
+        request: &PriceRequest,
+        prices: Option<&PriceTable>,
+    ) -> Self {
         let traffic = Traffic::of(run, Goal::Acceptable);
         let size_request = SizeRequest {
             users: f64::from(request.viewers),
@@ -166,10 +173,12 @@ impl PriceReport {
         report
     }
 
-    /// Whether what a user costs of the CPU is not known: the server was not watched, or too few loads passed.
+    /// Whether what a user costs of the CPU is not known: the server was not watched, or too few
+    /// loads passed.
     #[must_use]
     pub fn has_no_size(&self) -> bool {
-        let is_cpu = |need: &ResourceNeed| need.resource == SizedResource::Cpu && need.users_per.is_some();
+        let is_cpu =
+            |need: &ResourceNeed| need.resource == SizedResource::Cpu && need.users_per.is_some();
         self.chat.is_none() && !self.size.needs.iter().any(is_cpu)
     }
 

@@ -25,7 +25,10 @@ fn prices(compute: ComputePrices) -> PriceTable {
         note: None,
         currency: "EUR".into(),
         compute,
-        egress: EgressPrices { free_gb: 0.0, tiers: vec![EgressTier { up_to_gb: None, per_gb: 0.1 }] },
+        egress: EgressPrices {
+            free_gb: 0.0,
+            tiers: vec![EgressTier { up_to_gb: None, per_gb: 0.1 }],
+        },
         storage_per_gb_month: 0.02,
         requests_per_million: 1.0,
     }
@@ -48,7 +51,11 @@ fn need(report: &PriceReport, resource: SizedResource) -> f64 {
 }
 
 fn term(report: &PriceReport, kind: CostKind) -> &CostTerm {
-    report.cost.as_ref().and_then(|cost| cost.terms.iter().find(|term| term.kind == kind)).expect("a term")
+    report
+        .cost
+        .as_ref()
+        .and_then(|cost| cost.terms.iter().find(|term| term.kind == kind))
+        .expect("a term")
 }
 
 #[test]
@@ -79,7 +86,8 @@ fn the_answer_the_table_of_sizes_and_the_price_of_a_run_agree() {
     assert_eq!(then.next_resource, "CPU of the host", "{then:?}");
     let asked = PriceRequest { target_utilisation: 1.0, ..request(then.users as u32) };
     let report = PriceReport::of(&run, &summary, &asked, None);
-    // More threads are given; the four cores, of which 95 % are usable, are not. The processes use less than the host.
+    // More threads are given; the four cores, of which 95 % are usable, are not. The processes use
+    // less than the host.
     let cores = need(&report, SizedResource::Cpu);
     assert!(cores <= 0.95 * 4.0, "{cores} cores of 4, {then:?}");
     let page = section(&summary);
@@ -91,7 +99,10 @@ fn the_answer_the_table_of_sizes_and_the_price_of_a_run_agree() {
     // Neither the packets that the card can send nor the memory of the host were recorded.
     assert_eq!(then.unknown, ["packets sent by eth0", "memory of janus"]);
     let words = crate::text::summary(&summary);
-    assert!(words.contains("; not known: the limit of packets sent by eth0, memory of janus"), "{words}");
+    assert!(
+        words.contains("; not known: the limit of packets sent by eth0, memory of janus"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -105,17 +116,23 @@ fn the_cost_is_the_sum_of_its_parts_and_names_the_largest() {
     let egress = term(&report, CostKind::Egress).amount.unwrap();
     assert!((egress.value / (gb * 0.1) - 1.0).abs() < 0.01, "{egress:?} for {gb} GB");
     let compute = term(&report, CostKind::Compute).amount.unwrap();
-    let plan = report.machines.iter().find(|offer| Some(&offer.machine) == cost.machine.as_ref()).unwrap();
+    let plan =
+        report.machines.iter().find(|offer| Some(&offer.machine) == cost.machine.as_ref()).unwrap();
     let count = plan.plan.as_ref().unwrap().count as f64;
     assert!((compute.value - count * plan.per_hour * 2.0).abs() < 1e-9);
     assert!((term(&report, CostKind::Storage).amount.unwrap().value - 1.0).abs() < 1e-9);
-    let sum: f64 = cost.terms.iter().filter_map(|term| term.amount).map(|amount| amount.value).sum();
-    assert!((cost.total.value - sum).abs() < 1e-9 && (cost.per_hour.value * 2.0 - sum).abs() < 1e-9);
+    let sum: f64 =
+        cost.terms.iter().filter_map(|term| term.amount).map(|amount| amount.value).sum();
+    assert!(
+        (cost.total.value - sum).abs() < 1e-9 && (cost.per_hour.value * 2.0 - sum).abs() < 1e-9
+    );
     assert!((cost.per_1000_viewers.value * 0.3 - sum).abs() < 1e-9);
     assert!((cost.per_1000_viewer_hours.value * 0.6 - sum).abs() < 1e-9);
     assert_eq!(cost.dominant, Some(CostKind::Egress));
     assert!(
-        cost.total.low <= cost.total.value && cost.total.value <= cost.total.high && cost.without.is_empty()
+        cost.total.low <= cost.total.value
+            && cost.total.value <= cost.total.high
+            && cost.without.is_empty()
     );
     let words = text::summary(&report);
     for part in [
@@ -132,7 +149,9 @@ fn the_cost_is_the_sum_of_its_parts_and_names_the_largest() {
 
 #[test]
 fn more_viewers_never_cost_less_and_never_leave_the_interval() {
-    for prices in [by_machine(), prices(ComputePrices::Amounts { vcpu_hour: 0.04, memory_gb_hour: 0.005 })] {
+    for prices in
+        [by_machine(), prices(ComputePrices::Amounts { vcpu_hour: 0.04, memory_gb_hour: 0.005 })]
+    {
         let (run, mut before) = (searched(), 0.0);
         let summary = summarise(&run, &[], Duration::ZERO);
         for viewers in [1, 10, 40, 100, 400, 1_000, 10_000, 1_000_000] {
@@ -149,7 +168,10 @@ fn more_viewers_never_cost_less_and_never_leave_the_interval() {
 fn a_crowd_far_beyond_the_measurement_is_flagged() {
     let report = report(&searched(), &request(10_000), Some(&by_machine()));
     let cpu = report.size.needs.iter().find(|need| need.resource == SizedResource::Cpu).unwrap();
-    assert!(cpu.extrapolation.order_of_magnitude_only && cpu.extrapolation.factor > 200.0, "{cpu:?}");
+    assert!(
+        cpu.extrapolation.order_of_magnitude_only && cpu.extrapolation.factor > 200.0,
+        "{cpu:?}"
+    );
     let words = text::summary(&report);
     assert!(words.contains("order of magnitude only, extrapolated ×250"), "{words}");
     // Machines hold no more than can be predicted.
@@ -177,7 +199,10 @@ fn requests_are_charged_where_players_sent_them() {
     let traffic = report.traffic.as_ref().expect("traffic");
     let per_second = traffic.requests.expect("requests").per_second.value;
     let amount = term(&report, CostKind::Requests).amount.unwrap().value;
-    assert!((amount - per_second * 1_000.0 * 7_200.0 / 1e6).abs() < 1e-9 && amount > 0.0, "{amount}");
+    assert!(
+        (amount - per_second * 1_000.0 * 7_200.0 / 1e6).abs() < 1e-9 && amount > 0.0,
+        "{amount}"
+    );
 }
 
 #[test]
@@ -199,8 +224,10 @@ fn json_reads_back_and_hostile_names_stay_text() {
     let page = html::render(&run, &summarise(&run, &[], Duration::ZERO));
     assert!(page.contains("<h2>Size</h2>") && page.contains(" per core ("));
     assert!(!page.contains("<script>\n\u{fffd}") && !page.contains("[2J<script>"));
-    let without =
-        html::render(&example::healthy(5, 10), &summarise(&example::healthy(5, 10), &[], Duration::ZERO));
+    let without = html::render(
+        &example::healthy(5, 10),
+        &summarise(&example::healthy(5, 10), &[], Duration::ZERO),
+    );
     assert!(!without.contains("<h2>Size</h2>"));
 }
 
@@ -213,5 +240,8 @@ fn the_schema_in_the_documentation_is_that_of_the_code() {
     }
     let documented: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-    assert_eq!(documented, code, "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema");
+    assert_eq!(
+        documented, code,
+        "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema"
+    );
 }

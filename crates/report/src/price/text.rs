@@ -34,7 +34,10 @@ pub(super) fn headline(report: &PriceReport) -> String {
     let without = match cost.without.as_slice() {
         [] => String::new(),
         kinds => {
-            format!(" without {}", kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(" and "))
+            format!(
+                " without {}",
+                kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(" and ")
+            )
         }
     };
     let dominant = cost.dominant.map_or_else(String::new, |kind| {
@@ -109,7 +112,8 @@ fn cost_lines(out: &mut String, cost: &Cost, currency: &str) {
             term.detail.clone(),
         ]);
     }
-    let sum = |name: &str, amount| vec![name.to_owned(), money(amount, cost.is_open_above, currency)];
+    let sum =
+        |name: &str, amount| vec![name.to_owned(), money(amount, cost.is_open_above, currency)];
     rows.push(sum("total", cost.total));
     rows.push(sum("an hour", cost.per_hour));
     rows.push(sum("1,000 viewers", cost.per_1000_viewers));
@@ -161,8 +165,10 @@ fn need_row(need: &ResourceNeed) -> Vec<String> {
         need.resource.name().into(),
         amount(need.provide.value, unit, is_rough),
         interval(need.used, unit, is_rough),
-        need.users_per
-            .map_or_else(|| "growth not told from noise".into(), |users| users_per(&users, &need.per)),
+        need.users_per.map_or_else(
+            || "growth not told from noise".into(),
+            |users| users_per(&users, &need.per),
+        ),
         format!("{}{share}", need.dominant),
         remark(&need.extrapolation, need.bends),
     ]
@@ -214,7 +220,11 @@ fn machine_row(offer: &MachineOffer, is_cheapest: bool) -> Vec<String> {
     let mark = if is_cheapest { ", cheapest" } else { "" };
     vec![
         offer.machine.clone(),
-        format!("{} ({}){mark}", grouped(plan.count as f64, 0), range(plan.count_low, plan.count_high)),
+        format!(
+            "{} ({}){mark}",
+            grouped(plan.count as f64, 0),
+            range(plan.count_low, plan.count_high)
+        ),
         plan_words(plan),
     ]
 }
@@ -276,7 +286,11 @@ fn money(amount: Estimate, is_open_above: bool, currency: &str) -> String {
 
 fn interval(figure: Estimate, unit: &str, is_rough: bool) -> String {
     let value = amount(figure.value, unit, is_rough);
-    format!("{value} ({}–{})", amount(figure.low, unit, is_rough), amount(figure.high, unit, is_rough))
+    format!(
+        "{value} ({}–{})",
+        amount(figure.low, unit, is_rough),
+        amount(figure.high, unit, is_rough)
+    )
 }
 
 /// Disks are measured in bytes a second, lines in bits.

@@ -1,4 +1,5 @@
-//! What an access log has in the run's time by kind of URI, whoever asked: bytes, and answers 5xx by minute.
+//! What an access log has in the run's time by kind of URI, whoever asked: bytes, and answers 5xx
+//! by minute.
 
 use std::collections::BTreeMap;
 

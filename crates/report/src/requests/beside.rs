@@ -15,8 +15,8 @@ use super::log::{LogRequests, LogSelection, OfUri};
 pub struct Beside {
     /// The answer.
     pub answer: LogAnswer,
-    /// The seconds since 1970 that count: those of the run's requests, and one more on each side, because logs may have
-    /// whole seconds.
+    /// The seconds since 1970 that count: those of the run's requests, and one more on each side,
+    /// because logs may have whole seconds.
     pub from_unix_s: f64,
     /// The last of them.
     pub to_unix_s: f64,
@@ -44,7 +44,8 @@ pub struct Beside {
     pub lines_elsewhere: u64,
     /// Of other user agents.
     pub lines_of_others: u64,
-    /// What a difference may come from, as far as the data says so, and what the comparison cannot tell.
+    /// What a difference may come from, as far as the data says so, and what the comparison cannot
+    /// tell.
     pub remarks: Vec<String>,
     /// What the log has in this time by kind of URI, of all user agents.
     pub accounts: LogAccounts,
@@ -58,7 +59,8 @@ pub struct Beside {
 pub enum LogAnswer {
     /// For each URI and status.
     Equal,
-    /// But for requests that players gave up or cut off, whose status the server decides without them.
+    /// But for requests that players gave up or cut off, whose status the server decides without
+    /// them.
     EqualButForCutOff,
     /// Not.
     Differs,
@@ -104,11 +106,13 @@ struct Misfit {
     surplus: u64,
 }
 
-/// Statuses with which servers log a request whose client has gone: nginx 499; 0 where no status was sent.
+/// Statuses with which servers log a request whose client has gone: nginx 499; 0 where no status
+/// was sent.
 const CLIENT_GONE: [u16; 3] = [0, 408, 499];
 
 impl LogSelection {
-    /// Which lines may be those of the run's requests; `None` without any. `host` selects the requests of one host.
+    /// Which lines may be those of the run's requests; `None` without any. `host` selects the
+    /// requests of one host.
     #[must_use]
     pub fn of_run(
         info: &RunInfo,
@@ -122,7 +126,12 @@ impl LogSelection {
         let from = of_host().map(|row| row.first_at.0).min()?;
         let to = of_host().map(|row| row.last_at.0).max()?;
         let (prefix, user_agent) = (prefix.to_owned(), user_agent.to_owned());
-        Some(Self { from_unix_s: unix_s(from) - 1.0, to_unix_s: unix_s(to) + 1.0, prefix, user_agent })
+        Some(Self {
+            from_unix_s: unix_s(from) - 1.0,
+            to_unix_s: unix_s(to) + 1.0,
+            prefix,
+            user_agent,
+        })
     }
 }
 
@@ -138,8 +147,11 @@ impl Beside {
             *requests += row.counters.requests;
             *cut_off += row.counters.cut_off;
         }
-        let theirs: BTreeMap<(&str, &str), &OfUri> =
-            log.of_run().iter().map(|((method, path), of_uri)| ((&**method, &**path), of_uri)).collect();
+        let theirs: BTreeMap<(&str, &str), &OfUri> = log
+            .of_run()
+            .iter()
+            .map(|((method, path), of_uri)| ((&**method, &**path), of_uri))
+            .collect();
         let (mut all, mut sum) = (Vec::new(), Misfit::default());
         let (none_ours, none_theirs) = (Ours::new(), OfUri::new());
         let keys: BTreeSet<(&str, &str)> = ours.keys().chain(theirs.keys()).copied().collect();
@@ -215,7 +227,13 @@ impl Misfit {
         let cut_off_in_log = missing.min(gone).min(cut_off);
         (missing, surplus) = (missing - cut_off_in_log, surplus - cut_off_in_log);
         let given_up_in_log = surplus.min(given_up);
-        Self { given_up, given_up_in_log, cut_off_in_log, missing, surplus: surplus - given_up_in_log }
+        Self {
+            given_up,
+            given_up_in_log,
+            cut_off_in_log,
+            missing,
+            surplus: surplus - given_up_in_log,
+        }
     }
 
     fn add(&mut self, other: Self) {

@@ -30,11 +30,16 @@ pub(super) fn remarks(beside: &Beside, log: &LogRequests, has_others: bool) -> V
         ));
     }
     if log.untimed > 0 {
-        remarks.push(format!("{} lines have no time: they count whenever they were", grouped(log.untimed)));
+        remarks.push(format!(
+            "{} lines have no time: they count whenever they were",
+            grouped(log.untimed)
+        ));
     }
     if has_others || log.not_listed > 0 {
-        remarks
-            .push("there are more URIs than are told apart: the differences of those are not known".into());
+        remarks.push(
+            "there are more URIs than are told apart: the differences of those are not known"
+                .into(),
+        );
     }
     remarks
 }

@@ -124,7 +124,8 @@ impl LogRequests {
         *counts.entry(uri).or_default().entry(line.status).or_default() += 1;
     }
 
-    /// Whether the log has user agents. throng sends one with each request, so that lines without one are then not its.
+    /// Whether the log has user agents. throng sends one with each request, so that lines without
+    /// one are then not its.
     pub(super) fn has_agents(&self) -> bool {
         self.has_agents
     }

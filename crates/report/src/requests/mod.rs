@@ -123,9 +123,11 @@ pub(crate) fn by_status(totals: &HttpRequestTotals) -> BTreeMap<String, u64> {
 
 /// `12,345: 200 ×12,300, 206 ×40, no response (cancelled) ×5`; `None` without requests.
 pub(crate) fn status_line(by_status: &BTreeMap<String, u64>) -> Option<String> {
-    let mut all: Vec<(&String, u64)> = by_status.iter().map(|(key, requests)| (key, *requests)).collect();
+    let mut all: Vec<(&String, u64)> =
+        by_status.iter().map(|(key, requests)| (key, *requests)).collect();
     all.sort_by_key(|(_, requests)| std::cmp::Reverse(*requests));
-    let parts = all.iter().map(|(key, requests)| format!("{} ×{}", status_words(key), grouped(*requests)));
+    let parts =
+        all.iter().map(|(key, requests)| format!("{} ×{}", status_words(key), grouped(*requests)));
     let parts: Vec<String> = parts.collect();
     let sum = all.iter().map(|(_, requests)| *requests).sum();
     (!parts.is_empty()).then(|| format!("{}: {}", grouped(sum), parts.join(", ")))

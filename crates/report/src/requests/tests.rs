@@ -15,11 +15,21 @@ fn info() -> RunInfo {
 }
 
 /// Requests to `host` from second 10 to 40 of the run.
-fn row(host: &str, path: &str, outcome: RequestOutcome, [requests, cut_off]: [u64; 2]) -> HttpRequestRow {
+fn row(
+    host: &str,
+    path: &str,
+    outcome: RequestOutcome,
+    [requests, cut_off]: [u64; 2],
+) -> HttpRequestRow {
     let (host, path, method) = (host.to_owned(), path.to_owned(), "GET".to_owned());
     HttpRequestRow {
         key: HttpRequestKey { host, path, method, outcome, version: 1 },
-        counters: HttpRequestCounters { requests, body_bytes: 10 * requests, cut_off, broken_off: 0 },
+        counters: HttpRequestCounters {
+            requests,
+            body_bytes: 10 * requests,
+            cut_off,
+            broken_off: 0,
+        },
         first_at: RunTime(10_500_000),
         last_at: RunTime(40_500_000),
     }
@@ -48,7 +58,15 @@ fn log(selection: LogSelection, lines: Lines<'_>) -> LogRequests {
         for _ in 0..*count {
             let (method, path, user_agent) = ("GET", *path, *user_agent);
             let kind = if path.ends_with(".ts") { "segments" } else { "playlists" };
-            log.add(Some(LogLine { method, path, status: *status, bytes: 100, kind, at_unix_s, user_agent }));
+            log.add(Some(LogLine {
+                method,
+                path,
+                status: *status,
+                bytes: 100,
+                kind,
+                at_unix_s,
+                user_agent,
+            }));
         }
     }
     log
@@ -96,7 +114,8 @@ fn requests_that_players_ended_make_no_difference_of_the_server() {
         let lines: Lines<'_> = &[SAME[0], (segments, "/1.ts", 200, 20.0, US), SAME[2], more];
         beside(None, "", lines)
     };
-    // The log has the one that was given up as answered, or not; or the one that was cut off as 499.
+    // The log has the one that was given up as answered, or not; or the one that was cut off
+    // as 499.
     let answered = with((1, "/1.ts", 200, 30.0, US), 14);
     assert_eq!((answered.answer, misfits(&answered)), (LogAnswer::EqualButForCutOff, [0, 0, 1, 0]));
     let cut_off = with((1, "/1.ts", 499, 30.0, US), 13);
@@ -114,7 +133,10 @@ fn host_and_prefix_select_requests_and_lines() {
     let of_host = beside(Some("b"), "", lines);
     assert_eq!((of_host.answer, of_host.ours), (LogAnswer::Equal, 4));
     let of_prefix = beside(None, "/1", &[SAME, &[(9, "/other", 200, 20.0, US)]].concat());
-    assert_eq!((of_prefix.answer, of_prefix.ours, of_prefix.lines_elsewhere), (LogAnswer::Equal, 14, 32));
+    assert_eq!(
+        (of_prefix.answer, of_prefix.ours, of_prefix.lines_elsewhere),
+        (LogAnswer::Equal, 14, 32)
+    );
     assert!(LogSelection::of_run(&info(), &rows(), Some("c"), "", "").is_none());
 }
 
@@ -133,7 +155,12 @@ fn a_difference_is_explained_only_by_what_the_data_shows() {
         ("without user agents", unnamed, LogAnswer::Differs, "cannot be told apart; --prefix"),
         ("more", &[SAME, &[SAME[0]]].concat(), LogAnswer::Differs, "another run at the same time"),
         ("of others", foreign, LogAnswer::NothingToCompare, "--user-agent"),
-        ("of another time", other_time, LogAnswer::NothingToCompare, "no line is of the time of the run"),
+        (
+            "of another time",
+            other_time,
+            LogAnswer::NothingToCompare,
+            "no line is of the time of the run",
+        ),
         ("empty", &[], LogAnswer::NothingToCompare, "the log is empty"),
     ] {
         let beside = beside(None, "", lines);
@@ -146,7 +173,11 @@ fn a_difference_is_explained_only_by_what_the_data_shows() {
     }
     // What is equal has no explanation but that of the request without a response.
     let equal = beside(None, "", SAME);
-    assert!(equal.remarks.len() == 1 && equal.remarks[0].contains("gave them up"), "{:?}", equal.remarks);
+    assert!(
+        equal.remarks.len() == 1 && equal.remarks[0].contains("gave them up"),
+        "{:?}",
+        equal.remarks
+    );
 }
 
 #[test]
@@ -156,7 +187,11 @@ fn lines_that_cannot_be_read_are_counted_and_explain_what_is_missing() {
     (0..3).for_each(|_| log.add(None));
     let beside = Beside::of(&rows(), None, &log);
     assert_eq!((beside.answer, beside.missing, beside.lines_unread), (LogAnswer::Differs, 3, 3));
-    assert!(beside.remarks[0].contains("3 lines are in no format that is read"), "{:?}", beside.remarks);
+    assert!(
+        beside.remarks[0].contains("3 lines are in no format that is read"),
+        "{:?}",
+        beside.remarks
+    );
 }
 
 #[test]
@@ -178,7 +213,10 @@ fn a_log_of_endless_uris_takes_bounded_memory_and_says_so() {
     }
     assert_eq!((log.of_run().len(), log.not_listed), (200_000, 3));
     let remarks = Beside::of(&rows(), None, &log).remarks;
-    assert!(remarks.iter().any(|remark| remark.contains("more URIs than are told apart")), "{remarks:?}");
+    assert!(
+        remarks.iter().any(|remark| remark.contains("more URIs than are told apart")),
+        "{remarks:?}"
+    );
 }
 
 #[test]
@@ -186,7 +224,9 @@ fn the_text_shows_requests_and_what_differs() {
     let mut report = RequestReport::of(&info(), &rows());
     let text = text::summary(&report, 2);
     assert!(
-        text.starts_with("requests  38: 200 ×34, 404 ×3, no response (cancelled) ×1; 380 B of bodies\n"),
+        text.starts_with(
+            "requests  38: 200 ×34, 404 ×3, no response (cancelled) ×1; 380 B of bodies\n"
+        ),
         "{text}"
     );
     assert!(text.contains("20        200     1     200 B  0        GET a/x.m3u8\n"), "{text}");
@@ -194,7 +234,9 @@ fn the_text_shows_requests_and_what_differs() {
     report.access_log = Some(beside(None, "", &[SAME[0], (11, "/1.ts", 200, 20.0, US), SAME[2]]));
     let text = text::summary(&report, 20);
     assert!(
-        text.contains("DIFFERS   37 answered requests, 34 in the log; 1 of 3 URIs and statuses differ"),
+        text.contains(
+            "DIFFERS   37 answered requests, 34 in the log; 1 of 3 URIs and statuses differ"
+        ),
         "{text}"
     );
     assert!(text.contains("14   11   −3          200     GET /1.ts\n"), "{text}");
@@ -226,7 +268,8 @@ fn a_log_has_bytes_by_kind_of_uri_and_answers_5xx_by_minute_whoever_asked() {
     ];
     let accounts = beside(None, "", &[SAME, others].concat()).accounts;
     assert_eq!((accounts.answers, accounts.bytes), (49, 4_900));
-    let kinds: Vec<_> = accounts.kinds.iter().map(|kind| (&*kind.uris, kind.answers, kind.errors)).collect();
+    let kinds: Vec<_> =
+        accounts.kinds.iter().map(|kind| (&*kind.uris, kind.answers, kind.errors)).collect();
     assert_eq!(kinds, [("playlists", 32, 12), ("segments", 17, 0)]);
     let minute = START_S.div_euclid(60) * 60;
     let errors: Vec<_> =

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use throng_observation::units::{bytes, percent};
 use throng_observation::untrusted;
 
-use super::{Beside, ComparedUri, LogAccounts, LogAnswer, RequestReport, grouped, status_line, status_words};
+use super::{
+    Beside, ComparedUri, LogAccounts, LogAnswer, RequestReport, grouped, status_line, status_words,
+};
 use crate::columns::columns;
 
 /// The requests, and beside a log where one was read; at most `rows_max` URIs.
@@ -66,7 +68,8 @@ fn beside_text(beside: &Beside, rows_max: usize) -> String {
         out,
         "          compared: {from} to {to} UTC, a second more on each side than the requests, as logs have whole seconds"
     );
-    let differing: Vec<&ComparedUri> = beside.uris.iter().filter(|uri| uri.difference() != 0).collect();
+    let differing: Vec<&ComparedUri> =
+        beside.uris.iter().filter(|uri| uri.difference() != 0).collect();
     let _ = writeln!(out, "\n{}", answer(beside, differing.len()));
     for remark in &beside.remarks {
         let _ = writeln!(out, "  {}", untrusted::line(remark));
@@ -105,7 +108,8 @@ fn lines(beside: &Beside) -> String {
         (beside.lines_unread, "in no format that is read"),
     ];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> = parts.map(|(count, words)| format!("{} {words}", grouped(count))).collect();
+    let parts: Vec<String> =
+        parts.map(|(count, words)| format!("{} {words}", grouped(count))).collect();
     format!("{} lines: {}", grouped(beside.lines), parts.join(", "))
 }
 
@@ -125,7 +129,9 @@ fn answer(beside: &Beside, differing: usize) -> String {
             "DIFFERS   {ours} answered requests, {theirs} in the log; {differing} of {uris} URIs and statuses differ"
         ),
         LogAnswer::NothingToCompare => {
-            format!("NOTHING   {ours} answered requests, {theirs} in the log: there is nothing to compare")
+            format!(
+                "NOTHING   {ours} answered requests, {theirs} in the log: there is nothing to compare"
+            )
         }
     }
 }
@@ -134,7 +140,8 @@ fn answer(beside: &Beside, differing: usize) -> String {
 #[must_use]
 pub fn accounts(accounts: &LogAccounts) -> String {
     let LogAccounts { answers, bytes: all, kinds, errors_by_minute } = accounts;
-    let of_all = |part: u64| if *all > 0 { percent(part as f64 / *all as f64) } else { "–".into() };
+    let of_all =
+        |part: u64| if *all > 0 { percent(part as f64 / *all as f64) } else { "–".into() };
     let mut rows = vec![head(&["bytes", "share", "answers", "of them 5xx", "kind of URI"])];
     rows.extend(kinds.iter().map(|kind| {
         let counts = [kind.answers, kind.errors].map(grouped);

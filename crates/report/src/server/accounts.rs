@@ -1,4 +1,5 @@
-//! Bytes and requests by URI group, as access logs count them, against what the network interfaces sent.
+//! Bytes and requests by URI group, as access logs count them, against what the network interfaces
+//! sent.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use super::{Host, MeasuredSeries};
 pub(crate) struct Accounts {
     /// By bytes, the most first.
     pub(crate) groups: Vec<UriGroup>,
-    /// Share of the bytes sent by the server's interfaces that is in no access log; `None` where either is not known.
+    /// Share of the bytes sent by the server's interfaces that is in no access log; `None` where
+    /// either is not known.
     pub(crate) unaccounted_ratio: Option<f64>,
 }
 
@@ -39,9 +41,12 @@ impl Accounts {
             groups.entry(series.label("uri_group")).or_default().bytes += total(series);
         }
         for series in requests {
-            let (group, count) = (groups.entry(series.label("uri_group")).or_default(), total(series));
+            let (group, count) =
+                (groups.entry(series.label("uri_group")).or_default(), total(series));
             group.requests += count;
-            for (name, map) in [("status", &mut group.by_status), ("protocol", &mut group.by_protocol)] {
+            for (name, map) in
+                [("status", &mut group.by_status), ("protocol", &mut group.by_protocol)]
+            {
                 if let Some(label) = series.series.labels.get(name).filter(|_| count > 0.0) {
                     *map.entry(label.clone()).or_default() += count;
                 }
@@ -56,6 +61,9 @@ impl Accounts {
             .collect();
         groups.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
         let traffic = accounted_traffic(host).filter(|traffic| traffic.accounted_bytes > 0.0);
-        Some(Self { groups, unaccounted_ratio: traffic.and_then(|traffic| traffic.unaccounted_share()) })
+        Some(Self {
+            groups,
+            unaccounted_ratio: traffic.and_then(|traffic| traffic.unaccounted_share()),
+        })
     }
 }

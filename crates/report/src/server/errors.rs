@@ -27,7 +27,8 @@ impl ErrorsOfUri {
 
     /// The most in a minute, and that minute, from 0; the first of equal ones.
     pub(crate) fn worst(&self) -> (u64, usize) {
-        let worst = self.by_minute.iter().enumerate().max_by_key(|(at, count)| (**count, usize::MAX - at));
+        let worst =
+            self.by_minute.iter().enumerate().max_by_key(|(at, count)| (**count, usize::MAX - at));
         worst.map_or((0, 0), |(at, count)| (*count, at))
     }
 }
@@ -47,7 +48,9 @@ pub(crate) fn of(host: &Host<'_>) -> Vec<ErrorsOfUri> {
         // A sum may begin before the run.
         let mut before = series.value_at(from).unwrap_or(0.0);
         for (minute, count) in (1..).zip(by_minute) {
-            let sum = series.value_at(from.saturating_add(minute * MINUTE_US).min(until)).unwrap_or(before);
+            let sum = series
+                .value_at(from.saturating_add(minute * MINUTE_US).min(until))
+                .unwrap_or(before);
             *count += (sum - before).max(0.0).round() as u64;
             before = sum;
         }

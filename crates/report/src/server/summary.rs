@@ -28,7 +28,8 @@ pub struct WatchedHost {
     pub ended: Vec<EndedProcess>,
     /// Threads seen over the run.
     pub threads: u64,
-    /// CPU time of the threads together ÷ that of their processes: near 1 when no thread was missed.
+    /// CPU time of the threads together ÷ that of their processes: near 1 when no thread was
+    /// missed.
     pub threads_cpu_ratio: Option<f64>,
     /// The thread that used most CPU over the run.
     pub hottest_thread: Option<HottestThread>,
@@ -211,10 +212,14 @@ fn watched_host(host: &Host<'_>) -> WatchedHost {
     let rounded = |metric| host.total(metric).map(|total| total.round() as u64);
     let (watcher_cpu_us, watcher_rss_bytes) =
         host.info.map_or((0, 0), |info| (info.watcher_cpu_us, info.watcher_rss_bytes));
-    let (busy, fds) = (host.metric(metric::HOST_CPU_BUSY).first(), host.metric(metric::PROCESS_FDS));
+    let (busy, fds) =
+        (host.metric(metric::HOST_CPU_BUSY).first(), host.metric(metric::PROCESS_FDS));
     // Readings of 100 ms peak higher than the seconds by which all other figures are given.
     let second_max = |metric| {
-        host.metric(metric).iter().filter_map(|series| series.max_of_seconds(host.window)).reduce(f64::max)
+        host.metric(metric)
+            .iter()
+            .filter_map(|series| series.max_of_seconds(host.window))
+            .reduce(f64::max)
     };
     let accounts = Accounts::of(host);
     WatchedHost {
@@ -291,8 +296,11 @@ fn server_errors(host: &Host<'_>) -> Vec<ServerErrors> {
 }
 
 fn processes(host: &Host<'_>) -> Vec<WatchedProcess> {
-    let rss: BTreeMap<&str, &MeasuredSeries<'_>> =
-        host.metric(metric::PROCESS_RSS).iter().map(|series| (series.label("pid"), series)).collect();
+    let rss: BTreeMap<&str, &MeasuredSeries<'_>> = host
+        .metric(metric::PROCESS_RSS)
+        .iter()
+        .map(|series| (series.label("pid"), series))
+        .collect();
     let process = |cpu: &MeasuredSeries<'_>| {
         Some(WatchedProcess {
             name: cpu.label("process").to_owned(),
@@ -303,7 +311,8 @@ fn processes(host: &Host<'_>) -> Vec<WatchedProcess> {
             rss_bytes_max: rss.get(cpu.label("pid")).and_then(|rss| rss.max(host.window)),
         })
     };
-    let mut processes: Vec<_> = host.metric(metric::PROCESS_CPU).iter().filter_map(process).collect();
+    let mut processes: Vec<_> =
+        host.metric(metric::PROCESS_CPU).iter().filter_map(process).collect();
     processes.sort_by(|a, b| b.cpu_s.total_cmp(&a.cpu_s));
     processes.truncate(PROCESSES_MAX);
     processes
@@ -336,7 +345,9 @@ fn hottest(thread: &Thread<'_>, knowledge: &Knowledge) -> HottestThread {
         cpu_max: thread.cpu_max,
         run_queue_wait_p95: thread.wait_p95,
         meaning: known.map(|known| known.meaning.clone()),
-        help: known.map(throng_observation::pack::ThreadMeaning::help).filter(|help| !help.is_empty()),
+        help: known
+            .map(throng_observation::pack::ThreadMeaning::help)
+            .filter(|help| !help.is_empty()),
     }
 }
 
@@ -372,7 +383,8 @@ fn interfaces(host: &Host<'_>) -> Vec<NetworkInterface> {
     all.into_iter().map(|(_, interface)| interface).collect()
 }
 
-/// Packets that the host dropped on their way in or out, wherever; `None` where nothing counts them.
+/// Packets that the host dropped on their way in or out, wherever; `None` where nothing counts
+/// them.
 fn drops(host: &Host<'_>) -> Option<u64> {
     [
         metric::NIC_RX_DROPPED,

@@ -29,8 +29,16 @@ impl Rows {
         values: impl IntoIterator<Item = (i64, f64)>,
     ) {
         let id = SeriesId(self.0.series.len() as u32);
-        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        self.0.series.push(HostSeries { id, host: HostId(0), metric: metric.into(), unit, labels, limit });
+        let labels =
+            labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        self.0.series.push(HostSeries {
+            id,
+            host: HostId(0),
+            metric: metric.into(),
+            unit,
+            labels,
+            limit,
+        });
         self.0.samples.extend(values.into_iter().map(|(at_us, value)| HostSample {
             series: id,
             at: RunTime(at_us),
@@ -40,7 +48,8 @@ impl Rows {
 
     fn thread(&mut self, name: &str, tid: u32, cpu: impl Fn(i64) -> f64) {
         let tid = tid.to_string();
-        let labels = [("process", "janus"), ("pid", "4000"), ("tid", tid.as_str()), ("thread", name)];
+        let labels =
+            [("process", "janus"), ("pid", "4000"), ("tid", tid.as_str()), ("thread", name)];
         let each = |value: &dyn Fn(i64) -> f64| {
             (-4..60).map(|second| (second * 1_000_000 + 30_000, value(second))).collect::<Vec<_>>()
         };
@@ -95,8 +104,9 @@ fn profile(moment: &str, hot: u32) -> Profile {
 /// The run that degrades, watched: one sending thread fills its core from second 38 on.
 pub(crate) fn watched() -> RunData {
     let mut rows = Rows::default();
-    let load =
-        |second: i64| (second.clamp(0, 10) as f64 / 10.0) * 0.5 + (second - 38).clamp(0, 10) as f64 * 0.048;
+    let load = |second: i64| {
+        (second.clamp(0, 10) as f64 / 10.0) * 0.5 + (second - 38).clamp(0, 10) as f64 * 0.048
+    };
     rows.thread("hloop 1", 4012, load);
     (2..9).for_each(|n| rows.thread(&format!("hloop {n}"), 4012 + n, |second| load(second) * 0.1));
     rows.thread("mp 1", 4030, |second| load(second) * 0.3);
@@ -131,19 +141,43 @@ pub(crate) fn watched() -> RunData {
         each(&|s| s.clamp(0, 10) as f64 * 1.4e6),
     );
     rows.series("nic.rx_bytes", Unit::BytesPerSecond, &lo, Some(125e6), each(&|_| 2e4));
-    rows.series("disk.read_bytes", Unit::BytesPerSecond, &[("device", "vda")], None, each(&|_| 1e5));
+    rows.series(
+        "disk.read_bytes",
+        Unit::BytesPerSecond,
+        &[("device", "vda")],
+        None,
+        each(&|_| 1e5),
+    );
     for (cpu, busy) in [("0", 0.9), ("1", 0.3)] {
-        rows.series("core.busy", Unit::Ratio, &[("cpu", cpu)], Some(1.0), each(&|s| load(s) * busy));
+        rows.series(
+            "core.busy",
+            Unit::Ratio,
+            &[("cpu", cpu)],
+            Some(1.0),
+            each(&|s| load(s) * busy),
+        );
     }
     let socket = [("process", "janus"), ("pid", "4000"), ("port", "5004"), ("protocol", "udp")];
     let dropped = each(&|s| if s > 45 { 12.0 } else { 0.0 });
     rows.series("socket.drops", Unit::PerSecond, &socket, None, dropped);
     rows.host("host.memory.available", Unit::Bytes, Some(8e9), |s| 6e9 - s.max(0) as f64 * 2e7);
     let group = [("cgroup", "/system.slice/janus.service")];
-    rows.series("cgroup.memory", Unit::Bytes, &group, Some(2e9), each(&|s| 1e9 + s.max(0) as f64 * 1e7));
+    rows.series(
+        "cgroup.memory",
+        Unit::Bytes,
+        &group,
+        Some(2e9),
+        each(&|s| 1e9 + s.max(0) as f64 * 1e7),
+    );
     rows.series("disk.queue", Unit::Count, &[("device", "vda")], None, each(&|_| 0.3));
     let pattern = [("pattern", "old_packet_discarded")];
-    rows.series("log.lines", Unit::PerSecond, &pattern, None, each(&|s| if s > 40 { 31.0 } else { 0.0 }));
+    rows.series(
+        "log.lines",
+        Unit::PerSecond,
+        &pattern,
+        None,
+        each(&|s| if s > 40 { 31.0 } else { 0.0 }),
+    );
     for (group, protocol, bytes) in [("chat", "h1", 9e6), ("playlists", "h2", 1e6)] {
         let labels = [("uri_group", group), ("protocol", protocol)];
         rows.series(
@@ -186,7 +220,8 @@ pub(crate) fn watched() -> RunData {
 /// The search of [`example::searched`], watched: the only sending thread is full at 42 viewers.
 pub(crate) fn searched() -> RunData {
     let run = example::searched();
-    let users: Vec<(i64, f64)> = run.crowd.iter().map(|row| (row.second, f64::from(row.intended))).collect();
+    let users: Vec<(i64, f64)> =
+        run.crowd.iter().map(|row| (row.second, f64::from(row.intended))).collect();
     // A little of everything else that a host does.
     let stir = |second: i64| 1.0 + ((second * 37) % 11) as f64 * 0.004;
     let each = |value: &dyn Fn(f64) -> f64| -> Vec<(i64, f64)> {
@@ -201,15 +236,45 @@ pub(crate) fn searched() -> RunData {
         [("process", "janus"), ("pid", "4000"), ("tid", tid), ("thread", thread)]
     };
     rows.series("thread.cpu", Unit::Ratio, &labels("4012", "hloop 1"), Some(1.0), each(&hot));
-    rows.series("thread.run_queue_wait", Unit::Ratio, &labels("4012", "hloop 1"), None, each(&|_| 0.01));
-    rows.series("thread.cpu", Unit::Ratio, &labels("4030", "mp 1"), Some(1.0), each(&|users| 0.004 * users));
+    rows.series(
+        "thread.run_queue_wait",
+        Unit::Ratio,
+        &labels("4012", "hloop 1"),
+        None,
+        each(&|_| 0.01),
+    );
+    rows.series(
+        "thread.cpu",
+        Unit::Ratio,
+        &labels("4030", "mp 1"),
+        Some(1.0),
+        each(&|users| 0.004 * users),
+    );
     let process = [("process", "janus"), ("pid", "4000")];
-    rows.series("process.cpu", Unit::Ratio, &process, None, each(&|users| hot(users) + 0.004 * users));
+    rows.series(
+        "process.cpu",
+        Unit::Ratio,
+        &process,
+        None,
+        each(&|users| hot(users) + 0.004 * users),
+    );
     rows.series("process.rss", Unit::Bytes, &process, None, each(&|users| 4e7 + 6e5 * users));
-    rows.series("process.fds", Unit::Count, &process, Some(1_024.0), each(&|users| 40.0 + 3.0 * users));
+    rows.series(
+        "process.fds",
+        Unit::Count,
+        &process,
+        Some(1_024.0),
+        each(&|users| 40.0 + 3.0 * users),
+    );
     rows.series("host.cpu.busy", Unit::Ratio, &[], Some(4.0), each(&|users| 0.1 + 0.045 * users));
     let line = [("interface", "eth0")];
-    rows.series("nic.tx_bytes", Unit::BytesPerSecond, &line, Some(125e6), each(&|users| 1.4e5 * users));
+    rows.series(
+        "nic.tx_bytes",
+        Unit::BytesPerSecond,
+        &line,
+        Some(125e6),
+        each(&|users| 1.4e5 * users),
+    );
     rows.series("nic.tx_packets", Unit::PerSecond, &line, None, each(&|users| 170.0 * users));
     rows.series(
         "udp.rcvbuf_errors",
@@ -226,7 +291,13 @@ pub(crate) fn searched() -> RunData {
 
 fn one(unit: Unit, values: &[(i64, f64)]) -> RunData {
     let mut rows = Rows::default();
-    rows.series("m", unit, &[], None, values.iter().map(|(at_s, value)| (at_s * 1_000_000, *value)));
+    rows.series(
+        "m",
+        unit,
+        &[],
+        None,
+        values.iter().map(|(at_s, value)| (at_s * 1_000_000, *value)),
+    );
     RunData { host: rows.0, ..RunData::default() }
 }
 
@@ -241,17 +312,20 @@ fn a_byte_that_passes_two_devices_counts_once_on_the_page_and_in_the_accounts() 
     let plain = watched();
     let mut stacked = watched();
     let next = stacked.host.series.iter().map(|series| series.id.0).max().unwrap() + 1;
-    // What is on the disk again as a volume, and what the card sends again on a bridge and in the container.
+    // What is on the disk again as a volume, and what the card sends again on a bridge and in the
+    // container.
     for (id, metric, upper) in [
         (next, "disk.read_bytes", vec![("device", "dm-0")]),
         (next + 1, "nic.tx_bytes", vec![("interface", "docker0")]),
         (next + 2, "nic.tx_bytes", vec![("interface", "eth0"), ("netns", "4000")]),
     ] {
         let of = stacked.host.series.iter().find(|series| series.metric == metric).unwrap().clone();
-        let labels = upper.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let labels =
+            upper.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         stacked.host.series.push(HostSeries { id: SeriesId(id), labels, ..of.clone() });
         let again = stacked.host.samples.iter().filter(|sample| sample.series == of.id);
-        let again: Vec<_> = again.map(|sample| HostSample { series: SeriesId(id), ..*sample }).collect();
+        let again: Vec<_> =
+            again.map(|sample| HostSample { series: SeriesId(id), ..*sample }).collect();
         stacked.host.samples.extend(again);
     }
     assert_eq!(unexplained(&stacked), unexplained(&plain));
@@ -293,7 +367,12 @@ fn the_summary_names_the_thread_that_was_full() {
     assert_eq!((hottest.name.as_str(), hottest.tid), ("hloop 1", 4012));
     assert!((hottest.cpu_max - 0.98).abs() < 1e-9 && hottest.cpu_p50 > 0.4, "{hottest:?}");
     assert_eq!(hottest.meaning.as_deref(), Some("Sends to viewers"));
-    assert!(hottest.help.as_deref().is_some_and(|help| help.contains("event_loops (janus.jcfg: general)")));
+    assert!(
+        hottest
+            .help
+            .as_deref()
+            .is_some_and(|help| help.contains("event_loops (janus.jcfg: general)"))
+    );
     let sum = server.threads_cpu_ratio.unwrap();
     assert!((sum - 1.0).abs() < 0.02, "{sum}");
     assert_eq!(server.udp_receive_buffer_errors, Some(12 * 14));
@@ -312,7 +391,13 @@ fn refused() -> RunData {
     let labels = [("log", "access"), ("uri_group", "chat_websocket"), ("status", "502")];
     let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     let metric = "access.server_errors".to_owned();
-    run.host.series.push(HostSeries { id, metric, labels, unit: Unit::Count, ..HostSeries::default() });
+    run.host.series.push(HostSeries {
+        id,
+        metric,
+        labels,
+        unit: Unit::Count,
+        ..HostSeries::default()
+    });
     let sums = [(-2.0, 3.0), (20.5, 23.0), (59.9, 43.0), (70.0, 50.0)];
     let at = |second: f64| RunTime((second * 1e6) as i64);
     let samples = sums.map(|(second, value)| HostSample { series: id, at: at(second), value });
@@ -328,7 +413,11 @@ fn answers_5xx_are_counted_by_uri_and_minute_of_the_run() {
     assert_eq!((chat.uri_group.as_str(), chat.status.as_str()), ("chat_websocket", "502"));
     let minutes = run.ended_at.map_or(2, |ended| (ended.0 + 59_999_999) / 60_000_000);
     assert_eq!(chat.by_minute.len() as i64, minutes, "{chat:?}");
-    assert_eq!((chat.by_minute[0], chat.per_minute_max), (40, 40), "those before the run are not its own");
+    assert_eq!(
+        (chat.by_minute[0], chat.per_minute_max),
+        (40, 40),
+        "those before the run are not its own"
+    );
     let chart = figure(&run, "Answers 5xx").unwrap();
     assert!(chart.contains("502 on chat_websocket"), "{chart}");
     let summary = crate::summarise(&run, &[], std::time::Duration::ZERO);
@@ -362,7 +451,8 @@ fn what_ended_is_said_and_how() {
         run.host.events.push(HostEvent::new(HostId(0), RunTime(at_s * 1_000_000), kind, detail));
     }
     let summary = crate::summarise(&run, &[], std::time::Duration::ZERO);
-    let ended: Vec<_> = summary.hosts[0].ended.iter().map(|e| (e.pid, e.signal, e.exit_code)).collect();
+    let ended: Vec<_> =
+        summary.hosts[0].ended.iter().map(|e| (e.pid, e.signal, e.exit_code)).collect();
     assert_eq!(ended, [(4000, Some(9), None)], "a program that executes another one goes on");
     let text = crate::text::summary(&summary);
     assert!(text.contains("ended: janus (PID 4000) at 50.0 s by signal 9 (SIGKILL)"), "{text}");
@@ -372,12 +462,24 @@ fn what_ended_is_said_and_how() {
 #[test]
 fn any_rows_are_borne() {
     let mut rows = Rows::default();
-    let extreme =
-        [(i64::MIN, 1.0), (-1, f64::INFINITY), (0, f64::NEG_INFINITY), (5, 1e308), (i64::MAX, 1e308)];
-    for metric in ["thread.cpu", "process.cpu", "nic.tx_bytes", "access.bytes", "host.cpu.busy", "log.lines"]
+    let extreme = [
+        (i64::MIN, 1.0),
+        (-1, f64::INFINITY),
+        (0, f64::NEG_INFINITY),
+        (5, 1e308),
+        (i64::MAX, 1e308),
+    ];
+    for metric in
+        ["thread.cpu", "process.cpu", "nic.tx_bytes", "access.bytes", "host.cpu.busy", "log.lines"]
     {
         for unit in [Unit::Ratio, Unit::Count] {
-            rows.series(metric, unit, &[("thread", "\"<b>"), ("tid", "x")], Some(f64::NAN), extreme);
+            rows.series(
+                metric,
+                unit,
+                &[("thread", "\"<b>"), ("tid", "x")],
+                Some(f64::NAN),
+                extreme,
+            );
         }
     }
     rows.series("m", Unit::Count, &[], None, []);
@@ -405,12 +507,16 @@ fn figure(run: &RunData, title: &str) -> Option<String> {
 #[test]
 fn levels_are_drawn_against_their_limits_the_nearest_first() {
     let chart = figure(&watched(), "Levels against their limits").unwrap();
-    let places =
-        ["cgroup.memory of /system.slice/janus.service", "process.fds of janus", "nic.tx_bytes of eth0"]
-            .map(|name| chart.find(name).unwrap_or_else(|| panic!("{name}: {chart}")));
+    let places = [
+        "cgroup.memory of /system.slice/janus.service",
+        "process.fds of janus",
+        "nic.tx_bytes of eth0",
+    ]
+    .map(|name| chart.find(name).unwrap_or_else(|| panic!("{name}: {chart}")));
     assert!(places.is_sorted(), "{places:?}");
     assert!(chart.contains("the limit"));
-    // What is left of the host's memory is no level that fills up, and threads have their own chart.
+    // What is left of the host's memory is no level that fills up, and threads have their own
+    // chart.
     assert!(!chart.contains("host.memory.available") && !chart.contains("thread.cpu"), "{chart}");
 }
 
@@ -427,7 +533,9 @@ fn cores_sockets_memory_and_the_disks_queue_have_their_charts() {
     }
     // One core is the host, and what was not looked at has no chart.
     let mut bare = watched();
-    bare.host.series.retain(|series| !["core.busy", "socket.drops"].contains(&series.metric.as_str()));
+    bare.host
+        .series
+        .retain(|series| !["core.busy", "socket.drops"].contains(&series.metric.as_str()));
     assert_eq!((figure(&bare, "Each core"), figure(&bare, "Dropped at sockets")), (None, None));
 }
 
@@ -436,18 +544,26 @@ fn what_endpoints_tell_is_charted_where_it_moves_and_bounded() {
     let mut run = watched();
     let chart = figure(&run, "janus_sessions").unwrap();
     assert!(chart.contains("class=\"line c1\""), "{chart}");
-    let endless = |run: &mut RunData, metric: &str, labels: &[(&str, String)], value: &dyn Fn(i64) -> f64| {
-        let id = SeriesId(run.host.series.len() as u32);
-        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let metric = metric.to_owned();
-        run.host.series.push(HostSeries { id, metric, labels, ..HostSeries::default() });
-        let at = |second: i64| RunTime(second * 1_000_000);
-        run.host.samples.extend((0..60).map(|s| HostSample { series: id, at: at(s), value: value(s) }));
+    let endless =
+        |run: &mut RunData, metric: &str, labels: &[(&str, String)], value: &dyn Fn(i64) -> f64| {
+            let id = SeriesId(run.host.series.len() as u32);
+            let labels =
+                labels.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+            let metric = metric.to_owned();
+            run.host.series.push(HostSeries { id, metric, labels, ..HostSeries::default() });
+            let at = |second: i64| RunTime(second * 1_000_000);
+            run.host.samples.extend((0..60).map(|s| HostSample {
+                series: id,
+                at: at(s),
+                value: value(s),
+            }));
+        };
+    let page = |run: &RunData| {
+        crate::html::render(run, &crate::summarise(run, &[], std::time::Duration::ZERO))
     };
-    let page =
-        |run: &RunData| crate::html::render(run, &crate::summarise(run, &[], std::time::Duration::ZERO));
     let before = page(&run).matches("<figure class=\"chart\">").count();
-    // What never moves is in the table alone; of what does, the server's own words come before its runtime's.
+    // What never moves is in the table alone; of what does, the server's own words come before its
+    // runtime's.
     endless(&mut run, "rooms_max", &[], &|_| 7.0);
     for number in 0..300 {
         endless(&mut run, &format!("go_thing_{number}"), &[], &|s| s as f64);
@@ -459,7 +575,10 @@ fn what_endpoints_tell_is_charted_where_it_moves_and_bounded() {
     let drawn = after.matches("<figure class=\"chart\">").count() - before;
     assert_eq!(drawn, 7, "eight metrics, janus_sessions among them");
     let packets = figure(&run, "media_packets").unwrap();
-    assert!(packets.contains("peer=199") && packets.matches("class=\"line c").count() == 3, "{packets}");
+    assert!(
+        packets.contains("peer=199") && packets.matches("class=\"line c").count() == 3,
+        "{packets}"
+    );
     assert_eq!(figure(&run, "rooms_max"), None);
     assert!(after.contains("<td>rooms_max</td>") || after.contains("more are in run.db"));
 }
@@ -468,17 +587,25 @@ fn what_endpoints_tell_is_charted_where_it_moves_and_bounded() {
 fn the_page_of_a_thousand_for_ten_minutes_stays_small() {
     let noise = |second: i64, n: i64| ((second * 7_919 + n * 104_729) % 9_973) as f64 / 9_973.0;
     let mut rows = Rows::default();
-    let each = |n: i64, most: f64| (0..600).map(move |s| (s * 1_000_000 + 30_000, noise(s, n) * most));
-    for (n, metric) in
-        ["process.fds", "nic.tx_bytes", "tcp.memory", "udp.memory", "conntrack.entries", "host.files"]
-            .into_iter()
-            .enumerate()
+    let each =
+        |n: i64, most: f64| (0..600).map(move |s| (s * 1_000_000 + 30_000, noise(s, n) * most));
+    for (n, metric) in [
+        "process.fds",
+        "nic.tx_bytes",
+        "tcp.memory",
+        "udp.memory",
+        "conntrack.entries",
+        "host.files",
+    ]
+    .into_iter()
+    .enumerate()
     {
         rows.series(metric, Unit::Count, &[], Some(100.0), each(n as i64, 90.0));
     }
     for n in 0..64 {
         let (cpu, name) = (n.to_string(), format!("sender {n}"));
-        let thread = [("process", "media"), ("pid", "7"), ("tid", cpu.as_str()), ("thread", name.as_str())];
+        let thread =
+            [("process", "media"), ("pid", "7"), ("tid", cpu.as_str()), ("thread", name.as_str())];
         rows.series("thread.cpu", Unit::Ratio, &thread, Some(1.0), each(n, 1.0));
         rows.series("core.busy", Unit::Ratio, &[("cpu", cpu.as_str())], Some(1.0), each(n, 1.0));
         let socket = [("process", "media"), ("port", cpu.as_str()), ("protocol", "udp")];

@@ -40,7 +40,8 @@ impl<'a> Threads<'a> {
     pub(crate) fn of(host: &Host<'a>) -> Self {
         let waits: BTreeMap<(&str, &str), MeasuredSeries<'a>> =
             host.metric(THREAD_RUN_QUEUE_WAIT).iter().map(|wait| (key(wait), *wait)).collect();
-        let thread = |cpu: &MeasuredSeries<'a>| Thread::of(*cpu, waits.get(&key(cpu)).copied(), host.window);
+        let thread =
+            |cpu: &MeasuredSeries<'a>| Thread::of(*cpu, waits.get(&key(cpu)).copied(), host.window);
         let mut threads: Vec<_> = host.metric(THREAD_CPU).iter().filter_map(thread).collect();
         threads.sort_by(|a, b| b.cpu_s.total_cmp(&a.cpu_s));
         Self(threads)
@@ -62,10 +63,12 @@ impl<'a> Threads<'a> {
         for thread in &self.0 {
             by_name.entry(knowledge.group(thread.process, thread.name)).or_default().push(thread);
         }
-        let cpu_s = |threads: &[&Thread<'_>]| threads.iter().map(|thread| thread.cpu_s).sum::<f64>();
+        let cpu_s =
+            |threads: &[&Thread<'_>]| threads.iter().map(|thread| thread.cpu_s).sum::<f64>();
         let mut groups: Vec<(String, Vec<&Thread<'a>>)> = by_name.into_iter().collect();
         groups.sort_by(|a, b| cpu_s(&b.1).total_cmp(&cpu_s(&a.1)));
-        let rest: Vec<&Thread<'a>> = groups.iter().skip(most).flat_map(|(_, list)| list.clone()).collect();
+        let rest: Vec<&Thread<'a>> =
+            groups.iter().skip(most).flat_map(|(_, list)| list.clone()).collect();
         let others = groups.len().saturating_sub(most);
         groups.truncate(most);
         if !rest.is_empty() {
@@ -88,7 +91,11 @@ impl<'a> Threads<'a> {
 }
 
 impl<'a> Thread<'a> {
-    fn of(cpu: MeasuredSeries<'a>, wait: Option<MeasuredSeries<'a>>, window: Window) -> Option<Self> {
+    fn of(
+        cpu: MeasuredSeries<'a>,
+        wait: Option<MeasuredSeries<'a>>,
+        window: Window,
+    ) -> Option<Self> {
         Some(Self {
             name: cpu.label("thread"),
             process: cpu.label("process"),

@@ -9,13 +9,18 @@ use crate::server::{ServerErrors, WatchedHost};
 
 /// 3 to 7 lines.
 pub(super) fn lines(out: &mut String, host: &WatchedHost, is_one_of_several: bool) {
-    let name = if is_one_of_several { format!("{}: ", untrusted::name(&host.name)) } else { String::new() };
+    let name = if is_one_of_several {
+        format!("{}: ", untrusted::name(&host.name))
+    } else {
+        String::new()
+    };
     let processes: Vec<_> = host
         .processes
         .iter()
         .take(3)
         .map(|process| {
-            let memory = process.rss_bytes_max.map_or_else(String::new, |rss| format!(", {}", bytes(rss)));
+            let memory =
+                process.rss_bytes_max.map_or_else(String::new, |rss| format!(", {}", bytes(rss)));
             format!(
                 "{} CPU p50 {}, max {}{memory}",
                 untrusted::name(&process.name),
@@ -24,10 +29,12 @@ pub(super) fn lines(out: &mut String, host: &WatchedHost, is_one_of_several: boo
             )
         })
         .collect();
-    let processes = if processes.is_empty() { "no process was seen".into() } else { processes.join("; ") };
+    let processes =
+        if processes.is_empty() { "no process was seen".into() } else { processes.join("; ") };
     line(out, "server", &format!("{name}{processes}"));
     if let Some(thread) = &host.hottest_thread {
-        let meaning = thread.meaning.as_ref().map_or_else(String::new, |meaning| format!(": {meaning}"));
+        let meaning =
+            thread.meaning.as_ref().map_or_else(String::new, |meaning| format!(": {meaning}"));
         let (p50, max) = (percent(thread.cpu_p50), percent(thread.cpu_max));
         line(
             out,
@@ -48,7 +55,8 @@ pub(super) fn lines(out: &mut String, host: &WatchedHost, is_one_of_several: boo
     ended(out, host);
     for why in host.unreadable.iter().take(1) {
         let more = host.unreadable.len() - 1;
-        let more = if more > 0 { format!(" (and {more} more, see the report)") } else { String::new() };
+        let more =
+            if more > 0 { format!(" (and {more} more, see the report)") } else { String::new() };
         line(out, "", &format!("unreadable: {why}{more}"));
     }
 }
@@ -57,10 +65,13 @@ pub(super) fn lines(out: &mut String, host: &WatchedHost, is_one_of_several: boo
 fn network(out: &mut String, host: &WatchedHost) {
     let mut network = Vec::new();
     if let Some(busiest) = host.network.first() {
-        let rate = busiest.line_rate_bps.map_or_else(String::new, |rate| format!(" of {}", bit_rate(rate)));
+        let rate = busiest
+            .line_rate_bps
+            .map_or_else(String::new, |rate| format!(" of {}", bit_rate(rate)));
         let (tx, rx) = (bit_rate(busiest.tx_bps_max), bit_rate(busiest.rx_bps_max));
         let peak = busiest.tx_bps_peak.filter(|peak| *peak > PEAK_MIN * busiest.tx_bps_max);
-        let peak = peak.map_or_else(String::new, |peak| format!(" ({} for 100 ms)", bit_rate(peak)));
+        let peak =
+            peak.map_or_else(String::new, |peak| format!(" ({} for 100 ms)", bit_rate(peak)));
         let name = untrusted::name(&busiest.name);
         network.push(format!("{name} sent at most {tx}{rate}{peak}, received {rx}"));
     }
@@ -69,8 +80,9 @@ fn network(out: &mut String, host: &WatchedHost) {
         ("UDP receive buffer errors", host.udp_receive_buffer_errors),
         ("UDP send buffer errors", host.udp_send_buffer_errors),
     ];
-    let counted =
-        dropped.into_iter().filter_map(|(what, count)| Some(format!("{} {what}", count.filter(|n| *n > 0)?)));
+    let counted = dropped
+        .into_iter()
+        .filter_map(|(what, count)| Some(format!("{} {what}", count.filter(|n| *n > 0)?)));
     network.extend(counted);
     if !network.is_empty() {
         line(out, "", &network.join(", "));
@@ -91,7 +103,11 @@ fn traffic(out: &mut String, host: &WatchedHost) {
     let unexplained = host.unaccounted_tx_ratio.map_or_else(String::new, |ratio| {
         format!("; {} of what its interfaces sent is in no access log", percent(ratio))
     });
-    line(out, "", &format!("access log: {}: {}{unexplained}", bytes(all as f64), groups.join(", ")));
+    line(
+        out,
+        "",
+        &format!("access log: {}: {}{unexplained}", bytes(all as f64), groups.join(", ")),
+    );
 }
 
 /// Answers 5xx of the access logs, those with most.

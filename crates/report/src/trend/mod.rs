@@ -53,8 +53,8 @@ pub struct TrendRun {
     pub headline: String,
     /// What limited the server (docs/findings.md); `null` if nothing failed.
     pub limit: Option<String>,
-    /// Why its figures are shown, but neither judged nor a reference: it is partial or invalid, or of another machine or load than the
-    /// newest run that counts. `null` if it counts.
+    /// Why its figures are shown, but neither judged nor a reference: it is partial or invalid, or
+    /// of another machine or load than the newest run that counts. `null` if it counts.
     pub excluded: Option<String>,
     /// What changed with it: another version of throng, another target, another limit.
     pub remarks: Vec<String>,

@@ -8,15 +8,21 @@ use crate::compare::{MeasuredRun, Quantity, machine_differences, scenario_differ
 
 /// The trend of `runs`, in any order.
 #[must_use]
-pub fn summarise(mut runs: Vec<MeasuredRun>, margin_ratio: f64, throng_version: &str) -> TrendReport {
+pub fn summarise(
+    mut runs: Vec<MeasuredRun>,
+    margin_ratio: f64,
+    throng_version: &str,
+) -> TrendReport {
     runs.sort_by(|a, b| (a.started_at_unix_us, &a.folder).cmp(&(b.started_at_unix_us, &b.folder)));
     let newest = runs.iter().rev().find(|run| run.unusable.is_none()).cloned();
-    let excluded: Vec<Option<String>> = runs.iter().map(|run| excluded(run, newest.as_ref())).collect();
+    let excluded: Vec<Option<String>> =
+        runs.iter().map(|run| excluded(run, newest.as_ref())).collect();
     let quantities =
         quantities(&runs).into_iter().map(|quantity| one(quantity, &runs, &excluded, margin_ratio));
     let quantities: Vec<TrendQuantity> = quantities.collect();
     let last = runs.len().saturating_sub(1);
-    let is_worse = |change: &TrendChange| change.run == last && change.verdict == ComparisonVerdict::Worse;
+    let is_worse =
+        |change: &TrendChange| change.run == last && change.verdict == ComparisonVerdict::Worse;
     let mut report = TrendReport {
         trend_version: TREND_VERSION,
         headline: String::new(),
@@ -52,7 +58,8 @@ fn excluded(run: &MeasuredRun, newest: Option<&MeasuredRun>) -> Option<String> {
 /// What any run measured, in the order of a comparison.
 fn quantities(runs: &[MeasuredRun]) -> Vec<Quantity> {
     let mut all = vec![Quantity::Capacity, Quantity::Served];
-    let of_objectives = runs.iter().flat_map(|run| &run.objectives).map(|(_, quantity, _)| *quantity);
+    let of_objectives =
+        runs.iter().flat_map(|run| &run.objectives).map(|(_, quantity, _)| *quantity);
     for quantity in of_objectives.chain(Quantity::standard()) {
         if !all.contains(&quantity) {
             all.push(quantity);
@@ -70,10 +77,15 @@ fn one(
 ) -> TrendQuantity {
     let values: Vec<Option<f64>> = runs
         .iter()
-        .map(|run| run.figures.get(&quantity).map(|figure| figure.value).filter(|value| value.is_finite()))
+        .map(|run| {
+            run.figures.get(&quantity).map(|figure| figure.value).filter(|value| value.is_finite())
+        })
         .collect();
-    let counted: Vec<Option<f64>> =
-        values.iter().zip(excluded).map(|(value, excluded)| value.filter(|_| excluded.is_none())).collect();
+    let counted: Vec<Option<f64>> = values
+        .iter()
+        .zip(excluded)
+        .map(|(value, excluded)| value.filter(|_| excluded.is_none()))
+        .collect();
     let points = marks(&counted, |median| quantity.tolerance(margin_ratio, median).around(median));
     let is_better = |by: f64| (by > 0.0) == (quantity.direction() == Direction::Higher);
     let changes = points.iter().zip(&values).enumerate().filter_map(|(run, (point, value))| {
@@ -81,7 +93,11 @@ fn one(
         matches!(point.mark, TrendMark::Change | TrendMark::Outlier).then(|| TrendChange {
             run,
             mark: point.mark,
-            verdict: if is_better(to - from) { ComparisonVerdict::Better } else { ComparisonVerdict::Worse },
+            verdict: if is_better(to - from) {
+                ComparisonVerdict::Better
+            } else {
+                ComparisonVerdict::Worse
+            },
             from,
             to,
             score: point.score.filter(|score| score.is_finite()),
@@ -101,15 +117,16 @@ fn one(
 
 fn described(runs: &[MeasuredRun], excluded: Vec<Option<String>>) -> Vec<TrendRun> {
     let before = std::iter::once(None).chain(runs.iter().map(Some));
-    let described = runs.iter().zip(before).zip(excluded).map(|((run, before), excluded)| TrendRun {
-        folder: run.folder.clone(),
-        started_at_unix_us: run.started_at_unix_us,
-        throng_version: run.throng_version.clone(),
-        headline: run.headline.clone(),
-        limit: run.limit.as_ref().map(|(key, _)| key.clone()),
-        remarks: before.map(|before| remarks(before, run)).unwrap_or_default(),
-        excluded,
-    });
+    let described =
+        runs.iter().zip(before).zip(excluded).map(|((run, before), excluded)| TrendRun {
+            folder: run.folder.clone(),
+            started_at_unix_us: run.started_at_unix_us,
+            throng_version: run.throng_version.clone(),
+            headline: run.headline.clone(),
+            limit: run.limit.as_ref().map(|(key, _)| key.clone()),
+            remarks: before.map(|before| remarks(before, run)).unwrap_or_default(),
+            excluded,
+        });
     described.collect()
 }
 
@@ -125,7 +142,8 @@ fn remarks(before: &MeasuredRun, run: &MeasuredRun) -> Vec<String> {
     for one in machine_differences(&[before, run]) {
         remarks.push(format!("{} of {}: {} after {}", one.fact, one.machine, one.new, one.base));
     }
-    let limit = |run: &MeasuredRun| run.limit.as_ref().map_or("none".to_owned(), |(key, _)| key.clone());
+    let limit =
+        |run: &MeasuredRun| run.limit.as_ref().map_or("none".to_owned(), |(key, _)| key.clone());
     if limit(before) != limit(run) {
         remarks.push(format!("limit {} after {}", limit(run), limit(before)));
     }

@@ -38,7 +38,10 @@ fn a_drop_is_found_at_its_first_run_whatever_the_order_given() {
     assert_eq!(capacity.values[0], Some(40.0), "the oldest first");
     assert_eq!(capacity.changes.len(), 1, "{capacity:#?}");
     let change = &capacity.changes[0];
-    assert_eq!((change.run, change.mark, change.verdict), (5, TrendMark::Change, ComparisonVerdict::Worse));
+    assert_eq!(
+        (change.run, change.mark, change.verdict),
+        (5, TrendMark::Change, ComparisonVerdict::Worse)
+    );
     assert!(!report.newest_is_worse);
     assert!(report.headline.contains("1 change for the worse"), "{}", report.headline);
     let text = text::summary(&report);
@@ -70,7 +73,10 @@ fn runs_of_other_machines_loads_and_versions_are_marked() {
     let excluded: Vec<bool> = report.runs.iter().map(|run| run.excluded.is_some()).collect();
     assert_eq!(excluded, [false, false, true, true, true, true, false, false]);
     assert!(report.quantities[0].changes.is_empty(), "{report:#?}");
-    assert!(report.runs[4].excluded.as_deref().is_some_and(|why| why.contains("cpus")), "{report:#?}");
+    assert!(
+        report.runs[4].excluded.as_deref().is_some_and(|why| why.contains("cpus")),
+        "{report:#?}"
+    );
     assert!(report.runs[7].remarks[0].contains("0.2.0 after 0.1.0"));
 }
 
@@ -109,8 +115,14 @@ fn the_schema_in_the_documentation_is_that_of_the_code() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/trend.schema.json");
         std::fs::write(file, format!("{code:#}\n")).unwrap();
     }
-    let file = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/trend.schema.json"))
-        .unwrap();
+    let file = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/trend.schema.json"
+    ))
+    .unwrap();
     let documented: serde_json::Value = serde_json::from_str(&file).unwrap();
-    assert_eq!(documented, code, "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema");
+    assert_eq!(
+        documented, code,
+        "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report schema"
+    );
 }

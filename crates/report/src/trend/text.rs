@@ -20,8 +20,11 @@ pub fn summary(report: &TrendReport) -> String {
     let mut out = format!("{}\n\n{}", untrusted::line(&report.headline), columns(&rows(report)));
     let mut said = String::new();
     for (index, run) in report.runs.iter().enumerate() {
-        for remark in
-            run.excluded.iter().map(|why| format!("does not count: {why}")).chain(run.remarks.iter().cloned())
+        for remark in run
+            .excluded
+            .iter()
+            .map(|why| format!("does not count: {why}"))
+            .chain(run.remarks.iter().cloned())
         {
             let _ = writeln!(said, "  {}  {}", index + 1, untrusted::line(&remark));
         }
@@ -48,13 +51,18 @@ fn rows(report: &TrendReport) -> Vec<Vec<String>> {
     let mut shown: Vec<&TrendQuantity> = report.quantities.iter().collect();
     shown.sort_by_key(|quantity| quantity.changes.is_empty());
     shown.truncate(COLUMNS_MAX);
-    shown.sort_by_key(|quantity| report.quantities.iter().position(|other| other.key == quantity.key));
+    shown.sort_by_key(|quantity| {
+        report.quantities.iter().position(|other| other.key == quantity.key)
+    });
     let mut head: Vec<String> = ["", "run", "started"].map(str::to_owned).to_vec();
     head.extend(shown.iter().map(|quantity| quantity.name.clone()));
     let mut rows = vec![head];
     for (index, run) in report.runs.iter().enumerate() {
-        let counts =
-            if run.excluded.is_some() { format!("({})", index + 1) } else { (index + 1).to_string() };
+        let counts = if run.excluded.is_some() {
+            format!("({})", index + 1)
+        } else {
+            (index + 1).to_string()
+        };
         let mut row = vec![counts, run.folder.clone(), date(run.started_at_unix_us)];
         row.extend(shown.iter().map(|quantity| cell(quantity, index)));
         rows.push(row);
@@ -118,7 +126,9 @@ pub(super) fn headline(report: &TrendReport) -> String {
         changes.filter(|change| change.mark == mark && change.verdict == verdict).count()
     };
     let mut parts = Vec::new();
-    for (verdict, word) in [(ComparisonVerdict::Worse, "worse"), (ComparisonVerdict::Better, "better")] {
+    for (verdict, word) in
+        [(ComparisonVerdict::Worse, "worse"), (ComparisonVerdict::Better, "better")]
+    {
         match count(TrendMark::Change, verdict) {
             0 => {}
             1 => parts.push(format!("1 change for the {word}")),
@@ -131,9 +141,11 @@ pub(super) fn headline(report: &TrendReport) -> String {
         parts.push(format!("{outliers} outlier{}", if outliers == 1 { "" } else { "s" }));
     }
     if parts.is_empty() {
-        let enough = report.quantities.iter().any(|quantity| quantity.marks.contains(&TrendMark::Usual));
+        let enough =
+            report.quantities.iter().any(|quantity| quantity.marks.contains(&TrendMark::Usual));
         parts.push(if enough { "no change" } else { "too few to say what is usual" }.to_owned());
     }
-    let newest = if report.newest_is_worse { "; the newest is worse than those before it" } else { "" };
+    let newest =
+        if report.newest_is_worse { "; the newest is worse than those before it" } else { "" };
     format!("{runs}: {}{newest}", parts.join(", "))
 }

@@ -21,7 +21,8 @@ impl Arrival for Burst {
 
     fn joins_per_s(&self, size: u32) -> f64 {
         let groups = size.div_ceil(self.size.max(1));
-        (f64::from(joins_in_a_second(self.every, groups)) * f64::from(self.size)).min(f64::from(size))
+        (f64::from(joins_in_a_second(self.every, groups)) * f64::from(self.size))
+            .min(f64::from(size))
     }
 
     fn describe(&self, _size: u32) -> String {

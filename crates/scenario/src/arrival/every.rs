@@ -63,7 +63,10 @@ mod tests {
     #[test]
     fn with_jitter_each_join_comes_within_its_own_interval() {
         for (interval, size) in [(100_u64, 1000), (200, 20), (1000, 60), (2500, 4), (7, 5000)] {
-            let every = Every { interval: Duration::from_millis(interval), jitter: Some(Jitter::default()) };
+            let every = Every {
+                interval: Duration::from_millis(interval),
+                jitter: Some(Jitter::default()),
+            };
             let places = every.offsets(size).map(|at| at.as_nanos() / every.interval.as_nanos());
             assert!(places.eq(0..u128::from(size)), "{size} each {interval} ms");
         }
@@ -75,10 +78,18 @@ mod tests {
             let every = Every { interval: Duration::from_secs(5), jitter: Some(Jitter { seed }) };
             let end = Duration::from_secs(12);
             let joins: Vec<Duration> = every.offsets_before(3, end).collect();
-            assert!(joins.is_sorted() && joins[2] < end && joins[2] >= every.interval * 2, "{joins:?}");
+            assert!(
+                joins.is_sorted() && joins[2] < end && joins[2] >= every.interval * 2,
+                "{joins:?}"
+            );
             assert!(every.offsets_before(3, Duration::MAX).eq(every.offsets(3)));
             let is_late = |at: &Duration| *at >= every.interval * 2;
-            assert!(every.offsets_before(3, Duration::from_secs(10)).last().is_some_and(|at| is_late(&at)));
+            assert!(
+                every
+                    .offsets_before(3, Duration::from_secs(10))
+                    .last()
+                    .is_some_and(|at| is_late(&at))
+            );
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Jitter: how much later than its place in a regular schedule each join comes.
 //!
-//! Joins at a regular interval meet the same few phases of what a server repeats, such as key frames each second: at 200 ms five
-//! of them, by chance early or late ones, so that equal runs differ. With jitter the joins of a run meet all phases.
+//! Joins at a regular interval meet the same few phases of what a server repeats, such as key
+//! frames each second: at 200 ms five of them, by chance early or late ones, so that equal runs
+//! differ. With jitter the joins of a run meet all phases.
 //!
-//! Jitter only grows from second to second: the joins of the first second come up to a share of the interval later, those of the next
-//! one up to twice that, those of the last one up to the whole interval. So each join keeps its interval, their order stays, and no
-//! second holds more of them than without jitter, which caps and consent rely on. Where a run ends before the last interval does, what
-//! is left of it takes the place of the interval, so that jitter brings no join beyond the end.
+//! Jitter only grows from second to second: the joins of the first second come up to a share of the
+//! interval later, those of the next one up to twice that, those of the last one up to the whole
+//! interval. So each join keeps its interval, their order stays, and no second holds more of them
+//! than without jitter, which caps and consent rely on. Where a run ends before the last interval
+//! does, what is left of it takes the place of the interval, so that jitter brings no join beyond
+//! the end.
 
 use std::time::Duration;
 
@@ -32,8 +35,9 @@ impl Jitter {
     }
 }
 
-/// How much later each of `size` joins comes that are `interval` apart: the first never, without jitter none. `room` is the time from
-/// the place of the last one to the end of the run; zero: it has none in the run.
+/// How much later each of `size` joins comes that are `interval` apart: the first never, without
+/// jitter none. `room` is the time from the place of the last one to the end of the run; zero: it
+/// has none in the run.
 pub(super) fn delays(
     jitter: Option<Jitter>,
     interval: Duration,
@@ -60,7 +64,8 @@ mod tests {
     #[test]
     fn each_second_has_its_share_of_the_interval() {
         let interval = Duration::from_millis(200);
-        let delays: Vec<Duration> = delays(Some(Jitter::default()), interval, Duration::MAX, 20).collect();
+        let delays: Vec<Duration> =
+            delays(Some(Jitter::default()), interval, Duration::MAX, 20).collect();
         assert_eq!(delays[0], Duration::ZERO);
         for (index, delay) in delays.iter().enumerate() {
             assert_eq!(delay.as_millis() / 50, index as u128 / 5, "{index}: {delays:?}");
@@ -69,7 +74,8 @@ mod tests {
 
     #[test]
     fn another_seed_is_another_schedule_and_none_is_none() {
-        let of = |jitter| delays(jitter, Duration::from_secs(1), Duration::MAX, 9).collect::<Vec<_>>();
+        let of =
+            |jitter| delays(jitter, Duration::from_secs(1), Duration::MAX, 9).collect::<Vec<_>>();
         assert_eq!(of(Some(Jitter { seed: 7 })), of(Some(Jitter { seed: 7 })));
         assert_ne!(of(Some(Jitter { seed: 7 })), of(Some(Jitter { seed: 8 })));
         assert_eq!(of(None), [Duration::ZERO; 9]);

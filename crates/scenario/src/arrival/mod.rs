@@ -1,4 +1,5 @@
-//! Arrivals: schedules of intended joins, one kind per file. All are open models: a slow server does not slow them.
+//! Arrivals: schedules of intended joins, one kind per file. All are open models: a slow server
+//! does not slow them.
 
 use std::time::Duration;
 
@@ -16,11 +17,12 @@ pub(crate) use poisson::exponential;
 
 /// A schedule of intended joins.
 pub trait Arrival {
-    /// The intended joins of `size` participants: exactly `size` times from the start of the run, in ascending order; the
-    /// same at every call.
+    /// The intended joins of `size` participants: exactly `size` times from the start of the run,
+    /// in ascending order; the same at every call.
     fn offsets(&self, size: u32) -> Box<dyn Iterator<Item = Duration> + '_>;
 
-    /// The same where the run ends at `end`: a jitter brings no join there that its place in the schedule does not.
+    /// The same where the run ends at `end`: a jitter brings no join there that its place in the
+    /// schedule does not.
     fn offsets_before(&self, size: u32, _end: Duration) -> Box<dyn Iterator<Item = Duration> + '_> {
         self.offsets(size)
     }
@@ -52,7 +54,8 @@ impl Default for ArrivalKind {
 }
 
 impl ArrivalKind {
-    /// The jitter of what is regular about the cohort; `None` where joins are to come exactly when the schedule says.
+    /// The jitter of what is regular about the cohort; `None` where joins are to come exactly when
+    /// the schedule says.
     pub(crate) fn jitter(&self) -> Option<Jitter> {
         match self {
             Self::Every(every) => every.jitter,
@@ -120,7 +123,8 @@ mod tests {
         prop_oneof![
             (span.clone(), jitter())
                 .prop_map(|(interval, jitter)| ArrivalKind::Every(Every { interval, jitter })),
-            (span.clone(), jitter()).prop_map(|(over, jitter)| ArrivalKind::Ramp(Ramp { over, jitter })),
+            (span.clone(), jitter())
+                .prop_map(|(over, jitter)| ArrivalKind::Ramp(Ramp { over, jitter })),
             (1_u32..500, span).prop_map(|(size, every)| ArrivalKind::Burst(Burst { size, every })),
             (0.01_f64..10_000.0, any::<u64>())
                 .prop_map(|(rate_per_s, seed)| ArrivalKind::Poisson(Poisson { rate_per_s, seed })),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::Arrival;
 
-/// Exponential intervals with mean `1 / rate_per_s`, drawn from `seed`, so that two runs of one scenario offer the same
-/// load.
+/// Exponential intervals with mean `1 / rate_per_s`, drawn from `seed`, so that two runs of one
+/// scenario offer the same load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Poisson {
     /// Mean joins per second, above 0.
@@ -37,8 +37,8 @@ impl Arrival for Poisson {
     }
 }
 
-/// A draw from the exponential distribution with this mean, by inversion; `1 - u` is in `(0, 1]`, so the logarithm is
-/// finite.
+/// A draw from the exponential distribution with this mean, by inversion; `1 - u` is in `(0, 1]`,
+/// so the logarithm is finite.
 pub(crate) fn exponential(random: &mut fastrand::Rng, mean: f64) -> f64 {
     -mean * (1.0 - random.f64()).ln()
 }
@@ -60,9 +60,12 @@ mod tests {
 
     #[test]
     fn gaps_are_exponential_not_even() {
-        let at: Vec<f64> =
-            Poisson { rate_per_s: 1.0, seed: 3 }.offsets(20_000).map(|at| at.as_secs_f64()).collect();
-        let longer_than_mean = at.windows(2).filter(|w| w[1] - w[0] > 1.0).count() as f64 / 19_999.0;
+        let at: Vec<f64> = Poisson { rate_per_s: 1.0, seed: 3 }
+            .offsets(20_000)
+            .map(|at| at.as_secs_f64())
+            .collect();
+        let longer_than_mean =
+            at.windows(2).filter(|w| w[1] - w[0] > 1.0).count() as f64 / 19_999.0;
         // P(gap > mean) = 1/e.
         assert!((longer_than_mean - (-1.0_f64).exp()).abs() < 0.02, "{longer_than_mean}");
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Arrival, Jitter, jitter, joins_in_a_second};
 use crate::units::shown;
 
-/// All joins evenly within `over`: the first at the start, the others `over / size` apart, so that the last one comes within
-/// the last step before `over`.
+/// All joins evenly within `over`: the first at the start, the others `over / size` apart, so that
+/// the last one comes within the last step before `over`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ramp {
     /// The time until the crowd is complete.
@@ -49,7 +49,8 @@ impl Arrival for Ramp {
             shown(self.over),
             f64::from(size) / self.over.as_secs_f64().max(1e-9)
         );
-        self.jitter.map_or_else(|| evenly.clone(), |jitter| format!("{evenly} {}", jitter.describe()))
+        self.jitter
+            .map_or_else(|| evenly.clone(), |jitter| format!("{evenly} {}", jitter.describe()))
     }
 }
 
@@ -65,7 +66,10 @@ mod tests {
         assert_eq!(offsets.last(), Some(&Duration::from_millis(59_400)));
         let jittered: Vec<Duration> = ramp(Some(Jitter::default())).offsets(100).collect();
         assert_eq!(jittered.first(), Some(&Duration::ZERO));
-        assert!(jittered[99] > offsets[99] && jittered[99] < Duration::from_secs(60), "{jittered:?}");
+        assert!(
+            jittered[99] > offsets[99] && jittered[99] < Duration::from_secs(60),
+            "{jittered:?}"
+        );
         assert_eq!(ramp(Some(Jitter::default())).joins_per_s(600), 10.0);
     }
 }

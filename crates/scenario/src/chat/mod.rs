@@ -14,7 +14,8 @@ pub use template::{
 /// The settings of a participant of a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatConfig {
-    /// The chat beside a video, which its viewers are in too; `None`: the target is a chat, or there is none.
+    /// The chat beside a video, which its viewers are in too; `None`: the target is a chat, or
+    /// there is none.
     pub beside: Option<Box<Endpoint>>,
     /// Whether visitors of a page that has a chat are in it.
     pub is_wanted: bool,
@@ -61,7 +62,8 @@ pub struct ChatMoment {
 }
 
 impl Default for ChatConfig {
-    /// As ConverseJS of today beside a video: vCards of authors, 50 messages of the archive, no chat states; it only reads.
+    /// As ConverseJS of today beside a video: vCards of authors, 50 messages of the archive, no
+    /// chat states; it only reads.
     fn default() -> Self {
         Self {
             beside: None,
@@ -83,8 +85,9 @@ impl Default for ChatConfig {
 /// Whose vCards a participant fetches, each once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VcardPolicy {
-    /// Those of all occupants and of all authors, as ConverseJS does where it shows the list of participants (livechat up to
-    /// version 8.0): the square of the participants, each with a picture.
+    /// Those of all occupants and of all authors, as ConverseJS does where it shows the list of
+    /// participants (livechat up to version 8.0): the square of the participants, each with a
+    /// picture.
     All,
     /// Those of authors, when a message of theirs is shown.
     #[default]

@@ -1,4 +1,5 @@
-//! A chat that a scenario describes: what its participants send, and by what they recognise the answers.
+//! A chat that a scenario describes: what its participants send, and by what they recognise the
+//! answers.
 
 use std::time::Duration;
 
@@ -35,7 +36,8 @@ pub struct ChatTemplate {
     pub http: ChatHttp,
 }
 
-/// The requests of a chat over server-sent events. Paths are on the target's server, and may have variables.
+/// The requests of a chat over server-sent events. Paths are on the target's server, and may have
+/// variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatHttp {
     /// The path of the event stream; `None`: that of the target's URL.
@@ -59,7 +61,10 @@ pub struct ChatHttp {
 impl Default for ChatTemplate {
     /// Who says what is to be said as it is, and waits for nothing.
     fn default() -> Self {
-        let say = ChatText { written: "{text}".to_owned(), parts: vec![Part::Variable(ChatVariable::Text)] };
+        let say = ChatText {
+            written: "{text}".to_owned(),
+            parts: vec![Part::Variable(ChatVariable::Text)],
+        };
         Self {
             room: "throng".to_owned(),
             subprotocols: Vec::new(),
@@ -127,7 +132,8 @@ pub enum ChatVariable {
 }
 
 impl ChatVariable {
-    const ALL: [Self; 6] = [Self::Nick, Self::Number, Self::Room, Self::Token, Self::Text, Self::Rest];
+    const ALL: [Self; 6] =
+        [Self::Nick, Self::Number, Self::Room, Self::Token, Self::Text, Self::Rest];
 
     fn word(self) -> &'static str {
         match self {
@@ -279,12 +285,16 @@ mod tests {
     #[test]
     fn a_word_that_is_no_variable_is_named_with_the_nearest_one() {
         let error = |text: &str| {
-            let error = ChatText::parse(text, &[ChatVariable::Nick, ChatVariable::Room]).unwrap_err();
+            let error =
+                ChatText::parse(text, &[ChatVariable::Nick, ChatVariable::Room]).unwrap_err();
             format!("{error}; {}", error.help)
         };
         assert_eq!(error("NICK {nik}"), "`{nik}` is no variable; did you mean `{nick}`?");
         assert_eq!(error("{text}"), "`{text}` is not known here; variables are `{nick}`, `{room}`");
-        assert_eq!(error("{password}"), "`{password}` is no variable; variables are `{nick}`, `{room}`");
+        assert_eq!(
+            error("{password}"),
+            "`{password}` is no variable; variables are `{nick}`, `{room}`"
+        );
     }
 
     #[test]

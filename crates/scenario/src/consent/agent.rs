@@ -7,8 +7,9 @@ use crate::scenario::Caps;
 /// The consent of an agent on a target.
 /// The consent of an agent on a target.
 ///
-/// It applies to the address at which the agent answered and to no other address that the agent may name: the
-/// owner of an agent must not be able to point a run at another owner's host. It ends with the agent.
+/// It applies to the address at which the agent answered and to no other address that the agent may
+/// name: the owner of an agent must not be able to point a run at another owner's host. It ends
+/// with the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentProof {
     /// The address at which the agent answered.
@@ -23,7 +24,9 @@ pub struct AgentProof {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgentProofError {
     /// It answers at another address.
-    #[error("the agent answers at {agent}, the target is at {target}: run the agent on the target itself")]
+    #[error(
+        "the agent answers at {agent}, the target is at {target}: run the agent on the target itself"
+    )]
     OtherAddress {
         /// The address of the agent.
         agent: IpAddr,
@@ -57,7 +60,8 @@ mod tests {
     #[test]
     fn an_agent_speaks_for_its_own_address_and_the_ports_it_names() {
         let at = |text: &str| text.parse::<IpAddr>().unwrap();
-        let proof = AgentProof { answered_at: at("203.0.113.9"), ports: vec![8188], caps: Caps::NONE };
+        let proof =
+            AgentProof { answered_at: at("203.0.113.9"), ports: vec![8188], caps: Caps::NONE };
         assert_eq!(proof.validate(at("203.0.113.9"), 8188), Ok(()));
         assert_eq!(proof.validate(at("::ffff:203.0.113.9"), 8188), Ok(()));
         assert_eq!(proof.validate(at("203.0.113.9"), 80), Err(AgentProofError::OtherPort(80)));
@@ -68,7 +72,10 @@ mod tests {
         let mut reach = AddressPolicy::default();
         reach.prove_by_agent(&proof);
         assert_eq!(reach.permits(at("203.0.113.9")), Ok(PermitReason::Proven));
-        assert_eq!(reach.permits(at("203.0.113.10")), Err(Refusal::PublicNotProven(at("203.0.113.10"))));
+        assert_eq!(
+            reach.permits(at("203.0.113.10")),
+            Err(Refusal::PublicNotProven(at("203.0.113.10")))
+        );
         reach.withdraw();
         assert!(reach.permits(at("203.0.113.9")).is_err());
     }
@@ -77,8 +84,13 @@ mod tests {
     fn an_agent_at_a_private_address_speaks_for_that_one_alone() {
         let address = "10.0.0.9".parse().unwrap();
         let mut reach = AddressPolicy::default();
-        reach.prove_by_agent(&AgentProof { answered_at: address, ports: vec![1], caps: Caps::NONE });
-        // It answers, so its owner lets throng watch this machine: that is consent for this machine alone.
+        reach.prove_by_agent(&AgentProof {
+            answered_at: address,
+            ports: vec![1],
+            caps: Caps::NONE,
+        });
+        // It answers, so its owner lets throng watch this machine: that is consent for this machine
+        // alone.
         assert_eq!(reach.permits(address), Ok(PermitReason::Proven));
         assert!(reach.permits("10.0.0.10".parse().unwrap()).is_err());
     }

@@ -5,8 +5,11 @@ use crate::calendar::{days_in_month, days_since_epoch};
 
 /// `2026-12-31` (its end, UTC) or `2026-12-31T18:00:00Z`, as seconds since the Unix epoch.
 pub(super) fn read_expiry(value: &str) -> Result<u64, ConsentProofError> {
-    let wrong =
-        || ConsentProofError::Malformed("expires is not `2026-12-31` or `2026-12-31T18:00:00Z` (UTC)".into());
+    let wrong = || {
+        ConsentProofError::Malformed(
+            "expires is not `2026-12-31` or `2026-12-31T18:00:00Z` (UTC)".into(),
+        )
+    };
     let (date, time) = match value.split_once('T') {
         Some((date, time)) => (date, Some(time.strip_suffix('Z').ok_or_else(wrong)?)),
         None => (value, None),
@@ -26,7 +29,8 @@ pub(super) fn read_expiry(value: &str) -> Result<u64, ConsentProofError> {
 
 fn fields(text: &str, separator: char) -> Option<[u64; 3]> {
     let mut parts = text.split(separator).map(|part| {
-        let digits = !part.is_empty() && part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
+        let digits =
+            !part.is_empty() && part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| part.parse().ok()).flatten()
     });
     let all = [parts.next()??, parts.next()??, parts.next()??];

@@ -1,4 +1,5 @@
-//! The consent guard: a run may send to loopback and to this host; all other targets have to consent first.
+//! The consent guard: a run may send to loopback and to this host; all other targets have to
+//! consent first.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -79,7 +80,10 @@ impl fmt::Display for Refusal {
                 write!(f, "{address} is a multicast address; throng never sends to these")
             }
             Self::Broadcast(address) => {
-                write!(f, "{address} is a broadcast or reserved address; throng never sends to these")
+                write!(
+                    f,
+                    "{address} is a broadcast or reserved address; throng never sends to these"
+                )
             }
             Self::PrivateNotAllowed(address) => write!(
                 f,
@@ -104,20 +108,24 @@ impl AddressPolicy {
         allowed_networks: impl IntoIterator<Item = Network>,
     ) -> Self {
         Self {
-            own_addresses: own_addresses.into_iter().map(|address| address.to_canonical()).collect(),
+            own_addresses: own_addresses
+                .into_iter()
+                .map(|address| address.to_canonical())
+                .collect(),
             allowed_networks: allowed_networks.into_iter().collect(),
             proven: HashSet::new(),
         }
     }
 
-    /// Adds the address that served `_proof`. A DNS name proves nothing about the owner of its addresses, so each address needs
-    /// its own proof. The caller has validated it ([`ConsentProof::validate`]); the parameter prevents calls without one.
+    /// Adds the address that served `_proof`. A DNS name proves nothing about the owner of its
+    /// addresses, so each address needs its own proof. The caller has validated it
+    /// ([`ConsentProof::validate`]); the parameter prevents calls without one.
     pub fn prove(&mut self, _proof: &ConsentProof, address: IpAddr) {
         self.proven.insert(address.to_canonical());
     }
 
-    /// Adds the address at which the owner's agent answers. The caller has validated the proof ([`AgentProof::validate`]) and
-    /// withdraws it when the agent ends.
+    /// Adds the address at which the owner's agent answers. The caller has validated the proof
+    /// ([`AgentProof::validate`]) and withdraws it when the agent ends.
     pub fn prove_by_agent(&mut self, proof: &AgentProof) {
         self.proven.insert(proof.answered_at.to_canonical());
     }
@@ -148,14 +156,19 @@ impl AddressPolicy {
             return Ok(PermitReason::OwnAddress);
         }
         let private = is_private(address);
-        // Allowed networks open private addresses only: `0.0.0.0/0` is not the consent of the whole Internet.
+        // Allowed networks open private addresses only: `0.0.0.0/0` is not the consent of the whole
+        // Internet.
         if private && self.allowed_networks.iter().any(|network| network.contains(address)) {
             return Ok(PermitReason::AllowedNetwork);
         }
         if self.proven.contains(&address) {
             return Ok(PermitReason::Proven);
         }
-        Err(if private { Refusal::PrivateNotAllowed(address) } else { Refusal::PublicNotProven(address) })
+        Err(if private {
+            Refusal::PrivateNotAllowed(address)
+        } else {
+            Refusal::PublicNotProven(address)
+        })
     }
 }
 

@@ -1,4 +1,5 @@
-//! The servers that a scenario names beside its target: they get load too, and need the same consent.
+//! The servers that a scenario names beside its target: they get load too, and need the same
+//! consent.
 
 use url::Url;
 
@@ -42,8 +43,10 @@ impl Plan {
 pub(crate) fn named_urls(role: &Role) -> impl Iterator<Item = (&'static str, &Url)> {
     let chat = role.chat.beside.as_deref().map(|chat| ("chat.url", chat.url()));
     let peers = role.player.peers.as_ref();
-    let tracker = peers.and_then(|peers| peers.tracker.as_ref()).map(|url| ("player.p2p.tracker", url));
-    let hashes = peers.and_then(|peers| peers.hashes.as_ref()).map(|url| ("player.p2p.hashes", url));
+    let tracker =
+        peers.and_then(|peers| peers.tracker.as_ref()).map(|url| ("player.p2p.tracker", url));
+    let hashes =
+        peers.and_then(|peers| peers.hashes.as_ref()).map(|url| ("player.p2p.hashes", url));
     [chat, tracker, hashes].into_iter().flatten()
 }
 
@@ -71,8 +74,10 @@ player = { p2p = { hashes = "http://[2001:db8::1]/segments-sha256.json" } }
 "#;
         let plan = Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}")).plan();
         let places = plan.named_places();
-        let places: Vec<_> =
-            places.iter().map(|place| (place.key, &*place.cohort, &*place.host, place.port)).collect();
+        let places: Vec<_> = places
+            .iter()
+            .map(|place| (place.key, &*place.cohort, &*place.host, place.port))
+            .collect();
         assert_eq!(
             places,
             [

@@ -1,8 +1,10 @@
-//! The consent of a public server's owner to a load test: `key = value` lines in a file that the server's own address
-//! serves, or the same pairs in a DNS TXT record. The engine fetches it; this module parses and validates it.
+//! The consent of a public server's owner to a load test: `key = value` lines in a file that the
+//! server's own address serves, or the same pairs in a DNS TXT record. The engine fetches it; this
+//! module parses and validates it.
 //!
-//! The text is public and contains no password. It has an HMAC-SHA-256 (RFC 2104) over its terms, keyed with a
-//! secret that only the tester has: no other tester can use it, and no term can be changed.
+//! The text is public and contains no password. It has an HMAC-SHA-256 (RFC 2104) over its terms,
+//! keyed with a secret that only the tester has: no other tester can use it, and no term can be
+//! changed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -85,20 +87,27 @@ pub enum ConsentProofError {
 }
 
 impl ConsentProof {
-    /// Parses a proof: pairs `key = value`, one a line (file) or separated by `;` (TXT record); `#` begins a comment.
+    /// Parses a proof: pairs `key = value`, one a line (file) or separated by `;` (TXT record); `#`
+    /// begins a comment.
     ///
     /// # Errors
-    /// For syntax errors, repeated, missing and unknown keys: a misspelt limit must not be silently no limit.
+    /// For syntax errors, repeated, missing and unknown keys: a misspelt limit must not be silently
+    /// no limit.
     pub fn parse(text: &str) -> Result<Self, ConsentProofError> {
         let (proof, is_sealed) = Self::read(text)?;
         if is_sealed { Ok(proof) } else { Err(ConsentProofError::Missing("proof")) }
     }
 
-    /// Authenticates `terms`, the lines of a proof without `proof`, with the tester's secret: the text to publish.
+    /// Authenticates `terms`, the lines of a proof without `proof`, with the tester's secret: the
+    /// text to publish.
     ///
     /// # Errors
     /// If the terms are invalid, or expire before `now_unix_s` or more than a year after it.
-    pub fn sealed(terms: &str, secret: &ConsentSecret, now_unix_s: u64) -> Result<String, ConsentProofError> {
+    pub fn sealed(
+        terms: &str,
+        secret: &ConsentSecret,
+        now_unix_s: u64,
+    ) -> Result<String, ConsentProofError> {
         let (proof, is_sealed) = Self::read(terms)?;
         if is_sealed {
             return Err(ConsentProofError::Malformed("the terms already have a `proof`".into()));
@@ -118,8 +127,9 @@ impl ConsentProof {
         let mut caps = Caps::NONE;
         for (key, value) in pairs(text) {
             let value = value.ok_or_else(|| Malformed("a line is not `key = value`".to_owned()))?;
-            let unit =
-                |error: units::UnitError| Malformed(untrusted::line(&format!("{key}: {error}")).into());
+            let unit = |error: units::UnitError| {
+                Malformed(untrusted::line(&format!("{key}: {error}")).into())
+            };
             let is_new = match key {
                 "token" => return Err(ClearToken),
                 "proof" => seal.replace(read_seal(value)?).is_none(),
@@ -127,11 +137,15 @@ impl ConsentProof {
                 "target" => target.replace(read_target(value)?).is_none(),
                 "expires" => expires_unix_s.replace(read_expiry(value)?).is_none(),
                 "max_users" => caps.users.replace(number(key, value)?).is_none(),
-                "max_joins" => caps.joins_per_s.replace(units::rate_per_s(value).map_err(unit)?).is_none(),
+                "max_joins" => {
+                    caps.joins_per_s.replace(units::rate_per_s(value).map_err(unit)?).is_none()
+                }
                 "max_bit_rate" => {
                     caps.mbit_per_s.replace(units::bit_rate(value).map_err(unit)? / 1e6).is_none()
                 }
-                "max_duration" => caps.duration.replace(units::duration(value).map_err(unit)?).is_none(),
+                "max_duration" => {
+                    caps.duration.replace(units::duration(value).map_err(unit)?).is_none()
+                }
                 _ => return Err(Malformed(format!("unknown key `{}`", cut(key)))),
             };
             if !is_new {
@@ -152,8 +166,8 @@ impl ConsentProof {
         Ok((proof, seal.is_some()))
     }
 
-    /// Checks that it is valid for this run: the run's secret, this host and port, not expired at `now_unix_s`.
-    /// Repeated during the run.
+    /// Checks that it is valid for this run: the run's secret, this host and port, not expired at
+    /// `now_unix_s`. Repeated during the run.
     ///
     /// # Errors
     /// If it is not.
@@ -170,24 +184,31 @@ impl ConsentProof {
         let host = normal_host(host);
         if self.host != host || self.port != port {
             let proven = format!("{}:{}", cut(&self.host), self.port);
-            return Err(ConsentProofError::OtherTarget { proven, target: format!("{}:{port}", cut(&host)) });
+            return Err(ConsentProofError::OtherTarget {
+                proven,
+                target: format!("{}:{port}", cut(&host)),
+            });
         }
         self.is_of_today(now_unix_s)
     }
 
     fn is_of_today(&self, now_unix_s: u64) -> Result<(), ConsentProofError> {
         match self.expires_unix_s.checked_sub(now_unix_s) {
-            None | Some(0) => Err(ConsentProofError::Expired(now_unix_s.saturating_sub(self.expires_unix_s))),
+            None | Some(0) => {
+                Err(ConsentProofError::Expired(now_unix_s.saturating_sub(self.expires_unix_s)))
+            }
             Some(left) if left > LIFETIME_MAX.as_secs() => Err(ConsentProofError::TooLong),
             Some(_) => Ok(()),
         }
     }
 
-    /// The authenticated text: the values of all terms, so that blanks, comments and the order of lines do not matter.
+    /// The authenticated text: the values of all terms, so that blanks, comments and the order of
+    /// lines do not matter.
     fn terms(&self) -> String {
         let Self { tester, host, port, expires_unix_s, caps, seal: _ } = self;
-        let mut terms =
-            format!("throng-consent 2\ntester={tester}\ntarget={host}:{port}\nexpires={expires_unix_s}\n");
+        let mut terms = format!(
+            "throng-consent 2\ntester={tester}\ntarget={host}:{port}\nexpires={expires_unix_s}\n"
+        );
         // Writing to a String cannot fail.
         let _ = caps.users.map(|users| writeln!(terms, "max_users={users}"));
         let _ = caps.joins_per_s.map(|joins| writeln!(terms, "max_joins_per_s={joins}"));
@@ -200,7 +221,8 @@ impl ConsentProof {
 /// The pairs of a text; the value is `None` without a `=`.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
-    let pairs = lines.flat_map(|line| line.split(';')).map(str::trim).filter(|pair| !pair.is_empty());
+    let pairs =
+        lines.flat_map(|line| line.split(';')).map(str::trim).filter(|pair| !pair.is_empty());
     pairs.map(|pair| match pair.split_once('=') {
         Some((key, value)) => (key.trim(), Some(value.trim())),
         None => (pair, None),
@@ -247,7 +269,10 @@ fn read_target(value: &str) -> Result<(String, u16), ConsentProofError> {
     let wrong = || ConsentProofError::Malformed("target is not `HOST:PORT`".into());
     let (host, port) = value.rsplit_once(':').ok_or_else(wrong)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
-    if host.is_empty() || host.contains(['*', '/', '@', ' ']) || host.contains(untrusted::is_harmful) {
+    if host.is_empty()
+        || host.contains(['*', '/', '@', ' '])
+        || host.contains(untrusted::is_harmful)
+    {
         Err(wrong())
     } else {
         Ok((normal_host(host), port))
@@ -261,9 +286,9 @@ fn normal_host(host: &str) -> String {
 }
 
 fn number(key: &str, value: &str) -> Result<u32, ConsentProofError> {
-    value
-        .parse()
-        .map_err(|_| ConsentProofError::Malformed(format!("{key}: `{}` is not a number", cut(value))))
+    value.parse().map_err(|_| {
+        ConsentProofError::Malformed(format!("{key}: `{}` is not a number", cut(value)))
+    })
 }
 
 fn cut(text: &str) -> String {
@@ -296,7 +321,10 @@ mod tests {
         let record: Vec<String> =
             published().lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
         assert_eq!(ConsentProof::parse(&record.join("; ")).unwrap(), proof);
-        assert_eq!((proof.host.as_str(), proof.port, proof.expires_unix_s), ("media.example.org", 3333, END));
+        assert_eq!(
+            (proof.host.as_str(), proof.port, proof.expires_unix_s),
+            ("media.example.org", 3333, END)
+        );
         let lowered = Caps::DEFAULT.lowered_by(&proof.caps);
         assert_eq!(
             lowered,
@@ -357,9 +385,14 @@ mod tests {
             let changed = ConsentProof::parse(&published().replace(from, to)).unwrap();
             let (host, port) = (changed.host.clone(), changed.port);
             let result = changed.validate(&secret(), &host, port, END - 1);
-            assert!(matches!(result, Err(ConsentProofError::OtherSecret { .. })), "{from} {to}: {result:?}");
+            assert!(
+                matches!(result, Err(ConsentProofError::OtherSecret { .. })),
+                "{from} {to}: {result:?}"
+            );
         }
-        let spaced = published().replace(" = ", "=").replace("2026-12-31", "2027-01-01T00:00:00Z # the same");
+        let spaced = published()
+            .replace(" = ", "=")
+            .replace("2026-12-31", "2027-01-01T00:00:00Z # the same");
         let same = ConsentProof::parse(&spaced).unwrap();
         assert_eq!(same.validate(&secret(), "media.example.org", 3333, END - 1), Ok(()));
     }
@@ -388,7 +421,8 @@ mod tests {
             ("max_users = 200", "max_users = 200\nmax_users = 300", "is repeated"),
             ("max_duration = 30m", "max_duration", "key = value"),
         ] {
-            let error = ConsentProof::parse(&published().replace(from, to)).expect_err(to).to_string();
+            let error =
+                ConsentProof::parse(&published().replace(from, to)).expect_err(to).to_string();
             assert!(error.contains(expect), "{to}: {error}");
             assert!(!error.contains("0123456789abcdef"), "{error}");
         }
@@ -399,7 +433,10 @@ mod tests {
     fn a_token_in_clear_is_refused_with_what_to_do() {
         let old = "token = 0123456789abcdef\ntarget = media.example.org:3333\nexpires = 2026-12-31\nmax_users = 200\n";
         assert_eq!(ConsentProof::parse(old), Err(ConsentProofError::ClearToken));
-        assert_eq!(ConsentProof::parse(&old.replace('\n', ";")), Err(ConsentProofError::ClearToken));
+        assert_eq!(
+            ConsentProof::parse(&old.replace('\n', ";")),
+            Err(ConsentProofError::ClearToken)
+        );
     }
 
     #[test]

@@ -7,11 +7,12 @@ use aws_lc_rs::hmac;
 
 use crate::secret::HIDDEN;
 
-/// Bytes of a secret: as many as an HMAC-SHA-256 has, so that it cannot be guessed from what is published.
+/// Bytes of a secret: as many as an HMAC-SHA-256 has, so that it cannot be guessed from what is
+/// published.
 const SECRET_BYTES: usize = 32;
 
-/// The secret of a tester. The published proof has an HMAC over its terms with this key: without the secret, the proof can
-/// neither be used nor changed.
+/// The secret of a tester. The published proof has an HMAC over its terms with this key: without
+/// the secret, the proof can neither be used nor changed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConsentSecret([u8; SECRET_BYTES]);
 
@@ -75,9 +76,12 @@ pub(super) fn digits(bytes: &[u8; 32]) -> String {
 
 /// The bytes of 64 hexadecimal digits.
 pub(super) fn bytes(digits: &str) -> Option<[u8; 32]> {
-    let nibbles: Vec<u8> =
-        digits.chars().map(|c| c.to_digit(16).and_then(|n| u8::try_from(n).ok())).collect::<Option<_>>()?;
-    let bytes: Vec<u8> = nibbles.chunks_exact(2).map(|pair| pair.iter().fold(0, |a, n| a << 4 | n)).collect();
+    let nibbles: Vec<u8> = digits
+        .chars()
+        .map(|c| c.to_digit(16).and_then(|n| u8::try_from(n).ok()))
+        .collect::<Option<_>>()?;
+    let bytes: Vec<u8> =
+        nibbles.chunks_exact(2).map(|pair| pair.iter().fold(0, |a, n| a << 4 | n)).collect();
     bytes.try_into().ok().filter(|_| nibbles.len() == 64)
 }
 
@@ -90,9 +94,14 @@ mod tests {
         let secret = ConsentSecret::new([0xa7; 32]);
         assert_eq!(secret.expose().parse(), Ok(secret.clone()));
         assert_eq!(format!("{secret:?}"), HIDDEN);
-        for text in
-            ["", "0123456789abcdef", &"g".repeat(64), &"a".repeat(63), &"a".repeat(65), &"ä".repeat(64)]
-        {
+        for text in [
+            "",
+            "0123456789abcdef",
+            &"g".repeat(64),
+            &"a".repeat(63),
+            &"a".repeat(65),
+            &"ä".repeat(64),
+        ] {
             assert_eq!(text.parse::<ConsentSecret>(), Err(ConsentSecretError), "{text}");
         }
     }

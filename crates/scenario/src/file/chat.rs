@@ -15,12 +15,13 @@ use crate::chat::ChatConfig;
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct ChatFile {
-    /// The chat beside a video, `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`, `chat+ws(s)://HOST/PATH` or `chat+http(s)://HOST/PATH`: its
-    /// viewers are in it too.
+    /// The chat beside a video, `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`,
+    /// `chat+ws(s)://HOST/PATH` or `chat+http(s)://HOST/PATH`: its viewers are in it too.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^((xmpp|chat)\+wss?|chat\+https?)://"))]
     url: Option<String>,
-    /// Whose vCards they fetch: `all` occupants, `authors` of messages, or `none`; default `authors`.
+    /// Whose vCards they fetch: `all` occupants, `authors` of messages, or `none`; default
+    /// `authors`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(all|authors|none)$"))]
     vcards: Option<String>,
@@ -41,7 +42,8 @@ pub(super) struct ChatFile {
     /// `Origin` of their page; default: that of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<String>,
-    /// Everybody comes as `Anonymous 123456`, and this share chooses another nickname; default: all have theirs from the beginning.
+    /// Everybody comes as `Anonymous 123456`, and this share chooses another nickname; default: all
+    /// have theirs from the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9.]+\s*%$"))]
     nick_change: Option<String>,
@@ -93,7 +95,9 @@ pub(super) fn chat(config: &ChatConfig) -> Option<ChatFile> {
         every: config.every.map(duration),
         moments: config.moments.iter().map(moment).collect(),
         origin: config.origin.clone(),
-        nick_change: config.renames.map(|renames| format!("{}%", f64::from(renames.share_milli) / 10.0)),
+        nick_change: config
+            .renames
+            .map(|renames| format!("{}%", f64::from(renames.share_milli) / 10.0)),
         nick_change_within: config.renames.map(|renames| duration(renames.within)),
         stream_management: (config.stream_management != usual.stream_management)
             .then_some(config.stream_management),

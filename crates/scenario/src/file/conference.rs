@@ -59,7 +59,8 @@ pub(super) struct ConversationFile {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct RoomFile {
-    /// The key that the server requires to create rooms: `env:NAME`, `file:PATH`, or the key itself.
+    /// The key that the server requires to create rooms: `env:NAME`, `file:PATH`, or the key
+    /// itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     admin_key: Option<String>,
     /// Most publishers; default: twice the crowd of a room.

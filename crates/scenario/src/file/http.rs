@@ -17,7 +17,7 @@ pub(super) enum HttpFile {
     /// Weights.
     Mix(
         #[schemars(extend("propertyNames" = { "enum": ["negotiated", "1.1", "2", "3", "browser"] }))]
-        BTreeMap<String, f64>,
+         BTreeMap<String, f64>,
     ),
 }
 

@@ -15,7 +15,8 @@ pub(super) struct PeersFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(lan|hosted|home)$"))]
     preset: Option<String>,
-    /// The version of p2p-media-loader whose decisions are made: `2.2`, `2.3`, `4.0` or `0.6`; default `2.2`.
+    /// The version of p2p-media-loader whose decisions are made: `2.2`, `2.3`, `4.0` or `0.6`;
+    /// default `2.2`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(2\.[23]|4\.0|0\.6)$"))]
     engine: Option<String>,
@@ -26,7 +27,8 @@ pub(super) struct PeersFile {
     /// What names the swarms; default: the URL of the playlist.
     #[serde(skip_serializing_if = "Option::is_none")]
     swarm: Option<String>,
-    /// The list of hashes of the segments, as PeerTube writes it (`segments-sha256.json`); default: none.
+    /// The list of hashes of the segments, as PeerTube writes it (`segments-sha256.json`); default:
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^https?://"))]
     hashes: Option<String>,
@@ -41,8 +43,8 @@ pub(super) struct PeersFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     unreachable: Option<f64>,
-    /// The share of viewers that exchange segments over WebRTC data channels, with each other and with browsers, from 0 to 1;
-    /// default 0. The others are peers within this process.
+    /// The share of viewers that exchange segments over WebRTC data channels, with each other and
+    /// with browsers, from 0 to 1; default 0. The others are peers within this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     data_channels: Option<f64>,

@@ -12,30 +12,32 @@ use super::written::duration;
 use crate::playback::{AtEnd, PlaybackPosition};
 use crate::player::{MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
 
-/// How viewers of recordings play; on RTSP only `position`, `seek_every`, `pause_every`, `pause_for`, `scale`, `repeat` and
-/// `seed`.
+/// How viewers of recordings play; on RTSP only `position`, `seek_every`, `pause_every`,
+/// `pause_for`, `scale`, `repeat` and `seed`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct PlayerFile {
-    /// What the URL names: `file`, `hls`, `dash`, or `auto` for the end of its path; default `auto`.
+    /// What the URL names: `file`, `hls`, `dash`, or `auto` for the end of its path; default
+    /// `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(auto|file|hls|dash)$"))]
     format: Option<String>,
-    /// The version of HTTP: `1.1`, `2`, `3`, `negotiated` as by a browser on its first visit, or `browser`: also HTTP/3 once
-    /// a response offers it (`Alt-Svc`); or a table of weights of these; default `negotiated`.
+    /// The version of HTTP: `1.1`, `2`, `3`, `negotiated` as by a browser on its first visit, or
+    /// `browser`: also HTTP/3 once a response offers it (`Alt-Svc`); or a table of weights of
+    /// these; default `negotiated`.
     #[serde(skip_serializing_if = "Option::is_none")]
     http: Option<HttpFile>,
     /// Further headers of requests to the target's host; a value may be `env:NAME` or `file:PATH`.
     #[serde(skip_serializing_if = "Option::is_none")]
     headers: Option<BTreeMap<String, String>>,
-    /// The page that the player is embedded in: `https://www.example.com/watch`; requests to other origins are made as a
-    /// browser does, with `Origin`, `Referer`, preflights and the check of responses (CORS); default: one of the media's
-    /// origin.
+    /// The page that the player is embedded in: `https://www.example.com/watch`; requests to other
+    /// origins are made as a browser does, with `Origin`, `Referer`, preflights and the check of
+    /// responses (CORS); default: one of the media's origin.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[Hh][Tt][Tt][Pp][Ss]?:[^#]+$"))]
     page: Option<String>,
-    /// The page around the player, which viewers load before they play: a HAR file, with its path from the folder of this
-    /// file; default: no page.
+    /// The page around the player, which viewers load before they play: a HAR file, with its path
+    /// from the folder of this file; default: no page.
     #[serde(skip_serializing_if = "Option::is_none")]
     har: Option<String>,
     /// The share of viewers whose cache is warm, from 0 to 1; default 0.
@@ -45,12 +47,13 @@ pub(super) struct PlayerFile {
     /// How long before their visit warm caches were filled; default: at the time of the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     warm_age: Option<Duration>,
-    /// Where requests of further recorded origins go: `{ "https://static.example" = "http://127.0.0.1:8080" }`; default:
-    /// those of the page's origin go to the target's, all others nowhere.
+    /// Where requests of further recorded origins go: `{ "https://static.example" =
+    /// "http://127.0.0.1:8080" }`; default: those of the page's origin go to the target's, all
+    /// others nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     origins: Option<BTreeMap<String, String>>,
-    /// With which requests cookies are sent, and of which responses they are kept: `same-origin`, `include` or `omit`;
-    /// default `same-origin`.
+    /// With which requests cookies are sent, and of which responses they are kept: `same-origin`,
+    /// `include` or `omit`; default `same-origin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(same-origin|include|omit)$"))]
     credentials: Option<String>,
@@ -75,7 +78,8 @@ pub(super) struct PlayerFile {
     /// The speed that is asked of an RTSP server, such as 2, 0.5 or -1 (backwards); default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     scale: Option<f64>,
-    /// How long a user waits for playback to begin or go on before giving up, a failure; default: for ever.
+    /// How long a user waits for playback to begin or go on before giving up, a failure; default:
+    /// for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     patience: Option<Duration>,
     /// Play again from the beginning at the end; default `true`.
@@ -85,22 +89,24 @@ pub(super) struct PlayerFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(adaptive|lowest|highest)$"))]
     rendition: Option<String>,
-    /// Live streams: distance from their end at which to play; default: what the server asks for, else three target
-    /// durations.
+    /// Live streams: distance from their end at which to play; default: what the server asks for,
+    /// else three target durations.
     #[serde(skip_serializing_if = "Option::is_none")]
     latency: Option<Duration>,
-    /// Live streams: a player that is further behind jumps forward; default: only when what comes next has left the
-    /// playlist.
+    /// Live streams: a player that is further behind jumps forward; default: only when what comes
+    /// next has left the playlist.
     #[serde(skip_serializing_if = "Option::is_none")]
     latency_max: Option<Duration>,
-    /// Live streams: segments in parts and blocking playlist requests, where the server offers them (LL-HLS); default
-    /// `true`.
+    /// Live streams: segments in parts and blocking playlist requests, where the server offers them
+    /// (LL-HLS); default `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     low_latency: Option<bool>,
-    /// Live streams: request the next part before it exists (`EXT-X-PRELOAD-HINT`); default `false`.
+    /// Live streams: request the next part before it exists (`EXT-X-PRELOAD-HINT`); default
+    /// `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     preload_hints: Option<bool>,
-    /// Low-latency streams: fastest playback while further behind than wanted, from 1 to 2; default 1.
+    /// Low-latency streams: fastest playback while further behind than wanted, from 1 to 2;
+    /// default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1.0, max = 2.0))]
     catch_up: Option<f64>,
@@ -132,9 +138,13 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
             .map(|page| f64::from(page.warm_milli) / 1e3),
         warm_age: page.filter(|page| !page.warm_age.is_zero()).map(|page| duration(page.warm_age)),
         origins: page.filter(|page| !page.origins.is_empty()).map(|page| {
-            page.origins.iter().map(|rule| (rule.recorded.clone(), rule.requested.clone())).collect()
+            page.origins
+                .iter()
+                .map(|rule| (rule.recorded.clone(), rule.requested.clone()))
+                .collect()
         }),
-        credentials: (config.credentials != usual.credentials).then(|| config.credentials.name().into()),
+        credentials: (config.credentials != usual.credentials)
+            .then(|| config.credentials.name().into()),
         buffer: differs(config.buffer != usual.buffer, config.buffer),
         start: differs(config.start != usual.start, config.start),
         position: match config.position {
@@ -145,10 +155,12 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
         seek_every: config.habits.seek_every.map(duration),
         pause_every: config.habits.pause_every.map(duration),
         pause_for: config.habits.pause_every.map(|_| duration(config.habits.pause_for)),
-        scale: (config.scale_milli != NORMAL_SCALE_MILLI).then(|| f64::from(config.scale_milli) / 1e3),
+        scale: (config.scale_milli != NORMAL_SCALE_MILLI)
+            .then(|| f64::from(config.scale_milli) / 1e3),
         patience: config.patience.map(duration),
         repeat: (config.at_end == AtEnd::Leave).then_some(false),
-        rendition: (config.rendition != RenditionPolicy::Adaptive).then(|| config.rendition.name().into()),
+        rendition: (config.rendition != RenditionPolicy::Adaptive)
+            .then(|| config.rendition.name().into()),
         latency: config.live.latency.map(duration),
         latency_max: config.live.latency_max.map(duration),
         low_latency: (!config.live.low_latency).then_some(false),

@@ -22,8 +22,8 @@ pub(super) struct StreamsTable {
     /// Number of streams.
     #[schemars(range(min = 1, max = 100_000))]
     count: u32,
-    /// The exponent of Zipf's law, such as 1.0: stream `k` has a share proportional to 1 / (`k` + 1)^`zipf`. Default: round
-    /// robin.
+    /// The exponent of Zipf's law, such as 1.0: stream `k` has a share proportional to 1 / (`k` +
+    /// 1)^`zipf`. Default: round robin.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 5))]
     zipf: Option<f64>,

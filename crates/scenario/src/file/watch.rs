@@ -7,7 +7,8 @@ use super::written::duration;
 use super::{Duration, OneOrMany};
 use crate::watch::{Moment, ProfileRequest, Watch, WatchTarget};
 
-/// Processes to monitor, selected by exactly one of `process`, `unit`, `cgroup`, `pid`, `port`, `command`, `agent`.
+/// Processes to monitor, selected by exactly one of `process`, `unit`, `cgroup`, `pid`, `port`,
+/// `command`, `agent`.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct WatchFile {
@@ -36,8 +37,9 @@ pub(super) struct WatchFile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     command: Vec<String>,
-    /// The agent on the server's host: `tls://HOST:PORT`, on loopback also `tcp://`. Its own flags set what it reads, so
-    /// `every`, `logs`, `access_log` and `metrics` cannot be combined with it.
+    /// The agent on the server's host: `tls://HOST:PORT`, on loopback also `tcp://`. Its own flags
+    /// set what it reads, so `every`, `logs`, `access_log` and `metrics` cannot be combined with
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(tls|tcp)://.+:\d+/?$"))]
     agent: Option<String>,
@@ -128,7 +130,8 @@ pub(super) fn watch_file(watch: &Watch) -> WatchFile {
         file.agent = Some(agent.to_string());
         file.fingerprint.clone_from(&agent.fingerprint);
         // The token itself is left out: an agent refuses connections without it.
-        file.token = agent.token.as_ref().filter(|token| !token.is_secret()).map(ToString::to_string);
+        file.token =
+            agent.token.as_ref().filter(|token| !token.is_secret()).map(ToString::to_string);
     }
     file
 }
@@ -141,7 +144,8 @@ fn profile_file(request: &ProfileRequest) -> ProfileFile {
         Moment::Fail => Some(MomentFile::Fail),
         Moment::At(_) => None,
     };
-    let table = || ProfileTable { at: request.moment.name(), duration: Some(duration(request.duration)) };
+    let table =
+        || ProfileTable { at: request.moment.name(), duration: Some(duration(request.duration)) };
     named.map_or_else(|| ProfileFile::Table(table()), ProfileFile::Named)
 }
 

@@ -1,11 +1,11 @@
 //! Writes a scenario as TOML: defaults written out, secrets redacted.
 
 use super::{
-    ArrivalFile, AudioFile, BitRate, BurstFile, BurstsFile, CanaryFile, CapsFile, CohortFile, Duration,
-    EveryFile, File, Layer, LayerStep, LayersFile, Nothing, OneOrMany, OutputFile, PoissonArrivalFile,
-    PoissonFile, PublishFile, PublishTable, RampFile, Rate, RunFile, StayFile, StayTable, StreamFile,
-    SubscribeFile, SubscribeTable, TapFile, TappedFile, TargetFile, Whom, chat, conference, player, streams,
-    watch,
+    ArrivalFile, AudioFile, BitRate, BurstFile, BurstsFile, CanaryFile, CapsFile, CohortFile,
+    Duration, EveryFile, File, Layer, LayerStep, LayersFile, Nothing, OneOrMany, OutputFile,
+    PoissonArrivalFile, PoissonFile, PublishFile, PublishTable, RampFile, Rate, RunFile, StayFile,
+    StayTable, StreamFile, SubscribeFile, SubscribeTable, TapFile, TappedFile, TargetFile, Whom,
+    chat, conference, player, streams, watch,
 };
 use crate::arrival::{ArrivalKind, Every, Ramp};
 use crate::chat::ChatConfig;
@@ -143,7 +143,12 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             .as_ref()
             .map(|role| role.speaking_weight)
             .filter(|speaking_weight| *speaking_weight != 1),
-        script: cohort.role.iter().flat_map(|role| &role.script).map(conference::script_step).collect(),
+        script: cohort
+            .role
+            .iter()
+            .flat_map(|role| &role.script)
+            .map(conference::script_step)
+            .collect(),
         player: cohort.role.as_ref().and_then(|role| player::player(&role.player)),
         chat: cohort.role.as_ref().and_then(|role| chat::chat(&role.chat)),
         reconnect: cohort.reconnect.map(conference::reconnect),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::date::http_s;
 use super::plan::WhenWarm;
 
-/// Statuses that are kept without an explicit lifetime (RFC 9110 section 15.1), as far as browsers do; 304 stands for what
-/// the recording browser had kept.
+/// Statuses that are kept without an explicit lifetime (RFC 9110 section 15.1), as far as browsers
+/// do; 304 stands for what the recording browser had kept.
 const KEPT: [u16; 7] = [200, 203, 300, 301, 304, 308, 410];
 /// Those that are kept with one.
 const KEPT_WITH_LIFETIME: [u16; 4] = [204, 302, 307, 404];
@@ -15,19 +15,23 @@ const WITH_HEURISTIC: [u16; 3] = [200, 203, 304];
 /// Redirects that are for ever, and what is gone.
 const LASTING: [u16; 4] = [300, 301, 308, 410];
 
-/// What a viewer does with a response that was stored `age` ago. Names of headers may have any case.
+/// What a viewer does with a response that was stored `age` ago. Names of headers may have any
+/// case.
 #[must_use]
 pub fn when_warm(status: u16, headers: &[(String, String)], age: Duration) -> WhenWarm {
     let control = CacheControl::of(headers);
     let lifetime_s = lifetime_s(status, headers, &control);
-    let is_kept = KEPT.contains(&status) || (KEPT_WITH_LIFETIME.contains(&status) && lifetime_s.is_some());
+    let is_kept =
+        KEPT.contains(&status) || (KEPT_WITH_LIFETIME.contains(&status) && lifetime_s.is_some());
     // A response that varies by everything answers no other request (section 4.1).
     let varies = value(headers, "vary").is_some_and(|vary| vary.trim() == "*");
     if control.no_store || !is_kept || varies {
         return WhenWarm::Requested;
     }
-    let age_before_s: i64 = value(headers, "age").and_then(|age| age.trim().parse().ok()).unwrap_or(0);
-    let age_s = age_before_s.max(0).saturating_add(i64::try_from(age.as_secs()).unwrap_or(i64::MAX));
+    let age_before_s: i64 =
+        value(headers, "age").and_then(|age| age.trim().parse().ok()).unwrap_or(0);
+    let age_s =
+        age_before_s.max(0).saturating_add(i64::try_from(age.as_secs()).unwrap_or(i64::MAX));
     if !control.no_cache && lifetime_s.is_some_and(|lifetime_s| lifetime_s > age_s) {
         return WhenWarm::FromCache;
     }
@@ -48,7 +52,9 @@ fn lifetime_s(status: u16, headers: &[(String, String)], control: &CacheControl)
     let date_s = value(headers, "date").and_then(http_s);
     if let Some(expires) = value(headers, "expires") {
         // What is no date, such as 0, has expired (section 5.3).
-        return Some(http_s(expires).zip(date_s).map_or(0, |(expires_s, date_s)| expires_s - date_s));
+        return Some(
+            http_s(expires).zip(date_s).map_or(0, |(expires_s, date_s)| expires_s - date_s),
+        );
     }
     // Never changes (RFC 8246).
     if control.immutable || LASTING.contains(&status) {
@@ -56,7 +62,8 @@ fn lifetime_s(status: u16, headers: &[(String, String)], control: &CacheControl)
     }
     // A tenth of the time since it was changed, as in section 4.2.2 and Chromium.
     let modified_s = value(headers, "last-modified").and_then(http_s);
-    let unchanged_s = date_s.zip(modified_s).map(|(date_s, modified_s)| (date_s - modified_s).max(0));
+    let unchanged_s =
+        date_s.zip(modified_s).map(|(date_s, modified_s)| (date_s - modified_s).max(0));
     unchanged_s
         .filter(|_| WITH_HEURISTIC.contains(&status) && !control.must_revalidate)
         .map(|unchanged_s| unchanged_s / 10)
@@ -103,7 +110,10 @@ fn seconds(text: &str) -> i64 {
 
 /// The first header of this name.
 fn value<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    headers
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
 }
 
 #[cfg(test)]
@@ -141,7 +151,12 @@ mod tests {
             (200, vec![control("no-cache=\"set-cookie\", max-age=60")], 0, WhenWarm::FromCache),
             (200, vec![control("no-cache")], 0, WhenWarm::Requested),
             (200, vec![("expires", "Sun, 06 Nov 1994 09:49:37 GMT"), DATE], 0, WhenWarm::FromCache),
-            (200, vec![("expires", "Sun, 06 Nov 1994 09:49:37 GMT"), DATE, TAG], 3_600, by_tag.clone()),
+            (
+                200,
+                vec![("expires", "Sun, 06 Nov 1994 09:49:37 GMT"), DATE, TAG],
+                3_600,
+                by_tag.clone(),
+            ),
             (200, vec![("expires", "0"), DATE, TAG], 0, by_tag.clone()),
             // The heuristic: ten of a hundred days.
             (200, vec![DATE, CHANGED], 9 * 86_400, WhenWarm::FromCache),
@@ -155,8 +170,10 @@ mod tests {
             (206, vec![control("max-age=60"), TAG], 0, WhenWarm::Requested),
         ];
         for (status, headers, age_s, expect) in cases {
-            let owned: Vec<_> =
-                headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let owned: Vec<_> = headers
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
             let found = when_warm(status, &owned, Duration::from_secs(age_s));
             assert_eq!(found, expect, "{status} {headers:?} after {age_s} s");
         }

@@ -2,7 +2,8 @@
 
 use crate::calendar::{days_in_month, days_since_epoch};
 
-/// Microseconds since 1970 of a date of HAR (ISO 8601), `2026-11-25T18:30:00.123Z` or with an offset such as `+01:00`.
+/// Microseconds since 1970 of a date of HAR (ISO 8601), `2026-11-25T18:30:00.123Z` or with an
+/// offset such as `+01:00`.
 pub(super) fn iso_us(text: &str) -> Option<i64> {
     let (date, time) = text.trim().split_once(['T', 't'])?;
     let [year, month, day] = numbers(date, '-')?;
@@ -14,7 +15,9 @@ pub(super) fn iso_us(text: &str) -> Option<i64> {
     let digits = fraction.get(..fraction.len().min(6))?;
     let fraction_us = match digits {
         "" => 0,
-        _ if fraction.bytes().all(|byte| byte.is_ascii_digit()) => format!("{digits:0<6}").parse().ok()?,
+        _ if fraction.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{digits:0<6}").parse().ok()?
+        }
         _ => return None,
     };
     let offset_s = match zone {
@@ -38,8 +41,9 @@ pub(super) fn iso_us(text: &str) -> Option<i64> {
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Seconds since 1970 of a date of HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate, RFC 9110 section 5.6.7); `None` for
-/// everything else, the two obsolete forms too, which no server of today sends.
+/// Seconds since 1970 of a date of HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate, RFC 9110
+/// section 5.6.7); `None` for everything else, the two obsolete forms too, which no server of today
+/// sends.
 pub(super) fn http_s(text: &str) -> Option<i64> {
     let (_, rest) = text.trim().split_once(", ")?;
     let mut words = rest.split(' ');
@@ -54,7 +58,8 @@ fn seconds([year, month, day]: [u64; 3], [hour, minute, second]: [u64; 3]) -> Op
     let is_date = (1970..=9999).contains(&year) && (1..=days_in_month(year, month)?).contains(&day);
     // 60 is a leap second.
     let is_time = hour <= 23 && minute <= 59 && second <= 60;
-    let seconds = || days_since_epoch(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
+    let seconds =
+        || days_since_epoch(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
     if is_date && is_time { i64::try_from(seconds()).ok() } else { None }
 }
 

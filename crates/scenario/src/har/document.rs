@@ -1,4 +1,5 @@
-//! What is read of a HAR file. Everything else, such as recorded bodies, is passed over without being kept.
+//! What is read of a HAR file. Everything else, such as recorded bodies, is passed over without
+//! being kept.
 
 use std::fmt;
 

@@ -31,8 +31,8 @@ const UNKNOWN_TYPES: [&str; 5] =
 
 /// Endings of the paths of media; keys of AES-128 are the player's too.
 const MEDIA_ENDINGS: [&str; 16] = [
-    "m3u8", "mpd", "ts", "m4s", "mp4", "m4v", "m4a", "cmfv", "cmfa", "webm", "mov", "mp3", "aac", "ogg",
-    "ogv", "key",
+    "m3u8", "mpd", "ts", "m4s", "mp4", "m4v", "m4a", "cmfv", "cmfa", "webm", "mov", "mp3", "aac",
+    "ogg", "ogv", "key",
 ];
 
 impl Kind {
@@ -75,11 +75,15 @@ fn mime_type(entry: &Entry) -> String {
 }
 
 fn is_media(mime_type: &str, path: &str) -> bool {
-    let ending = path.rsplit('/').next().unwrap_or_default().rsplit_once('.').map(|(_, ending)| ending);
-    let is_named = ending.is_some_and(|ending| MEDIA_ENDINGS.iter().any(|m| ending.eq_ignore_ascii_case(m)));
+    let ending =
+        path.rsplit('/').next().unwrap_or_default().rsplit_once('.').map(|(_, ending)| ending);
+    let is_named =
+        ending.is_some_and(|ending| MEDIA_ENDINGS.iter().any(|m| ending.eq_ignore_ascii_case(m)));
     let is_typed = ["video/", "audio/"].iter().any(|family| mime_type.starts_with(family));
     // `.ts` is a script too, where the server says so.
-    is_typed || PLAYLIST_TYPES.contains(&mime_type) || (is_named && UNKNOWN_TYPES.contains(&mime_type))
+    is_typed
+        || PLAYLIST_TYPES.contains(&mime_type)
+        || (is_named && UNKNOWN_TYPES.contains(&mime_type))
 }
 
 #[cfg(test)]

@@ -50,8 +50,11 @@ impl LeftOut {
         let mut origins: Vec<_> = self.origins.iter().collect();
         origins.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
         let all: usize = origins.iter().map(|(_, count)| **count).sum();
-        let mut named: Vec<String> =
-            origins.iter().take(NAMED_MAX).map(|(origin, count)| format!("{origin} {count}")).collect();
+        let mut named: Vec<String> = origins
+            .iter()
+            .take(NAMED_MAX)
+            .map(|(origin, count)| format!("{origin} {count}"))
+            .collect();
         if origins.len() > NAMED_MAX {
             named.push(format!("{} more", origins.len() - NAMED_MAX));
         }

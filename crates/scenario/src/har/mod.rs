@@ -1,11 +1,12 @@
-//! Recordings of pages (HAR 1.2): what a browser requested around a player, as a plan that viewers repeat.
+//! Recordings of pages (HAR 1.2): what a browser requested around a player, as a plan that viewers
+//! repeat.
 //!
 //! ```text
-//! file -> document (what is read of it) -> kind (repeated or left out) -> order (what waits for what)
-//!                                                                      -> cache (what a warm cache has) -> PagePlan
+//! file -> document (what is read of it) -> kind (repeated or left out)
+//!      -> order (what waits for what) -> cache (what a warm cache has) -> PagePlan
 //! ```
-//! The format is that of <http://www.softwareishard.com/blog/har-12-spec/>, with the fields that Chromium adds
-//! (`_resourceType`, `_fromCache`).
+//! The format is that of <http://www.softwareishard.com/blog/har-12-spec/>, with the fields that
+//! Chromium adds (`_resourceType`, `_fromCache`).
 
 use std::fmt;
 

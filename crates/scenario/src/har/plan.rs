@@ -54,7 +54,8 @@ pub enum WhenWarm {
     Requested,
     /// It takes the response from its cache.
     FromCache,
-    /// It asks whether its stored response is still valid, with these further headers (RFC 9110 section 13.1).
+    /// It asks whether its stored response is still valid, with these further headers (RFC 9110
+    /// section 13.1).
     Revalidated(Vec<(String, String)>),
 }
 
@@ -71,7 +72,11 @@ impl PagePlan {
     /// How many requests a viewer with a warm cache takes from it, and how many it revalidates.
     #[must_use]
     pub fn warm_counts(&self) -> (usize, usize) {
-        let count = |is: fn(&WhenWarm) -> bool| self.requests.iter().filter(|r| is(&r.when_warm)).count();
-        (count(|warm| *warm == WhenWarm::FromCache), count(|warm| matches!(warm, WhenWarm::Revalidated(_))))
+        let count =
+            |is: fn(&WhenWarm) -> bool| self.requests.iter().filter(|r| is(&r.when_warm)).count();
+        (
+            count(|warm| *warm == WhenWarm::FromCache),
+            count(|warm| matches!(warm, WhenWarm::Revalidated(_))),
+        )
     }
 }

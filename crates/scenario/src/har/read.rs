@@ -18,8 +18,8 @@ use crate::recorded_page::OriginRule;
 /// Longest time from the begin of a page to a request of it.
 const SINCE_BEGIN_MAX_US: i64 = 86_400 * 1_000_000;
 
-/// Headers that the client sets itself, those of one connection, those that the state of the recording browser's cache
-/// decided, and credentials of the recording.
+/// Headers that the client sets itself, those of one connection, those that the state of the
+/// recording browser's cache decided, and credentials of the recording.
 const NOT_REPEATED: [&str; 22] = [
     "accept-encoding",
     "authorization",
@@ -54,7 +54,8 @@ pub struct PageOrigins {
 }
 
 impl PageOrigins {
-    /// By `rules`, then those of the page to the origin of `target`, then those of that origin to itself; others nowhere.
+    /// By `rules`, then those of the page to the origin of `target`, then those of that origin to
+    /// itself; others nowhere.
     #[must_use]
     pub fn new(target: &Url, rules: &[OriginRule]) -> Self {
         Self { target: target.origin().ascii_serialization(), rules: rules.to_vec() }
@@ -103,7 +104,8 @@ impl PagePlan {
             match requested(&one.url, origins, &page) {
                 Some(url) => kept.push((one, url)),
                 None => {
-                    *left_out.origins.entry(one.url.origin().ascii_serialization()).or_default() += 1;
+                    *left_out.origins.entry(one.url.origin().ascii_serialization()).or_default() +=
+                        1;
                 }
             }
         }
@@ -116,8 +118,8 @@ impl PagePlan {
             .into_iter()
             .zip(&begins)
             .map(|((one, url), begins)| {
-                let is_of_page =
-                    (is_document(one.entry) || is_redirect(one.status)) && one.span.0 <= document_us;
+                let is_of_page = (is_document(one.entry) || is_redirect(one.status))
+                    && one.span.0 <= document_us;
                 let headers = pairs(&one.entry.response.headers.0);
                 PageRequest {
                     url,
@@ -148,7 +150,10 @@ impl PagePlan {
 }
 
 /// The entries of the first page that may be repeated, and when the first of media began.
-fn entries<'a>(log: &'a Log, left_out: &mut LeftOut) -> Result<(Vec<Repeated<'a>>, Option<i64>), HarError> {
+fn entries<'a>(
+    log: &'a Log,
+    left_out: &mut LeftOut,
+) -> Result<(Vec<Repeated<'a>>, Option<i64>), HarError> {
     let first_page = log.pages.0.first().and_then(|page| page.id.text());
     let (mut repeated, mut media_us) = (Vec::new(), None::<i64>);
     let mut seen = HashSet::new();
@@ -210,7 +215,12 @@ fn status(number: usize, value: &Leaf) -> Result<u16, HarError> {
 /// Begin and end, microseconds since 1970.
 fn span(number: usize, entry: &Entry) -> Result<Span, HarError> {
     let begin_us = entry.started.text().and_then(iso_us).ok_or_else(|| {
-        problem(number, "startedDateTime", &entry.started, "a date such as 2026-11-25T18:30:00.123Z")
+        problem(
+            number,
+            "startedDateTime",
+            &entry.started,
+            "a date such as 2026-11-25T18:30:00.123Z",
+        )
     })?;
     let time_ms = match &entry.time {
         Leaf::Absent => 0.0,
@@ -223,9 +233,9 @@ fn span(number: usize, entry: &Entry) -> Result<Span, HarError> {
 
 fn check_length(kept: &[(Repeated<'_>, Url)], base_us: i64) -> Result<(), HarError> {
     match kept.last() {
-        Some((last, _)) if last.span.0 - base_us > SINCE_BEGIN_MAX_US => {
-            Err(HarError::of_file("its requests begin more than a day apart: record one visit of the page"))
-        }
+        Some((last, _)) if last.span.0 - base_us > SINCE_BEGIN_MAX_US => Err(HarError::of_file(
+            "its requests begin more than a day apart: record one visit of the page",
+        )),
         _ => Ok(()),
     }
 }
@@ -252,20 +262,22 @@ fn player_start(log: &Log, spans: &[Span], media_us: Option<i64>, base_us: i64) 
     let page = log.pages.0.first();
     let started_us = page.and_then(|page| page.started.text()).and_then(iso_us);
     let on_load_ms = page.and_then(|page| page.timings.on_load.number()).filter(|ms| *ms >= 0.0);
-    let loaded_us = started_us
-        .zip(on_load_ms)
-        .map(|(started_us, ms)| started_us.saturating_add((ms * 1e3).min(SINCE_BEGIN_MAX_US as f64) as i64));
+    let loaded_us = started_us.zip(on_load_ms).map(|(started_us, ms)| {
+        started_us.saturating_add((ms * 1e3).min(SINCE_BEGIN_MAX_US as f64) as i64)
+    });
     let is_before = |end_us: i64| loaded_us.is_none_or(|loaded_us| end_us <= loaded_us);
     let before = spans.iter().enumerate().filter(|(_, (_, end_us))| is_before(*end_us));
     PlayerStart::Loaded(before.map(|(index, _)| index).collect())
 }
 
 fn pairs(headers: &[Header]) -> Vec<(String, String)> {
-    let pair = |header: &Header| Some((header.name.text()?.to_owned(), header.value.text()?.to_owned()));
+    let pair =
+        |header: &Header| Some((header.name.text()?.to_owned(), header.value.text()?.to_owned()));
     headers.iter().filter_map(pair).collect()
 }
 
-/// The headers of a request that are repeated; those that name the page's origin name the one that stands for it.
+/// The headers of a request that are repeated; those that name the page's origin name the one that
+/// stands for it.
 fn sent_headers(headers: &[Header], origins: &PageOrigins, page: &str) -> Vec<(String, String)> {
     // A token, and visible characters (RFC 9110 sections 5.6.2 and 5.5).
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

@@ -41,7 +41,8 @@ fn plan_of(har: &Value, target: &str, rules: &[(&str, &str)]) -> Result<PagePlan
         })
         .collect();
     let origins = PageOrigins::new(&Url::parse(target).unwrap(), &rules);
-    PagePlan::read(har.to_string().as_bytes(), &origins, Duration::ZERO).map_err(|error| error.to_string())
+    PagePlan::read(har.to_string().as_bytes(), &origins, Duration::ZERO)
+        .map_err(|error| error.to_string())
 }
 
 fn urls(plan: &PagePlan) -> Vec<&str> {
@@ -62,15 +63,25 @@ fn a_page_goes_to_the_target_and_others_nowhere_unless_they_are_named() {
     assert_eq!(urls(&plan), own);
     assert_eq!(
         plan.left_out,
-        LeftOut { origins: [("https://cdn.example".into(), 1)].into(), media: 1, ..LeftOut::default() }
+        LeftOut {
+            origins: [("https://cdn.example".into(), 1)].into(),
+            media: 1,
+            ..LeftOut::default()
+        }
     );
-    let named = [("https://cdn.example", "http://127.0.0.1:9"), ("https://tube.example", "http://127.0.0.1")];
+    let named = [
+        ("https://cdn.example", "http://127.0.0.1:9"),
+        ("https://tube.example", "http://127.0.0.1"),
+    ];
     let plan = plan_of(&har(), TARGET, &named).unwrap();
     assert_eq!(urls(&plan)[0], "http://127.0.0.1/watch?v=1");
     assert_eq!(urls(&plan)[2], "http://127.0.0.1:9/logo.png");
     // What the page has at the target itself stays there.
-    let plan =
-        plan_of(&har(), "https://cdn.example/live.m3u8", &[("https://tube.example", "http://10.0.0.1")]);
+    let plan = plan_of(
+        &har(),
+        "https://cdn.example/live.m3u8",
+        &[("https://tube.example", "http://10.0.0.1")],
+    );
     assert_eq!(urls(&plan.unwrap())[2], "https://cdn.example/logo.png");
 }
 
@@ -90,15 +101,24 @@ fn requests_follow_what_ended_before_them_and_the_player_follows_the_first_media
     let plan = plan_of(&without, TARGET, &[]).unwrap();
     assert_eq!(plan.player, PlayerStart::Loaded(vec![0, 1, 2]));
     without["log"]["pages"][0]["pageTimings"] = json!({ "onLoad": -1 });
-    assert_eq!(plan_of(&without, TARGET, &[]).unwrap().player, PlayerStart::Loaded(vec![0, 1, 2, 3]));
+    assert_eq!(
+        plan_of(&without, TARGET, &[]).unwrap().player,
+        PlayerStart::Loaded(vec![0, 1, 2, 3])
+    );
 }
 
 #[test]
 fn headers_of_the_recording_are_sent_but_for_those_of_the_client() {
     let plan = plan_of(&har(), TARGET, &[]).unwrap();
-    let sent =
-        [("accept", "text/html"), ("referer", "http://127.0.0.1:8080/watch?v=1"), ("range", "bytes=0-")];
-    assert_eq!(plan.requests[1].headers, sent.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let sent = [
+        ("accept", "text/html"),
+        ("referer", "http://127.0.0.1:8080/watch?v=1"),
+        ("range", "bytes=0-"),
+    ];
+    assert_eq!(
+        plan.requests[1].headers,
+        sent.map(|(name, value)| (name.to_owned(), value.to_owned()))
+    );
     assert_eq!(plan.warm_counts(), (4, 0));
 }
 
@@ -120,7 +140,9 @@ fn what_is_not_a_plain_request_of_the_page_is_left_out_and_counted() {
         changed(&|e| e["response"]["status"] = json!(0)),
         changed(&|e| e["pageref"] = json!("page_2")),
         changed(&|e| e["request"]["url"] = json!("https://tube.example/app.js")),
-        changed(&|e| (e["request"]["method"], e["response"]["status"]) = (json!("HEAD"), json!(204))),
+        changed(&|e| {
+            (e["request"]["method"], e["response"]["status"]) = (json!("HEAD"), json!(204))
+        }),
     ]);
     entries[13]["_fromCache"] = json!("memory");
     let plan = plan_of(&har, TARGET, &[]).unwrap();
@@ -162,14 +184,20 @@ fn errors_name_the_entry_and_its_field() {
     let entry = |change: &dyn Fn(&mut Value)| damaged(&|har| change(&mut har["log"]["entries"][1]));
     for (error, expect) in [
         (entry(&|e| e["request"]["url"] = Value::Null), "entry 2: `request.url` is missing"),
-        (entry(&|e| e["request"]["url"] = json!("app.js")), "entry 2: `request.url` is `app.js`, not a URL"),
+        (
+            entry(&|e| e["request"]["url"] = json!("app.js")),
+            "entry 2: `request.url` is `app.js`, not a URL",
+        ),
         (
             entry(&|e| e["startedDateTime"] = json!("today")),
             "entry 2: `startedDateTime` is `today`, not a date",
         ),
         (entry(&|e| e["time"] = json!("1")), "entry 2: `time` is `1`, not a number"),
         (entry(&|e| e["response"] = json!({})), "entry 2: `response.status` is missing"),
-        (entry(&|e| e["response"]["status"] = json!(1000)), "`response.status` is not an HTTP status"),
+        (
+            entry(&|e| e["response"]["status"] = json!(1000)),
+            "`response.status` is not an HTTP status",
+        ),
         (
             entry(&|e| e["request"] = json!(5)),
             "item 2: invalid type: integer `5`, expected an object as `request`",

@@ -1,4 +1,5 @@
-//! A cell resolved: the overrides, the server and the commands of its levels, with all variables in their places.
+//! A cell resolved: the overrides, the server and the commands of its levels, with all variables in
+//! their places.
 
 use super::{Cell, Matrix, Server, SetTo, Shrink, Step};
 
@@ -59,7 +60,8 @@ impl Matrix {
             (set.path.clone(), toml)
         });
         let set = set.collect();
-        let server = levels().fold(self.server.clone(), |server, (_, level)| server.with(&level.server));
+        let server =
+            levels().fold(self.server.clone(), |server, (_, level)| server.with(&level.server));
         let steps = self.setup.iter().chain(levels().flat_map(|(_, level)| &level.setup));
         let setup = steps.map(|step| Step {
             run: step.run.iter().map(|word| word.render(&value)).collect(),

@@ -66,8 +66,9 @@ impl Matrix {
         wanted.map(|(index, levels)| Cell { number: index + 1, levels }).collect()
     }
 
-    /// All runs in the order in which they are made: every cell once, then every cell again. At random, each such round has
-    /// an order of its own (randomised blocks): what drifts over the hours is spread over all levels.
+    /// All runs in the order in which they are made: every cell once, then every cell again. At
+    /// random, each such round has an order of its own (randomised blocks): what drifts over the
+    /// hours is spread over all levels.
     #[must_use]
     pub fn runs(&self) -> Vec<PlannedRun> {
         if self.is_proof() {

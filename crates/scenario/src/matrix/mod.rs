@@ -1,8 +1,8 @@
 //! A matrix: one scenario run in the cells of a grid of factors, each with a server started for it.
 //!
-//! A factor's level changes the scenario (`set`), the server, or a variable of templates; a cell is one level of each
-//! factor. `crates/scenario/src/read/matrix/` reads the file, [`Matrix::cell`] resolves a cell. A proof is a matrix of one factor,
-//! run in pairs ([`Matrix::blocks`]).
+//! A factor's level changes the scenario (`set`), the server, or a variable of templates; a cell is
+//! one level of each factor. `crates/scenario/src/read/matrix/` reads the file, [`Matrix::cell`]
+//! resolves a cell. A proof is a matrix of one factor, run in pairs ([`Matrix::blocks`]).
 
 use std::time::Duration;
 
@@ -41,10 +41,11 @@ pub struct Matrix {
     pub seed: u64,
     /// In which order cells run.
     pub order: Order,
-    /// Of a proof: pairs of runs, one of the baseline and one of the variant, for each variant; even.
+    /// Of a proof: pairs of runs, one of the baseline and one of the variant, for each variant;
+    /// even.
     pub pairs: Option<u32>,
-    /// Of a proof: the most by which the share of CPU time that other processes used just before the two runs of a pair may
-    /// differ, 0 to 1.
+    /// Of a proof: the most by which the share of CPU time that other processes used just before
+    /// the two runs of a pair may differ, 0 to 1.
     pub busy_difference: f64,
     /// Defaults of variables.
     pub variables: Vec<(String, String)>,
@@ -65,7 +66,8 @@ pub struct Matrix {
 /// What is measured in a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// The crowd of the scenario is held for this long after it has gathered: how well is it served?
+    /// The crowd of the scenario is held for this long after it has gathered: how well is it
+    /// served?
     Hold(Duration),
     /// A search (`throng find`): how large a crowd is served well?
     Find {
@@ -145,7 +147,8 @@ pub enum SetTo {
 pub struct Step<T> {
     /// Program and arguments.
     pub run: Vec<T>,
-    /// What undoes it, after the cell or when a later start finds that it was not undone; empty: nothing to undo.
+    /// What undoes it, after the cell or when a later start finds that it was not undone; empty:
+    /// nothing to undo.
     pub undo: Vec<T>,
 }
 

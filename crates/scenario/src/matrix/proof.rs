@@ -1,5 +1,5 @@
-//! A proof: a matrix of one factor whose runs are made in pairs, so that a variant is only compared with the baseline that
-//! ran next to it.
+//! A proof: a matrix of one factor whose runs are made in pairs, so that a variant is only compared
+//! with the baseline that ran next to it.
 
 use std::collections::VecDeque;
 
@@ -13,8 +13,8 @@ pub const VARIANT: &str = "variant";
 pub struct Block {
     /// The index of the variant's cell; that of the baseline is 0.
     pub variant: usize,
-    /// Its runs, in order. The first and the second are a pair, and the third and the fourth; the first and the fourth are of one
-    /// configuration, and so are the second and the third.
+    /// Its runs, in order. The first and the second are a pair, and the third and the fourth; the
+    /// first and the fourth are of one configuration, and so are the second and the third.
     pub runs: [PlannedRun; 4],
 }
 
@@ -41,7 +41,8 @@ pub struct Pair {
 pub struct Shrink {
     /// Which.
     pub resource: ShrunkResource,
-    /// The share of it that is left; 1 limits it to what there is, so that both sides of a pair have the same mechanism.
+    /// The share of it that is left; 1 limits it to what there is, so that both sides of a pair
+    /// have the same mechanism.
     pub to: f64,
     /// Whether it is not the accused one: the value is expected to stay the same.
     pub is_placebo: bool,
@@ -106,8 +107,8 @@ impl Matrix {
         self.pairs.is_some()
     }
 
-    /// The blocks of a proof, in the order in which they are made; none of a matrix. Each variant has one in each round, and
-    /// which side begins alternates, from a first one by the seed.
+    /// The blocks of a proof, in the order in which they are made; none of a matrix. Each variant
+    /// has one in each round, and which side begins alternates, from a first one by the seed.
     #[must_use]
     pub fn blocks(&self) -> Vec<Block> {
         let variants = self.cells().len();

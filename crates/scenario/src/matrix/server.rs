@@ -1,4 +1,5 @@
-//! The server of a cell, as the file describes it (with templates) and as it is started (with texts).
+//! The server of a cell, as the file describes it (with templates) and as it is started (with
+//! texts).
 
 use std::time::Duration;
 
@@ -27,7 +28,8 @@ pub struct Server<T> {
     pub disk: Option<DiskLimit<T>>,
     /// Files that it may have open (`RLIMIT_NOFILE`).
     pub nofile: Option<u64>,
-    /// More of its watch, as `--watch` has it: `profile=full,every=500ms`; `none`: it is not watched.
+    /// More of its watch, as `--watch` has it: `profile=full,every=500ms`; `none`: it is not
+    /// watched.
     pub watch: Option<T>,
 }
 
@@ -116,7 +118,9 @@ impl<T: Clone> Server<T> {
             env.retain(|(known, _)| known != name);
             env.push((name.clone(), value.clone()));
         }
-        let or = |of_level: &Option<Vec<T>>, own: &Option<Vec<T>>| of_level.clone().or_else(|| own.clone());
+        let or = |of_level: &Option<Vec<T>>, own: &Option<Vec<T>>| {
+            of_level.clone().or_else(|| own.clone())
+        };
         Self {
             command: or(&level.command, &self.command),
             env,
@@ -149,10 +153,10 @@ impl<T: Clone> Server<T> {
             cpus: self.cpus.as_ref().map(&text),
             cpu_quota: self.cpu_quota,
             memory_bytes: self.memory_bytes,
-            disk: self
-                .disk
-                .as_ref()
-                .map(|disk| DiskLimit { path: text(&disk.path), read_bytes_per_s: disk.read_bytes_per_s }),
+            disk: self.disk.as_ref().map(|disk| DiskLimit {
+                path: text(&disk.path),
+                read_bytes_per_s: disk.read_bytes_per_s,
+            }),
             nofile: self.nofile,
             watch: self.watch.as_ref().map(&text),
         }

@@ -1,6 +1,7 @@
 //! Texts with `{{name}}` where a matrix has values that differ by cell.
 //!
-//! Double braces, so that `{stream}` of a URL, the blocks of nginx and JSON stay as they are in the same text.
+//! Double braces, so that `{stream}` of a URL, the blocks of nginx and JSON stay as they are in the
+//! same text.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -52,7 +53,8 @@ impl Template {
         Err(ScenarioError { diagnostics: errors.into_iter().map(diagnostic).collect() })
     }
 
-    /// Finds the variables of `text`: `{{name}}`, blanks allowed around the name; `{{{{` is a literal `{{`.
+    /// Finds the variables of `text`: `{{name}}`, blanks allowed around the name; `{{{{` is a
+    /// literal `{{`.
     pub(crate) fn parse(text: &str, known: &BTreeSet<String>) -> (Self, Vec<TemplateError>) {
         let (mut parts, mut errors) = (Vec::new(), Vec::new());
         let mut literal = String::new();
@@ -112,7 +114,9 @@ fn unknown(name: &str, at: Range<usize>, known: &BTreeSet<String>) -> TemplateEr
     let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
     let help = match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
-        None => format!("known variables: {}", known.iter().cloned().collect::<Vec<_>>().join(", ")),
+        None => {
+            format!("known variables: {}", known.iter().cloned().collect::<Vec<_>>().join(", "))
+        }
     };
     TemplateError { at, message: format!("unknown variable `{{{{{shown}}}}}`"), help }
 }
@@ -130,7 +134,10 @@ mod tests {
         if errors.is_empty() {
             Ok(template.render(&|name| format!("<{name}>")))
         } else {
-            Err(errors.into_iter().map(|error| format!("{} ({})", error.message, error.help)).collect())
+            Err(errors
+                .into_iter()
+                .map(|error| format!("{} ({})", error.message, error.help))
+                .collect())
         }
     }
 
@@ -164,7 +171,10 @@ mod tests {
     #[test]
     fn an_error_of_a_file_has_its_line() {
         let error = Template::of_file("a\nb {{flies}}\n", &known()).unwrap_err().to_string();
-        assert!(error.contains("line 2, column 3") && error.contains("did you mean `{{files}}`?"), "{error}");
+        assert!(
+            error.contains("line 2, column 3") && error.contains("did you mean `{{files}}`?"),
+            "{error}"
+        );
     }
 
     #[test]

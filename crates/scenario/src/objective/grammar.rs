@@ -71,7 +71,8 @@ fn split(text: &str) -> Result<(&str, Comparison, Range<usize>, Word<'_>), Objec
         ("<", Comparison::Less),
         (">", Comparison::Greater),
     ];
-    let Some((sign, comparison)) = signs.into_iter().find(|(sign, _)| rest.starts_with(sign)) else {
+    let Some((sign, comparison)) = signs.into_iter().find(|(sign, _)| rest.starts_with(sign))
+    else {
         return Err(fail("`=` is not a comparison", "write `<`, `<=`, `>` or `>=`", at..at + 1));
     };
     let after = rest.get(sign.len()..).unwrap_or_default();
@@ -83,8 +84,10 @@ fn split(text: &str) -> Result<(&str, Comparison, Range<usize>, Word<'_>), Objec
 
 fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     // Words are slices of `text`: the difference of the pointers is the offset.
-    text.split_whitespace()
-        .map(move |word| Word { text: word, start: word.as_ptr() as usize - text.as_ptr() as usize })
+    text.split_whitespace().map(move |word| Word {
+        text: word,
+        start: word.as_ptr() as usize - text.as_ptr() as usize,
+    })
 }
 
 fn metric(name: Word<'_>) -> Result<&'static MetricEntry, ObjectiveError> {
@@ -114,7 +117,8 @@ fn statistic(
     let found = Statistic::QUANTILES.into_iter().find(|statistic| statistic.name() == word.text);
     match (found, entry.population) {
         (Some(_), Population::Run) => {
-            let message = format!("`{}` is one value for the whole run and has no quantile", name.text);
+            let message =
+                format!("`{}` is one value for the whole run and has no quantile", name.text);
             Err(fail(message, format!("write for example `{}`", entry.example), word.span()))
         }
         (Some(statistic), _) => Ok(statistic),
@@ -129,7 +133,11 @@ fn statistic(
     }
 }
 
-fn direction(entry: &MetricEntry, comparison: Comparison, sign: Range<usize>) -> Result<(), ObjectiveError> {
+fn direction(
+    entry: &MetricEntry,
+    comparison: Comparison,
+    sign: Range<usize>,
+) -> Result<(), ObjectiveError> {
     let upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
     let (wrong, word, help) = match entry.better {
         Better::Lower => (!upper, "lower", "<"),
@@ -138,8 +146,10 @@ fn direction(entry: &MetricEntry, comparison: Comparison, sign: Range<usize>) ->
     if !wrong {
         return Ok(());
     }
-    let message =
-        format!("`{}` is better when it is {word}: this objective would demand a bad run", entry.names[0]);
+    let message = format!(
+        "`{}` is better when it is {word}: this objective would demand a bad run",
+        entry.names[0]
+    );
     Err(fail(message, format!("write `{help}`"), sign))
 }
 
@@ -242,7 +252,13 @@ mod tests {
     fn objectives_are_read_as_written() {
         use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
         for (text, metric, statistic, comparison, threshold) in [
-            ("video.loss p95 < 1%", Metric::VideoLoss, Statistic::P95, Less, Threshold::Ratio(0.01)),
+            (
+                "video.loss p95 < 1%",
+                Metric::VideoLoss,
+                Statistic::P95,
+                Less,
+                Threshold::Ratio(0.01),
+            ),
             ("video.loss<1%", Metric::VideoLoss, Statistic::Whole, Less, Threshold::Ratio(0.01)),
             (
                 "video.delay p95 < 400ms",
@@ -258,7 +274,13 @@ mod tests {
                 LessOrEqual,
                 Threshold::Milliseconds(3000.0),
             ),
-            ("fps min > 0.9 of source", Metric::VideoFps, Statistic::Min, Greater, Threshold::OfSource(0.9)),
+            (
+                "fps min > 0.9 of source",
+                Metric::VideoFps,
+                Statistic::Min,
+                Greater,
+                Threshold::OfSource(0.9),
+            ),
             (
                 "fps p50 >= 90% of source",
                 Metric::VideoFps,
@@ -281,13 +303,38 @@ mod tests {
                 LessOrEqual,
                 Threshold::Milliseconds(30.0),
             ),
-            ("startup p95 < 2s", Metric::Startup, Statistic::P95, Less, Threshold::Milliseconds(2000.0)),
-            ("stall_ratio < 1 %", Metric::StallRatio, Statistic::Whole, Less, Threshold::Ratio(0.01)),
+            (
+                "startup p95 < 2s",
+                Metric::Startup,
+                Statistic::P95,
+                Less,
+                Threshold::Milliseconds(2000.0),
+            ),
+            (
+                "stall_ratio < 1 %",
+                Metric::StallRatio,
+                Statistic::Whole,
+                Less,
+                Threshold::Ratio(0.01),
+            ),
             ("stalls p95 < 2", Metric::Stalls, Statistic::P95, Less, Threshold::Count(2.0)),
-            ("delivery > 0.98", Metric::Delivery, Statistic::Whole, Greater, Threshold::OfBitRate(0.98)),
-            ("delivery min > 95%", Metric::Delivery, Statistic::Min, Greater, Threshold::OfBitRate(0.95)),
+            (
+                "delivery > 0.98",
+                Metric::Delivery,
+                Statistic::Whole,
+                Greater,
+                Threshold::OfBitRate(0.98),
+            ),
+            (
+                "delivery min > 95%",
+                Metric::Delivery,
+                Statistic::Min,
+                Greater,
+                Threshold::OfBitRate(0.95),
+            ),
         ] {
-            let objective: Objective = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+            let objective: Objective =
+                text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(
                 (objective.metric, objective.statistic, objective.comparison, objective.threshold),
                 (metric, statistic, comparison, threshold),

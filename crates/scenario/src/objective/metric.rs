@@ -63,7 +63,8 @@ pub enum Unit {
 pub enum Population {
     /// One value for each track (of `delivery`: player) and second of playing, without the warm-up.
     UserSeconds,
-    /// One value for each participant. A participant that failed before the value existed counts as worse than any value.
+    /// One value for each participant. A participant that failed before the value existed counts as
+    /// worse than any value.
     Participants,
     /// One value for each complete frame (audio: packet).
     Frames,
@@ -336,7 +337,8 @@ mod tests {
 
     #[test]
     fn the_catalogue_is_complete_in_order_and_its_names_are_unique() {
-        let mut names: Vec<&str> = CATALOGUE.iter().flat_map(|entry| entry.names).copied().collect();
+        let mut names: Vec<&str> =
+            CATALOGUE.iter().flat_map(|entry| entry.names).copied().collect();
         for (index, entry) in CATALOGUE.iter().enumerate() {
             assert_eq!(entry.metric as usize, index);
             assert_eq!(entry.metric.entry(), entry);

@@ -47,7 +47,8 @@ pub enum Statistic {
 
 impl Statistic {
     /// The quantiles of objectives.
-    pub const QUANTILES: [Self; 6] = [Self::Min, Self::P50, Self::P90, Self::P95, Self::P99, Self::Max];
+    pub const QUANTILES: [Self; 6] =
+        [Self::Min, Self::P50, Self::P90, Self::P95, Self::P99, Self::Max];
 
     /// The name in an objective; empty for [`Self::Whole`].
     #[must_use]
@@ -157,15 +158,17 @@ pub enum ObjectiveOutcome {
 }
 
 impl Objective {
-    /// Evaluates a measured value, in the unit of the [`Threshold`]; `None` or NaN: not measured. `f64::INFINITY` is a
-    /// value: the connect time of a participant that never connected.
+    /// Evaluates a measured value, in the unit of the [`Threshold`]; `None` or NaN: not measured.
+    /// `f64::INFINITY` is a value: the connect time of a participant that never connected.
     #[must_use]
     pub fn evaluate(&self, measured: Option<f64>) -> ObjectiveOutcome {
         match measured {
-            Some(figure) if !figure.is_nan() => match self.comparison.holds(figure, self.threshold.value()) {
-                true => ObjectiveOutcome::Met,
-                false => ObjectiveOutcome::Missed,
-            },
+            Some(figure) if !figure.is_nan() => {
+                match self.comparison.holds(figure, self.threshold.value()) {
+                    true => ObjectiveOutcome::Met,
+                    false => ObjectiveOutcome::Missed,
+                }
+            }
             _ => ObjectiveOutcome::NotMeasured,
         }
     }

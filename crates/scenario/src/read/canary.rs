@@ -20,7 +20,8 @@ pub(super) fn canary(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Canary
     let at = reader.quantity(&mut fields, "at", "2s", units::duration);
     let every = reader.quantity(&mut fields, "every", "1s", units::duration);
     let named = fields.get("browser");
-    let browser = named.and_then(|node| reader.text(node, "canary.browser", "the path of a program"));
+    let browser =
+        named.and_then(|node| reader.text(node, "canary.browser", "the path of a program"));
     if let (Some(node), Some("")) = (named, browser.as_deref()) {
         let help = "write browser = \"/usr/bin/chromium\", or leave it out";
         reader.fail(node.span, "`canary.browser` is empty", help);
@@ -38,11 +39,16 @@ pub(super) fn canary(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Canary
 pub(super) fn check(reader: &mut Reader, scenario: &Scenario, span: Option<Span>) {
     let Some(canary) = &scenario.canary else { return };
     if let Some(why) = unsupported(&scenario.target) {
-        let help = "remove [canary]: browsers join by WHEP, Janus Streaming, Janus VideoRoom and LiveKit";
+        let help =
+            "remove [canary]: browsers join by WHEP, Janus Streaming, Janus VideoRoom and LiveKit";
         reader.fail(span, format!("`canary`: {why}"), help);
     }
     if canary.joins_at(canary.browsers.saturating_sub(1)) >= scenario.run.duration {
         let message = "`canary`: the last browser would join after the run has ended";
-        reader.fail(span, message, "reduce `canary.at` or `canary.every`, or increase `run.duration`");
+        reader.fail(
+            span,
+            message,
+            "reduce `canary.at` or `canary.every`, or increase `run.duration`",
+        );
     }
 }

@@ -30,7 +30,9 @@ pub(super) fn conversation(reader: &mut Reader, top: &mut Fields<'_>) -> Option<
         talkspurt: reader
             .quantity(&mut fields, "talkspurt", "6s", units::duration)
             .unwrap_or(default.talkspurt),
-        pause: reader.quantity(&mut fields, "pause", "600ms", units::duration).unwrap_or(default.pause),
+        pause: reader
+            .quantity(&mut fields, "pause", "600ms", units::duration)
+            .unwrap_or(default.pause),
         overlap: reader.share(&mut fields, "overlap", "0.1").unwrap_or(default.overlap),
         seed: reader.integer(&mut fields, "seed", 0, SEED_MAX).unwrap_or(default.seed),
     };
@@ -39,8 +41,7 @@ pub(super) fn conversation(reader: &mut Reader, top: &mut Fields<'_>) -> Option<
         || conversation.talkspurt > TALKSPURT_MAX
         || conversation.pause > TALKSPURT_MAX
     {
-        let message =
-            "`conversation.talkspurt` must be from 1 s to 1 h, and `conversation.pause` at most 1 h";
+        let message = "`conversation.talkspurt` must be from 1 s to 1 h, and `conversation.pause` at most 1 h";
         reader.fail(span, message, "write talkspurt = \"6s\"");
     }
     is_present.then_some(conversation)
@@ -67,10 +68,21 @@ pub(super) fn room(reader: &mut Reader, top: &mut Fields<'_>) -> Option<RoomConf
 }
 
 /// Checks the values of a conference against each other.
-pub(super) fn check(reader: &mut Reader, scenario: &Scenario, top: &mut Fields<'_>, cohorts: &[CohortSpans]) {
-    if scenario.room.is_some() && !matches!(scenario.target.endpoint, Endpoint::JanusVideoRoom { .. }) {
+pub(super) fn check(
+    reader: &mut Reader,
+    scenario: &Scenario,
+    top: &mut Fields<'_>,
+    cohorts: &[CohortSpans],
+) {
+    if scenario.room.is_some()
+        && !matches!(scenario.target.endpoint, Endpoint::JanusVideoRoom { .. })
+    {
         let help = "remove [room], or use janus+ws://HOST:8188/videoroom/ROOM as the target";
-        reader.fail(top.span_of("room"), "`room`: throng creates rooms on Janus VideoRoom only", help);
+        reader.fail(
+            top.span_of("room"),
+            "`room`: throng creates rooms on Janus VideoRoom only",
+            help,
+        );
     }
     for (cohort, spans) in scenario.crowd.iter().zip(cohorts) {
         let role = cohort.role.as_ref();
@@ -87,7 +99,11 @@ fn check_conversation(reader: &mut Reader, role: &Role, span: Span) {
     let is_last_speakers = |policy| matches!(policy, SubscribePolicy::LastSpeakers(_));
     let help = "write [conversation] and under it for example talkspurt = \"6s\"";
     if is_last_speakers(role.video) || is_last_speakers(role.audio) {
-        reader.fail(span, "`last_speakers` needs a [conversation]: without it all participants speak", help);
+        reader.fail(
+            span,
+            "`last_speakers` needs a [conversation]: without it all participants speak",
+            help,
+        );
     }
     if role.speaking_weight != 1 {
         reader.fail(span, "`speaking_weight` has no effect without a [conversation]", help);
@@ -97,7 +113,8 @@ fn check_conversation(reader: &mut Reader, role: &Role, span: Span) {
 /// Timed actions and reconnects must come before the end of the run.
 fn check_times(reader: &mut Reader, cohort: &Cohort, duration: Duration, span: Span) {
     let steps = cohort.role.iter().flat_map(|role| &role.script).map(|step| ("script", step.at));
-    let reconnect = cohort.reconnect.map(|reconnect| ("reconnect", reconnect.at + reconnect.within));
+    let reconnect =
+        cohort.reconnect.map(|reconnect| ("reconnect", reconnect.at + reconnect.within));
     for (key, at) in steps.chain(reconnect).filter(|(_, at)| *at >= duration) {
         let (at, end) = (write_duration(at), write_duration(duration));
         let message = format!("`{key}` has an action at {at}, but the run ends at {end}");
@@ -105,15 +122,17 @@ fn check_times(reader: &mut Reader, cohort: &Cohort, duration: Duration, span: S
     }
 }
 
-/// Janus reports which layer it forwards, but not how many there are. Of two layers it never reports "high", so that a
-/// request for it would seem to fail.
+/// Janus reports which layer it forwards, but not how many there are. Of two layers it never
+/// reports "high", so that a request for it would seem to fail.
 fn check_layers(reader: &mut Reader, scenario: &Scenario) {
     let roles = || scenario.crowd.iter().filter_map(|cohort| cohort.role.as_ref());
     let is_janus = matches!(scenario.target.endpoint, Endpoint::JanusVideoRoom { .. });
-    let wants_high = roles().any(|role| role.layers.iter().any(|request| request.layer == Layer::High));
+    let wants_high =
+        roles().any(|role| role.layers.iter().any(|request| request.layer == Layer::High));
     let mut publishes = roles().filter_map(|role| role.publish.as_ref());
     if is_janus && wants_high && publishes.any(|publish| publish.simulcast.len() == 2) {
-        let message = "`layers` requests \"high\", but the larger of two simulcast sizes is \"medium\"";
+        let message =
+            "`layers` requests \"high\", but the larger of two simulcast sizes is \"medium\"";
         reader.fail(None, message, "write layer = \"medium\", or three sizes in publish.simulcast");
     }
 }

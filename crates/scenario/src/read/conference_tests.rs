@@ -16,7 +16,11 @@ fn read(crowd: &str) -> Result<Scenario, ScenarioError> {
 fn role(keys: &str) -> Role {
     let scenario = read(&format!("[conversation]\n[crowd]\nsize = 5\n{keys}\n"))
         .unwrap_or_else(|e| panic!("{keys}: {e}"));
-    assert_eq!(Scenario::parse(&scenario.to_toml()).unwrap_or_else(|e| panic!("{e}")), scenario, "{keys}");
+    assert_eq!(
+        Scenario::parse(&scenario.to_toml()).unwrap_or_else(|e| panic!("{e}")),
+        scenario,
+        "{keys}"
+    );
     scenario.crowd[0].role.clone().unwrap_or_default()
 }
 
@@ -44,10 +48,14 @@ fn a_picture_is_a_size_of_the_test_card_or_a_file() {
         assert_eq!((publish.video.as_deref(), path, publish.codec), (card, file, codec), "{keys}");
         assert!(publish.audio);
     }
-    let publish =
-        role("publish = { video = \"a.h264\", fps = 29.97, audio = \"talk.ogg\" }").publish.unwrap();
+    let publish = role("publish = { video = \"a.h264\", fps = 29.97, audio = \"talk.ogg\" }")
+        .publish
+        .unwrap();
     assert_eq!(publish.video_file.as_ref().and_then(|file| file.fps_milli), Some(29_970));
-    assert_eq!(publish.files().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["a.h264", "talk.ogg"]);
+    assert_eq!(
+        publish.files().map(|file| file.path.as_str()).collect::<Vec<_>>(),
+        ["a.h264", "talk.ogg"]
+    );
 }
 
 #[test]
@@ -66,7 +74,10 @@ fn received_participants_are_reported_for_video_and_audio_separately() {
         let role = role(keys);
         assert_eq!((role.video, role.audio), (video, audio), "{keys}");
     }
-    assert_eq!([All, SubscribePolicy::None, LastSpeakers(3)].map(|policy| policy.count_of(9)), [9, 0, 3]);
+    assert_eq!(
+        [All, SubscribePolicy::None, LastSpeakers(3)].map(|policy| policy.count_of(9)),
+        [9, 0, 3]
+    );
     assert_eq!(LastSpeakers(30).count_of(9), 9);
 }
 
@@ -91,7 +102,8 @@ fn everybody_comes_back_after_a_reconnect() {
     .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(Scenario::parse(&scenario.to_toml()).ok().as_ref(), Some(&scenario));
     let plan = scenario.plan();
-    let again: Vec<_> = plan.joins.iter().filter(|join| join.at >= Duration::from_secs(30)).collect();
+    let again: Vec<_> =
+        plan.joins.iter().filter(|join| join.at >= Duration::from_secs(30)).collect();
     assert_eq!((plan.joins.len(), again.len(), plan.expected.users), (20, 10, 10));
     assert!(again.iter().all(|join| join.at < Duration::from_secs(32) && join.leave_at.is_none()));
     assert_eq!(plan.expected.joins_per_s, 5);
@@ -106,19 +118,26 @@ fn everybody_comes_back_after_a_reconnect() {
 fn a_leave_precedes_joins_in_progress_and_longer_stays() {
     let followed = |crowd: &str| -> Vec<bool> {
         let plan = read(crowd).unwrap_or_else(|error| panic!("{error}")).plan();
-        plan.joins.iter().filter(|join| join.leave_at.is_some()).map(|join| join.others_follow).collect()
+        plan.joins
+            .iter()
+            .filter(|join| join.leave_at.is_some())
+            .map(|join| join.others_follow)
+            .collect()
     };
-    // They join at 0, 20 and 40 s. The last to join leaves last: 5 s after a join others still follow, 15 s after
-    // it they do not.
+    // They join at 0, 20 and 40 s. The last to join leaves last: 5 s after a join others still
+    // follow, 15 s after it they do not.
     let crowd = |stay: &str| {
-        format!("[crowd]\nsize = 3\narrival = {{ every = \"20s\", jitter = false }}\nstay = \"{stay}\"\n")
+        format!(
+            "[crowd]\nsize = 3\narrival = {{ every = \"20s\", jitter = false }}\nstay = \"{stay}\"\n"
+        )
     };
     assert_eq!(followed(&crowd("10s")), [true, true, false]);
     assert_eq!(followed(&crowd("45s")), [true, false, false]);
     assert_eq!(followed(&crowd("35s")), [true, false, false]);
     assert_eq!(followed(&crowd("29s")), [true, true, false]);
     // Two rooms, each with a first and a last participant: those of the other room do not follow.
-    let rooms = "[crowd]\nsize = 2\narrival = { every = \"20s\", jitter = false }\nstay = \"10s\"\n";
+    let rooms =
+        "[crowd]\nsize = 2\narrival = { every = \"20s\", jitter = false }\nstay = \"10s\"\n";
     let two = format!("{}{rooms}", LESSON.replace("[run]", "rooms = 2\n[run]"));
     let plan = Scenario::parse(&two).unwrap_or_else(|error| panic!("{error}")).plan();
     assert!(plan.joins.iter().map(|join| join.others_follow).eq([true, false, true, false]));
@@ -128,19 +147,26 @@ fn a_leave_precedes_joins_in_progress_and_longer_stays() {
 fn a_lesson_comes_to_n_streams_in_and_n_times_all_others_out() {
     let load = |crowd: &str| {
         let plan = read(crowd).unwrap_or_else(|error| panic!("{error}")).plan();
-        (plan.expected.server_in_mbit_per_s, plan.expected.server_out_mbit_per_s, plan.expected.assumed)
+        (
+            plan.expected.server_in_mbit_per_s,
+            plan.expected.server_out_mbit_per_s,
+            plan.expected.assumed,
+        )
     };
     let (once, _, _) = load("[crowd]\nsize = 1\n");
     assert!((0.3..0.36).contains(&once), "{once}");
     let (into, out, assumed) = load("[crowd]\nsize = 100\n");
-    assert!((into / once - 100.0).abs() < 1e-6 && (out / once - 9_900.0).abs() < 1e-6, "{into} {out}");
+    assert!(
+        (into / once - 100.0).abs() < 1e-6 && (out / once - 9_900.0).abs() < 1e-6,
+        "{into} {out}"
+    );
     assert!(!assumed);
     // Ten videos instead of 99 leave the audio and a tenth of the rest.
-    let (_, fewer, _) =
-        load("[conversation]\n[crowd]\nsize = 100\nsubscribe = { video = \"last_speakers(10)\" }\n");
+    let (_, fewer, _) = load(
+        "[conversation]\n[crowd]\nsize = 100\nsubscribe = { video = \"last_speakers(10)\" }\n",
+    );
     assert!((0.2..0.3).contains(&(fewer / out)), "{}", fewer / out);
-    let watchers =
-        "[[crowd]]\nname = \"t\"\nsize = 1\n[[crowd]]\nname = \"w\"\nsize = 9\npublish = \"none\"\n";
+    let watchers = "[[crowd]]\nname = \"t\"\nsize = 1\n[[crowd]]\nname = \"w\"\nsize = 9\npublish = \"none\"\n";
     let (into, out, _) = load(watchers);
     assert!((into / once - 1.0).abs() < 1e-6 && (out / once - 9.0).abs() < 1e-6);
 }
@@ -159,7 +185,10 @@ fn what_does_not_go_together_is_said() {
             crowd("publish = { video = \"240p\", fps = 60 }"),
             "`crowd.publish.fps` has no effect: `video` is not a file",
         ),
-        (crowd("publish = { video = \"240p\", ssrc = 7 }"), "remove ssrc, or name a file as `video`"),
+        (
+            crowd("publish = { video = \"240p\", ssrc = 7 }"),
+            "remove ssrc, or name a file as `video`",
+        ),
         (
             crowd("publish = { video = \"a.pcap\", audio_ssrc = 7 }"),
             "remove audio_ssrc, or name a file as `audio`",
@@ -173,7 +202,10 @@ fn what_does_not_go_together_is_said() {
         (crowd("subscribe = \"last_speaker(10)\""), "did you mean \"last_speakers(10)\"?"),
         (crowd("subscribe = \"last_speakers(10)\""), "needs a [conversation]"),
         (crowd("speaking_weight = 3"), "has no effect without a [conversation]"),
-        (crowd("script = [{ at = \"5s\" }]"), "needs `at` and exactly one of `mute` and `screen_share`"),
+        (
+            crowd("script = [{ at = \"5s\" }]"),
+            "needs `at` and exactly one of `mute` and `screen_share`",
+        ),
         (
             crowd("script = [{ at = \"95s\", mute = \"audio\" }]"),
             "has an action at 95s, but the run ends at 90s",
@@ -205,10 +237,10 @@ fn what_does_not_go_together_is_said() {
 
 #[test]
 fn a_rooms_key_is_never_stored() {
-    let text =
-        "[room]\nadmin_key = \"open sesame\"\npublishers = 30\nbitrate = \"256kbit/s\"\n[crowd]\nsize = 5\n";
+    let text = "[room]\nadmin_key = \"open sesame\"\npublishers = 30\nbitrate = \"256kbit/s\"\n[crowd]\nsize = 5\n";
     assert!(read(text).unwrap_err().to_string().contains("`room.admin_key` has characters"));
-    let scenario = read(&text.replace("open sesame", "sesame")).unwrap_or_else(|error| panic!("{error}"));
+    let scenario =
+        read(&text.replace("open sesame", "sesame")).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(scenario.room.as_ref().and_then(|room| room.bits_per_s), Some(256e3));
     let stored = scenario.to_toml();
     assert!(!stored.contains("sesame") && stored.contains("publishers = 30"), "{stored}");

@@ -44,7 +44,11 @@ pub(super) fn crowd(
 ) -> (Vec<Cohort>, Vec<CohortSpans>) {
     let (mut cohorts, mut spans) = (Vec::new(), Vec::new());
     let Some(node) = top.get("crowd") else {
-        reader.fail(None, "`crowd.size` is missing", "write [crowd] and under it for example size = 100");
+        reader.fail(
+            None,
+            "`crowd.size` is missing",
+            "write [crowd] and under it for example size = 100",
+        );
         return (cohorts, spans);
     };
     let (items, is_list): (&[Node], bool) = match &node.value {
@@ -60,10 +64,13 @@ pub(super) fn crowd(
     for (index, item) in items.iter().enumerate() {
         let path = if is_list { path_of(item, index) } else { "crowd".into() };
         let Some(mut fields) = reader.table(item, &path, "a table `[crowd]`") else { continue };
-        let default_name = if items.len() > 1 { format!("crowd {}", index + 1) } else { default_name.into() };
+        let default_name =
+            if items.len() > 1 { format!("crowd {}", index + 1) } else { default_name.into() };
         let name_node = fields.get("name");
-        let name = name_node.and_then(|node| reader.text(node, &path, "text")).unwrap_or(default_name);
-        let is_short = (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+        let name =
+            name_node.and_then(|node| reader.text(node, &path, "text")).unwrap_or(default_name);
+        let is_short =
+            (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
         if !is_short || !names.insert(name.clone()) {
             let message = format!("`{path}.name` must be unique and have 1 to 64 characters");
             let span = name_node.map_or(item.span, |node| node.span);
@@ -100,7 +107,9 @@ fn path_of(item: &Node, index: usize) -> String {
         _ => None,
     };
     match name.map(|entry| &entry.node.value) {
-        Some(Value::Text(name)) if (1..=64).contains(&name.chars().count()) => format!("crowd.{name}"),
+        Some(Value::Text(name)) if (1..=64).contains(&name.chars().count()) => {
+            format!("crowd.{name}")
+        }
         _ => format!("crowd.{index}"),
     }
 }
@@ -116,7 +125,8 @@ fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<
         Some(node) => arrival(reader, node, &arrival_path),
         None => Some(ArrivalKind::default()),
     };
-    let starts_at = reader.quantity(fields, "starts_at", "10m", units::duration).unwrap_or_default();
+    let starts_at =
+        reader.quantity(fields, "starts_at", "10m", units::duration).unwrap_or_default();
     let stay_path = fields.path_of("stay");
     let stay = fields.get("stay").and_then(|node| stay(reader, node, &stay_path));
     let expected = "a list of addresses such as [\"127.0.0.2-127.0.0.20\"]";
@@ -143,7 +153,8 @@ fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<
 fn reconnect(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Reconnect> {
     let path = cohort.path_of("reconnect");
     let node = cohort.get("reconnect")?;
-    let mut fields = reader.table(node, &path, "a table such as { at = \"60s\", within = \"2s\" }")?;
+    let mut fields =
+        reader.table(node, &path, "a table such as { at = \"60s\", within = \"2s\" }")?;
     let at = reader.quantity(&mut fields, "at", "60s", units::duration);
     let within = reader.quantity(&mut fields, "within", "2s", units::duration).unwrap_or_default();
     if fields.get("at").is_none() {
@@ -157,13 +168,19 @@ const ARRIVAL: &str = "a table such as { every = \"100ms\" }, { ramp = \"60s\" }
 
 fn arrival(reader: &mut Reader, node: &Node, path: &str) -> Option<ArrivalKind> {
     let mut fields = reader.table(node, path, ARRIVAL)?;
-    let present: Vec<&'static str> =
-        ["every", "ramp", "burst", "poisson"].into_iter().filter(|kind| fields.get(kind).is_some()).collect();
+    let present: Vec<&'static str> = ["every", "ramp", "burst", "poisson"]
+        .into_iter()
+        .filter(|kind| fields.get(kind).is_some())
+        .collect();
     let of_jitter = fields.span_of("jitter").or(fields.span_of("seed"));
     reader.finish(&fields);
     if let (["burst" | "poisson"], Some(span)) = (present.as_slice(), of_jitter) {
         let message = format!("`{path}`: jitter and seed are of every and ramp");
-        reader.fail(span, message, "remove it; the seed of a Poisson process stands in its own table");
+        reader.fail(
+            span,
+            message,
+            "remove it; the seed of a Poisson process stands in its own table",
+        );
     }
     let kind = match present.as_slice() {
         ["every"] => {
@@ -182,7 +199,8 @@ fn arrival(reader: &mut Reader, node: &Node, path: &str) -> Option<ArrivalKind> 
             ArrivalKind::Every(Every { interval, jitter: jitter(reader, &mut fields) })
         }
         _ => {
-            let message = format!("`{path}` must have exactly one of every, ramp, burst and poisson");
+            let message =
+                format!("`{path}` must have exactly one of every, ramp, burst and poisson");
             reader.fail(node.span, message, format!("write {ARRIVAL}"));
             return None;
         }

@@ -31,7 +31,11 @@ pub(super) fn streams(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<St
     let mut fields = reader.table(node, &path, STREAMS)?;
     let count: Option<u32> = reader.integer(&mut fields, "count", 1, STREAMS_MAX.into());
     if fields.get("count").is_none() && fields.lacks("count") {
-        reader.fail(node.span, format!("`{path}.count` is missing"), "write for example count = 10");
+        reader.fail(
+            node.span,
+            format!("`{path}.count` is missing"),
+            "write for example count = 10",
+        );
     }
     let zipf = fields.span_of("zipf");
     let exponent = reader.positive(&mut fields, "zipf");
@@ -50,8 +54,14 @@ pub(super) fn streams(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<St
     Some(Streams::new(count?, exponent.map_or(StreamDistribution::RoundRobin, zipf)))
 }
 
-/// Checks the cohorts' URLs and streams against the target, and completes their own targets with the values of `[target]`.
-pub(super) fn check(reader: &mut Reader, target: &Target, crowd: &mut [Cohort], spans: &[CohortSpans]) {
+/// Checks the cohorts' URLs and streams against the target, and completes their own targets with
+/// the values of `[target]`.
+pub(super) fn check(
+    reader: &mut Reader,
+    target: &Target,
+    crowd: &mut [Cohort],
+    spans: &[CohortSpans],
+) {
     for (cohort, spans) in crowd.iter_mut().zip(spans) {
         if let Some(own) = &mut cohort.target {
             check_own(reader, target, own, spans);
@@ -62,9 +72,11 @@ pub(super) fn check(reader: &mut Reader, target: &Target, crowd: &mut [Cohort], 
             own.turn.clone_from(&target.turn);
             (own.rooms, own.tls_insecure) = (target.rooms, target.tls_insecure);
             own.rtsp_transport = target.rtsp_transport;
-            // target.ice_transport_policy applies to all cohorts, a query of the target's URL to its own participants.
+            // target.ice_transport_policy applies to all cohorts, a query of the target's URL to
+            // its own participants.
             if !target.endpoint.asks_for_relay() {
-                own.ice_transport_policy = own.ice_transport_policy.max(target.ice_transport_policy);
+                own.ice_transport_policy =
+                    own.ice_transport_policy.max(target.ice_transport_policy);
             }
         }
         let own = cohort.target.as_ref().unwrap_or(target);
@@ -76,15 +88,18 @@ pub(super) fn check(reader: &mut Reader, target: &Target, crowd: &mut [Cohort], 
         let own = cohort.target.as_ref().unwrap_or(target);
         match (own.has_variable(UrlVariable::Stream), &cohort.streams) {
             (true, None) => {
-                let message = format!("the URL of {} has {{stream}}, but `streams` is missing", cohort.name);
-                let help =
-                    "write streams = 10 under [crowd] (--streams 10), or {n} in the URL for one stream each";
+                let message =
+                    format!("the URL of {} has {{stream}}, but `streams` is missing", cohort.name);
+                let help = "write streams = 10 under [crowd] (--streams 10), or {n} in the URL for one stream each";
                 reader.fail(spans.url.unwrap_or(spans.cohort), message, help);
             }
             (false, Some(_)) => {
-                let message =
-                    format!("`streams` of {} has no effect: its URL has no {{stream}}", cohort.name);
-                let help = "write {stream} into the path or the query of the URL, or remove streams";
+                let message = format!(
+                    "`streams` of {} has no effect: its URL has no {{stream}}",
+                    cohort.name
+                );
+                let help =
+                    "write {stream} into the path or the query of the URL, or remove streams";
                 reader.fail(spans.streams, message, help);
             }
             _ => {}
@@ -98,7 +113,9 @@ fn check_rtsp_publishers(reader: &mut Reader, cohort: &Cohort, spans: &CohortSpa
     let name = &cohort.name;
     let (message, help) = match &role.publish {
         None => (
-            format!("{name} publish nothing, and there is nothing else to do at a URL `publish+rtsp://`"),
+            format!(
+                "{name} publish nothing, and there is nothing else to do at a URL `publish+rtsp://`"
+            ),
             "remove publish = \"none\", or write `rtsp://…` for viewers",
         ),
         Some(publish) if !publish.simulcast.is_empty() => (
@@ -116,10 +133,12 @@ fn check_rtsp_publishers(reader: &mut Reader, cohort: &Cohort, spans: &CohortSpa
 /// RTMP and SRT carry one stream of H.264 and AAC, and their servers request nothing.
 fn check_ingest(reader: &mut Reader, protocol: Protocol, cohort: &mut Cohort, spans: &CohortSpans) {
     let name = &cohort.name;
-    let publish = cohort.role.as_mut().map(|role| (&mut role.publish, role.script.len() + role.layers.len()));
+    let publish =
+        cohort.role.as_mut().map(|role| (&mut role.publish, role.script.len() + role.layers.len()));
     if !protocol.is_ingest() {
         if let Some((Some(PublishConfig { burns_clock: true, .. }), _)) = publish {
-            let message = format!("`publish.burn_clock` of {name} has no effect on {}", protocol.name());
+            let message =
+                format!("`publish.burn_clock` of {name} has no effect on {}", protocol.name());
             reader.fail(spans.publish, message, "remove it, or publish by rtmp:// or srt://");
         }
         return;
@@ -127,7 +146,10 @@ fn check_ingest(reader: &mut Reader, protocol: Protocol, cohort: &mut Cohort, sp
     let (message, help) = match publish {
         None => return,
         Some((None, _)) => (
-            format!("{name} publish nothing, and there is nothing else to do by {}", protocol.name()),
+            format!(
+                "{name} publish nothing, and there is nothing else to do by {}",
+                protocol.name()
+            ),
             "remove publish = \"none\"",
         ),
         Some((Some(publish), _)) if !publish.simulcast.is_empty() => (
@@ -138,12 +160,14 @@ fn check_ingest(reader: &mut Reader, protocol: Protocol, cohort: &mut Cohort, sp
             format!("`publish.codec` of {name}: {} carries H.264", protocol.name()),
             "write codec = \"h264\", or remove it",
         ),
-        Some((Some(publish), _)) if publish.burns_clock && !publish.has_video() => {
-            (format!("`publish.burn_clock` of {name} has no effect: there is no video"), "remove it")
-        }
-        Some((_, 1..)) => {
-            (format!("`script` and `layers` of {name} have no effect on {}", protocol.name()), "remove them")
-        }
+        Some((Some(publish), _)) if publish.burns_clock && !publish.has_video() => (
+            format!("`publish.burn_clock` of {name} has no effect: there is no video"),
+            "remove it",
+        ),
+        Some((_, 1..)) => (
+            format!("`script` and `layers` of {name} have no effect on {}", protocol.name()),
+            "remove them",
+        ),
         Some((Some(publish), 0)) => {
             if publish.video.is_some() {
                 publish.codec = Codec::H264;
@@ -160,7 +184,8 @@ fn check_own(reader: &mut Reader, target: &Target, own: &Target, spans: &CohortS
     let is_ingest = target.protocol().is_ingest() || own.protocol().is_ingest();
     let is_same_host = is_ingest && target.url().host_str() == own.url().host_str();
     if host != of_own && !is_same_host {
-        let message = format!("`url` of a cohort has another host ({of_own}) than target.url ({host})");
+        let message =
+            format!("`url` of a cohort has another host ({of_own}) than target.url ({host})");
         reader.fail(spans.url, message, "write the same host and port, or one scenario per host");
     }
     if target.is_conference() || own.is_conference() {

@@ -7,8 +7,7 @@ use crate::SubscribePolicy;
 use crate::flags::Override;
 use crate::scenario::Scenario;
 
-const PUBLISHERS: &str =
-    "[target]\nurl = \"whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream={n}\"\n[crowd]\nsize = 5\n";
+const PUBLISHERS: &str = "[target]\nurl = \"whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream={n}\"\n[crowd]\nsize = 5\n";
 const BOTH: &str = "[target]\nurl = \"whep+http://127.0.0.1:1985/rtc/v1/whep/?app=live&stream={stream}\"\n\
      [[crowd]]\nname = \"publishers\"\nsize = 3\nurl = \"whip+http://127.0.0.1:1985/rtc/v1/whip/?app=live&stream={n}\"\n\
      publish = { video = \"360p\", codec = \"h264\" }\n\
@@ -27,15 +26,19 @@ fn urls(scenario: &Scenario, cohort: u16) -> Vec<String> {
     let plan = scenario.plan();
     let way = &plan.destinations[usize::from(cohort)];
     let joins = plan.joins.iter().filter(|join| join.cohort == CohortId(cohort));
-    joins.map(|join| way.endpoint(join.place, join.participant.0.into()).url().to_string()).collect()
+    joins
+        .map(|join| way.endpoint(join.place, join.participant.0.into()).url().to_string())
+        .collect()
 }
 
 #[test]
 fn many_publishers_have_a_stream_each() {
     let scenario = read(PUBLISHERS);
     assert_eq!(scenario.crowd[0].name, "publishers");
-    let streams: Vec<String> =
-        urls(&scenario, 0).iter().filter_map(|url| Some(url.rsplit_once('=')?.1.to_owned())).collect();
+    let streams: Vec<String> = urls(&scenario, 0)
+        .iter()
+        .filter_map(|url| Some(url.rsplit_once('=')?.1.to_owned()))
+        .collect();
     assert_eq!(streams, ["0", "1", "2", "3", "4"]);
     let plan = scenario.plan();
     assert!(plan.expected.server_in_mbit_per_s > 5.0 * 0.256, "{:?}", plan.expected);
@@ -61,8 +64,10 @@ fn a_replacement_gets_the_stream_of_its_slot() {
 fn viewers_are_spread_over_the_streams_of_publishers_in_one_run() {
     let scenario = read(BOTH);
     assert!(urls(&scenario, 0).iter().all(|url| url.contains("/whip/")));
-    let last: Vec<String> =
-        urls(&scenario, 1).iter().filter_map(|url| Some(url.rsplit_once('=')?.1.to_owned())).collect();
+    let last: Vec<String> = urls(&scenario, 1)
+        .iter()
+        .filter_map(|url| Some(url.rsplit_once('=')?.1.to_owned()))
+        .collect();
     assert_eq!(last, ["0", "1", "2", "0", "1", "2", "0"]);
     let text = scenario.plan().describe();
     for line in [
@@ -74,7 +79,10 @@ fn viewers_are_spread_over_the_streams_of_publishers_in_one_run() {
     ] {
         assert!(text.contains(line), "{line}{text}");
     }
-    assert_eq!(Scenario::parse(&scenario.to_toml()).map(|again| again.crowd), Ok(scenario.crowd.clone()));
+    assert_eq!(
+        Scenario::parse(&scenario.to_toml()).map(|again| again.crowd),
+        Ok(scenario.crowd.clone())
+    );
     let zipf = BOTH.replace("streams = 3", "streams = { count = 3, zipf = 1.2, seed = 5 }");
     let zipf = read(&zipf);
     assert_eq!(Scenario::parse(&zipf.to_toml()).map(|again| again.crowd), Ok(zipf.crowd.clone()));
@@ -97,7 +105,8 @@ fn a_page_shows_the_first_urls_and_how_many_follow() {
 
 #[test]
 fn rooms_of_any_protocol_are_numbered_by_the_url() {
-    let text = "[target]\nurl = \"whep+http://127.0.0.1/room-{room}/{n}\"\nrooms = 2\n[crowd]\nsize = 2\n";
+    let text =
+        "[target]\nurl = \"whep+http://127.0.0.1/room-{room}/{n}\"\nrooms = 2\n[crowd]\nsize = 2\n";
     let scenario = read(text);
     assert_eq!(urls(&scenario, 0), ["http://127.0.0.1/room-1/0", "http://127.0.0.1/room-1/1"]);
     assert_eq!(urls(&scenario, 1), ["http://127.0.0.1/room-2/0", "http://127.0.0.1/room-2/1"]);
@@ -126,8 +135,16 @@ fn what_does_not_go_together_says_where_and_what_to_write() {
     assert!(error.contains("`target.url`: unknown variable `{nr}`"), "{error}");
     for (from, to, expect) in [
         ("127.0.0.1:1985/rtc/v1/whip/", "127.0.0.{n}:1985/", "scheme, host or port"),
-        ("url = \"whip+http://127.0.0.1:1985/", "url = \"whip+http://127.0.0.1:1986/", "has another host"),
-        ("url = \"whip+http://127.0.0.1:1985/", "url = \"whip+http://127.0.0.2:1985/", "has another host"),
+        (
+            "url = \"whip+http://127.0.0.1:1985/",
+            "url = \"whip+http://127.0.0.1:1986/",
+            "has another host",
+        ),
+        (
+            "url = \"whip+http://127.0.0.1:1985/",
+            "url = \"whip+http://127.0.0.2:1985/",
+            "has another host",
+        ),
         ("streams = 3", "", "write streams = 10"),
         ("stream={stream}", "stream=a", "has no effect"),
         ("streams = 3", "streams = 0", "from 1 to 100000"),
@@ -161,10 +178,14 @@ fn publishers_by_rtsp_send_one_size_and_viewers_may_watch_them() {
     let scenario = read(text);
     assert_eq!(urls(&scenario, 0), ["http://127.0.0.1:8554/live0", "http://127.0.0.1:8554/live1"]);
     let destinations = scenario.destinations();
-    assert_eq!(destinations.iter().map(Destination::is_send_only).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(
+        destinations.iter().map(Destination::is_send_only).collect::<Vec<_>>(),
+        [true, false]
+    );
     assert_eq!(destinations[0].target.rtsp_transport.name(), "tcp");
     // Publishers expect to receive nobody: nothing of them is missing.
-    let receives: Vec<_> = scenario.cohorts().map(|(_, role)| role.video != SubscribePolicy::None).collect();
+    let receives: Vec<_> =
+        scenario.cohorts().map(|(_, role)| role.video != SubscribePolicy::None).collect();
     assert_eq!(receives, [false, true]);
     let publish = "publish = { video = \"360p\", codec = \"h264\" }";
     for (to, expect) in [

@@ -69,7 +69,8 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// No key of this table is `key` or a misspelling of it. A misspelling is reported as an unknown key.
+    /// No key of this table is `key` or a misspelling of it. A misspelling is reported as an
+    /// unknown key.
     pub(super) fn lacks(&self, key: &'static str) -> bool {
         !self.entries.iter().any(|entry| nearest(&entry.key, std::iter::once(key)).is_some())
     }
@@ -110,8 +111,14 @@ impl Reader {
 
     /// Reports the keys that have not been read.
     pub(super) fn finish(&mut self, fields: &Fields<'_>) {
-        for entry in fields.entries.iter().filter(|entry| !fields.known.contains(&entry.key.as_str())) {
-            let table = if fields.path.is_empty() { String::new() } else { format!(" in `{}`", fields.path) };
+        for entry in
+            fields.entries.iter().filter(|entry| !fields.known.contains(&entry.key.as_str()))
+        {
+            let table = if fields.path.is_empty() {
+                String::new()
+            } else {
+                format!(" in `{}`", fields.path)
+            };
             let shown: String = entry.key.chars().take(60).collect();
             let help = if let Some(near) = nearest(&entry.key, fields.known.iter().copied()) {
                 format!("did you mean `{near}`?")
@@ -129,7 +136,12 @@ impl Reader {
     }
 
     /// The fields of a table.
-    pub(super) fn table<'t>(&mut self, node: &'t Node, path: &str, expected: &str) -> Option<Fields<'t>> {
+    pub(super) fn table<'t>(
+        &mut self,
+        node: &'t Node,
+        path: &str,
+        expected: &str,
+    ) -> Option<Fields<'t>> {
         match &node.value {
             Value::Table(entries) => Some(Fields::new(path, Some(node.span), entries)),
             _ => {
@@ -149,7 +161,8 @@ impl Reader {
         }
     }
 
-    /// Text. The value of a `--set` needs no quotes: a bare word or number is text where text is expected.
+    /// Text. The value of a `--set` needs no quotes: a bare word or number is text where text is
+    /// expected.
     pub(super) fn text(&mut self, node: &Node, path: &str, expected: &str) -> Option<String> {
         match &node.value {
             Value::Text(text) => Some(text.clone()),
@@ -177,7 +190,11 @@ impl Reader {
         match parse(&text) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.fail(node.span, format!("`{path}`: {error}"), format!("write {key} = \"{example}\""));
+                self.fail(
+                    node.span,
+                    format!("`{path}`: {error}"),
+                    format!("write {key} = \"{example}\""),
+                );
                 None
             }
         }
@@ -234,7 +251,12 @@ impl Reader {
     }
 
     /// A share from 0 to 1.
-    pub(super) fn share(&mut self, fields: &mut Fields<'_>, key: &'static str, example: &str) -> Option<f64> {
+    pub(super) fn share(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        example: &str,
+    ) -> Option<f64> {
         let path = fields.path_of(key);
         let node = fields.get(key)?;
         let number = match node.value {
@@ -308,8 +330,8 @@ impl Reader {
         parsed
     }
 
-    /// The span of a part of a text value, where the source contains the text literally (plain quotes, no escapes);
-    /// else the span of the value.
+    /// The span of a part of a text value, where the source contains the text literally (plain
+    /// quotes, no escapes); else the span of the value.
     pub(super) fn span_within(&self, node: &Node, text: &str, part: Range<usize>) -> Span {
         let Some(quote) = self.sources.slice(node.span).find(text) else { return node.span };
         let start = node.span.start + quote;
@@ -333,6 +355,9 @@ impl Reader {
                 return Vec::new();
             }
         };
-        items.iter().filter_map(|item| self.text(item, &path, expected).map(|text| (text, item))).collect()
+        items
+            .iter()
+            .filter_map(|item| self.text(item, &path, expected).map(|text| (text, item)))
+            .collect()
     }
 }

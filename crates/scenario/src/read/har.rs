@@ -24,7 +24,9 @@ pub(super) fn recorded_page(reader: &mut Reader, fields: &mut Fields<'_>) -> Opt
     let origins = origins(reader, fields);
     let needs = [("warm", "har"), ("warm_age", "har"), ("origins", "har"), ("warm_age", "warm")];
     for (key, needed) in needs {
-        let Some(span) = fields.span_of(key).filter(|_| fields.get(needed).is_none()) else { continue };
+        let Some(span) = fields.span_of(key).filter(|_| fields.get(needed).is_none()) else {
+            continue;
+        };
         let message = format!("`{}` has no effect without {needed}", fields.path_of(key));
         reader.fail(span, message, format!("add {needed}, or remove it"));
         break;

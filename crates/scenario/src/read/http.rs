@@ -1,4 +1,5 @@
-//! Reads what `player` says of HTTP: versions, further headers, and the page that the player is embedded in.
+//! Reads what `player` says of HTTP: versions, further headers, and the page that the player is
+//! embedded in.
 
 use url::Url;
 
@@ -34,7 +35,10 @@ pub(super) fn versions(reader: &mut Reader, fields: &mut Fields<'_>) -> HttpMix 
     let Some(node) = fields.get("http") else { return HttpMix::default() };
     let Value::Table(entries) = &node.value else {
         let name = reader.word(fields, "http", &HttpVersionPolicy::NAMES);
-        return name.and_then(|name| HttpVersionPolicy::from_name(&name)).unwrap_or_default().into();
+        return name
+            .and_then(|name| HttpVersionPolicy::from_name(&name))
+            .unwrap_or_default()
+            .into();
     };
     let mut weights = Vec::new();
     for entry in entries {
@@ -89,7 +93,11 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Tok
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if entry.key.is_empty() || !entry.key.bytes().all(is_token) {
         let help = "write letters, digits and hyphens, such as X-Session";
-        reader.fail(entry.key_span, format!("`{shown}` in `{path}` is not the name of a header"), help);
+        reader.fail(
+            entry.key_span,
+            format!("`{shown}` in `{path}` is not the name of a header"),
+            help,
+        );
         return None;
     }
     let lower = entry.key.to_ascii_lowercase();
@@ -98,7 +106,11 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Tok
             "authorization" => "write target.token, which is sent as Authorization: Bearer",
             _ => "remove it",
         };
-        reader.fail(entry.key_span, format!("`{shown}` in `{path}`: throng sets this header itself"), help);
+        reader.fail(
+            entry.key_span,
+            format!("`{shown}` in `{path}`: throng sets this header itself"),
+            help,
+        );
         return None;
     }
     let path = format!("{path}.{shown}");
@@ -156,8 +168,11 @@ pub(super) fn page(
         return None;
     }
     let names = ["origin", "referer"];
-    if let Some((name, _)) = headers.iter().find(|(name, _)| names.contains(&&*name.to_ascii_lowercase())) {
-        let message = format!("`{path}`: `{name}` is sent for this page, and headers has another one");
+    if let Some((name, _)) =
+        headers.iter().find(|(name, _)| names.contains(&&*name.to_ascii_lowercase()))
+    {
+        let message =
+            format!("`{path}`: `{name}` is sent for this page, and headers has another one");
         reader.fail(node.span, message, format!("remove headers.{name}, or page"));
         return None;
     }

@@ -1,4 +1,5 @@
-//! Checks values against each other: whether the crowd arrives within the run and stays below the caps.
+//! Checks values against each other: whether the crowd arrives within the run and stays below the
+//! caps.
 
 use std::time::Duration;
 
@@ -14,7 +15,12 @@ const VISITS_MAX: f64 = 5e6;
 /// The longest run, whatever its caps: a month.
 const DURATION_MAX: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
-pub(super) fn check(reader: &mut Reader, scenario: &Scenario, top: &Fields<'_>, cohorts: &[CohortSpans]) {
+pub(super) fn check(
+    reader: &mut Reader,
+    scenario: &Scenario,
+    top: &Fields<'_>,
+    cohorts: &[CohortSpans],
+) {
     times(reader, scenario, top, cohorts);
     for (cohort, spans) in scenario.crowd.iter().zip(cohorts) {
         let late = latest([top.span_at("run", "duration"), Some(spans.size), Some(spans.arrival)]);
@@ -25,8 +31,8 @@ pub(super) fn check(reader: &mut Reader, scenario: &Scenario, top: &Fields<'_>, 
     caps(reader, scenario, top, cohorts);
 }
 
-/// Of values that contradict each other, the last override, which is what the user just wrote; without overrides, the last
-/// one of the file.
+/// Of values that contradict each other, the last override, which is what the user just wrote;
+/// without overrides, the last one of the file.
 fn latest(spans: impl IntoIterator<Item = Option<Span>>) -> Option<Span> {
     spans.into_iter().flatten().max_by_key(|span| span.source)
 }
@@ -38,7 +44,8 @@ fn times(reader: &mut Reader, scenario: &Scenario, top: &Fields<'_>, cohorts: &[
         reader.fail(span, "`run.duration` must be from 1 s to 31 days", "write duration = \"60s\"");
     } else if run.warm_up >= run.duration {
         let help = format!("write less than \"{}\"", write_duration(run.duration));
-        let message = "`run.warm_up` must be less than `run.duration`: objectives exclude the warm-up";
+        let message =
+            "`run.warm_up` must be less than `run.duration`: objectives exclude the warm-up";
         reader.fail(top.span_at("run", "warm_up"), message, help);
     }
     if scenario.users() > SIZE_MAX {
@@ -76,7 +83,12 @@ fn rounded_up(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0)))
 }
 
-fn visits(reader: &mut Reader, (cohort, size): (&Cohort, u32), duration: Duration, span: Option<Span>) {
+fn visits(
+    reader: &mut Reader,
+    (cohort, size): (&Cohort, u32),
+    duration: Duration,
+    span: Option<Span>,
+) {
     let Some(stay) = cohort.stay.filter(|stay| stay.rejoin) else { return };
     let visits = f64::from(size) * (1.0 + duration.as_secs_f64() / stay.mean().as_secs_f64());
     if visits > VISITS_MAX {
@@ -88,8 +100,12 @@ fn visits(reader: &mut Reader, (cohort, size): (&Cohort, u32), duration: Duratio
 fn caps(reader: &mut Reader, scenario: &Scenario, top: &Fields<'_>, cohorts: &[CohortSpans]) {
     let caps = &scenario.caps;
     let users = scenario.users();
-    let largest =
-        scenario.crowd.iter().enumerate().max_by_key(|(_, cohort)| cohort.size).map_or(0, |(index, _)| index);
+    let largest = scenario
+        .crowd
+        .iter()
+        .enumerate()
+        .max_by_key(|(_, cohort)| cohort.size)
+        .map_or(0, |(index, _)| index);
     let largest = cohorts.get(largest);
     let mut exceeded = |span, what: String, cap: String, key: &str, value: String| {
         let message = format!("{what} exceed the cap of {cap}, which prevents harm by mistake");
@@ -107,14 +123,22 @@ fn caps(reader: &mut Reader, scenario: &Scenario, top: &Fields<'_>, cohorts: &[C
     }
     let joins_per_s = joins_per_s(&scenario.crowd, scenario.target.rooms);
     if let Some(cap) = caps.joins_per_s.filter(|cap| joins_per_s > cap * (1.0 + 1e-9)) {
-        let (what, value) = (format!("{joins_per_s:.1} joins/s"), format!("{:.0}", joins_per_s.ceil()));
-        exceeded(largest.map(|spans| spans.arrival), what, format!("{cap} joins/s"), "joins_per_s", value);
+        let (what, value) =
+            (format!("{joins_per_s:.1} joins/s"), format!("{:.0}", joins_per_s.ceil()));
+        exceeded(
+            largest.map(|spans| spans.arrival),
+            what,
+            format!("{cap} joins/s"),
+            "joins_per_s",
+            value,
+        );
     }
     let mbit_per_s = scenario.stream.mbit_per_s(users);
     // An assumed bit rate is no reason to refuse: the run measures its bit rate against the cap.
     let video = top.span_at("stream", "video");
     if let Some(cap) = caps.mbit_per_s.filter(|cap| mbit_per_s > *cap && video.is_some()) {
-        let (what, value) = (format!("{mbit_per_s:.0} Mbit/s"), format!("{:.0}", mbit_per_s.ceil()));
+        let (what, value) =
+            (format!("{mbit_per_s:.0} Mbit/s"), format!("{:.0}", mbit_per_s.ceil()));
         exceeded(video, what, format!("{cap} Mbit/s"), "mbit_per_s", value);
     }
     let duration = scenario.run.duration;

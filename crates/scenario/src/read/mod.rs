@@ -1,4 +1,5 @@
-//! Reads a scenario: TOML syntax, overrides, keys and units, then the checks of values against each other.
+//! Reads a scenario: TOML syntax, overrides, keys and units, then the checks of values against each
+//! other.
 
 use std::time::Duration;
 
@@ -54,8 +55,8 @@ impl Scenario {
         read(text, overrides, false)
     }
 
-    /// Reads the output of [`Self::to_toml`], to evaluate the run that it was stored with: redacted tokens (`…`) are not
-    /// errors. The result cannot be run.
+    /// Reads the output of [`Self::to_toml`], to evaluate the run that it was stored with: redacted
+    /// tokens (`…`) are not errors. The result cannot be run.
     ///
     /// # Errors
     /// As [`Self::parse`].
@@ -137,7 +138,9 @@ fn read(text: &str, overrides: &[Override], is_redacted: bool) -> Result<Scenari
 fn run(reader: &mut Reader, top: &mut Fields<'_>) -> RunTimes {
     let mut fields = reader.section(top, "run");
     let mut time = |reader: &mut Reader, key, example, default| {
-        reader.quantity(&mut fields, key, example, units::duration).unwrap_or(Duration::from_secs(default))
+        reader
+            .quantity(&mut fields, key, example, units::duration)
+            .unwrap_or(Duration::from_secs(default))
     };
     let run = RunTimes {
         duration: time(reader, "duration", "60s", 60),
@@ -146,7 +149,11 @@ fn run(reader: &mut Reader, top: &mut Fields<'_>) -> RunTimes {
     };
     if run.summary_every < Duration::from_millis(100) {
         let span = fields.span_of("summary_every");
-        reader.fail(span, "`run.summary_every` is less than 100 ms", "write summary_every = \"5s\"");
+        reader.fail(
+            span,
+            "`run.summary_every` is less than 100 ms",
+            "write summary_every = \"5s\"",
+        );
     }
     reader.finish(&fields);
     run
@@ -165,7 +172,8 @@ fn stream(reader: &mut Reader, top: &mut Fields<'_>) -> Stream {
 
 fn objectives(reader: &mut Reader, top: &mut Fields<'_>) -> Vec<Objective> {
     let mut objectives = Vec::new();
-    for (text, node) in reader.texts(top, "objectives", "a list such as [\"video.loss p95 < 1%\"]") {
+    for (text, node) in reader.texts(top, "objectives", "a list such as [\"video.loss p95 < 1%\"]")
+    {
         match text.parse::<Objective>() {
             Ok(objective) => objectives.push(objective),
             Err(error) => {
@@ -186,27 +194,38 @@ fn output(reader: &mut Reader, top: &mut Fields<'_>) -> OutputConfig {
     OutputConfig { folder, csv }
 }
 
-/// The limits in force: those of the scenario, else the defaults, of which loopback targets have none, unless a cohort names a
-/// server elsewhere.
-fn caps(reader: &mut Reader, top: &mut Fields<'_>, target: Option<&Target>, crowd: &[Cohort]) -> Caps {
+/// The limits in force: those of the scenario, else the defaults, of which loopback targets have
+/// none, unless a cohort names a server elsewhere.
+fn caps(
+    reader: &mut Reader,
+    top: &mut Fields<'_>,
+    target: Option<&Target>,
+    crowd: &[Cohort],
+) -> Caps {
     let mut fields = reader.section(top, "caps");
     let roles = crowd.iter().filter_map(|cohort| cohort.role.as_ref());
     let is_here = roles.flat_map(named_urls).all(|(_, url)| is_loopback(url));
-    let default = if is_here && target.is_some_and(Target::is_loopback) { Caps::NONE } else { Caps::DEFAULT };
+    let default =
+        if is_here && target.is_some_and(Target::is_loopback) { Caps::NONE } else { Caps::DEFAULT };
     let caps = Caps {
         users: reader.integer(&mut fields, "users", 1, u64::from(u32::MAX)).or(default.users),
         joins_per_s: reader.positive(&mut fields, "joins_per_s").or(default.joins_per_s),
         mbit_per_s: reader.positive(&mut fields, "mbit_per_s").or(default.mbit_per_s),
-        duration: reader.quantity(&mut fields, "duration", "60m", units::duration).or(default.duration),
+        duration: reader
+            .quantity(&mut fields, "duration", "60m", units::duration)
+            .or(default.duration),
     };
     reader.finish(&fields);
     caps
 }
 
-/// The scenario of one cohort with these `keys`, on `url`, for tests; what it is written as is read as the same.
+/// The scenario of one cohort with these `keys`, on `url`, for tests; what it is written as is read
+/// as the same.
 #[cfg(test)]
 pub(super) fn read_cohort(url: &str, keys: &str) -> Result<Scenario, String> {
-    let text = format!("[target]\nurl = \"{url}\"\n[run]\nduration = \"20s\"\n[crowd]\nsize = 3\n{keys}\n");
+    let text = format!(
+        "[target]\nurl = \"{url}\"\n[run]\nduration = \"20s\"\n[crowd]\nsize = 3\n{keys}\n"
+    );
     let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
     let again = Scenario::parse(&scenario.to_toml()).map_err(|error| error.to_string())?;
     assert_eq!(again.crowd, scenario.crowd, "{}", scenario.to_toml());

@@ -6,7 +6,8 @@ use super::fields::{Fields, Reader};
 use crate::peers::{PeerConfig, PeerEngine, PeerPreset};
 use crate::units;
 
-const EXAMPLE: &str = "a table such as { preset = \"home\", tracker = \"wss://HOST/tracker/socket\" }";
+const EXAMPLE: &str =
+    "a table such as { preset = \"home\", tracker = \"wss://HOST/tracker/socket\" }";
 
 /// Most of what a viewer can be said to upload, bits per second.
 const UPLOAD_MAX: u64 = 100_000_000_000;
@@ -19,7 +20,9 @@ pub(super) fn peers(reader: &mut Reader, player: &mut Fields<'_>) -> Option<Peer
     let node = player.get("p2p")?;
     let mut fields = reader.table(node, &path, EXAMPLE)?;
     let preset = reader.word(&mut fields, "preset", &PeerPreset::NAMES);
-    let usual = PeerConfig::preset(preset.and_then(|name| PeerPreset::from_name(&name)).unwrap_or_default());
+    let usual = PeerConfig::preset(
+        preset.and_then(|name| PeerPreset::from_name(&name)).unwrap_or_default(),
+    );
     let engine = reader.word(&mut fields, "engine", &PeerEngine::NAMES);
     let swarm_path = fields.path_of("swarm");
     let swarm = fields.get("swarm").and_then(|node| reader.text(node, &swarm_path, "a name"));
@@ -27,9 +30,17 @@ pub(super) fn peers(reader: &mut Reader, player: &mut Fields<'_>) -> Option<Peer
         engine: engine.and_then(|name| PeerEngine::from_name(&name)).unwrap_or_default(),
         tracker: url(reader, &mut fields, "tracker", &["ws", "wss"], "wss://HOST/tracker/socket"),
         swarm,
-        hashes: url(reader, &mut fields, "hashes", &["http", "https"], "https://HOST/…/segments-sha256.json"),
+        hashes: url(
+            reader,
+            &mut fields,
+            "hashes",
+            &["http", "https"],
+            "https://HOST/…/segments-sha256.json",
+        ),
         upload_bps: reader.integer(&mut fields, "upload_bps", 1, UPLOAD_MAX).or(usual.upload_bps),
-        sharers_milli: reader.share_milli(&mut fields, "sharers", "0.3").unwrap_or(usual.sharers_milli),
+        sharers_milli: reader
+            .share_milli(&mut fields, "sharers", "0.3")
+            .unwrap_or(usual.sharers_milli),
         unreachable_milli: reader
             .share_milli(&mut fields, "unreachable", "0.3")
             .unwrap_or(usual.unreachable_milli),
@@ -37,18 +48,25 @@ pub(super) fn peers(reader: &mut Reader, player: &mut Fields<'_>) -> Option<Peer
             .share_milli(&mut fields, "data_channels", "0.05")
             .unwrap_or(usual.channels_milli),
         degree_max: reader.integer(&mut fields, "degree", 1, DEGREE_MAX),
-        urgent: reader.quantity(&mut fields, "urgent", "4s", units::duration).unwrap_or(usual.urgent),
+        urgent: reader
+            .quantity(&mut fields, "urgent", "4s", units::duration)
+            .unwrap_or(usual.urgent),
         from: reader.quantity(&mut fields, "from", "10m", units::duration).unwrap_or(usual.from),
         until: reader.quantity(&mut fields, "until", "20m", units::duration),
         seed: reader.integer(&mut fields, "seed", 0, super::crowd::SEED_MAX).unwrap_or(usual.seed),
     };
     if config.until.is_some_and(|until| until <= config.from) {
-        let message = format!("`{}` is not after from: peers would never be used", fields.path_of("until"));
+        let message =
+            format!("`{}` is not after from: peers would never be used", fields.path_of("until"));
         reader.fail(fields.span_of("until"), message, "write a later until, or remove it");
     }
-    if let (PeerEngine::V4, None, Some(span)) = (config.engine, &config.swarm, fields.span_of("engine")) {
-        let message =
-            format!("`{}` names its swarms by the video, and there is no swarm", fields.path_of("engine"));
+    if let (PeerEngine::V4, None, Some(span)) =
+        (config.engine, &config.swarm, fields.span_of("engine"))
+    {
+        let message = format!(
+            "`{}` names its swarms by the video, and there is no swarm",
+            fields.path_of("engine")
+        );
         reader.fail(
             span,
             message,
@@ -70,7 +88,8 @@ fn url(
     let path = fields.path_of(key);
     let node = fields.get(key)?;
     let text = reader.text(node, &path, example)?;
-    let url = Url::parse(&text).ok().filter(|url| schemes.contains(&url.scheme()) && url.has_host());
+    let url =
+        Url::parse(&text).ok().filter(|url| schemes.contains(&url.scheme()) && url.has_host());
     if url.is_none() {
         let message = format!("`{path}` is not a URL of {}", schemes.join(": or "));
         reader.fail(node.span, message, format!("write {key} = \"{example}\""));
@@ -123,7 +142,11 @@ mod tests {
             ),
             (hls, r#"engine = "4.0""#, "names its swarms by the video, and there is no swarm"),
             (hls, "sharers = 2", "not a share from 0 to 1"),
-            (hls, "data_channels = 0.5", "`player.p2p.data_channels` has no effect without tracker"),
+            (
+                hls,
+                "data_channels = 0.5",
+                "`player.p2p.data_channels` has no effect without tracker",
+            ),
             (hls, r#"from = "2m", until = "1m""#, "is not after from"),
             (hls, "loud = true", "loud"),
             ("rtsp://127.0.0.1/a", "", "p2p"),

@@ -48,7 +48,9 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
         headers,
         page,
         recorded_page,
-        credentials: credentials.and_then(|name| CredentialsPolicy::from_name(&name)).unwrap_or_default(),
+        credentials: credentials
+            .and_then(|name| CredentialsPolicy::from_name(&name))
+            .unwrap_or_default(),
         buffer: time(reader, "buffer", "30s").unwrap_or(default.buffer),
         start: time(reader, "start", "1s").unwrap_or(default.start),
         position: position.unwrap_or(default.position),
@@ -66,7 +68,9 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
         rendition: rendition.and_then(|name| RenditionPolicy::from_name(&name)).unwrap_or_default(),
         live,
         peers,
-        seed: reader.integer(&mut fields, "seed", 0, super::crowd::SEED_MAX).unwrap_or(default.seed),
+        seed: reader
+            .integer(&mut fields, "seed", 0, super::crowd::SEED_MAX)
+            .unwrap_or(default.seed),
     };
     check(reader, &mut fields, &config);
     reader.finish(&fields);
@@ -95,7 +99,8 @@ fn live(reader: &mut Reader, fields: &mut Fields<'_>) -> LivePolicy {
         );
     }
     if live.latency.is_some_and(|latency| latency.is_zero()) {
-        let message = format!("`{}` is 0: what is not there yet cannot be played", fields.path_of("latency"));
+        let message =
+            format!("`{}` is 0: what is not there yet cannot be played", fields.path_of("latency"));
         reader.fail(fields.span_of("latency"), message, "write latency = \"20s\", or remove it");
     }
     live
@@ -162,12 +167,15 @@ fn check(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
         reader.fail(fields.span_of("buffer"), message, "write buffer = \"30s\"");
     }
     if config.start > config.buffer {
-        let message =
-            format!("`{}` is longer than the buffer: playback would never begin", fields.path_of("start"));
+        let message = format!(
+            "`{}` is longer than the buffer: playback would never begin",
+            fields.path_of("start")
+        );
         let span = fields.span_of("start").or(fields.span_of("buffer"));
         reader.fail(span, message, "write a shorter start, or a longer buffer");
     }
-    for (key, every) in [("seek_every", config.habits.seek_every), ("pause_every", config.habits.pause_every)]
+    for (key, every) in
+        [("seek_every", config.habits.seek_every), ("pause_every", config.habits.pause_every)]
     {
         if every.is_some_and(|every| every < EVERY_MIN) {
             let message = format!("`{}` is less than 1 s", fields.path_of(key));
@@ -177,7 +185,8 @@ fn check(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
     if config.habits.pause_every.is_none()
         && let Some(span) = fields.span_of("pause_for")
     {
-        let message = format!("`{}` has no effect without pause_every", fields.path_of("pause_for"));
+        let message =
+            format!("`{}` has no effect without pause_every", fields.path_of("pause_for"));
         reader.fail(span, message, "add pause_every = \"120s\", or remove it");
     }
 }
@@ -262,22 +271,30 @@ mod tests {
         assert_eq!((player.position, player.at_end), (PlaybackPosition::Random, AtEnd::Leave));
         assert_eq!(player.habits.seek_every, Some(Duration::from_secs(60)));
         assert_eq!(read(FILE, "").unwrap(), PlayerConfig::default());
-        let live = read(FILE, r#"latency = "20s", latency_max = "1m", low_latency = false, catch_up = 1.5"#)
-            .unwrap()
-            .live;
+        let live = read(
+            FILE,
+            r#"latency = "20s", latency_max = "1m", low_latency = false, catch_up = 1.5"#,
+        )
+        .unwrap()
+        .live;
         assert_eq!((live.latency, live.catch_up_milli), (Some(Duration::from_secs(20)), 1_500));
         assert!(!live.low_latency && !live.preload_hints);
-        let scaled = read(RTSP, r#"scale = -1.5, position = "30s", pause_every = "10s", pause_for = "2s""#);
+        let scaled =
+            read(RTSP, r#"scale = -1.5, position = "30s", pause_every = "10s", pause_for = "2s""#);
         assert_eq!(scaled.unwrap().scale_milli, -1_500);
     }
 
     #[test]
     fn what_is_said_of_requests_is_read_and_written_again_without_its_secrets() {
-        let mixed = read(FILE, r#"http = { "3" = 41, "2" = 51.5, "1.1" = 8, browser = 0 }"#).unwrap().http;
+        let mixed =
+            read(FILE, r#"http = { "3" = 41, "2" = 51.5, "1.1" = 8, browser = 0 }"#).unwrap().http;
         let entries: Vec<_> = mixed.entries().collect();
         use HttpVersionPolicy::{Http1, Http2, Http3};
         assert_eq!(entries, [(Http1, 8_000), (Http2, 51_500), (Http3, 41_000)]);
-        assert_eq!(read(FILE, r#"http = "browser""#).unwrap().http.only(), Some(HttpVersionPolicy::Browser));
+        assert_eq!(
+            read(FILE, r#"http = "browser""#).unwrap().http.only(),
+            Some(HttpVersionPolicy::Browser)
+        );
         let headers = read(FILE, r#"headers = { X-Session = "env:SESSION" }"#).unwrap().headers;
         assert_eq!(headers, [("X-Session".into(), TokenSource::Environment("SESSION".into()))]);
         let page = read(FILE, r#"page = "https://www.Example.com:443/watch?v=1""#).unwrap().page;
@@ -335,9 +352,17 @@ mod tests {
             (FILE, "page = 1", "`crowd.player.page` is not text"),
             (FILE, r#"page = "www.example.com""#, "`crowd.player.page` is not a URL"),
             (FILE, r#"page = "file:///watch.html""#, "is not the URL of a page of http or https"),
-            (FILE, r#"page = "https://a.example/#player""#, "has a fragment, which browsers do not send"),
+            (
+                FILE,
+                r#"page = "https://a.example/#player""#,
+                "has a fragment, which browsers do not send",
+            ),
             (FILE, r#"page = "https://me:hush@a.example/""#, "has a user name or password"),
-            (FILE, r#"page = "http://a/", headers = { Referer = "http://b/" }"#, "`Referer` is sent for"),
+            (
+                FILE,
+                r#"page = "http://a/", headers = { Referer = "http://b/" }"#,
+                "`Referer` is sent for",
+            ),
             (RTSP, r#"page = "http://a/""#, "have no effect on RTSP"),
             (RTSP, r#"credentials = "omit""#, "have no effect on RTSP"),
             (RTSP, "scale = 0", "not a speed"),
@@ -353,7 +378,11 @@ mod tests {
             (FILE, r#"har = "a.har", warm_age = "1h""#, "has no effect without warm"),
             (FILE, r#"har = "a.har", warm = 1.1"#, "is not a share from 0 to 1"),
             (FILE, r#"har = "a.har", warm = "30%""#, "is not a share from 0 to 1"),
-            (FILE, r#"har = "a.har", origins = { "ftp://a" = "http://b" }"#, "`ftp://a` is not an origin"),
+            (
+                FILE,
+                r#"har = "a.har", origins = { "ftp://a" = "http://b" }"#,
+                "`ftp://a` is not an origin",
+            ),
             (
                 FILE,
                 r#"har = "a.har", origins = { "http://a" = "http://b/c" }"#,

@@ -1,4 +1,5 @@
-//! Reads the behaviour of participants in a conference: `publish`, `subscribe` and others of a `[crowd]`.
+//! Reads the behaviour of participants in a conference: `publish`, `subscribe` and others of a
+//! `[crowd]`.
 
 use throng_observation::{Codec, Layer, MediaKind};
 
@@ -6,7 +7,8 @@ use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
 use super::{chat, player};
 use crate::role::{
-    CARD_SIZES, LayerRequest, MEDIA_ENDINGS, MediaCodec, MediaFile, PublishConfig, Role, SubscribePolicy,
+    CARD_SIZES, LayerRequest, MEDIA_ENDINGS, MediaCodec, MediaFile, PublishConfig, Role,
+    SubscribePolicy,
 };
 use crate::script::{Action, ScriptStep};
 use crate::suggestion::nearest;
@@ -59,8 +61,9 @@ fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<PublishConfig
         return None;
     }
     let mut fields = reader.table(node, path, PUBLISH)?;
-    let codec =
-        reader.word(&mut fields, "codec", &MediaCodec::NAMES).and_then(|name| MediaCodec::from_name(&name));
+    let codec = reader
+        .word(&mut fields, "codec", &MediaCodec::NAMES)
+        .and_then(|name| MediaCodec::from_name(&name));
     let fps = reader.positive(&mut fields, "fps");
     if fps.is_some_and(|fps| !(0.1..=1_000.0).contains(&fps)) {
         let message = format!("`{path}.fps` must be from 0.1 to 1000");
@@ -114,7 +117,11 @@ fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<PublishConfig
     };
     let codec = test_card_codec(reader, &publish, codec, (path, fields.span_of("codec")))?;
     if !publish.has_video() && !audio {
-        reader.fail(node.span, format!("`{path}` sends neither video nor audio"), "write publish = \"none\"");
+        reader.fail(
+            node.span,
+            format!("`{path}` sends neither video nor audio"),
+            "write publish = \"none\"",
+        );
     }
     if (publish.video.is_some() || publish.video_file.is_some()) && !publish.simulcast.is_empty() {
         let message = format!("`{path}` has both video and simulcast");
@@ -123,8 +130,8 @@ fn publish(reader: &mut Reader, node: &Node, path: &str) -> Option<PublishConfig
     Some(PublishConfig { codec, ..publish })
 }
 
-/// The codec of the published video; `None` if there is no video. The test card comes in VP8 and H.264, other codecs from
-/// files only.
+/// The codec of the published video; `None` if there is no video. The test card comes in VP8 and
+/// H.264, other codecs from files only.
 fn test_card_codec(
     reader: &mut Reader,
     publish: &PublishConfig,
@@ -135,7 +142,11 @@ fn test_card_codec(
     if !publish.has_video() && reader.is_clean() {
         let video = if matches!(codec.name(), "vp8" | "h264") { "240p" } else { "FILE" };
         let message = format!("`{path}.codec` has no effect: `video` is missing");
-        reader.fail(span, message, format!("add video = \"{video}\", or remove codec to send audio only"));
+        reader.fail(
+            span,
+            message,
+            format!("add video = \"{video}\", or remove codec to send audio only"),
+        );
         return None;
     }
     let codec = codec.codec();
@@ -158,7 +169,11 @@ fn file(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Opti
     if text.contains(['.', '/']) {
         let endings = MEDIA_ENDINGS.join(", ");
         let message = format!("`{path}` has no known file name extension");
-        reader.fail(node.span, message, format!("name a file with one of the extensions {endings}"));
+        reader.fail(
+            node.span,
+            message,
+            format!("name a file with one of the extensions {endings}"),
+        );
         return Some(text.clone());
     }
     None
@@ -193,7 +208,11 @@ fn simulcast(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
         reader.fail(first, format!("`{path}` must have two or three different sizes"), help);
         return Vec::new();
     }
-    places.into_iter().filter_map(|place| CARD_SIZES.get(place)).map(|size| (*size).to_owned()).collect()
+    places
+        .into_iter()
+        .filter_map(|place| CARD_SIZES.get(place))
+        .map(|size| (*size).to_owned())
+        .collect()
 }
 
 /// One layer from the join on, or a list of layers and the times of their requests.
@@ -202,7 +221,11 @@ fn layers(reader: &mut Reader, node: &Node, path: &str) -> Vec<LayerRequest> {
     let items = match &node.value {
         Value::Text(text) => {
             let Some(layer) = Layer::from_key(text) else {
-                reader.fail(node.span, format!("`{path}` is not a layer"), format!("write {LAYERS}"));
+                reader.fail(
+                    node.span,
+                    format!("`{path}` is not a layer"),
+                    format!("write {LAYERS}"),
+                );
                 return Vec::new();
             };
             return vec![LayerRequest { after: std::time::Duration::ZERO, layer }];
@@ -217,14 +240,24 @@ fn layers(reader: &mut Reader, node: &Node, path: &str) -> Vec<LayerRequest> {
     let mut requests: Vec<LayerRequest> = Vec::new();
     for item in items {
         let Some(mut fields) = reader.table(item, path, LAYERS) else { continue };
-        let after = reader.quantity(&mut fields, "after", "10s", units::duration).unwrap_or_default();
-        let layer = reader.word(&mut fields, "layer", &words).and_then(|word| Layer::from_key(&word));
+        let after =
+            reader.quantity(&mut fields, "after", "10s", units::duration).unwrap_or_default();
+        let layer =
+            reader.word(&mut fields, "layer", &words).and_then(|word| Layer::from_key(&word));
         if fields.get("layer").is_none() {
-            reader.fail(item.span, format!("`{path}`: `layer` is missing"), format!("write {LAYERS}"));
+            reader.fail(
+                item.span,
+                format!("`{path}`: `layer` is missing"),
+                format!("write {LAYERS}"),
+            );
         }
         reader.finish(&fields);
         if requests.last().is_some_and(|last| last.after > after) {
-            reader.fail(item.span, format!("`{path}` is not in order of time"), "write the earliest first");
+            reader.fail(
+                item.span,
+                format!("`{path}` is not in order of time"),
+                "write the earliest first",
+            );
         }
         requests.extend(layer.map(|layer| LayerRequest { after, layer }));
     }
@@ -252,8 +285,10 @@ fn whom(reader: &mut Reader, node: &Node, path: &str) -> Option<SubscribePolicy>
     let whom = SubscribePolicy::from_name(&text);
     if whom.is_none() {
         let near = nearest(&text, ["all", "none", "last_speakers(10)"].into_iter());
-        let help =
-            near.map_or_else(|| format!("write {expected}"), |near| format!("did you mean \"{near}\"?"));
+        let help = near.map_or_else(
+            || format!("write {expected}"),
+            |near| format!("did you mean \"{near}\"?"),
+        );
         reader.fail(node.span, format!("`{path}` is not {expected}"), help);
     }
     whom
@@ -280,8 +315,11 @@ fn script_step(reader: &mut Reader, node: &Node, path: &str) -> Option<ScriptSte
     let mut fields = reader.table(node, path, STEP)?;
     let at = reader.quantity(&mut fields, "at", "30s", units::duration);
     let lasts = reader.quantity(&mut fields, "for", "10s", units::duration);
-    let has =
-        (fields.get("at").is_some(), fields.get("mute").is_some(), fields.get("screen_share").is_some());
+    let has = (
+        fields.get("at").is_some(),
+        fields.get("mute").is_some(),
+        fields.get("screen_share").is_some(),
+    );
     let kind = match reader.word(&mut fields, "mute", &["audio", "video"]).as_deref() {
         Some("video") => MediaKind::Video,
         _ => MediaKind::Audio,
@@ -292,7 +330,8 @@ fn script_step(reader: &mut Reader, node: &Node, path: &str) -> Option<ScriptSte
         (true, true, false) => Action::Mute(kind),
         (true, false, true) => Action::ScreenShare(screen?),
         _ => {
-            let message = format!("`{path}` needs `at` and exactly one of `mute` and `screen_share`");
+            let message =
+                format!("`{path}` needs `at` and exactly one of `mute` and `screen_share`");
             reader.fail(node.span, message, format!("write {STEP}"));
             return None;
         }

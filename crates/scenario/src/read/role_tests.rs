@@ -26,7 +26,10 @@ fn set(text: &str, sets: &[&str]) -> Result<Scenario, ScenarioError> {
 fn a_meeting_says_its_key_its_layers_and_which_are_wanted() {
     let scenario = Scenario::parse(MEETING).unwrap();
     let api = scenario.target.api_key.clone().unwrap();
-    assert_eq!((api.key.as_str(), api.secret.to_string().as_str(), api.room), ("devkey", "env:SECRET", None));
+    assert_eq!(
+        (api.key.as_str(), api.secret.to_string().as_str(), api.room),
+        ("devkey", "env:SECRET", None)
+    );
     let role = scenario.crowd[0].role.clone().unwrap();
     let simulcast = ["144p", "240p", "360p"].map(String::from).to_vec();
     let publish = PublishConfig {
@@ -70,7 +73,10 @@ fn mistakes_are_named_with_their_mend() {
         ("target.token=abc", "both a token"),
         ("target.url=whip+http://127.0.0.1:7880/whip/v1", "for a room"),
         ("target.url=whep+http://127.0.0.1:7880/whep", "only LiveKit"),
-        ("target.url=livekit+ws://127.0.0.2:7880/lesson", "`target.api_secret` is for 127.0.0.1:7880"),
+        (
+            "target.url=livekit+ws://127.0.0.2:7880/lesson",
+            "`target.api_secret` is for 127.0.0.1:7880",
+        ),
     ] {
         let error = set(MEETING, &[change]).expect_err(change).to_string();
         assert!(error.contains(says), "{change}: {error}");
@@ -84,7 +90,10 @@ fn mistakes_are_named_with_their_mend() {
 fn a_secret_that_stands_in_the_file_is_left_out_when_it_is_stored() {
     let scenario = Scenario::parse(&MEETING.replace("env:SECRET", "hunter2")).unwrap();
     let stored = scenario.to_toml();
-    assert!(!stored.contains("hunter2") && !format!("{scenario:?}").contains("hunter2"), "{stored}");
+    assert!(
+        !stored.contains("hunter2") && !format!("{scenario:?}").contains("hunter2"),
+        "{stored}"
+    );
     let error = Scenario::parse(&stored).unwrap_err().to_string();
     assert!(error.contains("was redacted when this scenario was stored"), "{error}");
 }

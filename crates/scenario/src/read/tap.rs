@@ -4,7 +4,8 @@ use super::fields::{Fields, Reader};
 use super::tree::{Node, Value};
 use crate::tap::{LISTED_MAX, Tap, TapSelection};
 
-const PARTICIPANTS: &str = "a whole number from 1 to 1000 (the first to join), or a list such as [0, 17]";
+const PARTICIPANTS: &str =
+    "a whole number from 1 to 1000 (the first to join), or a list such as [0, 17]";
 
 /// Reads `[tap]`; `None` if it is absent.
 pub(super) fn tap(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Tap> {
@@ -12,7 +13,11 @@ pub(super) fn tap(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Tap> {
     let mut fields = reader.table(node, "tap", "a table such as { participants = 3 }")?;
     let participants = fields.get("participants");
     if participants.is_none() {
-        reader.fail(node.span, "`tap.participants` is missing", "write under [tap] participants = 3");
+        reader.fail(
+            node.span,
+            "`tap.participants` is missing",
+            "write under [tap] participants = 3",
+        );
     }
     let tap = Tap {
         selection: participants.map(|node| selection(reader, node)).unwrap_or_default(),
@@ -33,7 +38,9 @@ fn selection(reader: &mut Reader, node: &Node) -> TapSelection {
         Value::List(nodes) if (1..=LISTED_MAX).contains(&nodes.len()) => {
             nodes.iter().map(number).collect::<Option<Vec<_>>>().map(TapSelection::These)
         }
-        _ => number(node).filter(|count| (1..=LISTED_MAX as u32).contains(count)).map(TapSelection::First),
+        _ => number(node)
+            .filter(|count| (1..=LISTED_MAX as u32).contains(count))
+            .map(TapSelection::First),
     };
     read.unwrap_or_else(|| {
         let message = format!("`tap.participants` is not {PARTICIPANTS}");

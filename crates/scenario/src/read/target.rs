@@ -5,7 +5,9 @@ use super::tree::{Entry, Node, Span, Value};
 use super::turn;
 use crate::room::ROOMS_MAX;
 use crate::secret::{HIDDEN, TokenSource};
-use crate::target::{ApiKey, IceTransportPolicy, Protocol, RtspTransport, StunServer, Target, TargetError};
+use crate::target::{
+    ApiKey, IceTransportPolicy, Protocol, RtspTransport, StunServer, Target, TargetError,
+};
 
 /// Host and port of the file's own `target.url`, before overrides.
 pub(super) fn host_of_file(root: &[Entry]) -> Option<String> {
@@ -22,7 +24,8 @@ pub(super) fn host_of(target: &Target) -> String {
     format!("{host}:{port}")
 }
 
-/// Reads `[target]`. The file's secrets go to no other host than that of the file (`host_of_file`), whatever the overrides.
+/// Reads `[target]`. The file's secrets go to no other host than that of the file (`host_of_file`),
+/// whatever the overrides.
 pub(super) fn target(
     reader: &mut Reader,
     top: &mut Fields<'_>,
@@ -39,7 +42,8 @@ pub(super) fn target(
     let secret_node = fields.get("api_secret");
     let api_key = api_key(reader, &mut fields);
     let rooms = reader.integer(&mut fields, "rooms", 1, u64::from(ROOMS_MAX)).unwrap_or(1);
-    let allow = reader.networks(&mut fields, "allow", "a list of networks such as [\"10.0.0.0/8\"]");
+    let allow =
+        reader.networks(&mut fields, "allow", "a list of networks such as [\"10.0.0.0/8\"]");
     let tls_insecure = reader.boolean(&mut fields, "tls_insecure").unwrap_or(false);
     let policy = reader
         .word(&mut fields, "ice_transport_policy", &IceTransportPolicy::NAMES)
@@ -69,26 +73,46 @@ pub(super) fn target(
     }
     let ice_transport_policy = policy.unwrap_or(target.ice_transport_policy);
     let turn = turn.and_then(|turn| turn::check(reader, turn, &target));
-    if ice_transport_policy == IceTransportPolicy::Relay && !target.announces_relays() && turn.is_none() {
-        let message =
-            format!("`target.ice_transport_policy`: {} announces no relay", target.protocol().name());
+    if ice_transport_policy == IceTransportPolicy::Relay
+        && !target.announces_relays()
+        && turn.is_none()
+    {
+        let message = format!(
+            "`target.ice_transport_policy`: {} announces no relay",
+            target.protocol().name()
+        );
         let help = "name one by turn, turn_username and turn_password, or remove it";
         reader.fail(fields.span_of("ice_transport_policy"), message, help);
     }
     let stun = stun_node.and_then(|node| stun(reader, node, &target));
     let is_rtsp = target.protocol().is_rtsp();
     if rtsp_transport.is_some() && !is_rtsp {
-        let message =
-            format!("`target.rtsp_transport` has no effect: {} is not RTSP", target.protocol().name());
+        let message = format!(
+            "`target.rtsp_transport` has no effect: {} is not RTSP",
+            target.protocol().name()
+        );
         reader.fail(rtsp_transport_span, message, "remove it");
     }
     if is_rtsp && (stun.is_some() || turn.is_some()) {
         let span = stun_node.map_or(fields.span_of("turn"), |node| Some(node.span));
-        reader.fail(span, "`target.stun` and `target.turn` have no effect: RTSP has no ICE", "remove them");
+        reader.fail(
+            span,
+            "`target.stun` and `target.turn` have no effect: RTSP has no ICE",
+            "remove them",
+        );
     }
     let rtsp_transport = rtsp_transport.unwrap_or_default();
-    let target =
-        Target { token, api_key, rooms, allow, tls_insecure, ice_transport_policy, stun, turn, ..target };
+    let target = Target {
+        token,
+        api_key,
+        rooms,
+        allow,
+        tls_insecure,
+        ice_transport_policy,
+        stun,
+        turn,
+        ..target
+    };
     Some(Target { rtsp_transport, ..target })
 }
 
@@ -99,7 +123,8 @@ fn check_host(
     (url, host): (&Node, &str),
     host_of_file: Option<&str>,
 ) {
-    let (Some(secret), Some(host_of_file)) = (secret.filter(|node| node.span.source == 0), host_of_file)
+    let (Some(secret), Some(host_of_file)) =
+        (secret.filter(|node| node.span.source == 0), host_of_file)
     else {
         return;
     };
@@ -113,7 +138,8 @@ fn check_host(
 
 /// Reads a target URL. The part of an error after `; ` is the help.
 pub(super) fn target_url(reader: &mut Reader, node: &Node, path: &str) -> Option<Target> {
-    let text = reader.text(node, path, "a URL such as \"janus+ws://127.0.0.1:8188/streaming/1\"")?;
+    let text =
+        reader.text(node, path, "a URL such as \"janus+ws://127.0.0.1:8188/streaming/1\"")?;
     let error = match Target::parse(&text) {
         Ok(target) => return Some(target),
         Err(error) => error,
@@ -123,7 +149,8 @@ pub(super) fn target_url(reader: &mut Reader, node: &Node, path: &str) -> Option
         _ => node.span,
     };
     let error = error.to_string();
-    let (message, help) = error.split_once("; ").or_else(|| error.split_once(": ")).unwrap_or((&error, ""));
+    let (message, help) =
+        error.split_once("; ").or_else(|| error.split_once(": ")).unwrap_or((&error, ""));
     reader.fail(span, format!("`{path}`: {message}"), help);
     None
 }
@@ -145,7 +172,11 @@ fn api_key(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ApiKey> {
         _ if !reader.is_clean() => None,
         _ => {
             let help = "write all of api_key, api_secret and, for WHIP, room; or none of them";
-            reader.fail(fields.span, "`target` needs both `api_key` and `api_secret` to make tokens", help);
+            reader.fail(
+                fields.span,
+                "`target` needs both `api_key` and `api_secret` to make tokens",
+                help,
+            );
             None
         }
     }
@@ -177,9 +208,10 @@ pub(super) fn check_access(
         ),
         (_, Some(_), true) => ("`target` has both a token and an API key", "remove one of them"),
         (Protocol::LiveKit | Protocol::Whip, ..) | (_, None, _) => return,
-        (_, Some(_), false) => {
-            ("`target.api_key`: only LiveKit has API keys", "remove target.api_key and target.api_secret")
-        }
+        (_, Some(_), false) => (
+            "`target.api_key`: only LiveKit has API keys",
+            "remove target.api_key and target.api_secret",
+        ),
     };
     reader.fail(span, message, help);
 }
@@ -199,8 +231,11 @@ pub(super) fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<Toke
         TokenSource::Inline(secret) if secret.expose().contains(HIDDEN) => {
             "was redacted when this scenario was stored"
         }
-        // It becomes an HTTP header: other characters could not be sent, or would begin another header.
-        TokenSource::Inline(secret) if !secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) => {
+        // It becomes an HTTP header: other characters could not be sent, or would begin another
+        // header.
+        TokenSource::Inline(secret)
+            if !secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) =>
+        {
             "has characters that are not visible ASCII"
         }
         TokenSource::Inline(secret) if secret.expose().is_empty() => "is empty",
@@ -213,8 +248,8 @@ pub(super) fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<Toke
     None
 }
 
-/// Reads `target.stun`. The guard checks names where they are resolved, and participants resolve none: the only host name
-/// with a known address is the target's own.
+/// Reads `target.stun`. The guard checks names where they are resolved, and participants resolve
+/// none: the only host name with a known address is the target's own.
 fn stun(reader: &mut Reader, node: &Node, target: &Target) -> Option<StunServer> {
     let text = reader.text(node, "target.stun", "text such as \"stun:10.0.0.1:3478\"")?;
     if text.is_empty() && node.span.source > 0 {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::arrival::{ArrivalKind, Burst, Every, Jitter, Poisson, Ramp};
 use crate::{
-    Caps, IceTransportPolicy, Origin, Override, Scenario, ScenarioError, ScenarioFlags, Stay, StayTime,
-    TokenSource,
+    Caps, IceTransportPolicy, Origin, Override, Scenario, ScenarioError, ScenarioFlags, Stay,
+    StayTime, TokenSource,
 };
 
 const FULL: &str = r#"objectives = ["video.loss p95 < 1%", "fps min > 0.9 of source"]
@@ -69,7 +69,8 @@ const SMALL: &str = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd
 fn examples() -> Vec<(String, String)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let scenarios = files.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let scenarios =
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
     scenarios
         .map(|path| {
             let text = std::fs::read_to_string(&path).unwrap();
@@ -87,7 +88,8 @@ fn read(text: &str) -> Scenario {
 }
 
 fn set(text: &str, settings: &[&str]) -> Result<Scenario, ScenarioError> {
-    let overrides: Vec<Override> = settings.iter().map(|text| Override::parse(text).unwrap()).collect();
+    let overrides: Vec<Override> =
+        settings.iter().map(|text| Override::parse(text).unwrap()).collect();
     Scenario::parse_with(text, &overrides)
 }
 
@@ -132,8 +134,14 @@ fn each_way_of_arriving_is_read() {
         ("{ every = \"1s\", jitter = false }", every(None)),
         ("{ ramp = \"1s\", seed = 7 }", ramp(Some(Jitter { seed: 7 }))),
         ("{ ramp = \"1s\", jitter = false }", ramp(None)),
-        ("{ burst = { size = 2, every = \"1s\" } }", ArrivalKind::Burst(Burst { size: 2, every: second })),
-        ("{ poisson = { rate = \"30/min\" } }", ArrivalKind::Poisson(Poisson { rate_per_s: 0.5, seed: 1 })),
+        (
+            "{ burst = { size = 2, every = \"1s\" } }",
+            ArrivalKind::Burst(Burst { size: 2, every: second }),
+        ),
+        (
+            "{ poisson = { rate = \"30/min\" } }",
+            ArrivalKind::Poisson(Poisson { rate_per_s: 0.5, seed: 1 }),
+        ),
     ] {
         assert_eq!(read(&format!("{SMALL}arrival = {text}\n")).crowd[0].arrival, expect);
     }
@@ -144,7 +152,8 @@ fn each_way_of_arriving_is_read() {
         ("{ poisson = { rate = \"5/s\" }, seed = 7 }", "remove it"),
         ("{ every = \"1s\", jiter = false }", "did you mean `jitter`?"),
     ] {
-        let error = Scenario::parse(&format!("{SMALL}arrival = {text}\n")).expect_err(text).to_string();
+        let error =
+            Scenario::parse(&format!("{SMALL}arrival = {text}\n")).expect_err(text).to_string();
         assert!(error.contains(help), "{text}: {error}");
     }
 }
@@ -153,12 +162,15 @@ fn each_way_of_arriving_is_read() {
 fn a_scenario_that_was_stored_without_jitter_ran_without() {
     let stored = |arrival: &str| {
         let text = format!("{SMALL}arrival = {arrival}\n");
-        Scenario::parse_stored(&text).unwrap_or_else(|error| panic!("{error}")).crowd[0].arrival.clone()
+        Scenario::parse_stored(&text).unwrap_or_else(|error| panic!("{error}")).crowd[0]
+            .arrival
+            .clone()
     };
     let interval = Duration::from_secs(1);
     assert_eq!(stored("{ every = \"1s\" }"), ArrivalKind::Every(Every { interval, jitter: None }));
     let written = read(&format!("{SMALL}arrival = {{ every = \"1s\" }}\n"));
-    let again = Scenario::parse_stored(&written.to_toml()).unwrap_or_else(|error| panic!("{error}"));
+    let again =
+        Scenario::parse_stored(&written.to_toml()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.crowd, written.crowd);
 }
 
@@ -214,10 +226,13 @@ fn overrides_replace_add_and_choose() {
     assert_eq!(scenario.run.duration, Duration::from_secs(120));
     // Bare words and numbers are text where text is expected.
     assert_eq!(scenario.crowd[0].name, "42");
-    assert!(matches!(scenario.target.token, Some(TokenSource::Inline(secret)) if secret.expose() == "7"));
+    assert!(
+        matches!(scenario.target.token, Some(TokenSource::Inline(secret)) if secret.expose() == "7")
+    );
     let objectives = set(FULL, &["objectives=[\"failed < 2%\"]"]).unwrap().objectives;
     assert_eq!(objectives[0].text, "failed < 2%");
-    let stay = set(&format!("{SMALL}stay = \"30s\"\n"), &["crowd.stay.mean=5s"]).unwrap().crowd[0].stay;
+    let stay =
+        set(&format!("{SMALL}stay = \"30s\"\n"), &["crowd.stay.mean=5s"]).unwrap().crowd[0].stay;
     assert!(matches!(stay.unwrap().time, StayTime::Exponential { .. }));
 }
 
@@ -228,7 +243,10 @@ fn another_kind_of_arrival_replaces_the_first_and_keeps_a_jitter_that_it_has_too
         set(text, sets).unwrap_or_else(|error| panic!("{error}")).crowd[0].arrival.clone()
     };
     let over = Duration::from_secs(9);
-    assert_eq!(arrival(&exact, &["crowd.arrival.ramp=9s"]), ArrivalKind::Ramp(Ramp { over, jitter: None }));
+    assert_eq!(
+        arrival(&exact, &["crowd.arrival.ramp=9s"]),
+        ArrivalKind::Ramp(Ramp { over, jitter: None })
+    );
     let poisson = arrival(&exact, &["crowd.arrival.poisson={ rate = \"5/s\" }"]);
     assert_eq!(poisson, ArrivalKind::Poisson(Poisson { rate_per_s: 5.0, seed: 1 }));
     // Without a kind it is the jitter of the default.
@@ -250,12 +268,21 @@ fn a_relay_is_used_where_there_can_be_one_and_the_scenario_or_the_url_asks_for_i
     ] {
         let scenario = set(text, settings).unwrap();
         assert_eq!(scenario.target.ice_transport_policy, expect, "{text} {settings:?}");
-        assert_eq!(read(&scenario.to_toml()).target.ice_transport_policy, expect, "{text} {settings:?}");
+        assert_eq!(
+            read(&scenario.to_toml()).target.ice_transport_policy,
+            expect,
+            "{text} {settings:?}"
+        );
     }
-    let janus = SMALL.replace("whep+http://127.0.0.1:7080/whep", "janus+ws://127.0.0.1:8188/streaming/1");
+    let janus =
+        SMALL.replace("whep+http://127.0.0.1:7080/whep", "janus+ws://127.0.0.1:8188/streaming/1");
     for (text, setting, help) in [
         (&ome, "target.ice_transport_policy=relais", "did you mean \"relay\"?"),
-        (&janus, "target.ice_transport_policy=relay", "name one by turn, turn_username and turn_password"),
+        (
+            &janus,
+            "target.ice_transport_policy=relay",
+            "name one by turn, turn_username and turn_password",
+        ),
     ] {
         let error = set(text, &[setting]).unwrap_err().to_string();
         assert!(error.contains(help), "{error}");
@@ -274,7 +301,10 @@ fn a_stun_server_is_an_address_or_on_the_targets_host() {
         assert_eq!(scenario.target.stun.as_ref().unwrap().to_string(), expect);
         assert_eq!(read(&scenario.to_toml()).target.stun, scenario.target.stun, "{stun}");
     }
-    assert_eq!(set(SMALL, &["target.stun=stun:10.0.0.1", "target.stun="]).unwrap().target.stun, None);
+    assert_eq!(
+        set(SMALL, &["target.stun=stun:10.0.0.1", "target.stun="]).unwrap().target.stun,
+        None
+    );
     for (stun, words) in [
         ("stun:media.example", "names another host than `target.url`"),
         ("turn:10.0.0.1", "is not stun:HOST or stun:HOST:PORT"),
@@ -287,7 +317,8 @@ fn a_stun_server_is_an_address_or_on_the_targets_host() {
 
 #[test]
 fn a_turn_server_has_a_credential_and_an_address() {
-    let janus = SMALL.replace("whep+http://127.0.0.1:7080/whep", "janus+ws://127.0.0.1:8188/videoroom/1");
+    let janus =
+        SMALL.replace("whep+http://127.0.0.1:7080/whep", "janus+ws://127.0.0.1:8188/videoroom/1");
     let credential = ["target.turn_username=u", "target.turn_password=sesame"];
     let with = |uri: &str| {
         let turn = format!("target.turn={uri}");
@@ -339,7 +370,8 @@ fn a_bad_override_says_which() {
     }
     let error = set(SMALL, &["crowd.arrival={ramp=\"60x\"}"]).unwrap_err();
     let location = error.diagnostics[0].location.clone().unwrap();
-    let meant: String = location.source_line.chars().skip(location.caret_at).take(location.width).collect();
+    let meant: String =
+        location.source_line.chars().skip(location.caret_at).take(location.width).collect();
     assert_eq!(meant, "\"60x\"");
 }
 
@@ -362,7 +394,9 @@ fn the_quick_form_makes_what_a_file_would() {
     assert_eq!(error.diagnostics.len(), 2);
     let text = error.to_string();
     assert!(
-        text.contains("in the URL") && text.contains("in --every") && text.contains("whep+http://h/whep"),
+        text.contains("in the URL")
+            && text.contains("in --every")
+            && text.contains("whep+http://h/whep"),
         "{text}"
     );
 }
@@ -376,10 +410,22 @@ fn errors_have_line_column_and_help() {
         ("size = 100", "size = 0", 11, "0", "a whole number from 1"),
         ("size = 100", "size = -3", 11, "-3", "a whole number from 1"),
         ("size = 100", "size = \"100\"", 11, "\"100\"", "a whole number from 1"),
-        ("size = 100", "size = 99999999999999999999", 11, "99999999999999999999", "a whole number from 1"),
+        (
+            "size = 100",
+            "size = 99999999999999999999",
+            11,
+            "99999999999999999999",
+            "a whole number from 1",
+        ),
         ("\"5/s\"", "\"5\"", 12, "\"5\"", "5/s"),
         ("\"5/s\"", "\"0/s\"", 12, "\"0/s\"", "rate = \"5/s\""),
-        ("{ poisson = { rate = \"5/s\", seed = 7 } }", "\"5/s\"", 12, "\"5/s\"", "{ every = \"100ms\" }"),
+        (
+            "{ poisson = { rate = \"5/s\", seed = 7 } }",
+            "\"5/s\"",
+            12,
+            "\"5/s\"",
+            "{ every = \"100ms\" }",
+        ),
         (
             "seed = 7 } }",
             "seed = 7 }, ramp = \"1s\" }",
@@ -442,10 +488,15 @@ fn errors_have_line_column_and_help() {
         assert!(FULL.contains(from), "{from}");
         let error = Scenario::parse(&FULL.replacen(from, to, 1)).expect_err(to);
         let shown = error.to_string();
-        let location = error.diagnostics[0].location.clone().unwrap_or_else(|| panic!("{to}: {shown}"));
+        let location =
+            error.diagnostics[0].location.clone().unwrap_or_else(|| panic!("{to}: {shown}"));
         let under: String =
             location.source_line.chars().skip(location.caret_at).take(location.width).collect();
-        assert_eq!((location.origin, location.line, under.as_str()), (Origin::File, line, meant), "{shown}");
+        assert_eq!(
+            (location.origin, location.line, under.as_str()),
+            (Origin::File, line, meant),
+            "{shown}"
+        );
         assert!(
             error
                 .diagnostics
@@ -458,11 +509,16 @@ fn errors_have_line_column_and_help() {
 
 #[test]
 fn all_errors_are_reported_in_the_order_of_the_file() {
-    let text =
-        FULL.replace("size = 100", "sise = 0").replace("1m30s", "soon").replace("csv = true", "csv = 1");
+    let text = FULL
+        .replace("size = 100", "sise = 0")
+        .replace("1m30s", "soon")
+        .replace("csv = true", "csv = 1");
     let error = Scenario::parse(&text).unwrap_err();
-    let lines: Vec<usize> =
-        error.diagnostics.iter().filter_map(|diagnostic| Some(diagnostic.location.as_ref()?.line)).collect();
+    let lines: Vec<usize> = error
+        .diagnostics
+        .iter()
+        .filter_map(|diagnostic| Some(diagnostic.location.as_ref()?.line))
+        .collect();
     assert_eq!(lines, [11, 17, 28], "{error}");
     let syntax = Scenario::parse("a = \nb = 1\nc = = 2\n").unwrap_err();
     assert!(syntax.diagnostics.len() >= 2, "{syntax}");
@@ -491,7 +547,10 @@ fn loopback_is_free_of_caps_and_others_get_a_hint_to_pass_them() {
     assert!(shown.contains("1000 users exceed the cap of 500 users"), "{shown}");
     assert!(shown.contains("100.0 joins/s exceed the cap of 20 joins/s"), "{shown}");
     read(&format!("{remote}[caps]\nusers = 1000\njoins_per_s = 100\n"));
-    assert!(Scenario::parse(&format!("{}[caps]\nusers = 10\n", crowd.replace("HOST", "127.0.0.1"))).is_err());
+    assert!(
+        Scenario::parse(&format!("{}[caps]\nusers = 10\n", crowd.replace("HOST", "127.0.0.1")))
+            .is_err()
+    );
     // A chat, a tracker or a list of hashes elsewhere gets load too.
     let video = "[target]\nurl = \"http://127.0.0.1/a.m3u8\"\n[crowd]\nsize = 1000\n";
     for (keys, is_free) in [
@@ -535,14 +594,19 @@ fn the_schema_in_the_docs_is_the_generated_one_and_holds_for_every_example() {
     ]);
     for text in &accepted {
         let instance = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
-        let errors: Vec<String> = validator.iter_errors(&instance).map(|error| error.to_string()).collect();
+        let errors: Vec<String> =
+            validator.iter_errors(&instance).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}\n{text}");
     }
-    for (from, to) in
-        [("size = 100", "sise = 100"), ("1m30s", "soon"), ("size = 100", "size = 0"), ("rate = ", "rat = ")]
-    {
+    for (from, to) in [
+        ("size = 100", "sise = 100"),
+        ("1m30s", "soon"),
+        ("size = 100", "size = 0"),
+        ("rate = ", "rat = "),
+    ] {
         let instance =
-            serde_json::to_value(toml::from_str::<toml::Table>(&FULL.replace(from, to)).unwrap()).unwrap();
+            serde_json::to_value(toml::from_str::<toml::Table>(&FULL.replace(from, to)).unwrap())
+                .unwrap();
         assert!(!validator.is_valid(&instance), "{to}");
     }
 }
@@ -558,7 +622,8 @@ fn monstrous_texts_are_refused_without_harm() {
         format!("{SMALL}{}", "# long\n".repeat(300_000)),
         format!("{}size = 1\n", "[[crowd]]\n".repeat(5_000)),
         format!("{SMALL}{} = 1", "k".repeat(100_000)),
-        SMALL.replace("size = 5", "size = 1000000\narrival = { poisson = { rate = \"0.0001/s\" } }"),
+        SMALL
+            .replace("size = 5", "size = 1000000\narrival = { poisson = { rate = \"0.0001/s\" } }"),
         SMALL.replace(
             "size = 5",
             "size = 1000000\narrival = { every = \"0s\" }\nstay = { mean = \"1s\", rejoin = true }",
@@ -573,9 +638,10 @@ fn monstrous_texts_are_refused_without_harm() {
 
 #[test]
 fn a_token_goes_to_the_host_that_it_was_written_for_and_to_no_other() {
-    let file =
-        "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"env:TOKEN\"\n[crowd]\nsize = 5\n";
-    let token = |sets: &[&str]| set(file, sets).map(|scenario| scenario.target.token.map(|t| t.to_string()));
+    let file = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"env:TOKEN\"\n[crowd]\nsize = 5\n";
+    let token = |sets: &[&str]| {
+        set(file, sets).map(|scenario| scenario.target.token.map(|t| t.to_string()))
+    };
     let other = "target.url=whep+http://127.0.0.2:7080/whep";
     assert_eq!(
         token(&["target.url=whep+http://127.0.0.1:7080/other"]).unwrap().as_deref(),

@@ -61,7 +61,10 @@ impl Sources {
     pub(super) fn new(text: &str, overrides: &[Override]) -> Self {
         let mut texts = vec![(Origin::File, text.to_owned())];
         for over in overrides {
-            texts.push((Origin::Override(over.origin.clone()), format!("{} = {}", over.path, over.value)));
+            texts.push((
+                Origin::Override(over.origin.clone()),
+                format!("{} = {}", over.path, over.value),
+            ));
         }
         Self { texts }
     }
@@ -72,7 +75,10 @@ impl Sources {
     }
 
     pub(super) fn slice(&self, span: Span) -> &str {
-        self.texts.get(span.source).and_then(|(_, text)| text.get(span.start..span.end)).unwrap_or_default()
+        self.texts
+            .get(span.source)
+            .and_then(|(_, text)| text.get(span.start..span.end))
+            .unwrap_or_default()
     }
 }
 
@@ -84,7 +90,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
         help: help.map(str::to_owned),
     };
     if text.len() > TEXT_BYTES_MAX {
-        return Err(vec![diagnostic(0..0, format!("the file has more than {TEXT_BYTES_MAX} bytes"), None)]);
+        return Err(vec![diagnostic(
+            0..0,
+            format!("the file has more than {TEXT_BYTES_MAX} bytes"),
+            None,
+        )]);
     }
     if let Some(at) = overlong_key(text) {
         let message = format!("the dotted key has more than {KEY_PARTS_MAX} parts");
@@ -137,9 +147,8 @@ fn node(value: &Spanned<DeValue<'_>>, source: usize, shift: usize, depth: usize)
     let value = match value.get_ref() {
         _ if depth > DEPTH_MAX => Value::Other,
         DeValue::String(text) => Value::Text(text.to_string()),
-        DeValue::Integer(integer) => {
-            i128::from_str_radix(integer.as_str(), integer.radix()).map_or(Value::Other, Value::Integer)
-        }
+        DeValue::Integer(integer) => i128::from_str_radix(integer.as_str(), integer.radix())
+            .map_or(Value::Other, Value::Integer),
         DeValue::Float(float) => float.as_str().parse().map_or(Value::Other, Value::Float),
         DeValue::Boolean(boolean) => Value::Boolean(*boolean),
         DeValue::Datetime(_) => Value::Other,
@@ -209,8 +218,8 @@ fn unshift(node: &mut Node, by: usize) {
     }
 }
 
-/// Whether a kind of arrival that is set leaves another key of the arrival in place: its own, and those of the jitter that it has
-/// too.
+/// Whether a kind of arrival that is set leaves another key of the arrival in place: its own, and
+/// those of the jitter that it has too.
 fn goes_with(set: &str, key: &str) -> bool {
     match set {
         "burst" | "poisson" => key == set,
@@ -219,7 +228,8 @@ fn goes_with(set: &str, key: &str) -> bool {
     }
 }
 
-/// Sets the value at path `parts` below `table`. With `is_choice` (kinds of arrival), it replaces the keys of other kinds.
+/// Sets the value at path `parts` below `table`. With `is_choice` (kinds of arrival), it replaces
+/// the keys of other kinds.
 fn set(
     table: &mut Vec<Entry>,
     parts: &[&str],
@@ -257,7 +267,9 @@ fn set(
                 (path_span, message, format!("write {}", paths.collect::<Vec<_>>().join(" or ")))
             })?;
             match &mut item.value {
-                Value::Table(inner) if !rest.is_empty() => set(inner, rest, value, path_span, false),
+                Value::Table(inner) if !rest.is_empty() => {
+                    set(inner, rest, value, path_span, false)
+                }
                 other => {
                     *other = value.value;
                     item.span = value.span;
@@ -284,17 +296,27 @@ fn kind_of(key: &str) -> &str {
 /// The name of each item of a list in a path: its `name`, or its index.
 fn names(items: &[Node]) -> Vec<String> {
     let name = |node: &Node| match &node.value {
-        Value::Table(entries) => entries.iter().find(|entry| entry.key == "name").and_then(|entry| {
-            let Value::Text(name) = &entry.node.value else { return None };
-            Some(name.chars().take(64).collect())
-        }),
+        Value::Table(entries) => {
+            entries.iter().find(|entry| entry.key == "name").and_then(|entry| {
+                let Value::Text(name) = &entry.node.value else { return None };
+                Some(name.chars().take(64).collect())
+            })
+        }
         _ => None,
     };
-    items.iter().enumerate().map(|(index, node)| name(node).unwrap_or_else(|| index.to_string())).collect()
+    items
+        .iter()
+        .enumerate()
+        .map(|(index, node)| name(node).unwrap_or_else(|| index.to_string()))
+        .collect()
 }
 
-/// The item of a list that a path refers to: by its `name`, by its index, or because it is the only one.
-fn choose<'n, 'p>(items: &'n mut [Node], parts: &'p [&'p str]) -> Option<(&'n mut Node, &'p [&'p str])> {
+/// The item of a list that a path refers to: by its `name`, by its index, or because it is the only
+/// one.
+fn choose<'n, 'p>(
+    items: &'n mut [Node],
+    parts: &'p [&'p str],
+) -> Option<(&'n mut Node, &'p [&'p str])> {
     let (first, rest) = parts.split_first()?;
     let is_named = |node: &Node| match &node.value {
         Value::Table(entries) => entries.iter().any(|entry| {

@@ -44,7 +44,8 @@ pub(super) fn turn(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<(Turn
     }
 }
 
-/// Checks the URI. As with `target.stun`, the only host name with a known address is the target's own.
+/// Checks the URI. As with `target.stun`, the only host name with a known address is the target's
+/// own.
 pub(super) fn check(
     reader: &mut Reader,
     (turn, span): (TurnServer, Span),

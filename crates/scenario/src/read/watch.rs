@@ -51,7 +51,11 @@ pub(super) fn watches<'t>(reader: &mut Reader, top: &mut Fields<'t>) -> Vec<Watc
     watches
 }
 
-fn name(reader: &mut Reader, fields: &mut Fields<'_>, taken: &mut HashSet<String>) -> Option<String> {
+fn name(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    taken: &mut HashSet<String>,
+) -> Option<String> {
     let path = fields.path_of("name");
     let node = fields.get("name")?;
     let name = reader.text(node, &path, "text")?;
@@ -87,7 +91,8 @@ fn watch(reader: &mut Reader, fields: &mut Fields<'_>, name: Option<String>) -> 
     })
 }
 
-/// The agent's own flags decide what it watches and reads: a run must not be able to make it read arbitrary files.
+/// The agent's own flags decide what it watches and reads: a run must not be able to make it read
+/// arbitrary files.
 fn by_agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget> {
     let owners = WatchTarget::KEYS.into_iter().chain(["every", "logs", "access_log", "metrics"]);
     let wrong = owners.filter_map(|key| fields.get(key).map(|node| (key, node.span))).next();
@@ -104,8 +109,10 @@ fn by_agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget>
 }
 
 fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget> {
-    let present: Vec<(&'static str, &Node)> =
-        WatchTarget::KEYS.into_iter().filter_map(|key| fields.get(key).map(|node| (key, node))).collect();
+    let present: Vec<(&'static str, &Node)> = WatchTarget::KEYS
+        .into_iter()
+        .filter_map(|key| fields.get(key).map(|node| (key, node)))
+        .collect();
     let [(key, node)] = present.as_slice() else {
         // A misspelt key is reported as unknown.
         if !present.is_empty() || WatchTarget::KEYS.iter().all(|key| fields.lacks(key)) {
@@ -119,16 +126,25 @@ fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget> 
     let path = fields.path_of(key);
     match *key {
         "pid" | "port" => {
-            let most = if *key == "pid" { u64::from(i32::MAX.unsigned_abs()) } else { u64::from(u16::MAX) };
+            let most = if *key == "pid" {
+                u64::from(i32::MAX.unsigned_abs())
+            } else {
+                u64::from(u16::MAX)
+            };
             match *key {
                 "pid" => reader.integer(fields, key, 1, most).map(WatchTarget::Pid),
                 _ => reader.integer(fields, key, 1, most).map(WatchTarget::Port),
             }
         }
         "command" => {
-            let words = texts(reader, fields, "command", "[\"/usr/sbin/nginx\", \"-g\", \"daemon off;\"]");
+            let words =
+                texts(reader, fields, "command", "[\"/usr/sbin/nginx\", \"-g\", \"daemon off;\"]");
             if words.is_empty() && reader.is_clean() {
-                reader.fail(node.span, format!("`{path}` is empty"), "write the program and its arguments");
+                reader.fail(
+                    node.span,
+                    format!("`{path}` is empty"),
+                    "write the program and its arguments",
+                );
             }
             (!words.is_empty()).then_some(WatchTarget::Command(words))
         }
@@ -144,7 +160,9 @@ fn named(reader: &mut Reader, key: &str, path: &str, node: &Node) -> Option<Watc
             Some(("is empty or too long", "write the name"))
         }
         "process" if has_path => Some(("is a path", "write the process's name, such as \"janus\"")),
-        "unit" if has_path => Some(("is a path", "write the unit's name, such as \"nginx.service\"")),
+        "unit" if has_path => {
+            Some(("is a path", "write the unit's name, such as \"nginx.service\""))
+        }
         "cgroup" if !text.starts_with('/') => Some((
             "is not a path",
             "write it as /proc/PID/cgroup does, such as \"/system.slice/janus.service\"",
@@ -199,7 +217,8 @@ fn agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<Agent>> 
         return None;
     }
     if is_tls && fingerprint.is_none() {
-        let message = format!("`{path}` needs `fingerprint`: the agent's certificate is self-signed");
+        let message =
+            format!("`{path}` needs `fingerprint`: the agent's certificate is self-signed");
         let help = "write fingerprint = \"sha256:…\" as `throng watch --listen` prints it";
         reader.fail(node.span, message, help);
         return None;
@@ -209,7 +228,8 @@ fn agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<Agent>> 
 
 fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    host == "localhost"
+        || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The digits of the fingerprint: the inner `None` if there is none, the outer `None` for an error.
@@ -242,20 +262,33 @@ fn metrics(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
         if is_http && text.len() <= TEXT_BYTES_MAX && urls.len() < LIST_MAX {
             urls.push(text);
         } else {
-            let message =
-                format!("`{path}` has an entry that is not an HTTP URL, or more than {LIST_MAX} entries");
+            let message = format!(
+                "`{path}` has an entry that is not an HTTP URL, or more than {LIST_MAX} entries"
+            );
             reader.fail(node.span, message, format!("write {expected}"));
         }
     }
     urls
 }
 
-fn texts(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str, example: &str) -> Vec<String> {
+fn texts(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    example: &str,
+) -> Vec<String> {
     let path = fields.path_of(key);
     let mut texts = Vec::new();
-    for (text, node) in reader.texts(fields, key, &format!("text or a list of texts such as {example}")) {
-        if text.is_empty() || text.len() > TEXT_BYTES_MAX || text.contains('\0') || texts.len() >= LIST_MAX {
-            let message = format!("`{path}` has an empty or overlong text, or more than {LIST_MAX} entries");
+    for (text, node) in
+        reader.texts(fields, key, &format!("text or a list of texts such as {example}"))
+    {
+        if text.is_empty()
+            || text.len() > TEXT_BYTES_MAX
+            || text.contains('\0')
+            || texts.len() >= LIST_MAX
+        {
+            let message =
+                format!("`{path}` has an empty or overlong text, or more than {LIST_MAX} entries");
             reader.fail(node.span, message, format!("write {key} = {example}"));
         } else {
             texts.push(text);
@@ -264,12 +297,21 @@ fn texts(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str, exampl
     texts
 }
 
-fn text(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str, expected: &str) -> Option<String> {
+fn text(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    expected: &str,
+) -> Option<String> {
     let path = fields.path_of(key);
     let node = fields.get(key)?;
     let text = reader.text(node, &path, expected)?;
     if text.is_empty() || text.len() > TEXT_BYTES_MAX || text.contains('\0') {
-        reader.fail(node.span, format!("`{path}` is empty or too long"), format!("write {expected}"));
+        reader.fail(
+            node.span,
+            format!("`{path}` is empty or too long"),
+            format!("write {expected}"),
+        );
         return None;
     }
     Some(text)
@@ -306,7 +348,11 @@ fn profile_request(reader: &mut Reader, node: &Node, path: &str) -> Option<Profi
     reader.finish(&fields);
     let Some(at_node) = at_node else {
         if fields.lacks("at") {
-            reader.fail(node.span, format!("`{path}.at` is missing"), format!("write {PROFILE_EXAMPLE}"));
+            reader.fail(
+                node.span,
+                format!("`{path}.at` is missing"),
+                format!("write {PROFILE_EXAMPLE}"),
+            );
         }
         return None;
     };
@@ -348,8 +394,10 @@ pub(super) fn check(reader: &mut Reader, scenario: &Scenario, span: Option<Span>
         if let Moment::At(at) = request.moment
             && at >= scenario.run.duration
         {
-            let message =
-                format!("a profile at {} would begin after the run has ended", units::write_duration(at));
+            let message = format!(
+                "a profile at {} would begin after the run has ended",
+                units::write_duration(at)
+            );
             reader.fail(span, message, "write an earlier time, or increase run.duration");
         }
     }

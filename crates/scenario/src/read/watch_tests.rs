@@ -1,8 +1,11 @@
-//! Laws of `[[watch]]`: what is read, what is refused and where, and the short form of the command line.
+//! Laws of `[[watch]]`: what is read, what is refused and where, and the short form of the command
+//! line.
 
 use std::time::Duration;
 
-use crate::{Moment, Override, Scenario, ScenarioError, ScenarioFlags, TokenSource, Watch, WatchTarget};
+use crate::{
+    Moment, Override, Scenario, ScenarioError, ScenarioFlags, TokenSource, Watch, WatchTarget,
+};
 
 const SMALL: &str = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";
 
@@ -29,9 +32,13 @@ fn every_way_to_name_a_server_is_read() {
         ("command = [\"sleep\", \"60\"]", WatchTarget::Command(vec!["sleep".into(), "60".into()])),
     ] {
         for head in ["[watch]", "[[watch]]"] {
-            let scenario = read(&format!("{head}\n{text}\n")).unwrap_or_else(|error| panic!("{error}"));
+            let scenario =
+                read(&format!("{head}\n{text}\n")).unwrap_or_else(|error| panic!("{error}"));
             let [watch] = scenario.watch.as_slice() else { panic!("{text}") };
-            assert_eq!((&watch.target, watch.every, watch.agent.is_none()), (&expect, Watch::EVERY, true));
+            assert_eq!(
+                (&watch.target, watch.every, watch.agent.is_none()),
+                (&expect, Watch::EVERY, true)
+            );
         }
     }
 }
@@ -45,7 +52,10 @@ fn an_agent_is_named_by_address_token_and_fingerprint() {
     .unwrap_or_else(|error| panic!("{error}"));
     let agent = scenario.watch[0].agent.clone().unwrap();
     assert_eq!((agent.host.as_str(), agent.port, agent.is_tls), ("[2001:db8::1]", 7081, true));
-    assert_eq!((agent.token, agent.fingerprint), (Some(TokenSource::File("t".into())), Some(digits)));
+    assert_eq!(
+        (agent.token, agent.fingerprint),
+        (Some(TokenSource::File("t".into())), Some(digits))
+    );
     let local = read("[[watch]]\nagent = \"tcp://127.0.0.1:7081\"\n").unwrap();
     assert_eq!(
         local.watch[0].agent.as_ref().map(ToString::to_string).as_deref(),
@@ -59,8 +69,12 @@ fn moments_of_profiles_have_their_usual_length_unless_it_is_said() {
         "[[watch]]\npid = 1\nprofile = [\"baseline\", { at = \"fail\", for = \"2s\" }, { at = \"5s\" }]\n",
     );
     let wishes = scenario.unwrap_or_else(|error| panic!("{error}")).watch[0].profile.clone();
-    let read: Vec<_> = wishes.into_iter().map(|wish| (wish.moment, wish.duration.as_secs())).collect();
-    assert_eq!(read, [(Moment::Baseline, 3), (Moment::Fail, 2), (Moment::At(Duration::from_secs(5)), 10)]);
+    let read: Vec<_> =
+        wishes.into_iter().map(|wish| (wish.moment, wish.duration.as_secs())).collect();
+    assert_eq!(
+        read,
+        [(Moment::Baseline, 3), (Moment::Fail, 2), (Moment::At(Duration::from_secs(5)), 10)]
+    );
 }
 
 #[test]
@@ -79,7 +93,12 @@ fn errors_have_their_line_and_help() {
         ("[[watch]]\npid = 1\nevery = \"1ms\"", 7, "from 100 ms to 60 s", "every = \"1s\""),
         ("[[watch]]\npid = 1\nevery = 1", 7, "text with a unit", ""),
         ("[[watch]]\npid = 1\nmetrics = [\"ftp://x\"]", 7, "not an HTTP URL", "http://"),
-        ("[[watch]]\npid = 1\nprofile = \"basline\"", 7, "unknown moment", "did you mean `baseline`?"),
+        (
+            "[[watch]]\npid = 1\nprofile = \"basline\"",
+            7,
+            "unknown moment",
+            "did you mean `baseline`?",
+        ),
         (
             "[[watch]]\npid = 1\nprofile = { for = \"1s\" }",
             7,
@@ -87,19 +106,32 @@ fn errors_have_their_line_and_help() {
             "at = \"30s\"",
         ),
         ("[[watch]]\npid = 1\nprofile = { at = \"1s\", for = \"1h\" }", 7, "from 1 s to 5 min", ""),
-        ("[[watch]]\npid = 1\nprofile = { at = \"2m\" }", 5, "after the run has ended", "run.duration"),
+        (
+            "[[watch]]\npid = 1\nprofile = { at = \"2m\" }",
+            5,
+            "after the run has ended",
+            "run.duration",
+        ),
         ("[[watch]]\npid = 1\ntoken = \"x\"", 7, "no effect without `agent`", "tls://HOST:PORT"),
         ("[[watch]]\nagent = \"10.0.0.1:1\"", 6, "not an agent's address", "tls://"),
         ("[[watch]]\nagent = \"tls://h\"", 6, "not an agent's address", "tls://"),
         ("[[watch]]\nagent = \"tcp://10.0.0.1:1\"", 6, "must use TLS", ""),
         ("[[watch]]\nagent = \"tls://10.0.0.1:1\"", 6, "needs `fingerprint`", "sha256:"),
         ("[[watch]]\npid = 1\nfingerprint = \"sha256:12\"", 7, "64 hexadecimal digits", ""),
-        ("[[watch]]\nname = \"a\"\npid = 1\n[[watch]]\nname = \"a\"\npid = 2", 9, "must be unique", ""),
+        (
+            "[[watch]]\nname = \"a\"\npid = 1\n[[watch]]\nname = \"a\"\npid = 2",
+            9,
+            "must be unique",
+            "",
+        ),
     ] {
         let error = read(watch).map(|_| ()).unwrap_err();
         let diagnostic = &error.diagnostics[0];
         assert!(diagnostic.message.contains(message), "{watch}: {error}");
-        assert!(diagnostic.help.as_deref().is_some_and(|text| text.contains(help)), "{watch}: {error}");
+        assert!(
+            diagnostic.help.as_deref().is_some_and(|text| text.contains(help)),
+            "{watch}: {error}"
+        );
         assert_eq!(
             diagnostic.location.as_ref().map(|location| location.line),
             Some(line),
@@ -113,8 +145,11 @@ fn the_short_form_means_the_same_as_a_table() {
     let file = read(
         "[[watch]]\nprocess = \"janus\"\nevery = \"200ms\"\nlogs = [\"/a\", \"/b c\"]\nprofile = [\"full\"]\n[[watch]]\nport = 8188\n[[watch]]\ncommand = [\"sleep\", \"5\"]\n",
     );
-    let flags =
-        quick(&["process=janus, every=200ms,logs=/a,logs=/b c,profile=full", "port=8188", "command=sleep 5"]);
+    let flags = quick(&[
+        "process=janus, every=200ms,logs=/a,logs=/b c,profile=full",
+        "port=8188",
+        "command=sleep 5",
+    ]);
     assert_eq!(flags.unwrap_or_else(|error| panic!("{error}")).watch, file.unwrap().watch);
 }
 
@@ -142,13 +177,15 @@ fn a_stored_watch_reads_back_and_keeps_no_token() {
     let back = Scenario::parse(&stored).unwrap_or_else(|error| panic!("{stored}\n{error}"));
     assert_eq!(back.watch[0].profile, scenario.watch[0].profile);
     assert_eq!(back.to_toml(), stored);
-    let named = Scenario::parse_with(&stored, &[Override::parse("watch.token=env:X").unwrap()]).unwrap();
+    let named =
+        Scenario::parse_with(&stored, &[Override::parse("watch.token=env:X").unwrap()]).unwrap();
     assert!(named.watch[0].agent.as_ref().is_some_and(|agent| agent.token.is_some()));
 }
 
 #[test]
 fn a_stored_endpoint_keeps_no_password() {
-    let stored = read("[[watch]]\npid = 1\nmetrics = \"http://u:hunter2@h/m\"\n").unwrap().to_toml();
+    let stored =
+        read("[[watch]]\npid = 1\nmetrics = \"http://u:hunter2@h/m\"\n").unwrap().to_toml();
     assert!(!stored.contains("hunter2") && stored.contains("/m"), "{stored}");
 }
 
@@ -163,18 +200,24 @@ fn a_scenario_cannot_set_what_an_agent_reads() {
         ("metrics = \"http://127.0.0.1/\"", "--metrics"),
         ("every = \"1s\"", "--every"),
     ] {
-        let error = read(&format!("[[watch]]\nagent = \"tcp://127.0.0.1:7081\"\n{key}\n")).unwrap_err();
+        let error =
+            read(&format!("[[watch]]\nagent = \"tcp://127.0.0.1:7081\"\n{key}\n")).unwrap_err();
         let diagnostic = &error.diagnostics[0];
         assert!(diagnostic.message.contains("is a setting of the agent"), "{key}: {error}");
-        assert!(diagnostic.help.as_deref().is_some_and(|help| help.contains(flag)), "{key}: {error}");
+        assert!(
+            diagnostic.help.as_deref().is_some_and(|help| help.contains(flag)),
+            "{key}: {error}"
+        );
     }
 }
 
 #[test]
 fn the_plan_says_what_is_watched() {
-    let plan = read("[[watch]]\nname = \"sfu\"\nprocess = \"janus\"\nlogs = \"/l\"\nprofile = [\"full\"]\n")
-        .unwrap()
-        .plan();
+    let plan = read(
+        "[[watch]]\nname = \"sfu\"\nprocess = \"janus\"\nlogs = \"/l\"\nprofile = [\"full\"]\n",
+    )
+    .unwrap()
+    .plan();
     assert!(
         plan.describe().contains(
             "watch       sfu: process janus on this host, every 1.00 s, logs /l, a profile at full for 10.00 s\n"

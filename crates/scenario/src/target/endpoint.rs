@@ -30,10 +30,11 @@ pub enum Protocol {
     Rtmp,
     /// Publishing by SRT: `srt://HOST:PORT[?streamid=…]`.
     Srt,
-    /// A room of an XMPP chat over WebSocket (RFC 7395): `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`.
+    /// A room of an XMPP chat over WebSocket (RFC 7395):
+    /// `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`.
     Xmpp,
-    /// A chat whose words are in the scenario, over WebSocket or server-sent events: `chat+ws(s)://HOST/PATH`,
-    /// `chat+http(s)://HOST/PATH`.
+    /// A chat whose words are in the scenario, over WebSocket or server-sent events:
+    /// `chat+ws(s)://HOST/PATH`, `chat+http(s)://HOST/PATH`.
     Chat,
     /// WebRTC-HTTP egress protocol: `whep+http(s)://…`.
     Whep,
@@ -93,7 +94,8 @@ impl Protocol {
 pub enum Endpoint {
     /// OvenMediaEngine.
     OvenMediaEngine {
-        /// `ws:` or `wss:`, with application, stream and perhaps playlist in its path; the query as written.
+        /// `ws:` or `wss:`, with application, stream and perhaps playlist in its path; the query as
+        /// written.
         url: Url,
     },
     /// Janus Streaming.
@@ -116,8 +118,8 @@ pub enum Endpoint {
     },
     /// LiveKit: a conference, whose participants send and receive.
     LiveKit {
-        /// `ws:` or `wss:` of the signalling endpoint: path `/rtc`, below `?path=` if given; other query
-        /// parameters as written.
+        /// `ws:` or `wss:` of the signalling endpoint: path `/rtc`, below `?path=` if given; other
+        /// query parameters as written.
         url: Url,
         /// The room to join.
         room: String,
@@ -134,8 +136,8 @@ pub enum Endpoint {
     },
     /// RTSP.
     Rtsp {
-        /// `http:` for `rtsp:`, `https:` for `rtsps:`: the URL standard knows the hosts of those schemes only. It has the
-        /// port, and user name and password if written.
+        /// `http:` for `rtsp:`, `https:` for `rtsps:`: the URL standard knows the hosts of those
+        /// schemes only. It has the port, and user name and password if written.
         url: Url,
     },
     /// Publishing by RTSP: participants only send.
@@ -166,7 +168,8 @@ pub enum Endpoint {
     },
     /// A chat whose words are in the scenario.
     Chat {
-        /// `ws:` or `wss:` of a WebSocket, `http:` or `https:` of an event stream, as written after `chat+`.
+        /// `ws:` or `wss:` of a WebSocket, `http:` or `https:` of an event stream, as written after
+        /// `chat+`.
         url: Url,
     },
     /// WHEP.
@@ -181,7 +184,8 @@ pub enum Endpoint {
     },
 }
 
-/// The id of a Janus Streaming mountpoint or of a VideoRoom. Janus uses numbers unless it is configured with `string_ids`.
+/// The id of a Janus Streaming mountpoint or of a VideoRoom. Janus uses numbers unless it is
+/// configured with `string_ids`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum JanusId {
     /// The usual numeric id.
@@ -266,7 +270,9 @@ fn livekit_url(url: &Url, room: &str) -> String {
     let text = format!("livekit+{}", without_secrets(&base));
     match url.path().strip_suffix(LIVEKIT_PATH) {
         None | Some("") => text,
-        Some(prefix) => format!("{text}{}path={prefix}", if text.contains('?') { '&' } else { '?' }),
+        Some(prefix) => {
+            format!("{text}{}path={prefix}", if text.contains('?') { '&' } else { '?' })
+        }
     }
 }
 
@@ -281,7 +287,8 @@ fn is_bare_address(text: &str) -> bool {
 fn xmpp_url(url: &Url, domain: &str, room: &str, has_account: bool) -> String {
     let text = without_secrets(url);
     let text = if has_account { text.replacen("://", "://…@", 1) } else { text };
-    let domain = if url.host_str() == Some(domain) { String::new() } else { format!("&domain={domain}") };
+    let domain =
+        if url.host_str() == Some(domain) { String::new() } else { format!("&domain={domain}") };
     format!("xmpp+{text}{}room={room}{domain}", if text.contains('?') { '&' } else { '?' })
 }
 
@@ -315,8 +322,8 @@ fn without_secrets(url: &Url) -> String {
 }
 
 impl Endpoint {
-    /// The same server with another room: 0 is that of the URL. Numbers are incremented, names become `NAME-2`,
-    /// `NAME-3` and so on. Endpoints without rooms stay the same.
+    /// The same server with another room: 0 is that of the URL. Numbers are incremented, names
+    /// become `NAME-2`, `NAME-3` and so on. Endpoints without rooms stay the same.
     #[must_use]
     pub fn in_room(&self, index: u32) -> Self {
         let named = |name: &str| match index {
@@ -328,7 +335,8 @@ impl Endpoint {
             Self::JanusVideoRoom { room: JanusId::Number(id), .. } => {
                 *id = id.saturating_add(u64::from(index));
             }
-            Self::JanusVideoRoom { room: JanusId::Text(name), .. } | Self::LiveKit { room: name, .. } => {
+            Self::JanusVideoRoom { room: JanusId::Text(name), .. }
+            | Self::LiveKit { room: name, .. } => {
                 *name = named(name);
             }
             _ => {}
@@ -345,13 +353,19 @@ impl Endpoint {
             Self::RtspPublish { url } => format!("publish+{}", as_rtsp(&without_secrets(url))),
             Self::Rtmp { url } => as_rtmp(url),
             Self::Srt { url } => as_scheme(&without_secrets(url), ("srt", 0), ("srt", 0)),
-            Self::Xmpp { url, domain, room, account } => xmpp_url(url, domain, room, account.is_some()),
+            Self::Xmpp { url, domain, room, account } => {
+                xmpp_url(url, domain, room, account.is_some())
+            }
             Self::Chat { url } => format!("chat+{}", without_secrets(url)),
             Self::Whep { url } => format!("whep+{}", without_secrets(url)),
             Self::Whip { url } => format!("whip+{}", without_secrets(url)),
             Self::LiveKit { url, room } => livekit_url(url, room),
-            Self::Janus { url, mountpoint, pin } => janus_url(url, "/streaming", mountpoint, pin.is_some()),
-            Self::JanusVideoRoom { url, room, pin } => janus_url(url, "/videoroom", room, pin.is_some()),
+            Self::Janus { url, mountpoint, pin } => {
+                janus_url(url, "/streaming", mountpoint, pin.is_some())
+            }
+            Self::JanusVideoRoom { url, room, pin } => {
+                janus_url(url, "/videoroom", room, pin.is_some())
+            }
         }
     }
 
@@ -381,7 +395,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether the URL requests OvenMediaEngine's relay, which is TURN over TCP: `tcp` to 0.20, `relay` from 0.21.
+    /// Whether the URL requests OvenMediaEngine's relay, which is TURN over TCP: `tcp` to 0.20,
+    /// `relay` from 0.21.
     pub(crate) fn asks_for_relay(&self) -> bool {
         let Self::OvenMediaEngine { url } = self else { return false };
         url.query_pairs().any(|(key, value)| {
@@ -433,8 +448,10 @@ impl Endpoint {
         // The URL standard knows the hosts of ws and http only, so the prefix goes before parsing.
         let plain = |prefix: &str| -> Result<Url, TargetError> {
             let rest = text.get(prefix.len()..).unwrap_or_default();
-            let mut url = Url::parse(rest)
-                .map_err(|why| TargetError::NotUrl { text: before_secrets(text), why: why.to_string() })?;
+            let mut url = Url::parse(rest).map_err(|why| TargetError::NotUrl {
+                text: before_secrets(text),
+                why: why.to_string(),
+            })?;
             // No server ever sees a fragment (RFC 3986, 3.5).
             url.set_fragment(None);
             // An empty query would not be written.
@@ -448,7 +465,9 @@ impl Endpoint {
             "janus+ws" | "janus+wss" => Self::janus(&plain("janus+")?),
             "livekit+ws" | "livekit+wss" => Self::livekit(&plain("livekit+")?),
             "xmpp+ws" | "xmpp+wss" => Self::xmpp(&plain("xmpp+")?),
-            "chat+ws" | "chat+wss" | "chat+http" | "chat+https" => Ok(Self::Chat { url: plain("chat+")? }),
+            "chat+ws" | "chat+wss" | "chat+http" | "chat+https" => {
+                Ok(Self::Chat { url: plain("chat+")? })
+            }
             "http" | "https" => {
                 let url = plain("")?;
                 // No recording is called so: the prefix was forgotten.
@@ -471,8 +490,13 @@ impl Endpoint {
             "peertube+http" | "peertube+https" => {
                 let url = plain("peertube+")?;
                 // A page names its video, and is not that of the instance.
-                let names_video =
-                    url.path_segments().into_iter().flatten().filter(|part| !part.is_empty()).count() > 1;
+                let names_video = url
+                    .path_segments()
+                    .into_iter()
+                    .flatten()
+                    .filter(|part| !part.is_empty())
+                    .count()
+                    > 1;
                 if names_video {
                     Ok(Self::PeerTube { url })
                 } else {
@@ -485,8 +509,8 @@ impl Endpoint {
         }
     }
 
-    /// The URL of an RTSP presentation as requests have it: without user info, and without the port if it is the
-    /// usual one. `None` for other protocols.
+    /// The URL of an RTSP presentation as requests have it: without user info, and without the port
+    /// if it is the usual one. `None` for other protocols.
     #[must_use]
     pub fn rtsp_url(&self) -> Option<Url> {
         let (Self::Rtsp { url } | Self::RtspPublish { url }) = self else { return None };
@@ -521,7 +545,8 @@ impl Endpoint {
     }
 
     fn oven(url: Url) -> Result<Self, TargetError> {
-        let segments = url.path_segments().map_or(0, |parts| parts.filter(|part| !part.is_empty()).count());
+        let segments =
+            url.path_segments().map_or(0, |parts| parts.filter(|part| !part.is_empty()).count());
         match segments {
             2 | 3 => Ok(Self::OvenMediaEngine { url }),
             _ => Err(TargetError::Path {
@@ -544,7 +569,8 @@ impl Endpoint {
             example: "livekit+ws://127.0.0.1:7880/lesson",
         })?;
         let pairs: Vec<_> = written.query_pairs().into_owned().collect();
-        let prefix = pairs.iter().find(|(key, _)| key == "path").map_or("", |(_, value)| value.as_str());
+        let prefix =
+            pairs.iter().find(|(key, _)| key == "path").map_or("", |(_, value)| value.as_str());
         let mut url = written.clone();
         url.set_path(&format!("{}{LIVEKIT_PATH}", prefix.trim_end_matches('/')));
         url.set_query(None);
@@ -562,7 +588,8 @@ impl Endpoint {
             example: "xmpp+ws://127.0.0.1:5280/xmpp-websocket?room=stage@room.example.org&domain=anon.example.org",
         };
         let pairs: Vec<_> = written.query_pairs().into_owned().collect();
-        let parameter = |name| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        let parameter =
+            |name| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
         let room = parameter("room").filter(|room| is_bare_address(room)).ok_or_else(wrong)?;
         let domain = parameter("domain").filter(|domain| !domain.is_empty());
         let domain = domain.or_else(|| written.host_str().map(str::to_owned)).ok_or_else(wrong)?;
@@ -575,7 +602,8 @@ impl Endpoint {
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.set_query(None);
-        let further: Vec<_> = pairs.iter().filter(|(key, _)| key != "room" && key != "domain").collect();
+        let further: Vec<_> =
+            pairs.iter().filter(|(key, _)| key != "room" && key != "domain").collect();
         if !further.is_empty() {
             url.query_pairs_mut().extend_pairs(further);
         }
@@ -590,7 +618,8 @@ impl Endpoint {
         };
         let parts: Vec<&str> = written.path_segments().map(Iterator::collect).unwrap_or_default();
         let (plugin, id) = match parts.as_slice() {
-            [plugin @ ("streaming" | "videoroom"), id] | [plugin @ ("streaming" | "videoroom"), id, ""]
+            [plugin @ ("streaming" | "videoroom"), id]
+            | [plugin @ ("streaming" | "videoroom"), id, ""]
                 if !id.is_empty() =>
             {
                 (*plugin, decoded(id).ok_or_else(wrong)?)
@@ -598,8 +627,9 @@ impl Endpoint {
             _ => return Err(wrong()),
         };
         let id = id.parse().map_or(JanusId::Text(id), JanusId::Number);
-        let parameter =
-            |name| written.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
+        let parameter = |name| {
+            written.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+        };
         let mut url = written.clone();
         url.set_path(&parameter("path").unwrap_or_default());
         url.set_query(None);
@@ -616,15 +646,16 @@ fn rtsp(scheme: &str, text: &str) -> Result<Url, TargetError> {
     with_ports(scheme, text, (RTSP_PORT, RTSPS_PORT))
 }
 
-/// A URL of a scheme whose hosts the URL standard does not know, as one of HTTP; of HTTPS if the scheme is one over TLS. It
-/// has the usual port where none is written.
+/// A URL of a scheme whose hosts the URL standard does not know, as one of HTTP; of HTTPS if the
+/// scheme is one over TLS. It has the usual port where none is written.
 fn with_ports(scheme: &str, text: &str, (plain, secured): (u16, u16)) -> Result<Url, TargetError> {
     let (known, port) = if scheme.ends_with('s') { ("https", secured) } else { ("http", plain) };
     let rest = text.get(scheme.len()..).unwrap_or_default();
     let not_url = |why: String| TargetError::NotUrl { text: before_secrets(text), why };
     let mut url = Url::parse(&format!("{known}{rest}")).map_err(|why| not_url(why.to_string()))?;
     // A port that is written and usual for the other scheme is not kept by the URL type.
-    let authority = rest.trim_start_matches("://").split(['/', '?', '#']).next().unwrap_or_default();
+    let authority =
+        rest.trim_start_matches("://").split(['/', '?', '#']).next().unwrap_or_default();
     let has_port = authority.rsplit(['@', ']']).next().is_some_and(|host| host.contains(':'));
     if url.port().is_none() && !has_port && url.set_port(Some(port)).is_err() {
         return Err(not_url("it has no host".into()));
@@ -641,7 +672,8 @@ const RTSPS_PORT: u16 = 322;
 const RTMP_PORT: u16 = 1935;
 const RTMPS_PORT: u16 = 443;
 
-/// A URL that is kept as one of HTTP, with the scheme that it was written with: plain or over TLS, each with its usual port.
+/// A URL that is kept as one of HTTP, with the scheme that it was written with: plain or over TLS,
+/// each with its usual port.
 fn as_scheme(url: &str, plain: (&str, u16), secured: (&str, u16)) -> String {
     let (tls, rest) = match url.strip_prefix("https://") {
         Some(rest) => (true, rest),
@@ -676,7 +708,9 @@ fn as_rtmp(url: &Url) -> String {
     let (place, query) = text.split_at(text.find('?').unwrap_or(text.len()));
     match place.rsplit_once('/') {
         // A variable is no password.
-        Some((app, key)) if !is_loopback && !key.contains("%7B") => format!("{app}/{HIDDEN}{query}"),
+        Some((app, key)) if !is_loopback && !key.contains("%7B") => {
+            format!("{app}/{HIDDEN}{query}")
+        }
         _ => text,
     }
 }

@@ -1,4 +1,5 @@
-//! How media reaches participants: the ICE transport policy, the STUN server, the transport of RTP on RTSP.
+//! How media reaches participants: the ICE transport policy, the STUN server, the transport of RTP
+//! on RTSP.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -81,7 +82,8 @@ impl StunServer {
     pub fn parse(uri: &str) -> Option<Self> {
         let (scheme, place) = uri.split_once(':')?;
         let url = Url::parse(&format!("stun://{place}")).ok()?;
-        let is_place = url.username().is_empty() && url.password().is_none() && url.path().is_empty();
+        let is_place =
+            url.username().is_empty() && url.password().is_none() && url.path().is_empty();
         let has_more = url.query().is_some() || url.fragment().is_some();
         let host = match url.host()? {
             Host::Ipv6(ip) => ip.to_string(),
@@ -99,7 +101,8 @@ impl StunServer {
         Some(SocketAddr::new(ip.to_canonical(), self.port))
     }
 
-    /// Whether its address is known once the host of `target` is resolved: participants do not resolve names.
+    /// Whether its address is known once the host of `target` is resolved: participants do not
+    /// resolve names.
     pub(crate) fn is_resolved_with(&self, target: &Url) -> bool {
         self.literal().is_some()
             || target.host_str().is_some_and(|host| host.eq_ignore_ascii_case(&self.host))
@@ -113,7 +116,11 @@ impl StunServer {
 impl fmt::Display for StunServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port } = self;
-        if host.contains(':') { write!(f, "stun:[{host}]:{port}") } else { write!(f, "stun:{host}:{port}") }
+        if host.contains(':') {
+            write!(f, "stun:[{host}]:{port}")
+        } else {
+            write!(f, "stun:{host}:{port}")
+        }
     }
 }
 
@@ -136,12 +143,22 @@ mod tests {
             assert_eq!(StunServer::parse(&server.to_string()), Some(server), "{uri}");
         }
         assert_eq!(StunServer::parse("stun:media.example").unwrap().address(None), None);
-        for uri in
-            ["", "stun", "stun:", "stun::3478", "stuns:h", "turn:h", "stun:h:0", "stun:h:99999", "stun:[::1"]
-        {
+        for uri in [
+            "",
+            "stun",
+            "stun:",
+            "stun::3478",
+            "stuns:h",
+            "turn:h",
+            "stun:h:0",
+            "stun:h:99999",
+            "stun:[::1",
+        ] {
             assert_eq!(StunServer::parse(uri), None, "{uri}");
         }
-        for uri in ["stun://h", "stun:u@h", "stun:h/x", "stun:h?transport=udp", "stun:h#x", "stun:ho st"] {
+        for uri in
+            ["stun://h", "stun:u@h", "stun:h/x", "stun:h?transport=udp", "stun:h#x", "stun:ho st"]
+        {
             assert_eq!(StunServer::parse(uri), None, "{uri}");
         }
     }

@@ -44,7 +44,8 @@ fn janus_mountpoints_are_numbers_or_text_and_may_have_a_pin() {
         let Endpoint::Janus { mountpoint, .. } = target(text).endpoint else { panic!("{text}") };
         assert_eq!(mountpoint, expect);
     }
-    let Endpoint::Janus { pin, url, .. } = target("janus+ws://h/streaming/7?pin=s3cret").endpoint else {
+    let Endpoint::Janus { pin, url, .. } = target("janus+ws://h/streaming/7?pin=s3cret").endpoint
+    else {
         panic!("not Janus")
     };
     assert_eq!((pin.unwrap().expose(), url.as_str()), ("s3cret", "ws://h/"));
@@ -93,7 +94,9 @@ fn nothing_shown_holds_a_secret() {
         let shown = format!("{} {:?}", target(text).display(), target(text).token);
         assert!(!shown.contains("hunter2"), "{shown}");
     }
-    for text in ["http://joe:hunter2@h/whep?token=hunter2", "ws://joe:hunter2@?hunter2", "x?hunter2"] {
+    for text in
+        ["http://joe:hunter2@h/whep?token=hunter2", "ws://joe:hunter2@?hunter2", "x?hunter2"]
+    {
         let error = Target::parse(text).expect_err(text).to_string();
         assert!(!error.contains("hunter2"), "{error}");
     }
@@ -168,7 +171,13 @@ fn rooms_are_numbered_on_from_the_urls_own() {
         ("livekit+ws://h:7880/meeting", "meeting", "meeting-3"),
     ] {
         let target = Target::parse(url).unwrap();
-        let shown = |place| Target { endpoint: target.endpoint.in_room(place), ..target.clone() }.display();
-        assert!(shown(0).ends_with(first) && shown(2).ends_with(third), "{} {}", shown(0), shown(2));
+        let shown =
+            |place| Target { endpoint: target.endpoint.in_room(place), ..target.clone() }.display();
+        assert!(
+            shown(0).ends_with(first) && shown(2).ends_with(third),
+            "{} {}",
+            shown(0),
+            shown(2)
+        );
     }
 }

@@ -90,15 +90,19 @@ impl TurnUri {
             _ => return Err(TurnUriError::Malformed),
         };
         let port = port.unwrap_or(if secure { 5349 } else { 3478 });
-        let host = host.parse().map_or_else(|_| TurnHost::Name(host.to_ascii_lowercase()), TurnHost::Ip);
+        let host =
+            host.parse().map_or_else(|_| TurnHost::Name(host.to_ascii_lowercase()), TurnHost::Ip);
         Ok(Self { host, port, transport })
     }
 
-    /// Whether its address is known when that of the host of `target` is: participants resolve no names.
+    /// Whether its address is known when that of the host of `target` is: participants resolve no
+    /// names.
     pub(crate) fn is_resolved_with(&self, target: &Url) -> bool {
         match &self.host {
             TurnHost::Ip(_) => true,
-            TurnHost::Name(name) => target.host_str().is_some_and(|host| host.eq_ignore_ascii_case(name)),
+            TurnHost::Name(name) => {
+                target.host_str().is_some_and(|host| host.eq_ignore_ascii_case(name))
+            }
         }
     }
 

@@ -1,5 +1,5 @@
-//! Laws that hold for every text of a user or a server: one function per parser, shared by the brief fuzz of
-//! `cargo test` and by the fuzz targets. Each panics when its law is broken.
+//! Laws that hold for every text of a user or a server: one function per parser, shared by the
+//! brief fuzz of `cargo test` and by the fuzz targets. Each panics when its law is broken.
 
 #![allow(dead_code, unused_imports, reason = "a fuzz target uses one of the laws")]
 
@@ -10,7 +10,8 @@ use throng_scenario::har::{self, PageOrigins, PagePlan, PageRequest, PlayerStart
 use throng_scenario::matrix::{Matrix, Places};
 use throng_scenario::prices::{ComputePrices, PriceTable};
 use throng_scenario::{
-    ConsentProof, ConsentProofError, ConsentSecret, Objective, Origin, OriginRule, Override, Scenario, Target,
+    ConsentProof, ConsentProofError, ConsentSecret, Objective, Origin, OriginRule, Override,
+    Scenario, Target,
 };
 
 /// Above this number of users no plan is made, so that a law is quick.
@@ -21,7 +22,8 @@ pub(crate) fn matrix(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match Matrix::parse(&text) {
         Ok(matrix) => {
-            let (cells, places) = (matrix.cells(), Places { dir: "/dir".into(), base: "/base".into() });
+            let (cells, places) =
+                (matrix.cells(), Places { dir: "/dir".into(), base: "/base".into() });
             assert!(!cells.is_empty() && cells.len() <= Matrix::CELLS_MAX);
             assert_eq!(matrix.runs().len(), cells.len() * matrix.repeats as usize);
             for cell in cells.iter().take(64) {
@@ -29,17 +31,21 @@ pub(crate) fn matrix(bytes: &[u8]) {
                 assert!(config.server.command.iter().all(|words| !words.is_empty()));
             }
         }
-        Err(error) => assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: ")),
+        Err(error) => {
+            assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: "))
+        }
     }
 }
 
-/// Files of proofs, also with `--shrink`: of one that is read, the pairs of every variant can be made.
+/// Files of proofs, also with `--shrink`: of one that is read, the pairs of every variant can be
+/// made.
 pub(crate) fn proof(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for shrink in [None, Some("cpu=0.7"), Some(text.get(..8).unwrap_or("cpu"))] {
         match Matrix::parse_proof(&text, shrink) {
             Ok(proof) => {
-                let (cells, places) = (proof.cells(), Places { dir: "/dir".into(), base: "/base".into() });
+                let (cells, places) =
+                    (proof.cells(), Places { dir: "/dir".into(), base: "/base".into() });
                 let pairs = proof.pairs.expect("a proof has pairs") as usize;
                 assert!(cells.len() >= 2 && pairs >= 2);
                 assert_eq!(proof.runs().len(), (cells.len() - 1) * pairs * 2);
@@ -73,7 +79,9 @@ pub(crate) fn prices(bytes: &[u8]) {
                 assert!(machines.iter().all(|machine| machine.per_hour >= 0.0));
             }
         }
-        Err(error) => assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: ")),
+        Err(error) => {
+            assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: "))
+        }
     }
 }
 
@@ -100,7 +108,9 @@ pub(crate) fn scenario(bytes: &[u8]) {
                 let Some(location) = &diagnostic.location else { continue };
                 assert!(location.width >= 1 && location.column >= 1);
                 match &location.origin {
-                    Origin::File => assert!((1..=file.lines().count().max(1) + 1).contains(&location.line)),
+                    Origin::File => {
+                        assert!((1..=file.lines().count().max(1) + 1).contains(&location.line))
+                    }
                     Origin::Override(words) => assert!(words.starts_with("--set ")),
                 }
             }
@@ -116,18 +126,21 @@ fn scenario_again(scenario: &Scenario) {
         let again = Scenario::parse(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
         assert_eq!(again, *scenario);
     }
-    if scenario.users() <= USERS_PLANNED_MAX && scenario.run.duration <= Duration::from_secs(3_600) {
+    if scenario.users() <= USERS_PLANNED_MAX && scenario.run.duration <= Duration::from_secs(3_600)
+    {
         let plan = scenario.plan();
         assert!(plan.joins.len() as u64 >= scenario.users());
         assert!(plan.joins.is_sorted_by_key(|join| join.at));
     }
 }
 
-/// Recordings of pages: every request of one that is read goes to an origin that was named, begins after one that began
-/// before it, once, and soon; nothing that decides the framing of messages is repeated.
+/// Recordings of pages: every request of one that is read goes to an origin that was named, begins
+/// after one that began before it, once, and soon; nothing that decides the framing of messages is
+/// repeated.
 pub(crate) fn har(bytes: &[u8]) {
     let target = Target::parse("http://127.0.0.1:8080/live.m3u8").expect("a URL");
-    let rule = OriginRule { recorded: "https://cdn.example".into(), requested: "http://127.0.0.2".into() };
+    let rule =
+        OriginRule { recorded: "https://cdn.example".into(), requested: "http://127.0.0.2".into() };
     let day = Duration::from_secs(86_400);
     match PagePlan::read(bytes, &PageOrigins::new(target.url(), &[rule]), Duration::from_secs(60)) {
         Ok(plan) => {
@@ -135,7 +148,10 @@ pub(crate) fn har(bytes: &[u8]) {
             let mut followers = vec![0; plan.requests.len()];
             for (index, request) in plan.requests.iter().enumerate() {
                 let origin = request.url.origin().ascii_serialization();
-                assert!(["http://127.0.0.1:8080", "http://127.0.0.2"].contains(&origin.as_str()), "{origin}");
+                assert!(
+                    ["http://127.0.0.1:8080", "http://127.0.0.2"].contains(&origin.as_str()),
+                    "{origin}"
+                );
                 assert!(request.begins.request.is_none_or(|before| before < index));
                 assert!(request.begins.delay <= day);
                 for follower in &request.followers {
@@ -143,18 +159,32 @@ pub(crate) fn har(bytes: &[u8]) {
                     followers[*follower] += 1;
                 }
                 let sent = request.headers.iter().map(|(name, _)| name.as_str());
-                assert!(sent.into_iter().all(|name| !["host", "cookie", "content-length"].contains(&name)));
+                assert!(
+                    sent.into_iter()
+                        .all(|name| !["host", "cookie", "content-length"].contains(&name))
+                );
                 let values = request.headers.iter().map(|(_, value)| value);
                 assert!(values.into_iter().all(|value| !value.contains(['\r', '\n', '\0'])));
             }
             let follows = |request: &PageRequest| usize::from(request.begins.request.is_some());
-            assert!(plan.requests.iter().zip(&followers).all(|(request, count)| follows(request) == *count));
+            assert!(
+                plan.requests
+                    .iter()
+                    .zip(&followers)
+                    .all(|(request, count)| follows(request) == *count)
+            );
             match &plan.player {
                 PlayerStart::At(after) => {
-                    assert!(after.request.is_none_or(|at| at < plan.requests.len()) && after.delay <= day);
+                    assert!(
+                        after.request.is_none_or(|at| at < plan.requests.len())
+                            && after.delay <= day
+                    );
                 }
                 PlayerStart::Loaded(all) => {
-                    assert!(all.is_sorted() && all.last().is_none_or(|last| *last < plan.requests.len()));
+                    assert!(
+                        all.is_sorted()
+                            && all.last().is_none_or(|last| *last < plan.requests.len())
+                    );
                 }
             }
             assert!(plan.left_out.sentence().is_none_or(|sentence| !sentence.contains(is_harmful)));
@@ -167,7 +197,8 @@ pub(crate) fn har(bytes: &[u8]) {
     }
 }
 
-/// Objectives: what is read is written in a form that reads the same, and an error points into the text.
+/// Objectives: what is read is written in a form that reads the same, and an error points into the
+/// text.
 pub(crate) fn objective(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match text.parse::<Objective>() {
@@ -183,24 +214,31 @@ pub(crate) fn objective(bytes: &[u8]) {
     }
 }
 
-/// Target URLs: the displayed URL is a target of the same protocol and host, and contains no secret.
+/// Target URLs: the displayed URL is a target of the same protocol and host, and contains no
+/// secret.
 pub(crate) fn target(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match Target::parse(&text) {
         Ok(target) => {
             let (host, port) = target.host_and_port();
-            assert!(!host.is_empty() && matches!(target.url().scheme(), "ws" | "wss" | "http" | "https"));
+            assert!(
+                !host.is_empty()
+                    && matches!(target.url().scheme(), "ws" | "wss" | "http" | "https")
+            );
             let shown = target.display();
-            let again =
-                Target::parse(&shown).unwrap_or_else(|error| panic!("{text:?} shown as {shown}: {error}"));
+            let again = Target::parse(&shown)
+                .unwrap_or_else(|error| panic!("{text:?} shown as {shown}: {error}"));
             assert_eq!(
                 (again.protocol(), again.host_and_port()),
                 (target.protocol(), (host, port)),
                 "{shown}"
             );
             assert_eq!(again.is_loopback(), target.is_loopback());
-            let user = shown.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
-            let user = user.and_then(|authority| authority.rsplit_once('@')).map_or("…", |(user, _)| user);
+            let user =
+                shown.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
+            let user = user
+                .and_then(|authority| authority.rsplit_once('@'))
+                .map_or("…", |(user, _)| user);
             assert_eq!(user, "…", "{shown}");
             for (key, value) in again.url().query_pairs() {
                 let is_secret = ["token", "key", "secret", "pass", "sig", "auth", "policy"]
@@ -222,13 +260,22 @@ pub(crate) fn consent(bytes: &[u8]) {
     match ConsentProof::parse(&text) {
         Ok(proof) => {
             let lowered = throng_scenario::Caps::DEFAULT.lowered_by(&proof.caps);
-            assert!(lowered.users <= throng_scenario::Caps::DEFAULT.users && lowered.users.is_some());
+            assert!(
+                lowered.users <= throng_scenario::Caps::DEFAULT.users && lowered.users.is_some()
+            );
             assert!(lowered.duration <= throng_scenario::Caps::DEFAULT.duration);
-            assert!(proof.caps.users.is_some() && proof.caps.mbit_per_s.is_some(), "consent has limits");
+            assert!(
+                proof.caps.users.is_some() && proof.caps.mbit_per_s.is_some(),
+                "consent has limits"
+            );
             // The secret of a found proof is unknown, so it is valid for no tester.
             let stranger = ConsentSecret::new([1; 32]);
-            let used =
-                proof.validate(&stranger, &proof.host, proof.port, proof.expires_unix_s.saturating_sub(1));
+            let used = proof.validate(
+                &stranger,
+                &proof.host,
+                proof.port,
+                proof.expires_unix_s.saturating_sub(1),
+            );
             assert!(matches!(used, Err(ConsentProofError::OtherSecret { .. })), "{used:?}");
         }
         Err(error) => {

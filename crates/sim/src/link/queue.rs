@@ -26,13 +26,15 @@ impl Queue {
 
     /// Queues a packet, or loses it.
     pub(super) fn push(&mut self, now: Instant, packet: &[u8]) {
-        let Conditions { delay_ms, jitter_ms, loss_percent, rate_kbps, queue_packets } = self.conditions;
+        let Conditions { delay_ms, jitter_ms, loss_percent, rate_kbps, queue_packets } =
+            self.conditions;
         if self.packets.len() >= queue_packets || self.random.f64() * 100.0 < loss_percent {
             return;
         }
         let mut sent_at = now;
         if let Some(time_ns) = (packet.len() as u64 * 8_000_000).checked_div(rate_kbps) {
-            sent_at = self.line_free_at.map_or(now, |free| free.max(now)) + Duration::from_nanos(time_ns);
+            sent_at =
+                self.line_free_at.map_or(now, |free| free.max(now)) + Duration::from_nanos(time_ns);
             self.line_free_at = Some(sent_at);
         }
         let jitter_ms = jitter_ms * (self.random.f64() * 2.0 - 1.0);
@@ -67,7 +69,10 @@ mod tests {
         assert_eq!(queue.pop_due(t0 + Duration::from_millis(19)), None);
         assert_eq!(queue.next_due(), Some(t0 + Duration::from_millis(20)));
         let at = t0 + Duration::from_millis(20);
-        assert_eq!((queue.pop_due(at), queue.pop_due(at)), (Some(b"a".to_vec()), Some(b"b".to_vec())));
+        assert_eq!(
+            (queue.pop_due(at), queue.pop_due(at)),
+            (Some(b"a".to_vec()), Some(b"b".to_vec()))
+        );
     }
 
     #[test]
@@ -84,7 +89,8 @@ mod tests {
 
     #[test]
     fn loss_and_jitter_stay_within_their_settings() {
-        let conditions = Conditions { loss_percent: 5.0, jitter_ms: 5.0, ..Conditions::delay(20.0) };
+        let conditions =
+            Conditions { loss_percent: 5.0, jitter_ms: 5.0, ..Conditions::delay(20.0) };
         let (mut queue, t0) = (Queue::new(conditions), Instant::now());
         (0..10_000).for_each(|_| queue.push(t0, b"x"));
         let arrived = queue.packets.len();

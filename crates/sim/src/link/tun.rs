@@ -17,7 +17,8 @@ pub(super) fn open(name: &str, address: &str) -> Result<File, SimError> {
     let namespace = File::open(format!("/run/netns/{name}"))?;
     let device = std::thread::scope(|scope| {
         let inside = scope.spawn(|| {
-            // SAFETY: the descriptor is open for the whole call; only this short-lived thread changes namespace.
+            // SAFETY: the descriptor is open for the whole call; only this short-lived thread
+            // changes namespace.
             if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
                 return Err(std::io::Error::last_os_error());
             }
@@ -32,9 +33,13 @@ pub(super) fn open(name: &str, address: &str) -> Result<File, SimError> {
 }
 
 fn attach() -> std::io::Result<File> {
-    let device =
-        OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
-    // SAFETY: all-zero is a valid `ifreq`: integers, and a union of integers and a pointer that is not read.
+    let device = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")?;
+    // SAFETY: all-zero is a valid `ifreq`: integers, and a union of integers and a pointer that is
+    // not read.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(NAME) {
         *to = *from as libc::c_char;
@@ -61,8 +66,10 @@ pub(super) fn write(mut device: &File, packet: &[u8]) -> std::io::Result<()> {
 /// Sleeps until one of `devices` can be read or `within` is over.
 pub(super) fn wait_readable(devices: &[RawFd; 2], within: Duration) -> std::io::Result<()> {
     let mut polled = devices.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
-    let within =
-        libc::timespec { tv_sec: within.as_secs() as libc::time_t, tv_nsec: within.subsec_nanos().into() };
+    let within = libc::timespec {
+        tv_sec: within.as_secs() as libc::time_t,
+        tv_nsec: within.subsec_nanos().into(),
+    };
     // SAFETY: the array and the timespec outlive the call; no signal mask is given.
     let said = unsafe { libc::ppoll(polled.as_mut_ptr(), 2, &raw const within, std::ptr::null()) };
     match std::io::Error::last_os_error() {

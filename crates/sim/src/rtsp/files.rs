@@ -1,4 +1,5 @@
-//! Media files that test servers play: encoded once per machine by ffmpeg, then shared by all tests and processes.
+//! Media files that test servers play: encoded once per machine by ffmpeg, then shared by all tests
+//! and processes.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -55,7 +56,8 @@ impl MediaFile {
         }
         fs::create_dir_all(&folder)?;
         let extension = format!("-{}", self.name());
-        // Several processes may make it at a time: each writes its own file, and the last rename wins.
+        // Several processes may make it at a time: each writes its own file, and the last rename
+        // wins.
         let mine = tempfile::Builder::new().suffix(&extension).tempfile_in(&folder)?;
         let mut command = Command::new("ffmpeg");
         command.args("-hide_banner -loglevel error -nostdin -y".split(' '));

@@ -1,10 +1,11 @@
 //! The real RTSP server of GStreamer (Debian's gst-rtsp-server), for PLAY and RECORD.
 //!
-//! Mounts that play a file, each client from its start: `/h264` (H.264 and AAC), `/h264-b` (the same with B-frames), `/mpeg2`
-//! (MPEG-2 video, payload type 32, and MP2, 14), `/ts` (an MPEG transport stream, 33), `/h265`, `/mpeg4` (part 2), `/mjpeg`
-//! (26), `/pcma` (8), `/mp3` (14). `/live` is one endless H.264 and Opus for all clients,
-//! `/live-2m` the same at 2 Mbit/s. Mounts for RECORD: `/record`
-//! (H.264), `/record-vp8`, `/record-aac` and `/record-opus` (H.264, then sound).
+//! Mounts that play a file, each client from its start: `/h264` (H.264 and AAC), `/h264-b` (the
+//! same with B-frames), `/mpeg2` (MPEG-2 video, payload type 32, and MP2, 14), `/ts` (an MPEG
+//! transport stream, 33), `/h265`, `/mpeg4` (part 2), `/mjpeg` (26), `/pcma` (8), `/mp3` (14).
+//! `/live` is one endless H.264 and Opus for all clients, `/live-2m` the same at 2 Mbit/s. Mounts
+//! for RECORD: `/record` (H.264), `/record-vp8`, `/record-aac` and `/record-opus` (H.264, then
+//! sound).
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -39,7 +40,8 @@ pub struct RecordedStream {
     pub file: PathBuf,
     /// RTP packets that came from the network.
     pub arrived_packets: u64,
-    /// RTP packets between the first and the last that arrived which did not; meaningful where nothing is reordered.
+    /// RTP packets between the first and the last that arrived which did not; meaningful where
+    /// nothing is reordered.
     pub missing_packets: u64,
     /// Those of them with the marker bit, which ends a frame of video.
     pub arrived_frames: u64,
@@ -73,7 +75,11 @@ impl GstRtspServer {
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub fn start_in(namespace: &Namespace, address: Ipv4Addr, options: &Options) -> Result<Self, SimError> {
+    pub fn start_in(
+        namespace: &Namespace,
+        address: Ipv4Addr,
+        options: &Options,
+    ) -> Result<Self, SimError> {
         Self::launched(namespace.command(PYTHON), address, 554, options)
     }
 
@@ -88,7 +94,10 @@ impl GstRtspServer {
         configure(folder.path(), address, port, options)?;
         let log = fs::File::create(folder.path().join("log"))?;
         command.arg(folder.path().join("gst_server.py")).arg(folder.path().join("settings.json"));
-        command.env("GST_DEBUG", "1").env("GST_DEBUG_NO_COLOR", "1").env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+            .env("GST_DEBUG", "1")
+            .env("GST_DEBUG_NO_COLOR", "1")
+            .env("PYTHONDONTWRITEBYTECODE", "1");
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let process = ChildGuard::start(&mut command)?;
         let address = SocketAddr::from((address, port));
@@ -103,14 +112,15 @@ impl GstRtspServer {
         let until = Instant::now() + READY_WITHIN;
         loop {
             let log = self.log();
-            let port = log.lines().find_map(|line| line.strip_prefix("listening ")?.trim().parse().ok());
+            let port =
+                log.lines().find_map(|line| line.strip_prefix("listening ")?.trim().parse().ok());
             if let Some(port) = port {
                 return Ok(port);
             }
             let ended = self.process.child().try_wait()?;
             if ended.is_some() || Instant::now() > until {
-                let state =
-                    ended.map_or_else(|| "does not listen".into(), |status| format!("ended: {status}"));
+                let state = ended
+                    .map_or_else(|| "does not listen".into(), |status| format!("ended: {status}"));
                 return Err(SimError::Said(format!("gst-rtsp-server {state}; its log:\n{log}")));
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -122,18 +132,26 @@ impl GstRtspServer {
     pub fn is_installed() -> bool {
         let libraries = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
         let needs = [
-            ("gir1.2-gst-rtsp-server-1.0", format!("{libraries}/girepository-1.0/GstRtspServer-1.0.typelib")),
+            (
+                "gir1.2-gst-rtsp-server-1.0",
+                format!("{libraries}/girepository-1.0/GstRtspServer-1.0.typelib"),
+            ),
             ("python3-gi", "/usr/lib/python3/dist-packages/gi".into()),
             ("gstreamer1.0-plugins-base", format!("{libraries}/gstreamer-1.0/libgstopus.so")),
             ("gstreamer1.0-plugins-good", format!("{libraries}/gstreamer-1.0/libgstrtp.so")),
-            ("gstreamer1.0-plugins-bad", format!("{libraries}/gstreamer-1.0/libgstvideoparsersbad.so")),
+            (
+                "gstreamer1.0-plugins-bad",
+                format!("{libraries}/gstreamer-1.0/libgstvideoparsersbad.so"),
+            ),
             ("gstreamer1.0-plugins-ugly", format!("{libraries}/gstreamer-1.0/libgstx264.so")),
             ("glib-networking", format!("{libraries}/gio/modules/libgiognutls.so")),
             ("ffmpeg", "/usr/bin/ffmpeg".into()),
         ];
         let missing = needs.iter().find(|(_, file)| !Path::new(file).exists());
         if let Some((package, _)) = missing {
-            skipped(&format!("gst-rtsp-server cannot run without {package} (scripts/setup.sh test)"));
+            skipped(&format!(
+                "gst-rtsp-server cannot run without {package} (scripts/setup.sh test)"
+            ));
         }
         missing.is_none()
     }
@@ -154,7 +172,8 @@ impl GstRtspServer {
     #[must_use]
     pub fn url_with_login(&self, mount: &str) -> String {
         let login = self.options.login.as_ref();
-        let login = login.map_or_else(String::new, |login| format!("{}:{}@", login.user, login.password));
+        let login =
+            login.map_or_else(String::new, |login| format!("{}:{}@", login.user, login.password));
         format!("{}://{login}{}{mount}", self.scheme(), self.address)
     }
 
@@ -168,7 +187,8 @@ impl GstRtspServer {
         self.folder.path().join("cert.pem")
     }
 
-    /// The process, for measuring it. In a namespace it is `ip netns exec`, which becomes the server.
+    /// The process, for measuring it. In a namespace it is `ip netns exec`, which becomes the
+    /// server.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::MediaFile;
 use crate::support::SimError;
 
-/// UDP ports of media: below those that Linux gives to clients, above those of the other test servers on loopback.
+/// UDP ports of media: below those that Linux gives to clients, above those of the other test
+/// servers on loopback.
 const MEDIA_PORTS: [u16; 2] = [21_000, 31_999];
 const FILES: [(&str, MediaFile); 9] = [
     ("/h264", MediaFile::H264),
@@ -54,7 +55,8 @@ pub struct Options {
     pub udp: bool,
     /// Whether media may be interleaved in the RTSP connection.
     pub tcp: bool,
-    /// The timeout of sessions, as the `Session` header announces it; a session ends up to 6 s later.
+    /// The timeout of sessions, as the `Session` header announces it; a session ends up to 6 s
+    /// later.
     pub session_timeout_s: u32,
 }
 
@@ -77,7 +79,8 @@ pub(super) fn configure(
     }
     let tls = if options.tls { Some(certificate(folder, address)?) } else { None };
     let transports = [("udp", options.udp), ("tcp", options.tcp)];
-    let transports: Vec<&str> = transports.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
+    let transports: Vec<&str> =
+        transports.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
     let login = options.login.as_ref().map(|login| {
         let method = match login.method {
             LoginMethod::Basic => "basic",

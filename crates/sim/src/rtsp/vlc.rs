@@ -1,5 +1,5 @@
-//! VLC as an RTSP server (Debian's package): MPEG-2 or H.264 from one file, by UDP only. It answers 461 to a client that asks
-//! for media interleaved in the RTSP connection.
+//! VLC as an RTSP server (Debian's package): MPEG-2 or H.264 from one file, by UDP only. It answers
+//! 461 to a client that asks for media interleaved in the RTSP connection.
 
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -26,7 +26,8 @@ pub struct Vlc {
 }
 
 impl Vlc {
-    /// Starts it on a free port of 127.0.0.1. It does not run as root, so it becomes `nobody`, which needs root.
+    /// Starts it on a free port of 127.0.0.1. It does not run as root, so it becomes `nobody`,
+    /// which needs root.
     ///
     /// # Errors
     /// When it cannot be started or does not come up; its log is part of the error.

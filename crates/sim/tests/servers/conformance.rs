@@ -72,7 +72,10 @@ fn ome_takes_a_conforming_viewer_without_complaint() {
     let sdp = json!({"type": "answer", "sdp": "v=0"});
     say(&mut socket, &json!({"command": "answer", "id": id, "peer_id": peer, "sdp": sdp}));
     let candidates = json!([{"candidate": "candidate:1", "sdpMLineIndex": 0}]);
-    say(&mut socket, &json!({"command": "candidate", "id": id, "peer_id": peer, "candidates": candidates}));
+    say(
+        &mut socket,
+        &json!({"command": "candidate", "id": id, "peer_id": peer, "candidates": candidates}),
+    );
     say(&mut socket, &json!({"command": "stop", "id": id}));
     until("stopped", || server.sessions() == (1, 1));
     drop(socket);
@@ -92,7 +95,8 @@ fn ome_records_what_the_protocol_does_not_allow() {
     say(&mut rude, &json!({"command": "candidate", "id": id, "candidates": []}));
     say(&mut rude, &json!({"command": "answer", "id": id, "sdp": {"type": "offer", "sdp": "v=0"}}));
     rude.close(None).unwrap();
-    let gone = || server.violations().iter().any(|violation| violation.contains("left without stop"));
+    let gone =
+        || server.violations().iter().any(|violation| violation.contains("left without stop"));
     until("the viewer's leaving is seen", gone);
     let violations = server.violations().join("\n");
     for expect in [
@@ -110,7 +114,8 @@ fn ome_records_what_the_protocol_does_not_allow() {
 
 #[test]
 fn ome_refuses_upgrades_as_configured() {
-    let (server, _) = server(ome::Behaviour { refuse_upgrade: Some(403), ..ome::Behaviour::default() });
+    let (server, _) =
+        server(ome::Behaviour { refuse_upgrade: Some(403), ..ome::Behaviour::default() });
     assert!(viewer(&server, "/app/stream").unwrap_err().contains("403"));
 }
 
@@ -133,7 +138,9 @@ fn whep_misbehaves_as_configured_and_keeps_the_requests() {
     ] {
         let server = whep::Server::start(Ipv4Addr::LOCALHOST, behaviour).unwrap();
         let mut stream = TcpStream::connect(server.address()).unwrap();
-        stream.write_all(b"POST /whep HTTP/1.1\r\nContent-Length: 5\r\nX-Y: z\r\n\r\nv=0\r\n").unwrap();
+        stream
+            .write_all(b"POST /whep HTTP/1.1\r\nContent-Length: 5\r\nX-Y: z\r\n\r\nv=0\r\n")
+            .unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut said = String::new();
         stream.read_to_string(&mut said).unwrap();

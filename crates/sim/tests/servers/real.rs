@@ -1,4 +1,5 @@
-//! Tests of namespaces, links and the guards of real servers. They need root, for network namespaces.
+//! Tests of namespaces, links and the guards of real servers. They need root, for network
+//! namespaces.
 
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::path::Path;
@@ -24,7 +25,8 @@ fn echo(socket: &UdpSocket) {
     }
 }
 
-/// Round trips of `count` datagrams from one namespace to the other, milliseconds, in order of size; lost ones absent.
+/// Round trips of `count` datagrams from one namespace to the other, milliseconds, in order of
+/// size; lost ones absent.
 fn round_trips(from: &Namespace, to: &Namespace, count: usize, within: Duration) -> Vec<f64> {
     let far = to.enter(|| UdpSocket::bind((B, ECHO_PORT)).unwrap()).unwrap();
     let near = from.enter(|| UdpSocket::bind((A, 0)).unwrap()).unwrap();
@@ -62,7 +64,8 @@ fn a_link_delays_by_its_setting() {
     let trips = round_trips(&a, &b, 50, Duration::from_secs(1));
     assert_eq!(trips.len(), 50, "nothing is lost");
     // The machine's load can only make a trip longer: the fastest shows what the link adds, and the
-    // median that it adds it to most. A virtual machine's timer is late by 0.3 ms, each way, at the best of times.
+    // median that it adds it to most. A virtual machine's timer is late by 0.3 ms, each way, at the
+    // best of times.
     let (fastest, median) = (trips[0], trips[25]);
     assert!((39.8..41.5).contains(&fastest), "fastest {fastest} ms of {trips:?}");
     assert!(median < 45.0, "median {median} ms of {trips:?}");
@@ -117,7 +120,8 @@ fn janus_starts_is_fed_and_lists_its_mountpoints() {
     assert!(refused.unwrap_err().to_string().contains("458"), "errors of the admin API are errors");
 }
 
-/// `age_ms` of the H.264 mountpoint's video, once it is known (the Streaming plugin's `info` request).
+/// `age_ms` of the H.264 mountpoint's video, once it is known (the Streaming plugin's `info`
+/// request).
 fn feed_age_ms(namespace: &Namespace) -> Option<u64> {
     use tokio_tungstenite::tungstenite::client::IntoClientRequest;
     use tokio_tungstenite::tungstenite::{Message, client, http::HeaderValue};
@@ -165,13 +169,17 @@ fn chromium_loads_a_page_and_evaluates_script() {
     let page = "<title>a page</title><script>var answer = 42</script>".to_owned();
     let html = vec![("Content-Type".to_owned(), "text/html".to_owned())];
     let server = namespace
-        .enter(|| whep::Server::start(Ipv4Addr::LOCALHOST, whep::Behaviour::Status(200, html, page)).unwrap())
+        .enter(|| {
+            whep::Server::start(Ipv4Addr::LOCALHOST, whep::Behaviour::Status(200, html, page))
+                .unwrap()
+        })
         .unwrap();
     let mut chromium = Chromium::start(&namespace).unwrap();
     chromium.load(&format!("http://{}/page", server.address())).unwrap();
     assert_eq!(server.requests()[0].target, "/page");
     assert_eq!(chromium.evaluate("[document.title, answer]").unwrap(), json!(["a page", 42]));
-    let stats = "new RTCPeerConnection().getStats().then(stats => [...stats.values()].map(s => s.type))";
+    let stats =
+        "new RTCPeerConnection().getStats().then(stats => [...stats.values()].map(s => s.type))";
     assert!(chromium.evaluate(stats).unwrap().to_string().contains("peer-connection"));
     assert!(chromium.evaluate("nonsense(").is_err());
     assert!(chromium.screenshot_base64().unwrap().starts_with("iVBOR"), "a PNG");

@@ -1,4 +1,5 @@
-//! The RTSP servers, each played by ffprobe and published to by ffmpeg: programs that share no code with either.
+//! The RTSP servers, each played by ffprobe and published to by ffmpeg: programs that share no code
+//! with either.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -8,9 +9,18 @@ use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_sim::rtsp::{GstRtspServer, Login, LoginMethod, MediaFile, Options, Recording, Vlc};
 
-/// The streams at `url` and their packets in about a second: `h264 25`, in order of names; or what ffprobe complained of.
+/// The streams at `url` and their packets in about a second: `h264 25`, in order of names; or what
+/// ffprobe complained of.
 fn probed(mut ffprobe: Command, transport: &str, url: &str) -> Result<Vec<(String, u32)>, String> {
-    ffprobe.args(["-v", "error", "-rtsp_transport", transport, "-read_intervals", "%+1", "-count_packets"]);
+    ffprobe.args([
+        "-v",
+        "error",
+        "-rtsp_transport",
+        transport,
+        "-read_intervals",
+        "%+1",
+        "-count_packets",
+    ]);
     // `-show_streams` would list the streams of a transport stream twice, under its program too.
     ffprobe.args(["-show_entries", "stream=codec_name,nb_read_packets", "-of", "csv=p=0", url]);
     let output = ffprobe.output().unwrap();
@@ -58,7 +68,9 @@ fn every_mount_of_gst_rtsp_server_plays_by_udp_and_tcp() {
         for (mount, expected) in mounts {
             for transport in ["udp", "tcp"] {
                 let url = server.url(mount);
-                scope.spawn(move || assert_eq!(codecs(transport, &url).as_deref(), Ok(expected), "{url}"));
+                scope.spawn(move || {
+                    assert_eq!(codecs(transport, &url).as_deref(), Ok(expected), "{url}")
+                });
             }
         }
     });
@@ -76,7 +88,11 @@ fn logins_and_tls_of_gst_rtsp_server_are_demanded() {
         let options = Options { login: Some(login), tls, ..Options::default() };
         let server = GstRtspServer::start(&options).unwrap();
         assert_eq!(server.certificate().exists(), tls);
-        assert_eq!(codecs("tcp", &server.url_with_login("/mpeg4")).as_deref(), Ok("mpeg4"), "{options:?}");
+        assert_eq!(
+            codecs("tcp", &server.url_with_login("/mpeg4")).as_deref(),
+            Ok("mpeg4"),
+            "{options:?}"
+        );
         let refused = codecs("tcp", &server.url("/mpeg4")).unwrap_err();
         assert!(refused.contains("401"), "{options:?}: {refused}");
     }
@@ -90,7 +106,8 @@ fn gst_rtsp_server_allows_only_the_transports_of_its_options() {
         return;
     }
     for (allowed, refused) in [("udp", "tcp"), ("tcp", "udp")] {
-        let options = Options { udp: allowed == "udp", tcp: allowed == "tcp", ..Options::default() };
+        let options =
+            Options { udp: allowed == "udp", tcp: allowed == "tcp", ..Options::default() };
         let server = GstRtspServer::start(&options).unwrap();
         assert_eq!(codecs(allowed, &server.url("/mpeg4")).as_deref(), Ok("mpeg4"));
         assert!(codecs(refused, &server.url("/mpeg4")).unwrap_err().contains("461"));
@@ -134,13 +151,15 @@ fn what_clients_record_on_gst_rtsp_server_is_counted() {
     }
 }
 
-/// The recordings of `server`, once each has its `streams` and the pictures of a second: the server writes its counters
-/// after the publisher's last packets, without those that its jitter buffer held at TEARDOWN.
+/// The recordings of `server`, once each has its `streams` and the pictures of a second: the server
+/// writes its counters after the publisher's last packets, without those that its jitter buffer
+/// held at TEARDOWN.
 fn once_counted(server: &GstRtspServer, streams: &[usize]) -> Vec<Recording> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         let recordings = server.recordings().unwrap();
-        let counted: Vec<usize> = recordings.iter().map(|recording| recording.streams.len()).collect();
+        let counted: Vec<usize> =
+            recordings.iter().map(|recording| recording.streams.len()).collect();
         if counted == streams
             && recordings.iter().all(|recording| (20..=25).contains(&recording.streams[0].frames))
         {

@@ -106,11 +106,16 @@ async fn route(room: &Room, request: Request<Incoming>) -> Answer {
     match path.as_str() {
         "/" => known("text/plain; charset=utf-8", front_page(room)),
         "/player" => known("text/html; charset=utf-8", include_str!("player.html").to_owned()),
-        "/stats" => {
-            known("application/json", serde_json::to_string_pretty(&room.stats()).unwrap_or_default())
+        "/stats" => known(
+            "application/json",
+            serde_json::to_string_pretty(&room.stats()).unwrap_or_default(),
+        ),
+        srs::WHEP if room.config.emulates.is_srs() => {
+            resource::of_srs(room, Role::Viewer, request).await
         }
-        srs::WHEP if room.config.emulates.is_srs() => resource::of_srs(room, Role::Viewer, request).await,
-        srs::WHIP if room.config.emulates.is_srs() => resource::of_srs(room, Role::Publisher, request).await,
+        srs::WHIP if room.config.emulates.is_srs() => {
+            resource::of_srs(room, Role::Publisher, request).await
+        }
         "/whep" => resource::endpoint(room, Role::Viewer, request).await,
         "/whip" => resource::endpoint(room, Role::Publisher, request).await,
         other => {
@@ -119,7 +124,10 @@ async fn route(room: &Room, request: Request<Incoming>) -> Answer {
                 .find_map(|(prefix, role)| Some((role, other.strip_prefix(prefix)?.to_owned())));
             match session {
                 Some((role, id)) => resource::session(room, role, &id, request).await,
-                None => text(StatusCode::NOT_FOUND, "there is one room: /whep to view, /whip to publish"),
+                None => text(
+                    StatusCode::NOT_FOUND,
+                    "there is one room: /whep to view, /whip to publish",
+                ),
             }
         }
     }
@@ -143,7 +151,8 @@ fn front_page(room: &Room) -> String {
 /// The body of a request, or the answer to one without a valid body.
 async fn body_of(request: Request<Incoming>) -> Result<String, Answer> {
     let collected =
-        tokio::time::timeout(REQUEST_MAX, Limited::new(request.into_body(), BODY_MAX).collect()).await;
+        tokio::time::timeout(REQUEST_MAX, Limited::new(request.into_body(), BODY_MAX).collect())
+            .await;
     match collected {
         Err(_) => Err(text(StatusCode::REQUEST_TIMEOUT, "the body did not come")),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
@@ -174,7 +183,11 @@ fn with(mut response: Answer, name: HeaderName, value: &str) -> Answer {
 }
 
 fn not_allowed(allow: &'static str) -> Answer {
-    with(text(StatusCode::METHOD_NOT_ALLOWED, format_args!("here only {allow}")), header::ALLOW, allow)
+    with(
+        text(StatusCode::METHOD_NOT_ALLOWED, format_args!("here only {allow}")),
+        header::ALLOW,
+        allow,
+    )
 }
 
 fn preflight(methods: &'static str) -> Answer {

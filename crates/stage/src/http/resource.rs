@@ -54,7 +54,8 @@ pub(super) async fn endpoint(room: &Room, role: Role, request: Request<Incoming>
     }
 }
 
-/// `/rtc/v1/whip/` and `/rtc/v1/whep/` of SRS: an offer for the stream that the query names, or the end of a session.
+/// `/rtc/v1/whip/` and `/rtc/v1/whep/` of SRS: an offer for the stream that the query names, or the
+/// end of a session.
 pub(super) async fn of_srs(room: &Room, role: Role, request: Request<Incoming>) -> Answer {
     let query = request.uri().query().unwrap_or_default().to_owned();
     match *request.method() {
@@ -94,7 +95,12 @@ pub(super) async fn of_srs(room: &Room, role: Role, request: Request<Incoming>) 
 }
 
 /// `/whep/ID` and `/whip/ID`.
-pub(super) async fn session(room: &Room, role: Role, id: &str, request: Request<Incoming>) -> Answer {
+pub(super) async fn session(
+    room: &Room,
+    role: Role,
+    id: &str,
+    request: Request<Incoming>,
+) -> Answer {
     const METHODS: &str = "PATCH, DELETE, OPTIONS";
     if *request.method() == Method::OPTIONS {
         return with(preflight(METHODS), accept_patch(), SDP_FRAGMENT);
@@ -117,8 +123,11 @@ pub(super) async fn session(room: &Room, role: Role, id: &str, request: Request<
 }
 
 async fn trickle(room: &Room, role: Role, id: &str, request: Request<Incoming>) -> Answer {
-    let if_match =
-        request.headers().get(header::IF_MATCH).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+    let if_match = request
+        .headers()
+        .get(header::IF_MATCH)
+        .and_then(|tag| tag.to_str().ok())
+        .map(str::to_owned);
     let fragment = match body_of(request).await {
         Ok(fragment) => fragment,
         Err(refusal) => return refusal,
@@ -137,7 +146,9 @@ async fn trickle(room: &Room, role: Role, id: &str, request: Request<Incoming>) 
         return text(StatusCode::BAD_REQUEST, format_args!("no candidate: {bad}"));
     }
     match room.trickle(role, id, if_match.as_deref(), candidates) {
-        TrickleResult::Taken => with(text(StatusCode::NO_CONTENT, ""), accept_patch(), SDP_FRAGMENT),
+        TrickleResult::Taken => {
+            with(text(StatusCode::NO_CONTENT, ""), accept_patch(), SDP_FRAGMENT)
+        }
         TrickleResult::UnknownSession => text(StatusCode::NOT_FOUND, "no such session"),
         TrickleResult::OtherSession => {
             text(StatusCode::PRECONDITION_FAILED, "If-Match names another ICE session")
@@ -170,11 +181,14 @@ fn parameter(request: &Request<Incoming>, name: &str) -> Option<String> {
 
 fn refuse(room: &Room, headers: &HeaderMap, content_type: &str) -> Option<Answer> {
     refuse_stranger(room, headers).or_else(|| {
-        let given =
-            headers.get(header::CONTENT_TYPE).and_then(|given| given.to_str().ok()).unwrap_or_default();
+        let given = headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|given| given.to_str().ok())
+            .unwrap_or_default();
         let essence = given.split(';').next().unwrap_or_default().trim();
-        (!essence.eq_ignore_ascii_case(content_type))
-            .then(|| text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format_args!("here only {content_type}")))
+        (!essence.eq_ignore_ascii_case(content_type)).then(|| {
+            text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format_args!("here only {content_type}"))
+        })
     })
 }
 

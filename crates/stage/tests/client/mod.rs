@@ -1,4 +1,5 @@
-//! A small HTTP client and a WebRTC viewer on str0m, whose own SRTP, NACK and reports judge the stage's.
+//! A small HTTP client and a WebRTC viewer on str0m, whose own SRTP, NACK and reports judge the
+//! stage's.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -22,7 +23,13 @@ impl Reply {
     }
 }
 
-pub(crate) fn http(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Reply {
+pub(crate) fn http(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> Reply {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let length = body.len();
@@ -115,7 +122,17 @@ impl Viewer {
         rtc.sdp_api().accept_answer(pending, answer).unwrap();
         let session = reply.header("location").unwrap().to_owned();
         let seen = ReceivedMedia::default();
-        Self { rtc, socket, stage, session, video, seen, lose_in: None, lost: None, video_ssrc: None }
+        Self {
+            rtc,
+            socket,
+            stage,
+            session,
+            video,
+            seen,
+            lose_in: None,
+            lost: None,
+            video_ssrc: None,
+        }
     }
 
     /// Loses the `number`-th video packet on its way.
@@ -138,7 +155,8 @@ impl Viewer {
         while !enough(&self.seen) {
             assert!(begun.elapsed() < Duration::from_secs(15), "{what}: {:?}", self.seen);
             let deadline = self.drain();
-            let wait = deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(20));
+            let wait =
+                deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(20));
             self.socket.set_read_timeout(Some(wait.max(Duration::from_millis(1)))).unwrap();
             let input = match self.socket.recv_from(&mut buffer) {
                 Ok((len, source)) => {
@@ -147,7 +165,9 @@ impl Viewer {
                         continue;
                     }
                     let local = self.socket.local_addr().unwrap();
-                    let Ok(receive) = Receive::new(Protocol::Udp, source, local, datagram) else { continue };
+                    let Ok(receive) = Receive::new(Protocol::Udp, source, local, datagram) else {
+                        continue;
+                    };
                     Input::Receive(Instant::now(), receive)
                 }
                 Err(_) => Input::Timeout(Instant::now()),
@@ -187,7 +207,11 @@ impl Viewer {
                     self.socket.send_to(&transmit.contents, transmit.destination).unwrap();
                 }
                 Output::Event(Event::RtpPacket(packet)) => {
-                    let mid = self.rtc.direct_api().stream_rx(&packet.header.ssrc).map(|stream| stream.mid());
+                    let mid = self
+                        .rtc
+                        .direct_api()
+                        .stream_rx(&packet.header.ssrc)
+                        .map(|stream| stream.mid());
                     if packet.last_sender_info.is_some() {
                         self.seen.sender_reports += 1;
                     }

@@ -1,4 +1,5 @@
-//! A run folder under normal conditions and faults: round trip, `kill -9`, a full disk, garbage, speed.
+//! A run folder under normal conditions and faults: round trip, `kill -9`, a full disk, garbage,
+//! speed.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -9,8 +10,8 @@ use std::time::{Duration, Instant};
 use throng_observation::fleet::{EndClock, WorkerInfo};
 use throng_observation::run::*;
 use throng_observation::{
-    CaptureBasis, Codec, Distribution, Failure, FailureReason, Layer, MediaKind, OneWayDelay, Outcome, Phase,
-    RunTime, TrackCounters, TrackId,
+    CaptureBasis, Codec, Distribution, Failure, FailureReason, Layer, MediaKind, OneWayDelay,
+    Outcome, Phase, RunTime, TrackCounters, TrackId,
 };
 use throng_store::{FORMAT, RunFolder, RunWriter, StoreError};
 
@@ -84,7 +85,10 @@ fn participant(id: u32, outcome: Option<Outcome>) -> ParticipantRow {
         participant: ParticipantId(id),
         cohort: CohortId(0),
         intended_at: RunTime(100),
-        reached: BTreeMap::from([(Phase::Started, RunTime(120)), (Phase::FirstFrame, RunTime(9_000))]),
+        reached: BTreeMap::from([
+            (Phase::Started, RunTime(120)),
+            (Phase::FirstFrame, RunTime(9_000)),
+        ]),
         ended_at: outcome.as_ref().map(|_| RunTime(10_000)),
         outcome,
         local_address: Some("127.0.0.1:40000".into()),
@@ -168,7 +172,8 @@ fn the_clocks_at_the_end_are_added_to_what_is_known_of_workers() {
 #[test]
 fn a_run_reads_back_as_it_was_written() {
     let (_dir, path, mut writer) = new_run();
-    let failed = Some(Outcome::Failed(Failure::new(FailureReason::HttpStatus(404), "no such stream")));
+    let failed =
+        Some(Outcome::Failed(Failure::new(FailureReason::HttpStatus(404), "no such stream")));
     writer.write(Row::Crowd(crowd(0)));
     writer.write(Row::Series(Box::new(series(0, 50))));
     writer.write(Row::Participant(Box::new(participant(0, None))));
@@ -185,13 +190,21 @@ fn a_run_reads_back_as_it_was_written() {
 
     let run = RunFolder::read(&path).unwrap();
     assert_eq!(run.info, info());
-    assert_eq!((run.ending, run.ended_at, run.rows_lost), (Ending::Complete, Some(RunTime(60_000_000)), 0));
+    assert_eq!(
+        (run.ending, run.ended_at, run.rows_lost),
+        (Ending::Complete, Some(RunTime(60_000_000)), 0)
+    );
     assert_eq!(run.crowd, [crowd(0)]);
-    assert_eq!(run.participants, [participant(0, failed), participant(1, Some(Outcome::Completed))]);
+    assert_eq!(
+        run.participants,
+        [participant(0, failed), participant(1, Some(Outcome::Completed))]
+    );
     assert_eq!(run.generator, [generator()]);
     assert_eq!(run.events, [event(5)]);
     assert_eq!(run.layer_switches, switches);
-    let ([series_back], [track_back]) = (&run.series[..], &run.tracks[..]) else { panic!("one of each") };
+    let ([series_back], [track_back]) = (&run.series[..], &run.tracks[..]) else {
+        panic!("one of each")
+    };
     assert_eq!((series_back.counters, series_back.source_fps_milli), (counters(), Some(29_970)));
     assert_eq!(series_back.relative_delay_us.quantiles(1.0), distribution(50).quantiles(1.0));
     let one_way = &track_back.absolute_delay;
@@ -212,7 +225,8 @@ fn the_worker_of_an_earlier_folder_is_a_thread_and_its_machine_the_only_one() {
         writer.write(Row::Generator(GeneratorRow { worker, ..generator() }));
     }
     writer.finish(Ending::Complete, RunTime(0)).unwrap();
-    let workers: Vec<_> = RunFolder::read(&path).unwrap().generator.iter().map(|row| row.worker).collect();
+    let workers: Vec<_> =
+        RunFolder::read(&path).unwrap().generator.iter().map(|row| row.worker).collect();
     assert_eq!(workers, [0, 1], "in the order of machines");
     let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
     db.execute_batch(
@@ -221,7 +235,10 @@ fn the_worker_of_an_earlier_folder_is_a_thread_and_its_machine_the_only_one() {
     )
     .unwrap();
     drop(db);
-    assert_eq!(RunFolder::read(&path).unwrap().generator, [GeneratorRow { worker: 0, ..generator() }]);
+    assert_eq!(
+        RunFolder::read(&path).unwrap().generator,
+        [GeneratorRow { worker: 0, ..generator() }]
+    );
 }
 
 #[test]
@@ -302,7 +319,11 @@ fn kill_9_leaves_every_committed_second() {
     child.kill().unwrap(); // SIGKILL, in the middle of whatever it does
     child.wait().unwrap();
     let run = RunFolder::read(&path).unwrap();
-    assert!(run.crowd.len() >= committed && run.crowd.len() == run.series.len(), "{}", run.crowd.len());
+    assert!(
+        run.crowd.len() >= committed && run.crowd.len() == run.series.len(),
+        "{}",
+        run.crowd.len()
+    );
     assert_eq!(run.ending, Ending::Unfinished);
 }
 
@@ -385,8 +406,9 @@ fn a_thousand_participants_for_ten_minutes_read_back_quickly() {
         writer.write(Row::Series(Box::new(series(second, 2_000))));
         writer.write(Row::Generator(generator()));
         if second % 60 == 59 {
-            (0..1_000)
-                .for_each(|id| writer.write(Row::Participant(Box::new(participant(id, outcome.clone())))));
+            (0..1_000).for_each(|id| {
+                writer.write(Row::Participant(Box::new(participant(id, outcome.clone()))))
+            });
             (0..1_000).for_each(|id| writer.write(Row::Track(Box::new(track(id)))));
         }
         writer.commit().unwrap();
@@ -396,7 +418,8 @@ fn a_thousand_participants_for_ten_minutes_read_back_quickly() {
     let run = RunFolder::read(&path).unwrap();
     let took = began.elapsed();
     assert_eq!((run.series.len(), run.participants.len(), run.tracks.len()), (1_200, 1_000, 1_000));
-    // Takes well below a second alone; the margin is for a machine that runs other tests in parallel.
+    // Takes well below a second alone; the margin is for a machine that runs other tests in
+    // parallel.
     assert!(took < Duration::from_secs(3), "{took:?}");
 }
 
@@ -411,8 +434,9 @@ fn the_documented_schema_is_the_one_that_is_made() {
             "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table'",
         )
         .unwrap();
-    let columns =
-        statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))).unwrap();
+    let columns = statement
+        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
+        .unwrap();
     for (table, column) in columns.map(Result::unwrap) {
         assert!(text.contains(&format!("`{table}`")), "table {table} is not documented");
         assert!(text.contains(&format!("`{column}`")), "{table}.{column} is not documented");
@@ -427,7 +451,13 @@ fn killed(folder: &Path) {
     }
     for (kind, detail) in [("watch", "the server's log is gone"), ("anomaly", "a: an odd packet")] {
         let (kind, detail) = (kind.to_owned(), detail.to_owned());
-        writer.write(Row::Event(EventRow { at: RunTime(5), participant: None, kind, count: 1, detail }));
+        writer.write(Row::Event(EventRow {
+            at: RunTime(5),
+            participant: None,
+            kind,
+            count: 1,
+            detail,
+        }));
     }
     writer.commit().unwrap();
 }
@@ -456,7 +486,10 @@ fn the_rows_of_a_crowd_are_made_again_and_what_else_there_is_stays() {
         again.finish(Ending::Interrupted, RunTime(4_000_000)).unwrap();
         let run = RunFolder::read(folder.path()).unwrap();
         assert_eq!(run.crowd.iter().map(|row| row.playing).collect::<Vec<_>>(), [2; 4]);
-        assert_eq!(run.events.iter().map(|event| event.kind.as_str()).collect::<Vec<_>>(), ["watch"]);
+        assert_eq!(
+            run.events.iter().map(|event| event.kind.as_str()).collect::<Vec<_>>(),
+            ["watch"]
+        );
         assert_eq!((run.ending, run.ended_at), (Ending::Interrupted, Some(RunTime(4_000_000))));
         assert_eq!((run.info, run.rows_lost), (info(), 0));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only run.db");

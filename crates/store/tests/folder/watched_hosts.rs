@@ -1,4 +1,5 @@
-//! Watched hosts in a run folder and in a single file: round trip, NaN, old folders, a full disk, damage.
+//! Watched hosts in a run folder and in a single file: round trip, NaN, old folders, a full disk,
+//! damage.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,8 @@ fn event(at_us: i64, kind: HostEventKind) -> HostEvent {
 }
 
 fn process_ended(at_us: i64) -> HostEvent {
-    let by = Culprit::OutOfMemory { group: "/a \"b\"".into(), limit_bytes: None, used_bytes: u64::MAX };
+    let by =
+        Culprit::OutOfMemory { group: "/a \"b\"".into(), limit_bytes: None, used_bytes: u64::MAX };
     let end = ProcessEnd {
         how: HowEnded::Signal { number: 9, core: true },
         by: Some(by),
@@ -179,7 +181,10 @@ fn a_file_from_before_ends_of_processes_had_a_column_still_reads() {
 fn a_folder_from_before_hosts_were_watched_still_reads() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run");
-    RunFolder::create(&path, &RunInfo::default()).unwrap().finish(Ending::Complete, RunTime(1)).unwrap();
+    RunFolder::create(&path, &RunInfo::default())
+        .unwrap()
+        .finish(Ending::Complete, RunTime(1))
+        .unwrap();
     let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
     let tables: Vec<String> = db
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'host%'")
@@ -256,7 +261,11 @@ fn an_idle_host_and_whole_figures_take_little_room() {
     let mut writer = HostFile::create(&path, "0.1.0", 0).unwrap();
     for second in 0..100 {
         for id in 0..1_000 {
-            writer.write(Row::Host(HostRow::Sample(sample(id, second * 1_000_000, f64::from(id % 100)))));
+            writer.write(Row::Host(HostRow::Sample(sample(
+                id,
+                second * 1_000_000,
+                f64::from(id % 100),
+            ))));
         }
         writer.commit().unwrap();
     }

@@ -1,4 +1,5 @@
-//! Process discovery: finds the processes of the targets and their descendants, also those that start later.
+//! Process discovery: finds the processes of the targets and their descendants, also those that
+//! start later.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -88,8 +89,9 @@ impl Finder {
         self.known.remove(&pid);
     }
 
-    /// The processes that match and are not watched yet. `watched` returns a watched process's target and whether its
-    /// descendants are watched too; `is_served` returns whether a target has a process.
+    /// The processes that match and are not watched yet. `watched` returns a watched process's
+    /// target and whether its descendants are watched too; `is_served` returns whether a target has
+    /// a process.
     pub(crate) fn find(
         &mut self,
         reader: &mut Reader,
@@ -111,10 +113,14 @@ impl Finder {
             if watched(pid).is_some() || !is_due(&mut self.known, pid, self.pass, now) {
                 continue;
             }
-            // A process found in this very pass may be the parent: PIDs are listed in ascending order.
+            // A process found in this very pass may be the parent: PIDs are listed in ascending
+            // order.
             let of_parent = |parent| {
                 let new = || {
-                    found.iter().find(|new| new.pid == parent).map(|new| (new.target, new.with_descendants))
+                    found
+                        .iter()
+                        .find(|new| new.pid == parent)
+                        .map(|new| (new.target, new.with_descendants))
                 };
                 watched(parent).or_else(new)
             };
@@ -139,8 +145,9 @@ impl Finder {
             _ => None,
         });
         let new = numbers.filter(|pid| watched(*pid).is_none());
-        let mut found: Vec<_> =
-            new.filter_map(|pid| match_process(&self.targets, &self.groups, reader, pid, |_| None)).collect();
+        let mut found: Vec<_> = new
+            .filter_map(|pid| match_process(&self.targets, &self.groups, reader, pid, |_| None))
+            .collect();
         found.dedup();
         found
     }
@@ -156,10 +163,12 @@ impl Finder {
         if self.ports_at.is_some_and(|at| now < at) {
             return;
         }
-        for (target, port) in self.targets.iter().enumerate().filter_map(|(place, target)| match target {
-            Target::Port(port) => Some((place, *port)),
-            _ => None,
-        }) {
+        for (target, port) in
+            self.targets.iter().enumerate().filter_map(|(place, target)| match target {
+                Target::Port(port) => Some((place, *port)),
+                _ => None,
+            })
+        {
             if is_served(target) {
                 continue;
             }
@@ -233,7 +242,8 @@ fn matches_target(
         Target::Cgroup(wanted) => {
             let wanted = wanted.trim_end_matches('/');
             in_groups(reader, pid, |path| {
-                path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                path.strip_prefix(wanted)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             })
         }
         Target::Command(_) => group.is_some_and(|group| group == candidate.group),
@@ -241,24 +251,30 @@ fn matches_target(
     }
 }
 
-/// Matches the kernel's name, which is cut at 15 bytes, or the file name of the program or of the script it runs.
+/// Matches the kernel's name, which is cut at 15 bytes, or the file name of the program or of the
+/// script it runs.
 fn is_named(wanted: &str, candidate: &Candidate<'_>, reader: &mut Reader) -> bool {
     if wanted.as_bytes() == candidate.name {
         return true;
     }
-    let Ok(command_line) = reader.path(&format!("/proc/{}/cmdline", candidate.pid)) else { return false };
+    let Ok(command_line) = reader.path(&format!("/proc/{}/cmdline", candidate.pid)) else {
+        return false;
+    };
     let mut words = command_line.split(|byte| *byte == 0);
-    let file_name = |word: &[u8]| word.rsplit(|byte| *byte == b'/').next() == Some(wanted.as_bytes());
+    let file_name =
+        |word: &[u8]| word.rsplit(|byte| *byte == b'/').next() == Some(wanted.as_bytes());
     let is_program = words.next().is_some_and(file_name);
     // The first argument of an interpreter that is not an option is its script.
     is_program || {
         let script = words.find(|word| !word.starts_with(b"-"));
-        script.is_some_and(|word| word.contains(&b'/') && file_name(word)) && is_interpreter(candidate.name)
+        script.is_some_and(|word| word.contains(&b'/') && file_name(word))
+            && is_interpreter(candidate.name)
     }
 }
 
 fn is_interpreter(name: &[u8]) -> bool {
-    let kinds = ["python", "node", "perl", "ruby", "lua", "php", "bash", "sh", "java", "bun", "deno"];
+    let kinds =
+        ["python", "node", "perl", "ruby", "lua", "php", "bash", "sh", "java", "bun", "deno"];
     kinds.iter().any(|kind| name.starts_with(kind.as_bytes()))
 }
 

@@ -11,8 +11,8 @@ use crate::sampler::files::Reader;
 /// Maximum number of processes that are searched.
 const PROCESSES_MAX: usize = 65_536;
 
-/// The processes that listen on TCP `port` or are bound to UDP `port`. Processes of other users are visible only to
-/// root.
+/// The processes that listen on TCP `port` or are bound to UDP `port`. Processes of other users are
+/// visible only to root.
 pub(crate) fn holders(reader: &mut Reader, port: u16) -> Vec<u32> {
     let mut by_namespace: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
     for pid in processes() {
@@ -25,7 +25,9 @@ pub(crate) fn holders(reader: &mut Reader, port: u16) -> Vec<u32> {
     for pids in by_namespace.values() {
         let Some(inodes) = pids.iter().find_map(|pid| bound(reader, *pid, port)) else { continue };
         if !inodes.is_empty() {
-            holders.extend(pids.iter().copied().filter(|pid| holds(*pid, |inode| inodes.contains(&inode))));
+            holders.extend(
+                pids.iter().copied().filter(|pid| holds(*pid, |inode| inodes.contains(&inode))),
+            );
         }
     }
     holders
@@ -38,7 +40,8 @@ fn processes() -> Vec<u32> {
     names.take(PROCESSES_MAX).collect()
 }
 
-/// The inodes of the sockets bound to `port` in the namespace of `pid`; `None` when the process has ended.
+/// The inodes of the sockets bound to `port` in the namespace of `pid`; `None` when the process has
+/// ended.
 fn bound(reader: &mut Reader, pid: u32, port: u16) -> Option<BTreeSet<u64>> {
     let mut inodes = BTreeSet::new();
     let mut is_there = false;

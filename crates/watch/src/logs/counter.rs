@@ -10,16 +10,18 @@ use super::patterns::Patterns;
 use super::redact::redacted;
 use crate::reading::Reading;
 
-/// Maximum number of lines searched for patterns in a second; further lines are only counted. A server that writes a
-/// hundred thousand lines a second must not make its monitor the busiest program of the host.
+/// Maximum number of lines searched for patterns in a second; further lines are only counted. A
+/// server that writes a hundred thousand lines a second must not make its monitor the busiest
+/// program of the host.
 pub const SEARCHED_LINES_MAX: u64 = 20_000;
 
 /// Counts the lines of one log.
 ///
-/// Series, with labels `log` and `pattern`: `log.lines` (a second) by pattern, where `any` counts all lines and
-/// `binary` those with NUL bytes; `log.lines_unsearched` (a second), lines beyond [`SEARCHED_LINES_MAX`];
-/// `log.lines_cut` (a second), lines longer than [`LINE_BYTES_MAX`](super::LINE_BYTES_MAX); and each value that a
-/// pattern extracts, where the last of a second counts. The first line of each pattern is an event.
+/// Series, with labels `log` and `pattern`: `log.lines` (a second) by pattern, where `any` counts
+/// all lines and `binary` those with NUL bytes; `log.lines_unsearched` (a second), lines beyond
+/// [`SEARCHED_LINES_MAX`]; `log.lines_cut` (a second), lines longer than
+/// [`LINE_BYTES_MAX`](super::LINE_BYTES_MAX); and each value that a pattern extracts, where the
+/// last of a second counts. The first line of each pattern is an event.
 #[derive(Debug)]
 pub struct LineCounter {
     log: String,
@@ -29,8 +31,8 @@ pub struct LineCounter {
     since: RunTime,
     /// By pattern: whether its first line has been reported.
     reported: Vec<bool>,
-    /// By series of `log.lines`, patterns first: whether it has been written, because a series does not start with
-    /// zero.
+    /// By series of `log.lines`, patterns first: whether it has been written, because a series does
+    /// not start with zero.
     live: Vec<bool>,
 }
 
@@ -93,7 +95,8 @@ impl LineCounter {
         (new.second.cut, new.second.unsearched) = (*cut, *unsearched);
         let (old_count, new_count) = (self.patterns.all().len(), new.patterns.all().len());
         for (old, pattern) in self.patterns.all().iter().enumerate() {
-            let Some(place) = new.patterns.all().iter().position(|other| other.id == pattern.id) else {
+            let Some(place) = new.patterns.all().iter().position(|other| other.id == pattern.id)
+            else {
                 continue;
             };
             carry(by_pattern, old, &mut new.second.by_pattern, place);
@@ -108,7 +111,8 @@ impl LineCounter {
         *self = new;
     }
 
-    /// The counts since the last call, as rates over the time that passed. Call it about once a second.
+    /// The counts since the last call, as rates over the time that passed. Call it about once a
+    /// second.
     pub fn tick(&mut self, now: RunTime) -> Vec<Reading> {
         let seconds = now.millis_since(self.since) / 1e3;
         if seconds <= 0.0 {
@@ -119,10 +123,12 @@ impl LineCounter {
         let mut readings = Vec::new();
         for (index, line) in counts.first {
             let Some(pattern) = self.patterns.all().get(index) else { continue };
-            let detail = format!("{} ({}): {line}", pattern.id, pattern.meaning.trim_end_matches('.'));
+            let detail =
+                format!("{} ({}): {line}", pattern.id, pattern.meaning.trim_end_matches('.'));
             readings.push(Reading::Event(HostEventKind::LogLine, detail));
         }
-        let names = self.patterns.all().iter().map(|pattern| ("log.lines", Some(pattern.id.as_str())));
+        let names =
+            self.patterns.all().iter().map(|pattern| ("log.lines", Some(pattern.id.as_str())));
         let others = [
             ("log.lines", Some("any"), counts.any),
             ("log.lines", Some("binary"), counts.binary),
@@ -130,19 +136,28 @@ impl LineCounter {
             ("log.lines_unsearched", None, counts.unsearched),
         ];
         debug_assert_eq!(others.len(), OTHERS);
-        let counted = names.zip(counts.by_pattern).map(|((metric, pattern), count)| (metric, pattern, count));
+        let counted =
+            names.zip(counts.by_pattern).map(|((metric, pattern), count)| (metric, pattern, count));
         for ((metric, pattern, count), live) in counted.chain(others).zip(&mut self.live) {
             if count > 0 || *live {
                 let mut labels = vec![("log", self.log.as_str())];
                 labels.extend(pattern.map(|pattern| ("pattern", pattern)));
-                readings.push(Reading::value(metric, Unit::PerSecond, &labels, count as f64 / seconds));
+                readings.push(Reading::value(
+                    metric,
+                    Unit::PerSecond,
+                    &labels,
+                    count as f64 / seconds,
+                ));
                 *live = true;
             }
         }
         for (pattern, values) in self.patterns.all().iter().zip(counts.values) {
-            let read = pattern.values.iter().zip(values).filter_map(|(of, value)| Some((of, value?)));
+            let read =
+                pattern.values.iter().zip(values).filter_map(|(of, value)| Some((of, value?)));
             let labels = [("log", self.log.as_str())];
-            readings.extend(read.map(|(of, value)| Reading::value(&of.metric, of.unit, &labels, value)));
+            readings.extend(
+                read.map(|(of, value)| Reading::value(&of.metric, of.unit, &labels, value)),
+            );
         }
         readings
     }
@@ -178,7 +193,8 @@ impl Counts {
                 *reported = true;
                 self.first.push((index, redacted(line.bytes)));
             }
-            let (Some(pattern), Some(values)) = (patterns.all().get(index), self.values.get_mut(index))
+            let (Some(pattern), Some(values)) =
+                (patterns.all().get(index), self.values.get_mut(index))
             else {
                 continue;
             };
@@ -207,7 +223,8 @@ mod tests {
     fn values(readings: &[Reading]) -> Vec<(String, f64)> {
         let value = |readings: &Reading| match readings {
             Reading::Value(value) => {
-                let pattern = value.labels.get("pattern").map(|p| format!("[{p}]")).unwrap_or_default();
+                let pattern =
+                    value.labels.get("pattern").map(|p| format!("[{p}]")).unwrap_or_default();
                 Some((format!("{}{pattern}", value.metric), value.value))
             }
             Reading::Event(..) => None,
@@ -222,7 +239,9 @@ mod tests {
     fn events(readings: &[Reading]) -> Vec<&str> {
         readings
             .iter()
-            .filter_map(|s| if let Reading::Event(_, detail) = s { Some(detail.as_str()) } else { None })
+            .filter_map(|s| {
+                if let Reading::Event(_, detail) = s { Some(detail.as_str()) } else { None }
+            })
             .collect()
     }
 
@@ -237,11 +256,18 @@ mod tests {
         assert_eq!(value_of(&readings, "log.lines[any]"), Some(15.0));
         let events = events(&readings);
         assert_eq!(events.len(), 1);
-        assert!(events[0].contains("Discarding too old outgoing packet (age=6597865us)"), "{}", events[0]);
+        assert!(
+            events[0].contains("Discarding too old outgoing packet (age=6597865us)"),
+            "{}",
+            events[0]
+        );
         // After that only numbers; the end is one zero.
         counter.read(b"[WARN] [8239821] Discarding too old outgoing packet (age=1us)\n");
         assert!(self::events(&counter.tick(RunTime(3_000_000))).is_empty());
-        assert_eq!(value_of(&counter.tick(RunTime(4_000_000)), "log.lines[old_packet_discarded]"), Some(0.0));
+        assert_eq!(
+            value_of(&counter.tick(RunTime(4_000_000)), "log.lines[old_packet_discarded]"),
+            Some(0.0)
+        );
     }
 
     #[test]
@@ -286,8 +312,14 @@ mod tests {
         }
         let readings = counter.tick(RunTime(1_000_000));
         assert_eq!(value_of(&readings, "log.lines[any]"), Some(50_000.0));
-        assert_eq!(value_of(&readings, "log.lines_unsearched"), Some(50_000.0 - SEARCHED_LINES_MAX as f64));
-        assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(SEARCHED_LINES_MAX as f64));
+        assert_eq!(
+            value_of(&readings, "log.lines_unsearched"),
+            Some(50_000.0 - SEARCHED_LINES_MAX as f64)
+        );
+        assert_eq!(
+            value_of(&readings, "log.lines[too_many_open_files]"),
+            Some(SEARCHED_LINES_MAX as f64)
+        );
     }
 
     #[test]
@@ -313,13 +345,25 @@ mod tests {
         counter.set_patterns(self::counter("janus").patterns);
         counter.read(b"ing packet (age=1us)\nToo many open files\n");
         let readings = counter.tick(RunTime(2_000_000));
-        assert_eq!(value_of(&readings, "log.lines[old_packet_discarded]"), Some(1.0), "a line begun before");
+        assert_eq!(
+            value_of(&readings, "log.lines[old_packet_discarded]"),
+            Some(1.0),
+            "a line begun before"
+        );
         assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(1.0));
-        assert_eq!(events(&readings).len(), 1, "the first line of a pattern is reported once: {readings:?}");
+        assert_eq!(
+            events(&readings).len(),
+            1,
+            "the first line of a pattern is reported once: {readings:?}"
+        );
         counter.read(b"Too many open files\n");
         counter.set_patterns(self::counter("ffmpeg").patterns);
         let readings = counter.tick(RunTime(3_000_000));
-        assert_eq!(value_of(&readings, "log.lines[too_many_open_files]"), Some(1.0), "counted before");
+        assert_eq!(
+            value_of(&readings, "log.lines[too_many_open_files]"),
+            Some(1.0),
+            "counted before"
+        );
         assert_eq!(value_of(&readings, "log.lines[any]"), Some(1.0));
     }
 
@@ -343,8 +387,12 @@ mod tests {
             ("group", "(?<x>.)", vec![value], "no group `y`"),
         ];
         for (id, pattern, values, expect) in cases {
-            let pattern =
-                LogPattern { id: id.into(), pattern: pattern.into(), values, ..LogPattern::default() };
+            let pattern = LogPattern {
+                id: id.into(),
+                pattern: pattern.into(),
+                values,
+                ..LogPattern::default()
+            };
             let error = Patterns::new([&pattern]).unwrap_err().to_string();
             assert!(error.contains(expect) && error.contains(id), "{error}");
         }

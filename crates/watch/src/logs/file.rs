@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of bytes read in one go; the rest is read the next time.
 const READ_BYTES_MAX: usize = 4 << 20;
-/// When the reader falls this far behind, it skips to near the end of the file: memory stays bounded, and current
-/// lines matter more than old ones.
+/// When the reader falls this far behind, it skips to near the end of the file: memory stays
+/// bounded, and current lines matter more than old ones.
 const BEHIND_BYTES_MAX: u64 = 64 << 20;
 
 /// A part of a file's content, in order.
@@ -16,8 +16,8 @@ const BEHIND_BYTES_MAX: u64 = 64 << 20;
 pub enum Chunk<'a> {
     /// Its next bytes.
     Bytes(&'a [u8]),
-    /// The file was replaced or truncated, or part of it was skipped: what follows does not complete an unfinished
-    /// line.
+    /// The file was replaced or truncated, or part of it was skipped: what follows does not
+    /// complete an unfinished line.
     Gap,
 }
 
@@ -56,7 +56,13 @@ impl FileTail {
     /// Follows the file from its end, or from its beginning if it does not exist yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), file: None, skip_past: true, trouble: None, buffer: vec![0; 64 * 1024] }
+        Self {
+            path: path.into(),
+            file: None,
+            skip_past: true,
+            trouble: None,
+            buffer: vec![0; 64 * 1024],
+        }
     }
 
     /// The file's path.
@@ -90,8 +96,8 @@ impl FileTail {
         progress: &mut Progress,
         each: &mut impl FnMut(Chunk<'_>),
     ) -> Result<(), String> {
-        // Read the old file to its end before the new one: the server writes to a rotated log until it is asked to
-        // reopen it.
+        // Read the old file to its end before the new one: the server writes to a rotated log until
+        // it is asked to reopen it.
         self.read_open(budget, progress, each)?;
         let there = std::fs::metadata(&self.path);
         let replaced = match (&there, &self.file) {
@@ -123,7 +129,10 @@ impl FileTail {
             .map_err(|error| self.in_the_way(&error))?;
         let about = file.metadata().map_err(|error| self.in_the_way(&error))?;
         if !about.is_file() {
-            return Err(format!("{}: not a regular file; name the log file itself", self.path.display()));
+            return Err(format!(
+                "{}: not a regular file; name the log file itself",
+                self.path.display()
+            ));
         }
         let offset = if self.skip_past { about.len() } else { 0 };
         Ok(Open { file, identity: (about.dev(), about.ino()), offset })
@@ -131,7 +140,9 @@ impl FileTail {
 
     fn in_the_way(&self, error: &std::io::Error) -> String {
         let help = match error.kind() {
-            ErrorKind::PermissionDenied => "; give the watcher's user read access (often by the group `adm`)",
+            ErrorKind::PermissionDenied => {
+                "; give the watcher's user read access (often by the group `adm`)"
+            }
             _ => "",
         };
         format!("{}: {error}{help}", self.path.display())

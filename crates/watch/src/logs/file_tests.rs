@@ -62,7 +62,8 @@ fn a_renamed_file_is_read_to_its_end_and_then_the_new_one() {
     log.append("one\n");
     fs::rename(log.path(), log.folder.path().join("log.1")).unwrap();
     assert!(log.read().1.trouble.is_some(), "the new one is not there yet");
-    let mut old = fs::OpenOptions::new().append(true).open(log.folder.path().join("log.1")).unwrap();
+    let mut old =
+        fs::OpenOptions::new().append(true).open(log.folder.path().join("log.1")).unwrap();
     old.write_all(b"two\n").unwrap();
     log.append("three\n");
     let (text, progress) = log.read();

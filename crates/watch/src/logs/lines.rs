@@ -12,8 +12,8 @@ pub struct Line<'a> {
     pub cut: bool,
 }
 
-/// Splits a stream of bytes into lines. Both `\n` and `\r` end a line (ffmpeg rewrites its progress in place); empty
-/// lines are left out.
+/// Splits a stream of bytes into lines. Both `\n` and `\r` end a line (ffmpeg rewrites its progress
+/// in place); empty lines are left out.
 #[derive(Debug, Default)]
 pub struct Lines {
     /// The beginning of an incomplete line; at most [`LINE_BYTES_MAX`].
@@ -78,14 +78,20 @@ mod tests {
             .map(|l| (l.as_bytes().to_vec(), false))
             .collect();
         for size in 1..=text.len() {
-            assert_eq!(lines_of(&text.chunks(size).collect::<Vec<_>>()), expect, "in pieces of {size}");
+            assert_eq!(
+                lines_of(&text.chunks(size).collect::<Vec<_>>()),
+                expect,
+                "in pieces of {size}"
+            );
         }
     }
 
     #[test]
     fn a_huge_line_is_cut_and_costs_a_bounded_buffer() {
         let huge = vec![b'x'; 10 * LINE_BYTES_MAX];
-        for chunks in [vec![&huge[..], b"\nnext\n"], huge.chunks(700).chain([&b"\nnext\n"[..]]).collect()] {
+        for chunks in
+            [vec![&huge[..], b"\nnext\n"], huge.chunks(700).chain([&b"\nnext\n"[..]]).collect()]
+        {
             let got = lines_of(&chunks);
             assert_eq!(got.len(), 2);
             assert_eq!((got[0].0.len(), got[0].1), (LINE_BYTES_MAX, true));

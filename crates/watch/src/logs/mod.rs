@@ -1,5 +1,6 @@
-//! Server logs: lines counted by pattern, values read from lines, and requests and bytes by URI group from access logs.
-//! The counting gets bytes and the time from outside; [`Tail`] reads files, outputs and journals.
+//! Server logs: lines counted by pattern, values read from lines, and requests and bytes by URI
+//! group from access logs. The counting gets bytes and the time from outside; [`Tail`] reads files,
+//! outputs and journals.
 
 pub mod access;
 mod counter;

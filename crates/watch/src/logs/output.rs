@@ -1,5 +1,5 @@
-//! The output of a program that throng started: drained continuously, so that the program never blocks, and buffered
-//! for pattern counters and for the message at the program's end.
+//! The output of a program that throng started: drained continuously, so that the program never
+//! blocks, and buffered for pattern counters and for the message at the program's end.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,8 +18,8 @@ use crate::background::BackgroundThread;
 const KEPT_BYTES_MAX: usize = 1 << 20;
 /// How often to check for the end of reading.
 const POLL_EVERY: Duration = Duration::from_millis(200);
-/// Readers that attach this soon after the start get the output from its beginning: a program is started shortly before
-/// its packs are known. Readers that attach later get only new output.
+/// Readers that attach this soon after the start get the output from its beginning: a program is
+/// started shortly before its packs are known. Readers that attach later get only new output.
 const EARLY: Duration = Duration::from_secs(10);
 /// How far from the end the last lines are searched, bytes.
 const LAST_BYTES: usize = 4 * 1024;
@@ -177,7 +177,8 @@ fn drain(mut pipe: File, output: &Output, stop: &AtomicBool) {
     let mut buffer = vec![0; 64 * 1024];
     let mut stopped_at: Option<Instant> = None;
     loop {
-        // What was written before the stop is still read, but a writer that never pauses must not delay the end.
+        // What was written before the stop is still read, but a writer that never pauses must not
+        // delay the end.
         if stopped_at.is_some_and(|at| at.elapsed() > POLL_EVERY) {
             return;
         }
@@ -211,9 +212,13 @@ impl OutputReader {
         Self { output, at }
     }
 
-    /// Waits up to `timeout` for bytes and reads at most the buffer's size. Also returns how many bytes had to be
-    /// skipped before them.
-    pub(super) fn read_within(&mut self, buffer: &mut [u8], timeout: Duration) -> (ReadOutcome, u64) {
+    /// Waits up to `timeout` for bytes and reads at most the buffer's size. Also returns how many
+    /// bytes had to be skipped before them.
+    pub(super) fn read_within(
+        &mut self,
+        buffer: &mut [u8],
+        timeout: Duration,
+    ) -> (ReadOutcome, u64) {
         let buffered = self.output.buffered();
         let is_idle = |buffered: &mut Buffered| {
             !buffered.is_over && buffered.dropped + buffered.kept.len() as u64 <= self.at
@@ -222,7 +227,9 @@ impl OutputReader {
         let (buffered, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let skipped = buffered.dropped.saturating_sub(self.at);
         self.at += skipped;
-        let from = usize::try_from(self.at - buffered.dropped).unwrap_or(usize::MAX).min(buffered.kept.len());
+        let from = usize::try_from(self.at - buffered.dropped)
+            .unwrap_or(usize::MAX)
+            .min(buffered.kept.len());
         let count = buffer.len().min(buffered.kept.len() - from);
         for (to, byte) in buffer.iter_mut().zip(buffered.kept.range(from..)) {
             *to = *byte;

@@ -49,7 +49,9 @@ impl Patterns {
     ///
     /// # Errors
     /// With the invalid pattern.
-    pub fn new<'a>(patterns: impl IntoIterator<Item = &'a LogPattern>) -> Result<Self, PatternError> {
+    pub fn new<'a>(
+        patterns: impl IntoIterator<Item = &'a LogPattern>,
+    ) -> Result<Self, PatternError> {
         let mut compiled: Vec<Compiled> = Vec::new();
         let mut sources = Vec::new();
         for pattern in patterns {
@@ -69,7 +71,9 @@ impl Patterns {
             .size_limit(16 * REGEX_BYTES_MAX)
             .dfa_size_limit(REGEX_BYTES_MAX)
             .build()
-            .map_err(|error| PatternError::TooMany(format!("the log patterns together: {error}")))?;
+            .map_err(|error| {
+                PatternError::TooMany(format!("the log patterns together: {error}"))
+            })?;
         Ok(Self { set, patterns: compiled })
     }
 

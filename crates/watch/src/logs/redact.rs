@@ -1,4 +1,5 @@
-//! Redacts log lines for display: short, printable, and without the secrets that servers write into logs.
+//! Redacts log lines for display: short, printable, and without the secrets that servers write into
+//! logs.
 
 use std::sync::LazyLock;
 
@@ -15,7 +16,8 @@ static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Patterns of secrets: a JSON Web Token, a long run of hexadecimal digits, user and password in a URL.
+/// Patterns of secrets: a JSON Web Token, a long run of hexadecimal digits, user and password in a
+/// URL.
 static SHAPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,2}|://[^/\s:@]+:[^/\s@]+@|\b[0-9a-fA-F]{32,}\b")
         .ok()
@@ -28,8 +30,11 @@ pub fn redacted(line: &[u8]) -> String {
     let looked_at = line.get(..4 * SHOWN_CHARACTERS_MAX).unwrap_or(line);
     let text = String::from_utf8_lossy(looked_at);
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    // The expressions are constant and tested; without them nothing is shown, because the line would not be redacted.
-    let (Some(named), Some(shaped)) = (NAMED.as_ref(), SHAPED.as_ref()) else { return String::new() };
+    // The expressions are constant and tested; without them nothing is shown, because the line
+    // would not be redacted.
+    let (Some(named), Some(shaped)) = (NAMED.as_ref(), SHAPED.as_ref()) else {
+        return String::new();
+    };
     let text = named.replace_all(&text, "$1…");
     let text = shaped.replace_all(&text, "…");
     let text = text.trim();
@@ -69,7 +74,8 @@ mod tests {
 
     #[test]
     fn any_bytes_become_a_short_printable_line() {
-        let noise: Vec<u8> = (0..5_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let noise: Vec<u8> =
+            (0..5_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         let line = redacted(&noise);
         assert!(line.chars().count() <= SHOWN_CHARACTERS_MAX + 1);
         assert!(!line.chars().any(char::is_control));

@@ -62,7 +62,9 @@ impl Journal {
                 program.display()
             )
         })?;
-        let Some(lines) = child.stdout.take() else { return Err(format!("the journal of {unit}: no pipe")) };
+        let Some(lines) = child.stdout.take() else {
+            return Err(format!("the journal of {unit}: no pipe"));
+        };
         let complaints = child.stderr.take();
         Ok(Self { child, lines, complaints })
     }
@@ -85,7 +87,8 @@ impl Drop for Journal {
     }
 }
 
-/// Whether `unit` is a valid unit name (systemd.unit(5)), which no program can take for an option or a path.
+/// Whether `unit` is a valid unit name (systemd.unit(5)), which no program can take for an option
+/// or a path.
 pub(super) fn is_unit(unit: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.@\\".contains(&byte);
     !unit.is_empty() && unit.len() <= 255 && !unit.starts_with('-') && unit.bytes().all(fits)

@@ -50,8 +50,8 @@ impl Tail {
     /// Starts reading another log. `log` names it in labels; `rows` is the reader's own writer.
     ///
     /// # Errors
-    /// When a unit's name is invalid, or the system refuses a thread. A log that cannot be read is not an error: that
-    /// is an event of the run, and the log is tried again.
+    /// When a unit's name is invalid, or the system refuses a thread. A log that cannot be read is
+    /// not an error: that is an event of the run, and the log is tried again.
     pub fn follow(
         &mut self,
         log: impl Into<String>,
@@ -67,8 +67,12 @@ impl Tail {
         }
         let log = log.into();
         let counter = match reader {
-            LogKind::Lines(patterns) => Counter::Lines(LineCounter::new(log.clone(), patterns, clock())),
-            LogKind::Access(groups) => Counter::Access(AccessCounter::new(log.clone(), groups, clock())),
+            LogKind::Lines(patterns) => {
+                Counter::Lines(LineCounter::new(log.clone(), patterns, clock()))
+            }
+            LogKind::Access(groups) => {
+                Counter::Access(AccessCounter::new(log.clone(), groups, clock()))
+            }
         };
         let next = Next::default();
         let writer = Writer {
@@ -110,7 +114,8 @@ impl Tail {
         }
     }
 
-    /// Stops all readers after they have read and written what is already there. Dropping it does the same.
+    /// Stops all readers after they have read and written what is already there. Dropping it does
+    /// the same.
     pub fn stop(self) {
         drop(self);
     }
@@ -253,7 +258,9 @@ fn follow_output(mut output: OutputReader, mut writer: Writer, stop: &AtomicBool
             writer.skipped_bytes += skipped;
         }
         match waited {
-            ReadOutcome::Read(count) => writer.counter.read(buffer.get(..count).unwrap_or_default()),
+            ReadOutcome::Read(count) => {
+                writer.counter.read(buffer.get(..count).unwrap_or_default())
+            }
             ReadOutcome::TimedOut if last => break,
             ReadOutcome::TimedOut => {}
             ReadOutcome::Ended => break,
@@ -320,7 +327,8 @@ mod tests {
     use throng_observation::host::{HostId, HostRow};
     use throng_observation::pack::LogPattern;
 
-    /// The patterns found in a log that contains `before` and then undergoes `change`, polled in between.
+    /// The patterns found in a log that contains `before` and then undergoes `change`, polled in
+    /// between.
     fn found(before: &str, change: impl Fn(&std::path::Path)) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
@@ -330,7 +338,8 @@ mod tests {
             pattern: text.into(),
             ..LogPattern::default()
         };
-        let patterns = Patterns::new([&pattern("half", "^half a$"), &pattern("new", "^new line$")]).unwrap();
+        let patterns =
+            Patterns::new([&pattern("half", "^half a$"), &pattern("new", "^new line$")]).unwrap();
         let (rows, receiver) = crate::rows(100);
         let clock = clock_from(Instant::now());
         let counter = LineCounter::new("log", Arc::new(patterns), clock());
@@ -346,7 +355,12 @@ mod tests {
         };
         let mut file = FileTail::new(&path);
         writer.poll(&mut file);
-        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(before.as_bytes()).unwrap();
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(before.as_bytes())
+            .unwrap();
         writer.poll(&mut file);
         change(&path);
         writer.poll(&mut file);

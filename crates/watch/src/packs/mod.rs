@@ -1,5 +1,5 @@
-//! Knowledge packs: TOML files that describe servers. The built-in ones are part of the program; packs in a folder of
-//! the user's are added, and replace those of the same name.
+//! Knowledge packs: TOML files that describe servers. The built-in ones are part of the program;
+//! packs in a folder of the user's are added, and replace those of the same name.
 
 use std::path::{Path, PathBuf};
 
@@ -37,8 +37,8 @@ pub(crate) const REGEX_BYTES_MAX: usize = 1 << 20;
 /// What is wrong with a pack, and where.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// The text is not a pack: it is not TOML, or a field is unknown, missing or of the wrong type. The reason names
-    /// line and column and shows the line.
+    /// The text is not a pack: it is not TOML, or a field is unknown, missing or of the wrong type.
+    /// The reason names line and column and shows the line.
     #[error("{file}: {reason}")]
     Shape {
         /// The file.
@@ -71,12 +71,13 @@ pub enum PackError {
 /// The built-in packs.
 #[must_use]
 pub fn built_in() -> Vec<Pack> {
-    // Not validated here, unlike a user's packs, because that takes a while at every start: a test does it.
+    // Not validated here, unlike a user's packs, because that takes a while at every start: a test
+    // does it.
     BUILT_IN.iter().filter_map(|(_, text)| toml::from_str(text).ok()).collect()
 }
 
-/// The built-in packs and those of the user's folder (`*.toml`), which come first and replace built-in ones of the same
-/// name.
+/// The built-in packs and those of the user's folder (`*.toml`), which come first and replace
+/// built-in ones of the same name.
 ///
 /// # Errors
 /// With the first invalid file, or if the folder cannot be read.
@@ -87,8 +88,8 @@ pub fn with_folder(folder: &Path) -> Result<Vec<Pack>, PackError> {
     Ok(packs)
 }
 
-/// The packs of a server: the one with this name if given, else those that match the names of its processes (process,
-/// program or script); packs for any server (`*`) follow.
+/// The packs of a server: the one with this name if given, else those that match the names of its
+/// processes (process, program or script); packs for any server (`*`) follow.
 #[must_use]
 pub fn of_server(packs: &[Pack], name: Option<&str>, processes: &[&str]) -> Vec<Pack> {
     let of_any = |pack: &&Pack| pack.processes.iter().any(|glob| glob == "*");
@@ -101,24 +102,31 @@ pub fn of_server(packs: &[Pack], name: Option<&str>, processes: &[&str]) -> Vec<
 }
 
 fn read_folder(folder: &Path) -> Result<Vec<Pack>, PackError> {
-    let unreadable = |path: &Path, reason: String| PackError::Unreadable { path: path.to_owned(), reason };
-    let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, error.to_string()))?;
+    let unreadable =
+        |path: &Path, reason: String| PackError::Unreadable { path: path.to_owned(), reason };
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| unreadable(folder, error.to_string()))?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
         .collect();
     files.sort();
     if files.len() > PACKS_MAX {
-        return Err(unreadable(folder, format!("{} packs; at most {PACKS_MAX} are read", files.len())));
+        return Err(unreadable(
+            folder,
+            format!("{} packs; at most {PACKS_MAX} are read", files.len()),
+        ));
     }
     let mut packs = Vec::new();
     for path in files {
-        let about = std::fs::metadata(&path).map_err(|error| unreadable(&path, error.to_string()))?;
+        let about =
+            std::fs::metadata(&path).map_err(|error| unreadable(&path, error.to_string()))?;
         if !about.is_file() || about.len() > PACK_BYTES_MAX {
             let reason = format!("not a regular file of at most {PACK_BYTES_MAX} bytes");
             return Err(unreadable(&path, reason));
         }
-        let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, error.to_string()))?;
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| unreadable(&path, error.to_string()))?;
         packs.push(parse(&path.display().to_string(), &text)?);
     }
     Ok(packs)
@@ -207,15 +215,20 @@ type Problem = (usize, String);
 impl SpannedPack {
     fn problem(&self) -> Option<Problem> {
         let names = std::iter::once(&self.pack);
-        let labels =
-            self.logs.iter().map(|log| &log.id).chain(self.uri_groups.iter().map(|rule| &rule.group));
+        let labels = self
+            .logs
+            .iter()
+            .map(|log| &log.id)
+            .chain(self.uri_groups.iter().map(|rule| &rule.group));
         let metrics = self.logs.iter().flat_map(|log| &log.values).map(|value| &value.metric);
         self.too_many()
             .or_else(|| names.chain(labels).find_map(bad_name))
             .or_else(|| metrics.clone().find_map(bad_metric))
             .or_else(|| self.processes.iter().find_map(empty))
             .or_else(|| self.threads.iter().find_map(|thread| bad_thread_name(&thread.name)))
-            .or_else(|| self.logs.iter().filter_map(|log| log.thread.as_ref()).find_map(bad_thread_name))
+            .or_else(|| {
+                self.logs.iter().filter_map(|log| log.thread.as_ref()).find_map(bad_thread_name)
+            })
             .or_else(|| self.logs.iter().find_map(LogRule::problem))
             .or_else(|| duplicate(self.logs.iter().map(|log| &log.id)))
             .or_else(|| self.endpoints.iter().find_map(|endpoint| bad_url(&endpoint.url)))
@@ -223,10 +236,12 @@ impl SpannedPack {
     }
 
     fn too_many(&self) -> Option<Problem> {
-        let most = [self.threads.len(), self.logs.len(), self.endpoints.len(), self.uri_groups.len()];
+        let most =
+            [self.threads.len(), self.logs.len(), self.endpoints.len(), self.uri_groups.len()];
         let most = most.into_iter().max().unwrap_or(0);
-        (most > RULES_MAX)
-            .then(|| (self.pack.span().start, format!("{most} rules of a kind; at most {RULES_MAX}")))
+        (most > RULES_MAX).then(|| {
+            (self.pack.span().start, format!("{most} rules of a kind; at most {RULES_MAX}"))
+        })
     }
 }
 
@@ -236,8 +251,9 @@ impl LogRule {
             Ok(regex) => regex,
             Err(reason) => return Some((self.pattern.span().start, reason)),
         };
-        let unknown =
-            |value: &&LogValue| !regex.capture_names().flatten().any(|name| name == value.group.get_ref());
+        let unknown = |value: &&LogValue| {
+            !regex.capture_names().flatten().any(|name| name == value.group.get_ref())
+        };
         self.values.iter().find(unknown).map(|value| {
             let group = value.group.get_ref();
             (
@@ -275,16 +291,23 @@ fn bad_name(name: &Spanned<String>) -> Option<Problem> {
 }
 
 fn bad_metric(name: &Spanned<String>) -> Option<Problem> {
-    let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'.');
+    let good = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'.')
+    };
     let text = name.get_ref();
     let wrong = text.len() > 60 || !text.contains('.') || !text.bytes().all(good);
     wrong.then(|| {
-        (name.span().start, format!("`{text}`: a metric name is like `ffmpeg.speed`: a-z, 0-9, _ and dots"))
+        (
+            name.span().start,
+            format!("`{text}`: a metric name is like `ffmpeg.speed`: a-z, 0-9, _ and dots"),
+        )
     })
 }
 
 fn empty(text: &Spanned<String>) -> Option<Problem> {
-    text.get_ref().is_empty().then(|| (text.span().start, "empty: it would match nothing".to_owned()))
+    text.get_ref()
+        .is_empty()
+        .then(|| (text.span().start, "empty: it would match nothing".to_owned()))
 }
 
 fn bad_thread_name(name: &Spanned<String>) -> Option<Problem> {
@@ -301,10 +324,14 @@ fn bad_thread_name(name: &Spanned<String>) -> Option<Problem> {
 
 fn bad_url(text: &Spanned<String>) -> Option<Problem> {
     let parsed = url::Url::parse(text.get_ref());
-    let fits = |url: &url::Url| matches!(url.scheme(), "http" | "https" | "ws" | "wss") && url.has_host();
+    let fits =
+        |url: &url::Url| matches!(url.scheme(), "http" | "https" | "ws" | "wss") && url.has_host();
     match parsed {
         Ok(url) if fits(&url) => None,
-        Ok(_) => Some((text.span().start, "an endpoint is http://, https://, ws:// or wss://".to_owned())),
+        Ok(_) => Some((
+            text.span().start,
+            "an endpoint is http://, https://, ws:// or wss://".to_owned(),
+        )),
         Err(error) => Some((text.span().start, format!("not a URL: {error}"))),
     }
 }
@@ -312,7 +339,10 @@ fn bad_url(text: &Spanned<String>) -> Option<Problem> {
 fn duplicate<'a>(ids: impl Iterator<Item = &'a Spanned<String>>) -> Option<Problem> {
     let mut seen = std::collections::BTreeSet::new();
     let again = ids.into_iter().find(|id| !seen.insert(id.get_ref().as_str()))?;
-    Some((again.span().start, format!("`{}` is defined twice; ids must be unique", again.get_ref())))
+    Some((
+        again.span().start,
+        format!("`{}` is defined twice; ids must be unique", again.get_ref()),
+    ))
 }
 
 #[cfg(test)]

@@ -36,7 +36,10 @@ fn all_packs_of_any_process_can_be_used_together() {
 #[test]
 fn texts_for_people_are_sentences_without_a_full_stop() {
     let ends_bare = |text: &str, place: &str| {
-        assert!(!text.is_empty() && !text.ends_with('.') && !text.ends_with(' '), "{place}: {text}");
+        assert!(
+            !text.is_empty() && !text.ends_with('.') && !text.ends_with(' '),
+            "{place}: {text}"
+        );
     };
     for pack in built_in() {
         let name = &pack.pack;
@@ -46,7 +49,10 @@ fn texts_for_people_are_sentences_without_a_full_stop() {
         }
         pack.logs.iter().for_each(|log| ends_bare(&log.meaning, name));
         pack.uri_groups.iter().for_each(|rule| ends_bare(&rule.meaning, name));
-        pack.endpoints.iter().flat_map(|endpoint| &endpoint.series).for_each(|s| ends_bare(&s.meaning, name));
+        pack.endpoints
+            .iter()
+            .flat_map(|endpoint| &endpoint.series)
+            .for_each(|s| ends_bare(&s.meaning, name));
     }
 }
 
@@ -77,16 +83,23 @@ fn the_threads_of_oven_media_engine_lead_to_their_settings() {
         ("SPAPISvr-8081", "WorkerCount"),
     ];
     for (thread, setting) in cases {
-        let meaning = pack.thread_meaning(thread).unwrap_or_else(|| panic!("{thread} is not known"));
+        let meaning =
+            pack.thread_meaning(thread).unwrap_or_else(|| panic!("{thread} is not known"));
         let found = meaning.setting.as_ref().unwrap();
         assert_eq!((found.name.as_str(), found.unit.as_str()), (setting, "thread"), "{thread}");
     }
-    let place = |thread| pack.thread_meaning(thread).unwrap().setting.as_ref().unwrap().place.clone();
-    assert!(place("SPRTMP-1935").contains("RTMP") && place("SPRtcSignalling").contains("Signalling"));
+    let place =
+        |thread| pack.thread_meaning(thread).unwrap().setting.as_ref().unwrap().place.clone();
+    assert!(
+        place("SPRTMP-1935").contains("RTMP") && place("SPRtcSignalling").contains("Signalling")
+    );
     assert!(place("dec_H264_t0").contains("Decodes") && place("enc_H264_t1").contains("Encodes"));
     for thread in ["FLT-Video-t1", "SRT:RcvQ:w1"] {
         let meaning = pack.thread_meaning(thread).unwrap();
-        assert!(meaning.setting.is_none() && meaning.remedy.is_some(), "no setting makes more of {thread}");
+        assert!(
+            meaning.setting.is_none() && meaning.remedy.is_some(),
+            "no setting makes more of {thread}"
+        );
     }
 }
 
@@ -145,10 +158,18 @@ fn what_is_wrong_with_a_pack_is_said_with_line_and_column() {
         ("pack = \"mine\"\ntitle = 7\nsource = \"\"", "line 2, column 9"),
         ("pack = \"mine\"", "missing field `title`"),
         ("pack = ", "line 1, column 8"),
-        (&format!("{GOOD}[[thread]]\nname = \"x\"\ngruop = \"y\"\nmeaning = \"z\""), "unknown field `gruop`"),
-        (&format!("{GOOD}[[thread]]\nname = \"x\"\ngruop = \"y\"\nmeaning = \"z\""), "line 6, column 1"),
         (
-            &format!("{GOOD}[[thread]]\nname = \"SPRtcSignallingX\"\ngroup = \"y\"\nmeaning = \"z\""),
+            &format!("{GOOD}[[thread]]\nname = \"x\"\ngruop = \"y\"\nmeaning = \"z\""),
+            "unknown field `gruop`",
+        ),
+        (
+            &format!("{GOOD}[[thread]]\nname = \"x\"\ngruop = \"y\"\nmeaning = \"z\""),
+            "line 6, column 1",
+        ),
+        (
+            &format!(
+                "{GOOD}[[thread]]\nname = \"SPRtcSignallingX\"\ngroup = \"y\"\nmeaning = \"z\""
+            ),
             "line 5, column 8: `SPRtcSignallingX` cannot match any thread",
         ),
         (

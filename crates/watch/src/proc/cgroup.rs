@@ -5,7 +5,8 @@ use super::scan::lines;
 /// A process's group in one hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership<'a> {
-    /// The controllers of the hierarchy, separated by commas; empty for version 2, `name=…` for named ones.
+    /// The controllers of the hierarchy, separated by commas; empty for version 2, `name=…` for
+    /// named ones.
     pub controllers: &'a str,
     /// The group's path below the hierarchy's root.
     pub path: &'a str,

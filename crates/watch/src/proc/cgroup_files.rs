@@ -1,5 +1,5 @@
-//! Files of a control group, versions 1 and 2 (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/): CPU, quota,
-//! memory, I/O.
+//! Files of a control group, versions 1 and 2 (Documentation/admin-guide/cgroup-v2.rst,
+//! cgroup-v1/): CPU, quota, memory, I/O.
 
 use super::scan::{fields, find, lines, number};
 
@@ -42,14 +42,16 @@ pub fn cpu_max(text: &[u8]) -> Option<f64> {
     (period > 0).then(|| quota as f64 / period as f64)
 }
 
-/// `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1: the quota in cores; `None` (-1) is unlimited.
+/// `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1: the quota in cores; `None` (-1) is
+/// unlimited.
 #[must_use]
 pub fn cfs_quota(quota: &[u8], period: &[u8]) -> Option<f64> {
     let (quota, period) = (number(quota.trim_ascii())?, number(period.trim_ascii())?);
     (period > 0).then(|| quota as f64 / period as f64)
 }
 
-/// Parses a file with one number; `max`, -1 and version 1's value for no limit (near 2^63) are `None`.
+/// Parses a file with one number; `max`, -1 and version 1's value for no limit (near 2^63) are
+/// `None`.
 #[must_use]
 pub fn level(text: &[u8]) -> Option<u64> {
     number(text.trim_ascii()).filter(|value| *value < 1 << 62)

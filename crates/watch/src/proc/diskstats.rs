@@ -1,4 +1,5 @@
-//! `/proc/diskstats` (Documentation/admin-guide/iostats.rst): requests, sectors and times of block devices.
+//! `/proc/diskstats` (Documentation/admin-guide/iostats.rst): requests, sectors and times of block
+//! devices.
 
 use super::scan::{fields, lines, next_number};
 
@@ -50,8 +51,8 @@ fn disk(line: &[u8]) -> Option<Disk<'_>> {
     })
 }
 
-/// Whether the name is that of a partition, whose requests its disk counts as well: `sda1`, `nvme0n1p2`, `vda3`,
-/// `mmcblk0p1`. Derived from the name because `/sys` may be out of reach.
+/// Whether the name is that of a partition, whose requests its disk counts as well: `sda1`,
+/// `nvme0n1p2`, `vda3`, `mmcblk0p1`. Derived from the name because `/sys` may be out of reach.
 #[must_use]
 pub fn is_partition(name: &[u8]) -> bool {
     let stem = name.trim_ascii_end();

@@ -9,7 +9,8 @@ pub struct Memory {
     pub total: u64,
     /// Unused memory.
     pub free: u64,
-    /// Memory available without swapping; free + page cache on kernels before 3.14, which do not estimate it.
+    /// Memory available without swapping; free + page cache on kernels before 3.14, which do not
+    /// estimate it.
     pub available: u64,
     /// Page cache: `Cached` + `Buffers`.
     pub cached: u64,

@@ -1,5 +1,5 @@
-//! Parsers of kernel files, one module each. They take text, not paths, so that files of any kernel can be test cases;
-//! they do not allocate or panic, and skip what they cannot parse.
+//! Parsers of kernel files, one module each. They take text, not paths, so that files of any kernel
+//! can be test cases; they do not allocate or panic, and skip what they cannot parse.
 
 pub mod scan;
 

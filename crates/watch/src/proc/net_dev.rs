@@ -40,7 +40,8 @@ fn interface(line: &[u8]) -> Option<Interface<'_>> {
     let mut fields = fields(line.get(colon + 1..)?);
     let mut direction = || {
         let mut n = || next_number(&mut fields);
-        let direction = Direction { bytes: n()?, packets: n()?, errors: n()?, dropped: n()?, fifo: n()? };
+        let direction =
+            Direction { bytes: n()?, packets: n()?, errors: n()?, dropped: n()?, fifo: n()? };
         // frame, compressed, multicast; or collisions, carrier, compressed.
         let _others = (n()?, n()?, n()?);
         Some(direction)

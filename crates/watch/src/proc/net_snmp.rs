@@ -1,9 +1,10 @@
-//! `/proc/net/snmp` and `/proc/net/netstat` (for each protocol a line of names and a line of values), and
-//! `/proc/net/snmp6` (a name and a value on each line).
+//! `/proc/net/snmp` and `/proc/net/netstat` (for each protocol a line of names and a line of
+//! values), and `/proc/net/snmp6` (a name and a value on each line).
 
 use super::scan::{fields, key_and_number, lines, number};
 
-/// All counters of the paired files: protocol, name, value. Negative values (`MaxConn -1`) are skipped.
+/// All counters of the paired files: protocol, name, value. Negative values (`MaxConn -1`) are
+/// skipped.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8], u64)> {
     let mut lines = lines(text);
     std::iter::from_fn(move || {
@@ -25,7 +26,11 @@ fn pair<'a>(
         return None;
     }
     let protocol = protocol.strip_suffix(b":")?;
-    Some(names.zip(figures).filter_map(move |(name, figure)| Some((protocol, name, number(figure)?))))
+    Some(
+        names
+            .zip(figures)
+            .filter_map(move |(name, figure)| Some((protocol, name, number(figure)?))),
+    )
 }
 
 /// All counters of `snmp6`.

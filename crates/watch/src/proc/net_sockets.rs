@@ -1,4 +1,5 @@
-//! `/proc/net/{udp,udp6,tcp,tcp6}`: sockets, used to find the process of a port, and where netlink is unavailable.
+//! `/proc/net/{udp,udp6,tcp,tcp6}`: sockets, used to find the process of a port, and where netlink
+//! is unavailable.
 
 use super::scan::{fields, hexadecimal, lines, number};
 
@@ -35,7 +36,8 @@ fn socket(line: &[u8]) -> Option<Socket> {
         let colon = address.iter().rposition(|byte| *byte == b':')?;
         u16::try_from(hexadecimal(address.get(colon + 1..)?)?).ok()
     };
-    let (local, peer, state) = (port(fields.next()?)?, port(fields.next()?)?, hexadecimal(fields.next()?)?);
+    let (local, peer, state) =
+        (port(fields.next()?)?, port(fields.next()?)?, hexadecimal(fields.next()?)?);
     let mut queues = fields.next()?.split(|byte| *byte == b':');
     let (tx_queue, rx_queue) = (hexadecimal(queues.next()?)?, hexadecimal(queues.next()?)?);
     // timer, retransmissions, uid, timeout

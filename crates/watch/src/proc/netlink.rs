@@ -1,5 +1,5 @@
-//! Netlink messages (linux/netlink.h, rtnetlink.h, inet_diag.h) for queueing disciplines and sockets: encodes requests
-//! and parses answers.
+//! Netlink messages (linux/netlink.h, rtnetlink.h, inet_diag.h) for queueing disciplines and
+//! sockets: encodes requests and parses answers.
 
 /// `NLMSG_DONE`: the end of a dump.
 pub const DONE: u16 = 3;
@@ -96,7 +96,9 @@ pub fn qdisc(payload: &[u8]) -> Option<Qdisc<'_>> {
     for (attribute, value) in attributes(payload.get(20..)?) {
         match attribute {
             KIND => kind = value.split(|byte| *byte == 0).next().unwrap_or_default(),
-            STATS2 => queue = attributes(value).find(|(kind, _)| *kind == QUEUE).map(|(_, value)| value),
+            STATS2 => {
+                queue = attributes(value).find(|(kind, _)| *kind == QUEUE).map(|(_, value)| value)
+            }
             _ => {}
         }
     }
@@ -138,7 +140,8 @@ pub struct Socket {
     pub tcp_info: Option<TcpInfo>,
 }
 
-/// Send statistics from `INET_DIAG_INFO` (struct tcp_info in linux/tcp.h; the times since Linux 4.9).
+/// Send statistics from `INET_DIAG_INFO` (struct tcp_info in linux/tcp.h; the times since Linux
+/// 4.9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// `tcpi_unacked`: segments sent but not acknowledged.
@@ -180,8 +183,9 @@ pub struct SocketMemory {
 pub fn socket(payload: &[u8]) -> Option<Socket> {
     const INFO: u16 = 2;
     const SKMEMINFO: u16 = 7;
-    let of =
-        |wanted| attributes(payload.get(72..)?).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+    let of = |wanted| {
+        attributes(payload.get(72..)?).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+    };
     let port = |at: usize| Some(u16::from_be_bytes(payload.get(at..at + 2)?.try_into().ok()?));
     let address = |at: usize| payload.get(at..at + 16)?.try_into().ok();
     let memory = of(SKMEMINFO).and_then(|value| {
@@ -213,13 +217,15 @@ fn tcp_info(info: &[u8]) -> Option<TcpInfo> {
     })
 }
 
-/// Request for a dump of type `kind` (`RTM_GETLINK` 18, `RTM_GETQDISC` 38) with `fixed` zero bytes as its fixed part.
+/// Request for a dump of type `kind` (`RTM_GETLINK` 18, `RTM_GETQDISC` 38) with `fixed` zero bytes
+/// as its fixed part.
 #[must_use]
 pub fn dump_request(kind: u16, fixed: usize) -> Vec<u8> {
     request(kind, &vec![0; fixed])
 }
 
-/// Request for a dump of sockets: address family (2 or 10), protocol (6 or 17), and a bit for each TCP state.
+/// Request for a dump of sockets: address family (2 or 10), protocol (6 or 17), and a bit for each
+/// TCP state.
 #[must_use]
 pub fn socket_request(family: u8, protocol: u8, states: u32, detail: SocketDetail) -> Vec<u8> {
     let extensions = match detail {
@@ -304,7 +310,10 @@ mod tests {
     #[test]
     fn an_invalid_length_ends_the_datagram() {
         let mut bytes = dump_request(38, 20);
-        assert_eq!(messages(&bytes).map(|m| (m.kind, m.payload.len())).collect::<Vec<_>>(), [(38, 20)]);
+        assert_eq!(
+            messages(&bytes).map(|m| (m.kind, m.payload.len())).collect::<Vec<_>>(),
+            [(38, 20)]
+        );
         for length in [0_u32, 3, 15, 37, u32::MAX] {
             bytes[..4].copy_from_slice(&length.to_ne_bytes());
             assert_eq!(messages(&bytes).count(), 0, "{length}");

@@ -3,7 +3,8 @@
 
 use super::scan::{fields, lines, number};
 
-/// Time since boot in which tasks stalled, microseconds. The averages in the file are not used, because they lag.
+/// Time since boot in which tasks stalled, microseconds. The averages in the file are not used,
+/// because they lag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
     /// At least one task stalled.

@@ -1,4 +1,5 @@
-//! Files as kernels of several ages and builds write them, and the same files with every simple kind of damage.
+//! Files as kernels of several ages and builds write them, and the same files with every simple
+//! kind of damage.
 
 use throng_observation::host::CpuTimes;
 
@@ -51,7 +52,10 @@ fn disks_read_with_eleven_fields_or_more() {
         disks.iter().map(|disk| scan::text(disk.name)).collect::<Vec<_>>(),
         ["vda", "sda1", "cciss/c0d0"]
     );
-    assert_eq!((disks[0].in_flight, disks[0].ms_busy, disks[0].ms_weighted), (3, 290_808, 6_492_986));
+    assert_eq!(
+        (disks[0].in_flight, disks[0].ms_busy, disks[0].ms_weighted),
+        (3, 290_808, 6_492_986)
+    );
     assert_eq!((disks[2].reads, disks[2].sectors_read, disks[2].ms_writing), (5, 40, 2));
 }
 
@@ -74,13 +78,15 @@ const PRESSURE_5_4: &str = "some avg10=0.00 avg60=0.00 avg300=0.00 total=12\n";
 #[test]
 fn pressure_is_the_total_and_may_lack_the_second_line() {
     let pressure = |text: &str| pressure::parse(text.as_bytes());
-    assert_eq!((pressure(PRESSURE_6).some_us, pressure(PRESSURE_6).full_us), (Some(4_949_830_116), Some(7)));
+    assert_eq!(
+        (pressure(PRESSURE_6).some_us, pressure(PRESSURE_6).full_us),
+        (Some(4_949_830_116), Some(7))
+    );
     assert_eq!((pressure(PRESSURE_5_4).some_us, pressure(PRESSURE_5_4).full_us), (Some(12), None));
 }
 
 const VMSTAT_6: &str = "pgpgin 10\npgpgout 20\npgmajfault 3\npgscan_direct 7\npgscan_direct_throttle 99\nallocstall_dma 0\nallocstall_normal 4\nallocstall_movable 1\nworkingset_refault_anon 9\nworkingset_refault_file 8\noom_kill 2\n";
-const VMSTAT_3_10: &str =
-    "pgpgin 10\npgpgout 20\npgmajfault 3\npgscan_direct_dma 1\npgscan_direct_normal 2\nallocstall 6\n";
+const VMSTAT_3_10: &str = "pgpgin 10\npgpgout 20\npgmajfault 3\npgscan_direct_dma 1\npgscan_direct_normal 2\nallocstall 6\n";
 const VMSTAT_4_9: &str = "workingset_refault 5\npgscan_direct 1\n";
 
 #[test]
@@ -101,7 +107,10 @@ const NET_DEV: &str = "Inter-|   Receive                                        
 #[test]
 fn interfaces_read_with_and_without_a_blank_behind_the_colon() {
     let interfaces: Vec<_> = net_dev::parse(NET_DEV.as_bytes()).collect();
-    assert_eq!(interfaces.iter().map(|i| scan::text(i.name)).collect::<Vec<_>>(), ["lo", "eth0", "eth0:1"]);
+    assert_eq!(
+        interfaces.iter().map(|i| scan::text(i.name)).collect::<Vec<_>>(),
+        ["lo", "eth0", "eth0:1"]
+    );
     let eth0 = &interfaces[1];
     assert_eq!(
         (eth0.rx.bytes, eth0.rx.dropped, eth0.rx.fifo, eth0.tx.packets, eth0.tx.dropped),
@@ -127,7 +136,10 @@ fn counters_are_found_by_name_wherever_they_stand() {
         (Some(15), Some(19), Some(3))
     );
     assert_eq!(find(SNMP, "MaxConn"), None);
-    assert_eq!((find(SNMP_2_6_32, "RcvbufErrors"), find(SNMP_2_6_32, "MemErrors")), (Some(5), None));
+    assert_eq!(
+        (find(SNMP_2_6_32, "RcvbufErrors"), find(SNMP_2_6_32, "MemErrors")),
+        (Some(5), None)
+    );
     assert_eq!(find("Udp: A B\nTcp: 1 2\n", "A"), None);
 }
 
@@ -139,7 +151,10 @@ const TCP6: &str = "  sl  local_address                         remote_address  
 #[test]
 fn sockets_show_port_queue_owner_and_drops() {
     let udp: Vec<_> = net_sockets::parse(UDP.as_bytes()).collect();
-    assert_eq!((udp[0].port, udp[0].rx_queue, udp[0].inode, udp[0].drops), (8080, 0x34a80, 4711, Some(77)));
+    assert_eq!(
+        (udp[0].port, udp[0].rx_queue, udp[0].inode, udp[0].drops),
+        (8080, 0x34a80, 4711, Some(77))
+    );
     let tcp: Vec<_> = net_sockets::parse(TCP6.as_bytes()).collect();
     assert_eq!(
         (tcp[0].port, tcp[0].state, tcp[0].rx_queue, tcp[0].inode),
@@ -177,7 +192,9 @@ fn limits_are_numbers_or_unlimited() {
     assert_eq!(all[0], ("Max cpu time", None, None));
     assert_eq!(all[2], ("Max realtime priority", Some(0), Some(0)));
     assert_eq!(
-        limits::open_files(b"Max open files            unlimited            unlimited            files\n"),
+        limits::open_files(
+            b"Max open files            unlimited            unlimited            files\n"
+        ),
         None
     );
 }
@@ -188,20 +205,30 @@ const CPU_STAT_V2: &str = "usage_usec 100\nuser_usec 60\nsystem_usec 40\nnr_peri
 const CPU_STAT_V1: &str = "nr_periods 5\nnr_throttled 2\nthrottled_time 999000\n";
 const BLKIO: &str =
     "254:0 Read 4096\n254:0 Write 8192\n254:0 Sync 0\n254:0 Total 12288\n8:0 Read 1\nTotal 12289\n";
-const IO_STAT: &str = "254:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n8:0 rbytes=1 wbytes=2\n";
+const IO_STAT: &str =
+    "254:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n8:0 rbytes=1 wbytes=2\n";
 
 #[test]
 fn both_versions_of_control_groups_say_the_same() {
     let mut stat = sockstat::SockStat::default();
     stat.read(SOCKSTAT.as_bytes());
     stat.read(SOCKSTAT6.as_bytes());
-    assert_eq!((stat.tcp_in_use, stat.udp_in_use, stat.tcp_time_wait, stat.udp_pages), (11, 26, 3, 7));
+    assert_eq!(
+        (stat.tcp_in_use, stat.udp_in_use, stat.tcp_time_wait, stat.udp_pages),
+        (11, 26, 3, 7)
+    );
     for text in [CPU_STAT_V1, CPU_STAT_V2] {
         let stat = cgroup_files::cpu_stat(text.as_bytes());
-        assert_eq!((stat.periods, stat.throttled_periods, stat.throttled_us), (Some(5), Some(2), Some(999)));
+        assert_eq!(
+            (stat.periods, stat.throttled_periods, stat.throttled_us),
+            (Some(5), Some(2), Some(999))
+        );
     }
     assert_eq!(cgroup_files::cpu_max(b"150000 100000\n"), Some(1.5));
-    assert_eq!((cgroup_files::cpu_max(b"max 100000\n"), cgroup_files::cpu_max(b"1 0\n")), (None, None));
+    assert_eq!(
+        (cgroup_files::cpu_max(b"max 100000\n"), cgroup_files::cpu_max(b"1 0\n")),
+        (None, None)
+    );
     assert_eq!(cgroup_files::cfs_quota(b"20000\n", b"100000\n"), Some(0.2));
     assert_eq!(cgroup_files::cfs_quota(b"-1\n", b"100000\n"), None);
     assert_eq!(cgroup_files::level(b"9223372036854771712\n"), None);
@@ -224,16 +251,24 @@ pub(super) fn every_parser(text: &[u8]) {
     assert!(cgroup::parse(text).count() <= bound);
     assert!(mountinfo::parse(text).count() <= bound);
     let _ = (meminfo::parse(text), pressure::parse(text), vmstat::parse(text), io::parse(text));
-    let _ = (schedstat::parse(text), statm::resident_pages(text), status::switches(text), stat::parse(text));
+    let _ = (
+        schedstat::parse(text),
+        statm::resident_pages(text),
+        status::switches(text),
+        stat::parse(text),
+    );
     let _ = status::cpus_allowed(text);
     sockstat::SockStat::default().read(text);
-    let _ = (cgroup_files::cpu_stat(text), cgroup_files::cpu_max(text), cgroup_files::io_stat(text));
+    let _ =
+        (cgroup_files::cpu_stat(text), cgroup_files::cpu_max(text), cgroup_files::io_stat(text));
     let _ = (cgroup_files::blkio_bytes(text), cgroup_files::level(text));
     for message in netlink::messages(text) {
         assert!(message.payload.len() < text.len());
     }
     let _ = (netlink::link(text), netlink::qdisc(text), netlink::socket(text));
-    assert!(diskstats::parse(text).filter(|disk| diskstats::is_partition(disk.name)).count() <= bound);
+    assert!(
+        diskstats::parse(text).filter(|disk| diskstats::is_partition(disk.name)).count() <= bound
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Helpers for all kernel files: lines, blank-separated fields, and numbers that may be missing or out of range.
+//! Helpers for all kernel files: lines, blank-separated fields, and numbers that may be missing or
+//! out of range.
 
 /// The non-empty lines of a file.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {

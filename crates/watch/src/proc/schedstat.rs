@@ -1,4 +1,5 @@
-//! `/proc/P/task/T/schedstat` (Documentation/scheduler/sched-stats.rst): CPU time and run queue wait of a thread.
+//! `/proc/P/task/T/schedstat` (Documentation/scheduler/sched-stats.rst): CPU time and run queue
+//! wait of a thread.
 
 use super::scan::{fields, next_number};
 

@@ -11,8 +11,8 @@ pub fn net_rx(text: &[u8]) -> impl Iterator<Item = (u32, u64)> {
         (fields.next()? == b"NET_RX:").then_some(fields)
     });
     // Offline CPUs have no column.
-    let cpus =
-        fields(cpus).map(|name| number(name.strip_prefix(b"CPU")?).and_then(|n| u32::try_from(n).ok()));
+    let cpus = fields(cpus)
+        .map(|name| number(name.strip_prefix(b"CPU")?).and_then(|n| u32::try_from(n).ok()));
     cpus.zip(counts.into_iter().flatten()).filter_map(|(cpu, count)| Some((cpu?, number(count)?)))
 }
 

@@ -1,11 +1,13 @@
-//! `/proc/net/softnet_stat` (net/core/net-procfs.c): the receive side of the network stack, one line for each CPU.
+//! `/proc/net/softnet_stat` (net/core/net-procfs.c): the receive side of the network stack, one
+//! line for each CPU.
 
 use super::scan::{fields, hexadecimal, lines};
 
 /// A CPU's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SoftNet {
-    /// CPU number, in the file since Linux 5.10; before, the line's index, which differs if a CPU is offline.
+    /// CPU number, in the file since Linux 5.10; before, the line's index, which differs if a CPU
+    /// is offline.
     pub cpu: u32,
     /// Packets processed.
     pub processed: u64,

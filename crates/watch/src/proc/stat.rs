@@ -1,4 +1,5 @@
-//! `/proc/P/stat` and `/proc/P/task/T/stat` (proc(5)): name, parent, state and CPU ticks of a process or thread.
+//! `/proc/P/stat` and `/proc/P/task/T/stat` (proc(5)): name, parent, state and CPU ticks of a
+//! process or thread.
 
 use std::time::Duration;
 
@@ -47,7 +48,8 @@ impl Stat<'_> {
         since_boot.saturating_sub(started.unwrap_or_default())
     }
 
-    /// How a zombie ended. That of others is hidden: it reads as 0, and is known to be 0 where `is_visible`.
+    /// How a zombie ended. That of others is hidden: it reads as 0, and is known to be 0 where
+    /// `is_visible`.
     #[must_use]
     pub fn how_ended(&self, is_visible: bool) -> HowEnded {
         if self.exit_code == 0 && !is_visible {
@@ -59,7 +61,8 @@ impl Stat<'_> {
 
 /// Parses the file; `None` if it is not a stat file.
 ///
-/// The name is in parentheses and may contain blanks, parentheses and newlines, so it ends at the file's *last* `)`.
+/// The name is in parentheses and may contain blanks, parentheses and newlines, so it ends at the
+/// file's *last* `)`.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<Stat<'_>> {
     let open = text.iter().position(|byte| *byte == b'(')?;
@@ -115,7 +118,10 @@ mod tests {
         for name in ["janus", "a b", ")", "x) R 1 (", "(sd-pam)", "", "tab\tand\nline"] {
             let text = format!("4242 ({name}) {figures}\n");
             let stat = parse(text.as_bytes()).unwrap_or_else(|| panic!("{name}"));
-            assert_eq!((stat.id, stat.name, stat.state, stat.parent), (4242, name.as_bytes(), b'S', 1));
+            assert_eq!(
+                (stat.id, stat.name, stat.state, stat.parent),
+                (4242, name.as_bytes(), b'S', 1)
+            );
             assert_eq!((stat.faults_minor, stat.faults_major), (11, 13));
             assert_eq!((stat.user_ticks, stat.system_ticks, stat.threads), (15, 16, 21));
             assert_eq!(stat.nice, -5);
@@ -123,7 +129,8 @@ mod tests {
         }
         let ended = |code: &str| {
             let text = format!("7 (x) Z{} 0 0 0 0 0 0 0 0 {code}\n", &figures[1..]);
-            parse(text.as_bytes()).map(|stat| [false, true].map(|is_visible| stat.how_ended(is_visible)))
+            parse(text.as_bytes())
+                .map(|stat| [false, true].map(|is_visible| stat.how_ended(is_visible)))
         };
         assert_eq!(ended("0"), Some([HowEnded::Unknown, HowEnded::Exit { code: 0 }]));
         assert_eq!(ended("256"), Some([HowEnded::Exit { code: 1 }; 2]));

@@ -20,8 +20,8 @@ pub fn switches(text: &[u8]) -> Option<Switches> {
     })
 }
 
-/// The number of CPUs that the thread may run on (`Cpus_allowed_list`): by its affinity and the cpuset of its control group. CPUs
-/// that are not online may be among them.
+/// The number of CPUs that the thread may run on (`Cpus_allowed_list`): by its affinity and the
+/// cpuset of its control group. CPUs that are not online may be among them.
 #[must_use]
 pub fn cpus_allowed(text: &[u8]) -> Option<u32> {
     let list = lines(text).find_map(|line| line.strip_prefix(b"Cpus_allowed_list:"))?;

@@ -31,7 +31,8 @@ pub fn parse(text: &[u8]) -> VmStat {
             b"pgpgin" => stat.page_in_kib = value,
             b"pgpgout" => stat.page_out_kib = value,
             b"oom_kill" => stat.oom_kills = value,
-            // `workingset_refault` counted only file pages before Linux 5.9 introduced separate counters.
+            // `workingset_refault` counted only file pages before Linux 5.9 introduced separate
+            // counters.
             b"workingset_refault_file" | b"workingset_refault" => stat.refaults_file = value,
             b"pgscan_direct_throttle" => {}
             _ if key.starts_with(b"pgscan_direct") => {

@@ -1,4 +1,5 @@
-//! Samples by the clocks of all CPUs: reads the ring buffers periodically, orders the records, and counts stacks.
+//! Samples by the clocks of all CPUs: reads the ring buffers periodically, orders the records, and
+//! counts stacks.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +16,8 @@ use super::symbols::{self, Names};
 use crate::cpu_accounting::thread_cpu;
 use crate::proc::scan::cpu_list;
 
-/// Maximum interval between reads, so that short-lived processes are examined while they live or soon after.
+/// Maximum interval between reads, so that short-lived processes are examined while they live or
+/// soon after.
 const ROUND: Duration = Duration::from_millis(100);
 
 /// The running clocks and the tracked processes.
@@ -41,8 +43,8 @@ impl ClockSampler {
     pub(super) fn run(mut self, shared: &Shared, options: Options) -> (Profile, Cost) {
         let cpu_before = thread_cpu();
         let mut count = Count::default();
-        // Records of one CPU may be read before earlier ones of another: each round processes only records older than
-        // the start of the previous round.
+        // Records of one CPU may be read before earlier ones of another: each round processes only
+        // records older than the start of the previous round.
         let mut pending: Vec<Record> = Vec::new();
         let mut horizon_ns = 0;
         let mut failure = None;
@@ -107,7 +109,8 @@ impl Count {
     /// Looks up all symbols and fills the profile.
     fn finish(self, tracked: &mut TrackedProcesses, profile: &mut Profile) {
         let StackCounts { threads, places, stacks, cut, .. } = self.counts;
-        // The symbol readers parse files of the watched processes: if a file makes them panic, the addresses remain.
+        // The symbol readers parse files of the watched processes: if a file makes them panic, the
+        // addresses remain.
         let named = catch_unwind(AssertUnwindSafe(|| symbols::name(&places, tracked)));
         let Names { frames: of_place, limits, debug_files } = named.unwrap_or_else(|_| Names {
             frames: places
@@ -115,7 +118,8 @@ impl Count {
                 .map(|place| Frame { symbol: place.to_string(), module: String::new() })
                 .collect(),
             limits: vec![
-                "functions have no names: symbol lookup failed; this is a fault of throng".to_owned(),
+                "functions have no names: symbol lookup failed; this is a fault of throng"
+                    .to_owned(),
             ],
             debug_files: HashMap::new(),
         });
@@ -127,7 +131,8 @@ impl Count {
 
         let mut merged: HashMap<(u32, Vec<u32>), u32> = HashMap::new();
         for ((thread, places), count) in stacks {
-            let frames = places.iter().filter_map(|place| frame_of.get(*place as usize).copied()).collect();
+            let frames =
+                places.iter().filter_map(|place| frame_of.get(*place as usize).copied()).collect();
             *merged.entry((thread, frames)).or_default() += count;
         }
         profile.stacks = merged
@@ -162,7 +167,9 @@ fn unnamed(profile: &Profile, debug_files: &HashMap<String, String>) -> Vec<Stri
     files.sort_by_key(|(file, samples)| (std::cmp::Reverse(*samples), *file));
     let say = |(file, samples): (&str, u64)| {
         let percent = samples * 100 / all.max(1);
-        let place = debug_files.get(file).map_or_else(String::new, |path| format!("; they belong at {path}"));
+        let place = debug_files
+            .get(file)
+            .map_or_else(String::new, |path| format!("; they belong at {path}"));
         format!(
             "{percent} % of the samples are in functions of {file} that have no names: its symbols are stripped; install \
              its debug symbols (-dbgsym, -dbg or -debuginfo packages), or a build that keeps them{place}"
@@ -184,10 +191,15 @@ fn add_limits(tracked: &TrackedProcesses, cut: u64, throttled: u64, profile: &mu
         say(format!("{} processes were not sampled: there were too many", tracked.refused));
     }
     if !tracked.images.unreadable.is_empty() {
-        say(format!("files that could not be opened for symbols: {}", tracked.images.unreadable.join(", ")));
+        say(format!(
+            "files that could not be opened for symbols: {}",
+            tracked.images.unreadable.join(", ")
+        ));
     }
     if cut > 0 {
-        say(format!("{cut} samples are kept without callers: there were too many different stacks"));
+        say(format!(
+            "{cut} samples are kept without callers: there were too many different stacks"
+        ));
     }
     if throttled > 0 {
         say(format!(

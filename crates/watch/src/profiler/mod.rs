@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! clocks on all CPUs -> records -> followed processes -> tally -> names -> Profile
-//! /proc states of threads ---------------------------------------------> Profile   (without the right to the clocks)
+//! /proc states of threads -> Profile   (without the right to the clocks)
 //! ```
 
 use throng_observation::host::{Profile, ProfileMethod};
@@ -37,7 +37,8 @@ pub enum ProfilerError {
     /// The frequency is out of range.
     #[error("a frequency of {0} Hz is out of range: use 1 to 10000")]
     Frequency(u32),
-    /// The CPU clock was requested but is not permitted; the text names the missing right and how to grant it.
+    /// The CPU clock was requested but is not permitted; the text names the missing right and how
+    /// to grant it.
     #[error("{0}")]
     NotAllowed(String),
     /// The system refused a thread or another resource.
@@ -56,9 +57,9 @@ pub struct RunningProfile {
 /// Starts sampling the processes `pids` (and their descendants, see [`Options::children`]).
 ///
 /// # Errors
-/// When none of them exists, the frequency is out of range, or the CPU clock was requested explicitly and is not
-/// permitted. Without [`Options::method`] a missing right is not an error: thread states are sampled, and the profile's
-/// `limits` name the missing right.
+/// When none of them exists, the frequency is out of range, or the CPU clock was requested
+/// explicitly and is not permitted. Without [`Options::method`] a missing right is not an error:
+/// thread states are sampled, and the profile's `limits` name the missing right.
 pub fn start(pids: &[u32], options: Options) -> Result<RunningProfile, ProfilerError> {
     if !(1..=FREQUENCY_HZ_MAX).contains(&options.frequency_hz) {
         return Err(ProfilerError::Frequency(options.frequency_hz));

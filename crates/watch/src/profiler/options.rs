@@ -8,8 +8,8 @@ use throng_observation::host::{HostId, Profile, ProfileMethod};
 use crate::cpu_accounting::{ChargeGuard, Purpose};
 use crate::rows::RowSender;
 
-/// Default sampling frequency on each CPU. Not 100 Hz: many programs act every 10 ms, and a sampler in step with them
-/// would always or never see that.
+/// Default sampling frequency on each CPU. Not 100 Hz: many programs act every 10 ms, and a sampler
+/// in step with them would always or never see that.
 pub const FREQUENCY_HZ: u32 = 99;
 /// Maximum frequency of sampling thread states.
 pub const STATE_FREQUENCY_HZ: u32 = 20;
@@ -25,14 +25,15 @@ pub struct Options {
     pub moment: String,
     /// The start on the run's clock; copied into the profile.
     pub started_at: RunTime,
-    /// Sampling frequency on each CPU, 1 to 10,000 Hz. Thread states are sampled at most [`STATE_FREQUENCY_HZ`] times a
-    /// second.
+    /// Sampling frequency on each CPU, 1 to 10,000 Hz. Thread states are sampled at most
+    /// [`STATE_FREQUENCY_HZ`] times a second.
     pub frequency_hz: u32,
     /// The method; `None` means the CPU clock if permitted, else thread states.
     pub method: Option<ProfileMethod>,
     /// Whether to sample descendants of the given processes too.
     pub children: bool,
-    /// Whether to unwind stacks by the programs' unwind tables. The kernel then copies 16 KiB of stack for each sample.
+    /// Whether to unwind stacks by the programs' unwind tables. The kernel then copies 16 KiB of
+    /// stack for each sample.
     pub unwind: bool,
     /// The run to which the profiler's own CPU time is charged.
     pub rows: Option<RowSender>,

@@ -30,16 +30,20 @@ impl Privileges {
         let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<i64>().ok();
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         Self {
-            paranoid: number("/proc/sys/kernel/perf_event_paranoid").and_then(|n| n.try_into().ok()),
-            mlock_kb: number("/proc/sys/kernel/perf_event_mlock_kb").and_then(|n| n.try_into().ok()),
+            paranoid: number("/proc/sys/kernel/perf_event_paranoid")
+                .and_then(|n| n.try_into().ok()),
+            mlock_kb: number("/proc/sys/kernel/perf_event_mlock_kb")
+                .and_then(|n| n.try_into().ok()),
             ..Self::of_status(&status)
         }
     }
 
     /// The privileges in `/proc/self/status`.
     fn of_status(status: &str) -> Self {
-        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let capabilities = field("CapEff:").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+        let field =
+            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let capabilities =
+            field("CapEff:").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
         let has = |bit: u32| capabilities & 1 << bit != 0;
         Self {
             may_profile: has(CAP_PERFMON) || has(CAP_SYS_ADMIN),
@@ -54,7 +58,8 @@ impl Privileges {
         let (RingError::Open(cause) | RingError::Map(cause)) = error;
         let help = "run as root, or give the binary the right: setcap cap_perfmon,cap_sys_ptrace,cap_syslog=ep, or \
                     sysctl kernel.perf_event_paranoid=0";
-        let paranoid = self.paranoid.map_or("cannot be read".to_owned(), |level| format!("is {level}"));
+        let paranoid =
+            self.paranoid.map_or("cannot be read".to_owned(), |level| format!("is {level}"));
         match (error, cause.kind(), cause.raw_os_error()) {
             (RingError::Map(_), io::ErrorKind::PermissionDenied, _) => format!(
                 "no sampling clock: its ring buffer exceeds the limit of locked memory (kernel.perf_event_mlock_kb is \

@@ -24,7 +24,10 @@ fn a_profile_contains_its_host_moment_and_start() {
         ..Options::default()
     };
     let profile = start(&[std::process::id()], options).unwrap().stop();
-    assert_eq!((profile.host, profile.moment.as_str(), profile.started_at), (HostId(3), "fail", RunTime(7)));
+    assert_eq!(
+        (profile.host, profile.moment.as_str(), profile.started_at),
+        (HostId(3), "fail", RunTime(7))
+    );
     assert_eq!(profile.frequency_hz, 5);
     let in_range = |frame: &u32| (*frame as usize) < profile.frames.len();
     assert!(profile.stacks.iter().all(|stack| stack.frames.iter().all(in_range)));

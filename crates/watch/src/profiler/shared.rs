@@ -64,7 +64,8 @@ impl Control {
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         });
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("profiler".into()).spawn(move || sampler(&theirs))?;
+        let thread =
+            std::thread::Builder::new().name("profiler".into()).spawn(move || sampler(&theirs))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 

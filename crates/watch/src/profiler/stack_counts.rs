@@ -1,5 +1,5 @@
-//! Counts samples by thread and stack. Addresses are resolved to files and offsets at once, because the process may
-//! end; their symbols are looked up when sampling is over.
+//! Counts samples by thread and stack. Addresses are resolved to files and offsets at once, because
+//! the process may end; their symbols are looked up when sampling is over.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,8 +10,8 @@ use super::processes::TrackedProcesses;
 use super::processes::maps::Backing;
 use super::unwind::Rules;
 
-/// Maximum number of stacks; beyond it only the innermost function is kept (64 CPUs at 99 Hz take at least 40 s to fill
-/// it).
+/// Maximum number of stacks; beyond it only the innermost function is kept (64 CPUs at 99 Hz take
+/// at least 40 s to fill it).
 const STACKS_MAX: usize = 262_144;
 /// Maximum number of code locations.
 const PLACES_MAX: usize = 1 << 20;
@@ -34,7 +34,9 @@ impl fmt::Display for CodeLocation {
         match self {
             Self::Kernel(address) => write!(f, "kernel {address:#x}"),
             Self::Image { image, offset } => write!(f, "file {image}, offset {offset:#x}"),
-            Self::Anonymous { process, address } => write!(f, "process {process}, address {address:#x}"),
+            Self::Anonymous { process, address } => {
+                write!(f, "process {process}, address {address:#x}")
+            }
             Self::Unknown => f.write_str("unknown"),
         }
     }
@@ -82,15 +84,22 @@ impl StackCounts {
         if jit {
             tracked.look_for_jit_map(sample.ids.pid);
         }
-        if self.stacks.len() >= STACKS_MAX && !self.stacks.contains_key(&(thread, places.as_slice().into())) {
+        if self.stacks.len() >= STACKS_MAX
+            && !self.stacks.contains_key(&(thread, places.as_slice().into()))
+        {
             self.cut += 1;
             places.truncate(1);
         }
         *self.stacks.entry((thread, places.into())).or_default() += 1;
     }
 
-    /// The user space stack: by unwind tables if the sample has a copy of the stack, else by frame pointers.
-    fn user_stack(&mut self, sample: &Sample, tracked: &mut TrackedProcesses) -> Option<Vec<CodeLocation>> {
+    /// The user space stack: by unwind tables if the sample has a copy of the stack, else by frame
+    /// pointers.
+    fn user_stack(
+        &mut self,
+        sample: &Sample,
+        tracked: &mut TrackedProcesses,
+    ) -> Option<Vec<CodeLocation>> {
         let (process, images) = tracked.process(sample.ids.pid)?;
         let unwound = sample
             .stack
@@ -99,18 +108,22 @@ impl StackCounts {
             .unwrap_or_default();
         let by_frame_pointer =
             || sample.user.iter().enumerate().map(|(nth, address)| within_call(nth, *address));
-        let addresses: Vec<u64> = if unwound.is_empty() { by_frame_pointer().collect() } else { unwound };
+        let addresses: Vec<u64> =
+            if unwound.is_empty() { by_frame_pointer().collect() } else { unwound };
         let place = |address: u64| match process.memory.at(address) {
             Some((start, mapping)) => match mapping.backing {
-                Backing::Image(image) => {
-                    CodeLocation::Image { image, offset: mapping.offset.wrapping_add(address - start) }
-                }
+                Backing::Image(image) => CodeLocation::Image {
+                    image,
+                    offset: mapping.offset.wrapping_add(address - start),
+                },
                 Backing::Anonymous => CodeLocation::Anonymous { process: process.serial, address },
             },
             None => CodeLocation::Unknown,
         };
-        // A frame pointer register used for other purposes leads to addresses that are not code: the stack ends there.
-        let is_code = |(nth, place): &(usize, CodeLocation)| *nth == 0 || *place != CodeLocation::Unknown;
+        // A frame pointer register used for other purposes leads to addresses that are not code:
+        // the stack ends there.
+        let is_code =
+            |(nth, place): &(usize, CodeLocation)| *nth == 0 || *place != CodeLocation::Unknown;
         Some(
             addresses
                 .into_iter()
@@ -138,7 +151,8 @@ impl StackCounts {
     }
 }
 
-/// A return address follows its call and may lie in the next function; one less lies within the call.
+/// A return address follows its call and may lie in the next function; one less lies within the
+/// call.
 fn within_call(nth: usize, address: u64) -> u64 {
     if nth == 0 { address } else { address.saturating_sub(1) }
 }

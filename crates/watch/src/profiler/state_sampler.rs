@@ -1,4 +1,5 @@
-//! Samples thread states without privileges: the state of each thread, and where in the kernel it waits.
+//! Samples thread states without privileges: the state of each thread, and where in the kernel it
+//! waits.
 //!
 //! Unlike the clock it sees threads that do not run, but not the function of a running thread.
 
@@ -15,7 +16,8 @@ use super::syscalls;
 use crate::cpu_accounting::thread_cpu;
 use crate::proc::stat;
 
-/// CPU budget of sampling, share of one core; with more threads than that allows, they are sampled in turn.
+/// CPU budget of sampling, share of one core; with more threads than that allows, they are sampled
+/// in turn.
 const CPU_SHARE_MAX: f64 = 0.02;
 /// How often processes and threads are listed.
 const LIST_EVERY: Duration = Duration::from_millis(200);
@@ -54,11 +56,22 @@ struct ThreadSamples {
 
 impl StateSampler {
     pub(super) fn new(pids: &[u32], children: bool) -> Self {
-        Self { roots: pids.to_vec(), children, queue: VecDeque::new(), samples: HashMap::new(), total: 0 }
+        Self {
+            roots: pids.to_vec(),
+            children,
+            queue: VecDeque::new(),
+            samples: HashMap::new(),
+            total: 0,
+        }
     }
 
     /// Samples until `shared` signals the end.
-    pub(super) fn run(mut self, shared: &Shared, options: Options, limits: Vec<String>) -> (Profile, Cost) {
+    pub(super) fn run(
+        mut self,
+        shared: &Shared,
+        options: Options,
+        limits: Vec<String>,
+    ) -> (Profile, Cost) {
         let frequency_hz = options.frequency_hz.min(STATE_FREQUENCY_HZ);
         let period = Duration::from_secs(1) / frequency_hz.max(1);
         let (started, cpu_before) = (monotonic(), thread_cpu());
@@ -68,7 +81,8 @@ impl StateSampler {
         while !shared.is_over() {
             let round = monotonic();
             let follow = shared.to_follow();
-            if !follow.is_empty() || listed.is_none_or(|at| round.saturating_sub(at) >= LIST_EVERY) {
+            if !follow.is_empty() || listed.is_none_or(|at| round.saturating_sub(at) >= LIST_EVERY)
+            {
                 self.roots.extend(follow);
                 self.list();
                 listed = Some(round);
@@ -76,13 +90,17 @@ impl StateSampler {
             let cpu = thread_cpu();
             let looked = self.sample(turn);
             let each = thread_cpu().saturating_sub(cpu).as_secs_f64() / looked.max(1) as f64;
-            turn = ((period.as_secs_f64() * CPU_SHARE_MAX / each.max(1e-7)) as usize).clamp(4, THREADS_MAX);
+            turn = ((period.as_secs_f64() * CPU_SHARE_MAX / each.max(1e-7)) as usize)
+                .clamp(4, THREADS_MAX);
             rounds += 1;
             // Relative to the start, so that a late round does not delay later ones.
             let next = started + period * rounds;
             wait(shared, next.saturating_sub(monotonic()));
         }
-        let cost = Cost { sampling_cpu: thread_cpu().saturating_sub(cpu_before), naming_cpu: Duration::ZERO };
+        let cost = Cost {
+            sampling_cpu: thread_cpu().saturating_sub(cpu_before),
+            naming_cpu: Duration::ZERO,
+        };
         let duration = monotonic().saturating_sub(started);
         let options = Options { frequency_hz, ..options };
         let mut profile = options.profile(ProfileMethod::ThreadState, duration);
@@ -93,7 +111,8 @@ impl StateSampler {
 
     /// Lists all threads; new ones join the queue.
     fn list(&mut self) {
-        let pids = if self.children { tree::with_descendants(&self.roots) } else { self.roots.clone() };
+        let pids =
+            if self.children { tree::with_descendants(&self.roots) } else { self.roots.clone() };
         let queued: std::collections::HashSet<Ids> = self.queue.iter().copied().collect();
         for pid in pids {
             for tid in tree::threads(pid) {
@@ -135,8 +154,12 @@ impl StateSampler {
             ));
         }
         let waits = |known: fn(&Activity) -> bool| {
-            let mut waiting =
-                self.samples.values().flat_map(|s| s.activity.keys()).filter(|d| d.state != 'R').peekable();
+            let mut waiting = self
+                .samples
+                .values()
+                .flat_map(|s| s.activity.keys())
+                .filter(|d| d.state != 'R')
+                .peekable();
             waiting.peek().is_none() || waiting.any(known)
         };
         if !waits(|activity| activity.waits_in.is_some() || activity.call.is_some()) {
@@ -149,9 +172,16 @@ impl StateSampler {
         let mut table = FrameTable::default();
         for (ids, samples) in self.samples {
             for (activity, count) in samples.activity {
-                let frames = activity.frames().into_iter().map(|frame| table.index(frame)).collect();
+                let frames =
+                    activity.frames().into_iter().map(|frame| table.index(frame)).collect();
                 let Ids { pid, tid } = ids;
-                profile.stacks.push(Stack { pid, tid, thread: samples.name.clone(), frames, count });
+                profile.stacks.push(Stack {
+                    pid,
+                    tid,
+                    thread: samples.name.clone(),
+                    frames,
+                    count,
+                });
             }
         }
         profile.frames = table.into_frames();
@@ -208,7 +238,8 @@ fn read(ids: Ids) -> Option<(String, Activity)> {
     Some((name, activity))
 }
 
-/// The number in `/proc/PID/syscall`; `None` while the thread runs, or waits outside a system call (-1).
+/// The number in `/proc/PID/syscall`; `None` while the thread runs, or waits outside a system call
+/// (-1).
 fn call(text: &str) -> Option<libc::c_long> {
     text.split_ascii_whitespace().next()?.parse().ok().filter(|number| *number >= 0)
 }
@@ -227,11 +258,16 @@ mod tests {
 
     #[test]
     fn a_waiting_thread_reads_from_the_kernel_outwards() {
-        let activity =
-            Activity { state: 'S', waits_in: Some("futex_do_wait".into()), call: Some(libc::SYS_futex) };
+        let activity = Activity {
+            state: 'S',
+            waits_in: Some("futex_do_wait".into()),
+            call: Some(libc::SYS_futex),
+        };
         let frames = activity.frames();
-        let frames: Vec<_> = frames.iter().map(|f| (f.symbol.as_str(), f.module.as_str())).collect();
-        let expect = [("futex_do_wait", "[kernel]"), ("futex", "[syscall]"), ("waiting", "[state]")];
+        let frames: Vec<_> =
+            frames.iter().map(|f| (f.symbol.as_str(), f.module.as_str())).collect();
+        let expect =
+            [("futex_do_wait", "[kernel]"), ("futex", "[syscall]"), ("waiting", "[state]")];
         assert_eq!(frames, expect);
     }
 }

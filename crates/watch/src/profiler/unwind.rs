@@ -1,4 +1,5 @@
-//! Unwinds stacks of programs without frame pointers, by their unwind tables (`.eh_frame`) and a copy of the stack.
+//! Unwinds stacks of programs without frame pointers, by their unwind tables (`.eh_frame`) and a
+//! copy of the stack.
 
 use std::collections::HashSet;
 
@@ -44,7 +45,8 @@ mod native {
     }
 
     impl Unwinding {
-        /// The addresses of the stack, innermost first; those of callers lie within the call instruction.
+        /// The addresses of the stack, innermost first; those of callers lie within the call
+        /// instruction.
         pub(crate) fn unwind(
             &mut self,
             rules: &mut Rules,
@@ -54,7 +56,8 @@ mod native {
         ) -> Vec<u64> {
             let (ip, sp, mut registers) = registers(stack);
             let mut read = |address: u64| {
-                let at = address.checked_sub(sp).and_then(|at| usize::try_from(at).ok()).ok_or(())?;
+                let at =
+                    address.checked_sub(sp).and_then(|at| usize::try_from(at).ok()).ok_or(())?;
                 let bytes = stack.bytes.get(at..).and_then(|rest| rest.first_chunk()).ok_or(())?;
                 Ok(u64::from_ne_bytes(*bytes))
             };
@@ -70,7 +73,8 @@ mod native {
                     break;
                 }
                 // An error means the end of the copied stack or of the unwind information.
-                let next = self.unwinder.unwind_frame(frame, &mut registers, &mut rules.0, &mut read);
+                let next =
+                    self.unwinder.unwind_frame(frame, &mut registers, &mut rules.0, &mut read);
                 match next.ok().flatten().and_then(FrameAddress::from_return_address) {
                     Some(caller) => frame = caller,
                     None => break,
@@ -92,7 +96,8 @@ mod native {
             else {
                 return true;
             };
-            let mut info = ExplicitModuleSectionInfo { base_svma: 0, ..ExplicitModuleSectionInfo::default() };
+            let mut info =
+                ExplicitModuleSectionInfo { base_svma: 0, ..ExplicitModuleSectionInfo::default() };
             if let Some(section) = &layout.eh_frame {
                 info.eh_frame_svma = Some(section.addresses.clone());
                 info.eh_frame = Some(Arc::clone(&section.data));

@@ -1,7 +1,7 @@
-//! Admission control for connections that have not sent the token yet: their number and rate are bounded, and no
-//! address can lock out others. When all slots are taken, the address that holds most loses its oldest. A flood from a
-//! few addresses uses up the common rate, but not the rates reserved for new addresses and for addresses that
-//! authenticated before.
+//! Admission control for connections that have not sent the token yet: their number and rate are
+//! bounded, and no address can lock out others. When all slots are taken, the address that holds
+//! most loses its oldest. A flood from a few addresses uses up the common rate, but not the rates
+//! reserved for new addresses and for addresses that authenticated before.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,13 +14,14 @@ use tokio::sync::oneshot;
 pub(super) const PENDING_MAX: usize = 16;
 /// Slots reserved for addresses that authenticated before.
 const KNOWN_SLOTS_MAX: usize = 8;
-/// Maximum number of connections from one address in a second. With this limit a new connection keeps its slot for most
-/// of a second even when all others come from one address: enough for TLS and the token.
+/// Maximum number of connections from one address in a second. With this limit a new connection
+/// keeps its slot for most of a second even when all others come from one address: enough for TLS
+/// and the token.
 const ADDRESS_PER_S_MAX: u32 = 20;
 /// Maximum number of connections in a second in all; each costs a TLS handshake.
 const PER_S_MAX: u32 = 60;
-/// Additional connections in a second from addresses that had none in that second; three flooding addresses use up the
-/// rest.
+/// Additional connections in a second from addresses that had none in that second; three flooding
+/// addresses use up the rest.
 const NEW_PER_S_MAX: u32 = 20;
 /// Additional connections in a second from addresses that authenticated before.
 const KNOWN_PER_S_MAX: u32 = 40;
@@ -103,7 +104,8 @@ impl AdmissionState {
             (true, &mut self.common, PER_S_MAX),
             (earlier == 0, &mut self.new, NEW_PER_S_MAX),
         ];
-        let Some((_, count, _)) = shares.into_iter().find(|(applies, count, max)| *applies && **count < *max)
+        let Some((_, count, _)) =
+            shares.into_iter().find(|(applies, count, max)| *applies && **count < *max)
         else {
             return false;
         };
@@ -112,16 +114,18 @@ impl AdmissionState {
         true
     }
 
-    /// Evicts the oldest connection of the address that holds most slots, if all slots of its class (known addresses or
-    /// others) are taken.
+    /// Evicts the oldest connection of the address that holds most slots, if all slots of its class
+    /// (known addresses or others) are taken.
     fn evict_if_full(&mut self, is_known: bool) {
-        let same_class = || self.slots.iter().enumerate().filter(|(_, slot)| slot.is_known == is_known);
+        let same_class =
+            || self.slots.iter().enumerate().filter(|(_, slot)| slot.is_known == is_known);
         if same_class().count() < if is_known { KNOWN_SLOTS_MAX } else { PENDING_MAX } {
             return;
         }
         let held = |from: IpAddr| same_class().filter(|(_, other)| other.from == from).count();
         // Of equal addresses, the first connection is the oldest.
-        let oldest = same_class().max_by_key(|(index, slot)| (held(slot.from), std::cmp::Reverse(*index)));
+        let oldest =
+            same_class().max_by_key(|(index, slot)| (held(slot.from), std::cmp::Reverse(*index)));
         if let Some(index) = oldest.map(|(index, _)| index) {
             self.slots.remove(index);
         }
@@ -178,7 +182,8 @@ mod tests {
     fn the_address_with_most_slots_loses_its_oldest() {
         let (admission, now) = (AdmissionControl::default(), Instant::now());
         let mut quiet = admission.admit(address(1), now).unwrap();
-        let mut many: Vec<_> = (1..PENDING_MAX).map(|_| admission.admit(address(2), now).unwrap()).collect();
+        let mut many: Vec<_> =
+            (1..PENDING_MAX).map(|_| admission.admit(address(2), now).unwrap()).collect();
         let mut right = admission.admit(address(3), now).unwrap();
         assert!(is_evicted(&mut many[0]), "the oldest of those that have most");
         assert!(!is_evicted(&mut quiet) && !is_evicted(&mut right) && !is_evicted(&mut many[1]));
@@ -190,11 +195,13 @@ mod tests {
     #[test]
     fn one_address_cannot_use_up_the_common_rate() {
         let (admission, now) = (AdmissionControl::default(), Instant::now());
-        let admitted = |from: IpAddr, now| (0..200).filter(|_| admission.admit(from, now).is_some()).count();
+        let admitted =
+            |from: IpAddr, now| (0..200).filter(|_| admission.admit(from, now).is_some()).count();
         assert_eq!(admitted(address(2), now), ADDRESS_PER_S_MAX as usize);
         assert!(admission.admit(address(3), now).is_some());
         let all: usize = (4..8).map(|last| admitted(address(last), now)).sum();
-        // The common rate, and one connection each of the two addresses that connected when it was used up.
+        // The common rate, and one connection each of the two addresses that connected when it was
+        // used up.
         assert_eq!(all, (PER_S_MAX - ADDRESS_PER_S_MAX - 1) as usize + 2);
         assert!(admission.admit(address(2), now + Duration::from_secs(1)).is_some());
     }
@@ -208,10 +215,14 @@ mod tests {
         }
         assert_eq!(flood.len(), PER_S_MAX as usize);
         let mut right = admission.admit(address(1), now).expect("the first of its address");
-        assert!(admission.admit(address(1), now).is_none(), "its second has to wait for the next second");
+        assert!(
+            admission.admit(address(1), now).is_none(),
+            "its second has to wait for the next second"
+        );
         let new = (10..200).filter(|last| admission.admit(address(*last), now).is_some()).count();
         assert_eq!(new, NEW_PER_S_MAX as usize - 1, "a flood from many addresses ends too");
-        // All slots belong to the flood and to the new addresses, and the authenticated one keeps its slot.
+        // All slots belong to the flood and to the new addresses, and the authenticated one keeps
+        // its slot.
         let later = now + Duration::from_secs(1);
         flood.extend((0..60).filter_map(|n| admission.admit(address(2 + n % 3), later)));
         assert!(!is_evicted(&mut right));
@@ -223,11 +234,13 @@ mod tests {
         let known = admission.admit(address(1), now).unwrap();
         known.authenticated();
         drop(known);
-        let _flood: Vec<_> = (2..=250).filter_map(|last| admission.admit(address(last), now)).collect();
+        let _flood: Vec<_> =
+            (2..=250).filter_map(|last| admission.admit(address(last), now)).collect();
         let mut right: Vec<_> = (0..4).map(|_| admission.admit(address(1), now).unwrap()).collect();
         // Unknown addresses take none of these slots, whatever their number.
         let later = now + Duration::from_secs(1);
-        let _flood: Vec<_> = (2..=250).filter_map(|last| admission.admit(address(last), later)).collect();
+        let _flood: Vec<_> =
+            (2..=250).filter_map(|last| admission.admit(address(last), later)).collect();
         assert!(right.iter_mut().all(|slot| !is_evicted(slot)));
         let strange = admission.state().slots.iter().filter(|slot| !slot.is_known).count();
         assert_eq!(strange, PENDING_MAX);

@@ -1,4 +1,5 @@
-//! The agent: listens on the server's host, authenticates clients by token, and gives each a session.
+//! The agent: listens on the server's host, authenticates clients by token, and gives each a
+//! session.
 
 use std::io;
 use std::net::SocketAddr;
@@ -36,7 +37,9 @@ pub struct AgentConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The token is too short to be safe.
-    #[error("a token needs at least {TOKEN_CHARACTERS_MIN} characters; without one a token is generated")]
+    #[error(
+        "a token needs at least {TOKEN_CHARACTERS_MIN} characters; without one a token is generated"
+    )]
     Token,
     /// Without TLS the traffic could be read and forged.
     #[error("{0} is not a loopback address: without TLS an agent listens only on loopback")]
@@ -125,7 +128,8 @@ impl Agent {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = watch::channel(());
         let counts = Arc::new(Counts::default());
-        let shared = Arc::new(Shared { config, commands, tls, counts: counts.clone(), stop: stopped });
+        let shared =
+            Arc::new(Shared { config, commands, tls, counts: counts.clone(), stop: stopped });
         let thread = BackgroundThread::spawn("watch-agent", move || {
             runtime.block_on(listen(listener, shared));
             runtime.shutdown_timeout(Duration::from_secs(1));
@@ -217,7 +221,9 @@ async fn authenticate(stream: TcpStream, mut slot: PendingSlot, shared: Arc<Shar
     let _ = stream.set_nodelay(true);
     let hello = tokio::time::timeout(HELLO_WITHIN, async {
         match &shared.tls {
-            Some(tls) => Session::hello(Box::new(tls.accept(stream).await?), &shared.config.token).await,
+            Some(tls) => {
+                Session::hello(Box::new(tls.accept(stream).await?), &shared.config.token).await
+            }
             None => Session::hello(Box::new(stream), &shared.config.token).await,
         }
     });

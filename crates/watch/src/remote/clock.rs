@@ -1,5 +1,5 @@
-//! Estimates the offset between the agent's clock and the run's from ping round trips, as NTP does. The error bound is
-//! half the round trip plus the possible drift since.
+//! Estimates the offset between the agent's clock and the run's from ping round trips, as NTP does.
+//! The error bound is half the round trip plus the possible drift since.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,8 @@ pub(crate) struct AgentClock {
     trips: VecDeque<Trip>,
 }
 
-/// Assumed drift between two clocks, microseconds a second: quartz is good to 100 ppm, and NTP slews each a little.
+/// Assumed drift between two clocks, microseconds a second: quartz is good to 100 ppm, and NTP
+/// slews each a little.
 const DRIFT_US_PER_S: i64 = 200;
 
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +25,8 @@ struct Trip {
 }
 
 impl Trip {
-    /// Error bound at `now_us`, microseconds: half the round trip, the possible drift since, and one microsecond for
-    /// rounding.
+    /// Error bound at `now_us`, microseconds: half the round trip, the possible drift since, and
+    /// one microsecond for rounding.
     fn error_us(&self, now_us: i64) -> u64 {
         let age_us = now_us.saturating_sub(self.received_us).max(0);
         let parted_us = age_us.saturating_mul(DRIFT_US_PER_S) / 1_000_000;
@@ -38,8 +39,8 @@ impl Trip {
 }
 
 impl AgentClock {
-    /// Adds a round trip: the ping was sent at `sent_us`, and the answer with the agent's time arrived at
-    /// `received_us`.
+    /// Adds a round trip: the ping was sent at `sent_us`, and the answer with the agent's time
+    /// arrived at `received_us`.
     pub(crate) fn heard(&mut self, sent_us: i64, agent_us: i64, received_us: i64) {
         let round_trip_us = received_us.saturating_sub(sent_us).max(0);
         let middle = sent_us.saturating_add(round_trip_us / 2);
@@ -53,7 +54,10 @@ impl AgentClock {
     /// The round trip with the least error bound, and that bound.
     fn best(&self) -> Option<(&Trip, u64)> {
         let now_us = self.trips.back()?.received_us;
-        self.trips.iter().map(|trip| (trip, trip.error_us(now_us))).min_by_key(|(_, error_us)| *error_us)
+        self.trips
+            .iter()
+            .map(|trip| (trip, trip.error_us(now_us)))
+            .min_by_key(|(_, error_us)| *error_us)
     }
 
     /// Converts the agent's time to the run's, microseconds.
@@ -78,7 +82,10 @@ mod tests {
             let offset = 77_000_000; // ours = agent's + offset
             clock.heard(1_000, 1_000 + there - offset, 1_000 + there + back);
             let estimate = clock.ours_us(0);
-            assert!(estimate.abs_diff(offset) <= clock.error_us(), "{there} there, {back} back: {estimate}");
+            assert!(
+                estimate.abs_diff(offset) <= clock.error_us(),
+                "{there} there, {back} back: {estimate}"
+            );
         }
     }
 

@@ -1,8 +1,9 @@
 //! Monitoring another host: the agent on the server's host, and the run's client for it.
 //!
-//! One TCP connection (TLS, except on loopback) carries frames. The client authenticates with a token, measures the
-//! clock offset, and may start the stream of rows; the agent answers and sends rows. A running agent can also grant the
-//! owner's consent to load; when the agent goes away, the run ends.
+//! One TCP connection (TLS, except on loopback) carries frames. The client authenticates with a
+//! token, measures the clock offset, and may start the stream of rows; the agent answers and sends
+//! rows. A running agent can also grant the owner's consent to load; when the agent goes away, the
+//! run ends.
 
 mod admission;
 mod agent;

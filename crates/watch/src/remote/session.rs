@@ -1,4 +1,5 @@
-//! The session of one authenticated run: answers its requests and streams rows as fast as the run takes them.
+//! The session of one authenticated run: answers its requests and streams rows as fast as the run
+//! takes them.
 
 use std::io;
 use std::sync::mpsc;
@@ -12,8 +13,8 @@ use tokio::time::MissedTickBehavior;
 
 use super::tls::is_same;
 use super::wire::{
-    Consent, Frame, FrameReader, NO_PROFILE, REQUEST_BYTES_MAX, Request, Response, VERSION, write_message,
-    write_samples,
+    Consent, Frame, FrameReader, NO_PROFILE, REQUEST_BYTES_MAX, Request, Response, VERSION,
+    write_message, write_samples,
 };
 use crate::commands::Commands;
 use crate::config::WatchConfig;
@@ -71,8 +72,8 @@ struct RowStream {
     sources: ServerSources,
 }
 
-/// The server's packs and sources. They are started on a thread of their own because that waits for processes; they end
-/// with the session.
+/// The server's packs and sources. They are started on a thread of their own because that waits for
+/// processes; they end with the session.
 struct ServerSources {
     started: mpsc::Receiver<SourceWatch>,
     watch: Option<SourceWatch>,
@@ -81,7 +82,10 @@ struct ServerSources {
 }
 
 impl ServerSources {
-    fn start(policy: &AgentPolicy, streamed: (&LocalWatch, RowSender, Instant)) -> io::Result<Self> {
+    fn start(
+        policy: &AgentPolicy,
+        streamed: (&LocalWatch, RowSender, Instant),
+    ) -> io::Result<Self> {
         let (watching, sender, zero) = streamed;
         let (processes, sources, targets) =
             (watching.watched_processes(), policy.sources.clone(), policy.watch.targets.clone());
@@ -93,7 +97,8 @@ impl ServerSources {
         Ok(Self { started, watch: None, packs: None, info: None })
     }
 
-    /// The host's facts with the packs, once both are available, and again whenever the packs change.
+    /// The host's facts with the packs, once both are available, and again whenever the packs
+    /// change.
     fn updated_info(&mut self) -> Option<HostRow> {
         let packs = match &self.watch {
             Some(watch) => watch.changed_packs()?,
@@ -156,11 +161,18 @@ impl Session {
     }
 
     /// Serves until the run disconnects, stops taking data, or violates the protocol.
-    pub(super) async fn serve(&mut self, policy: &AgentPolicy, commands: &Commands) -> io::Result<()> {
+    pub(super) async fn serve(
+        &mut self,
+        policy: &AgentPolicy,
+        commands: &Commands,
+    ) -> io::Result<()> {
         let (watch, consent) = (&policy.watch, policy.consent.clone());
         let name = watch.name.clone().unwrap_or_else(crate::local::host_name);
         let targets = watch.targets.iter().map(ToString::to_string).collect();
-        write_message(&mut self.out, &Response::Welcome { version: VERSION, name, targets, consent })?;
+        write_message(
+            &mut self.out,
+            &Response::Welcome { version: VERSION, name, targets, consent },
+        )?;
         self.flush().await?;
         let mut beat = tokio::time::interval(SEND_EVERY);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -185,18 +197,26 @@ impl Session {
         }
     }
 
-    fn answer(&mut self, request: Request, policy: &AgentPolicy, commands: &Commands) -> io::Result<()> {
+    fn answer(
+        &mut self,
+        request: Request,
+        policy: &AgentPolicy,
+        commands: &Commands,
+    ) -> io::Result<()> {
         match request {
             Request::Ping { number } => {
                 let agent_us = i64::try_from(self.zero.elapsed().as_micros()).unwrap_or(i64::MAX);
-                let rows_dropped = self.rows.as_ref().map_or(0, |streamed| streamed.sender.dropped());
+                let rows_dropped =
+                    self.rows.as_ref().map_or(0, |streamed| streamed.sender.dropped());
                 write_message(&mut self.out, &Response::Pong { number, agent_us, rows_dropped })
             }
             Request::Begin if self.rows.is_some() => Ok(()),
             Request::Begin => {
                 let (sender, receiver) = rows(ROWS_WAITING_MAX);
-                let local = LocalHost::open_with(policy.watch.clone(), commands).map_err(io::Error::other)?;
-                let watching = local.begin(HostId(0), self.zero, sender.clone()).map_err(io::Error::other)?;
+                let local = LocalHost::open_with(policy.watch.clone(), commands)
+                    .map_err(io::Error::other)?;
+                let watching =
+                    local.begin(HostId(0), self.zero, sender.clone()).map_err(io::Error::other)?;
                 let sources = ServerSources::start(policy, (&watching, sender.clone(), self.zero))?;
                 self.rows = Some(RowStream { watching, sender, receiver, sources });
                 Ok(())
@@ -220,7 +240,8 @@ impl Session {
         let at = RunTime::after_start(self.zero.elapsed());
         let sender = sender.clone();
         let report = |sender: &RowSender, why: String| {
-            let (host, kind, detail) = (HostId(0), HostEventKind::Unreadable, format!("{NO_PROFILE}{why}"));
+            let (host, kind, detail) =
+                (HostId(0), HostEventKind::Unreadable, format!("{NO_PROFILE}{why}"));
             sender.send(HostRow::Event(HostEvent::new(host, at, kind, detail)));
         };
         if self.profiling.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
@@ -232,11 +253,12 @@ impl Session {
         match profiler::start(&pids, options) {
             Ok(sampling) => {
                 let (stop, stopped) = mpsc::channel::<()>();
-                let spawned = std::thread::Builder::new().name("watch-profile".into()).spawn(move || {
-                    // Until the time is over, or the run ends the profile or disconnects.
-                    let _ = stopped.recv_timeout(duration);
-                    sender.send(HostRow::Profile(Box::new(sampling.stop())));
-                });
+                let spawned =
+                    std::thread::Builder::new().name("watch-profile".into()).spawn(move || {
+                        // Until the time is over, or the run ends the profile or disconnects.
+                        let _ = stopped.recv_timeout(duration);
+                        sender.send(HostRow::Profile(Box::new(sampling.stop())));
+                    });
                 self.profiling = spawned.ok().map(|thread| (Some(stop), thread));
             }
             Err(error) => report(&sender, error.to_string()),
@@ -248,7 +270,9 @@ impl Session {
         let mut samples: Vec<HostSample> = Vec::new();
         loop {
             {
-                let Some(RowStream { receiver, sources, .. }) = &mut self.rows else { return Ok(()) };
+                let Some(RowStream { receiver, sources, .. }) = &mut self.rows else {
+                    return Ok(());
+                };
                 let mut row = sources.updated_info().or_else(|| receiver.try_recv().ok());
                 while let Some(taken) = row {
                     match taken {
@@ -284,7 +308,9 @@ impl Session {
             self.writer.write_all(&self.out).await?;
             self.writer.flush().await
         };
-        tokio::time::timeout(TAKEN_WITHIN, written).await.map_err(|_| io::ErrorKind::TimedOut)??;
+        tokio::time::timeout(TAKEN_WITHIN, written)
+            .await
+            .map_err(|_| io::ErrorKind::TimedOut)??;
         self.out.clear();
         self.out.shrink_to(WRITE_BYTES);
         Ok(())

@@ -6,15 +6,24 @@ use super::*;
 async fn session(takes: usize) -> (Session, RowSender, tokio::io::DuplexStream) {
     let (ours, mut theirs) = tokio::io::duplex(takes);
     let mut hello = Vec::new();
-    write_message(&mut hello, &crate::remote::wire::Request::Hello { version: VERSION, token: "t".into() })
-        .unwrap();
+    write_message(
+        &mut hello,
+        &crate::remote::wire::Request::Hello { version: VERSION, token: "t".into() },
+    )
+    .unwrap();
     theirs.write_all(&hello).await.unwrap();
-    let mut session = Session::hello(Box::new(ours), "t").await.unwrap().map_err(|(_, why)| why).unwrap();
+    let mut session =
+        Session::hello(Box::new(ours), "t").await.unwrap().map_err(|(_, why)| why).unwrap();
     let (sender, receiver) = rows(ROWS_WAITING_MAX);
     // The monitoring itself writes to another queue.
     let (elsewhere, _) = rows(1);
-    let config = WatchConfig { period: Duration::from_secs(60), fast_period: None, ..WatchConfig::default() };
-    let watching = LocalHost::open(config).unwrap().begin(HostId(0), Instant::now(), elsewhere).unwrap();
+    let config = WatchConfig {
+        period: Duration::from_secs(60),
+        fast_period: None,
+        ..WatchConfig::default()
+    };
+    let watching =
+        LocalHost::open(config).unwrap().begin(HostId(0), Instant::now(), elsewhere).unwrap();
     let (_, started) = mpsc::channel();
     let sources = ServerSources { started, watch: None, packs: None, info: None };
     session.rows = Some(RowStream { watching, sender: sender.clone(), receiver, sources });
@@ -50,7 +59,10 @@ async fn a_run_that_does_not_read_costs_one_full_queue_and_one_write() {
     let waiting = session.rows.as_ref().unwrap().receiver.try_iter().count();
     assert!(waiting <= ROWS_WAITING_MAX);
     let taken = sent - waiting as u64 - sender.dropped();
-    assert!(taken < ROWS_WAITING_MAX as u64, "{taken} rows were taken out of the queue without a reader");
+    assert!(
+        taken < ROWS_WAITING_MAX as u64,
+        "{taken} rows were taken out of the queue without a reader"
+    );
     // Dropped rows are counted, and a row is small: some megabytes in all.
     assert!(sender.dropped() > 3 * ROWS_WAITING_MAX as u64, "{}", sender.dropped());
     assert!(ROWS_WAITING_MAX * (size_of::<HostRow>() + 300) < 8 << 20);

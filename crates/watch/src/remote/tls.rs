@@ -19,8 +19,8 @@ pub(crate) fn is_same(a: &str, b: &str) -> bool {
 
 /// Creates a certificate and the agent's TLS configuration.
 pub(crate) fn server() -> Result<(Arc<ServerConfig>, Fingerprint), String> {
-    let made =
-        rcgen::generate_simple_self_signed(vec!["throng-watch".to_owned()]).map_err(|e| e.to_string())?;
+    let made = rcgen::generate_simple_self_signed(vec!["throng-watch".to_owned()])
+        .map_err(|e| e.to_string())?;
     let certificate = made.cert.der().clone();
     let fingerprint = Fingerprint::of(&certificate);
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -33,7 +33,8 @@ pub(crate) fn server() -> Result<(Arc<ServerConfig>, Fingerprint), String> {
     Ok((Arc::new(config), fingerprint))
 }
 
-/// The run's TLS configuration: it accepts only the certificate with this fingerprint, whatever its other fields.
+/// The run's TLS configuration: it accepts only the certificate with this fingerprint, whatever its
+/// other fields.
 pub(crate) fn client(fingerprint: Fingerprint) -> Result<Arc<ClientConfig>, String> {
     let trust = Trust::Fingerprint(fingerprint.bytes());
     client_config(trust, &[&version::TLS13]).map(Arc::new).map_err(|e| e.to_string())

@@ -40,14 +40,15 @@ pub(crate) enum Response {
     Welcome { version: u32, name: String, targets: Vec<String>, consent: Option<Consent> },
     /// The reason why the agent closes the connection.
     Refused { why: String },
-    /// Answers a ping: the agent's time in microseconds since its welcome, and the number of rows dropped so far.
+    /// Answers a ping: the agent's time in microseconds since its welcome, and the number of rows
+    /// dropped so far.
     Pong { number: u32, agent_us: i64, rows_dropped: u64 },
     /// A row other than a sample, in the agent's time.
     Row(HostRow),
 }
 
-/// The owner's consent, granted by running the agent: load on these ports of the address at which the agent answers, up
-/// to these limits, as long as the agent runs.
+/// The owner's consent, granted by running the agent: load on these ports of the address at which
+/// the agent answers, up to these limits, as long as the agent runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Consent {
     /// Ports to which load may be sent.
@@ -125,7 +126,10 @@ impl FrameReader {
     }
 
     /// The next frame. Cancel-safe: no data is lost when the future is dropped.
-    pub(crate) async fn next<T>(&mut self, from: &mut (impl AsyncRead + Unpin)) -> io::Result<Frame<T>>
+    pub(crate) async fn next<T>(
+        &mut self,
+        from: &mut (impl AsyncRead + Unpin),
+    ) -> io::Result<Frame<T>>
     where
         T: for<'a> Deserialize<'a>,
     {
@@ -154,10 +158,12 @@ impl FrameReader {
         }
         let Some(payload) = rest.get(..length) else { return Ok(None) };
         let frame = match kind {
-            JSON => {
-                Frame::Message(serde_json::from_slice(payload).map_err(|e| invalid(format!("a frame: {e}")))?)
+            JSON => Frame::Message(
+                serde_json::from_slice(payload).map_err(|e| invalid(format!("a frame: {e}")))?,
+            ),
+            SAMPLES => {
+                Frame::Samples(payload.chunks_exact(SAMPLE_BYTES).filter_map(sample).collect())
             }
-            SAMPLES => Frame::Samples(payload.chunks_exact(SAMPLE_BYTES).filter_map(sample).collect()),
             _ => return Err(invalid(format!("a frame of kind {kind}"))),
         };
         self.buffer.drain(..HEAD + length);

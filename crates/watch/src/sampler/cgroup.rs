@@ -1,4 +1,5 @@
-//! The control groups of watched processes: CPU and quota, memory, tasks, I/O; cgroup v1, v2 and mixed.
+//! The control groups of watched processes: CPU and quota, memory, tasks, I/O; cgroup v1, v2 and
+//! mixed.
 
 use std::cmp::Reverse;
 use std::fs::File;
@@ -27,7 +28,8 @@ pub(crate) struct Cgroup {
     pub(crate) path: String,
     files: Files,
     meters: Box<Meters>,
-    /// When the ancestors were read, and whether one has a tighter quota, which is then reported there.
+    /// When the ancestors were read, and whether one has a tighter quota, which is then reported
+    /// there.
     checked_at: Option<Instant>,
     has_ancestor_quota: bool,
 }
@@ -94,7 +96,8 @@ struct MemoryState {
     limit_bytes: Option<u64>,
     /// Processes killed so far; `None` before the first pass.
     kills: Option<u64>,
-    /// How often its limit left no memory so far; `None` where the kernel does not count it (version 1).
+    /// How often its limit left no memory so far; `None` where the kernel does not count it
+    /// (version 1).
     ooms: Option<u64>,
 }
 
@@ -104,9 +107,10 @@ const PRESSURE: [(&str, [&Metric; 2]); 3] = [
     ("io", [&metric::CGROUP_PRESSURE_IO_SOME, &metric::CGROUP_PRESSURE_IO_FULL]),
 ];
 
-/// Who killed a process of the group `path` for lack of memory; `None` if the kernel has counted no kill there of late. It counts
-/// kills in the group of the victim and above, and a limit that was hit in the group that has it and above: of the groups from
-/// the victim's upward the first that counts is the one without memory. Where none does it was the host.
+/// Who killed a process of the group `path` for lack of memory; `None` if the kernel has counted no
+/// kill there of late. It counts kills in the group of the victim and above, and a limit that was
+/// hit in the group that has it and above: of the groups from the victim's upward the first that
+/// counts is the one without memory. Where none does it was the host.
 pub(crate) fn killer(groups: &[Cgroup], path: &str, reader: &mut Reader) -> Option<Culprit> {
     let own = groups.iter().find(|group| group.path == path)?;
     let used_bytes = own.used_before(reader, b"oom_kill", |pass| pass.kills)?;
@@ -114,24 +118,28 @@ pub(crate) fn killer(groups: &[Cgroup], path: &str, reader: &mut Reader) -> Opti
     let mut upward: Vec<&Cgroup> = groups.iter().filter(is_above).collect();
     upward.sort_by_key(|group| Reverse(group.path.len()));
     let full = if own.meters.last.ooms.is_some() {
-        let used = |group: &Cgroup, reader: &mut Reader| group.used_before(reader, b"oom", |pass| pass.ooms);
+        let used = |group: &Cgroup, reader: &mut Reader| {
+            group.used_before(reader, b"oom", |pass| pass.ooms)
+        };
         upward.into_iter().find_map(|group| Some((group, used(group, reader)?)))
     } else {
         // Version 1 does not say which: the tightest limit, as that of a slice around its services.
         let limited = upward.into_iter().filter(|group| group.meters.last.limit_bytes.is_some());
         limited.min_by_key(|group| group.meters.last.limit_bytes).map(|group| (group, used_bytes))
     };
-    let limit = |(group, used): (&Cgroup, u64)| (group.path.clone(), group.meters.last.limit_bytes, used);
+    let limit =
+        |(group, used): (&Cgroup, u64)| (group.path.clone(), group.meters.last.limit_bytes, used);
     let (group, limit_bytes, used_bytes) = full.map_or((own.path.clone(), None, used_bytes), limit);
     Some(Culprit::OutOfMemory { group, limit_bytes, used_bytes })
 }
 
-/// The group of a process: that of its cpu controller, else of memory, of pids, or of any. The root of all hierarchies
-/// is the machine, which is read separately; in a container it is the container's group.
+/// The group of a process: that of its cpu controller, else of memory, of pids, or of any. The root
+/// of all hierarchies is the machine, which is read separately; in a container it is the
+/// container's group.
 pub(crate) fn of(reader: &mut Reader, pid: u32) -> Option<String> {
     let text = reader.path(&format!("/proc/{pid}/cgroup")).ok()?;
-    let paths =
-        ["cpu", "memory", "pids", ""].map(|controller| cgroup::path_of(text, controller).map(|m| m.path));
+    let paths = ["cpu", "memory", "pids", ""]
+        .map(|controller| cgroup::path_of(text, controller).map(|m| m.path));
     let below_root = paths.iter().flatten().find(|path| **path != "/");
     let is_container = || Path::new("/sys/fs/cgroup/cpu.max").exists();
     below_root.copied().or_else(|| is_container().then_some("/")).map(str::to_owned)
@@ -159,15 +167,17 @@ impl Cgroup {
             return Vec::new();
         }
         self.checked_at = Some(Instant::now());
-        let ancestor = TighterLimits::find(&self.files.membership, &Mounts::read(reader), &self.path, reader);
+        let ancestor =
+            TighterLimits::find(&self.files.membership, &Mounts::read(reader), &self.path, reader);
         self.has_ancestor_quota = ancestor.cpu.is_some();
         let mut paths: Vec<String> = ancestor.cpu.into_iter().chain(ancestor.memory).collect();
         paths.dedup();
         paths
     }
 
-    /// What the group used before its count of `key` last grew, bytes; `None` if it has not since the pass before the last one. The
-    /// kernel counts a kill before the process has ended: a pass may read the count and still find the process.
+    /// What the group used before its count of `key` last grew, bytes; `None` if it has not since
+    /// the pass before the last one. The kernel counts a kill before the process has ended: a pass
+    /// may read the count and still find the process.
     fn used_before(
         &self,
         reader: &mut Reader,
@@ -181,8 +191,15 @@ impl Cgroup {
         Some(grew.used_bytes)
     }
 
-    /// Reopens the files if `pid` has changed its groups: with version 1 a process joins one hierarchy after the other.
-    pub(crate) fn follow(&mut self, pid: u32, sink: &Sink, reader: &mut Reader, failures: &mut ReadFailures) {
+    /// Reopens the files if `pid` has changed its groups: with version 1 a process joins one
+    /// hierarchy after the other.
+    pub(crate) fn follow(
+        &mut self,
+        pid: u32,
+        sink: &Sink,
+        reader: &mut Reader,
+        failures: &mut ReadFailures,
+    ) {
         let membership = reader.path(&format!("/proc/{pid}/cgroup"));
         if membership.is_ok_and(|text| text != self.files.membership) {
             self.files = Files::open(pid, &self.path, sink, reader, failures);
@@ -193,15 +210,30 @@ impl Cgroup {
 
 impl Files {
     /// Opens the files of the group, as far as the kernel has them.
-    fn open(pid: u32, path: &str, sink: &Sink, reader: &mut Reader, failures: &mut ReadFailures) -> Self {
-        let groups = reader.path(&format!("/proc/{pid}/cgroup")).map(<[u8]>::to_vec).unwrap_or_default();
+    fn open(
+        pid: u32,
+        path: &str,
+        sink: &Sink,
+        reader: &mut Reader,
+        failures: &mut ReadFailures,
+    ) -> Self {
+        let groups =
+            reader.path(&format!("/proc/{pid}/cgroup")).map(<[u8]>::to_vec).unwrap_or_default();
         let mounts = Mounts::read(reader);
         Self::find(groups, &mounts, path, sink, failures)
     }
 
-    /// Opens the files of the group `path` of a process whose memberships are `groups`, located by `mounts`.
-    fn find(groups: Vec<u8>, mounts: &Mounts, path: &str, sink: &Sink, failures: &mut ReadFailures) -> Self {
-        // With version 1 a process may be in a different group of each hierarchy; one path names a group.
+    /// Opens the files of the group `path` of a process whose memberships are `groups`, located by
+    /// `mounts`.
+    fn find(
+        groups: Vec<u8>,
+        mounts: &Mounts,
+        path: &str,
+        sink: &Sink,
+        failures: &mut ReadFailures,
+    ) -> Self {
+        // With version 1 a process may be in a different group of each hierarchy; one path names a
+        // group.
         let folder = |controller: &str| folder(&groups, mounts, controller, path);
         let v2 = folder("").filter(|(path, is_v2)| *is_v2 && path.join("cgroup.procs").exists());
         let open = |path: PathBuf| File::open(path).ok();
@@ -230,7 +262,8 @@ impl Files {
             })
         });
         let pids = folder("pids").and_then(|(path, _)| {
-            let (current, events) = (open(path.join("pids.current"))?, open(path.join("pids.events")));
+            let (current, events) =
+                (open(path.join("pids.current"))?, open(path.join("pids.events")));
             Some(Pids { current, max: path.join("pids.max"), events })
         });
         let io = folder(if v2.is_some() && folder("blkio").is_none_or(|(_, is_v2)| is_v2) {
@@ -242,10 +275,11 @@ impl Files {
             let name = if is_v2 { "io.stat" } else { "blkio.throttle.io_service_bytes" };
             Some((open(path.join(name))?, is_v2))
         });
-        let pressure = v2.filter(|(path, _)| path.join("cpu.pressure").exists()).map(|(path, _)| {
-            let before = format!("{}/", path.display());
-            PressureFiles::open(sink, failures, &before, ".pressure", &PRESSURE)
-        });
+        let pressure =
+            v2.filter(|(path, _)| path.join("cpu.pressure").exists()).map(|(path, _)| {
+                let before = format!("{}/", path.display());
+                PressureFiles::open(sink, failures, &before, ".pressure", &PRESSURE)
+            });
         Self { membership: groups, cpu, memory, pids, io, pressure }
     }
 }
@@ -272,7 +306,13 @@ impl Cgroup {
             let [reads, writes] = &mut meters.io;
             let now = Instant::now();
             reads.put(sink, now, read, 1.0, &SeriesSpec::new(&metric::CGROUP_READ_BYTES, &labels));
-            writes.put(sink, now, written, 1.0, &SeriesSpec::new(&metric::CGROUP_WRITE_BYTES, &labels));
+            writes.put(
+                sink,
+                now,
+                written,
+                1.0,
+                &SeriesSpec::new(&metric::CGROUP_WRITE_BYTES, &labels),
+            );
         }
         if let Some(pressure) = &mut self.files.pressure {
             pressure.read(sink, reader, &labels);
@@ -297,7 +337,9 @@ impl Cpu {
             cgroup_files::cpu_stat(text);
         let spec = |kind| SeriesSpec::new(kind, labels).limit(quota);
         let kinds = [&metric::CGROUP_CPU, &metric::CGROUP_CPU_USER, &metric::CGROUP_CPU_SYSTEM];
-        for ((rate, us), kind) in meters.cpu.iter_mut().zip([usage_us, user_us, system_us]).zip(kinds) {
+        for ((rate, us), kind) in
+            meters.cpu.iter_mut().zip([usage_us, user_us, system_us]).zip(kinds)
+        {
             if let Some(us) = us {
                 rate.put(sink, now, us, 1e-6, &spec(kind));
             }
@@ -306,10 +348,17 @@ impl Cpu {
             meters.quota.put(sink, now, cores, &SeriesSpec::new(&metric::CGROUP_CPU_QUOTA, labels));
         }
         if let Some(us) = throttled_us {
-            meters.throttled.put(sink, now, us, 1e-6, &SeriesSpec::new(&metric::CGROUP_THROTTLED, labels));
+            meters.throttled.put(
+                sink,
+                now,
+                us,
+                1e-6,
+                &SeriesSpec::new(&metric::CGROUP_THROTTLED, labels),
+            );
         }
         if let (Some(periods), Some(throttled)) = (periods, throttled_periods)
-            && let Some((periods_before, throttled_before)) = meters.before.replace((periods, throttled))
+            && let Some((periods_before, throttled_before)) =
+                meters.before.replace((periods, throttled))
         {
             let passed = periods.saturating_sub(periods_before);
             let held = throttled.saturating_sub(throttled_before);
@@ -337,7 +386,8 @@ impl Cpu {
 
 /// The CPU quota of a group, in cores.
 fn quota(folder: &Path, is_v2: bool, reader: &mut Reader) -> Option<f64> {
-    let mut file = |name: &str| reader.path(&folder.join(name).to_string_lossy()).map(<[u8]>::to_vec).ok();
+    let mut file =
+        |name: &str| reader.path(&folder.join(name).to_string_lossy()).map(<[u8]>::to_vec).ok();
     if is_v2 {
         cgroup_files::cpu_max(&file("cpu.max")?)
     } else {
@@ -345,8 +395,8 @@ fn quota(folder: &Path, is_v2: bool, reader: &mut Reader) -> Option<f64> {
     }
 }
 
-/// The ancestor groups with the tightest limits, if tighter than the group's own: a pod limits its containers, a slice
-/// its services.
+/// The ancestor groups with the tightest limits, if tighter than the group's own: a pod limits its
+/// containers, a slice its services.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct TighterLimits {
     cpu: Option<String>,
@@ -376,7 +426,8 @@ fn tightest(
 ) -> Option<String> {
     let mut least = limit(path, reader).unwrap_or(f64::INFINITY);
     let mut found = None;
-    for ancestor in Path::new(path).ancestors().skip(1).filter_map(Path::to_str).take(ANCESTORS_MAX) {
+    for ancestor in Path::new(path).ancestors().skip(1).filter_map(Path::to_str).take(ANCESTORS_MAX)
+    {
         if let Some(limit) = limit(ancestor, reader).filter(|limit| *limit < least) {
             (least, found) = (limit, Some(ancestor.to_owned()));
         }
@@ -394,7 +445,8 @@ impl Pids {
         let now = Instant::now();
         if let Some(count) = level(reader, &self.current) {
             let max = reader.path(&self.max.to_string_lossy()).ok().and_then(cgroup_files::level);
-            let spec = SeriesSpec::new(&metric::CGROUP_PIDS, labels).limit(max.map(|max| max as f64));
+            let spec =
+                SeriesSpec::new(&metric::CGROUP_PIDS, labels).limit(max.map(|max| max as f64));
             meters.pids.put(sink, now, count as f64, &spec);
         }
         let events = self.events.as_ref().and_then(|file| reader.one(file).ok());
@@ -413,11 +465,13 @@ impl Memory {
         meters.last.limit_bytes = limit;
         if let Some(bytes) = level(reader, &self.usage) {
             meters.last.used_bytes = bytes;
-            let spec = SeriesSpec::new(&metric::CGROUP_MEMORY, labels).limit(limit.map(|limit| limit as f64));
+            let spec = SeriesSpec::new(&metric::CGROUP_MEMORY, labels)
+                .limit(limit.map(|limit| limit as f64));
             meters.memory.put(sink, now, bytes as f64, &spec);
         }
         if let Some(Ok(text)) = self.hits.as_ref().map(|file| reader.one(file)) {
-            let hits = if self.is_v2 { scan::find(text, b"max") } else { cgroup_files::level(text) };
+            let hits =
+                if self.is_v2 { scan::find(text, b"max") } else { cgroup_files::level(text) };
             if let Some(hits) = hits {
                 meters.hits.put(
                     sink,
@@ -458,15 +512,19 @@ struct Mounts {
 }
 
 impl Mounts {
-    /// The mounts of this process or, if it has none, of its nearest ancestor: `ip netns exec` mounts a `/sys` without
-    /// them.
+    /// The mounts of this process or, if it has none, of its nearest ancestor: `ip netns exec`
+    /// mounts a `/sys` without them.
     fn read(reader: &mut Reader) -> Self {
         let mut pid = std::process::id();
         for generation in 0..ANCESTORS_MAX {
             let root = if generation == 0 { String::new() } else { format!("/proc/{pid}/root") };
-            let text = reader.path(&format!("/proc/{pid}/mountinfo")).map(<[u8]>::to_vec).unwrap_or_default();
-            let is_there =
-                |mount: mountinfo::CgroupMount<'_>| Path::new(&format!("{root}{}", mount.point)).exists();
+            let text = reader
+                .path(&format!("/proc/{pid}/mountinfo"))
+                .map(<[u8]>::to_vec)
+                .unwrap_or_default();
+            let is_there = |mount: mountinfo::CgroupMount<'_>| {
+                Path::new(&format!("{root}{}", mount.point)).exists()
+            };
             if mountinfo::parse(&text).any(is_there) {
                 return Self { text, root };
             }
@@ -481,17 +539,20 @@ impl Mounts {
     }
 }
 
-/// The directory of a process's group, or of an ancestor, for `controller`, and whether it is version 2. A container
-/// sees its own part of the hierarchy as the mount's root, and nothing above it.
+/// The directory of a process's group, or of an ancestor, for `controller`, and whether it is
+/// version 2. A container sees its own part of the hierarchy as the mount's root, and nothing above
+/// it.
 fn folder(groups: &[u8], mounts: &Mounts, controller: &str, path: &str) -> Option<(PathBuf, bool)> {
     let of_v2 = || cgroup::parse(groups).find(|membership| membership.controllers.is_empty());
-    let membership = if controller.is_empty() { of_v2() } else { cgroup::path_of(groups, controller) }?;
+    let membership =
+        if controller.is_empty() { of_v2() } else { cgroup::path_of(groups, controller) }?;
     if !Path::new(membership.path).starts_with(path) {
         return None;
     }
     let is_v2 = membership.controllers.is_empty();
     let mount = mountinfo::parse(&mounts.text).find(|mount| {
-        mount.is_v2 == is_v2 && (is_v2 || mount.options.split(',').any(|option| option == controller))
+        mount.is_v2 == is_v2
+            && (is_v2 || mount.options.split(',').any(|option| option == controller))
     })?;
     let root = mount.root.trim_end_matches('/');
     let is_below = |path: &str| Path::new(path).starts_with(mount.root);
@@ -501,7 +562,8 @@ fn folder(groups: &[u8], mounts: &Mounts, controller: &str, path: &str) -> Optio
     let below = path.strip_prefix(root).filter(|_| is_below(path)).unwrap_or(path);
     let point = format!("{}{}", mounts.root, mount.point);
     let folder = Path::new(&point).join(below.trim_start_matches('/'));
-    // The path comes from the kernel, but `..` in it (a group outside the container) cannot be resolved.
+    // The path comes from the kernel, but `..` in it (a group outside the container) cannot be
+    // resolved.
     (!below.contains("..") && !mount.point.contains('\\')).then_some((folder, is_v2))
 }
 

@@ -51,8 +51,8 @@ fn files_are_found_in_every_mixture_of_hierarchies() {
     assert_eq!(found, Some((PathBuf::from("/proc/7/root/sys/fs/cgroup/a"), true)));
 }
 
-/// A service on Linux 6.18 with a CPU quota of 1.5 cores, a memory limit of 512 MiB and no limit of tasks: its
-/// files at two moments, in systemd's hierarchy.
+/// A service on Linux 6.18 with a CPU quota of 1.5 cores, a memory limit of 512 MiB and no limit of
+/// tasks: its files at two moments, in systemd's hierarchy.
 const V2_6_18: [[(&str, &str); 10]; 2] = [
     [
         ("cgroup.procs", "812\n"),
@@ -63,7 +63,10 @@ const V2_6_18: [[(&str, &str); 10]; 2] = [
         ("cpu.max", "150000 100000\n"),
         ("memory.current", "104857600\n"),
         ("memory.max", "536870912\n"),
-        ("memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\nsock_throttled 0\n"),
+        (
+            "memory.events",
+            "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\nsock_throttled 0\n",
+        ),
         ("pids.events", "max 0\n"),
         ("pids.current", "31\n"),
         ("pids.max", "max\n"),
@@ -78,7 +81,10 @@ const V2_6_18: [[(&str, &str); 10]; 2] = [
         ("cpu.max", "150000 100000\n"),
         ("memory.current", "209715200\n"),
         ("memory.max", "536870912\n"),
-        ("memory.events", "low 0\nhigh 0\nmax 6\noom 4\noom_kill 2\noom_group_kill 0\nsock_throttled 0\n"),
+        (
+            "memory.events",
+            "low 0\nhigh 0\nmax 6\noom 4\noom_kill 2\noom_group_kill 0\nsock_throttled 0\n",
+        ),
         ("pids.events", "max 4\n"),
         ("pids.current", "33\n"),
         ("pids.max", "max\n"),
@@ -106,8 +112,7 @@ const V2_4_18: [(&str, &str); 6] = [
     ("memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n"),
 ];
 
-const PRESSURE: &str =
-    "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+const PRESSURE: &str = "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
 
 /// A version 2 hierarchy in a folder, and the readings of a group in it.
 struct Hierarchy {
@@ -128,12 +133,15 @@ impl Hierarchy {
         let sink = Sink { rows, host: HostId(0), zero: Instant::now(), netns: None };
         write(&mount, files);
         write_to(&mount, Self::SLICE, &SLICE);
-        let mounted =
-            format!("25 23 0:22 / {} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n", mount.path().display());
+        let mounted = format!(
+            "25 23 0:22 / {} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n",
+            mount.path().display()
+        );
         let mounts = Mounts { text: mounted.into_bytes(), root: String::new() };
         let groups = format!("0::{}\n", Self::PATH).into_bytes();
         let groups = [Self::PATH, Self::SLICE].map(|path| {
-            let files = Files::find(groups.clone(), &mounts, path, &sink, &mut ReadFailures::default());
+            let files =
+                Files::find(groups.clone(), &mounts, path, &sink, &mut ReadFailures::default());
             Cgroup::of_files(files, path.to_owned())
         });
         Self { mount, groups, sink, receiver }
@@ -153,7 +161,9 @@ impl Hierarchy {
     /// Who killed a process of the group: the group without memory, its limit, and what it used.
     fn killer(&self) -> Option<(String, Option<u64>, u64)> {
         match killer(&self.groups, Self::PATH, &mut Reader::new())? {
-            Culprit::OutOfMemory { group, limit_bytes, used_bytes } => Some((group, limit_bytes, used_bytes)),
+            Culprit::OutOfMemory { group, limit_bytes, used_bytes } => {
+                Some((group, limit_bytes, used_bytes))
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -196,7 +206,8 @@ fn a_cgroup_v2_service_reports_use_limits_and_throttling() {
     write(&hierarchy.mount, &after);
     hierarchy.read();
     let sampled = hierarchy.sampled();
-    let value = |name: &str| sampled.get(name).unwrap_or_else(|| panic!("no {name} in {sampled:?}")).0;
+    let value =
+        |name: &str| sampled.get(name).unwrap_or_else(|| panic!("no {name} in {sampled:?}")).0;
     // Rates are over the time between the readings, which is the same for all values of a file.
     assert!((value("cgroup.cpu") / value("cgroup.cpu.user") - 4.0 / 3.0).abs() < 1e-9);
     assert!((value("cgroup.cpu") / value("cgroup.cpu.system") - 4.0).abs() < 1e-9);
@@ -222,7 +233,11 @@ fn a_kill_since_the_last_pass_is_told_with_what_was_used_before() {
     let killer = Some((Hierarchy::PATH.to_owned(), Some(536_870_912), 104_857_600));
     assert_eq!(hierarchy.killer(), killer);
     hierarchy.read_all();
-    assert_eq!(hierarchy.killer(), killer, "the count was read before the end of the process was seen");
+    assert_eq!(
+        hierarchy.killer(),
+        killer,
+        "the count was read before the end of the process was seen"
+    );
     hierarchy.read_all();
     assert_eq!(hierarchy.killer(), None, "that was another process");
 }
@@ -270,7 +285,8 @@ fn the_pressure_of_a_group_is_read_where_the_kernel_has_it() {
     hierarchy.read();
     let sampled = hierarchy.sampled();
     for spec in ["cpu", "memory", "io"] {
-        let [some, full] = ["some", "full"].map(|kind| sampled[&format!("cgroup.pressure.{spec}.{kind}")].0);
+        let [some, full] =
+            ["some", "full"].map(|kind| sampled[&format!("cgroup.pressure.{spec}.{kind}")].0);
         assert!((some / full - 2.0).abs() < 1e-9, "{spec}: {some} {full}");
     }
 }

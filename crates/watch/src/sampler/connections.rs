@@ -1,7 +1,9 @@
-//! TCP send performance by port: whether the receivers, the send buffers or the network path limit sending.
+//! TCP send performance by port: whether the receivers, the send buffers or the network path limit
+//! sending.
 //!
-//! For each connection the kernel counts how long there was data to send, and for how much of that time the peer's
-//! window or the send buffer was the limit (struct tcp_info). The rest waited for the path: round trip time and losses.
+//! For each connection the kernel counts how long there was data to send, and for how much of that
+//! time the peer's window or the send buffer was the limit (struct tcp_info). The rest waited for
+//! the path: round trip time and losses.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -90,8 +92,8 @@ impl Scan<'_> {
         self.alive.insert(socket.inode, tcp_info);
     }
 
-    /// The counters of a connection before this scan. `None` if their growth cannot be assigned to this interval: at
-    /// the first scan of its port, and if the table was full.
+    /// The counters of a connection before this scan. `None` if their growth cannot be assigned to
+    /// this interval: at the first scan of its port, and if the table was full.
     fn before(&self, socket: &Socket) -> Option<TcpInfo> {
         let Connections { last, by_port } = &*self.connections;
         let known = last.get(&socket.inode).copied();
@@ -100,7 +102,11 @@ impl Scan<'_> {
     }
 
     /// Writes the series; `with_labels` supplies the labels of a port.
-    pub(super) fn put(self, sink: &Sink, mut with_labels: impl FnMut(u16, &mut dyn FnMut(&[(&str, &str)]))) {
+    pub(super) fn put(
+        self,
+        sink: &Sink,
+        mut with_labels: impl FnMut(u16, &mut dyn FnMut(&[(&str, &str)])),
+    ) {
         let now = Instant::now();
         for (port, sum) in self.sums {
             let meters = self.connections.by_port.entry(port).or_default();
@@ -167,7 +173,8 @@ mod tests {
 
     /// A connection with this inode and busy time.
     fn connection(port: u16, inode: u32, busy_us: u64) -> Socket {
-        let tcp_info = TcpInfo { retransmitted: 7, busy_us, peer_limited_us: busy_us, ..TcpInfo::default() };
+        let tcp_info =
+            TcpInfo { retransmitted: 7, busy_us, peer_limited_us: busy_us, ..TcpInfo::default() };
         Socket { port, inode, state: ESTABLISHED, tcp_info: Some(tcp_info), ..Socket::default() }
     }
 
@@ -185,8 +192,8 @@ mod tests {
             Self { connections: Connections::default(), sink, receiver }
         }
 
-        /// Scans these sockets; returns the totals of `port`: retransmitted segments, busy microseconds, and those
-        /// limited by the peer's window.
+        /// Scans these sockets; returns the totals of `port`: retransmitted segments, busy
+        /// microseconds, and those limited by the peer's window.
         fn at(&mut self, sockets: &[Socket], port: u16) -> [u64; 3] {
             let mut scan = self.connections.scan();
             sockets.iter().for_each(|socket| scan.add(socket));
@@ -203,7 +210,9 @@ mod tests {
                     HostRow::Series(spec) if spec.metric == metric::SOCKET_SENDING.name => {
                         reported.push(spec.id);
                     }
-                    HostRow::Sample(spec) if reported.contains(&spec.series) => rates.push(spec.value),
+                    HostRow::Sample(spec) if reported.contains(&spec.series) => {
+                        rates.push(spec.value)
+                    }
                     _ => {}
                 }
             }

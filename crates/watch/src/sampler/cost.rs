@@ -6,8 +6,8 @@ use crate::cpu_accounting::CpuUsage;
 
 /// Interval over which the cost is averaged.
 const EVALUATED_OVER: Duration = Duration::from_secs(5);
-/// For how long the cost must stay below [`CALM_RATIO`] of the budget before a faster pace is tried: initially and at
-/// most. One step up at most doubles the number of reads.
+/// For how long the cost must stay below [`CALM_RATIO`] of the budget before a faster pace is
+/// tried: initially and at most. One step up at most doubles the number of reads.
 const CALM_FIRST: Duration = Duration::from_secs(30);
 const CALM_MAX: Duration = Duration::from_secs(600);
 const CALM_RATIO: f64 = 0.5;
@@ -23,8 +23,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The next slower pace: the fast interval is doubled twice, then fast passes are disabled, then the slow
-    /// interval doubles.
+    /// The next slower pace: the fast interval is doubled twice, then fast passes are disabled,
+    /// then the slow interval doubles.
     fn lower(self) -> Option<Self> {
         match self.fast {
             Some(fast) if fast * 4 <= self.slow => Some(Self { fast: Some(fast * 2), ..self }),
@@ -82,19 +82,25 @@ impl Budget {
         }
     }
 
-    /// Excludes the time until now: a pass has opened all files of a server, perhaps thousands, which happens once and
-    /// says nothing about the cost of reading. A server that restarts repeatedly is excluded only once in
-    /// [`CALM_FIRST`].
+    /// Excludes the time until now: a pass has opened all files of a server, perhaps thousands,
+    /// which happens once and says nothing about the cost of reading. A server that restarts
+    /// repeatedly is excluded only once in [`CALM_FIRST`].
     pub(crate) fn exclude(&mut self, now: Instant, spent: CpuUsage) {
-        let is_due = self.excluded_at.is_none_or(|at| now.saturating_duration_since(at) >= CALM_FIRST);
+        let is_due =
+            self.excluded_at.is_none_or(|at| now.saturating_duration_since(at) >= CALM_FIRST);
         if is_due {
             (self.since, self.before, self.excluded_at) = (now, spent, Some(now));
         }
     }
 
-    /// Evaluates the cost since the last evaluation, and changes the pace if it is over the budget, or has been
-    /// low for long enough that a faster pace may fit.
-    pub(crate) fn evaluate(&mut self, now: Instant, spent: CpuUsage, pace: Pace) -> Option<Evaluation> {
+    /// Evaluates the cost since the last evaluation, and changes the pace if it is over the budget,
+    /// or has been low for long enough that a faster pace may fit.
+    pub(crate) fn evaluate(
+        &mut self,
+        now: Instant,
+        spent: CpuUsage,
+        pace: Pace,
+    ) -> Option<Evaluation> {
         let passed = now.checked_duration_since(self.since)?;
         if passed < EVALUATED_OVER {
             return None;
@@ -119,7 +125,8 @@ impl Budget {
         if let Some(raised_at) = self.raised_at.take() {
             // A pace that does not fit is retried at growing intervals.
             let was_short = now.saturating_duration_since(raised_at) < self.calm_needed;
-            self.calm_needed = if was_short { (self.calm_needed * 2).min(CALM_MAX) } else { CALM_FIRST };
+            self.calm_needed =
+                if was_short { (self.calm_needed * 2).min(CALM_MAX) } else { CALM_FIRST };
         }
         let lower = pace.lower()?;
         self.given_up.push(pace);
@@ -157,8 +164,14 @@ mod tests {
             pace = lower;
             steps.push((pace.slow.as_millis(), pace.fast.map(|fast| fast.as_millis())));
         }
-        let expect =
-            [(1000, Some(200)), (1000, Some(400)), (1000, None), (2000, None), (4000, None), (8000, None)];
+        let expect = [
+            (1000, Some(200)),
+            (1000, Some(400)),
+            (1000, None),
+            (2000, None),
+            (4000, None),
+            (8000, None),
+        ];
         assert_eq!(steps, expect);
     }
 
@@ -199,8 +212,8 @@ mod tests {
         assert!(matches!(evaluation.change, Some(Change::Lower(_))), "{evaluation:?}");
     }
 
-    /// Simulates a cost in milliseconds for each 5 s; returns the times of changes in seconds (`true` for faster) and
-    /// the final pace.
+    /// Simulates a cost in milliseconds for each 5 s; returns the times of changes in seconds
+    /// (`true` for faster) and the final pace.
     fn changes(seconds: u64, cost_ms: impl Fn(u64, Pace) -> u64) -> (Vec<(u64, bool)>, Pace) {
         let zero = Instant::now();
         let mut pace = Pace { slow: ms(1000), fast: Some(ms(100)) };
@@ -208,7 +221,8 @@ mod tests {
         let (mut spent, mut changes) = (0, Vec::new());
         for second in (5..=seconds).step_by(5) {
             spent += cost_ms(second, pace);
-            let evaluation = budget.evaluate(zero + ms(second * 1000), reading(spent), pace).unwrap();
+            let evaluation =
+                budget.evaluate(zero + ms(second * 1000), reading(spent), pace).unwrap();
             match evaluation.change {
                 Some(Change::Lower(lower)) => (pace, _) = (lower, changes.push((second, false))),
                 Some(Change::Raise(higher)) => (pace, _) = (higher, changes.push((second, true))),
@@ -233,7 +247,8 @@ mod tests {
 
     #[test]
     fn a_pace_that_never_fits_is_tried_ever_more_seldom() {
-        let (changes, _) = changes(3_600, |_, pace| if pace.fast == Some(ms(100)) { 200 } else { 20 });
+        let (changes, _) =
+            changes(3_600, |_, pace| if pace.fast == Some(ms(100)) { 200 } else { 20 });
         let up: Vec<u64> = changes.iter().filter(|(_, is_up)| *is_up).map(|(at, _)| *at).collect();
         assert_eq!(up.get(..4), Some(&[35, 100, 225, 470][..]));
         assert!(up.len() <= 10, "{up:?}");

@@ -1,4 +1,5 @@
-//! How a process ended: from its zombie, or after it was reaped from a descriptor that was opened while it lived.
+//! How a process ended: from its zombie, or after it was reaped from a descriptor that was opened
+//! while it lived.
 
 use std::os::fd::OwnedFd;
 
@@ -24,7 +25,8 @@ struct Info {
 /// `PIDFD_GET_INFO`; its exit status exists since Linux 6.15.
 const GET_INFO: Opcode = opcode::read_write::<Info>(0xFF, 11);
 
-/// A descriptor of a process that outlives it; without one where the kernel is older than 5.3 or descriptors are short.
+/// A descriptor of a process that outlives it; without one where the kernel is older than 5.3 or
+/// descriptors are short.
 #[derive(Debug)]
 pub(super) struct EndWatch(Option<OwnedFd>);
 
@@ -35,11 +37,13 @@ impl EndWatch {
         Self(pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()))
     }
 
-    /// How the process ended, once its parent has reaped it; [`HowEnded::Unknown`] before, and on older kernels.
+    /// How the process ended, once its parent has reaped it; [`HowEnded::Unknown`] before, and on
+    /// older kernels.
     pub(super) fn how(&self) -> HowEnded {
         let mut info = Info { mask: EXIT, ..Info::default() };
         let Some(descriptor) = &self.0 else { return HowEnded::Unknown };
-        // SAFETY: `Info` is plain data of the size that the request encodes, and the kernel writes no more than that.
+        // SAFETY: `Info` is plain data of the size that the request encodes, and the kernel writes
+        // no more than that.
         let said = unsafe { ioctl(descriptor, Updater::<GET_INFO, Info>::new(&mut info)) };
         if said.is_ok() && info.mask & EXIT != 0 {
             HowEnded::of_wait_status(info.exit_code)
@@ -58,7 +62,8 @@ mod tests {
     /// Whether this kernel keeps exit statuses: 6.15 or later.
     fn is_kept() -> bool {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse::<u32>().unwrap_or(0));
+        let mut numbers =
+            release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse::<u32>().unwrap_or(0));
         (numbers.next(), numbers.next()) >= (Some(6), Some(15))
     }
 

@@ -60,8 +60,9 @@ pub(super) fn path_of(setting: &str) -> String {
     format!("/proc/sys/{}", setting.replace('.', "/"))
 }
 
-/// Adds the settings of a server's network namespace: those of the first replace the watcher's own, those of a further
-/// one are added under its label where they differ. Settings that exist only for the whole machine stay.
+/// Adds the settings of a server's network namespace: those of the first replace the watcher's own,
+/// those of a further one are added under its label where they differ. Settings that exist only for
+/// the whole machine stay.
 pub(super) fn add_network_facts(
     facts: &mut BTreeMap<String, String>,
     label: Option<&str>,
@@ -102,7 +103,9 @@ impl Sampler {
         if let Ok(text) = self.reader.path(&format!("/proc/{pid}/limits")) {
             for (limit, soft, hard) in limits::parse(text) {
                 let key = limit.trim_start_matches("Max ").replace(' ', "_");
-                let figure = |value: Option<u64>| value.map_or_else(|| "unlimited".into(), |v| v.to_string());
+                let figure = |value: Option<u64>| {
+                    value.map_or_else(|| "unlimited".into(), |v| v.to_string())
+                };
                 let text = format!("{} (hard {})", figure(soft), figure(hard));
                 self.facts.insert(format!("{name}.limits.{key}"), text);
             }
@@ -121,7 +124,9 @@ impl Sampler {
                 self.facts.insert(format!("{name}.environment.{variable}"), cut(&value));
             }
         }
-        if let Some(stat) = self.reader.path(&format!("/proc/{pid}/stat")).ok().and_then(stat::parse) {
+        if let Some(stat) =
+            self.reader.path(&format!("/proc/{pid}/stat")).ok().and_then(stat::parse)
+        {
             self.facts.insert(format!("{name}.nice"), stat.nice.to_string());
         }
     }
@@ -131,7 +136,8 @@ impl Sampler {
 fn threads_by_environment(text: &[u8]) -> Vec<(&'static str, String)> {
     let variables = Runtime::ALL.into_iter().filter_map(Runtime::variable);
     let value = |name: &str| {
-        let mut set = text.split(|byte| *byte == 0).filter_map(|entry| entry.strip_prefix(name.as_bytes()));
+        let mut set =
+            text.split(|byte| *byte == 0).filter_map(|entry| entry.strip_prefix(name.as_bytes()));
         set.find_map(|rest| rest.strip_prefix(b"=")).map(scan::text)
     };
     variables.filter_map(|name| Some((name, value(name)?))).collect()

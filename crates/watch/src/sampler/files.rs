@@ -1,5 +1,5 @@
-//! Reads kernel files: files stay open and share one buffer, because rereading an open file costs a third of reopening
-//! it.
+//! Reads kernel files: files stay open and share one buffer, because rereading an open file costs a
+//! third of reopening it.
 
 use std::collections::HashSet;
 use std::fs::File;

@@ -75,8 +75,8 @@ struct Cpus {
 
 #[derive(Debug, Default)]
 struct Core {
-    /// Times of the last pass and of the last slow pass, because `busy` and the other modes are averaged over different
-    /// times.
+    /// Times of the last pass and of the last slow pass, because `busy` and the other modes are
+    /// averaged over different times.
     fast: Option<CpuTimes>,
     slow: Option<CpuTimes>,
     meters: [Meter; MODES],
@@ -138,7 +138,8 @@ impl Machine {
         }
         if let Some(Ok(text)) = self.file_nr.as_ref().map(|file| reader.one(file)) {
             let mut fields = scan::fields(text);
-            let (open, max) = (scan::next_number(&mut fields), fields.nth(1).and_then(scan::number));
+            let (open, max) =
+                (scan::next_number(&mut fields), fields.nth(1).and_then(scan::number));
             if let Some(open) = open {
                 // Without a limit the kernel shows the largest signed number.
                 let max = max.filter(|max| *max < 1 << 62).map(|max| max as f64);
@@ -180,10 +181,20 @@ impl Cpus {
                     self.forks.put(sink, now, count, 1.0, &SeriesSpec::host(&metric::HOST_FORKS));
                 }
                 Line::Running(count) => {
-                    self.running.put(sink, now, count as f64, &SeriesSpec::host(&metric::HOST_PROCS_RUNNING));
+                    self.running.put(
+                        sink,
+                        now,
+                        count as f64,
+                        &SeriesSpec::host(&metric::HOST_PROCS_RUNNING),
+                    );
                 }
                 Line::Blocked(count) => {
-                    self.blocked.put(sink, now, count as f64, &SeriesSpec::host(&metric::HOST_PROCS_BLOCKED));
+                    self.blocked.put(
+                        sink,
+                        now,
+                        count as f64,
+                        &SeriesSpec::host(&metric::HOST_PROCS_BLOCKED),
+                    );
                 }
                 Line::ContextSwitches(_) | Line::Forks(_) => {}
             }
@@ -205,7 +216,12 @@ impl Core {
         let fast = self.fast.replace(times).and_then(|before| times.since(&before));
         if let (Some(shares), Some(meter)) = (fast, self.meters.get_mut(BUSY)) {
             let busy = shares.last().copied().unwrap_or(0.0);
-            meter.put(sink, now, busy, &SeriesSpec::new(&metric::CORE_BUSY, &labels).limit(Some(1.0)));
+            meter.put(
+                sink,
+                now,
+                busy,
+                &SeriesSpec::new(&metric::CORE_BUSY, &labels).limit(Some(1.0)),
+            );
         }
         if !is_slow {
             return;
@@ -213,7 +229,12 @@ impl Core {
         if let Some(shares) = self.slow.replace(times).and_then(|before| times.since(&before)) {
             let modes = self.meters.iter_mut().zip(shares).zip(CORE_MODES).take(BUSY);
             for ((meter, share), kind) in modes {
-                meter.put_if_nonzero(sink, now, share, &SeriesSpec::new(kind, &labels).limit(Some(1.0)));
+                meter.put_if_nonzero(
+                    sink,
+                    now,
+                    share,
+                    &SeriesSpec::new(kind, &labels).limit(Some(1.0)),
+                );
             }
         }
     }
@@ -251,7 +272,11 @@ impl PressureFiles {
             let file = if *resource == "irq" {
                 File::open(&path).ok()
             } else {
-                failures.open(sink, &path, "PSI needs CONFIG_PSI and, on some distributions, psi=1 at boot")
+                failures.open(
+                    sink,
+                    &path,
+                    "PSI needs CONFIG_PSI and, on some distributions, psi=1 at boot",
+                )
             };
             files.extend(file.map(|file| (file, *metrics, <[Rate; 2]>::default())));
         }
@@ -321,14 +346,24 @@ impl DiskMeters {
         if let Some(before) = self.before.replace(counts) {
             let [reads, reading, writes, writing] = {
                 let mut grown = counts;
-                grown.iter_mut().zip(before).for_each(|(now, before)| *now = now.saturating_sub(before));
+                grown
+                    .iter_mut()
+                    .zip(before)
+                    .for_each(|(now, before)| *now = now.saturating_sub(before));
                 grown
             };
-            let kinds =
-                [(reads, reading, &metric::DISK_READ_AWAIT), (writes, writing, &metric::DISK_WRITE_AWAIT)];
+            let kinds = [
+                (reads, reading, &metric::DISK_READ_AWAIT),
+                (writes, writing, &metric::DISK_WRITE_AWAIT),
+            ];
             for (meter, (requests, ms, kind)) in self.awaits.iter_mut().zip(kinds) {
                 if requests > 0 {
-                    meter.put(sink, now, ms as f64 / requests as f64, &SeriesSpec::new(kind, &labels));
+                    meter.put(
+                        sink,
+                        now,
+                        ms as f64 / requests as f64,
+                        &SeriesSpec::new(kind, &labels),
+                    );
                 }
             }
         }

@@ -32,7 +32,12 @@ impl Sink {
     }
 
     /// An event about a process that was found or ended.
-    pub(crate) fn process_event(&self, at: Instant, process: ProcessEvent, detail: impl Into<String>) {
+    pub(crate) fn process_event(
+        &self,
+        at: Instant,
+        process: ProcessEvent,
+        detail: impl Into<String>,
+    ) {
         let is_end = process.end.is_some();
         let kind = if is_end { HostEventKind::ProcessEnded } else { HostEventKind::ProcessFound };
         let event = HostEvent::new(self.host, self.at(at), kind, detail);
@@ -62,8 +67,8 @@ impl<'a> SeriesSpec<'a> {
     }
 }
 
-/// One series. Repeated values are omitted, except that the last repetition is written before a change, so that the
-/// time of the change is known.
+/// One series. Repeated values are omitted, except that the last repetition is written before a
+/// change, so that the time of the change is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Meter {
     series: Option<SeriesId>,
@@ -100,8 +105,15 @@ impl Meter {
         }
     }
 
-    /// As [`Self::put`], but the series does not start with zero: thousands of them may never have another value.
-    pub(crate) fn put_if_nonzero(&mut self, sink: &Sink, at: Instant, value: f64, spec: &SeriesSpec<'_>) {
+    /// As [`Self::put`], but the series does not start with zero: thousands of them may never have
+    /// another value.
+    pub(crate) fn put_if_nonzero(
+        &mut self,
+        sink: &Sink,
+        at: Instant,
+        value: f64,
+        spec: &SeriesSpec<'_>,
+    ) {
         if self.series.is_some() || value > 0.0 {
             self.put(sink, at, value, spec);
         }
@@ -125,7 +137,11 @@ impl Meter {
             if let Some(at) = self.repeated_at.take() {
                 sink.rows.send(HostRow::Sample(HostSample { series, at, value: self.value }));
             }
-            sink.rows.send(HostRow::Sample(HostSample { series, at: sink.at(at), value: f64::NAN }));
+            sink.rows.send(HostRow::Sample(HostSample {
+                series,
+                at: sink.at(at),
+                value: f64::NAN,
+            }));
         }
     }
 }
@@ -137,7 +153,13 @@ fn series(id: SeriesId, sink: &Sink, spec: &SeriesSpec<'_>) -> HostSeries {
         host: sink.host,
         metric: spec.metric.name.to_owned(),
         unit: spec.metric.unit,
-        labels: spec.labels.iter().copied().chain(netns).map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
+        labels: spec
+            .labels
+            .iter()
+            .copied()
+            .chain(netns)
+            .map(|(n, v)| (n.to_owned(), v.to_owned()))
+            .collect(),
         limit: spec.limit,
     }
 }
@@ -181,7 +203,14 @@ pub(crate) struct Rate {
 
 impl Rate {
     /// Writes the rate since the previous count; `scale` converts the count to the series' unit.
-    pub(crate) fn put(&mut self, sink: &Sink, at: Instant, count: u64, scale: f64, spec: &SeriesSpec<'_>) {
+    pub(crate) fn put(
+        &mut self,
+        sink: &Sink,
+        at: Instant,
+        count: u64,
+        scale: f64,
+        spec: &SeriesSpec<'_>,
+    ) {
         if let Some(rate) = self.counter.rate(at, count) {
             self.meter.put(sink, at, rate * scale, spec);
         }
@@ -256,7 +285,9 @@ mod tests {
         meter.put(&sink, sink.zero, 1.0, &spec);
         assert!(matches!(receiver.try_recv(), Ok(HostRow::Event(_))));
         meter.put(&sink, sink.zero, 2.0, &spec);
-        assert!(matches!(receiver.try_recv(), Ok(HostRow::Series(series)) if series.host == HostId(3)));
+        assert!(
+            matches!(receiver.try_recv(), Ok(HostRow::Series(series)) if series.host == HostId(3))
+        );
         meter.put(&sink, sink.zero, 3.0, &spec);
         assert_eq!(samples(&receiver), [(0, 3.0)]);
     }

@@ -178,7 +178,9 @@ impl Sampler {
                 self.count_late(fast_at, fast);
                 self.fast_pass();
             }
-            if is_over(slow_at.saturating_duration_since(Instant::now())) || self.sink.rows.is_closed() {
+            if is_over(slow_at.saturating_duration_since(Instant::now()))
+                || self.sink.rows.is_closed()
+            {
                 return self.end();
             }
             self.count_late(slow_at, self.pace.slow);
@@ -229,15 +231,16 @@ impl Sampler {
         }
     }
 
-    /// Reads the network namespaces and control groups of the watched processes; without targets, this process's
-    /// namespace.
+    /// Reads the network namespaces and control groups of the watched processes; without targets,
+    /// this process's namespace.
     fn read_places(&mut self) {
         self.open_places();
         let mut has_drops = std::mem::take(&mut self.has_drops);
         for net in &mut self.nets {
             let sink = net.sink(&self.sink);
             has_drops |= net.read(&sink, &mut self.reader, &self.units, true);
-            let inside = self.processes.values().filter(|process| process.namespace == Some(net.namespace));
+            let inside =
+                self.processes.values().filter(|process| process.namespace == Some(net.namespace));
             let names = inside.map(|process| (process.pid, process.name.to_string())).collect();
             net.read_sockets(&sink, &mut self.reader, &mut self.failures, has_drops, &names);
         }
@@ -246,16 +249,19 @@ impl Sampler {
         }
     }
 
-    /// Opens the namespaces and control groups of new processes. Those of ended processes stay open: a server that
-    /// restarts is back in a moment, and the kernel's counters continue.
+    /// Opens the namespaces and control groups of new processes. Those of ended processes stay
+    /// open: a server that restarts is back in a moment, and the kernel's counters continue.
     fn open_places(&mut self) {
         let (nets, cgroups, facts) = (&mut self.nets, &mut self.cgroups, &mut self.facts);
         let (sink, reader, failures) = (&self.sink, &mut self.reader, &mut self.failures);
-        for process in self.processes.values_mut().filter(|process| process.is_place_due(self.pass)) {
+        for process in self.processes.values_mut().filter(|process| process.is_place_due(self.pass))
+        {
             let pid = process.pid;
             let namespace = namespace::of(pid).unwrap_or(0);
             process.namespace = Some(namespace);
-            if namespace != 0 && !nets.iter().any(|net| net.namespace == namespace) && nets.len() < PLACES_MAX
+            if namespace != 0
+                && !nets.iter().any(|net| net.namespace == namespace)
+                && nets.len() < PLACES_MAX
             {
                 let label = (!nets.is_empty()).then_some(&*process.name);
                 let net = Net::open(pid, namespace, label, sink, failures);
@@ -274,7 +280,9 @@ impl Sampler {
                 }
             };
             for ancestor in cgroup.tighter_ancestors(reader) {
-                if cgroups.len() < PLACES_MAX && !cgroups.iter().any(|cgroup| cgroup.path == ancestor) {
+                if cgroups.len() < PLACES_MAX
+                    && !cgroups.iter().any(|cgroup| cgroup.path == ancestor)
+                {
                     cgroups.push(Cgroup::open(pid, ancestor, sink, reader, failures));
                 }
             }
@@ -310,7 +318,12 @@ impl Sampler {
     fn watch(&mut self, new: TargetProcess) {
         if self.processes.len() >= PROCESSES_MAX {
             let what = format!("processes beyond {PROCESSES_MAX}");
-            return self.failures.report(&self.sink, &what, "there are too many", "watch a narrower target");
+            return self.failures.report(
+                &self.sink,
+                &what,
+                "there are too many",
+                "watch a narrower target",
+            );
         }
         let opened = Process::open(new, &self.sink, &mut self.reader, &mut self.failures);
         match opened {
@@ -327,7 +340,12 @@ impl Sampler {
             }
             Err(error) if is_gone(&error) => {}
             Err(error) if is_out_of_descriptors(&error) => {
-                self.failures.report(&self.sink, "further processes", &error.to_string(), HELP_DESCRIPTORS);
+                self.failures.report(
+                    &self.sink,
+                    "further processes",
+                    &error.to_string(),
+                    HELP_DESCRIPTORS,
+                );
             }
             Err(error) => {
                 self.failures.report(
@@ -340,13 +358,14 @@ impl Sampler {
         }
     }
 
-    /// A process was seen to have ended. If the kernel does not say how while its parent has not reaped it, it is asked once more in
-    /// the next pass.
+    /// A process was seen to have ended. If the kernel does not say how while its parent has not
+    /// reaped it, it is asked once more in the next pass.
     fn ended(&mut self, pid: u32, how: HowEnded) {
         let Some(process) = self.processes.remove(&pid) else { return };
         let how = process.how_ended(how);
         let is_first_look = process.ended_by.set(self.killed_for_memory(&process, how)).is_ok();
-        let is_asked_again = is_first_look && how == HowEnded::Unknown && process.is_zombie(&mut self.reader);
+        let is_asked_again =
+            is_first_look && how == HowEnded::Unknown && process.is_zombie(&mut self.reader);
         self.processes.insert(pid, process);
         if !is_asked_again {
             self.remove(pid, how);
@@ -365,7 +384,8 @@ impl Sampler {
         }
     }
 
-    /// Writes an event about the end of a process, with how it ended and who ended it as far as the kernel tells.
+    /// Writes an event about the end of a process, with how it ended and who ended it as far as the
+    /// kernel tells.
     fn report_end(&mut self, process: &Process, how: HowEnded) {
         let how = process.how_ended(how);
         let may_be_killed = how.is_kill() || how == HowEnded::Unknown;
@@ -378,16 +398,21 @@ impl Sampler {
         let end = ProcessEnd::new(how);
         let end = ProcessEnd { by: by.or(end.by), ..end };
         let detail = match how {
-            HowEnded::Exit { .. } | HowEnded::Signal { .. } => format!(": it ended {}", end.words()),
+            HowEnded::Exit { .. } | HowEnded::Signal { .. } => {
+                format!(": it ended {}", end.words())
+            }
             HowEnded::Replaced => ": it executed another program".into(),
-            HowEnded::Unknown => end.by.as_ref().map_or_else(String::new, |by| format!(": {}", by.words())),
+            HowEnded::Unknown => {
+                end.by.as_ref().map_or_else(String::new, |by| format!(": {}", by.words()))
+            }
         };
         let process = process.event(Some(end));
         let detail = format!("{}{detail}", process.label());
         self.sink.process_event(Instant::now(), process, detail);
     }
 
-    /// The control group of a process that the kernel may have killed for lack of memory, if it counted a kill there of late.
+    /// The control group of a process that the kernel may have killed for lack of memory, if it
+    /// counted a kill there of late.
     fn killed_for_memory(&mut self, process: &Process, how: HowEnded) -> Option<Culprit> {
         let may_be_it = how.is_kill() || how == HowEnded::Unknown;
         let path = process.cgroup.as_deref().filter(|_| may_be_it)?;
@@ -400,9 +425,13 @@ impl Sampler {
             let is_served = self.processes.values().any(|process| process.target == place);
             if !is_served && !*missing {
                 let Some(target) = self.finder.targets().get(place) else { continue };
-                let help =
-                    if target.is_followed() { "it is watched once it starts" } else { "it is not followed" };
-                let detail = format!("{target}: no such process runs, or it is not visible; {help}");
+                let help = if target.is_followed() {
+                    "it is watched once it starts"
+                } else {
+                    "it is not followed"
+                };
+                let detail =
+                    format!("{target}: no such process runs, or it is not visible; {help}");
                 self.sink.event(Instant::now(), HostEventKind::Unreadable, detail);
             }
             *missing = !is_served;
@@ -415,7 +444,8 @@ impl Sampler {
             name: process.name.to_string(),
             target: process.target,
         });
-        *self.shared_processes.lock().unwrap_or_else(PoisonError::into_inner) = shared_processes.collect();
+        *self.shared_processes.lock().unwrap_or_else(PoisonError::into_inner) =
+            shared_processes.collect();
     }
 
     /// Selects the threads that used most CPU time in the last pass.
@@ -444,8 +474,8 @@ impl Sampler {
         self.own.late += u64::from(late > period.mul_f64(LATE_RATIO));
     }
 
-    /// CPU time of monitoring this host so far. If the process does nothing else, all its threads count: those
-    /// that read, encrypt or draw.
+    /// CPU time of monitoring this host so far. If the process does nothing else, all its threads
+    /// count: those that read, encrypt or draw.
     fn cpu_usage(&self) -> CpuUsage {
         let spent = self.sink.rows.cpu_usage(self.sink.host);
         match self.began {
@@ -463,7 +493,13 @@ impl Sampler {
             return self.budget.exclude(now, spent);
         }
         let (sink, own) = (&self.sink, &mut self.own);
-        own.late_rate.put(sink, now, own.late, 1.0, &SeriesSpec::host(&metric::WATCHER_LATE_PASSES));
+        own.late_rate.put(
+            sink,
+            now,
+            own.late,
+            1.0,
+            &SeriesSpec::host(&metric::WATCHER_LATE_PASSES),
+        );
         own.dropped_rate.put(
             sink,
             now,
@@ -508,7 +544,8 @@ impl Sampler {
     fn end(&mut self) {
         // A run may end with its server, before the next pass sees it.
         let Self { processes, reader, .. } = self;
-        let ended = processes.values().filter_map(|process| Some((process.pid, process.ended(reader)?)));
+        let ended =
+            processes.values().filter_map(|process| Some((process.pid, process.ended(reader)?)));
         let ended: Vec<(u32, HowEnded)> = ended.collect();
         ended.into_iter().for_each(|(pid, how)| self.remove(pid, how));
         let now = Instant::now();

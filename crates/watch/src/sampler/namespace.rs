@@ -39,7 +39,8 @@ pub(crate) fn of(pid: u32) -> io::Result<u64> {
     Ok(std::fs::metadata(format!("/proc/{pid}/ns/net"))?.ino())
 }
 
-/// Opens files and sockets in the namespace of `pid`. The thread that enters it has ended when this returns.
+/// Opens files and sockets in the namespace of `pid`. The thread that enters it has ended when this
+/// returns.
 pub(crate) fn open(pid: u32) -> io::Result<Inside> {
     let is_own = of(pid).is_ok_and(|theirs| of(std::process::id()).is_ok_and(|own| own == theirs));
     let path = format!("/proc/{pid}/ns/net");
@@ -117,13 +118,18 @@ impl Netlink {
     }
 
     /// Requests a dump and passes on its messages. Leftovers of an abandoned dump are skipped.
-    pub(crate) fn dump(&mut self, request: &[u8], mut show: impl FnMut(Message<'_>)) -> io::Result<()> {
+    pub(crate) fn dump(
+        &mut self,
+        request: &[u8],
+        mut show: impl FnMut(Message<'_>),
+    ) -> io::Result<()> {
         self.buffer.resize(ANSWER_BYTES, 0);
         self.sequence = self.sequence.wrapping_add(1);
         let request = numbered(request, self.sequence);
         rustix::net::send(&self.socket, &request, SendFlags::empty())?;
         for _ in 0..PIECES_MAX {
-            let (read, _) = rustix::net::recv(&self.socket, &mut self.buffer[..], RecvFlags::empty())?;
+            let (read, _) =
+                rustix::net::recv(&self.socket, &mut self.buffer[..], RecvFlags::empty())?;
             for message in messages(self.buffer.get(..read).unwrap_or_default()) {
                 match message.kind {
                     _ if message.sequence != self.sequence => {}
@@ -143,7 +149,8 @@ impl Netlink {
 /// Whether a dump failed for a transient reason.
 pub(crate) fn may_pass(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), Interrupted | TimedOut | WouldBlock) || error.raw_os_error() == Some(libc::ENOBUFS)
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+        || error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
 #[cfg(test)]
@@ -172,7 +179,8 @@ mod tests {
                 kernel.send(answer).unwrap();
             }
             let mut shared_processes = Vec::new();
-            let result = netlink.dump(&request, |message| shared_processes.push(message.payload.to_vec()));
+            let result =
+                netlink.dump(&request, |message| shared_processes.push(message.payload.to_vec()));
             (result.map_err(|error| may_pass(&error)), shared_processes)
         };
         let late = asked(&[message(36, 1, b"old1")]);
@@ -210,9 +218,13 @@ mod tests {
         let theirs = open(results.recv().unwrap().cast_unsigned()).unwrap().settings;
         drop(end);
         inside.join().unwrap();
-        let mut facts = std::collections::BTreeMap::from([("net.core.somaxconn".into(), "4096".to_owned())]);
+        let mut facts =
+            std::collections::BTreeMap::from([("net.core.somaxconn".into(), "4096".to_owned())]);
         facts::add_network_facts(&mut facts, Some("janus"), &theirs);
-        assert_eq!((&*facts["net.core.somaxconn"], &*facts["janus.net.core.somaxconn"]), ("4096", "77"));
+        assert_eq!(
+            (&*facts["net.core.somaxconn"], &*facts["janus.net.core.somaxconn"]),
+            ("4096", "77")
+        );
         facts::add_network_facts(&mut facts, None, &theirs);
         assert_eq!(facts["net.core.somaxconn"], "77");
     }

@@ -70,7 +70,8 @@ pub(crate) struct Net {
     pub(crate) settings: Vec<(&'static str, String)>,
     is_own: bool,
     counters: [Rate; COUNTERS.len()],
-    /// IPv6's counters once read, and whether they grew: if IPv6 is unused, only full passes read it.
+    /// IPv6's counters once read, and whether they grew: if IPv6 is unused, only full passes read
+    /// it.
     over_ipv6: (Option<[u64; UDP_COUNTERS]>, bool),
     udp_drops_before: Option<u64>,
     interfaces: HashMap<Box<[u8]>, Nic>,
@@ -121,9 +122,16 @@ impl Net {
             );
             let no = || Err(std::io::Error::from(error.kind()));
             let limits = Limits::default();
-            Inside { route: no(), sockets: no(), conntrack_count: None, limits, settings: Vec::new() }
+            Inside {
+                route: no(),
+                sockets: no(),
+                conntrack_count: None,
+                limits,
+                settings: Vec::new(),
+            }
         });
-        let mut open = |name: &str| failures.open(sink, &format!("/proc/{pid}/net/{name}"), HELP_RIGHTS);
+        let mut open =
+            |name: &str| failures.open(sink, &format!("/proc/{pid}/net/{name}"), HELP_RIGHTS);
         let optional = |name: &str| File::open(format!("/proc/{pid}/net/{name}")).ok();
         let files = Files {
             dev: open("dev"),
@@ -163,7 +171,13 @@ impl Net {
     }
 
     /// Reads the namespace; `true` if datagrams were dropped since the previous pass.
-    pub(crate) fn read(&mut self, sink: &Sink, reader: &mut Reader, units: &Units, is_slow: bool) -> bool {
+    pub(crate) fn read(
+        &mut self,
+        sink: &Sink,
+        reader: &mut Reader,
+        units: &Units,
+        is_slow: bool,
+    ) -> bool {
         if let Some(Ok(text)) = self.files.dev.as_ref().map(|file| reader.all(file)) {
             read_interfaces(&mut self.interfaces, sink, text, self.is_own);
         }
@@ -205,7 +219,9 @@ impl Net {
         };
         if let Some(Ok(text)) = self.files.snmp.as_ref().map(|file| reader.one(file)) {
             let ours = |protocol: &[u8]| protocol == b"Udp" || (is_slow && protocol == b"Tcp");
-            for (protocol, name, value) in net_snmp::parse(text).filter(|(protocol, ..)| ours(protocol)) {
+            for (protocol, name, value) in
+                net_snmp::parse(text).filter(|(protocol, ..)| ours(protocol))
+            {
                 if protocol == b"Tcp" && name == b"CurrEstab" {
                     established = Some(value);
                 }
@@ -216,9 +232,12 @@ impl Net {
         for ((.., name, _), value) in COUNTERS.iter().zip(self.over_ipv6.0.iter().flatten()) {
             add(&|(_, _, n, _)| n == name, *value);
         }
-        if is_slow && let Some(Ok(text)) = self.files.netstat.as_ref().map(|file| reader.one(file)) {
+        if is_slow && let Some(Ok(text)) = self.files.netstat.as_ref().map(|file| reader.one(file))
+        {
             let ours = net_snmp::parse(text).filter(|(protocol, ..)| *protocol == b"TcpExt");
-            ours.for_each(|(protocol, name, value)| add(&|(p, n, ..)| *p == protocol && *n == name, value));
+            ours.for_each(|(protocol, name, value)| {
+                add(&|(p, n, ..)| *p == protocol && *n == name, value)
+            });
         }
         let now = Instant::now();
         for ((rate, sum), (.., kind)) in self.counters.iter_mut().zip(sums).zip(COUNTERS) {
@@ -226,7 +245,9 @@ impl Net {
                 rate.put(sink, now, sum, 1.0, &SeriesSpec::host(kind));
             }
         }
-        if let (Some(established), Some(meter)) = (established.filter(|_| is_slow), self.levels.first_mut()) {
+        if let (Some(established), Some(meter)) =
+            (established.filter(|_| is_slow), self.levels.first_mut())
+        {
             meter.put(sink, now, established as f64, &SeriesSpec::host(&metric::TCP_ESTABLISHED));
         }
         let drops = UDP_DROPS.iter().filter_map(|place| sums.get(*place).copied().flatten()).sum();
@@ -266,11 +287,19 @@ impl Net {
         let limits = &self.limits;
         let figures = [
             (stat.udp_in_use as f64, None, &metric::UDP_SOCKETS),
-            (stat.udp_pages as f64 * page, limits.udp_pages_max.map(|n| n * page), &metric::UDP_MEMORY),
+            (
+                stat.udp_pages as f64 * page,
+                limits.udp_pages_max.map(|n| n * page),
+                &metric::UDP_MEMORY,
+            ),
             (stat.tcp_in_use as f64, None, &metric::TCP_SOCKETS),
             (stat.tcp_time_wait as f64, limits.time_wait_max, &metric::TCP_TIME_WAIT),
             (stat.tcp_orphans as f64, limits.orphans_max, &metric::TCP_ORPHANS),
-            (stat.tcp_pages as f64 * page, limits.tcp_pages_max.map(|n| n * page), &metric::TCP_MEMORY),
+            (
+                stat.tcp_pages as f64 * page,
+                limits.tcp_pages_max.map(|n| n * page),
+                &metric::TCP_MEMORY,
+            ),
         ];
         for (meter, (value, limit, kind)) in self.levels.iter_mut().skip(1).zip(figures) {
             meter.put(sink, now, value, &SeriesSpec::host(kind).limit(limit));
@@ -282,13 +311,15 @@ impl Net {
         if let Some(Ok(text)) = self.files.conntrack_count.as_ref().map(|file| reader.one(file))
             && let Some(count) = scan::number(text.trim_ascii())
         {
-            let spec = SeriesSpec::host(&metric::CONNTRACK_ENTRIES).limit(self.limits.conntrack_max);
+            let spec =
+                SeriesSpec::host(&metric::CONNTRACK_ENTRIES).limit(self.limits.conntrack_max);
             entries.put(sink, Instant::now(), count as f64, &spec);
         }
         if let Some(Ok(text)) = self.files.conntrack_stat.as_ref().map(|file| reader.all(file)) {
             // One line of names, then one line of hexadecimal numbers for each CPU.
             let mut lines = scan::lines(text);
-            let names: Vec<&[u8]> = lines.next().map(|line| scan::fields(line).collect()).unwrap_or_default();
+            let names: Vec<&[u8]> =
+                lines.next().map(|line| scan::fields(line).collect()).unwrap_or_default();
             let mut sums = [0_u64; 3];
             let kinds: [(&[u8], &Metric); 3] = [
                 (b"insert_failed", &metric::CONNTRACK_INSERT_FAILED),
@@ -317,7 +348,8 @@ impl Net {
         let mut has_unknown = false;
         let asked = route.dump(&netlink::dump_request(GET_QDISC, 20), |message| {
             let is_it = message.kind == netlink::NEW_QDISC;
-            let Some(qdisc) = netlink::qdisc(message.payload).filter(|q| is_it && q.kind != b"noqueue")
+            let Some(qdisc) =
+                netlink::qdisc(message.payload).filter(|q| is_it && q.kind != b"noqueue")
             else {
                 return;
             };
@@ -358,7 +390,12 @@ impl Net {
     }
 }
 
-fn read_interfaces(interfaces: &mut HashMap<Box<[u8]>, Nic>, sink: &Sink, text: &[u8], is_own: bool) {
+fn read_interfaces(
+    interfaces: &mut HashMap<Box<[u8]>, Nic>,
+    sink: &Sink,
+    text: &[u8],
+    is_own: bool,
+) {
     for interface in net_dev::parse(text) {
         if interface.rx.packets == 0 && interface.tx.packets == 0 {
             continue; // never used
@@ -376,8 +413,8 @@ fn read_interfaces(interfaces: &mut HashMap<Box<[u8]>, Nic>, sink: &Sink, text: 
     }
 }
 
-/// The speed of an interface in bit/s; virtual ones have -1 or none. `/sys` shows the namespace in which it was
-/// mounted.
+/// The speed of an interface in bit/s; virtual ones have -1 or none. `/sys` shows the namespace in
+/// which it was mounted.
 fn line_rate(name: &[u8]) -> Option<f64> {
     let name = std::str::from_utf8(name).ok().filter(|name| !name.contains('/'))?;
     let text = std::fs::read(format!("/sys/class/net/{name}/speed")).ok()?;
@@ -424,7 +461,12 @@ fn read_softnet(cpus: &mut HashMap<u32, ([Rate; 4], Meter)>, sink: &Sink, text: 
             rate.put(sink, now, count, 1.0, &SeriesSpec::new(kind, &labels));
         }
         if let Some(packets) = cpu.backlog {
-            backlog.put(sink, now, packets as f64, &SeriesSpec::new(&metric::SOFTNET_BACKLOG, &labels));
+            backlog.put(
+                sink,
+                now,
+                packets as f64,
+                &SeriesSpec::new(&metric::SOFTNET_BACKLOG, &labels),
+            );
         }
     }
 }
@@ -447,8 +489,10 @@ fn read_qdisc(
     for (rate, (count, kind)) in rates.iter_mut().zip(counts) {
         rate.put(sink, now, count.into(), 1.0, &SeriesSpec::new(kind, &labels));
     }
-    let waiting =
-        [(qdisc.bytes, &metric::QDISC_BACKLOG_BYTES), (qdisc.packets, &metric::QDISC_BACKLOG_PACKETS)];
+    let waiting = [
+        (qdisc.bytes, &metric::QDISC_BACKLOG_BYTES),
+        (qdisc.packets, &metric::QDISC_BACKLOG_PACKETS),
+    ];
     for (meter, (value, kind)) in levels.iter_mut().zip(waiting) {
         meter.put(sink, now, value.into(), &SeriesSpec::new(kind, &labels));
     }

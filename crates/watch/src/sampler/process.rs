@@ -17,10 +17,12 @@ use crate::discovery::TargetProcess;
 use crate::proc::stat::{self, Stat};
 use crate::proc::{io as proc_io, limits, statm};
 
-/// How often limits are read, which can change, and how often descriptors are counted where that is expensive.
+/// How often limits are read, which can change, and how often descriptors are counted where that is
+/// expensive.
 const SLOW_EVERY: Duration = Duration::from_secs(5);
 
-/// A process may execute another program, or be moved to another control group, soon after its start.
+/// A process may execute another program, or be moved to another control group, soon after its
+/// start.
 const SETTLES: Duration = Duration::from_secs(30);
 /// Namespace and control group of an older process are checked once in this many passes.
 const LOOK_PASSES: u32 = 16;
@@ -91,9 +93,11 @@ impl Process {
     ) -> io::Result<Self> {
         let TargetProcess { pid, with_descendants, target } = found;
         let file = File::open(format!("/proc/{pid}/stat"))?;
-        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat has an unknown format");
+        let invalid =
+            || io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat has an unknown format");
         let stat = stat::parse(reader.one(&file)?).ok_or_else(invalid)?;
-        let (name, started_ticks) = (String::from_utf8_lossy(stat.name).into_owned(), stat.started_ticks);
+        let (name, started_ticks) =
+            (String::from_utf8_lossy(stat.name).into_owned(), stat.started_ticks);
         let io = failures.open(sink, &format!("/proc/{pid}/io"), HELP_RIGHTS);
         Ok(Self {
             pid,
@@ -134,7 +138,12 @@ impl Process {
         let labels = [("process", &*self.name), ("pid", &*pid)];
         let meters = &mut *self.meters;
         let blocked = self.threads.blocked() as f64;
-        meters.blocked.put(sink, now, blocked, &SeriesSpec::new(&metric::PROCESS_THREADS_BLOCKED, &labels));
+        meters.blocked.put(
+            sink,
+            now,
+            blocked,
+            &SeriesSpec::new(&metric::PROCESS_THREADS_BLOCKED, &labels),
+        );
         if let Some(pages) = statm::resident_pages(reader.one(&self.statm)?) {
             let bytes = pages as f64 * units.page_bytes as f64;
             meters.rss.put(sink, now, bytes, &SeriesSpec::new(&metric::PROCESS_RSS, &labels));
@@ -143,7 +152,12 @@ impl Process {
             match reader.one(file) {
                 Ok(text) => read_io(sink, now, text, &mut meters.io, &labels),
                 Err(error) => {
-                    failures.report(sink, &format!("/proc/{}/io", self.pid), &error.to_string(), HELP_RIGHTS);
+                    failures.report(
+                        sink,
+                        &format!("/proc/{}/io", self.pid),
+                        &error.to_string(),
+                        HELP_RIGHTS,
+                    );
                     self.io = None;
                 }
             }
@@ -165,7 +179,8 @@ impl Process {
         let spec = |metric| SeriesSpec::new(metric, &labels);
         let meters = &mut *self.meters;
         let tick = units.tick_seconds;
-        let ticks = [stat.user_ticks.saturating_add(stat.system_ticks), stat.user_ticks, stat.system_ticks];
+        let ticks =
+            [stat.user_ticks.saturating_add(stat.system_ticks), stat.user_ticks, stat.system_ticks];
         let kinds = [&metric::PROCESS_CPU, &metric::PROCESS_CPU_USER, &metric::PROCESS_CPU_SYSTEM];
         for ((rate, ticks), kind) in meters.cpu.iter_mut().zip(ticks).zip(kinds) {
             rate.put(sink, now, ticks, tick, &spec(kind));
@@ -177,7 +192,12 @@ impl Process {
         meters.threads.put(sink, now, stat.threads as f64, &spec(&metric::PROCESS_THREADS));
         // Stopped by SIGSTOP or job control (T), or by a debugger (t).
         let is_stopped = matches!(stat.state, b'T' | b't');
-        meters.stopped.put(sink, now, f64::from(u8::from(is_stopped)), &spec(&metric::PROCESS_STOPPED));
+        meters.stopped.put(
+            sink,
+            now,
+            f64::from(u8::from(is_stopped)),
+            &spec(&metric::PROCESS_STOPPED),
+        );
         Ok(stat.threads)
     }
 
@@ -228,7 +248,8 @@ impl Process {
     fn read_descriptors(&mut self, sink: &Sink, reader: &mut Reader, failures: &mut ReadFailures) {
         let now = Instant::now();
         let is_slow_due = self.slow_at.is_none_or(|at| now >= at);
-        // Since Linux 6.2 the directory's size is the number of entries; before, it is 0 and they must be counted.
+        // Since Linux 6.2 the directory's size is the number of entries; before, it is 0 and they
+        // must be counted.
         let size = match std::fs::metadata(&self.fds_path) {
             Ok(metadata) => metadata.size(),
             Err(_) => return,
@@ -242,15 +263,17 @@ impl Process {
             if count.is_none() {
                 match std::fs::read_dir(&self.fds_path) {
                     Ok(entries) => count = Some(entries.count() as u64),
-                    Err(error) => failures.report(sink, &self.fds_path, &error.to_string(), HELP_RIGHTS),
+                    Err(error) => {
+                        failures.report(sink, &self.fds_path, &error.to_string(), HELP_RIGHTS)
+                    }
                 }
             }
         }
         if let Some(count) = count {
             let pid = self.pid.to_string();
             let labels = [("process", &*self.name), ("pid", &*pid)];
-            let spec =
-                SeriesSpec::new(&metric::PROCESS_FDS, &labels).limit(self.fd_limit.map(|limit| limit as f64));
+            let spec = SeriesSpec::new(&metric::PROCESS_FDS, &labels)
+                .limit(self.fd_limit.map(|limit| limit as f64));
             self.meters.fds.put(sink, now, count as f64, &spec);
         }
     }
@@ -265,7 +288,8 @@ impl Process {
     /// Ends all series of the process; returns how many threads were open.
     pub(crate) fn end(&mut self, sink: &Sink) -> usize {
         let now = Instant::now();
-        let Meters { cpu, threads, blocked, stopped, rss, faults, blkio, io, fds } = &mut *self.meters;
+        let Meters { cpu, threads, blocked, stopped, rss, faults, blkio, io, fds } =
+            &mut *self.meters;
         cpu.iter_mut().chain(faults).chain(io).chain([blkio]).for_each(|rate| rate.end(sink, now));
         [threads, blocked, stopped, rss, fds].into_iter().for_each(|meter| meter.end(sink, now));
         self.threads.end(sink)

@@ -1,10 +1,12 @@
 //! Which drops of UDP sockets are those of full receive buffers.
 //!
-//! The kernel counts in one figure for each socket (`sk_drops`) what found its receive buffer full, what a filter (`SO_ATTACH_FILTER`)
-//! dropped, and wrong checksums (`udp_queue_rcv_one_skb` in `net/ipv4/udp.c`). The viewers of throng have such a filter while a receive
-//! ring delivers: thousands of drops a second that are none. For the namespace it counts the causes apart: `RcvbufErrors`,
-//! `MemErrors` and `InCsumErrors`, not the filters. Where all sockets together drop more than the namespace, some have filters; then
-//! only the sockets of watched processes count, and none for more than the namespace.
+//! The kernel counts in one figure for each socket (`sk_drops`) what found its receive buffer full,
+//! what a filter (`SO_ATTACH_FILTER`) dropped, and wrong checksums (`udp_queue_rcv_one_skb` in
+//! `net/ipv4/udp.c`). The viewers of throng have such a filter while a receive ring delivers:
+//! thousands of drops a second that are none. For the namespace it counts the causes apart:
+//! `RcvbufErrors`, `MemErrors` and `InCsumErrors`, not the filters. Where all sockets together drop
+//! more than the namespace, some have filters; then only the sockets of watched processes count,
+//! and none for more than the namespace.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -26,15 +28,22 @@ const CAUSES: [[&[u8]; 2]; 3] = [
 pub(crate) struct Counters<'a>(pub(crate) [Option<&'a File>; 2]);
 
 impl Counters<'_> {
-    /// Datagrams that the namespace dropped without a filter since it exists; `None` if that cannot be read.
+    /// Datagrams that the namespace dropped without a filter since it exists; `None` if that cannot
+    /// be read.
     pub(super) fn dropped_without_filter(self, reader: &mut Reader) -> Option<u64> {
         let [ipv4, ipv6] = self.0;
-        let counters = net_snmp::parse(reader.one(ipv4?).ok()?).filter(|(protocol, ..)| *protocol == b"Udp");
-        let is_cause =
-            |name: &[u8], family: usize| CAUSES.iter().any(|names| names.get(family) == Some(&name));
-        let of_ipv4: u64 = counters.filter(|(_, name, _)| is_cause(name, 0)).map(|(.., count)| count).sum();
+        let counters =
+            net_snmp::parse(reader.one(ipv4?).ok()?).filter(|(protocol, ..)| *protocol == b"Udp");
+        let is_cause = |name: &[u8], family: usize| {
+            CAUSES.iter().any(|names| names.get(family) == Some(&name))
+        };
+        let of_ipv4: u64 =
+            counters.filter(|(_, name, _)| is_cause(name, 0)).map(|(.., count)| count).sum();
         let of_ipv6 = ipv6.and_then(|file| reader.one(file).ok()).map_or(0, |text| {
-            net_snmp::parse6(text).filter(|(name, _)| is_cause(name, 1)).map(|(_, count)| count).sum()
+            net_snmp::parse6(text)
+                .filter(|(name, _)| is_cause(name, 1))
+                .map(|(_, count)| count)
+                .sum()
         });
         Some(of_ipv4.saturating_add(of_ipv6))
     }
@@ -64,7 +73,8 @@ struct Grown<K> {
 }
 
 impl SocketDrops {
-    /// Begins a scan; `before` is what [`Counters::dropped_without_filter`] returns immediately before it.
+    /// Begins a scan; `before` is what [`Counters::dropped_without_filter`] returns immediately
+    /// before it.
     pub(super) fn scan<K>(&mut self, before: Option<u64>) -> Scan<'_, K> {
         Scan { drops: self, before, grown: Vec::new() }
     }
@@ -77,8 +87,10 @@ impl<K: Copy> Scan<'_, K> {
             return;
         }
         let known = self.drops.last.get(&inode).copied();
-        // Drops from before the first scan do not count; a socket that is new since then counts from zero.
-        let before = known.map_or(if self.drops.scans == 0 { drops } else { 0 }, |(drops, _)| drops);
+        // Drops from before the first scan do not count; a socket that is new since then counts
+        // from zero.
+        let before =
+            known.map_or(if self.drops.scans == 0 { drops } else { 0 }, |(drops, _)| drops);
         if known.is_some() || self.drops.last.len() < SOCKETS_MAX {
             self.drops.last.insert(inode, (drops, self.drops.scans));
         }
@@ -88,9 +100,11 @@ impl<K: Copy> Scan<'_, K> {
         }
     }
 
-    /// What found full receive buffers since the last scan; `after` is what [`Counters::dropped_without_filter`] returns now.
+    /// What found full receive buffers since the last scan; `after` is what
+    /// [`Counters::dropped_without_filter`] returns now.
     ///
-    /// The namespace's counters are read before a scan and after the next one, so that they contain all that the sockets counted between.
+    /// The namespace's counters are read before a scan and after the next one, so that they contain
+    /// all that the sockets counted between.
     pub(super) fn end(self, after: Option<u64>) -> Vec<(K, u64)> {
         let Scan { drops, before, grown } = self;
         let since = std::mem::replace(&mut drops.before, before);
@@ -112,8 +126,13 @@ impl<K: Copy> Scan<'_, K> {
 mod tests {
     use super::*;
 
-    /// A scan between two readings of the namespace's counters. Sockets from 10 on are those of watched processes.
-    fn scan(drops: &mut SocketDrops, counters: [u64; 2], sockets: &[(u32, u32)]) -> Vec<(u32, u64)> {
+    /// A scan between two readings of the namespace's counters. Sockets from 10 on are those of
+    /// watched processes.
+    fn scan(
+        drops: &mut SocketDrops,
+        counters: [u64; 2],
+        sockets: &[(u32, u32)],
+    ) -> Vec<(u32, u64)> {
         let mut scan = drops.scan(Some(counters[0]));
         sockets.iter().for_each(|(inode, count)| scan.add(*inode, *count, (*inode, *inode >= 10)));
         scan.end(Some(counters[1]))
@@ -125,11 +144,15 @@ mod tests {
         assert_eq!(scan(&mut drops, [40, 40], &[(1, 30), (10, 9)]), []);
         // A ring delivers for socket 1; nothing found a full buffer.
         assert_eq!(scan(&mut drops, [40, 40], &[(1, 180), (10, 9)]), []);
-        // The server's socket drops 500; the viewers' go on, each with fewer than that, together with more.
+        // The server's socket drops 500; the viewers' go on, each with fewer than that, together
+        // with more.
         let filtered = [(1, 330), (2, 300), (3, 300), (10, 509)];
         assert_eq!(scan(&mut drops, [540, 540], &filtered), [(10, 500)]);
         // A filter of the server's own counts for no more than the namespace.
-        assert_eq!(scan(&mut drops, [545, 545], &[(1, 480), (10, 514), (11, 90)]), [(10, 5), (11, 5)]);
+        assert_eq!(
+            scan(&mut drops, [545, 545], &[(1, 480), (10, 514), (11, 90)]),
+            [(10, 5), (11, 5)]
+        );
         assert_eq!(scan(&mut drops, [545, 545], &[(1, 480), (10, 514), (11, 900)]), []);
     }
 

@@ -1,4 +1,5 @@
-//! Sockets that drop datagrams, have full queues, or use up the local ports. The kernel is queried only with cause.
+//! Sockets that drop datagrams, have full queues, or use up the local ports. The kernel is queried
+//! only with cause.
 
 use std::collections::HashMap;
 use std::io;
@@ -88,8 +89,8 @@ impl Sockets {
         }
     }
 
-    /// Scans listening sockets, and UDP sockets if datagrams were `dropped`; `processes` are the watched ones in this
-    /// namespace.
+    /// Scans listening sockets, and UDP sockets if datagrams were `dropped`; `processes` are the
+    /// watched ones in this namespace.
     pub(crate) fn read(
         &mut self,
         sink: &Sink,
@@ -115,7 +116,8 @@ impl Sockets {
         }
     }
 
-    /// Finds the owners of sockets. That is expensive with many descriptors and is then done less often.
+    /// Finds the owners of sockets. That is expensive with many descriptors and is then done less
+    /// often.
     fn find_owners(&mut self, now: Instant, processes: &HashMap<u32, String>) {
         if self.owners_at.is_some_and(|at| now < at) {
             return;
@@ -133,7 +135,12 @@ impl Sockets {
         self.owners_at = Some(now + (now.elapsed() * OWNERS_SHARE).max(Duration::from_secs(1)));
     }
 
-    fn read_listening(&mut self, sink: &Sink, reader: &mut Reader, processes: &HashMap<u32, String>) {
+    fn read_listening(
+        &mut self,
+        sink: &Sink,
+        reader: &mut Reader,
+        processes: &HashMap<u32, String>,
+    ) {
         let mut sums: HashMap<Key, Sum> = HashMap::new();
         let owners = &self.owners;
         let mut add = |socket: &Socket| {
@@ -175,7 +182,10 @@ impl Sockets {
             let Some(meters) = meters(&mut self.by_key, key) else { continue };
             let now = Instant::now();
             if meters.total_drops == 0 && sum.dropped > 0 {
-                let since = self.scan_at.map_or(now, |at| at - SCAN_EVERY).min(now - Duration::from_secs(1));
+                let since = self
+                    .scan_at
+                    .map_or(now, |at| at - SCAN_EVERY)
+                    .min(now - Duration::from_secs(1));
                 meters.drops.begin(since, 0);
             }
             meters.total_drops += sum.dropped;
@@ -210,9 +220,9 @@ impl Sockets {
                 (sum.queue, sum.limit) = (memory.received, memory.receive_limit);
             }
         };
-        if let Err(error) = dump(self.diag.as_mut(), UDP, u32::MAX, SocketDetail::Memory, &mut add) {
-            let help =
-                "load the module udp_diag, or run the watcher as root; /proc/P/net/udp is read instead";
+        if let Err(error) = dump(self.diag.as_mut(), UDP, u32::MAX, SocketDetail::Memory, &mut add)
+        {
+            let help = "load the module udp_diag, or run the watcher as root; /proc/P/net/udp is read instead";
             failures.report(sink, "queues of UDP sockets by netlink", &error.to_string(), help);
             for socket in from_files(reader, self.pid, ["udp", "udp6"], |_| true) {
                 add(&socket);
@@ -227,8 +237,9 @@ impl Sockets {
         sums
     }
 
-    /// Scans TCP connections: send performance on listening ports, and the local ports in use toward the most used
-    /// peer, because TCP needs another local port for each connection to the same peer.
+    /// Scans TCP connections: send performance on listening ports, and the local ports in use
+    /// toward the most used peer, because TCP needs another local port for each connection to the
+    /// same peer.
     fn read_connected(&mut self, sink: &Sink, processes: &HashMap<u32, String>) {
         let (low, high) = self.ports.unwrap_or((1, 0));
         let listened: HashMap<u16, Key> =
@@ -285,7 +296,8 @@ fn meters(by_key: &mut HashMap<Key, Meters>, key: Key) -> Option<&mut Meters> {
     Some(by_key.entry(key).or_default())
 }
 
-/// Calls `put` with the labels of a port. Sockets of unwatched processes are reported too: they fill the same buffers.
+/// Calls `put` with the labels of a port. Sockets of unwatched processes are reported too: they
+/// fill the same buffers.
 fn with_labels(key: Key, processes: &HashMap<u32, String>, put: impl FnOnce(&[(&str, &str)])) {
     let (pid, port) = (key.pid.to_string(), key.port.to_string());
     let process = processes.get(&key.pid).map_or("(not watched)", String::as_str);

@@ -1,5 +1,6 @@
-//! The threads of a process: CPU time and run queue wait of each, every second; hot threads are read more often,
-//! sleeping ones only now and then, or when the process used more CPU time than the threads read so far explain.
+//! The threads of a process: CPU time and run queue wait of each, every second; hot threads are
+//! read more often, sleeping ones only now and then, or when the process used more CPU time than
+//! the threads read so far explain.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,24 +18,26 @@ use crate::cpu_accounting::{clock, read_clock};
 use crate::proc::schedstat::SchedStat;
 use crate::proc::{schedstat, stat, status};
 
-/// Maximum number of threads read in one process, because each needs a file descriptor; further ones are only counted.
+/// Maximum number of threads read in one process, because each needs a file descriptor; further
+/// ones are only counted.
 pub(crate) const THREADS_MAX: usize = 16_384;
 
 /// Threads set their names soon after they start.
 const NAME_SETTLES: Duration = Duration::from_secs(2);
 /// Name and state of a thread that has run are read once in this many passes.
 const LOOK_PASSES: u32 = 10;
-/// After this many passes without running a thread counts as sleeping; most threads of a server sleep, and reading is
-/// costly.
+/// After this many passes without running a thread counts as sleeping; most threads of a server
+/// sleep, and reading is costly.
 const SLEEPS_AFTER: u32 = 5;
 /// Each sleeping thread, and the directory of threads, is read once in this many passes.
 const SLEEPER_PASSES: u32 = 8;
-/// Sleeping threads are read at once when the process used more CPU time than its other threads by this part of the
-/// whole, and by at least this many nanoseconds.
+/// Sleeping threads are read at once when the process used more CPU time than its other threads by
+/// this part of the whole, and by at least this many nanoseconds.
 const UNEXPLAINED_NS: u64 = 1_000_000;
 const UNEXPLAINED_PART: u64 = 100;
 
-/// Hysteresis for hot threads: similar threads do not alternate, which would cost time and fragment their series.
+/// Hysteresis for hot threads: similar threads do not alternate, which would cost time and fragment
+/// their series.
 const STAYS_HOT: f64 = 2.0;
 
 /// A thread with its open file and meters.
@@ -83,8 +86,8 @@ pub(crate) struct Threads {
     passed_at: Instant,
     /// Number of threads that are listed but not read.
     unread: usize,
-    /// CPU time of the process at the last pass, and the part of the growth since that its threads have shown;
-    /// nanoseconds.
+    /// CPU time of the process at the last pass, and the part of the growth since that its threads
+    /// have shown; nanoseconds.
     process_ns: Option<u64>,
     explained_ns: u64,
 }
@@ -118,8 +121,8 @@ impl Threads {
         self.by_tid.iter().map(|(tid, thread)| (thread.load(), *tid))
     }
 
-    /// Finds new threads, reads those that run, and ends the series of those that have ended. `count` is the process's
-    /// number of threads according to the kernel.
+    /// Finds new threads, reads those that run, and ends the series of those that have ended.
+    /// `count` is the process's number of threads according to the kernel.
     pub(crate) fn read_all(
         &mut self,
         sink: &Sink,
@@ -132,8 +135,8 @@ impl Threads {
         self.pass = self.pass.wrapping_add(1);
         let began = Instant::now();
         let process_ns = process_clock_ns(self.pid);
-        // If one thread ends and another starts, the count does not change: the end is noticed when the thread is read,
-        // and the new thread's CPU time is unexplained.
+        // If one thread ends and another starts, the count does not change: the end is noticed when
+        // the thread is read, and the new thread's CPU time is unexplained.
         let known = self.by_tid.len().saturating_add(self.unread) as u64;
         let is_due = self.pass == 1 || self.pass.is_multiple_of(SLEEPER_PASSES);
         let is_scanned = is_due || count != known;
@@ -158,7 +161,8 @@ impl Threads {
         Ok(())
     }
 
-    /// Reads the threads for which `is_wanted` and that were not read in this pass; returns how many have ended.
+    /// Reads the threads for which `is_wanted` and that were not read in this pass; returns how
+    /// many have ended.
     fn read_matching(
         &mut self,
         sink: &Sink,
@@ -221,11 +225,24 @@ impl Threads {
         let cpus_allowed = status::cpus_allowed(text);
         let now = Instant::now();
         let (pid, tid) = (pid.to_string(), tid.to_string());
-        let labels = [("process", &**process), ("pid", &*pid), ("tid", &*tid), ("thread", &*thread.name)];
+        let labels =
+            [("process", &**process), ("pid", &*pid), ("tid", &*tid), ("thread", &*thread.name)];
         let [voluntary, involuntary] = &mut hot.switches;
         let spec = |metric| SeriesSpec::new(metric, &labels);
-        voluntary.put(sink, now, switches.voluntary, 1.0, &spec(&metric::THREAD_SWITCHES_VOLUNTARY));
-        involuntary.put(sink, now, switches.involuntary, 1.0, &spec(&metric::THREAD_SWITCHES_INVOLUNTARY));
+        voluntary.put(
+            sink,
+            now,
+            switches.voluntary,
+            1.0,
+            &spec(&metric::THREAD_SWITCHES_VOLUNTARY),
+        );
+        involuntary.put(
+            sink,
+            now,
+            switches.involuntary,
+            1.0,
+            &spec(&metric::THREAD_SWITCHES_INVOLUNTARY),
+        );
         if let Some(cpus) = cpus_allowed {
             hot.cpus_allowed.put(sink, now, f64::from(cpus), &spec(&metric::THREAD_CPUS_ALLOWED));
         }
@@ -309,8 +326,8 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
 }
 
 impl SampledThread {
-    /// Opens a thread. The time so far of a thread that existed before monitoring started is its baseline; a thread
-    /// that started since the pass `before` counts from its birth.
+    /// Opens a thread. The time so far of a thread that existed before monitoring started is its
+    /// baseline; a thread that started since the pass `before` counts from its birth.
     fn open(reader: &mut Reader, pid: u32, tid: u32, before: Option<Instant>) -> io::Result<Self> {
         let schedstat = File::open(format!("/proc/{pid}/task/{tid}/schedstat"))?;
         let begun = schedstat::parse(reader.one(&schedstat)?).unwrap_or_default();
@@ -337,7 +354,9 @@ impl SampledThread {
         thread.has_run = age < NAME_SETTLES; // else its name is read, and stays until it runs
         let (since, begun) = match before {
             None => (now, begun),
-            Some(before) => (since_when(now, thread.born_at, before, begun.on_cpu_ns), SchedStat::default()),
+            Some(before) => {
+                (since_when(now, thread.born_at, before, begun.on_cpu_ns), SchedStat::default())
+            }
         };
         thread.on_cpu.begin(since, begun.on_cpu_ns);
         thread.on_cpu_at_pass = thread.on_cpu;
@@ -350,8 +369,8 @@ impl SampledThread {
         if is_hot { self.share * STAYS_HOT } else { self.share }
     }
 
-    /// Computes its CPU use since the previous pass, not since it was last read: hot threads are read so often that one
-    /// which works in bursts would often appear idle.
+    /// Computes its CPU use since the previous pass, not since it was last read: hot threads are
+    /// read so often that one which works in bursts would often appear idle.
     fn update_share(&mut self) {
         let before = std::mem::replace(&mut self.on_cpu_at_pass, self.on_cpu);
         self.share = self.on_cpu.rate_since(before).unwrap_or(0.0) * 1e-9;
@@ -375,7 +394,8 @@ impl SampledThread {
         let now = Instant::now();
         let Some(times) = schedstat::parse(text) else { return Ok(0) };
         let grown_ns = self.on_cpu.grown(times.on_cpu_ns);
-        let (cpu, wait) = (self.on_cpu.rate(now, times.on_cpu_ns), self.waiting.rate(now, times.waiting_ns));
+        let (cpu, wait) =
+            (self.on_cpu.rate(now, times.on_cpu_ns), self.waiting.rate(now, times.waiting_ns));
         let share = cpu.unwrap_or(0.0) * 1e-9;
         let is_idle = share == 0.0 && wait.unwrap_or(0.0) == 0.0;
         if !is_idle {
@@ -387,8 +407,12 @@ impl SampledThread {
             return Ok(grown_ns); // by far the most threads, most of the time
         }
         let (pid, tid) = (Digits::of(pid), Digits::of(tid));
-        let labels =
-            [("process", process), ("pid", pid.text()), ("tid", tid.text()), ("thread", &*self.name)];
+        let labels = [
+            ("process", process),
+            ("pid", pid.text()),
+            ("tid", tid.text()),
+            ("thread", &*self.name),
+        ];
         self.cpu.put_if_nonzero(sink, now, share, &SeriesSpec::new(&metric::THREAD_CPU, &labels));
         if let Some(wait) = wait {
             let spec = SeriesSpec::new(&metric::THREAD_RUN_QUEUE_WAIT, &labels);
@@ -426,8 +450,9 @@ impl SampledThread {
     }
 }
 
-/// From when a new thread's CPU time counts: its birth, or the previous pass if that overlooked it, because the time
-/// before has been reported already. A thread's CPU time cannot exceed the elapsed time.
+/// From when a new thread's CPU time counts: its birth, or the previous pass if that overlooked it,
+/// because the time before has been reported already. A thread's CPU time cannot exceed the elapsed
+/// time.
 fn since_when(now: Instant, born_at: Instant, before: Instant, on_cpu_ns: u64) -> Instant {
     let ran_since = now.checked_sub(Duration::from_nanos(on_cpu_ns)).unwrap_or(now);
     born_at.max(before).min(ran_since)
@@ -438,7 +463,8 @@ fn since_boot() -> Duration {
     clock(rustix::time::ClockId::Boottime)
 }
 
-/// CPU time of all threads of a process, including ended ones; nanoseconds. `None` if it cannot be read.
+/// CPU time of all threads of a process, including ended ones; nanoseconds. `None` if it cannot be
+/// read.
 fn process_clock_ns(pid: u32) -> Option<u64> {
     let mut clock = 0;
     // SAFETY: the pointer is to a local that outlives the call.

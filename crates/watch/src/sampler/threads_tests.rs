@@ -55,11 +55,13 @@ impl Here {
         let mut dir = [MaybeUninit::uninit(); 4096];
         let Self { threads, sink, failures, thread_budget, .. } = self;
         // No real thread count equals this one: every pass searches for new threads.
-        threads.read_all(sink, &mut Reader::new(), failures, &mut dir, thread_budget, u64::MAX).unwrap();
+        threads
+            .read_all(sink, &mut Reader::new(), failures, &mut dir, thread_budget, u64::MAX)
+            .unwrap();
     }
 
-    /// A pass after the readings of a hot thread, before each of which it ran for `ran_ms` of 10 ms; returns
-    /// whether it is still hot.
+    /// A pass after the readings of a hot thread, before each of which it ran for `ran_ms` of 10
+    /// ms; returns whether it is still hot.
     fn is_hot_after(&mut self, tid: u32, counter: &mut Written, ran_ms: &[u64]) -> bool {
         for ran_ms in ran_ms {
             sleep(Duration::from_millis(10));
@@ -81,7 +83,9 @@ struct Written {
 impl Written {
     fn add(&mut self, ran_ms: u64) {
         self.on_cpu_ms += ran_ms;
-        self.file.write_all_at(format!("{:020} 0 1\n", self.on_cpu_ms * 1_000_000).as_bytes(), 0).unwrap();
+        self.file
+            .write_all_at(format!("{:020} 0 1\n", self.on_cpu_ms * 1_000_000).as_bytes(), 0)
+            .unwrap();
     }
 }
 
@@ -102,7 +106,8 @@ fn the_first_share_of_a_thread_is_of_the_time_since_it_came_however_seldom_is_re
     sleep(Duration::from_millis(500));
     let of_burner = File::open(format!("/proc/self/task/{tid}/schedstat")).unwrap();
     here.pass();
-    let took = schedstat::parse(Reader::new().one(&of_burner).unwrap()).unwrap().on_cpu_ns as f64 * 1e-9;
+    let took =
+        schedstat::parse(Reader::new().one(&of_burner).unwrap()).unwrap().on_cpu_ns as f64 * 1e-9;
     drop(end);
     burner.join().unwrap();
     let mut series = None;
@@ -112,14 +117,20 @@ fn the_first_share_of_a_thread_is_of_the_time_since_it_came_however_seldom_is_re
             HostRow::Series(row) if row.metric == "thread.cpu" && row.labels["tid"] == tid => {
                 series = Some(row.id);
             }
-            HostRow::Sample(sample) if Some(sample.series) == series => first = first.or(Some(sample.value)),
+            HostRow::Sample(sample) if Some(sample.series) == series => {
+                first = first.or(Some(sample.value))
+            }
             _ => {}
         }
     }
-    // It lived for just over 0.5 s: its share is twice its CPU time, or less if the machine was busy.
+    // It lived for just over 0.5 s: its share is twice its CPU time, or less if the machine was
+    // busy.
     let share = first.unwrap();
     assert!(share <= 1.0, "{share} cores");
-    assert!(share > took && share < took * 2.3, "{share} cores of a thread that took {took} s in 0.5 s");
+    assert!(
+        share > took && share < took * 2.3,
+        "{share} cores of a thread that took {took} s in 0.5 s"
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The retry schedule of an endpoint, and the events about its failures: one for each new reason, and one for its
-//! recovery.
+//! The retry schedule of an endpoint, and the events about its failures: one for each new reason,
+//! and one for its recovery.
 
 use std::time::Duration;
 
@@ -80,7 +80,9 @@ mod tests {
         let mut backoff = Backoff::new("e".into(), Duration::from_secs(1));
         assert_eq!(backoff.succeeded(), None);
         assert!(
-            backoff.failed("x").is_some() && backoff.failed("x").is_none() && backoff.failed("y").is_some()
+            backoff.failed("x").is_some()
+                && backoff.failed("x").is_none()
+                && backoff.failed("y").is_some()
         );
         assert!(matches!(backoff.succeeded(), Some(Reading::Event(HostEventKind::Watcher, _))));
         assert_eq!(backoff.succeeded(), None);

@@ -79,18 +79,27 @@ impl Endpoint {
     /// An endpoint that is scraped every five seconds, without credentials.
     ///
     /// # Errors
-    /// When the URL's scheme is not `http`, `https`, `ws` (Janus only) or `wss`, or it has no host, or it contains
-    /// credentials.
-    pub fn new(name: impl Into<String>, url: &str, kind: EndpointKind) -> Result<Self, EndpointError> {
+    /// When the URL's scheme is not `http`, `https`, `ws` (Janus only) or `wss`, or it has no host,
+    /// or it contains credentials.
+    pub fn new(
+        name: impl Into<String>,
+        url: &str,
+        kind: EndpointKind,
+    ) -> Result<Self, EndpointError> {
         let name = name.into();
         let wrong = |reason: String| EndpointError::Address { name: name.clone(), reason };
         let parsed = Url::parse(url).map_err(|error| wrong(format!("{error}")))?;
         let is_socket = matches!(parsed.scheme(), "ws" | "wss");
         if !is_socket && !matches!(parsed.scheme(), "http" | "https") {
-            return Err(wrong(format!("the scheme {} is not http, https, ws or wss", parsed.scheme())));
+            return Err(wrong(format!(
+                "the scheme {} is not http, https, ws or wss",
+                parsed.scheme()
+            )));
         }
         if is_socket && kind != EndpointKind::JanusAdmin {
-            return Err(wrong("only Janus's admin API supports WebSocket; use http:// or https://".into()));
+            return Err(wrong(
+                "only Janus's admin API supports WebSocket; use http:// or https://".into(),
+            ));
         }
         if !parsed.has_host() {
             return Err(wrong("no host".into()));

@@ -1,5 +1,5 @@
-//! Sends one query to an endpoint over HTTP or WebSocket, with or without TLS: only to allowed addresses, within a time
-//! limit, into a bounded buffer, and without following redirects.
+//! Sends one query to an endpoint over HTTP or WebSocket, with or without TLS: only to allowed
+//! addresses, within a time limit, into a bounded buffer, and without following redirects.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -103,12 +103,16 @@ impl EndpointConnection {
     }
 
     /// Connects to the first allowed address of the endpoint's host that accepts.
-    pub(super) async fn open(endpoint: &Endpoint, allowed: &AddressCheck) -> Result<Self, FetchError> {
+    pub(super) async fn open(
+        endpoint: &Endpoint,
+        allowed: &AddressCheck,
+    ) -> Result<Self, FetchError> {
         let url = &endpoint.url;
         let stream = connect(url, allowed).await?;
         let stream: Box<dyn Stream> = match url.scheme() {
             "https" | "wss" => {
-                let config = super::tls::client(endpoint.certificate_sha256).map_err(FetchError::Tls)?;
+                let config =
+                    super::tls::client(endpoint.certificate_sha256).map_err(FetchError::Tls)?;
                 let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
                 let name = rustls::pki_types::ServerName::try_from(host)
                     .map_err(|error| FetchError::Tls(error.to_string()))?;
@@ -144,14 +148,19 @@ impl EndpointConnection {
         let mut config = WebSocketConfig::default();
         config.max_message_size = Some(ANSWER_BYTES_MAX);
         config.max_frame_size = Some(ANSWER_BYTES_MAX);
-        let (socket, _) = tokio_tungstenite::client_async_with_config(request, stream, Some(config))
-            .await
-            .map_err(protocol)?;
+        let (socket, _) =
+            tokio_tungstenite::client_async_with_config(request, stream, Some(config))
+                .await
+                .map_err(protocol)?;
         Ok(Self::WebSocket(Box::new(socket)))
     }
 
     /// Sends a query and returns the answer.
-    pub(super) async fn query(&mut self, endpoint: &Endpoint, query: &Query) -> Result<Vec<u8>, FetchError> {
+    pub(super) async fn query(
+        &mut self,
+        endpoint: &Endpoint,
+        query: &Query,
+    ) -> Result<Vec<u8>, FetchError> {
         match self {
             Self::Http { requests, .. } => query_http(requests, endpoint, query).await,
             Self::WebSocket(socket) => query_web_socket(socket, query).await,
@@ -172,7 +181,8 @@ async fn connect(url: &Url, allowed: &AddressCheck) -> Result<TcpStream, FetchEr
     };
     let mut why = unresolved("no address".into());
     for address in addresses {
-        // Checks the very address that is connected to, so that a name cannot resolve differently in between.
+        // Checks the very address that is connected to, so that a name cannot resolve differently
+        // in between.
         if let Err(refusal) = allowed(address.ip()) {
             why = FetchError::NotAllowed(refusal);
             continue;
@@ -198,7 +208,9 @@ async fn query_http(
     requests.ready().await.map_err(|error| protocol(&error))?;
     let response = requests.send_request(request).await.map_err(|error| protocol(&error))?;
     let status = response.status();
-    let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = |name| {
+        response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    };
     let content_type = text(header::CONTENT_TYPE).to_ascii_lowercase();
     if status.is_redirection() {
         return Err(FetchError::Redirect(super::query::beginning(text(header::LOCATION))));
@@ -267,7 +279,8 @@ async fn query_web_socket(
     socket: &mut WebSocketStream<Box<dyn Stream>>,
     query: &Query,
 ) -> Result<Vec<u8>, FetchError> {
-    let protocol = |error: &dyn std::fmt::Display| FetchError::Protocol(format!("WebSocket: {error}"));
+    let protocol =
+        |error: &dyn std::fmt::Display| FetchError::Protocol(format!("WebSocket: {error}"));
     let question = query.body.clone().unwrap_or_default();
     socket.send(Message::text(question)).await.map_err(|error| protocol(&error))?;
     loop {

@@ -2,7 +2,8 @@
 
 use throng_observation::pack::{KnownEndpoint, glob_matches};
 
-/// Globs on metric names. Denied metrics are dropped; of the rest the allowed ones are kept, or all if none is listed.
+/// Globs on metric names. Denied metrics are dropped; of the rest the allowed ones are kept, or all
+/// if none is listed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Metrics to keep; empty means all.
@@ -21,8 +22,8 @@ impl Filter {
         }
     }
 
-    /// The default for an unknown server: everything except numerous metrics of little value (buckets, creation times,
-    /// the Go runtime's internals).
+    /// The default for an unknown server: everything except numerous metrics of little value
+    /// (buckets, creation times, the Go runtime's internals).
     #[must_use]
     pub fn for_any() -> Self {
         let deny = ["*_bucket", "*_created", "go_memstats_*", "go_sched_*", "promhttp_*", "*_info"];
@@ -46,6 +47,9 @@ mod tests {
         let filter = Filter { allow: vec!["x_*".into()], deny: vec!["*_bucket".into()] };
         assert!(filter.keeps("x_total") && !filter.keeps("x_bucket") && !filter.keeps("y"));
         assert!(Filter::default().keeps("anything"));
-        assert!(!Filter::for_any().keeps("http_bucket") && Filter::for_any().keeps("http_requests_total"));
+        assert!(
+            !Filter::for_any().keeps("http_bucket")
+                && Filter::for_any().keeps("http_requests_total")
+        );
     }
 }

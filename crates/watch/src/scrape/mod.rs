@@ -1,6 +1,7 @@
-//! Metrics that a server provides itself: Prometheus and OpenMetrics endpoints, Janus's admin API and event handler,
-//! OvenMediaEngine's REST API, status pages. Parsing gets bytes and the time from outside; [`Scraper`] owns the
-//! connections, and contacts only addresses that the run may reach.
+//! Metrics that a server provides itself: Prometheus and OpenMetrics endpoints, Janus's admin API
+//! and event handler, OvenMediaEngine's REST API, status pages. Parsing gets bytes and the time
+//! from outside; [`Scraper`] owns the connections, and contacts only addresses that the run may
+//! reach.
 
 mod backoff;
 mod endpoint;

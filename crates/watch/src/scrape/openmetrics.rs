@@ -1,5 +1,5 @@
-//! Parses the text formats of Prometheus (0.0.4) and OpenMetrics (1.0) leniently: an invalid line is skipped, and
-//! memory is bounded whatever the length and number of lines.
+//! Parses the text formats of Prometheus (0.0.4) and OpenMetrics (1.0) leniently: an invalid line
+//! is skipped, and memory is bounded whatever the length and number of lines.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -61,8 +61,8 @@ enum Type {
     Unknown,
 }
 
-/// Parses an answer. `keep` is called for each name before its labels are parsed, so that thousands of unwanted series
-/// cost next to nothing.
+/// Parses an answer. `keep` is called for each name before its labels are parsed, so that thousands
+/// of unwanted series cost next to nothing.
 pub fn parse<'a>(text: &'a str, mut keep: impl FnMut(&str) -> bool) -> Exposition<'a> {
     let mut types: HashMap<&'a str, Type> = HashMap::new();
     let mut read = Exposition::default();
@@ -109,7 +109,8 @@ fn type_of(comment: &str) -> Option<(&str, Type)> {
     Some((name, kind))
 }
 
-/// `name{label="value",…} value [time] [# exemplar]`; `None` if it is not kept or has no value (NaN).
+/// `name{label="value",…} value [time] [# exemplar]`; `None` if it is not kept or has no value
+/// (NaN).
 fn sample<'a>(
     line: &'a str,
     types: &HashMap<&'a str, Type>,
@@ -139,7 +140,8 @@ fn sample<'a>(
     Ok(makes_sense.then_some(Sample { name, labels, value, kind }))
 }
 
-/// OpenMetrics names the type after the family (`x`) and the sample `x_total`; Prometheus names both alike.
+/// OpenMetrics names the type after the family (`x`) and the sample `x_total`; Prometheus names
+/// both alike.
 fn kind_of(name: &str, types: &HashMap<&str, Type>) -> Kind {
     let family = |suffix| name.strip_suffix(suffix).and_then(|family| types.get(family).copied());
     let of_distribution = ["_sum", "_count", "_bucket"].into_iter().find_map(family);

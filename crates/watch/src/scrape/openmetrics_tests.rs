@@ -8,7 +8,8 @@ fn one(line: &str) -> (String, Vec<(String, String)>, f64, Kind) {
     let read = read(line);
     assert_eq!((read.samples.len(), read.bad_lines), (1, 0), "{line}");
     let sample = &read.samples[0];
-    let labels = sample.labels.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())).collect();
+    let labels =
+        sample.labels.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())).collect();
     (sample.name.to_owned(), labels, sample.value, sample.kind)
 }
 
@@ -24,7 +25,12 @@ fn samples_of_both_formats_are_read() {
         ("x{a=\"b\",c=\"d\",} -3", "x", labels(&[("a", "b"), ("c", "d")]), -3.0),
         ("x{ a = \"b\" } 1", "x", labels(&[("a", "b")]), 1.0),
         (r#"x{a="say \"hi\" \\ there}"} 1"#, "x", labels(&[("a", r#"say "hi" \ there}"#)]), 1.0),
-        (r#"x_bucket{le="+Inf"} 7 # {trace="y"} 0.5 1.5"#, "x_bucket", labels(&[("le", "+Inf")]), 7.0),
+        (
+            r#"x_bucket{le="+Inf"} 7 # {trace="y"} 0.5 1.5"#,
+            "x_bucket",
+            labels(&[("le", "+Inf")]),
+            7.0,
+        ),
         ("ns:x{} 1", "ns:x", vec![], 1.0),
     ];
     for (line, name, labels, value) in cases {
@@ -60,11 +66,18 @@ h_total 1
 i_total 1
 # EOF
 ";
-    let counters: Vec<_> =
-        read(text).samples.iter().filter(|s| s.kind == Kind::Counter).map(|s| s.name.to_owned()).collect();
+    let counters: Vec<_> = read(text)
+        .samples
+        .iter()
+        .filter(|s| s.kind == Kind::Counter)
+        .map(|s| s.name.to_owned())
+        .collect();
     assert_eq!(
         counters,
-        ["a", "b_total", "c_total", "d_total", "e_bucket", "e_sum", "e_count", "f_sum", "g_total", "i_total"]
+        [
+            "a", "b_total", "c_total", "d_total", "e_bucket", "e_sum", "e_count", "f_sum",
+            "g_total", "i_total"
+        ]
     );
 }
 
@@ -104,9 +117,10 @@ fn what_is_not_kept_is_not_even_read() {
 
 #[test]
 fn what_livekit_and_prosody_answer_is_read_to_the_last_line() {
-    for (text, samples) in
-        [(include_str!("recorded_livekit_1_13_5.txt"), 40), (include_str!("recorded_prosody_0_12_3.txt"), 40)]
-    {
+    for (text, samples) in [
+        (include_str!("recorded_livekit_1_13_5.txt"), 40),
+        (include_str!("recorded_prosody_0_12_3.txt"), 40),
+    ] {
         let read = read(text);
         assert_eq!((read.bad_lines, read.first_bad_line), (0, None));
         assert!(read.samples.len() > samples);

@@ -1,5 +1,5 @@
-//! One scrape of OvenMediaEngine's REST API (reference: "Statistics, Current"): connections and throughput of each
-//! virtual host and application.
+//! One scrape of OvenMediaEngine's REST API (reference: "Statistics, Current"): connections and
+//! throughput of each virtual host and application.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -14,9 +14,9 @@ const QUERIES_MAX: usize = 100;
 
 /// One scrape.
 ///
-/// Series, with labels `endpoint`, `vhost` and (for an application) `app`: `ome_connections` (by `publisher`: `webrtc`,
-/// `llhls`, …), `ome_total_connections`, `ome_received_bytes_total` and `ome_sent_bytes_total` as rates. The values of
-/// a virtual host include those of its applications.
+/// Series, with labels `endpoint`, `vhost` and (for an application) `app`: `ome_connections` (by
+/// `publisher`: `webrtc`, `llhls`, …), `ome_total_connections`, `ome_received_bytes_total` and
+/// `ome_sent_bytes_total` as rates. The values of a virtual host include those of its applications.
 #[derive(Debug)]
 pub struct OvenMediaEngineRound {
     pending: Option<Question>,
@@ -40,7 +40,12 @@ enum Question {
 
 impl Default for OvenMediaEngineRound {
     fn default() -> Self {
-        Self { pending: None, queue: VecDeque::from([Question::Vhosts]), queries: 0, samples: Vec::new() }
+        Self {
+            pending: None,
+            queue: VecDeque::from([Question::Vhosts]),
+            queries: 0,
+            samples: Vec::new(),
+        }
     }
 }
 
@@ -53,7 +58,9 @@ impl OvenMediaEngineRound {
         let path = match &question {
             Question::Vhosts => "/v1/vhosts".to_owned(),
             Question::Apps { vhost } => format!("/v1/vhosts/{vhost}/apps"),
-            Question::Statistics(Of { vhost, app: None }) => format!("/v1/stats/current/vhosts/{vhost}"),
+            Question::Statistics(Of { vhost, app: None }) => {
+                format!("/v1/stats/current/vhosts/{vhost}")
+            }
             Question::Statistics(Of { vhost, app: Some(app) }) => {
                 format!("/v1/stats/current/vhosts/{vhost}/apps/{app}")
             }
@@ -83,7 +90,8 @@ impl OvenMediaEngineRound {
         match question {
             Question::Vhosts => {
                 for vhost in names(response) {
-                    self.queue.push_back(Question::Statistics(Of { vhost: vhost.clone(), app: None }));
+                    self.queue
+                        .push_back(Question::Statistics(Of { vhost: vhost.clone(), app: None }));
                     self.queue.push_back(Question::Apps { vhost });
                 }
             }
@@ -121,13 +129,18 @@ impl OvenMediaEngineRound {
     }
 
     pub(super) fn samples(&self) -> Vec<Sample<'_>> {
-        let sample =
-            |(name, kind, of, publisher, value): &'_ (&'static str, Kind, Of, Option<String>, f64)| {
-                let mut labels = vec![("vhost", Cow::Owned(of.vhost.clone()))];
-                labels.extend(of.app.clone().map(|app| ("app", Cow::Owned(app))));
-                labels.extend(publisher.clone().map(|publisher| ("publisher", Cow::Owned(publisher))));
-                Sample { name, labels, value: *value, kind: *kind }
-            };
+        let sample = |(name, kind, of, publisher, value): &'_ (
+            &'static str,
+            Kind,
+            Of,
+            Option<String>,
+            f64,
+        )| {
+            let mut labels = vec![("vhost", Cow::Owned(of.vhost.clone()))];
+            labels.extend(of.app.clone().map(|app| ("app", Cow::Owned(app))));
+            labels.extend(publisher.clone().map(|publisher| ("publisher", Cow::Owned(publisher))));
+            Sample { name, labels, value: *value, kind: *kind }
+        };
         self.samples.iter().map(sample).collect()
     }
 }
@@ -135,7 +148,12 @@ impl OvenMediaEngineRound {
 /// Names that are safe in a path, so that a server's answer cannot redirect the next query.
 fn names(list: &Json) -> Vec<String> {
     let names = list.as_array().map(Vec::as_slice).unwrap_or_default().iter();
-    names.filter_map(Json::as_str).filter(|name| is_name(name)).take(QUERIES_MAX).map(str::to_owned).collect()
+    names
+        .filter_map(Json::as_str)
+        .filter(|name| is_name(name))
+        .take(QUERIES_MAX)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn is_name(name: &str) -> bool {
@@ -158,7 +176,9 @@ mod tests {
             "/v1/stats/current/vhosts/default/apps/gone" => {
                 return json!({ "statusCode": 404, "message": "no" });
             }
-            "/v1/stats/current/vhosts/default" | "/v1/stats/current/vhosts/default/apps/app" => statistics,
+            "/v1/stats/current/vhosts/default" | "/v1/stats/current/vhosts/default/apps/app" => {
+                statistics
+            }
             other => panic!("asked for {other}"),
         };
         json!({ "statusCode": 200, "message": "OK", "response": response })
@@ -173,7 +193,11 @@ mod tests {
         let samples = round.samples();
         let of = |name: &str, app: Option<&str>, publisher: Option<&str>| {
             let label = |sample: &Sample<'_>, name: &str| {
-                sample.labels.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+                sample
+                    .labels
+                    .iter()
+                    .find(|(known, _)| *known == name)
+                    .map(|(_, value)| value.to_string())
             };
             let fits = |sample: &&Sample<'_>| {
                 sample.name == name
@@ -193,7 +217,11 @@ mod tests {
         round.next_query();
         let answer = json!({ "statusCode": 401, "message": "[HTTP] Authorization header is required to call API (401)" });
         assert!(
-            round.process(answer.to_string().as_bytes()).unwrap_err().to_string().contains("Authorization")
+            round
+                .process(answer.to_string().as_bytes())
+                .unwrap_err()
+                .to_string()
+                .contains("Authorization")
         );
     }
 
@@ -204,7 +232,9 @@ mod tests {
         let mut asks = 0;
         while round.next_query().is_some() {
             asks += 1;
-            round.process(json!({ "statusCode": 200, "response": many }).to_string().as_bytes()).unwrap();
+            round
+                .process(json!({ "statusCode": 200, "response": many }).to_string().as_bytes())
+                .unwrap();
         }
         assert_eq!(asks, QUERIES_MAX);
     }

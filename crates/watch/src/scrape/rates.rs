@@ -1,4 +1,5 @@
-//! Converts counters to rates: the growth between two scrapes over the time between them, across server restarts.
+//! Converts counters to rates: the growth between two scrapes over the time between them, across
+//! server restarts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -40,8 +41,8 @@ impl Rates {
 
     /// The rate of a counter since the last scrape; `None` at the first.
     ///
-    /// A counter that went back was reset by a restart of the server (or a part of it): its value is the least it grew
-    /// by.
+    /// A counter that went back was reset by a restart of the server (or a part of it): its value
+    /// is the least it grew by.
     pub fn counter(
         &mut self,
         at: RunTime,
@@ -92,15 +93,18 @@ impl Rates {
         let mut readings = Vec::with_capacity(samples.len());
         for sample in samples {
             // A label of the server named `endpoint` is renamed, as Prometheus does.
-            let name_of =
-                |name: &str| if name == "endpoint" { "exported_endpoint".into() } else { name.to_owned() };
+            let name_of = |name: &str| {
+                if name == "endpoint" { "exported_endpoint".into() } else { name.to_owned() }
+            };
             let own = sample.labels.iter().map(|(name, value)| (name_of(name), value.to_string()));
             let mut labels: BTreeMap<String, String> = own.collect();
             labels.insert("endpoint".to_owned(), endpoint.to_owned());
             let (unit, value) = match sample.kind {
                 Kind::Counter => {
                     let unit = unit_of_rate(sample.name);
-                    let Some(rate) = self.counter(at, sample.name, &labels, sample.value) else { continue };
+                    let Some(rate) = self.counter(at, sample.name, &labels, sample.value) else {
+                        continue;
+                    };
                     (unit, rate)
                 }
                 Kind::Gauge => {
@@ -159,15 +163,19 @@ fn unit_of_rate(name: &str) -> Unit {
     }
 }
 
-/// Unit and value of a gauge. Durations become milliseconds; timestamps (`…_time_seconds`) stay as they are.
+/// Unit and value of a gauge. Durations become milliseconds; timestamps (`…_time_seconds`) stay as
+/// they are.
 fn gauge(name: &str, value: f64) -> (Unit, f64) {
-    let is_moment = ["_time_seconds", "_timestamp_seconds", "_created"].iter().any(|end| name.ends_with(end));
+    let is_moment =
+        ["_time_seconds", "_timestamp_seconds", "_created"].iter().any(|end| name.ends_with(end));
     match name {
         _ if is_moment => (Unit::Count, value),
         name if name.ends_with("_bytes") => (Unit::Bytes, value),
         name if name.ends_with("_ratio") => (Unit::Ratio, value),
         name if name.ends_with("_seconds") => (Unit::Milliseconds, value * 1e3),
-        name if name.ends_with("_ms") || name.ends_with("_milliseconds") => (Unit::Milliseconds, value),
+        name if name.ends_with("_ms") || name.ends_with("_milliseconds") => {
+            (Unit::Milliseconds, value)
+        }
         _ => (Unit::Count, value),
     }
 }
@@ -197,8 +205,14 @@ mod tests {
     fn a_counter_is_a_rate_over_the_time_between_readings() {
         let mut rates = Rates::default();
         assert!(values(&mut rates, 0, "x_total 100").is_empty());
-        assert_eq!(values(&mut rates, 5, "x_total 150"), [("x_total".into(), Unit::PerSecond, 10.0)]);
-        assert_eq!(values(&mut rates, 7, "x_total 150"), [("x_total".into(), Unit::PerSecond, 0.0)]);
+        assert_eq!(
+            values(&mut rates, 5, "x_total 150"),
+            [("x_total".into(), Unit::PerSecond, 10.0)]
+        );
+        assert_eq!(
+            values(&mut rates, 7, "x_total 150"),
+            [("x_total".into(), Unit::PerSecond, 0.0)]
+        );
         assert!(values(&mut rates, 7, "x_total 160").is_empty(), "no time has passed");
     }
 
@@ -249,7 +263,8 @@ mod tests {
         let mut rates = Rates::default();
         let text = |a, b| format!("x_total{{endpoint=\"a\"}} {a}\nx_total{{endpoint=\"b\"}} {b}\n");
         values(&mut rates, 0, &text(0, 100));
-        let got: Vec<_> = values(&mut rates, 1, &text(1, 102)).into_iter().map(|(.., rate)| rate).collect();
+        let got: Vec<_> =
+            values(&mut rates, 1, &text(1, 102)).into_iter().map(|(.., rate)| rate).collect();
         assert_eq!(got, [1.0, 2.0]);
     }
 

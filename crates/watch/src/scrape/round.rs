@@ -1,5 +1,5 @@
-//! One scrape of an endpoint: the next query, and the result of all answers. Each kind of endpoint is such a state
-//! machine, independent of the transport (HTTP, WebSocket, a test).
+//! One scrape of an endpoint: the next query, and the result of all answers. Each kind of endpoint
+//! is such a state machine, independent of the transport (HTTP, WebSocket, a test).
 
 use throng_observation::RunTime;
 use throng_observation::pack::EndpointKind;
@@ -32,7 +32,8 @@ pub enum Round {
 }
 
 impl Round {
-    /// A scrape of an endpoint of this kind; `secret` is sent inside the queries of kinds that need it.
+    /// A scrape of an endpoint of this kind; `secret` is sent inside the queries of kinds that need
+    /// it.
     #[must_use]
     pub fn new(kind: EndpointKind, secret: Option<&str>) -> Self {
         match kind {
@@ -108,11 +109,15 @@ fn page(
     rates: &mut Rates,
 ) -> Result<Vec<Reading>, UnexpectedAnswer> {
     let fixed = |samples: Option<Vec<Sample<'static>>>, page: &str| {
-        samples.ok_or_else(|| UnexpectedAnswer(format!("the answer is not {page}: {}", beginning(text))))
+        samples.ok_or_else(|| {
+            UnexpectedAnswer(format!("the answer is not {page}: {}", beginning(text)))
+        })
     };
     let samples = match kind {
         EndpointKind::NginxStatus => fixed(status_page::nginx(text), "the page of stub_status")?,
-        EndpointKind::LighttpdStatus => fixed(status_page::lighttpd(text), "the page of server-status?auto")?,
+        EndpointKind::LighttpdStatus => {
+            fixed(status_page::lighttpd(text), "the page of server-status?auto")?
+        }
         _ => {
             let read = parse(text, |name| filter.keeps(name));
             if read.bad_lines > 0 && read.samples.is_empty() {
@@ -141,7 +146,8 @@ mod tests {
 
     #[test]
     fn a_page_in_another_format_is_an_error() {
-        let kinds = [EndpointKind::OpenMetrics, EndpointKind::NginxStatus, EndpointKind::LighttpdStatus];
+        let kinds =
+            [EndpointKind::OpenMetrics, EndpointKind::NginxStatus, EndpointKind::LighttpdStatus];
         for kind in kinds {
             let error = read(kind, "<html><body>login</body></html>").unwrap_err().to_string();
             assert!(error.contains("login") || error.contains("<html>"), "{error}");

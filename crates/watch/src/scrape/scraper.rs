@@ -1,5 +1,5 @@
-//! Scrapes endpoints during the run: one thread, one task for each endpoint, so that a slow one does not delay the
-//! others.
+//! Scrapes endpoints during the run: one thread, one task for each endpoint, so that a slow one
+//! does not delay the others.
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ pub struct Scraper {
 }
 
 impl Scraper {
-    /// Starts scraping; each endpoint has its own writer. An endpoint that does not answer is not an error: that is an
-    /// event of the run, and the endpoint is tried again.
+    /// Starts scraping; each endpoint has its own writer. An endpoint that does not answer is not
+    /// an error: that is an event of the run, and the endpoint is tried again.
     ///
     /// # Errors
     /// When the system refuses a thread.
@@ -37,14 +37,16 @@ impl Scraper {
         allowed: &AddressCheck,
     ) -> Result<Self, EndpointError> {
         let (stop, stopped) = watch::channel(());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (clock, allowed) = (clock.clone(), allowed.clone());
         let work = move || {
             let _cost = endpoints.first().map(|(_, writer)| writer.charge());
             runtime.block_on(async {
                 let mut tasks = tokio::task::JoinSet::new();
                 for (endpoint, writer) in endpoints {
-                    let task = follow(endpoint, writer, clock.clone(), allowed.clone(), stopped.clone());
+                    let task =
+                        follow(endpoint, writer, clock.clone(), allowed.clone(), stopped.clone());
                     tasks.spawn(task);
                 }
                 while tasks.join_next().await.is_some() {}
@@ -82,12 +84,15 @@ async fn follow(
             _ = stopped.changed() => break,
             reading = timeout(endpoint.timeout, read(&endpoint, &mut connection, &allowed)) => reading,
         };
-        let reading =
-            reading.unwrap_or_else(|_| Err(FetchError::TimedOut(endpoint.timeout.as_millis()).to_string()));
+        let reading = reading.unwrap_or_else(|_| {
+            Err(FetchError::TimedOut(endpoint.timeout.as_millis()).to_string())
+        });
         // Counters were read between `began` and now; now is when the last was.
         let now = clock();
         let readings = reading.and_then(|round| {
-            round.finish(now, &endpoint.name, &endpoint.filter, &mut rates).map_err(|error| error.to_string())
+            round
+                .finish(now, &endpoint.name, &endpoint.filter, &mut rates)
+                .map_err(|error| error.to_string())
         });
         match readings {
             Ok(readings) => {
@@ -136,7 +141,9 @@ async fn scrape(
     while let Some(query) = round.next_query() {
         let open = match connection.take().filter(EndpointConnection::is_open) {
             Some(open) => open,
-            None => EndpointConnection::open(endpoint, allowed).await.map_err(|error| error.to_string())?,
+            None => EndpointConnection::open(endpoint, allowed)
+                .await
+                .map_err(|error| error.to_string())?,
         };
         let open = connection.insert(open);
         let answer = open.query(endpoint, &query).await.map_err(|error| error.to_string())?;

@@ -57,14 +57,18 @@ fn wait<T>(receiver: &RowReceiver, mut wanted: impl FnMut(&HostRow) -> Option<T>
                     return found;
                 }
             }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => panic!("it did not come"),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                panic!("it did not come")
+            }
         }
     }
 }
 
 fn trouble(row: &HostRow) -> Option<String> {
     match row {
-        HostRow::Event(event) if event.kind == HostEventKind::Unreadable => Some(event.detail.clone()),
+        HostRow::Event(event) if event.kind == HostEventKind::Unreadable => {
+            Some(event.detail.clone())
+        }
         _ => None,
     }
 }
@@ -78,13 +82,19 @@ fn says(address: SocketAddr, expect: &str) {
 
 #[test]
 fn what_is_wrong_with_an_endpoint_is_said() {
-    says(server(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi"), "a web page");
+    says(
+        server(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi"),
+        "a web page",
+    );
     says(
         server(b"HTTP/1.1 302 Found\r\nLocation: http://192.0.2.9/x?token=y\r\nContent-Length: 0\r\n\r\n"),
         "redirects to http://192.0.2.9/x?token=…",
     );
     says(server(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"), "401; give its credentials");
-    says(server(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nno met"), "not Prometheus or OpenMetrics text");
+    says(
+        server(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nno met"),
+        "not Prometheus or OpenMetrics text",
+    );
     says(server(b"\x16\x03\x01\x02\x00garbage\r\n\r\n"), "HTTP:");
     says(server(b""), "HTTP:");
     says(server(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nx 1"), "HTTP:");
@@ -140,19 +150,29 @@ fn a_hanging_endpoint_delays_no_other_and_a_recovery_is_reported() {
         endpoint
     };
     let (sender, receiver) = crate::rows::rows(1_000);
-    let endpoints = [("hangs", hanging), ("answers", address)]
-        .map(|(name, address)| (endpoint(name, address), ReadingWriter::new(HostId(0), sender.clone())));
+    let endpoints = [("hangs", hanging), ("answers", address)].map(|(name, address)| {
+        (endpoint(name, address), ReadingWriter::new(HostId(0), sender.clone()))
+    });
     let scraper = Scraper::start(endpoints.into(), &clock(), &anybody()).unwrap();
-    wait(&receiver, |row| matches!(row, HostRow::Series(series) if series.metric == "gauge").then_some(()));
+    wait(&receiver, |row| {
+        matches!(row, HostRow::Series(series) if series.metric == "gauge").then_some(())
+    });
     wait(&receiver, |row| trouble(row).filter(|said| said.contains("answers: it answers 503")));
-    wait(&receiver, |row| matches!(row, HostRow::Sample(sample) if sample.value.is_nan()).then_some(()));
+    wait(&receiver, |row| {
+        matches!(row, HostRow::Sample(sample) if sample.value.is_nan()).then_some(())
+    });
     wait(&receiver, |row| {
         matches!(row, HostRow::Event(event) if event.detail.contains("again")).then_some(())
     });
-    wait(&receiver, |row| matches!(row, HostRow::Series(series) if series.metric == "x_total").then_some(()));
+    wait(&receiver, |row| {
+        matches!(row, HostRow::Series(series) if series.metric == "x_total").then_some(())
+    });
     let stopping = std::time::Instant::now();
     scraper.stop();
-    assert!(stopping.elapsed() < Duration::from_secs(3), "the one that hangs does not hold the end up");
+    assert!(
+        stopping.elapsed() < Duration::from_secs(3),
+        "the one that hangs does not hold the end up"
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Parses the status pages of nginx and lighttpd into samples as a Prometheus endpoint would provide them.
+//! Parses the status pages of nginx and lighttpd into samples as a Prometheus endpoint would
+//! provide them.
 
 use super::openmetrics::{Kind, Sample};
 

@@ -1,5 +1,5 @@
-//! The sources that a user configures before the processes run. Once the processes are known, the packs are chosen by
-//! their names.
+//! The sources that a user configures before the processes run. Once the processes are known, the
+//! packs are chosen by their names.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,8 @@ use crate::{RowSender, Target, endpoint, packs};
 /// How long to wait for a target's first process before the packs are chosen.
 const FOUND_WITHIN: Duration = Duration::from_secs(1);
 
-/// The logs, access logs, endpoints and packs to use for a host, independent of the processes that turn up.
+/// The logs, access logs, endpoints and packs to use for a host, independent of the processes that
+/// turn up.
 #[derive(Clone)]
 pub struct SourceConfig {
     /// Logs, as in [`LogSource`](crate::logs::LogSource).
@@ -69,13 +70,14 @@ impl SourceConfig {
         {
             return Err(format!("unknown knowledge pack `{name}`"));
         }
-        self.metrics
-            .iter()
-            .try_for_each(|text| endpoint(text, &self.packs).map(drop).map_err(|error| error.to_string()))
+        self.metrics.iter().try_for_each(|text| {
+            endpoint(text, &self.packs).map(drop).map_err(|error| error.to_string())
+        })
     }
 
-    /// Waits briefly for the processes, chooses the packs by their names, and starts reading. Processes that start
-    /// later add their packs then. `zero` is the moment of the run's first intended join.
+    /// Waits briefly for the processes, chooses the packs by their names, and starts reading.
+    /// Processes that start later add their packs then. `zero` is the moment of the run's first
+    /// intended join.
     pub fn begin(
         &self,
         targets: &[Target],
@@ -88,8 +90,10 @@ impl SourceConfig {
         let mut choice = Choice::new(&self.packs, self.pack.as_deref(), targets);
         choice.add_processes(processes);
         let packs = choice.packs();
-        let readers = SourceReaders::begin(self, processes.outputs(), packs.clone(), host, zero, rows);
-        let unknown = self.pack.as_ref().filter(|name| packs.iter().all(|pack| pack.pack != **name));
+        let readers =
+            SourceReaders::begin(self, processes.outputs(), packs.clone(), host, zero, rows);
+        let unknown =
+            self.pack.as_ref().filter(|name| packs.iter().all(|pack| pack.pack != **name));
         let mut problems: Vec<String> =
             unknown.map(|name| format!("unknown knowledge pack `{name}`")).into_iter().collect();
         let mut writer = ReadingWriter::new(host, rows.clone());
@@ -116,14 +120,21 @@ mod tests {
         let (rows, _receiver) = crate::rows(100);
         let nobody = WatchedProcesses::default();
         let begin = |config: &SourceConfig| {
-            config.begin(&[Target::Process("janus".into())], &nobody, HostId(0), Instant::now(), &rows)
+            config.begin(
+                &[Target::Process("janus".into())],
+                &nobody,
+                HostId(0),
+                Instant::now(),
+                &rows,
+            )
         };
         let usual = begin(&SourceConfig::default());
         assert_eq!(usual.packs[0].pack, "janus");
         assert!(usual.problems.is_empty());
         let wrong = SourceConfig { pack: Some("jannus".into()), ..SourceConfig::default() };
         assert!(begin(&wrong).problems[0].contains("`jannus`") && wrong.check().is_err());
-        let wrong = SourceConfig { metrics: vec!["what+http://h/".into()], ..SourceConfig::default() };
+        let wrong =
+            SourceConfig { metrics: vec!["what+http://h/".into()], ..SourceConfig::default() };
         assert!(begin(&wrong).problems[0].contains("unknown kind") && wrong.check().is_err());
         let named = SourceConfig { pack: Some("nginx".into()), ..SourceConfig::default() };
         assert_eq!(begin(&named).packs[0].pack, "nginx");

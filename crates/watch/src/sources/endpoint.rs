@@ -9,10 +9,10 @@ use crate::scrape::{Credentials, Endpoint, EndpointError, Filter};
 
 /// Parses an endpoint: `[KIND+]URL[#KEY=VALUE&…]`.
 ///
-/// `KIND` is `openmetrics`, `janus`, `janus-events`, `ome`, `nginx` or `lighttpd`; without it the kind is derived from
-/// the path and the packs. The part after `#` is never sent as part of the address: `secret`, `bearer` or `basic` with
-/// where the credential is stored (`env:NAME` or `file:PATH`), and `sha256` with the fingerprint of the only
-/// certificate to trust.
+/// `KIND` is `openmetrics`, `janus`, `janus-events`, `ome`, `nginx` or `lighttpd`; without it the
+/// kind is derived from the path and the packs. The part after `#` is never sent as part of the
+/// address: `secret`, `bearer` or `basic` with where the credential is stored (`env:NAME` or
+/// `file:PATH`), and `sha256` with the fingerprint of the only certificate to trust.
 ///
 /// # Errors
 /// With what is wrong and how to fix it.
@@ -32,8 +32,12 @@ pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
     for extra in extras.split('&').filter(|extra| !extra.is_empty()) {
         let (key, value) = extra.split_once('=').unwrap_or((extra, ""));
         match key {
-            "secret" => endpoint.credentials = Credentials::Secret(credential(value).map_err(wrong)?),
-            "bearer" => endpoint.credentials = Credentials::Bearer(credential(value).map_err(wrong)?),
+            "secret" => {
+                endpoint.credentials = Credentials::Secret(credential(value).map_err(wrong)?)
+            }
+            "bearer" => {
+                endpoint.credentials = Credentials::Bearer(credential(value).map_err(wrong)?)
+            }
             "basic" => endpoint.credentials = Credentials::Basic(credential(value).map_err(wrong)?),
             "sha256" => endpoint.certificate_sha256 = Some(fingerprint(value).map_err(wrong)?),
             _ => {
@@ -46,7 +50,9 @@ pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
         }
     }
     // OvenMediaEngine's access token is the complete credential of HTTP Basic.
-    if let (EndpointKind::OvenMediaEngine, Credentials::Secret(token)) = (kind, &endpoint.credentials) {
+    if let (EndpointKind::OvenMediaEngine, Credentials::Secret(token)) =
+        (kind, &endpoint.credentials)
+    {
         endpoint.credentials = Credentials::Basic(token.clone());
     }
     Ok(endpoint)
@@ -67,7 +73,8 @@ fn kind_of(credential: &str) -> Result<EndpointKind, String> {
     }
 }
 
-/// The local address at which to listen for posted events: an IP address, because a name might resolve elsewhere.
+/// The local address at which to listen for posted events: an IP address, because a name might
+/// resolve elsewhere.
 pub(super) fn listen_address(endpoint: &Endpoint) -> Result<SocketAddr, EndpointError> {
     let ip = match endpoint.url.host() {
         Some(url::Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
@@ -89,8 +96,12 @@ pub(super) fn listen_address(endpoint: &Endpoint) -> Result<SocketAddr, Endpoint
 }
 
 fn derived_kind(url: &str, packs: &[Pack]) -> EndpointKind {
-    let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
-    let speaks = |kind| packs.iter().flat_map(|pack| &pack.endpoints).any(|endpoint| endpoint.kind == kind);
+    let path = url
+        .split_once("://")
+        .and_then(|(_, rest)| rest.split_once('/'))
+        .map_or("", |(_, path)| path);
+    let speaks =
+        |kind| packs.iter().flat_map(|pack| &pack.endpoints).any(|endpoint| endpoint.kind == kind);
     match path {
         _ if url.starts_with("ws") => EndpointKind::JanusAdmin,
         "admin" | "admin/" if speaks(EndpointKind::JanusAdmin) => EndpointKind::JanusAdmin,
@@ -106,9 +117,11 @@ fn derived_kind(url: &str, packs: &[Pack]) -> EndpointKind {
     }
 }
 
-/// The metrics filter that the packs define for endpoints of this kind; without one, the default filter for any server.
+/// The metrics filter that the packs define for endpoints of this kind; without one, the default
+/// filter for any server.
 fn filter_of(kind: EndpointKind, packs: &[Pack]) -> Filter {
-    let known = packs.iter().flat_map(|pack| &pack.endpoints).filter(|endpoint| endpoint.kind == kind);
+    let known =
+        packs.iter().flat_map(|pack| &pack.endpoints).filter(|endpoint| endpoint.kind == kind);
     let known: Vec<Filter> = known.map(Filter::of_pack).collect();
     match (kind, known.is_empty()) {
         (EndpointKind::OpenMetrics, true) => Filter::for_any(),
@@ -181,16 +194,26 @@ mod tests {
             assert_eq!(endpoint.kind, kind, "{text}");
         }
         let known = endpoint("http://h:6789/metrics", &packs_of(&["livekit-server"])).unwrap();
-        assert_eq!((known.name.as_str(), known.url.as_str()), ("h:6789/metrics", "http://h:6789/metrics"));
-        assert!(known.filter.keeps("livekit_room_total") && !known.filter.keeps("go_memstats_frees_total"));
+        assert_eq!(
+            (known.name.as_str(), known.url.as_str()),
+            ("h:6789/metrics", "http://h:6789/metrics")
+        );
+        assert!(
+            known.filter.keeps("livekit_room_total")
+                && !known.filter.keeps("go_memstats_frees_total")
+        );
         assert!(endpoint("http://h/metrics", &[]).unwrap().filter.keeps("anything"));
     }
 
     #[test]
     fn events_are_listened_for_at_an_address_of_this_host() {
-        let at = |text| listen_address(&endpoint(text, &[]).unwrap()).map_err(|error| error.to_string());
+        let at =
+            |text| listen_address(&endpoint(text, &[]).unwrap()).map_err(|error| error.to_string());
         assert_eq!(at("janus-events+http://127.0.0.1:7999"), Ok("127.0.0.1:7999".parse().unwrap()));
-        assert_eq!(at("janus-events+http://localhost:7999/x"), Ok("127.0.0.1:7999".parse().unwrap()));
+        assert_eq!(
+            at("janus-events+http://localhost:7999/x"),
+            Ok("127.0.0.1:7999".parse().unwrap())
+        );
         assert_eq!(at("janus-events+http://[::]:1"), Ok("[::]:1".parse().unwrap()));
         for text in [
             "janus-events+http://example.org:1",
@@ -206,7 +229,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("secret");
         std::fs::write(&file, "hush\n").unwrap();
-        let text = format!("janus+http://h/admin#secret=file:{}&sha256={}", file.display(), "0a".repeat(32));
+        let text = format!(
+            "janus+http://h/admin#secret=file:{}&sha256={}",
+            file.display(),
+            "0a".repeat(32)
+        );
         let got = endpoint(&text, &[]).unwrap();
         assert_eq!(got.credentials, Credentials::Secret("hush".into()));
         assert_eq!(got.certificate_sha256, Some([10; 32]));

@@ -1,5 +1,5 @@
-//! The endpoints of a host: those that are scraped, and those that post events. An endpoint that is configured wrongly,
-//! or whose port is taken, does not affect the others.
+//! The endpoints of a host: those that are scraped, and those that post events. An endpoint that is
+//! configured wrongly, or whose port is taken, does not affect the others.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,8 @@ impl Metrics {
         Self { wanted, sink, allowed, scraper, scraped, listeners }
     }
 
-    /// Starts the endpoints that do not run yet, with the given packs; running ones continue undisturbed.
+    /// Starts the endpoints that do not run yet, with the given packs; running ones continue
+    /// undisturbed.
     pub(super) fn update(&mut self, packs: &[Pack], failures: &mut ReadFailures) {
         let mut endpoints = Vec::new();
         for text in &self.wanted {
@@ -69,7 +70,8 @@ impl Metrics {
         if scraped != self.scraped {
             // The old scraper ends first, so that nothing is counted twice.
             self.scraper = None;
-            let endpoints: Vec<_> = endpoints.into_iter().map(|e| (e, self.sink.writer())).collect();
+            let endpoints: Vec<_> =
+                endpoints.into_iter().map(|e| (e, self.sink.writer())).collect();
             let begun = Scraper::start(endpoints, &self.sink.clock, &self.allowed);
             self.scraper = failures.report("the set of all endpoints", begun);
             self.scraped = if self.scraper.is_some() { scraped } else { Vec::new() };

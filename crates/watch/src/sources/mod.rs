@@ -1,5 +1,6 @@
-//! Sources that the server itself provides: one call reads the logs, program outputs, access logs and endpoints of a
-//! host, interpreted by its knowledge packs. A source that cannot be read is reported; the others are read.
+//! Sources that the server itself provides: one call reads the logs, program outputs, access logs
+//! and endpoints of a host, interpreted by its knowledge packs. A source that cannot be read is
+//! reported; the others are read.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -37,8 +38,9 @@ struct SourceReaders {
 }
 
 impl SourceReaders {
-    /// Starts reading with these packs, the user's first. `zero` is the moment of the run's first intended join. A source
-    /// that cannot be read becomes an event with the way to fix it; all others are read.
+    /// Starts reading with these packs, the user's first. `zero` is the moment of the run's first
+    /// intended join. A source that cannot be read becomes an event with the way to fix it; all
+    /// others are read.
     fn begin(
         config: &SourceConfig,
         outputs: &[Output],
@@ -77,7 +79,11 @@ impl SourceReaders {
     /// The sources that cannot be read at the moment, each with the reason, for display.
     #[must_use]
     fn failures(&self) -> Vec<String> {
-        self.failures.reasons.iter().map(|(what, why)| format!("{what} is not read: {why}")).collect()
+        self.failures
+            .reasons
+            .iter()
+            .map(|(what, why)| format!("{what} is not read: {why}"))
+            .collect()
     }
 
     /// Tries the sources again that could not be read before.
@@ -102,7 +108,8 @@ impl SourceReaders {
     }
 }
 
-/// Compiles the log patterns and URI groups of all packs. A pack that does not compile is reported and left out.
+/// Compiles the log patterns and URI groups of all packs. A pack that does not compile is reported
+/// and left out.
 fn compile_rules(packs: &[Pack], failures: &mut ReadFailures) -> (Arc<Patterns>, Arc<UriGroups>) {
     let patterns = |packs: &[&Pack]| Patterns::new(packs.iter().flat_map(|pack| &pack.logs));
     let groups = |packs: &[&Pack]| UriGroups::new(packs.iter().flat_map(|pack| &pack.uri_groups));
@@ -165,15 +172,16 @@ mod tests {
         let packs = packs::of_server(&packs::built_in(), None, &["janus"]);
         let (rows, receiver) = crate::rows(1_000);
         let outputs = [drain.output().clone()];
-        let readers = SourceReaders::begin(&config, &outputs, packs, HostId(3), Instant::now(), &rows);
+        let readers =
+            SourceReaders::begin(&config, &outputs, packs, HostId(3), Instant::now(), &rows);
         assert!(readers.failures().is_empty());
-        std::io::Write::write_all(&mut pipe, b"Discarding too old outgoing packet (age=1us)\n").unwrap();
+        std::io::Write::write_all(&mut pipe, b"Discarding too old outgoing packet (age=1us)\n")
+            .unwrap();
         std::fs::write(&log, "Too many open files\n").unwrap();
         std::fs::write(&access, "x [t] \"GET /a.ts HTTP/1.1\" 200 7 \n").unwrap();
         drop((pipe, drain));
         // Wait for the endpoint's refusal; everything else has been read by the end at the latest.
-        let refused =
-            |row: &HostRow| matches!(row, HostRow::Event(event) if event.detail.contains("has not agreed"));
+        let refused = |row: &HostRow| matches!(row, HostRow::Event(event) if event.detail.contains("has not agreed"));
         let mut got = vec![];
         while !got.iter().any(refused) {
             got.push(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap());
@@ -203,7 +211,8 @@ mod tests {
         // Another session already listens for the events of the same Janus.
         let other = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = other.local_addr().unwrap();
-        let broken = LogPattern { id: "broken".into(), pattern: "(".into(), ..LogPattern::default() };
+        let broken =
+            LogPattern { id: "broken".into(), pattern: "(".into(), ..LogPattern::default() };
         let broken = Pack { pack: "mine".into(), logs: vec![broken], ..Pack::default() };
         let config = SourceConfig {
             logs: vec!["journal:--file=x".into(), log.display().to_string()],
@@ -217,11 +226,15 @@ mod tests {
         };
         let packs = [vec![broken], packs::of_server(&packs::built_in(), None, &["janus"])].concat();
         let (rows, receiver) = crate::rows(1_000);
-        let mut readers = SourceReaders::begin(&config, &[], packs, HostId(3), Instant::now(), &rows);
+        let mut readers =
+            SourceReaders::begin(&config, &[], packs, HostId(3), Instant::now(), &rows);
         let wrong = readers.failures().join("\n");
-        for words in
-            ["not a valid systemd unit name", "unknown kind `what+`", "use another port", "pack mine"]
-        {
+        for words in [
+            "not a valid systemd unit name",
+            "unknown kind `what+`",
+            "use another port",
+            "pack mine",
+        ] {
             assert!(wrong.contains(words), "{words} is not in\n{wrong}");
         }
         std::fs::write(&log, "Too many open files\n").unwrap();
@@ -241,7 +254,11 @@ mod tests {
         readers.stop();
         got.extend(receiver.try_iter());
         let times = |word: &str| got.iter().filter(|row| is_reported(row, word)).count();
-        assert_eq!((times("use another port"), times("can be read now")), (1, 1), "each is said once");
+        assert_eq!(
+            (times("use another port"), times("can be read now")),
+            (1, 1),
+            "each is said once"
+        );
         let counted = |row: &HostRow| {
             let HostRow::Series(series) = row else { return false };
             series.labels.get("pattern").is_some_and(|pattern| pattern == "too_many_open_files")

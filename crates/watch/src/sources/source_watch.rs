@@ -19,13 +19,14 @@ const RETRY_EVERY: Duration = Duration::from_secs(5);
 /// How many process names are remembered as looked up.
 const CHECKED_MAX: usize = 1024;
 
-/// The handle of a server's running sources, from [`SourceConfig::begin`](super::SourceConfig::begin). Dropping it ends
-/// them.
+/// The handle of a server's running sources, from
+/// [`SourceConfig::begin`](super::SourceConfig::begin). Dropping it ends them.
 #[derive(Debug)]
 pub struct SourceWatch {
     /// The packs chosen at the start.
     pub packs: Vec<Pack>,
-    /// Configured sources that cannot be used; all others are read. These are events of the run too.
+    /// Configured sources that cannot be used; all others are read. These are events of the run
+    /// too.
     pub problems: Vec<String>,
     changes: Receiver<Vec<Pack>>,
     // Dropped in this order: the thread ends when the sender is gone.
@@ -77,8 +78,8 @@ impl SourceWatch {
     }
 }
 
-/// Chooses the packs of a server by its target and by every process that the target ever had: packs are not removed
-/// when a process ends.
+/// Chooses the packs of a server by its target and by every process that the target ever had: packs
+/// are not removed when a process ends.
 pub(super) struct Choice {
     all: Vec<Pack>,
     /// The pack that the user named; it overrides the choice by process names.
@@ -93,7 +94,8 @@ pub(super) struct Choice {
 impl Choice {
     pub(super) fn new(all: &[Pack], named: Option<&str>, targets: &[Target]) -> Self {
         let (names, chosen, checked) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let mut choice = Self { all: all.to_vec(), named: named.map(str::to_owned), names, chosen, checked };
+        let mut choice =
+            Self { all: all.to_vec(), named: named.map(str::to_owned), names, chosen, checked };
         for target in targets {
             choice.add(match target {
                 Target::Process(name) => name,
@@ -123,7 +125,9 @@ impl Choice {
         }
         self.checked.insert(name.to_owned());
         // Packs for any server (`*`) are used anyway.
-        let is_of = |pack: &&Pack| pack.is_of_process(name) && pack.processes.iter().all(|glob| glob != "*");
+        let is_of = |pack: &&Pack| {
+            pack.is_of_process(name) && pack.processes.iter().all(|glob| glob != "*")
+        };
         let its = self.all.iter().filter(is_of).map(|pack| pack.pack.clone());
         let before = self.chosen.len();
         self.chosen.extend(its);

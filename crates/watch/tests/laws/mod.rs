@@ -4,7 +4,8 @@
 
 use throng_watch::logs::{Lines, access};
 
-/// A line is read or refused; what is read is plausible, and takes no more memory than the line allows.
+/// A line is read or refused; what is read is plausible, and takes no more memory than the line
+/// allows.
 pub(crate) fn access_log(bytes: &[u8]) {
     let mut lines = Lines::default();
     let check = |line: &[u8]| {

@@ -30,7 +30,8 @@ fn a_busy_log_is_part_of_what_watching_cost() {
     let (watched, rows) = watch_as(WatchConfig::default());
     let mut log = tempfile::NamedTempFile::new().unwrap();
     let patterns = Patterns::new([]).unwrap();
-    let (source, reader) = (LogSource::File(log.path().to_owned()), LogKind::Lines(Arc::new(patterns)));
+    let (source, reader) =
+        (LogSource::File(log.path().to_owned()), LogKind::Lines(Arc::new(patterns)));
     let mut tail = Tail::new();
     let (writer, clock) = (ReadingWriter::new(HostId(0), rows), clock_from(watched.zero));
     tail.follow("busy", source, reader, writer, clock).unwrap();
@@ -61,7 +62,8 @@ fn a_process_that_only_watches_counts_as_a_whole_and_keeps_to_its_budget() {
             std::hint::black_box((0..200_000_u64).fold(0, |a, b| a ^ b.rotate_left(3)));
         }
     });
-    let is_lowered = |seen: &RecordedRows| seen.said(HostEventKind::RateLowered, "a full pass each");
+    let is_lowered =
+        |seen: &RecordedRows| seen.said(HostEventKind::RateLowered, "a full pass each");
     watched.until(&mut seen, SOON, "a lower rate", is_lowered);
     drop(stop);
     other.join().unwrap();

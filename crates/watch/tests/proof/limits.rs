@@ -1,4 +1,5 @@
-//! Limits that a test reaches: descriptors, a CPU quota, a receive buffer, an accept queue, a disk's queue.
+//! Limits that a test reaches: descriptors, a CPU quota, a receive buffer, an accept queue, a
+//! disk's queue.
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::MetadataExt;
@@ -26,7 +27,8 @@ impl Drop for Held {
 #[test]
 fn a_process_at_its_descriptor_limit_shows_level_and_limit() {
     // 39 of 40: the last is for the loader of `sleep`.
-    let script = "ulimit -n 40; for i in $(seq 3 38); do eval \"exec $i</dev/null\"; done; exec sleep 60";
+    let script =
+        "ulimit -n 40; for i in $(seq 3 38); do eval \"exec $i</dev/null\"; done; exec sleep 60";
     let mut bash = Command::new("bash");
     bash.args(["-c", script]).stdin(Stdio::null()).stderr(Stdio::null());
     let held = Held(bash.spawn().unwrap());
@@ -59,7 +61,8 @@ fn a_receiver_that_is_too_slow_shows_which_datagrams_it_lost_and_whose_they_were
         std::thread::sleep(Duration::from_millis(50));
     }
     let is_told = |seen: &RecordedRows| {
-        seen.max("socket.drops", &labels) > Some(0.0) && seen.max("udp.rcvbuf_errors", &[]) > Some(0.0)
+        seen.max("socket.drops", &labels) > Some(0.0)
+            && seen.max("udp.rcvbuf_errors", &[]) > Some(0.0)
     };
     watched.until(&mut seen, SOON, "the loss", is_told);
     std::thread::sleep(Duration::from_millis(2_500));
@@ -90,7 +93,9 @@ fn a_full_accept_queue_shows_its_length_and_backlog() {
     let watched = watch(vec![Target::Pid(std::process::id())]);
     let mut seen = RecordedRows::default();
     let labels = [("port", &*port), ("protocol", "tcp")];
-    watched.until(&mut seen, SOON, "the queue", |seen| seen.max("socket.accept_queue", &labels) == Some(7.0));
+    watched.until(&mut seen, SOON, "the queue", |seen| {
+        seen.max("socket.accept_queue", &labels) == Some(7.0)
+    });
     let limit = seen.find("socket.accept_queue", &labels).next().unwrap().limit;
     assert!(limit >= Some(128.0), "{limit:?}");
     watched.end(seen);
@@ -110,10 +115,13 @@ fn a_slow_receiver_is_distinguished_from_a_slow_path() {
     written.set_nonblocking(true).unwrap();
     while std::io::Write::write(&mut written, &[0; 65_536]).is_ok() {}
     watched.until(&mut seen, SOON, "the slow reader", |seen| {
-        seen.max("socket.peer_limited", &labels) > Some(0.5) && seen.max("socket.unsent", &labels) > Some(1e5)
+        seen.max("socket.peer_limited", &labels) > Some(0.5)
+            && seen.max("socket.unsent", &labels) > Some(1e5)
     });
     let of = |metric| seen.max(metric, &labels).unwrap_or(0.0);
-    assert!(of("socket.sending") <= 1.05 && of("socket.peer_limited") <= of("socket.sending") + 0.01);
+    assert!(
+        of("socket.sending") <= 1.05 && of("socket.peer_limited") <= of("socket.sending") + 0.01
+    );
     assert!(of("socket.buffer_limited") < 0.2 && of("socket.retransmitted") < 0.5);
     watched.end(seen);
 }
@@ -127,7 +135,8 @@ fn settings_of_the_network_are_those_of_the_servers_namespace() {
     let mut server = Command::new("unshare");
     let held = Held(server.args(["-n", "sh", "-c", script]).stdin(Stdio::null()).spawn().unwrap());
     let until = Instant::now() + SOON;
-    while std::fs::read_to_string(format!("/proc/{}/comm", held.0.id())).unwrap().trim() != "sleep" {
+    while std::fs::read_to_string(format!("/proc/{}/comm", held.0.id())).unwrap().trim() != "sleep"
+    {
         assert!(Instant::now() < until, "the server does not start");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -141,7 +150,8 @@ fn settings_of_the_network_are_those_of_the_servers_namespace() {
     watched.end(seen);
 }
 
-/// A control group of this test's own with a CPU quota of 20 %, or a group without a quota in it; gone when dropped.
+/// A control group of this test's own with a CPU quota of 20 %, or a group without a quota in it;
+/// gone when dropped.
 struct Quota(Vec<PathBuf>);
 
 impl Quota {
@@ -156,7 +166,8 @@ impl Quota {
 
     /// The shell commands that join it.
     fn join(&self) -> String {
-        let join = self.0.iter().map(|folder| format!("echo $$ > {}/cgroup.procs", folder.display()));
+        let join =
+            self.0.iter().map(|folder| format!("echo $$ > {}/cgroup.procs", folder.display()));
         join.collect::<Vec<_>>().join("; ")
     }
 
@@ -170,15 +181,16 @@ impl Quota {
             let quota = Self(vec![folder.clone()]);
             return write(folder.join("cpu.max"), "20000 100000").then_some(quota);
         }
-        let folders: Vec<_> = ["cpu", "cpuacct"].map(|controller| root.join(controller).join(&name)).into();
+        let folders: Vec<_> =
+            ["cpu", "cpuacct"].map(|controller| root.join(controller).join(&name)).into();
         for folder in &folders {
             // If both are one hierarchy, the folder exists already.
             let _ = std::fs::create_dir(folder);
         }
         let cpu = folders.first()?.clone();
         let quota = Self(folders);
-        let is_set =
-            write(cpu.join("cpu.cfs_period_us"), "100000") && write(cpu.join("cpu.cfs_quota_us"), "20000");
+        let is_set = write(cpu.join("cpu.cfs_period_us"), "100000")
+            && write(cpu.join("cpu.cfs_quota_us"), "20000");
         is_set.then_some(quota)
     }
 }
@@ -262,8 +274,10 @@ impl Loop {
     fn new(bytes: usize) -> Self {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), vec![7; bytes]).unwrap();
-        let losetup =
-            Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(file.path()).output();
+        let losetup = Command::new("losetup")
+            .args(["--find", "--show", "--direct-io=on"])
+            .arg(file.path())
+            .output();
         let output = losetup.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Self { device: String::from_utf8_lossy(&output.stdout).trim().to_owned(), file }
@@ -274,7 +288,8 @@ impl Loop {
         let number = std::fs::metadata(self.file.path()).unwrap().dev();
         let device = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
         let sys = PathBuf::from(format!("/sys/dev/block/{device}"));
-        let whole = sys.join("partition").exists().then(|| std::fs::read_to_string(sys.join("../dev")));
+        let whole =
+            sys.join("partition").exists().then(|| std::fs::read_to_string(sys.join("../dev")));
         whole.map_or(device, |text| text.unwrap().trim().to_owned())
     }
 }
@@ -289,7 +304,8 @@ impl Drop for Loop {
 struct Throttle(PathBuf);
 
 impl Throttle {
-    /// A loop device submits reads to its file's disk on behalf of the reader, and is throttled there.
+    /// A loop device submits reads to its file's disk on behalf of the reader, and is throttled
+    /// there.
     fn new(disk: &str, bytes_per_s: u64) -> Option<Self> {
         let root = Path::new("/sys/fs/cgroup");
         let name = format!("throng-proof-disk-{}", std::process::id());
@@ -297,7 +313,11 @@ impl Throttle {
             std::fs::write(root.join("cgroup.subtree_control"), "+io").ok()?;
             (root.join(name), "io.max", format!("{disk} rbps={bytes_per_s}"))
         } else {
-            (root.join("blkio").join(name), "blkio.throttle.read_bps_device", format!("{disk} {bytes_per_s}"))
+            (
+                root.join("blkio").join(name),
+                "blkio.throttle.read_bps_device",
+                format!("{disk} {bytes_per_s}"),
+            )
         };
         std::fs::create_dir(&folder).ok()?;
         let throttle = Self(folder);
@@ -368,10 +388,14 @@ fn readers_of_a_throttled_disk_show_as_queue_await_and_pressure() {
     assert!((bytes / BYTES_PER_S as f64 - 1.0).abs() < 0.4, "{bytes} bytes/s of {BYTES_PER_S}");
     // Each request waits for those before it: Little's law with the throttled rate.
     let awaits = seen.samples("disk.read_await", &labels);
-    let awaits: Vec<f64> = awaits.iter().filter(|(at, ms)| *at > 2.0 && !ms.is_nan()).map(|s| s.1).collect();
+    let awaits: Vec<f64> =
+        awaits.iter().filter(|(at, ms)| *at > 2.0 && !ms.is_nan()).map(|s| s.1).collect();
     let await_ms = awaits.iter().sum::<f64>() / awaits.len() as f64;
     let expect_ms = READERS as f64 * REQUEST_BYTES as f64 / BYTES_PER_S as f64 * 1e3;
-    assert!((await_ms / expect_ms - 1.0).abs() < 0.4, "{await_ms} ms, and {expect_ms} are to be expected");
+    assert!(
+        (await_ms / expect_ms - 1.0).abs() < 0.4,
+        "{await_ms} ms, and {expect_ms} are to be expected"
+    );
     let little = reads * await_ms / 1e3;
     assert!(
         (little / queue - 1.0).abs() < 0.35,

@@ -19,9 +19,11 @@ fn lines_of_a_command_are_counted_from_the_first_and_the_last_are_reported() {
     let script = "echo 'Too many open files' >&2; echo ready; echo listening; sleep 2; \
                   echo 'token=hunter2 is refused' >&2; echo 'bind: address in use' >&2; exit 3";
     let targets = vec![shell(script)];
-    let (watched, rows) = watch_as(WatchConfig { targets: targets.clone(), ..WatchConfig::default() });
+    let (watched, rows) =
+        watch_as(WatchConfig { targets: targets.clone(), ..WatchConfig::default() });
     let processes = watched.watching.watched_processes();
-    let listened = SourceConfig::default().begin(&targets, &processes, HostId(0), watched.zero, &rows);
+    let listened =
+        SourceConfig::default().begin(&targets, &processes, HostId(0), watched.zero, &rows);
     assert!(listened.problems.is_empty(), "{:?}", listened.problems);
     let mut seen = RecordedRows::default();
     watched.until(&mut seen, SOON, "its first line", |seen| {
@@ -29,9 +31,12 @@ fn lines_of_a_command_are_counted_from_the_first_and_the_last_are_reported() {
         seen.max("log.lines", &labels).is_some_and(|rate| rate > 0.0)
     });
     watched.until(&mut seen, SOON, "its output", |seen| {
-        seen.max("log.lines", &[("log", "sh stdout"), ("pattern", "any")]).is_some_and(|rate| rate > 0.0)
+        seen.max("log.lines", &[("log", "sh stdout"), ("pattern", "any")])
+            .is_some_and(|rate| rate > 0.0)
     });
-    watched.until(&mut seen, SOON, "its end", |seen| seen.said(ProcessEnded, "exit code 3; last lines on"));
+    watched.until(&mut seen, SOON, "its end", |seen| {
+        seen.said(ProcessEnded, "exit code 3; last lines on")
+    });
     assert!(seen.said(ProcessEnded, "on stderr: "), "{:?}", seen.events);
     assert!(seen.said(ProcessEnded, "is refused / bind: address in use"), "{:?}", seen.events);
     assert!(!seen.said(ProcessEnded, "hunter2"), "{:?}", seen.events);
@@ -45,8 +50,7 @@ fn lines_of_a_command_are_counted_from_the_first_and_the_last_are_reported() {
 #[test]
 fn a_command_that_floods_ends_though_its_output_is_not_read() {
     // Some 50 MB on both streams, and neither has a reader but the watcher.
-    let script =
-        "head -c 25000000 /dev/zero; head -c 25000000 /dev/zero >&2; echo >&2; echo is over >&2; exit 4";
+    let script = "head -c 25000000 /dev/zero; head -c 25000000 /dev/zero >&2; echo >&2; echo is over >&2; exit 4";
     let watched = watch(vec![shell(script)]);
     let mut seen = RecordedRows::default();
     watched.until(&mut seen, SOON, "its end", |seen| seen.said(ProcessEnded, "is over"));
@@ -63,9 +67,11 @@ fn packs_of_a_later_process_apply_from_then_on() {
         janus.display()
     );
     let targets = vec![shell(&script)];
-    let (watched, rows) = watch_as(WatchConfig { targets: targets.clone(), ..WatchConfig::default() });
+    let (watched, rows) =
+        watch_as(WatchConfig { targets: targets.clone(), ..WatchConfig::default() });
     let processes = watched.watching.watched_processes();
-    let listened = SourceConfig::default().begin(&targets, &processes, HostId(0), watched.zero, &rows);
+    let listened =
+        SourceConfig::default().begin(&targets, &processes, HostId(0), watched.zero, &rows);
     let names = |packs: &[throng_observation::pack::Pack]| {
         packs.iter().map(|pack| pack.pack.clone()).collect::<Vec<_>>()
     };

@@ -42,7 +42,8 @@ fn a_process_is_followed_by_its_name_when_it_restarts() {
     let mut seen = RecordedRows::default();
     watched.until(&mut seen, SOON, "its absence", |seen| seen.said(Unreadable, "no such process"));
     let first = named.start();
-    let found = |pid: u32| move |seen: &RecordedRows| seen.said(ProcessFound, &format!("(PID {pid})"));
+    let found =
+        |pid: u32| move |seen: &RecordedRows| seen.said(ProcessFound, &format!("(PID {pid})"));
     watched.until(&mut seen, SOON, "the first", found(first.id()));
     watched.until(&mut seen, SOON, "its memory", |seen| seen.max("process.rss", &[]).is_some());
     let gone = format!("(PID {})", first.id());
@@ -54,7 +55,10 @@ fn a_process_is_followed_by_its_name_when_it_restarts() {
     kill(second);
     let seen = watched.end(seen);
     let rss = seen.samples("process.rss", &[("process", &*named.name)]);
-    assert!(rss.iter().any(|(_, value)| value.is_nan()), "the series of a process that ended ends: {rss:?}");
+    assert!(
+        rss.iter().any(|(_, value)| value.is_nan()),
+        "the series of a process that ended ends: {rss:?}"
+    );
 }
 
 #[test]
@@ -127,7 +131,8 @@ fn a_port_leads_to_the_process_that_listens_on_it() {
 
 #[test]
 fn a_target_that_cannot_be_watched_is_a_named_error() {
-    let open = |target| LocalHost::open(WatchConfig { targets: vec![target], ..WatchConfig::default() });
+    let open =
+        |target| LocalHost::open(WatchConfig { targets: vec![target], ..WatchConfig::default() });
     let nobody = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
     let pid = nobody.id();
     nobody.wait_with_output().unwrap();
@@ -142,16 +147,21 @@ fn a_target_that_cannot_be_watched_is_a_named_error() {
 fn threads_by_the_thousand_come_and_go() {
     let watched = watch(vec![Target::Pid(std::process::id())]);
     let mut seen = RecordedRows::default();
-    watched.until(&mut seen, SOON, "this process", |seen| seen.max("process.threads", &[]).is_some());
-    let threads =
-        |seen: &RecordedRows| seen.samples("process.threads", &[]).last().map_or(0.0, |(_, value)| *value);
+    watched
+        .until(&mut seen, SOON, "this process", |seen| seen.max("process.threads", &[]).is_some());
+    let threads = |seen: &RecordedRows| {
+        seen.samples("process.threads", &[]).last().map_or(0.0, |(_, value)| *value)
+    };
     for _ in 0..2 {
         let (hold, held) = std::sync::mpsc::channel::<()>();
         let held = std::sync::Arc::new(std::sync::Mutex::new(held));
         let crowd: Vec<_> = (0..1_000)
             .map(|_| {
                 let held = held.clone();
-                std::thread::Builder::new().stack_size(64 * 1024).spawn(move || drop(held.lock())).unwrap()
+                std::thread::Builder::new()
+                    .stack_size(64 * 1024)
+                    .spawn(move || drop(held.lock()))
+                    .unwrap()
             })
             .collect();
         drop(hold);

@@ -12,7 +12,8 @@ use std::process::{Child, Command, Stdio};
 use throng_observation::host::{Profile, ProfileMethod};
 use throng_watch::profiler::{self, Options, ProfilerError};
 
-/// A thousand samples per second of CPU time: each program works for about one, so shares are exact to 4 points.
+/// A thousand samples per second of CPU time: each program works for about one, so shares are exact
+/// to 4 points.
 const FREQUENCY_HZ: u32 = 997;
 
 /// A program that works on command, reports when it is done, and ends on command.
@@ -26,8 +27,12 @@ impl Program {
     fn start(flags: &[&str], how: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = compile(folder.path(), flags);
-        let child =
-            Command::new(&path).arg(how).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let child = Command::new(&path)
+            .arg(how)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         Self { child, path, _folder: folder }
     }
 
@@ -94,7 +99,11 @@ fn count_by(
 /// Samples by the function that ran.
 fn by_function(profile: &Profile) -> BTreeMap<String, u32> {
     count_by(profile, |stack| {
-        stack.frames.first().map(|frame| profile.frames[*frame as usize].symbol.clone()).unwrap_or_default()
+        stack
+            .frames
+            .first()
+            .map(|frame| profile.frames[*frame as usize].symbol.clone())
+            .unwrap_or_default()
     })
 }
 
@@ -124,13 +133,18 @@ fn a_hot_function_is_named_with_its_share_and_callers() {
     };
     let long: u32 = by_function(&profile)["burn_long"];
     let with_callers: u32 = profile.stacks.iter().filter(whole).map(|stack| stack.count).sum();
-    assert!(f64::from(with_callers) > 0.95 * f64::from(long), "{with_callers} of {long} have their callers");
+    assert!(
+        f64::from(with_callers) > 0.95 * f64::from(long),
+        "{with_callers} of {long} have their callers"
+    );
 }
 
 #[test]
 fn frame_pointers_are_enough_where_nothing_is_to_be_unwound() {
     let mut program = Program::start(&["-fno-omit-frame-pointer"], "plain");
-    let Some(sampling) = sampling(program.child.id(), Options { unwind: false, ..Options::default() }) else {
+    let Some(sampling) =
+        sampling(program.child.id(), Options { unwind: false, ..Options::default() })
+    else {
         return;
     };
     program.work();
@@ -156,7 +170,9 @@ fn functions_of_a_stripped_program_stay_apart() {
     let Some(profile) = program.profile() else { return };
     let mut functions: Vec<_> = by_function(&profile).into_iter().collect();
     functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let [(first, long), (second, short), ..] = functions.as_slice() else { panic!("{functions:?}") };
+    let [(first, long), (second, short), ..] = functions.as_slice() else {
+        panic!("{functions:?}")
+    };
     assert!(first.starts_with("0x") && second.starts_with("0x"), "{functions:?}");
     assert_near(100.0 * f64::from(*long) / f64::from(long + short), 70.0);
     assert!(
@@ -174,7 +190,8 @@ fn where_the_symbols_of_a_stripped_program_belong_is_told() {
     assert!(profile.limits.iter().any(|limit| limit.ends_with(place)), "{:?}", profile.limits);
 }
 
-/// A root directory of its own, as in a container: a stripped, static program, with its debug package inside.
+/// A root directory of its own, as in a container: a stripped, static program, with its debug
+/// package inside.
 #[test]
 fn a_program_in_another_root_is_named_by_the_symbols_there() {
     if !rustix::process::geteuid().is_root() {
@@ -190,7 +207,9 @@ fn a_program_in_another_root_is_named_by_the_symbols_there() {
         .arg(&program)
         .arg(debug.join("cdef0123456789.debug"))
         .status();
-    assert!(keep.unwrap().success() && Command::new("strip").arg(&program).status().unwrap().success());
+    assert!(
+        keep.unwrap().success() && Command::new("strip").arg(&program).status().unwrap().success()
+    );
     let mut chroot = Command::new("chroot");
     chroot.arg(root.path()).args(["/shares", "plain"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut program = Program { child: chroot.spawn().unwrap(), path: program, _folder: root };
@@ -204,7 +223,8 @@ fn what_the_c_library_copies_with_is_named_by_its_callers() {
     let Some(profile) = program.profile() else { return };
     let functions = by_function(&profile);
     let all: u32 = functions.values().sum();
-    let copies: u32 = functions.iter().filter(|(name, _)| name.contains("mem")).map(|(_, count)| count).sum();
+    let copies: u32 =
+        functions.iter().filter(|(name, _)| name.contains("mem")).map(|(_, count)| count).sum();
     assert!(f64::from(copies) > 0.8 * f64::from(all), "{functions:?}");
 }
 
@@ -220,7 +240,8 @@ fn children_that_come_and_go_are_counted() {
 #[test]
 fn a_child_of_a_program_that_is_followed_alone_is_not_counted() {
     let mut program = Program::start(&[], "forks");
-    let Some(sampling) = sampling(program.child.id(), Options { children: false, ..Options::default() })
+    let Some(sampling) =
+        sampling(program.child.id(), Options { children: false, ..Options::default() })
     else {
         return;
     };
@@ -243,11 +264,18 @@ fn code_made_while_running_is_named_by_the_programs_map() {
     let mut program = Program::start(&[], "jit");
     let Some(profile) = program.profile() else { return };
     let _ = std::fs::remove_file(format!("/tmp/perf-{}.map", program.child.id()));
-    let made = profile.frames.iter().position(|frame| frame.module == "[jit]").expect("code without a file");
+    let made = profile
+        .frames
+        .iter()
+        .position(|frame| frame.module == "[jit]")
+        .expect("code without a file");
     assert_eq!(profile.frames[made].symbol, "LazyCompile:*spin server.js:7");
     let functions = by_function(&profile);
     let all: u32 = functions.values().sum();
-    assert!(f64::from(functions["LazyCompile:*spin server.js:7"]) > 0.8 * f64::from(all), "{functions:?}");
+    assert!(
+        f64::from(functions["LazyCompile:*spin server.js:7"]) > 0.8 * f64::from(all),
+        "{functions:?}"
+    );
 }
 
 #[test]
@@ -258,7 +286,9 @@ fn without_the_clock_the_states_of_threads_are_sampled() {
     program.work();
     let profile = sampling.stop();
     assert_eq!((profile.method, profile.frequency_hz), (ProfileMethod::ThreadState, 20));
-    let of = |symbol: &str| profile.frames.iter().position(|frame| frame.symbol == symbol).map(|n| n as u32);
+    let of = |symbol: &str| {
+        profile.frames.iter().position(|frame| frame.symbol == symbol).map(|n| n as u32)
+    };
     let waiting = of("waiting").expect("idle threads wait");
     let idle: Vec<_> = profile.stacks.iter().filter(|stack| stack.thread == "idle").collect();
     // On a busy machine a few threads may not be waiting yet.
@@ -268,7 +298,11 @@ fn without_the_clock_the_states_of_threads_are_sampled() {
     let mut workers = profile.stacks.iter().filter(|stack| stack.thread.starts_with("worker"));
     assert!(workers.any(|stack| stack.frames.contains(&running)));
     // 500 threads are sampled in turn; the profile states how often.
-    assert!(profile.limits.iter().any(|limit| limit.contains("sampled in turn")), "{:?}", profile.limits);
+    assert!(
+        profile.limits.iter().any(|limit| limit.contains("sampled in turn")),
+        "{:?}",
+        profile.limits
+    );
 }
 
 /// Run in a process of its own by the test below.
@@ -325,6 +359,8 @@ fn a_profile_that_cannot_be_taken_is_an_error() {
     assert!(refusal(&[u32::MAX], Options::default()).contains("4294967295"));
     let me = [std::process::id()];
     for frequency_hz in [0, 10_001] {
-        assert!(refusal(&me, Options { frequency_hz, ..Options::default() }).contains("1 to 10000"));
+        assert!(
+            refusal(&me, Options { frequency_hz, ..Options::default() }).contains("1 to 10000")
+        );
     }
 }

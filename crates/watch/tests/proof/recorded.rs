@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use throng_observation::host::{HostEvent, HostEventKind, HostId, HostInfo, HostRow, HostSeries, SeriesId};
+use throng_observation::host::{
+    HostEvent, HostEventKind, HostId, HostInfo, HostRow, HostSeries, SeriesId,
+};
 use throng_watch::{LocalHost, LocalWatch, RowReceiver, RowSender, Target, WatchConfig};
 
 /// Recorded rows.
@@ -66,8 +68,14 @@ impl RecordedRows {
         match row {
             HostRow::Series(series) => drop(self.series.insert(series.id, series)),
             HostRow::Sample(sample) => {
-                assert!(self.series.contains_key(&sample.series), "a sample came before its series");
-                self.samples.entry(sample.series).or_default().push((sample.at.as_secs_f64(), sample.value));
+                assert!(
+                    self.series.contains_key(&sample.series),
+                    "a sample came before its series"
+                );
+                self.samples
+                    .entry(sample.series)
+                    .or_default()
+                    .push((sample.at.as_secs_f64(), sample.value));
             }
             HostRow::Event(event) => self.events.push(event),
             HostRow::Info(info) => self.info = Some(info),
@@ -82,7 +90,8 @@ impl RecordedRows {
         labels: &'a [(&'a str, &'a str)],
     ) -> impl Iterator<Item = &'a HostSeries> {
         self.series.values().filter(move |series| {
-            let has = |(name, value): &(&str, &str)| series.labels.get(*name).is_some_and(|v| v == value);
+            let has =
+                |(name, value): &(&str, &str)| series.labels.get(*name).is_some_and(|v| v == value);
             series.metric == metric && labels.iter().all(has)
         })
     }
@@ -107,7 +116,8 @@ impl RecordedRows {
             .reduce(f64::max)
     }
 
-    /// The integral of a rate from `from` to its last sample, where each sample is the mean since the one before.
+    /// The integral of a rate from `from` to its last sample, where each sample is the mean since
+    /// the one before.
     pub(crate) fn sum(&self, metric: &str, labels: &[(&str, &str)], from: f64) -> f64 {
         let one = |series: &HostSeries| {
             let samples = self.samples.get(&series.id).map(Vec::as_slice).unwrap_or_default();

@@ -34,13 +34,21 @@ fn client(agent: &Agent) -> RemoteConfig {
     }
 }
 
-fn begin(remote: RemoteAgent, host: u8) -> (throng_watch::remote::RemoteWatch, RowReceiver, Instant) {
+fn begin(
+    remote: RemoteAgent,
+    host: u8,
+) -> (throng_watch::remote::RemoteWatch, RowReceiver, Instant) {
     let (sender, rows) = throng_watch::rows(65_536);
     let zero = Instant::now();
     (remote.begin(HostId(host), None, zero, sender), rows, zero)
 }
 
-fn until(seen: &mut RecordedRows, rows: &RowReceiver, what: &str, is_enough: impl Fn(&RecordedRows) -> bool) {
+fn until(
+    seen: &mut RecordedRows,
+    rows: &RowReceiver,
+    what: &str,
+    is_enough: impl Fn(&RecordedRows) -> bool,
+) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_enough(seen) {
         match rows.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -84,7 +92,10 @@ fn a_client_without_the_token_or_the_certificate_is_refused() {
     let wrong_certificate = RemoteConfig { fingerprint: other.fingerprint(), ..right.clone() };
     let error = RemoteAgent::connect(&wrong_certificate).unwrap_err();
     let theirs = agent.fingerprint().unwrap().to_string();
-    assert!(matches!(&error, RemoteError::Certificate { why, .. } if why.contains(&theirs)), "{error}");
+    assert!(
+        matches!(&error, RemoteError::Certificate { why, .. } if why.contains(&theirs)),
+        "{error}"
+    );
     let no_tls = RemoteConfig { fingerprint: None, ..right.clone() };
     assert!(RemoteAgent::connect(&no_tls).is_err());
     assert!(agent.refused() >= 2);
@@ -137,8 +148,9 @@ fn a_flood_a_silent_client_and_rubbish_do_not_keep_the_right_one_out() {
         TcpStream::connect(address).unwrap().write_all(rubbish).unwrap();
     }
     let met = std::thread::scope(|scope| {
-        // Silent connections take all slots of unknown addresses and reconnect again and again. They leave some of
-        // each second's rate: a flood from the client's own address could take that too.
+        // Silent connections take all slots of unknown addresses and reconnect again and again.
+        // They leave some of each second's rate: a flood from the client's own address could take
+        // that too.
         scope.spawn(|| {
             let mut silent = std::collections::VecDeque::new();
             while !is_over.load(Relaxed) {
@@ -164,7 +176,8 @@ fn a_flood_a_silent_client_and_rubbish_do_not_keep_the_right_one_out() {
     assert!(agent.is_running());
 }
 
-/// Opens connections from `from` one after another without pause, holds and counts them until `is_over`.
+/// Opens connections from `from` one after another without pause, holds and counts them until
+/// `is_over`.
 fn flood(from: Ipv4Addr, to: SocketAddr, is_over: &AtomicBool, connected: &AtomicUsize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -218,15 +231,20 @@ fn three_addresses_that_flood_keep_the_right_one_neither_out_nor_in_the_dark() {
 fn an_agent_that_closes_or_stays_silent_is_not_reported_as_another_one() {
     let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
     let agent = Agent::start(config(LOOPBACK, true)).unwrap();
-    let there = RemoteConfig { address: listener.local_addr().unwrap().to_string(), ..client(&agent) };
+    let there =
+        RemoteConfig { address: listener.local_addr().unwrap().to_string(), ..client(&agent) };
     std::thread::spawn(move || listener.incoming().for_each(drop));
     let error = RemoteAgent::connect(&there).unwrap_err();
     assert!(matches!(error, RemoteError::Closed { .. }), "{error}");
     let said = error.to_string();
-    assert!(said.contains("busy refusing unauthenticated") && !said.contains("fingerprint"), "{said}");
+    assert!(
+        said.contains("busy refusing unauthenticated") && !said.contains("fingerprint"),
+        "{said}"
+    );
     // A service that accepts connections and never answers.
     let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
-    let there = RemoteConfig { address: listener.local_addr().unwrap().to_string(), ..client(&agent) };
+    let there =
+        RemoteConfig { address: listener.local_addr().unwrap().to_string(), ..client(&agent) };
     let error = RemoteAgent::connect(&there).unwrap_err();
     assert!(
         matches!(error, RemoteError::Silent { .. }) && !error.to_string().contains("fingerprint"),
@@ -241,7 +259,8 @@ fn silent_connections_do_not_lock_out_the_right_one() {
     let silent: Vec<_> = (0..16).map(|_| TcpStream::connect(agent.address()).unwrap()).collect();
     let until = Instant::now() + Duration::from_secs(4);
     let remote = loop {
-        // The rate of this address may be used up for a moment; the silent connections outlast that.
+        // The rate of this address may be used up for a moment; the silent connections outlast
+        // that.
         match RemoteAgent::connect(&client(&agent)) {
             Ok(remote) => break remote,
             Err(error) => assert!(Instant::now() < until, "{error}"),
@@ -272,7 +291,8 @@ fn a_run_that_stops_reading_loses_rows_and_then_its_session() {
     stream.write_all(&frame(r#""Begin""#)).unwrap();
     let mut welcome = [0; 64];
     stream.read_exact(&mut welcome).unwrap();
-    // Pings alone keep the session, but nothing is read: the buffers of the kernel fill, then the queue.
+    // Pings alone keep the session, but nothing is read: the buffers of the kernel fill, then the
+    // queue.
     let until = Instant::now() + Duration::from_secs(25);
     while agent.sessions() > 0 {
         assert!(Instant::now() < until, "the session still runs");
@@ -302,7 +322,9 @@ fn an_agent_in_another_network_namespace_is_reached_by_tls_and_token_alone() {
         assert!(matches!(RemoteAgent::connect(&stranger), Err(RemoteError::Refused { .. })));
         // Nothing is sent in clear text: plain TCP shows neither the token nor the targets.
         let mut plain = TcpStream::connect(agent.address()).unwrap();
-        plain.write_all(&frame(&format!(r#"{{"Hello":{{"version":1,"token":"{TOKEN}"}}}}"#))).unwrap();
+        plain
+            .write_all(&frame(&format!(r#"{{"Hello":{{"version":1,"token":"{TOKEN}"}}}}"#)))
+            .unwrap();
         let mut answer = Vec::new();
         let _ = plain.read_to_end(&mut answer);
         assert!(!String::from_utf8_lossy(&answer).contains("Welcome"), "{answer:?}");
@@ -329,7 +351,8 @@ fn an_agents_command_output_and_later_processes_reach_its_runs() {
     config.policy.watch.targets = vec![crate::outputs::shell(&script)];
     let agent = Agent::start(config).unwrap();
     // Two runs at a time: each gets all rows.
-    for (watching, rows, _) in [0, 1].map(|host| begin(RemoteAgent::connect(&client(&agent)).unwrap(), host))
+    for (watching, rows, _) in
+        [0, 1].map(|host| begin(RemoteAgent::connect(&client(&agent)).unwrap(), host))
     {
         let mut seen = RecordedRows::default();
         until(&mut seen, &rows, "its lines", |seen| {
@@ -339,7 +362,9 @@ fn an_agents_command_output_and_later_processes_reach_its_runs() {
         let fact = throng_observation::pack::PACKS_FACT;
         let knows_janus = |seen: &RecordedRows| {
             let facts = seen.info.as_ref().map(|info| &info.facts);
-            facts.and_then(|facts| facts.get(fact)).is_some_and(|packs| packs.contains("\"pack\":\"janus\""))
+            facts
+                .and_then(|facts| facts.get(fact))
+                .is_some_and(|packs| packs.contains("\"pack\":\"janus\""))
         };
         until(&mut seen, &rows, "what is known of it", knows_janus);
         watching.stop();

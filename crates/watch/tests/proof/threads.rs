@@ -15,7 +15,8 @@ fn thread_cpu() -> Duration {
 
 const SLICE: Duration = Duration::from_millis(10);
 
-/// Works for `duty` of each time slice as far as the machine allows; returns its CPU time and how long it ran.
+/// Works for `duty` of each time slice as far as the machine allows; returns its CPU time and how
+/// long it ran.
 fn burn(duty: f64, is_over: &AtomicBool) -> (Duration, Duration) {
     let (began, cpu_began) = (Instant::now(), thread_cpu());
     let mut slice_ends = began;
@@ -49,20 +50,31 @@ fn the_share_of_each_named_thread_is_its_cpu_time() {
     std::thread::sleep(Duration::from_secs(5));
     let at_end = watched.zero.elapsed().as_secs_f64();
     is_over.store(true, Relaxed);
-    let truths: Vec<_> =
-        burners.into_iter().map(|(name, duty, thread)| (name, duty, thread.join().unwrap())).collect();
+    let truths: Vec<_> = burners
+        .into_iter()
+        .map(|(name, duty, thread)| (name, duty, thread.join().unwrap()))
+        .collect();
     let seen = watched.end(seen);
     for (name, duty, (cpu, ran)) in truths {
         let truth = cpu.as_secs_f64() / ran.as_secs_f64();
         let labels = [("thread", name)];
         let samples = seen.samples("thread.cpu", &labels);
-        let (first, last) = (samples.first().unwrap().0, samples.iter().rfind(|s| !s.1.is_nan()).unwrap().0);
+        let (first, last) =
+            (samples.first().unwrap().0, samples.iter().rfind(|s| !s.1.is_nan()).unwrap().0);
         let measured = seen.sum("thread.cpu", &labels, first) / (last - first);
-        assert!((measured - truth).abs() < 0.02, "{name}: measured {measured}, took {truth}, {samples:?}");
+        assert!(
+            (measured - truth).abs() < 0.02,
+            "{name}: measured {measured}, took {truth}, {samples:?}"
+        );
         assert!(at_end - last < 1.2, "{name} was last read at {last} of {at_end} s");
-        // The machine may be too busy for a thread's duty cycle; then only its measured CPU time counts.
+        // The machine may be too busy for a thread's duty cycle; then only its measured CPU time
+        // counts.
         assert!(truth < duty + 0.02, "{name} took {truth}");
         assert_eq!(seen.find("thread.cpu", &labels).count(), 1);
-        assert!(samples.len() > 20, "a hot thread is read more than once a second: {}", samples.len());
+        assert!(
+            samples.len() > 20,
+            "a hot thread is read more than once a second: {}",
+            samples.len()
+        );
     }
 }

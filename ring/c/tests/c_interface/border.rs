@@ -1,4 +1,5 @@
-//! Misuse by a C caller (NULLs, ids used twice, numbers out of range) returns codes and messages, never a crash.
+//! Misuse by a C caller (NULLs, ids used twice, numbers out of range) returns codes and messages,
+//! never a crash.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "each call breaks or keeps the contract in plain sight"
@@ -24,7 +25,10 @@ fn lane_of_two() -> (*mut ThrongRingConsumer, *mut ThrongRingProducer, u32) {
     let options = ThrongRingOptions { frame_bytes: 1_000, frames: 4, prefault: 0, huge_pages: 0 };
     unsafe {
         assert_eq!(throng_ring_consumer_new(&mut consumer), Status::Ok);
-        assert_eq!(throng_ring_consumer_add_lane(consumer, &options, &mut lane, &mut fd), Status::Ok);
+        assert_eq!(
+            throng_ring_consumer_add_lane(consumer, &options, &mut lane, &mut fd),
+            Status::Ok
+        );
         assert_eq!(throng_ring_producer_join(fd, &mut producer), Status::Ok);
     }
     (consumer, producer, lane)
@@ -89,7 +93,10 @@ fn every_null_is_named() {
         assert_eq!(throng_ring_producer_send(producer, null(), 1, null()), Status::NullPointer);
         assert_eq!(message(), "data is NULL");
         assert_eq!(throng_ring_producer_frame_bytes_max(null()), 0);
-        assert_eq!((throng_ring_producer_room_fd(null()), throng_ring_consumer_event_fd(null())), (-1, -1));
+        assert_eq!(
+            (throng_ring_producer_room_fd(null()), throng_ring_consumer_event_fd(null())),
+            (-1, -1)
+        );
         throng_ring_producer_free(null_mut());
         throng_ring_consumer_free(null_mut());
         throng_ring_producer_free(producer);
@@ -110,7 +117,11 @@ fn a_claim_and_a_frame_end_once() {
         assert!(message().contains("committed or aborted before"));
         let old = claim.id;
         assert_eq!(throng_ring_producer_claim(producer, 3, null(), &mut claim), Status::Ok);
-        assert_eq!(throng_ring_producer_abort(producer, old), Status::NotOpen, "its place was used anew");
+        assert_eq!(
+            throng_ring_producer_abort(producer, old),
+            Status::NotOpen,
+            "its place was used anew"
+        );
         assert_eq!(throng_ring_producer_commit(producer, claim.id, 4), Status::TooLarge);
         assert_eq!(throng_ring_consumer_peek(consumer, frame.as_mut_ptr()), Status::Ok);
         let frame = frame.assume_init();
@@ -131,10 +142,17 @@ fn what_cannot_be_is_refused_with_a_sentence() {
         assert_eq!(throng_ring_producer_set_policy(producer, 9, 0), Status::InvalidArgument);
         assert_eq!(message(), "there is no policy 9: see ThrongRingPolicy");
         let max = throng_ring_producer_frame_bytes_max(producer);
-        assert_eq!(throng_ring_producer_claim(producer, max + 1, null(), &mut no_claim()), Status::TooLarge);
+        assert_eq!(
+            throng_ring_producer_claim(producer, max + 1, null(), &mut no_claim()),
+            Status::TooLarge
+        );
         assert_eq!(throng_ring_producer_join(-1, &mut null_mut()), Status::InvalidArgument);
-        let options =
-            ThrongRingOptions { frame_bytes: usize::MAX, frames: u32::MAX, prefault: 0, huge_pages: 0 };
+        let options = ThrongRingOptions {
+            frame_bytes: usize::MAX,
+            frames: u32::MAX,
+            prefault: 0,
+            huge_pages: 0,
+        };
         let status = throng_ring_consumer_add_lane(consumer, &options, null_mut(), &mut 0);
         assert_eq!(status, Status::InvalidArgument, "{}", message());
         throng_ring_consumer_free(consumer);
@@ -157,7 +175,10 @@ fn a_second_producer_process_is_invited_to_a_lane() {
             assert_eq!(throng_ring_producer_send(producer, b"x".as_ptr(), 1, null()), Status::Ok);
         }
         let reported = stats(consumer, lane);
-        assert_eq!((reported.producers, reported.committed_frames, reported.frames_in_flight), (2, 2, 2));
+        assert_eq!(
+            (reported.producers, reported.committed_frames, reported.frames_in_flight),
+            (2, 2, 2)
+        );
         throng_ring_producer_free(first);
         throng_ring_producer_free(second);
         throng_ring_consumer_free(consumer);
@@ -168,7 +189,8 @@ fn a_second_producer_process_is_invited_to_a_lane() {
 fn a_new_consumer_continues_where_one_stopped() {
     let (old, producer, old_lane) = lane_of_two();
     let mut new = null_mut();
-    let (mut fds, mut session, mut lane) = (no_fds(), ThrongRingSession { session: 0, fd: -1 }, u32::MAX);
+    let (mut fds, mut session, mut lane) =
+        (no_fds(), ThrongRingSession { session: 0, fd: -1 }, u32::MAX);
     let mut frame = std::mem::MaybeUninit::uninit();
     unsafe {
         for byte in [1u8, 2] {
@@ -178,16 +200,33 @@ fn a_new_consumer_continues_where_one_stopped() {
         assert_eq!(throng_ring_consumer_release(old, frame.assume_init_ref().id), Status::Ok);
 
         let status = throng_ring_consumer_export(old, old_lane, &mut fds, null_mut(), 0);
-        assert_eq!((status, fds.sessions, fds.memfd), (Status::InvalidArgument, 1, -1), "{}", message());
-        assert_eq!(throng_ring_consumer_export(old, old_lane, &mut fds, &mut session, 1), Status::Ok);
+        assert_eq!(
+            (status, fds.sessions, fds.memfd),
+            (Status::InvalidArgument, 1, -1),
+            "{}",
+            message()
+        );
+        assert_eq!(
+            throng_ring_consumer_export(old, old_lane, &mut fds, &mut session, 1),
+            Status::Ok
+        );
         assert_eq!(throng_ring_consumer_new(&mut new), Status::Ok);
         throng_ring_consumer_free(old);
-        assert_eq!(throng_ring_consumer_adopt(new, &fds, &session, &mut lane), Status::Ok, "{}", message());
+        assert_eq!(
+            throng_ring_consumer_adopt(new, &fds, &session, &mut lane),
+            Status::Ok,
+            "{}",
+            message()
+        );
 
         assert_eq!(throng_ring_consumer_peek(new, frame.as_mut_ptr()), Status::Ok);
         let frame = frame.assume_init();
         assert_eq!((frame.sequence, *frame.data, frame.lane), (1, 2, lane));
-        assert_eq!(throng_ring_producer_send(producer, &3, 1, null()), Status::Ok, "it did not notice");
+        assert_eq!(
+            throng_ring_producer_send(producer, &3, 1, null()),
+            Status::Ok,
+            "it did not notice"
+        );
         assert_eq!(stats(new, lane).consumer_epoch, 2);
         throng_ring_producer_free(producer);
         throng_ring_consumer_free(new);
@@ -202,7 +241,10 @@ fn a_lane_whose_consumer_lives_is_not_adopted() {
     unsafe {
         let negative = throng_ring_consumer_adopt(old, &no_fds(), &session, null_mut());
         assert_eq!(negative, Status::InvalidArgument, "{}", message());
-        assert_eq!(throng_ring_consumer_export(old, old_lane, &mut fds, &mut session, 1), Status::Ok);
+        assert_eq!(
+            throng_ring_consumer_export(old, old_lane, &mut fds, &mut session, 1),
+            Status::Ok
+        );
         assert_eq!(throng_ring_consumer_new(&mut new), Status::Ok);
         assert_eq!(throng_ring_consumer_adopt(new, &fds, &session, null_mut()), Status::InUse);
         for handle in [old, new] {
@@ -224,12 +266,23 @@ fn drops_are_reported_by_reason_also_to_a_third_process() {
         assert_eq!(reported.committed_bytes, 30_000 * (100 - dropped));
 
         let (mut fds, mut session) = (no_fds(), ThrongRingSession { session: 0, fd: -1 });
-        assert_eq!(throng_ring_consumer_export(consumer, lane, &mut fds, &mut session, 1), Status::Ok);
+        assert_eq!(
+            throng_ring_consumer_export(consumer, lane, &mut fds, &mut session, 1),
+            Status::Ok
+        );
         let path = std::ffi::CString::new(format!("/proc/self/fd/{}", fds.memfd)).unwrap();
         let mut opened = std::mem::MaybeUninit::uninit();
-        assert_eq!(throng_ring_stats_open(path.as_ptr(), opened.as_mut_ptr()), Status::Ok, "{}", message());
+        assert_eq!(
+            throng_ring_stats_open(path.as_ptr(), opened.as_mut_ptr()),
+            Status::Ok,
+            "{}",
+            message()
+        );
         assert_eq!(opened.assume_init(), reported);
-        assert_eq!(throng_ring_stats_open(c"/dev/null".as_ptr(), opened.as_mut_ptr()), Status::NotARing);
+        assert_eq!(
+            throng_ring_stats_open(c"/dev/null".as_ptr(), opened.as_mut_ptr()),
+            Status::NotARing
+        );
         throng_ring_producer_free(producer);
         throng_ring_consumer_free(consumer);
     }
@@ -241,7 +294,10 @@ fn huge_pages_can_be_asked_for() {
     let options = ThrongRingOptions { frame_bytes: 1 << 20, frames: 4, prefault: 1, huge_pages: 1 };
     unsafe {
         assert_eq!(throng_ring_consumer_new(&mut consumer), Status::Ok);
-        assert_eq!(throng_ring_consumer_add_lane(consumer, &options, &mut lane, &mut fd), Status::Ok);
+        assert_eq!(
+            throng_ring_consumer_add_lane(consumer, &options, &mut lane, &mut fd),
+            Status::Ok
+        );
         assert_eq!(stats(consumer, lane).arena_bytes, 4 << 20);
         throng_ring_consumer_free(consumer);
     }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// `THRONG_RING_WRITE_HEADER=1 cargo test -p throng-ring-c --test c_interface header` regenerates it.
+/// `THRONG_RING_WRITE_HEADER=1 cargo test -p throng-ring-c --test c_interface header` regenerates
+/// it.
 #[test]
 fn the_header_is_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,5 @@
-//! Examples are built by pkg-config against the shared library that scripts/install.sh installed, and run.
+//! Examples are built by pkg-config against the shared library that scripts/install.sh installed,
+//! and run.
 #![expect(clippy::print_stderr, reason = "a skipped test is reported")]
 
 use std::path::{Path, PathBuf};
@@ -10,9 +11,11 @@ use throng_ring::{Consumer, Event, RingOptions};
 const FRAMES: u64 = 20;
 const BYTES: usize = 40_000;
 
-/// Whether a program can be called. A missing one is reported, so that a skipped test does not look like a passed one.
+/// Whether a program can be called. A missing one is reported, so that a skipped test does not look
+/// like a passed one.
 fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    let found =
+        Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
         eprintln!("SKIPPED: {program} is not installed");
     }
@@ -46,7 +49,8 @@ fn compile_by_pkg_config(example: &str, prefix: &Path) -> PathBuf {
         .output()
         .unwrap();
     let flags = text(&output);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example).with_extension("c");
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example).with_extension("c");
     let program = prefix.join(example);
     let output = Command::new("cc")
         .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror"])
@@ -83,7 +87,9 @@ fn a_program_that_pkg_config_linked_runs_on_the_installed_shared_library() {
     let mut consumer = Consumer::new().unwrap();
     let (_, invitation) = consumer.add_lane(&RingOptions::for_frames(BYTES, 4)).unwrap();
     let mut command = Command::new(&program);
-    command.args([FRAMES.to_string(), BYTES.to_string()]).env("LD_LIBRARY_PATH", prefix.join("lib"));
+    command
+        .args([FRAMES.to_string(), BYTES.to_string()])
+        .env("LD_LIBRARY_PATH", prefix.join("lib"));
     invitation.give_to(&mut command);
     let mut child = command.spawn().unwrap();
     drop(command);

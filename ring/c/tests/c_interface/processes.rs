@@ -18,7 +18,16 @@ fn compile(name: &str, into: &Path) -> PathBuf {
     // Cargo puts the library next to the tests.
     let library = std::env::current_exe().unwrap().with_file_name("libthrong_ring_c.a");
     let output = Command::new("cc")
-        .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-I"])
+        .args([
+            "-std=c11",
+            "-D_GNU_SOURCE",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-O1",
+            "-I",
+        ])
         .arg(root.join("include"))
         .arg(root.join("examples").join(name).with_extension("c"))
         .arg(library)
@@ -46,13 +55,18 @@ fn read_all(consumer: &mut Consumer) {
             assert_eq!((frame.sequence, frame.info.user_data, frame.info.stream), (next, next, 7));
             assert_eq!(frame.info.timestamp_ns, next * 1_000_000_000 / 30);
             assert_eq!(frame.info.flags.contains(Flags::KEYFRAME), next % 30 == 0);
-            assert!(consumer.payload(frame.id).unwrap().to_vec() == expected(next), "bytes of frame {next}");
+            assert!(
+                consumer.payload(frame.id).unwrap().to_vec() == expected(next),
+                "bytes of frame {next}"
+            );
             consumer.release(frame.id).unwrap();
             next += 1;
         }
         while let Some(event) = consumer.next_event() {
             match event {
-                Event::ProducerLeft { clean, .. } => assert!(clean, "the producer freed its handle"),
+                Event::ProducerLeft { clean, .. } => {
+                    assert!(clean, "the producer freed its handle")
+                }
                 Event::LaneEnded { stats, .. } => {
                     assert_eq!((next, stats.delivered_frames), (FRAMES, FRAMES));
                     return;

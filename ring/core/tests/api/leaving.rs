@@ -88,7 +88,8 @@ fn a_new_consumer_goes_over_what_the_one_before_had_put_aside() {
     drop(first);
     assert!(old.peek().is_some());
     old.check_liveness();
-    // The dead producer's claim is skipped, but its space stays in use while an earlier frame is held.
+    // The dead producer's claim is skipped, but its space stays in use while an earlier frame is
+    // held.
     assert!(old.peek().is_some());
     let fds = old.export(shared).unwrap();
     drop(old);

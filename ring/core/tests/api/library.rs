@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use throng_ring::{
-    Consumer, DropReason, Event, Flags, Frame, FrameInfo, LaneStats, Policy, Producer, RingError, RingOptions,
+    Consumer, DropReason, Event, Flags, Frame, FrameInfo, LaneStats, Policy, Producer, RingError,
+    RingOptions,
 };
 
 /// 64 KiB, 8 frames.
@@ -38,7 +39,13 @@ fn text(consumer: &Consumer, frame: &Frame) -> String {
 #[test]
 fn a_frame_arrives_as_it_was_sent() {
     let (mut consumer, mut producer) = pair();
-    let info = FrameInfo { stream: 5, kind: 9, flags: Flags::KEYFRAME, timestamp_ns: 77, user_data: 1 << 60 };
+    let info = FrameInfo {
+        stream: 5,
+        kind: 9,
+        flags: Flags::KEYFRAME,
+        timestamp_ns: 77,
+        user_data: 1 << 60,
+    };
     let mut claim = producer.claim(100, &info).unwrap().unwrap();
     claim.bytes_mut()[..5].copy_from_slice(b"hello");
     claim.commit_len(5).unwrap();
@@ -83,8 +90,9 @@ fn frames_of_up_to_half_the_ring_are_contiguous_wherever_they_start() {
 #[test]
 fn several_claims_may_be_open_and_end_in_any_order() {
     let (mut consumer, mut producer) = pair();
-    let mut tokens: Vec<_> =
-        (0..3).map(|stream| producer.claim_token(8, &of_stream(stream)).unwrap().unwrap()).collect();
+    let mut tokens: Vec<_> = (0..3)
+        .map(|stream| producer.claim_token(8, &of_stream(stream)).unwrap().unwrap())
+        .collect();
     producer.commit(tokens.remove(2), 8).unwrap();
     producer.abort(tokens.remove(1)).unwrap();
     assert!(consumer.peek().is_none(), "the first is open");
@@ -97,7 +105,8 @@ fn several_claims_may_be_open_and_end_in_any_order() {
     assert_eq!(streams, [2], "a claim that was committed too long is aborted");
 }
 
-/// Fills the ring, then sends one more under each policy: which frame is lost, and under which reason.
+/// Fills the ring, then sends one more under each policy: which frame is lost, and under which
+/// reason.
 #[test]
 fn every_policy_loses_what_it_says_and_counts_it() {
     for (policy, reason, left) in [
@@ -182,7 +191,9 @@ fn a_waiting_producer_continues_when_there_is_room() {
         let frame = loop {
             match consumer.peek() {
                 Some(frame) => break frame,
-                None => assert!(consumer.wait(Duration::from_secs(20)).unwrap(), "stalled at {number}"),
+                None => {
+                    assert!(consumer.wait(Duration::from_secs(20)).unwrap(), "stalled at {number}")
+                }
             }
         };
         assert_eq!(consumer.payload(frame.id).unwrap().to_vec(), number.to_le_bytes());
@@ -230,7 +241,9 @@ fn lanes_take_turns_by_bytes() {
     let mut producers: Vec<Producer> =
         (0..3).map(|_| Producer::join(consumer.add_lane(&options).unwrap().1).unwrap()).collect();
     // As much from each; one in packets, one in large frames, one in between.
-    for (producer, (len, count)) in producers.iter_mut().zip([(1_000, 1_500), (500_000, 3), (50_000, 30)]) {
+    for (producer, (len, count)) in
+        producers.iter_mut().zip([(1_000, 1_500), (500_000, 3), (50_000, 30)])
+    {
         for _ in 0..count {
             assert!(producer.send(&vec![1; len], &of_stream(0)).unwrap());
         }
@@ -260,7 +273,10 @@ fn a_lane_ends_when_its_producers_have_gone_and_all_is_read() {
     let Some(Event::LaneEnded { stats, lane }) = consumer.next_event() else {
         panic!("the lane did not end")
     };
-    assert_eq!((stats.committed_frames(), stats.delivered_frames, stats.frames_in_flight), (1, 1, 0));
+    assert_eq!(
+        (stats.committed_frames(), stats.delivered_frames, stats.frames_in_flight),
+        (1, 1, 0)
+    );
     assert_eq!(consumer.lanes().count(), 0);
     assert!(matches!(consumer.stats(lane), Err(RingError::UnknownLane { .. })));
     let (again, _invitation) = consumer.add_lane(&small()).unwrap();
@@ -281,7 +297,9 @@ fn a_byte_on_the_socket_hides_no_end() {
     drop((producer, theirs));
     consumer.check_liveness();
     assert!(matches!(consumer.next_event(), Some(Event::ProducerLeft { clean: true, .. })));
-    assert!(matches!(consumer.next_event(), Some(Event::LaneEnded { lane: ended, .. }) if ended == lane));
+    assert!(
+        matches!(consumer.next_event(), Some(Event::LaneEnded { lane: ended, .. }) if ended == lane)
+    );
 
     // The other direction: extra bytes from the consumer's side do not keep it alive.
     let (mut ours, theirs) = UnixStream::pair().unwrap();
@@ -314,7 +332,8 @@ fn a_consumer_continues_where_the_dead_one_stopped() {
     assert!(producer.has_consumer(), "a supervisor holds the socket");
     producer.send(b"meanwhile", &key()).unwrap();
     let lane = new.adopt(fds).unwrap();
-    let again: Vec<_> = all(&mut new).iter().map(|frame| (text(&new, frame), frame.sequence)).collect();
+    let again: Vec<_> =
+        all(&mut new).iter().map(|frame| (text(&new, frame), frame.sequence)).collect();
     let expect = [("1", 1), ("3", 3), ("meanwhile", 4)].map(|(t, s)| (t.to_owned(), s));
     assert_eq!(again, expect, "not released means delivered again");
     assert_eq!(new.stats(lane).unwrap().consumer_epoch, 2);
@@ -411,13 +430,17 @@ fn a_lane_that_waits_for_its_turn_still_signals_its_free_slots() {
 
 #[test]
 fn a_producer_that_outlives_its_consumer_is_notified() {
-    for policy in [Policy::DropNewest, Policy::DropOldest, Policy::Wait { timeout: Duration::MAX }] {
+    for policy in [Policy::DropNewest, Policy::DropOldest, Policy::Wait { timeout: Duration::MAX }]
+    {
         let (consumer, mut producer) = pair();
         producer.set_policy(policy);
         drop(consumer);
         assert!(!producer.has_consumer());
         let error = (0..10_000).find_map(|_| producer.send(b"frame", &key()).err()).unwrap();
-        assert!(matches!(error, RingError::ConsumerGone { unread_frames: 1..=8 }), "{policy:?}: {error:?}");
+        assert!(
+            matches!(error, RingError::ConsumerGone { unread_frames: 1..=8 }),
+            "{policy:?}: {error:?}"
+        );
     }
 }
 
@@ -440,7 +463,8 @@ fn while_both_sides_are_awake_neither_sleeps_or_wakes() {
     assert_eq!((stats.producers[0].sleeps, stats.producers[0].wakes), (0, 0));
 }
 
-/// Sends so many frames, one each `gap`, to a consumer that coalesces; how often it slept until it was woken.
+/// Sends so many frames, one each `gap`, to a consumer that coalesces; how often it slept until it
+/// was woken.
 fn sleeps_behind(gap: Duration, frames: u64, coalescing: Duration) -> u64 {
     let mut consumer = Consumer::new().unwrap();
     consumer.set_coalescing(coalescing);
@@ -471,7 +495,10 @@ fn a_consumer_that_may_be_late_is_woken_for_few_of_many_frames_and_for_each_of_f
     let often = Duration::from_micros(200);
     let woken_for_each = sleeps_behind(often, 500, Duration::ZERO);
     let coalesced = sleeps_behind(often, 500, Duration::from_millis(20));
-    assert!(coalesced * 3 < woken_for_each, "{coalesced} and {woken_for_each} sleeps for 500 frames");
+    assert!(
+        coalesced * 3 < woken_for_each,
+        "{coalesced} and {woken_for_each} sleeps for 500 frames"
+    );
     let seldom = sleeps_behind(Duration::from_millis(20), 10, Duration::from_millis(1));
     assert!(seldom >= 5, "{seldom} sleeps for 10 frames");
 }
@@ -491,8 +518,8 @@ fn one_wake_up_serves_a_quarter_of_the_ring() {
     assert_eq!(consumer.stats(lane).unwrap().consumer_wakes, 1);
 }
 
-/// The consumer holds nearly all frames and goes to sleep: a producer that can use the remaining room is woken, and does
-/// not have to wait for its own timer of 100 ms.
+/// The consumer holds nearly all frames and goes to sleep: a producer that can use the remaining
+/// room is woken, and does not have to wait for its own timer of 100 ms.
 #[test]
 fn both_sides_never_sleep_while_there_is_room() {
     type Sleep = fn(&mut Consumer);
@@ -561,7 +588,9 @@ fn statistics_are_read_by_anybody_with_the_descriptor() {
 
 /// A memfd with this content, with these seals.
 fn memfd(content: &[u8], size: u64, seals: SealFlags) -> OwnedFd {
-    let fd = rustix::fs::memfd_create("not-a-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+    let fd =
+        rustix::fs::memfd_create("not-a-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+            .unwrap();
     rustix::fs::ftruncate(&fd, size).unwrap();
     rustix::io::pwrite(&fd, content, 0).unwrap();
     rustix::fs::fcntl_add_seals(&fd, seals).unwrap();

@@ -10,7 +10,8 @@ pub(crate) struct Child {
 
 /// Runs `work` in a child process. This process has one thread, so that the child may do anything.
 pub(crate) fn fork(work: impl FnOnce()) -> Child {
-    // SAFETY: single-threaded; the child leaves with `_exit` and never returns into the caller's stack.
+    // SAFETY: single-threaded; the child leaves with `_exit` and never returns into the caller's
+    // stack.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
     if pid == 0 {
@@ -77,8 +78,11 @@ fn pattern(stream: u32, number: u64) -> u64 {
 
 /// Sends one frame whose every byte follows from stream and number.
 pub(crate) fn put(producer: &mut Producer, stream: u32, number: u64, len: usize) -> bool {
-    let info = FrameInfo { stream, flags: Flags::KEYFRAME, user_data: number, ..FrameInfo::default() };
-    let Some(mut claim) = producer.claim(len, &info).expect("the consumer lives") else { return false };
+    let info =
+        FrameInfo { stream, flags: Flags::KEYFRAME, user_data: number, ..FrameInfo::default() };
+    let Some(mut claim) = producer.claim(len, &info).expect("the consumer lives") else {
+        return false;
+    };
     let word = pattern(stream, number).to_le_bytes();
     for chunk in claim.bytes_mut().chunks_mut(8) {
         chunk.copy_from_slice(&word[..chunk.len()]);

@@ -1,5 +1,5 @@
-//! A lane that is never empty, because producers are faster than its consumer, survives more deaths than it has rows for
-//! producers.
+//! A lane that is never empty, because producers are faster than its consumer, survives more deaths
+//! than it has rows for producers.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -19,7 +19,8 @@ const FRAMES: u32 = 15;
 pub(crate) fn run() -> String {
     let mut consumer = Consumer::new().unwrap();
     let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(1 << 16, 64)).unwrap();
-    let _faster = fork(|| produce_for_ever(Producer::join(invitation).unwrap(), 0, FRAME_BYTES_MAX));
+    let _faster =
+        fork(|| produce_for_ever(Producer::join(invitation).unwrap(), 0, FRAME_BYTES_MAX));
     let mut frames = 0;
     for stream in 1..=DEATHS {
         let invitation = consumer.invite(lane).unwrap();

@@ -1,4 +1,5 @@
-//! Producers that overwrite everything they can reach, or punch holes into it, without effect on an honest one.
+//! Producers that overwrite everything they can reach, or punch holes into it, without effect on an
+//! honest one.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,8 @@ const HEAD_BYTES: usize = 65_536;
 const HONEST: u32 = 7;
 
 fn duration() -> Duration {
-    let seconds = std::env::var("THRONG_RING_HOSTILE_S").ok().and_then(|s| s.parse().ok()).unwrap_or(3);
+    let seconds =
+        std::env::var("THRONG_RING_HOSTILE_S").ok().and_then(|s| s.parse().ok()).unwrap_or(3);
     Duration::from_secs(seconds)
 }
 
@@ -24,7 +26,8 @@ pub(crate) fn run() -> String {
     let mut producer = Producer::join(invitation).unwrap();
     producer.set_policy(Policy::DropNewest);
     let (mut attacker, mut attacks) = (attack(&mut consumer, &options, 1), 1u64);
-    let (mut sent, mut received, mut foreign, mut refused, mut bytes) = (0u64, 0u64, 0u64, 0u64, 0u64);
+    let (mut sent, mut received, mut foreign, mut refused, mut bytes) =
+        (0u64, 0u64, 0u64, 0u64, 0u64);
     let mut held = std::collections::VecDeque::new();
     let end = Instant::now() + duration();
     while Instant::now() < end {
@@ -74,13 +77,15 @@ pub(crate) fn run() -> String {
     )
 }
 
-/// Whether the end of a lane's only process was detected. It may have written into its socket before.
+/// Whether the end of a lane's only process was detected. It may have written into its socket
+/// before.
 fn has_left(consumer: &mut Consumer, of: throng_ring::LaneId) -> bool {
     std::iter::from_fn(|| consumer.next_event())
         .any(|event| matches!(event, Event::ProducerLeft { lane, .. } if lane == of))
 }
 
-/// A child that first follows the protocol, then overwrites words at random, with random or with plausible values.
+/// A child that first follows the protocol, then overwrites words at random, with random or with
+/// plausible values.
 fn attack(consumer: &mut Consumer, options: &RingOptions, seed: u64) -> Child {
     let (lane, invitation) = consumer.add_lane(options).unwrap();
     let fds = consumer.export(lane).unwrap();
@@ -102,8 +107,8 @@ fn attack(consumer: &mut Consumer, options: &RingOptions, seed: u64) -> Child {
     })
 }
 
-/// Attacks by its other descriptors: bytes into the socket and the eventfds until they would block, and holes in the
-/// memory.
+/// Attacks by its other descriptors: bytes into the socket and the eventfds until they would block,
+/// and holes in the memory.
 fn abuse(written_to: [&OwnedFd; 3], memfd: &OwnedFd, random: &mut Random) {
     if let Some(fd) = written_to.get(random.below(12) as usize) {
         let bytes = (random.next() >> 1).to_ne_bytes();
@@ -124,7 +129,8 @@ fn abuse(written_to: [&OwnedFd; 3], memfd: &OwnedFd, random: &mut Random) {
 }
 
 fn map(memfd: &OwnedFd) -> &'static [AtomicU64] {
-    // SAFETY: a shared mapping of the ring's first bytes, which lasts as long as the child; all access is atomic.
+    // SAFETY: a shared mapping of the ring's first bytes, which lasts as long as the child; all
+    // access is atomic.
     unsafe {
         let start = libc::mmap(
             std::ptr::null_mut(),

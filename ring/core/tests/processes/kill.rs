@@ -1,6 +1,6 @@
-//! 1,000 producers are killed at random moments while others run: each with its own lane, and sharing one. With
-//! `THRONG_RING_STRICT=1` no gap above 100 ms in any living stream is allowed, which only an otherwise idle machine can
-//! meet.
+//! 1,000 producers are killed at random moments while others run: each with its own lane, and
+//! sharing one. With `THRONG_RING_STRICT=1` no gap above 100 ms in any living stream is allowed,
+//! which only an otherwise idle machine can meet.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,8 @@ use crate::child::{Child, Random, fork, is_whole, produce_for_ever};
 const PRODUCERS: usize = 4;
 const KILLS: usize = 500;
 const FRAME_BYTES_MAX: u64 = 60_000;
-/// A dead producer's claim that is never skipped stalls the ring for ever; a busy machine does so for less than this.
+/// A dead producer's claim that is never skipped stalls the ring for ever; a busy machine does so
+/// for less than this.
 const STALL: Duration = Duration::from_secs(5);
 
 pub(crate) fn run() -> String {
@@ -77,7 +78,11 @@ fn kill(shared: bool) -> String {
             }
             crowd.take_events();
             let stalled = crowd.last_frame.iter().find(|(_, last)| last.elapsed() >= STALL);
-            assert!(stalled.is_none(), "a living stream is stuck: {stalled:?}, {:?}", crowd.consumer);
+            assert!(
+                stalled.is_none(),
+                "a living stream is stuck: {stalled:?}, {:?}",
+                crowd.consumer
+            );
         }
         let victim = random.below(PRODUCERS as u64) as usize;
         let (stream, mut child) = crowd.children.swap_remove(victim);
@@ -93,8 +98,10 @@ fn kill(shared: bool) -> String {
         "a gap of {longest_gap:?} in a living stream"
     );
     let totals = &crowd.totals;
-    // A producer counts after it commits, so one killed between the two has delivered more than it counted.
-    let uncounted = totals.delivered.checked_sub(totals.committed).expect("a committed frame was lost");
+    // A producer counts after it commits, so one killed between the two has delivered more than it
+    // counted.
+    let uncounted =
+        totals.delivered.checked_sub(totals.committed).expect("a committed frame was lost");
     assert!(uncounted <= (KILLS + PRODUCERS) as u64, "{uncounted} more delivered than committed");
     assert_eq!(totals.frames, totals.delivered);
     format!(
@@ -131,7 +138,8 @@ impl Crowd {
             self.totals.frames += 1;
             if self.children.iter().any(|(stream, _)| *stream == frame.info.stream) {
                 let last = self.last_frame.insert(frame.info.stream, Instant::now());
-                self.longest_gap = self.longest_gap.max(last.map_or(Duration::ZERO, |last| last.elapsed()));
+                self.longest_gap =
+                    self.longest_gap.max(last.map_or(Duration::ZERO, |last| last.elapsed()));
             }
             self.consumer.release(frame.id).unwrap();
         }

@@ -1,6 +1,8 @@
-//! Producers and consumers as real processes: killed between instructions, scribbling, sandboxed, of other users.
+//! Producers and consumers as real processes: killed between instructions, scribbling, sandboxed,
+//! of other users.
 //!
-//! `cargo test -p throng-ring --test processes -- [SCENE]`. A scene that needs root is reported and skipped without it.
+//! `cargo test -p throng-ring --test processes -- [SCENE]`. A scene that needs root is reported and
+//! skipped without it.
 
 mod child;
 mod full;
@@ -27,11 +29,13 @@ const SCENES: [(&str, Scene); 9] = [
     ("soak", soak::run),
 ];
 
-/// Supports the arguments of test runners for the standard harness: `--list`, `--exact`, a name. No test is ignored.
+/// Supports the arguments of test runners for the standard harness: `--list`, `--exact`, a name. No
+/// test is ignored.
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let filter = arguments.iter().find(|argument| !argument.starts_with('-') && *argument != "terse");
+    let filter =
+        arguments.iter().find(|argument| !argument.starts_with('-') && *argument != "terse");
     let is_meant = |name: &str| match filter {
         Some(filter) if has("--exact") => name == filter,
         Some(filter) => name.contains(filter.as_str()),

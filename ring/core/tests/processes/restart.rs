@@ -1,4 +1,5 @@
-//! The consumer's process is killed again and again; a supervisor keeps the descriptors, and producers notice nothing.
+//! The consumer's process is killed again and again; a supervisor keeps the descriptors, and
+//! producers notice nothing.
 
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,8 +35,13 @@ pub(crate) fn run() -> String {
             for count in 0..100 + restart * 7 {
                 let Some(frame) = wait_for_frame(&mut consumer) else { break };
                 assert!(is_whole(&consumer, &frame));
-                // Frames that an earlier consumer released out of order are not delivered again, so there may be gaps.
-                assert!(last.is_none_or(|last| last < frame.sequence), "{} after {last:?}", frame.sequence);
+                // Frames that an earlier consumer released out of order are not delivered again, so
+                // there may be gaps.
+                assert!(
+                    last.is_none_or(|last| last < frame.sequence),
+                    "{} after {last:?}",
+                    frame.sequence
+                );
                 last = Some(frame.sequence);
                 seen[frame.sequence as usize].store(1, Relaxed);
                 if count % 5 != 4 {

@@ -1,9 +1,11 @@
-//! A producer under a seccomp filter that allows what a Chromium renderer may do on Linux, and nothing else.
+//! A producer under a seccomp filter that allows what a Chromium renderer may do on Linux, and
+//! nothing else.
 //!
-//! After `sandbox/linux/seccomp-bpf-helpers/{baseline_policy,syscall_sets,syscall_parameters_restrictions}.cc` and
-//! `sandbox/policy/linux/bpf_renderer_policy_linux.cc`: a system call that is not listed there kills the process
-//! here, and one that they answer with EPERM gets EPERM. Arguments are checked where they are (mmap, futex, fcntl,
-//! clock_gettime).
+//! After `sandbox/linux/seccomp-bpf-helpers/baseline_policy.cc`, `syscall_sets.cc`,
+//! `syscall_parameters_restrictions.cc` there and
+//! `sandbox/policy/linux/bpf_renderer_policy_linux.cc`: a system call that is not listed there
+//! kills the process here, and one that they answer with EPERM gets EPERM. Arguments are checked
+//! where they are (mmap, futex, fcntl, clock_gettime).
 
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -90,7 +92,8 @@ fn poll(consumer: &mut Consumer) -> bool {
     if !consumer.arm() {
         return true;
     }
-    let mut fd = libc::pollfd { fd: consumer.event_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut fd =
+        libc::pollfd { fd: consumer.event_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: waits for one descriptor of ours.
     let ready = unsafe { libc::poll(&raw mut fd, 1, 20_000) } == 1;
     consumer.process_events().unwrap();
@@ -167,8 +170,13 @@ fn rules() -> Vec<(i64, Rule)> {
         libc::SYS_ftruncate,
         libc::SYS_sysinfo,
     ];
-    let eperm =
-        [libc::SYS_set_robust_list, libc::SYS_madvise, libc::SYS_openat, libc::SYS_open, libc::SYS_access];
+    let eperm = [
+        libc::SYS_set_robust_list,
+        libc::SYS_madvise,
+        libc::SYS_openat,
+        libc::SYS_open,
+        libc::SYS_access,
+    ];
     let mmap = libc::MAP_SHARED
         | libc::MAP_PRIVATE
         | libc::MAP_ANONYMOUS
@@ -178,7 +186,8 @@ fn rules() -> Vec<(i64, Rule)> {
         | libc::MAP_DENYWRITE
         | libc::MAP_LOCKED;
     let mprotect = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-    // WAIT, WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_BITSET, WAKE_BITSET; PRIVATE and CLOCK_REALTIME with any.
+    // WAIT, WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_BITSET, WAKE_BITSET; PRIVATE and
+    // CLOCK_REALTIME with any.
     let futex: &[u32] = &[0, 1, 3, 4, 5, 9, 10];
     // GETFL, GETFD, SETFD, GETLK, SETLK, SETLKW, DUPFD, DUPFD_CLOEXEC, GET_SEALS.
     let fcntl: &[u32] = &[3, 1, 2, 5, 6, 7, 0, 1030, 1034];
@@ -202,7 +211,8 @@ const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
 const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-/// Offsets within `struct seccomp_data`: the call's number, the architecture, the low halves of the arguments.
+/// Offsets within `struct seccomp_data`: the call's number, the architecture, the low halves of the
+/// arguments.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
@@ -236,7 +246,10 @@ fn program() -> Vec<libc::sock_filter> {
             Rule::OneOf { argument, ignore, values } => {
                 let mut body = vec![step(LOAD, ARGUMENTS + 8 * argument), step(AND, !ignore)];
                 for value in values {
-                    body.extend([unless_equal_skip(*value, 1), step(RETURN, libc::SECCOMP_RET_ALLOW)]);
+                    body.extend([
+                        unless_equal_skip(*value, 1),
+                        step(RETURN, libc::SECCOMP_RET_ALLOW),
+                    ]);
                 }
                 body.push(step(RETURN, kill));
                 body
@@ -253,7 +266,8 @@ fn program() -> Vec<libc::sock_filter> {
 fn enter() {
     let mut program = program();
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: both calls only restrict this process; the program outlives the call, which copies it.
+    // SAFETY: both calls only restrict this process; the program outlives the call, which copies
+    // it.
     let entered = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) == 0

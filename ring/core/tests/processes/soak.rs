@@ -1,4 +1,5 @@
-//! Mixed sizes from several processes with several threads each, every byte checked. `THRONG_RING_SOAK_S=600` for long.
+//! Mixed sizes from several processes with several threads each, every byte checked.
+//! `THRONG_RING_SOAK_S=600` for long.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,12 +12,15 @@ const PROCESSES: u32 = 3;
 const THREADS: u32 = 2;
 
 pub(crate) fn run() -> String {
-    let seconds = std::env::var("THRONG_RING_SOAK_S").ok().and_then(|s| s.parse().ok()).unwrap_or(10);
+    let seconds =
+        std::env::var("THRONG_RING_SOAK_S").ok().and_then(|s| s.parse().ok()).unwrap_or(10);
     let mut consumer = Consumer::new().unwrap();
     let children: Vec<_> = (0..PROCESSES)
         .map(|process| {
             let (_, invitation) = consumer.add_lane(&RingOptions::with_size(8 << 20, 256)).unwrap();
-            fork(move || produce(Producer::join(invitation).unwrap(), process, Duration::from_secs(seconds)))
+            fork(move || {
+                produce(Producer::join(invitation).unwrap(), process, Duration::from_secs(seconds))
+            })
         })
         .collect();
     let (mut frames, mut bytes) = (0u64, 0u64);

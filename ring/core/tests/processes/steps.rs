@@ -1,5 +1,5 @@
-//! A producer is killed between two instructions of claim, write and commit, while another shares its ring: at each
-//! third, or at every single one with `THRONG_RING_STRIDE=1`.
+//! A producer is killed between two instructions of claim, write and commit, while another shares
+//! its ring: at each third, or at every single one with `THRONG_RING_STRIDE=1`.
 
 use std::os::fd::OwnedFd;
 
@@ -7,7 +7,8 @@ use throng_ring::{Consumer, DropReason, Policy, Producer, RingOptions};
 
 use crate::child::{Child, fork, is_whole, put};
 
-/// Instructions over which the kills are spread: more than those of claim, write and commit of a small frame.
+/// Instructions over which the kills are spread: more than those of claim, write and commit of a
+/// small frame.
 const INSTRUCTIONS: usize = 1_400;
 const DEAD: u32 = 1;
 const LIVING: u32 = 2;
@@ -33,7 +34,10 @@ fn claiming() -> String {
         step(&mut child, instruction);
         child.kill();
         child.wait();
-        assert!(put(&mut living, LIVING, instruction as u64, 40), "no room after {instruction} instructions");
+        assert!(
+            put(&mut living, LIVING, instruction as u64, 40),
+            "no room after {instruction} instructions"
+        );
         consumer.check_liveness();
         let mut of_the_dead = 0;
         let mut came = false;
@@ -60,7 +64,10 @@ fn claiming() -> String {
     let stats = consumer.stats(lane).unwrap();
     assert_eq!((stats.frames_in_flight, stats.bytes_in_flight), (0, 0), "room leaked: {stats:?}");
     assert!(stats.delivered_frames >= stats.committed_frames(), "{stats:?}");
-    assert!(stats.producers.iter().filter(|row| row.session != 0).count() == 1, "a dead one keeps its row");
+    assert!(
+        stats.producers.iter().filter(|row| row.session != 0).count() == 1,
+        "a dead one keeps its row"
+    );
     assert!(
         before > 20 && after > 10,
         "the kills missed the protocol: {before} before the commit, {after} after"
@@ -72,7 +79,8 @@ fn claiming() -> String {
     )
 }
 
-/// The same on a full ring, whose oldest frames the killed one evicts: only its own drop may not be counted.
+/// The same on a full ring, whose oldest frames the killed one evicts: only its own drop may not be
+/// counted.
 fn evicting() -> String {
     let mut consumer = Consumer::new().unwrap();
     let (lane, invitation) = consumer.add_lane(&RingOptions::with_size(1 << 16, 16)).unwrap();
@@ -104,7 +112,10 @@ fn evicting() -> String {
         // The ring was full of the living one's frames, and four is as many as the other puts.
         let lost = 16 - came;
         let counted = evicted(&consumer) - before;
-        assert!(lost <= 4 && (counted..=counted + 1).contains(&lost), "{lost} lost, {counted} counted");
+        assert!(
+            lost <= 4 && (counted..=counted + 1).contains(&lost),
+            "{lost} lost, {counted} counted"
+        );
         uncounted += lost - counted;
         received += came;
     }
@@ -113,7 +124,9 @@ fn evicting() -> String {
     let dropped = stats.dropped(DropReason::Evicted);
     assert_eq!(received + dropped + uncounted, number, "{stats:?}");
     assert!(dropped > 10, "the kills missed the eviction: {stats:?}");
-    format!("{kills} kills of one that evicts, {dropped} frames evicted, {uncounted} of them uncounted")
+    format!(
+        "{kills} kills of one that evicts, {dropped} frames evicted, {uncounted} of them uncounted"
+    )
 }
 
 /// Joins, stops for the tracer, then puts frames until it is killed.

@@ -32,7 +32,10 @@ pub(crate) fn run() -> String {
     let mut received = 0;
     while received < 1_000 {
         let Some(frame) = consumer.peek() else {
-            assert!(consumer.wait(std::time::Duration::from_secs(20)).unwrap(), "stalled at {received}");
+            assert!(
+                consumer.wait(std::time::Duration::from_secs(20)).unwrap(),
+                "stalled at {received}"
+            );
             while consumer.next_event().is_some() {}
             continue;
         };

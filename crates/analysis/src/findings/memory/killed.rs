@@ -12,7 +12,8 @@ use super::KEY;
 use crate::context::{Context, Reading};
 use crate::demand::{Demand, Resource, memory_limit};
 
-/// The candidate for the end of a process; `rss` is the resident memory of all watched processes, the most.
+/// The candidate for the end of a process; `rss` is the resident memory of all watched processes,
+/// the most.
 pub(super) fn candidate(context: &Context<'_>, killed: &Killed<'_>, rss: Reading) -> Candidate {
     let life = killed.life;
     let label = life.process.label();
@@ -55,7 +56,11 @@ pub(super) fn candidate(context: &Context<'_>, killed: &Killed<'_>, rss: Reading
         // The count of the host alone does not say which of its processes it killed.
         at_most: if killed.is_certain { 100.0 } else { CAP_COMPANY },
         ends_service: killed.is_of_server,
-        ..Candidate::new(KEY, format!("The kernel {probably}killed {label} for lack of memory{of}"), "memory")
+        ..Candidate::new(
+            KEY,
+            format!("The kernel {probably}killed {label} for lack of memory{of}"),
+            "memory",
+        )
     }
 }
 
@@ -65,8 +70,8 @@ fn is_alone(context: &Context<'_>) -> bool {
     all.filter(|rss| rss.max(context.onset).is_some_and(|bytes| bytes > 0.0)).count() < 2
 }
 
-/// What a user takes, and how many fit: "A user takes 12.0 MB, so that 256 MB fit 21 users. ". Nothing where that cannot be told
-/// from noise.
+/// What a user takes, and how many fit: "A user takes 12.0 MB, so that 256 MB fit 21 users. ".
+/// Nothing where that cannot be told from noise.
 fn of_a_user(demand: &Demand, limit: Option<f64>, is_alone: bool) -> String {
     let Some(fit) = demand.fit.filter(|_| demand.grows()) else { return String::new() };
     let users = limit.and_then(|limit| Some((limit, fit.root(limit)?.floor())));
@@ -85,13 +90,20 @@ mod tests {
     #[test]
     fn how_many_fit_is_what_the_demand_model_says() {
         let said = |is_alone, bytes_by: fn(f64) -> f64| {
-            let points: Vec<(f64, f64)> =
-                [4.0, 8.0, 12.0, 16.0, 20.0, 24.0, 28.0, 34.0].map(|users| (users, bytes_by(users))).to_vec();
-            of_a_user(&of_points(Resource::Memory, Some(4.96e8), &points).unwrap(), Some(4.96e8), is_alone)
+            let points: Vec<(f64, f64)> = [4.0, 8.0, 12.0, 16.0, 20.0, 24.0, 28.0, 34.0]
+                .map(|users| (users, bytes_by(users)))
+                .to_vec();
+            of_a_user(
+                &of_points(Resource::Memory, Some(4.96e8), &points).unwrap(),
+                Some(4.96e8),
+                is_alone,
+            )
         };
         let line = |users: f64| 1e7 + 1.2e7 * users + 1e4 * (users * 1.3).sin();
         assert!(said(true, line).ends_with(" fit 40 users. "), "{}", said(true, line));
-        assert!(said(false, line).ends_with(" fit 40 users if this process alone uses the limit. "));
+        assert!(
+            said(false, line).ends_with(" fit 40 users if this process alone uses the limit. ")
+        );
         // 1 MB + 10 kB · N²: one more user of 34 takes 680 kB, and the next ones more.
         let curve = |users: f64| 1e6 + 1e4 * users * users + 1e1 * (users * 1.3).sin();
         assert!(said(true, curve).ends_with(" fit 222 users. "), "{}", said(true, curve));

@@ -1,14 +1,15 @@
 //! The files of `deploy/kubernetes`, with the values of a command line in place of their own.
 //!
-//! A line that a flag changes ends with that flag as its mark (`# --workers`). One that begins with `#~ ` counts only if there are
-//! values for all of its marks.
+//! A line that a flag changes ends with that flag as its mark (`# --workers`). One that begins with
+//! `#~ ` counts only if there are values for all of its marks.
 
 /// The bus.
 pub(super) const BUS: &str = include_str!("../../../../../deploy/kubernetes/bus.yaml");
 /// The workers.
 pub(super) const WORKERS: &str = include_str!("../../../../../deploy/kubernetes/workers.yaml");
 /// The coordinator, and the claim of its run folders.
-pub(super) const COORDINATOR: &str = include_str!("../../../../../deploy/kubernetes/coordinator.yaml");
+pub(super) const COORDINATOR: &str =
+    include_str!("../../../../../deploy/kubernetes/coordinator.yaml");
 
 /// Without Kustomize, which makes it of the file itself.
 pub(super) const SCENARIO: &str = "\
@@ -68,7 +69,9 @@ fn filled_line(line: &str, slots: &[Slot]) -> Vec<String> {
     let as_it_is = || vec![line.to_owned()];
     let Some((written, marks)) = line.rsplit_once(" # ") else { return as_it_is() };
     let slot = |mark: &str| slots.iter().find(|slot| slot.mark == mark && !slot.values.is_empty());
-    let Some(slots) = marks.split(", ").map(slot).collect::<Option<Vec<&Slot>>>() else { return as_it_is() };
+    let Some(slots) = marks.split(", ").map(slot).collect::<Option<Vec<&Slot>>>() else {
+        return as_it_is();
+    };
     let mut lines = vec![written.replacen(OPTIONAL, "", 1)];
     for slot in slots {
         let with_values = |line: &String| -> Vec<String> {

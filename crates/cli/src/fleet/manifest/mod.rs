@@ -1,4 +1,5 @@
-//! `throng fleet manifest`: what runs a scenario in a Kubernetes cluster, as YAML on standard output.
+//! `throng fleet manifest`: what runs a scenario in a Kubernetes cluster, as YAML on standard
+//! output.
 
 mod base;
 mod need;
@@ -62,7 +63,8 @@ fn printed(command: &Manifest, scenario: &Scenario, plan: &Plan) -> Result<Strin
 /// What has to be there before: Secrets, which are never printed.
 fn head(command: &Manifest, variables: &BTreeSet<String>) -> String {
     let name = &command.name;
-    let arguments: Vec<&str> = std::iter::once(name).chain(&command.namespace).map(String::as_str).collect();
+    let arguments: Vec<&str> =
+        std::iter::once(name).chain(&command.namespace).map(String::as_str).collect();
     let mut head = format!(
         "# {} workers play a scenario (docs/fleet.md). Secrets that have to be there:\n",
         command.workers
@@ -115,7 +117,11 @@ fn slots(
         Slot::new("--namespace", "throng", command.namespace.clone()),
         Slot::new("--workers", "2", one(&command.workers)),
         Slot::new("--image", "throng:latest", one(&command.image)),
-        Slot::new("--allow-target", "10.0.0.0/8", command.allow_target.iter().map(ToString::to_string)),
+        Slot::new(
+            "--allow-target",
+            "10.0.0.0/8",
+            command.allow_target.iter().map(ToString::to_string),
+        ),
         Slot::new("--max-users", "500", command.max_users.map(|most| most.to_string())),
         Slot::new("--consent-secret-name", "throng-consent", command.consent_secret_name.clone()),
         Slot::new("--nats", "tls://throng:$(BUS_PASSWORD)@throng-bus:4222", one(&bus)),
@@ -137,11 +143,13 @@ fn variables(scenario: &Scenario) -> Result<BTreeSet<String>, String> {
     let said = scenario.to_toml();
     let name = |reference: &str| match reference.strip_prefix("env:") {
         None => Err(format!("{reference} is a file that the pods do not have: write env:NAME")),
-        Some(name) if OWN_VARIABLES.contains(&name) => {
-            Err(format!("the pods have a {name} of their own: give the variable of {reference} another name"))
-        }
+        Some(name) if OWN_VARIABLES.contains(&name) => Err(format!(
+            "the pods have a {name} of their own: give the variable of {reference} another name"
+        )),
         Some(name) if is_variable(name) => Ok(name.to_owned()),
-        Some(_) => Err(format!("{reference} cannot be a variable of a pod: write letters, digits and _")),
+        Some(_) => {
+            Err(format!("{reference} cannot be a variable of a pod: write letters, digits and _"))
+        }
     };
     worker::references(&said).map(name).collect()
 }
@@ -151,8 +159,9 @@ fn is_variable(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Whether the scenario can go into a ConfigMap, and the rest of what it names comes with the image. A ConfigMap carries 1 MiB
-/// (`MaxSecretSize` of the API, for both), which no scenario exceeds.
+/// Whether the scenario can go into a ConfigMap, and the rest of what it names comes with the
+/// image. A ConfigMap carries 1 MiB (`MaxSecretSize` of the API, for both), which no scenario
+/// exceeds.
 fn travels(scenario: &Scenario, plan: &Plan) -> Result<(), String> {
     let secrets = history::written_out(scenario);
     if !secrets.is_empty() {
@@ -184,7 +193,10 @@ fn warnings(plan: &Plan) -> Vec<String> {
         )
     });
     let loopback = plan.target.is_loopback().then(|| {
-        format!("{} is on loopback, which in a cluster is each pod by itself", plan.target.display())
+        format!(
+            "{} is on loopback, which in a cluster is each pod by itself",
+            plan.target.display()
+        )
     });
     let canary = plan.canary.as_ref().map(|_| "[canary] needs a browser in the image".to_owned());
     files.into_iter().chain(loopback).chain(canary).collect()
@@ -193,18 +205,21 @@ fn warnings(plan: &Plan) -> Vec<String> {
 /// The scenario's key in its ConfigMap.
 fn key(file: &Path) -> &str {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let is_key = |name: &&str| name.len() <= 253 && name.chars().all(is_plain) && !name.starts_with('.');
+    let is_key =
+        |name: &&str| name.len() <= 253 && name.chars().all(is_plain) && !name.starts_with('.');
     file.file_name().and_then(|name| name.to_str()).filter(is_key).unwrap_or(SCENARIO_KEY)
 }
 
-/// The bus's address in a pod, which puts the password in its place. Always with TLS, as the base explains.
+/// The bus's address in a pod, which puts the password in its place. Always with TLS, as the base
+/// explains.
 fn bus_url(command: &Manifest) -> Result<String, String> {
     let Some(text) = &command.nats else {
         return Ok(format!("tls://throng:$(BUS_PASSWORD)@{}-bus:4222", command.name));
     };
     // The text may have a password, and is not repeated.
     let url = Url::parse(text).map_err(|error| format!("{error}; write tls://bus.example:4222"))?;
-    let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:[]%".contains(c));
+    let is_plain =
+        |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:[]%".contains(c));
     let host = url.host_str().filter(|host| !host.is_empty() && is_plain(host));
     match (url.scheme(), host) {
         _ if url.password().is_some() => Err(format!(

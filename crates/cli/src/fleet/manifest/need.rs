@@ -3,8 +3,8 @@
 use throng_observation::limits::THREAD_CPU_RATIO_MAX;
 use throng_scenario::Plan;
 
-/// Cores per Mbit/s: 157 packets (of 1,050 bytes of video, 174 of audio) at 8.6 µs, the WebRTC viewers of docs/performance.md on a
-/// slow day. Other protocols cost less.
+/// Cores per Mbit/s: 157 packets (of 1,050 bytes of video, 174 of audio) at 8.6 µs, the WebRTC
+/// viewers of docs/performance.md on a slow day. Other protocols cost less.
 const CORES_PER_MBIT_PER_S: f64 = 0.001_35;
 
 /// Cores per join within a second: 3.6 ms, the same viewers.
@@ -44,8 +44,9 @@ impl Need {
         let joins = f64::from(expected.joins_per_s);
         let busy = mbit_per_s * CORES_PER_MBIT_PER_S + joins * CORES_PER_JOIN;
         let cores = busy / THREAD_CPU_RATIO_MAX + CORES_OWN;
-        let bytes =
-            BYTES_OWN + f64::from(expected.users) * BYTES_PER_USER + media_bytes as f64 * COPIES_OF_MEDIA;
+        let bytes = BYTES_OWN
+            + f64::from(expected.users) * BYTES_PER_USER
+            + media_bytes as f64 * COPIES_OF_MEDIA;
         Self {
             cpu_milli: rounded_up(cores * 1e3, CPU_STEP_MILLI),
             memory_mib: rounded_up(bytes / f64::from(1 << 20), MEMORY_STEP_MIB),
@@ -78,7 +79,11 @@ mod tests {
         };
         let ([few, with_media], [many, _]) = (need(1), need(1000));
         assert_eq!((few.cpu_milli, few.memory_mib), (200, 192));
-        assert_eq!((with_media.cpu_milli, with_media.memory_mib), (200, 640), "three times 143 MiB more");
+        assert_eq!(
+            (with_media.cpu_milli, with_media.memory_mib),
+            (200, 640),
+            "three times 143 MiB more"
+        );
         // 1,120 Mbit/s at 1.35 ms and 10 joins at 3.6 ms, at 70 % of a core.
         assert_eq!((many.cpu_milli, many.memory_mib), (2400, 448));
         assert_eq!(many.load, "1000 participants at a time, 10 joins within a second, 1120 Mbit/s");

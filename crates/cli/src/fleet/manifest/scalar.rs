@@ -7,25 +7,29 @@ use throng_observation::untrusted::is_harmful;
 /// The columns before each line of a block, below a key of `data`.
 const INDENT: &str = "    ";
 
-/// The value that stands behind a key two columns in, with its last line end. As a block if it can be, for people who read it.
+/// The value that stands behind a key two columns in, with its last line end. As a block if it can
+/// be, for people who read it.
 pub(super) fn scalar(text: &str) -> String {
     if !is_block(text) {
         return format!("{}\n", quoted(text));
     }
-    // The 2 says how far the block is indented below its key: its first line may begin with blanks of its own.
-    let line = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("{INDENT}{line}\n") };
+    // The 2 says how far the block is indented below its key: its first line may begin with blanks
+    // of its own.
+    let line =
+        |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("{INDENT}{line}\n") };
     format!("|2\n{}", text.lines().map(line).collect::<String>())
 }
 
-/// Whether a block says it exactly: only line ends that are one character, only characters that can be written, and one line end at
-/// its end, behind something.
+/// Whether a block says it exactly: only line ends that are one character, only characters that can
+/// be written, and one line end at its end, behind something.
 fn is_block(text: &str) -> bool {
     let before_end = text.strip_suffix('\n').and_then(|text| text.chars().next_back());
     before_end.is_some_and(|last| !last.is_whitespace())
         && text.chars().all(|c| matches!(c, '\n' | '\t') || !is_escaped(c))
 }
 
-/// Characters that are not shown, among them all line ends of YAML, and those that it forbids (section 5.1).
+/// Characters that are not shown, among them all line ends of YAML, and those that it forbids
+/// (section 5.1).
 fn is_escaped(c: char) -> bool {
     is_harmful(c) || matches!(c, '\u{fffe}' | '\u{ffff}')
 }

@@ -1,4 +1,5 @@
-//! What is printed, without a cluster. `crates/cli/tests/e2e/kubernetes.rs` reads it with a parser, `make proof` with an API server.
+//! What is printed, without a cluster. `crates/cli/tests/e2e/kubernetes.rs` reads it with a parser,
+//! `make proof` with an API server.
 
 use clap::Parser as _;
 
@@ -30,9 +31,13 @@ fn the_base_is_what_is_printed_for_its_scenario() {
     let documents = [base::BUS, base::WORKERS, base::COORDINATOR].join("---\n");
     assert!(text.ends_with(&format!("---\n{documents}")), "{text}");
     let kustomization = include_str!("../../../../../deploy/kubernetes/kustomization.yaml");
-    for file in
-        ["- bus.yaml", "- workers.yaml", "- coordinator.yaml", "- scenario.toml", "name: throng-scenario"]
-    {
+    for file in [
+        "- bus.yaml",
+        "- workers.yaml",
+        "- coordinator.yaml",
+        "- scenario.toml",
+        "name: throng-scenario",
+    ] {
         assert!(kustomization.contains(file), "{file}");
     }
 }
@@ -66,14 +71,19 @@ fn flags_reach_the_lines_that_are_marked_with_them() {
         ("  completions: 2 # --workers", 1),
         ("              value: \"tls://throng:$(BUS_PASSWORD)@evening-bus:4222\" # --nats", 2),
     ] {
-        assert_eq!(text.lines().filter(|printed| *printed == line).count(), count, "{line}\n{text}");
+        assert_eq!(
+            text.lines().filter(|printed| *printed == line).count(),
+            count,
+            "{line}\n{text}"
+        );
     }
     assert!(text.contains(
         "{name: \"WHEP_TOKEN\", valueFrom: {secretKeyRef: {name: evening-env, key: \"WHEP_TOKEN\"}}}"
     ));
     assert!(text.contains("{secretKeyRef: {name: \"proof\", key: secret}}"));
     assert!(
-        text.contains("kind: Namespace") && text.contains("pod-security.kubernetes.io/enforce: restricted")
+        text.contains("kind: Namespace")
+            && text.contains("pod-security.kubernetes.io/enforce: restricted")
     );
     assert!(text.contains("#   evening-env: WHEP_TOKEN\n"));
     // Nothing keeps the base's name, but for the label of what throng is and the bus's user.
@@ -86,7 +96,9 @@ fn a_bus_that_is_there_is_used_and_its_password_stays_in_the_secret() {
     let text = manifest_of(&viewers(""), &command(&more("nats://team@bus.example"))).unwrap();
     assert!(text.contains("\"tls://team:$(BUS_PASSWORD)@bus.example:4222\""));
     assert!(!text.contains("kind: Deployment") && !text.contains("secret.sh"));
-    for url in ["tls://a:hunter2@bus.example", "http://bus", "bus.example", "tls://$(A)@bus", "tls://"] {
+    for url in
+        ["tls://a:hunter2@bus.example", "http://bus", "bus.example", "tls://$(A)@bus", "tls://"]
+    {
         let why = manifest_of(&viewers(""), &command(&more(url))).expect_err(url);
         assert!(why.starts_with("--nats: ") && !why.contains("hunter2"), "{why}");
     }
@@ -95,8 +107,9 @@ fn a_bus_that_is_there_is_used_and_its_password_stays_in_the_secret() {
 #[test]
 fn what_does_not_travel_is_refused_by_name() {
     let publish = "publish = { video = \"/media/a.h264\" }\n";
-    let from_file =
-        format!("[target]\nurl = \"janus+ws://media:8188/videoroom/1\"\n[crowd]\nsize = 9\n{publish}");
+    let from_file = format!(
+        "[target]\nurl = \"janus+ws://media:8188/videoroom/1\"\n[crowd]\nsize = 9\n{publish}"
+    );
     for (scenario, why) in [
         (viewers("token = \"hunter2\"\n"), "target.token"),
         (viewers("token = \"file:/secrets/token\"\n"), "file:/secrets/token"),

@@ -1,5 +1,5 @@
-//! Ended series, for the table at the end. Only those with the highest values are kept, so that memory stays bounded while
-//! threads start and end.
+//! Ended series, for the table at the end. Only those with the highest values are kept, so that
+//! memory stays bounded while threads start and end.
 
 use std::collections::BTreeMap;
 
@@ -47,9 +47,11 @@ impl Ended {
             let cpu = |figures: &Vec<Figure>| {
                 figures.iter().find(|figure| figure.of.metric == "process.cpu").map_or(0.0, weight)
             };
-            let others: Vec<_> = self.processes.iter().filter(|(other, _)| **other != pid).collect();
+            let others: Vec<_> =
+                self.processes.iter().filter(|(other, _)| **other != pid).collect();
             let forgotten = least(others.iter().map(|(_, figures)| cpu(figures)));
-            let forgotten = forgotten.and_then(|index| others.get(index)).map(|(pid, _)| (*pid).clone());
+            let forgotten =
+                forgotten.and_then(|index| others.get(index)).map(|(pid, _)| (*pid).clone());
             if let Some(pid) = forgotten {
                 self.processes.remove(&pid);
             }
@@ -58,7 +60,8 @@ impl Ended {
 
     /// The kept series of a metric.
     pub(super) fn of<'a>(&'a self, metric: &'a str) -> impl Iterator<Item = &'a Figure> {
-        let of_processes = self.processes.values().flatten().filter(move |figure| figure.of.metric == metric);
+        let of_processes =
+            self.processes.values().flatten().filter(move |figure| figure.of.metric == metric);
         self.by_metric.get(metric).into_iter().flatten().chain(of_processes)
     }
 }

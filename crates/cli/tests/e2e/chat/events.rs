@@ -1,5 +1,5 @@
-//! Chats over server-sent events: a server of a few lines and a client next to it, both without throng, and servers that do not
-//! behave.
+//! Chats over server-sent events: a server of a few lines and a client next to it, both without
+//! throng, and servers that do not behave.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,11 @@ fn a_room_by_the_template_of_the_example_is_heard_as_by_an_independent_client() 
     drop(server);
     let summary = ran.summary();
     let of = |key: &str| figure(&summary, &format!("chat.{key}"));
-    assert_eq!((of("joined.reached"), of("joined_max"), of("reconnects")), (30.0, 30.0, 0.0), "{ran}");
+    assert_eq!(
+        (of("joined.reached"), of("joined_max"), of("reconnects")),
+        (30.0, 30.0, 0.0),
+        "{ran}"
+    );
     assert_eq!(of("messages_sent"), heard.len() as f64, "{ran}\n{heard:?}");
     assert!(heard.len() > 40, "{heard:?}");
     assert_eq!((of("messages_missing"), of("duplicates")), (0.0, 0.0), "{ran}");
@@ -63,7 +67,8 @@ fn streams_that_end_are_opened_again_and_what_was_missed_comes_after_the_last_ev
         assert!((12.0..=24.0).contains(&of("reconnects")), "{ran}");
         assert_eq!(of("resumes") > 0.0, is_resumed, "{ran}");
         assert_eq!(of("duplicates"), 0.0, "{ran}");
-        // Without a replay, nobody gets what was said after a stream ended and before its client saw that.
+        // Without a replay, nobody gets what was said after a stream ended and before its client
+        // saw that.
         assert!(of("messages_missing") <= if is_resumed { 0.0 } else { 2.0 }, "{ran}");
         // What was said in those 300 ms is late for those who get it.
         assert_eq!(of("delivery_ms_max") > 250.0, is_resumed, "{ran}");
@@ -85,8 +90,12 @@ fn servers_of_events_that_do_not_behave_are_named() {
         let ran = room(&port, 3, seconds, &[]);
         drop(server);
         let run = throng_store::RunFolder::read(ran.folder()).unwrap();
-        let events = run.events.iter().map(|event| event.detail.clone()).collect::<Vec<_>>().join("\n");
-        assert!(ran.stdout.contains(text) || events.contains(text), "{how}: {text} in\n{ran}\n{events}");
+        let events =
+            run.events.iter().map(|event| event.detail.clone()).collect::<Vec<_>>().join("\n");
+        assert!(
+            ran.stdout.contains(text) || events.contains(text),
+            "{how}: {text} in\n{ran}\n{events}"
+        );
         if !reason.is_empty() {
             assert_eq!(figure(&ran.summary(), reason), 3.0, "{how}: {ran}");
         }

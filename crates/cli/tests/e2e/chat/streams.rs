@@ -19,7 +19,11 @@ fn visitors_of_prosody_choose_a_nickname_and_everybody_still_hears_them() {
     let ran = chat(&server.target("stage"), 10, 14, keys).expect_code(0);
     let summary = ran.summary();
     let of = |key: &str| figure(&summary, &format!("chat.{key}"));
-    assert_eq!((of("nick_changes"), of("messages_missing"), of("reconnects")), (10.0, 0.0, 0.0), "{ran}");
+    assert_eq!(
+        (of("nick_changes"), of("messages_missing"), of("reconnects")),
+        (10.0, 0.0, 0.0),
+        "{ran}"
+    );
     // Everybody is told of everybody's change twice: the old name goes, the new one comes.
     let (joins, changes) = (10.0 * 11.0 / 2.0, 10.0 * 2.0 * 10.0);
     assert!(of("presences_received") >= joins + changes, "{ran}");
@@ -65,7 +69,11 @@ fn accounts_resume_their_stream_on_prosody_and_visitors_come_anew_as_conversejs_
     let summary = ran.summary();
     let of = |key: &str| figure(&summary, &format!("chat.{key}"));
     assert_eq!((of("reconnects"), of("resumes")), (6.0, 3.0), "{ran}\n{}", server.log());
-    assert_eq!((of("messages_missing"), of("duplicates"), of("out_of_order")), (0.0, 0.0, 0.0), "{ran}");
+    assert_eq!(
+        (of("messages_missing"), of("duplicates"), of("out_of_order")),
+        (0.0, 0.0, 0.0),
+        "{ran}"
+    );
     let run = RunFolder::read(ran.folder()).unwrap();
     // Cohorts have their order in the file.
     let slowest = |cohort: u16| {
@@ -73,10 +81,21 @@ fn accounts_resume_their_stream_on_prosody_and_visitors_come_anew_as_conversejs_
         rows.filter_map(|row| row.delay_us.quantile(1.0)).max().unwrap()
     };
     let due = |cohort: u16| -> u64 {
-        run.chat.iter().filter(|row| row.cohort.0 == cohort).map(|row| row.counters.messages_due).sum()
+        run.chat
+            .iter()
+            .filter(|row| row.cohort.0 == cohort)
+            .map(|row| row.counters.messages_due)
+            .sum()
     };
-    // What was said in the three seconds without a connection came late to accounts, and is not due to visitors.
+    // What was said in the three seconds without a connection came late to accounts, and is not due
+    // to visitors.
     assert!((2_000_000..9_000_000).contains(&slowest(1)), "{}\n{ran}", slowest(1));
-    assert!(slowest(2) < 2_000_000 && due(2) < due(1), "{} {} {}\n{ran}", slowest(2), due(2), due(1));
+    assert!(
+        slowest(2) < 2_000_000 && due(2) < due(1),
+        "{} {} {}\n{ran}",
+        slowest(2),
+        due(2),
+        due(1)
+    );
     assert!(ran.stdout.contains("6 reconnects, 3 of them resumed"), "{ran}");
 }

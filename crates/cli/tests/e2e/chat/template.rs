@@ -1,4 +1,5 @@
-//! Chats by template: IRC on a real InspIRCd, a chat of a few lines that speaks JSON, and servers that do not behave.
+//! Chats by template: IRC on a real InspIRCd, a chat of a few lines that speaks JSON, and servers
+//! that do not behave.
 
 use std::time::{Duration, Instant};
 
@@ -27,10 +28,18 @@ fn a_channel_of_inspircd_by_the_template_of_the_example_is_heard_as_by_an_indepe
     let heard = listener.heard();
     let summary = ran.summary();
     let of = |key: &str| figure(&summary, &format!("chat.{key}"));
-    assert_eq!((of("joined.reached"), of("joined_max"), of("reconnects")), (30.0, 30.0, 0.0), "{ran}");
+    assert_eq!(
+        (of("joined.reached"), of("joined_max"), of("reconnects")),
+        (30.0, 30.0, 0.0),
+        "{ran}"
+    );
     assert_eq!(of("messages_sent"), heard.len() as f64, "{ran}\n{heard:?}");
     assert!(heard.len() > 40, "{heard:?}");
-    assert_eq!((of("messages_missing"), of("duplicates"), of("out_of_order")), (0.0, 0.0, 0.0), "{ran}");
+    assert_eq!(
+        (of("messages_missing"), of("duplicates"), of("out_of_order")),
+        (0.0, 0.0, 0.0),
+        "{ran}"
+    );
     // Each is due to the others, and the end of the run cuts off the last ones.
     assert!((20.0..=29.0).contains(&(of("messages_due") / of("messages_sent"))), "{ran}");
     assert!(of("delivery_ms_p50") < 100.0 && of("delivery_ms_p95") < 1_000.0, "{ran}");
@@ -70,9 +79,16 @@ fn a_chat_that_speaks_json_is_described_in_the_scenario_alone() {
     let of = |key: &str| figure(&summary, &format!("chat.{key}"));
     // Who does not answer its pings is put out after a second.
     assert_eq!((of("joined.reached"), of("reconnects")), (5.0, 0.0), "{ran}");
-    assert_eq!((of("messages_missing"), of("duplicates"), of("out_of_order")), (0.0, 0.0, 0.0), "{ran}");
+    assert_eq!(
+        (of("messages_missing"), of("duplicates"), of("out_of_order")),
+        (0.0, 0.0, 0.0),
+        "{ran}"
+    );
     assert!(of("messages_sent") > 10.0, "{ran}");
-    assert!((3.5..=5.0).contains(&(of("messages_due") / of("messages_sent"))), "it comes back too: {ran}");
+    assert!(
+        (3.5..=5.0).contains(&(of("messages_due") / of("messages_sent"))),
+        "it comes back too: {ran}"
+    );
 }
 
 /// 40 s: five servers in turn, of which two are waited for until the time-out of 10 s.
@@ -89,7 +105,8 @@ fn servers_that_do_not_behave_are_named() {
         let Some(ran) = room(how, seconds) else { return };
         let folder = ran.folder();
         let run = throng_store::RunFolder::read(folder).unwrap();
-        let events = run.events.iter().map(|event| event.detail.clone()).collect::<Vec<_>>().join("\n");
+        let events =
+            run.events.iter().map(|event| event.detail.clone()).collect::<Vec<_>>().join("\n");
         for text in texts {
             let is_said = ran.stdout.contains(text) || events.contains(text);
             assert!(is_said, "{how}: {text} in\n{ran}\n{events}");

@@ -24,8 +24,9 @@ const WAY_MS: f64 = 30.0;
 /// The shortest bound that exchanges with worker b can have: half of the round trip.
 const HALF_US: u64 = 28_000;
 
-/// Worker, wall clock, and how far it is behind, milliseconds. The kernel's stamps of datagrams cannot be faked: by a clock that is
-/// behind they are in the future, which counts as now; by one that is ahead each datagram would look seconds old.
+/// Worker, wall clock, and how far it is behind, milliseconds. The kernel's stamps of datagrams
+/// cannot be faked: by a clock that is behind they are in the future, which counts as now; by one
+/// that is ahead each datagram would look seconds old.
 const CLOCKS: [(&str, &str, i64); 2] = [("a", "-4s", 4000), ("b", "-2s", 2000)];
 
 /// Lets a program's wall clock be off by so much.
@@ -37,18 +38,21 @@ fn library() -> String {
     format!("/usr/lib/{}-linux-gnu/faketime/libfaketimeMT.so.1", std::env::consts::ARCH)
 }
 
-/// Janus, bus, coordinator and worker a are here; worker b is 30 ms away. Of the twelve pairs of four participants, eight are between
-/// the workers: one way of 30 ms each. Two are within a, with none, and two within b, over Janus and back.
-/// 20 s: workers measure their clocks and begin 2 s later, and the run takes 14 s.
+/// Janus, bus, coordinator and worker a are here; worker b is 30 ms away. Of the twelve pairs of
+/// four participants, eight are between the workers: one way of 30 ms each. Two are within a, with
+/// none, and two within b, over Janus and back. 20 s: workers measure their clocks and begin 2 s
+/// later, and the run takes 14 s.
 #[test]
-fn one_way_delays_over_thirty_milliseconds_are_right_within_their_bound_though_clocks_differ_by_seconds() {
+fn one_way_delays_over_thirty_milliseconds_are_right_within_their_bound_though_clocks_differ_by_seconds()
+ {
     let library = library();
     if !requires_root() || !Nats::is_installed() || !is_there(&library) {
         return;
     }
     let (here, there) = (Namespace::new("clocksa").unwrap(), Namespace::new("clocksb").unwrap());
     let _link =
-        Link::start(&throng_link(), (&here, HERE), (&there, THERE), Conditions::delay(WAY_MS)).unwrap();
+        Link::start(&throng_link(), (&here, HERE), (&there, THERE), Conditions::delay(WAY_MS))
+            .unwrap();
     let _janus = Janus::start(&here, HERE).unwrap();
     let nats = Nats::start_in(&here, (HERE, 4222).into()).unwrap();
     let bus = nats.url();
@@ -71,7 +75,10 @@ fn one_way_delays_over_thirty_milliseconds_are_right_within_their_bound_though_c
     for (worker, (name, _, planted_ms)) in rows(&ran).info.workers.iter().zip(CLOCKS) {
         let off_ms = worker.clock_offset_us / 1000 - planted_ms;
         let bound_ms = worker.clock_bound_us as i64 / 1000;
-        assert!(off_ms.abs() <= bound_ms + 1, "{name}: off by {off_ms} ms, bound {bound_ms} ms\n{ran}");
+        assert!(
+            off_ms.abs() <= bound_ms + 1,
+            "{name}: off by {off_ms} ms, bound {bound_ms} ms\n{ran}"
+        );
     }
     // The bound is half of the longest round trip to the coordinator, and of both workers together.
     let bound_ms = figure(&summary, "clock_error.bound_ms");
@@ -82,15 +89,19 @@ fn one_way_delays_over_thirty_milliseconds_are_right_within_their_bound_though_c
         (WAY_MS - bound_ms..WAY_MS + bound_ms + 40.0).contains(&delay_ms),
         "{delay_ms} ± {bound_ms}\n{ran}"
     );
-    assert!((delay_ms - WAY_MS).abs() < 2.0 * WAY_MS, "{delay_ms}: seconds of the clocks show\n{ran}");
+    assert!(
+        (delay_ms - WAY_MS).abs() < 2.0 * WAY_MS,
+        "{delay_ms}: seconds of the clocks show\n{ran}"
+    );
 }
 
-/// A run of four viewers by worker a, which is here, and b, which is 30 ms away; both hosts, and that of the coordinator, have this
-/// chrony.
+/// A run of four viewers by worker a, which is here, and b, which is 30 ms away; both hosts, and
+/// that of the coordinator, have this chrony.
 fn run_with_chrony(chrony: &Chrony, is_planted: bool) -> Ran {
     let (here, there) = (Namespace::new("chronya").unwrap(), Namespace::new("chronyb").unwrap());
     let _link =
-        Link::start(&throng_link(), (&here, HERE), (&there, THERE), Conditions::delay(WAY_MS)).unwrap();
+        Link::start(&throng_link(), (&here, HERE), (&there, THERE), Conditions::delay(WAY_MS))
+            .unwrap();
     let stage = Stage::start(Some(&here), &format!("{HERE}:7080"), &["--listen-any"]);
     let nats = Nats::start_in(&here, (HERE, 4222).into()).unwrap();
     let (bus, target) = (nats.url(), stage.target());
@@ -120,13 +131,16 @@ fn run_with_chrony(chrony: &Chrony, is_planted: bool) -> Ran {
 /// The offset that was measured is the planted one, within its bound.
 fn is_right(worker: &WorkerInfo, planted_us: i64, ran: &Ran) {
     let off_us = worker.clock_offset_us.abs_diff(planted_us);
-    // The steady clocks begin as the wall clocks are, to within what a busy machine puts between two readings.
+    // The steady clocks begin as the wall clocks are, to within what a busy machine puts between
+    // two readings.
     assert!(off_us <= worker.clock_bound_us + 5_000, "off by {off_us} us: {worker:?}\n{ran}");
 }
 
 fn is_contradicted(run: &RunData, name: &str) -> bool {
     let of_worker = format!("worker {name} ");
-    run.events.iter().any(|event| event.kind == WORKER_CLOCK_EVENT && event.detail.contains(&of_worker))
+    run.events
+        .iter()
+        .any(|event| event.kind == WORKER_CLOCK_EVENT && event.detail.contains(&of_worker))
 }
 
 #[test]
@@ -153,7 +167,8 @@ fn chrony_bounds_a_clock_that_is_far_away_better_than_the_round_trip() {
 
 #[test]
 fn a_chrony_that_contradicts_the_exchanges_is_told_and_does_not_count() {
-    if !requires_root() || !Nats::is_installed() || !Chrony::is_installed() || !is_there(&library()) {
+    if !requires_root() || !Nats::is_installed() || !Chrony::is_installed() || !is_there(&library())
+    {
         return;
     }
     let chrony = Chrony::start().unwrap();
@@ -203,7 +218,10 @@ fn a_wall_clock_that_jumps_during_a_run_is_told_and_moves_nothing() {
     let ran = ran.expect_code(0);
     let run = rows(&ran);
     all_are_there(&run, 4);
-    assert!(run.participants.iter().all(|row| row.failure().is_none() && row.ended_at.is_some()), "{ran}");
+    assert!(
+        run.participants.iter().all(|row| row.failure().is_none() && row.ended_at.is_some()),
+        "{ran}"
+    );
     let told: Vec<&str> = run
         .events
         .iter()
@@ -215,10 +233,12 @@ fn a_wall_clock_that_jumps_during_a_run_is_told_and_moves_nothing() {
     // Each second once, and all of both workers.
     let seconds: Vec<i64> = run.crowd.iter().map(|row| row.second).collect();
     assert_eq!(seconds, (0..seconds.len() as i64).collect::<Vec<_>>(), "{ran}");
-    let whole = run.crowd.iter().filter(|row| (2..11).contains(&row.second) && row.playing == 4).count();
+    let whole =
+        run.crowd.iter().filter(|row| (2..11).contains(&row.second) && row.playing == 4).count();
     assert_eq!(whole, 9, "{ran}");
     for worker in 0..2 {
-        let has = |second| run.generator.iter().any(|row| row.worker == worker && row.second == second);
+        let has =
+            |second| run.generator.iter().any(|row| row.worker == worker && row.second == second);
         assert!((0..12).all(has), "worker {worker}\n{ran}");
     }
     // Runs count by the steady clock, which was 2 s behind at the start and stayed so.

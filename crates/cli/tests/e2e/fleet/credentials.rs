@@ -1,5 +1,5 @@
-//! Who may use the bus: NKeys and credentials files (JWT), on a server that knows one user. Keys and configurations are those of
-//! `tests/data/fleet`.
+//! Who may use the bus: NKeys and credentials files (JWT), on a server that knows one user. Keys
+//! and configurations are those of `tests/data/fleet`.
 
 use std::path::Path;
 
@@ -33,7 +33,10 @@ fn opens(configuration: &str, right: [&str; 2], wrong: [&str; 2]) {
     let words = [view(&wrong), vec!["--output".into(), "/nowhere/run".into()]].concat();
     let output = plain(&words.iter().map(String::as_str).collect::<Vec<_>>());
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(4) && error.contains("authorization violation"), "{error}");
+    assert!(
+        output.status.code() == Some(4) && error.contains("authorization violation"),
+        "{error}"
+    );
     let seed = std::fs::read_to_string(&wrong[1]).unwrap();
     assert!(!error.contains(seed.trim()), "{error}");
 }

@@ -12,7 +12,8 @@ use crate::prove;
 use crate::throng::THRONG;
 
 /// A stage with one worker, then with two.
-const TWO_CELLS: &str = "[server]\nwatch = \"none\"\n[[factor]]\nname = \"workers\"\nlevels = [1, 2]\n";
+const TWO_CELLS: &str =
+    "[server]\nwatch = \"none\"\n[[factor]]\nname = \"workers\"\nlevels = [1, 2]\n";
 
 fn runs(answer: &Value) -> Vec<&Value> {
     let cells = answer["cells"].as_array().unwrap();
@@ -30,9 +31,15 @@ fn the_cells_of_a_matrix_are_played_by_the_same_workers_in_turn() {
     let study = Study::new(TWO_CELLS);
     // Nobody is there: that is no result of a cell.
     let fleet = ["--fleet", &bus, "--workers", "2"];
-    let alone = study.start_with(&[&fleet[..], &["--fleet-wait", "1s"]].concat()).wait_with_output().unwrap();
+    let alone = study
+        .start_with(&[&fleet[..], &["--fleet-wait", "1s"]].concat())
+        .wait_with_output()
+        .unwrap();
     let text = said(&alone);
-    assert!(alone.status.code() == Some(4) && text.contains("0 of 2 workers came within 1 s"), "{text}");
+    assert!(
+        alone.status.code() == Some(4) && text.contains("0 of 2 workers came within 1 s"),
+        "{text}"
+    );
     assert!(text.contains("--resume") && text.contains("--workers 2 --fleet-wait 1s"), "{text}");
     assert!(study.is_port_free(), "its server is stopped");
     assert_eq!(study.answer()["partial"], true);
@@ -53,10 +60,14 @@ fn the_cells_of_a_matrix_are_played_by_the_same_workers_in_turn() {
         assert!(command.contains("throng run ") && command.ends_with("--workers 2"), "{command}");
         let rows = RunFolder::read(study.output().join(run["folder"].as_str().unwrap())).unwrap();
         all_are_there(&rows, 3);
-        let names: Vec<&str> = rows.info.workers.iter().map(|worker| worker.name.as_str()).collect();
+        let names: Vec<&str> =
+            rows.info.workers.iter().map(|worker| worker.name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
     }
-    assert!(answer["cells"].as_array().unwrap().iter().all(|cell| cell["verdict"] == "served"), "{text}");
+    assert!(
+        answer["cells"].as_array().unwrap().iter().all(|cell| cell["verdict"] == "served"),
+        "{text}"
+    );
     let page = std::fs::read_to_string(study.output().join("report.html")).unwrap();
     assert!(page.contains("played_by a + b"));
     assert_eq!(nats.streams(), 0, "the bus keeps nothing of runs that are over");
@@ -72,7 +83,8 @@ fn the_runs_of_a_pair_are_played_by_the_same_workers() {
     let nats = Nats::start("").unwrap();
     let bus = nats.url();
     let _workers = ["a", "b"].map(|name| Worker::start(&bus, name, &[]));
-    let server = prove::stage("\"--workers\", \"1\", \"--max-viewers\", \"{{most}}\"", "watch = \"none\"");
+    let server =
+        prove::stage("\"--workers\", \"1\", \"--max-viewers\", \"{{most}}\"", "watch = \"none\"");
     let text = format!(
         "hold = \"2s\"\n[variables]\nmost = 2\n{server}[[variant]]\nname = \"few\"\n\
          [[variant]]\nname = \"many\"\nvariables = {{ most = 8 }}\n"
@@ -99,7 +111,10 @@ fn what_a_fleet_cannot_play_is_said_before_a_matrix_starts() {
         (&[][..], "--fleet needs --workers N"),
         (&["--workers", "4"], "cell 1 (workers=1): --workers 4: there are 3 joins"),
         (&["--workers", "2", "--threads", "1"], "--threads is for this machine"),
-        (&["--workers", "2", "--set", chat], "chats and peers need all their participants on one machine"),
+        (
+            &["--workers", "2", "--set", chat],
+            "chats and peers need all their participants on one machine",
+        ),
     ] {
         let ended = study.start_with(&[&fleet[..], more].concat()).wait_with_output().unwrap();
         let text = said(&ended);

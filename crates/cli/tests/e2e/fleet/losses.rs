@@ -28,11 +28,16 @@ fn others_play_the_participants_of_a_worker_that_is_lost() {
     stand.workers[2].child.kill().unwrap();
     let ran = running.wait();
     let run = rows(&ran);
-    // Shares are dealt in turn: c has 2, 5, 8 and 11. Who had joined, or was to join before others could play it, is lost.
+    // Shares are dealt in turn: c has 2, 5, 8 and 11. Who had joined, or was to join before others
+    // could play it, is lost.
     let lost = lost(&run);
     assert!(!lost.is_empty() && lost.iter().all(|number| number % 3 == 2), "{lost:?}\n{ran}");
-    let anew: Vec<u32> =
-        run.participants.iter().map(|row| row.participant.0).filter(|number| *number >= 12).collect();
+    let anew: Vec<u32> = run
+        .participants
+        .iter()
+        .map(|row| row.participant.0)
+        .filter(|number| *number >= 12)
+        .collect();
     assert_eq!(anew, lost.iter().map(|number| number + 12).collect::<Vec<_>>(), "{ran}");
     // All the others have their planned number, whoever plays them, and each number one row.
     let mut planned: Vec<u32> = run.participants.iter().map(|row| row.participant.0).collect();
@@ -47,7 +52,8 @@ fn others_play_the_participants_of_a_worker_that_is_lost() {
     assert_eq!(ran.code, Some(4), "{ran}");
     let reasons = ran.summary()["generator"]["reasons"].to_string();
     assert!(
-        reasons.contains("c was lost") && reasons.contains("the others play the participants of worker c")
+        reasons.contains("c was lost")
+            && reasons.contains("the others play the participants of worker c")
     );
     let seconds: Vec<i64> = run.crowd.iter().map(|row| row.second).collect();
     assert_eq!(seconds, (0..seconds.len() as i64).collect::<Vec<_>>(), "{ran}");
@@ -67,8 +73,9 @@ fn a_run_whose_coordinator_is_killed_after_a_reassignment_is_collected_by_it() {
     // Until three have joined anew.
     let until = Instant::now() + Duration::from_secs(40);
     let are_there = |folder: &std::path::Path| {
-        RunFolder::read(folder)
-            .is_ok_and(|run| run.participants.iter().filter(|row| row.participant.0 >= 6).count() == 3)
+        RunFolder::read(folder).is_ok_and(|run| {
+            run.participants.iter().filter(|row| row.participant.0 >= 6).count() == 3
+        })
     };
     while !are_there(&running.run_folder()) {
         assert!(Instant::now() < until, "nobody joined anew");
@@ -154,8 +161,10 @@ fn a_worker_that_is_cut_off_is_told_and_stops_by_itself() {
     running.when_playing(4);
     cable.cut();
     let cut_at = Instant::now();
-    stand.workers[1]
-        .waits_until_it_says("ended: the coordinator was not heard for 8 s", Duration::from_secs(12));
+    stand.workers[1].waits_until_it_says(
+        "ended: the coordinator was not heard for 8 s",
+        Duration::from_secs(12),
+    );
     assert!(cut_at.elapsed() < Duration::from_secs(12));
     let ran = running.wait();
     assert!(ran.stderr.contains("worker b is lost: it was not heard for 4 s"), "{ran}");
@@ -167,7 +176,8 @@ fn a_worker_that_is_cut_off_is_told_and_stops_by_itself() {
     assert_eq!(run.participants.iter().filter(|row| row.failure().is_some()).count(), 0, "{ran}");
 }
 
-/// Sends the rows of all workers to the bus again: each batch once more after the one that follows it.
+/// Sends the rows of all workers to the bus again: each batch once more after the one that follows
+/// it.
 fn repeat_rows(bus: &str) -> Arc<AtomicBool> {
     let has_repeated = Arc::new(AtomicBool::new(false));
     let repeated = Arc::clone(&has_repeated);
@@ -204,7 +214,8 @@ fn repeat_rows(bus: &str) -> Arc<AtomicBool> {
 /// The same message without the header by which the bus knows that it has it.
 fn without_id(subject: &str, head: &[u8], body: &[u8]) -> Vec<u8> {
     let head = String::from_utf8_lossy(head);
-    let kept: Vec<&str> = head.trim_end().lines().filter(|line| !line.starts_with("Nats-Msg-Id")).collect();
+    let kept: Vec<&str> =
+        head.trim_end().lines().filter(|line| !line.starts_with("Nats-Msg-Id")).collect();
     let head = format!("{}\r\n\r\n", kept.join("\r\n"));
     let all = head.len() + body.len();
     let mut message = format!("HPUB {subject} {} {all}\r\n{head}", head.len()).into_bytes();
@@ -227,5 +238,9 @@ fn rows_that_come_twice_and_out_of_order_count_once() {
     let seconds: Vec<i64> = run.crowd.iter().map(|row| row.second).collect();
     assert_eq!(seconds, (0..seconds.len() as i64).collect::<Vec<_>>(), "{ran}");
     assert_eq!(run.crowd.iter().map(|row| row.intended).max(), Some(4), "{ran}");
-    assert_eq!(run.events.iter().filter(|event| event.kind.starts_with("worker_")).count(), 0, "{ran}");
+    assert_eq!(
+        run.events.iter().filter(|event| event.kind.starts_with("worker_")).count(),
+        0,
+        "{ran}"
+    );
 }

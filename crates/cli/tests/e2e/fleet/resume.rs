@@ -1,4 +1,5 @@
-//! A run whose coordinator is killed is collected: every second once, every participant, and nothing twice.
+//! A run whose coordinator is killed is collected: every second once, every participant, and
+//! nothing twice.
 
 use super::*;
 use throng_observation::fleet::{COORDINATOR_GONE_EVENT, WORKER_ENDED_EVENT};
@@ -6,7 +7,8 @@ use throng_observation::fleet::{COORDINATOR_GONE_EVENT, WORKER_ENDED_EVENT};
 /// `throng run --resume FOLDER`; its exit code, and what it said.
 fn resume(folder: &str, bus: &str, more: &[&str]) -> (Option<i32>, String) {
     let output = plain(&[&["run", "--resume", folder, "--fleet", bus], more].concat());
-    let (said, printed) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    let (said, printed) =
+        (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
     (output.status.code(), format!("{said}\n{printed}"))
 }
 
@@ -42,10 +44,19 @@ fn what_workers_have_measured_after_their_coordinator_was_killed_completes_the_f
     assert!(said.contains("worker a ended early: the coordinator was not heard for 8 s"), "{said}");
     let run = RunFolder::read(&folder).unwrap();
     all_are_there(&run, 6);
-    assert!(run.participants.iter().all(|row| row.outcome.is_some() && row.failure().is_none()), "{said}");
+    assert!(
+        run.participants.iter().all(|row| row.outcome.is_some() && row.failure().is_none()),
+        "{said}"
+    );
     seconds_are_whole(&run);
-    let last = |run: &RunData| run.crowd.iter().filter(|row| row.playing > 0).map(|row| row.second).max();
-    assert!(last(&run) >= last(&before).map(|second| second + 6), "{:?} {:?}", last(&before), last(&run));
+    let last =
+        |run: &RunData| run.crowd.iter().filter(|row| row.playing > 0).map(|row| row.second).max();
+    assert!(
+        last(&run) >= last(&before).map(|second| second + 6),
+        "{:?} {:?}",
+        last(&before),
+        last(&run)
+    );
     assert_eq!(run.ending, Ending::Interrupted);
     for kind in [WORKER_ENDED_EVENT, COORDINATOR_GONE_EVENT] {
         assert!(run.events.iter().any(|event| event.kind == kind), "{kind} in {:?}", run.events);
@@ -83,7 +94,10 @@ fn what_cannot_be_resumed_is_named() {
 
     let ran = stand.run("2", "3s", &[]).wait().expect_code(0);
     let (code, error) = resume(&ran.folder().display().to_string(), &bus, &[]);
-    assert!(code == Some(2) && error.contains("has ended in order: there is nothing to resume"), "{error}");
+    assert!(
+        code == Some(2) && error.contains("has ended in order: there is nothing to resume"),
+        "{error}"
+    );
 
     // A run that is led; then one whose rows the bus has lost; then no bus.
     let mut running = stand.run("2", "60s", &[]);

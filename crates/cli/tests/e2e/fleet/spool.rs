@@ -5,7 +5,10 @@ use super::*;
 /// The files of a folder of spools.
 fn spools(folder: &std::path::Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "spool")).collect()
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "spool"))
+        .collect()
 }
 
 /// Half a minute: workers wait 8 s for their coordinator, and a collector 6 s for missing rows.
@@ -79,10 +82,16 @@ fn a_full_disk_on_a_worker_is_named_and_costs_the_run_nothing() {
     stand.nats.start_again().unwrap();
     let ran = running.wait();
     let said = stand.workers[1].said();
-    assert!(said.contains("No space left on device") && said.contains("rows wait in memory only"), "{said}");
+    assert!(
+        said.contains("No space left on device") && said.contains("rows wait in memory only"),
+        "{said}"
+    );
     let run = rows(&ran);
     all_are_there(&run, 4);
-    assert!(run.participants.iter().all(|row| row.outcome.is_some() && row.failure().is_none()), "{ran}");
+    assert!(
+        run.participants.iter().all(|row| row.outcome.is_some() && row.failure().is_none()),
+        "{ran}"
+    );
     if ran.spoiled_by().is_none() {
         assert_eq!(ran.code, Some(0), "{ran}");
     }
@@ -99,7 +108,8 @@ fn a_disk_that_fills_during_a_run_is_named_until_it_has_room_again_and_costs_the
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::mount(folder.path()) else { return };
     let path = folder.path().display().to_string();
-    // Nearly all of the crowd joins at the worker with the disk, so that each second has more rows than a page of it holds.
+    // Nearly all of the crowd joins at the worker with the disk, so that each second has more rows
+    // than a page of it holds.
     let mut stand = Stand::of(&[&["--weight", "1"], &["--weight", "7", "--spool", &path]]);
     let (target, bus) = (stand.stage.target(), stand.nats.url());
     let view = ["view", &target, "-n", "40", "--every", "200ms", "--for", "28s", "--plain"];
@@ -110,7 +120,8 @@ fn a_disk_that_fills_during_a_run_is_named_until_it_has_room_again_and_costs_the
     let said = stand.workers[1].said();
     assert!(!said.contains("rows wait in memory only"), "there was room at the start: {said}");
 
-    // The disk fills, and then rows have to wait: the bus is away, though for less than workers go on without it.
+    // The disk fills, and then rows have to wait: the bus is away, though for less than workers go
+    // on without it.
     let ballast = folder.path().join("ballast");
     let _ = std::fs::write(&ballast, vec![0; 64 << 10]);
     assert!(std::fs::write(folder.path().join("more"), "more").is_err(), "the disk is not full");
@@ -134,11 +145,18 @@ fn a_disk_that_fills_during_a_run_is_named_until_it_has_room_again_and_costs_the
     let ran = running.wait();
     let run = rows(&ran);
     all_are_there(&run, 40);
-    assert!(run.participants.iter().all(|row| row.outcome.is_some() && row.failure().is_none()), "{ran}");
+    assert!(
+        run.participants.iter().all(|row| row.outcome.is_some() && row.failure().is_none()),
+        "{ran}"
+    );
     let seconds: Vec<i64> = run.crowd.iter().map(|row| row.second).collect();
     assert_eq!(seconds, (0..seconds.len() as i64).collect::<Vec<_>>(), "each second once\n{ran}");
     assert_eq!(run.crowd.iter().map(|row| row.intended).max(), Some(40), "{ran}");
-    assert_eq!(run.events.iter().filter(|event| event.kind.starts_with("worker_")).count(), 0, "{ran}");
+    assert_eq!(
+        run.events.iter().filter(|event| event.kind.starts_with("worker_")).count(),
+        0,
+        "{ran}"
+    );
     if ran.spoiled_by().is_none() {
         assert_eq!(ran.code, Some(0), "{ran}");
     }

@@ -1,4 +1,5 @@
-//! A real Chromium among the members: it receives the videos of throng's participants, and they receive its video.
+//! A real Chromium among the members: it receives the videos of throng's participants, and they
+//! receive its video.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -14,7 +15,8 @@ use throng_store::RunFolder;
 use super::{ADDRESS, access, arguments, can_run, url};
 use crate::throng::{Running, figure, valid};
 
-/// A Chromium that joined a room of the server at `address`, sends video, and shows the video of the others.
+/// A Chromium that joined a room of the server at `address`, sends video, and shows the video of
+/// the others.
 pub(crate) fn member(namespace: &Namespace, address: Ipv4Addr, room: &str) -> Chromium {
     let mut browser = Chromium::start(namespace).unwrap();
     browser.evaluate(include_str!("member.js")).unwrap();
@@ -32,8 +34,13 @@ pub(crate) fn seen(browser: &mut Chromium) -> Vec<(u64, Option<u64>)> {
     seen.as_array().into_iter().flatten().map(of).collect()
 }
 
-/// The numbers that Chromium shows meanwhile on each of the last `count` videos: a repeated run adds new ones.
-pub(crate) fn numbers(browser: &mut Chromium, count: usize, meanwhile: Duration) -> Vec<BTreeSet<u64>> {
+/// The numbers that Chromium shows meanwhile on each of the last `count` videos: a repeated run
+/// adds new ones.
+pub(crate) fn numbers(
+    browser: &mut Chromium,
+    count: usize,
+    meanwhile: Duration,
+) -> Vec<BTreeSet<u64>> {
     let mut numbers = vec![BTreeSet::new(); count];
     let until = Instant::now() + meanwhile;
     while Instant::now() < until {

@@ -1,4 +1,5 @@
-//! Meetings on the real LiveKit server: every pair plays, counters of both ends agree, layers switch on request.
+//! Meetings on the real LiveKit server: every pair plays, counters of both ends agree, layers
+//! switch on request.
 
 pub(crate) mod browser;
 
@@ -24,7 +25,12 @@ pub(crate) fn can_run() -> bool {
 
 /// The credentials of a run's participants.
 pub(crate) fn access() -> [String; 4] {
-    ["--set".into(), format!("target.api_key={KEY}"), "--set".into(), format!("target.api_secret={SECRET}")]
+    [
+        "--set".into(),
+        format!("target.api_key={KEY}"),
+        "--set".into(),
+        format!("target.api_secret={SECRET}"),
+    ]
 }
 
 fn arguments<'a>(url: &'a str, access: &'a [String], more: &[&'a str]) -> Vec<&'a str> {
@@ -41,7 +47,9 @@ fn url(room: &str) -> String {
 /// The received media: (receiver, sender, kind) of every track that played.
 fn pairs(run: &RunData) -> BTreeSet<(u32, String, MediaKind)> {
     let played = run.tracks.iter().filter(|track| track.counters.frames_decodable > 0);
-    played.filter_map(|track| Some((track.participant.0, track.from.clone()?, track.kind))).collect()
+    played
+        .filter_map(|track| Some((track.participant.0, track.from.clone()?, track.kind)))
+        .collect()
 }
 
 /// Identity, tracks and state of the participants that the server knows.
@@ -87,7 +95,8 @@ fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
     let lost: i64 = run.tracks.iter().map(|track| track.counters.packets_lost).sum();
     assert_eq!(lost, 0, "{ran}");
     // The server's own API lists the same participants, each with two tracks.
-    let expect = (0..USERS).map(|number| (format!("throng-{number}"), 2, "ACTIVE".to_owned())).collect();
+    let expect =
+        (0..USERS).map(|number| (format!("throng-{number}"), 2, "ACTIVE".to_owned())).collect();
     assert_eq!(seen, expect);
     // The server's counters: it received what the run sent, and sent what the run received.
     let sent: u64 = run.sent.iter().map(|row| row.counters.packets_sent).sum();
@@ -104,7 +113,10 @@ fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
     };
     for (what, ours, theirs) in [("sent", sent, counted.0), ("received", received, counted.1)] {
         let ratio = theirs / ours as f64;
-        assert!((0.97..=1.03).contains(&ratio), "{what}: ours {ours}, the server's {theirs}\n{ran}");
+        assert!(
+            (0.97..=1.03).contains(&ratio),
+            "{what}: ours {ours}, the server's {theirs}\n{ran}"
+        );
     }
     // All participants have signed off: the room is empty.
     assert_eq!(known(&server, "meeting"), BTreeSet::new());
@@ -156,13 +168,18 @@ fn meetings_side_by_side_have_rooms_of_their_own() {
     let (ran, seen) = valid(|| {
         let mut running = Running::start(Some(&namespace), &view);
         running.when_playing(4);
-        let seen = ["class", "class-2"].map(|room| known(&server, room).into_iter().map(|(who, ..)| who));
+        let seen =
+            ["class", "class-2"].map(|room| known(&server, room).into_iter().map(|(who, ..)| who));
         (running.wait(), seen.map(Iterator::collect::<Vec<String>>))
     });
     let ran = ran.expect_code(0);
     assert_eq!(seen, [["throng-0", "throng-1"], ["throng-2", "throng-3"]], "{ran}");
     for what in ["expected", "playing", "received"] {
-        assert_eq!(figure(&ran.summary(), &format!("conference.video.{what}")), 4.0, "{what}: {ran}");
+        assert_eq!(
+            figure(&ran.summary(), &format!("conference.video.{what}")),
+            4.0,
+            "{what}: {ran}"
+        );
     }
 }
 
@@ -175,14 +192,16 @@ fn layers_of_a_simulcast_change_when_asked_for() {
     let _server = LiveKit::start(&namespace, ADDRESS).unwrap();
     let (url, access) = (url("layers"), access());
     let publish = r#"crowd.publish={simulcast=["144p","240p","360p"]}"#;
-    let layers = r#"crowd.layers=[{layer="low"},{after="6s",layer="high"},{after="10s",layer="low"}]"#;
+    let layers =
+        r#"crowd.layers=[{layer="low"},{after="6s",layer="high"},{after="10s",layer="low"}]"#;
     let more = ["-n", "3", "--every", "300ms", "--for", "14s", "--set", publish, "--set", layers];
     let view = arguments(&url, &access, &more);
     let (ran, ()) = valid(|| (Running::start(Some(&namespace), &view).wait(), ()));
     let ran = ran.expect_code(0);
     let run = RunFolder::read(ran.folder()).unwrap();
     // Each of three participants receives two others, and requests a layer twice.
-    let of = |layer| run.layer_switches.iter().filter(move |row| row.layer == layer).collect::<Vec<_>>();
+    let of =
+        |layer| run.layer_switches.iter().filter(move |row| row.layer == layer).collect::<Vec<_>>();
     let (up, down) = (of(Layer::High), of(Layer::Low));
     assert_eq!((up.len(), down.len()), (6, 6), "{:?}", run.layer_switches);
     for (rows, size) in [(up, (640, 360)), (down, (256, 144))] {
@@ -211,7 +230,8 @@ fn a_refused_token_and_a_removed_participant_are_named() {
     let namespace = Namespace::with_veth("livekit", ADDRESS).unwrap();
     let server = LiveKit::start(&namespace, ADDRESS).unwrap();
     let url = url("door");
-    let wrong = access().map(|word| word.replace(SECRET, "another-secret-of-thirty-two-characters"));
+    let wrong =
+        access().map(|word| word.replace(SECRET, "another-secret-of-thirty-two-characters"));
     let ran = refused(&url, &wrong, &namespace);
     assert_eq!(figure(&ran.summary(), "failures.http_401"), 3.0, "{ran}");
     assert!(ran.stdout.contains("LiveKit: it refused the token"), "{ran}");
@@ -230,6 +250,7 @@ fn a_refused_token_and_a_removed_participant_are_named() {
     assert!(ran.stdout.contains("this participant was removed from the room"), "{ran}");
     let run = RunFolder::read(ran.folder()).unwrap();
     let last = run.crowd.iter().map(|row| row.second).max().unwrap_or(0);
-    let playing: u32 = run.crowd.iter().filter(|row| row.second == last - 2).map(|row| row.playing).sum();
+    let playing: u32 =
+        run.crowd.iter().filter(|row| row.second == last - 2).map(|row| row.playing).sum();
     assert_eq!(playing, 2, "{ran}");
 }

@@ -1,5 +1,6 @@
-//! The media keys of a str0m session, for a server that sends reports of its own in addition to str0m's. `crypto`
-//! of throng-protocol withholds the keys from str0m, which has to send the media here.
+//! The media keys of a str0m session, for a server that sends reports of its own in addition to
+//! str0m's. `crypto` of throng-protocol withholds the keys from str0m, which has to send the media
+//! here.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,7 +18,8 @@ use throng_protocol::webrtc::srtp::{Profile, SessionKeys};
 pub(super) type Slot = Arc<Mutex<Option<SessionKeys>>>;
 
 thread_local! {
-    /// The slot of the session that this thread built last: str0m creates its DTLS while it is built.
+    /// The slot of the session that this thread built last: str0m creates its DTLS while it is
+    /// built.
     static LAST: RefCell<Slot> = RefCell::default();
 }
 

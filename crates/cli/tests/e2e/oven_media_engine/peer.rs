@@ -1,5 +1,5 @@
-//! The media side of the conformance server: a WebRTC sender (str0m, ICE-lite like OvenMediaEngine) that plays the
-//! test card to one viewer, with deviations of the real server if a test wants them.
+//! The media side of the conformance server: a WebRTC sender (str0m, ICE-lite like OvenMediaEngine)
+//! that plays the test card to one viewer, with deviations of the real server if a test wants them.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
@@ -36,24 +36,28 @@ struct Clip {
 
 fn clips() -> [Clip; 2] {
     let units = annexb::h264_access_units(H264).map(|unit| {
-        let bytes: Vec<u8> = unit.nals.iter().flat_map(|nal| [&[0, 0, 0, 1], *nal].concat()).collect();
+        let bytes: Vec<u8> =
+            unit.nals.iter().flat_map(|nal| [&[0, 0, 0, 1], *nal].concat()).collect();
         bytes.into()
     });
     let video = Clip { frames: units.collect(), rate: FPS, clock_hz: 90_000 };
-    let packets = OggReader::new(OPUS).skip(2).take(150).map(|packet| packet.unwrap().into_owned().into());
+    let packets =
+        OggReader::new(OPUS).skip(2).take(150).map(|packet| packet.unwrap().into_owned().into());
     [video, Clip { frames: packets.collect(), rate: 50, clock_hz: 48_000 }]
 }
 
-/// Deviations of a sender: it is not ready at once, ignores some ports or addresses, or reports a wrong time.
+/// Deviations of a sender: it is not ready at once, ignores some ports or addresses, or reports a
+/// wrong time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manner {
     /// It ignores every other port of its peer, and counts the ignored datagrams.
     pub(crate) listens_to: Option<RangeInclusive<u16>>,
-    /// For this time after the answer it drops datagrams: the first connectivity checks of a viewer, which may send
-    /// at once. A server that creates the session only while it handles the answer does so.
+    /// For this time after the answer it drops datagrams: the first connectivity checks of a
+    /// viewer, which may send at once. A server that creates the session only while it handles the
+    /// answer does so.
     pub(crate) ready_after: Duration,
-    /// Its RTCP sender reports contain the media time since its beginning instead of wall-clock time, as in
-    /// OvenMediaEngine 0.20.
+    /// Its RTCP sender reports contain the media time since its beginning instead of wall-clock
+    /// time, as in OvenMediaEngine 0.20.
     pub(crate) reports_media_time: bool,
     /// It sends from this loopback address instead of that of its candidate.
     pub(crate) sends_from: Option<Ipv4Addr>,
@@ -87,11 +91,13 @@ impl Peer {
 
 impl MediaPeer for Peer {
     fn offer(&mut self) -> String {
-        let configuration = RtcConfig::new().clear_codecs().enable_h264(true).enable_opus(true, false);
+        let configuration =
+            RtcConfig::new().clear_codecs().enable_h264(true).enable_opus(true, false);
         let (mut rtc, keys) = keys::build(configuration.set_ice_lite(true));
         let mut change = rtc.sdp_api();
-        let mids = [MediaKind::Video, MediaKind::Audio]
-            .map(|kind| change.add_media(kind, Direction::SendOnly, Some("card".into()), None, None));
+        let mids = [MediaKind::Video, MediaKind::Audio].map(|kind| {
+            change.add_media(kind, Direction::SendOnly, Some("card".into()), None, None)
+        });
         let (offer, pending) = change.apply().unwrap();
         // After the offer is written: the candidates are sent in an array of their own.
         rtc.add_local_candidate(Candidate::host(self.address(), "udp").unwrap());
@@ -102,7 +108,11 @@ impl MediaPeer for Peer {
     fn candidates(&self) -> Vec<String> {
         let SocketAddr::V4(address) = self.address() else { return Vec::new() };
         // In OvenMediaEngine's format.
-        vec![format!("candidate:0 1 UDP 50 {} {} typ host generation 0", address.ip(), address.port())]
+        vec![format!(
+            "candidate:0 1 UDP 50 {} {} typ host generation 0",
+            address.ip(),
+            address.port()
+        )]
     }
 
     fn answer(&mut self, sdp: &str) {
@@ -191,7 +201,8 @@ impl Show {
                 }
             }
             self.played = next;
-            let playing = began_at.map(|began_at: Instant| began_at.elapsed()).filter(|at| *at >= report_at);
+            let playing =
+                began_at.map(|began_at: Instant| began_at.elapsed()).filter(|at| *at >= report_at);
             if let Some(played) = playing.filter(|_| self.manner.reports_media_time) {
                 report_at = played + REPORT_EVERY;
                 self.report(&clips);
@@ -208,12 +219,15 @@ impl Show {
         }
         for ((clip, number), mid) in clips.iter().zip(self.played).zip(self.mids) {
             let mut api = self.rtc.direct_api();
-            let Some(ssrc) = api.stream_tx_by_mid(mid, None).map(|stream| *stream.ssrc()) else { continue };
+            let Some(ssrc) = api.stream_tx_by_mid(mid, None).map(|stream| *stream.ssrc()) else {
+                continue;
+            };
             let Some((sealer, to)) = &mut self.reporter else { return };
             // The upper half of an NTP time is seconds: this time is in the first minutes of 1900.
             let ntp = NtpTime((u64::from(number) << 32) / u64::from(clip.rate));
             let rtp_timestamp = number * (clip.clock_hz / clip.rate);
-            let info = SenderInfo { ssrc, ntp, rtp_timestamp, packet_count: number, octet_count: number };
+            let info =
+                SenderInfo { ssrc, ntp, rtp_timestamp, packet_count: number, octet_count: number };
             let mut packet = Vec::new();
             let _ = RtcpWriter::compound(&mut packet, Report::Sender(&info), &[], "conformance");
             sealer.seal_rtcp(&mut packet).unwrap();
@@ -227,8 +241,8 @@ impl Show {
                 Output::Timeout(at) => return at,
                 // Its own reports replace these.
                 Output::Transmit(transmit)
-                    if self.manner.reports_media_time && classify(&transmit.contents) == PacketKind::Rtcp => {
-                }
+                    if self.manner.reports_media_time
+                        && classify(&transmit.contents) == PacketKind::Rtcp => {}
                 Output::Transmit(transmit) => {
                     self.to = Some(transmit.destination);
                     let _ = self.mouth.send_to(&transmit.contents, transmit.destination);
@@ -244,7 +258,8 @@ impl Show {
         let writer = self.rtc.writer(mid).unwrap();
         let payload_type = writer.payload_params().find(|p| p.spec().codec == codec).unwrap().pt();
         let frequency = Frequency::new(clip.clock_hz).unwrap();
-        let time = MediaTime::new(u64::from(number) * u64::from(clip.clock_hz / clip.rate), frequency);
+        let time =
+            MediaTime::new(u64::from(number) * u64::from(clip.clock_hz / clip.rate), frequency);
         let frame = clip.frames[number as usize % clip.frames.len()].clone();
         writer.write(payload_type, Instant::now(), time, frame).unwrap();
     }
@@ -253,7 +268,8 @@ impl Show {
         let wait = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         self.socket.set_read_timeout(Some(wait)).unwrap();
         if let Ok((len, source)) = self.socket.recv_from(buffer) {
-            if self.manner.listens_to.as_ref().is_some_and(|ports| !ports.contains(&source.port())) {
+            if self.manner.listens_to.as_ref().is_some_and(|ports| !ports.contains(&source.port()))
+            {
                 self.heard_elsewhere.fetch_add(1, Ordering::Relaxed);
             } else if Instant::now() >= self.ready_at {
                 let local = self.socket.local_addr().unwrap();

@@ -12,7 +12,8 @@ use crate::throng::THRONG;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/prove");
 
-/// The proof with `measure` in place of its search; its namespace and network are those of `number`.
+/// The proof with `measure` in place of its search; its namespace and network are those of
+/// `number`.
 fn prove(number: u8, measure: &str, more: &[(&str, &str)]) -> (TempDir, Output) {
     let folder = tempfile::tempdir().unwrap();
     for file in std::fs::read_dir(EXAMPLES).unwrap() {
@@ -32,7 +33,12 @@ fn prove(number: u8, measure: &str, more: &[(&str, &str)]) -> (TempDir, Output) 
     }
     std::fs::write(&proof, text).unwrap();
     let command = Command::new(THRONG)
-        .args(["prove", proof.to_str().unwrap(), "--output", folder.path().join("out").to_str().unwrap()])
+        .args([
+            "prove",
+            proof.to_str().unwrap(),
+            "--output",
+            folder.path().join("out").to_str().unwrap(),
+        ])
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -42,7 +48,8 @@ fn prove(number: u8, measure: &str, more: &[(&str, &str)]) -> (TempDir, Output) 
 }
 
 fn answer(folder: &TempDir) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(folder.path().join("out/matrix.json")).unwrap()).unwrap()
+    serde_json::from_str(&std::fs::read_to_string(folder.path().join("out/matrix.json")).unwrap())
+        .unwrap()
 }
 
 /// A lesson of ten sends 27 Mbit/s.
@@ -60,7 +67,11 @@ fn twice_the_line_confirms_the_line_of_a_lesson() {
     let answer = decided(&ended, answer(&folder));
     let proof = &answer["proofs"][0];
     let text = said(&ended);
-    assert_eq!((&proof["outcome"], &proof["relieves"]), (&"confirmed".into(), &"network".into()), "{text}");
+    assert_eq!(
+        (&proof["outcome"], &proof["relieves"]),
+        (&"confirmed".into(), &"network".into()),
+        "{text}"
+    );
     assert_eq!(proof["baseline_finding"], "line_rate", "{proof:#}\n{text}");
     assert_ne!(proof["finding"], "line_rate", "{proof:#}\n{text}");
 }

@@ -1,5 +1,5 @@
-//! One participant on real sockets, without the engine: for what a scenario does not have, such as leaving at the end of
-//! a recording.
+//! One participant on real sockets, without the engine: for what a scenario does not have, such as
+//! leaving at the end of a recording.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -69,8 +69,13 @@ pub(crate) fn drive(participant: impl Participant, limit: Duration) -> Watched {
     drive_with(participant, Sockets::default(), None, limit)
 }
 
-/// Drives `participant` until it is asked to leave after `stay`, and loses one in `lose_one_in` of its datagrams.
-pub(crate) fn drive_lossy(participant: impl Participant, stay: Duration, lose_one_in: u32) -> Watched {
+/// Drives `participant` until it is asked to leave after `stay`, and loses one in `lose_one_in` of
+/// its datagrams.
+pub(crate) fn drive_lossy(
+    participant: impl Participant,
+    stay: Duration,
+    lose_one_in: u32,
+) -> Watched {
     let sockets = Sockets { lose_one_in: Some(lose_one_in), ..Sockets::default() };
     drive_with(participant, sockets, Some(stay), stay + Duration::from_secs(10))
 }
@@ -89,7 +94,9 @@ fn drive_with(
             let now = Instant::now();
             match participant.poll_output(now) {
                 Output::Open(channel, open) => sockets.open(&mut participant, channel, open),
-                Output::Send(channel, transmit) => sockets.send(channel, transmit.to, &transmit.bytes),
+                Output::Send(channel, transmit) => {
+                    sockets.send(channel, transmit.to, &transmit.bytes)
+                }
                 Output::Close(channel) => sockets.close(channel),
                 Output::Observed(observation) => observed.push((now, observation)),
                 Output::Ended(outcome) => return Watched { outcome, observed },
@@ -102,7 +109,8 @@ fn drive_with(
             continue;
         }
         if !sockets.receive(&mut participant) {
-            let wait = deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(1));
+            let wait =
+                deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(1));
             std::thread::sleep(wait);
             participant.handle(Instant::now(), Input::Timeout);
         }
@@ -172,7 +180,8 @@ impl Sockets {
                     has_come = true;
                 }
                 Ok(read) => {
-                    participant.handle(Instant::now(), Input::Bytes { channel, bytes: &buffer[..read] });
+                    participant
+                        .handle(Instant::now(), Input::Bytes { channel, bytes: &buffer[..read] });
                     has_come = true;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -183,7 +192,8 @@ impl Sockets {
             while let Ok((read, source)) = socket.recv_from(&mut buffer) {
                 let (channel, bytes) = (Channel(*channel), &mut buffer[..read]);
                 let now = Instant::now();
-                let input = Input::Datagram { channel, source, local: None, arrived_at: now, bytes };
+                let input =
+                    Input::Datagram { channel, source, local: None, arrived_at: now, bytes };
                 participant.handle(now, input);
                 has_come = true;
             }

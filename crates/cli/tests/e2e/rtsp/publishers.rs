@@ -48,8 +48,9 @@ fn recorded(server: &GstRtspServer) -> Vec<Recording> {
     }
 }
 
-/// Every frame and packet that was sent has arrived, but for what was in the server's queue at TEARDOWN: it reads a connection in
-/// one thread and passes media on in another, which TEARDOWN stops.
+/// Every frame and packet that was sent has arrived, but for what was in the server's queue at
+/// TEARDOWN: it reads a connection in one thread and passes media on in another, which TEARDOWN
+/// stops.
 #[track_caller]
 fn assert_arrived(ran: &Ran, server: &GstRtspServer, publishers: u32, has_sound: bool) {
     let recordings = recorded(server);
@@ -62,17 +63,26 @@ fn assert_arrived(ran: &Ran, server: &GstRtspServer, publishers: u32, has_sound:
     // A frame of these has up to eight packets.
     let queued = u64::from(publishers);
     let packets = of(0).map(|stream| stream.arrived_packets).sum::<u64>();
-    assert!((video.packets_sent - 8 * queued..=video.packets_sent).contains(&packets), "{packets} {what}");
+    assert!(
+        (video.packets_sent - 8 * queued..=video.packets_sent).contains(&packets),
+        "{packets} {what}"
+    );
     let frames = of(0).map(|stream| stream.arrived_frames).sum::<u64>();
     assert!((video.frames_sent - queued..=video.frames_sent).contains(&frames), "{frames} {what}");
     // The server's jitter buffer holds 0.2 s.
     let held = u64::from(publishers) * 10;
     let decoded = of(0).map(|stream| stream.frames).sum::<u64>();
-    assert!(video.frames_sent - held <= decoded && decoded <= video.frames_sent, "{decoded} {what}");
+    assert!(
+        video.frames_sent - held <= decoded && decoded <= video.frames_sent,
+        "{decoded} {what}"
+    );
     if has_sound {
         let sound = sent(ran, MediaKind::Audio);
         let packets = of(1).map(|stream| stream.arrived_packets).sum::<u64>();
-        assert!((sound.packets_sent - queued..=sound.packets_sent).contains(&packets), "{packets} {what}");
+        assert!(
+            (sound.packets_sent - queued..=sound.packets_sent).contains(&packets),
+            "{packets} {what}"
+        );
     }
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.connected"), f64::from(publishers), "{what}");
@@ -147,7 +157,8 @@ fn publishers_log_in_fall_back_to_tcp_and_are_refused_where_nothing_is_taken() {
     if !GstRtspServer::is_installed() {
         return;
     }
-    let login = Login { method: LoginMethod::Digest, user: "ann".into(), password: "secret".into() };
+    let login =
+        Login { method: LoginMethod::Digest, user: "ann".into(), password: "secret".into() };
     let options = Options { login: Some(login), udp: false, ..Options::default() };
     let server = GstRtspServer::start(&options).unwrap();
     let ran = publish(&server.url_with_login("/record-opus"), 2, "auto", H264, &[]).expect_code(0);

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use throng_observation::{MediaKind, Outcome};
 use throng_protocol::rtsp::{Config, Viewer};
-use throng_scenario::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, RtspTransport};
+use throng_scenario::{
+    AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, RtspTransport,
+};
 use throng_sim::rtsp::{FPS, GstRtspServer, MediaFile, Options, SECONDS};
 
 use super::driver::{Watched, drive, options};
@@ -22,15 +24,25 @@ fn played(
 ) -> Watched {
     let url = server.url(mount).parse().unwrap();
     let script = PlaybackScript { steps, at_end: AtEnd::Leave, ..PlaybackScript::default() };
-    let viewer = Viewer::with_playback(Config { url, credentials: None, transport }, script, options());
+    let viewer =
+        Viewer::with_playback(Config { url, credentials: None, transport }, script, options());
     drive(viewer, 4 * S * SECONDS)
 }
 
 /// Bytes of a file's packets, by ffprobe.
 fn bytes_of(file: MediaFile, stream: &str) -> u64 {
-    let arguments =
-        ["-v", "error", "-select_streams", stream, "-show_entries", "packet=size", "-of", "csv=p=0"];
-    let printed = Command::new("ffprobe").args(arguments).arg(file.path().unwrap()).output().unwrap().stdout;
+    let arguments = [
+        "-v",
+        "error",
+        "-select_streams",
+        stream,
+        "-show_entries",
+        "packet=size",
+        "-of",
+        "csv=p=0",
+    ];
+    let printed =
+        Command::new("ffprobe").args(arguments).arg(file.path().unwrap()).output().unwrap().stdout;
     let sizes = String::from_utf8(printed).unwrap();
     sizes.lines().filter_map(|line| line.trim_end_matches(',').parse::<u64>().ok()).sum()
 }
@@ -47,8 +59,9 @@ fn the_frames_of_a_recording_are_those_of_its_file_and_its_bit_rate_too() {
         ("/mpeg2", MediaFile::Mpeg2),
         ("/ts", MediaFile::Mpeg2),
     ];
-    let runs =
-        files.into_iter().flat_map(|file| [RtspTransport::Udp, RtspTransport::Tcp].map(|by| (file, by)));
+    let runs = files
+        .into_iter()
+        .flat_map(|file| [RtspTransport::Udp, RtspTransport::Tcp].map(|by| (file, by)));
     at_once(runs, |((mount, file), transport)| {
         let watched = played(&server, mount, transport, Vec::new());
         let video = watched.counters(MediaKind::Video);
@@ -77,7 +90,8 @@ fn a_pause_and_a_seek_on_a_real_server_leave_out_what_they_should_and_nothing_el
     }
     let server = GstRtspServer::start(&Options::default()).unwrap();
     at_once([RtspTransport::Udp, RtspTransport::Tcp], |transport| {
-        // One second, a pause of two, the second that follows, then from the seventh second to the end.
+        // One second, a pause of two, the second that follows, then from the seventh second to the
+        // end.
         let steps = vec![
             PlaybackStep { at: S, action: PlaybackAction::Pause(2 * S) },
             PlaybackStep { at: 4 * S, action: PlaybackAction::Seek(PlaybackPosition::At(7 * S)) },
@@ -87,15 +101,16 @@ fn a_pause_and_a_seek_on_a_real_server_leave_out_what_they_should_and_nothing_el
         let what = format!("{transport:?}: {video:?} {:?}", watched.anomalies());
         assert_eq!(watched.outcome, Outcome::Completed, "{what}");
         assert!(watched.anomalies().is_empty(), "{what}");
-        // gst-rtsp-server leaves packets of the picture out at which it pauses: until the next key frame, a second later
-        // at most, no picture can be decoded. The pause itself is no freeze.
+        // gst-rtsp-server leaves packets of the picture out at which it pauses: until the next key
+        // frame, a second later at most, no picture can be decoded. The pause itself is no freeze.
         assert!(Duration::from_micros(video.freeze_us) < 2 * S, "{what}");
-        // Two seconds before the seek. After it three, and what the server sends from the key frame before the new
-        // position on, which may be that of the second before.
+        // Two seconds before the seek. After it three, and what the server sends from the key frame
+        // before the new position on, which may be that of the second before.
         let (second, frames) = (u64::from(FPS), video.frames_complete);
         assert!((5 * second - 5..=6 * second + 5).contains(&frames), "{what}");
         assert!(video.frames_dropped <= 3, "{what}");
-        // Paused time does not count as playback: five seconds of the file, and what requests and the end take.
+        // Paused time does not count as playback: five seconds of the file, and what requests and
+        // the end take.
         let intervals: Vec<_> = watched.intervals(MediaKind::Video).collect();
         let ended_at = |at: usize| intervals[at].ended_at;
         let active = Duration::from_micros(video.active_us);

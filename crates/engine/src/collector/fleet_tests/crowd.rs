@@ -14,13 +14,13 @@ pub(super) const ENDS_AT: RunTime = RunTime(40 * S);
 
 pub(super) const WORKERS: u32 = 3;
 
-/// When the last participants of each share have left. A worker ends then, the first one long before the others; one process ends with
-/// the last of all.
+/// When the last participants of each share have left. A worker ends then, the first one long
+/// before the others; one process ends with the last of all.
 pub(super) const ENDED_AT: [RunTime; WORKERS as usize] =
     [RunTime(26_900_000), RunTime(40_540_000), RunTime(41_280_000)];
 
-/// This one is due just before the end, and its join never begins. What became of it is unknown as of the end of its process, so
-/// it belongs to the share that ends last.
+/// This one is due just before the end, and its join never begins. What became of it is unknown as
+/// of the end of its process, so it belongs to the share that ends last.
 pub(super) const NEVER_BEGINS: u32 = 59;
 
 pub(super) const SCENARIO: &str = r#"
@@ -72,8 +72,8 @@ impl Role {
     /// What it passes after it has started.
     pub(super) fn phases(self) -> &'static [Phase] {
         use Phase::{
-            Connected, Described, DtlsConnected, FirstFrame, FirstPacket, IceConnected, Joined, Negotiated,
-            PageLoaded, PlaybackStarted, Playing, Resolved, Secured,
+            Connected, Described, DtlsConnected, FirstFrame, FirstPacket, IceConnected, Joined,
+            Negotiated, PageLoaded, PlaybackStarted, Playing, Resolved, Secured,
         };
         match self {
             Self::Viewer => &[
@@ -123,8 +123,8 @@ pub(super) fn join(number: u32) -> Join {
     }
 }
 
-/// The worker that plays a participant. The shares but the first have somebody who stays to the end of the run. Of the first some
-/// that failed should be served after all others have left.
+/// The worker that plays a participant. The shares but the first have somebody who stays to the end
+/// of the run. Of the first some that failed should be served after all others have left.
 pub(super) fn worker_of(number: u32) -> usize {
     (number % WORKERS) as usize
 }
@@ -150,9 +150,15 @@ pub(super) fn end_of(number: u32) -> (i64, Outcome) {
         (at + after_us, Outcome::Failed(Failure::new(reason, format!("{why} ({number})"))))
     };
     match number {
-        _ if number % 11 == 3 => failed(1_300_000, FailureReason::Ice, "no pair of candidates works"),
-        _ if number % 13 == 5 => failed(150_000, FailureReason::HttpStatus(503), "the server is busy"),
-        _ if number % 17 == 6 => failed(8_200_000, FailureReason::MediaLost, "nothing came any more"),
+        _ if number % 11 == 3 => {
+            failed(1_300_000, FailureReason::Ice, "no pair of candidates works")
+        }
+        _ if number % 13 == 5 => {
+            failed(150_000, FailureReason::HttpStatus(503), "the server is busy")
+        }
+        _ if number % 17 == 6 => {
+            failed(8_200_000, FailureReason::MediaLost, "nothing came any more")
+        }
         _ => {
             let ends_at = ENDED_AT[worker_of(number)].0 - 10_000;
             (leave_at.map_or(ends_at, |leave_at| leave_at.0 + 40_000), Outcome::Completed)

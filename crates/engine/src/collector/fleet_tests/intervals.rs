@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use throng_observation::{
-    CaptureBasis, ChatCounters, ChatInterval, Codec, LiveInterval, MediaKind, Observation, PlaybackCounters,
-    PlaybackInterval, SentCounters, SentInterval, TrackCounters, TrackId, TrackInterval,
+    CaptureBasis, ChatCounters, ChatInterval, Codec, LiveInterval, MediaKind, Observation,
+    PlaybackCounters, PlaybackInterval, SentCounters, SentInterval, TrackCounters, TrackId,
+    TrackInterval,
 };
 
 use super::crowd::{S, worker_of};
@@ -20,7 +21,8 @@ impl Story {
             let is_missing = !is_video && number % 23 == 10;
             let fps = [30.0_f32, 25.0, 15.0][(number % 3) as usize];
             let frames = length_us * fps as u64 / 1_000_000;
-            let freeze_us = if is_video && n.below(12) == 0 { n.below(400_000).min(length_us) } else { 0 };
+            let freeze_us =
+                if is_video && n.below(12) == 0 { n.below(400_000).min(length_us) } else { 0 };
             let came = TrackCounters {
                 packets_received: 80 + n.below(30),
                 payload_bytes: 90_000 + n.below(9_000),
@@ -64,7 +66,9 @@ impl Story {
     }
 
     pub(super) fn sent(&mut self, number: u32, (began, ended): (i64, i64)) {
-        for (track, kind, codec) in [(0, MediaKind::Video, Codec::H264), (1, MediaKind::Audio, Codec::Opus)] {
+        for (track, kind, codec) in
+            [(0, MediaKind::Video, Codec::H264), (1, MediaKind::Audio, Codec::Opus)]
+        {
             let mut n = Numbers::of(number, began * 2 + i64::from(track));
             let interval = SentInterval {
                 track: TrackId(track),
@@ -122,7 +126,9 @@ impl Story {
             start_awaited_since: None,
             live: Some(LiveInterval {
                 to_edge_us: 8_000_000 + n.below(9_000_000) as i64,
-                since_date_us: number.is_multiple_of(2).then(|| 9_000_000 + n.below(9_000_000) as i64),
+                since_date_us: number
+                    .is_multiple_of(2)
+                    .then(|| 9_000_000 + n.below(9_000_000) as i64),
                 dates_ahead_us: number.is_multiple_of(2).then(|| n.below(1_000_000) as i64),
                 capture_latency_us: Some(9_000_000 + n.below(9_000_000) as i64),
                 over_target_us: n.below(5_000_000) as i64,

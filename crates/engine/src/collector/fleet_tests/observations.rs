@@ -1,11 +1,12 @@
-//! What the participants of the crowd observe, from their phases to their ends, in the order in which it happens.
+//! What the participants of the crowd observe, from their phases to their ends, in the order in
+//! which it happens.
 
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use throng_observation::{
-    Codec, FailureReason, IceState, Layer, LayerSwitch, MediaKind, MediaPath, Observation, Outcome, Phase,
-    RefusedDestination, RunTime, TrackId,
+    Codec, FailureReason, IceState, Layer, LayerSwitch, MediaKind, MediaPath, Observation, Outcome,
+    Phase, RefusedDestination, RunTime, TrackId,
 };
 
 use super::crowd::{NEVER_BEGINS, PEOPLE, Role, S, end_of, join, last_phase};
@@ -56,7 +57,9 @@ impl Story {
     /// In the order in which it happens.
     pub(super) fn of_all(clock: RunClock) -> Vec<Told> {
         let mut story = Self { clock, told: Vec::new() };
-        (0..PEOPLE).filter(|number| *number != NEVER_BEGINS).for_each(|number| story.participant(number));
+        (0..PEOPLE)
+            .filter(|number| *number != NEVER_BEGINS)
+            .for_each(|number| story.participant(number));
         story.told.sort_by_key(|told| told.at);
         story.told
     }
@@ -89,13 +92,19 @@ impl Story {
             let at = self.at(reached);
             self.observe(number, reached, Observation::Reached(phase, at));
             match phase {
-                Phase::Negotiated => self.observe(number, reached, Observation::Ice(IceState::Checking)),
-                Phase::IceConnected => self.observe(number, reached, Observation::Ice(IceState::Connected)),
+                Phase::Negotiated => {
+                    self.observe(number, reached, Observation::Ice(IceState::Checking))
+                }
+                Phase::IceConnected => {
+                    self.observe(number, reached, Observation::Ice(IceState::Connected))
+                }
                 Phase::DtlsConnected => {
                     let path = if number % 4 == 2 { MediaPath::RelayUdp } else { MediaPath::Host };
                     self.observe(number, reached, Observation::Path(path));
                 }
-                Phase::Playing => self.observe(number, reached, Observation::Path(MediaPath::Http2)),
+                Phase::Playing => {
+                    self.observe(number, reached, Observation::Path(MediaPath::Http2))
+                }
                 _ => {}
             }
         }
@@ -106,7 +115,9 @@ impl Story {
             Outcome::Failed(failure) if failure.reason == FailureReason::Ice => {
                 self.observe(number, end, Observation::Ice(IceState::Failed));
             }
-            Outcome::Completed if number % 9 == 2 => self.observe(number, end, Observation::LeaveUnanswered),
+            Outcome::Completed if number % 9 == 2 => {
+                self.observe(number, end, Observation::LeaveUnanswered)
+            }
             _ => {}
         }
         self.tell(number, end, What::Ended(outcome));
@@ -138,10 +149,16 @@ impl Story {
 
     fn tracks(&mut self, number: u32, ready: i64) {
         let at = self.at(ready);
-        for (track, kind, codec) in [(0, MediaKind::Video, Codec::Vp8), (1, MediaKind::Audio, Codec::Opus)] {
+        for (track, kind, codec) in
+            [(0, MediaKind::Video, Codec::Vp8), (1, MediaKind::Audio, Codec::Opus)]
+        {
             let track = TrackId(track);
             let is_recording = number.is_multiple_of(5);
-            self.observe(number, ready, Observation::TrackOpened { track, kind, codec, is_recording });
+            self.observe(
+                number,
+                ready,
+                Observation::TrackOpened { track, kind, codec, is_recording },
+            );
             self.observe(number, ready, Observation::TrackFirstFrame { track, at });
         }
         let mut numbers = Numbers::of(number, -2);

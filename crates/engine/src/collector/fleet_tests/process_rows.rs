@@ -1,4 +1,5 @@
-//! The rows that the collector of a process writes: of the one process, or of a worker and its share.
+//! The rows that the collector of a process writes: of the one process, or of a worker and its
+//! share.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,8 +19,8 @@ use crate::control::Control;
 use crate::driver::DriverEvent;
 use crate::requests::{RequestKind, RequestTable};
 
-/// Health of a worker, or of the one process with its two threads. Figures differ by so little that a sentence that names them
-/// rounds them to the same, and none is past a limit.
+/// Health of a worker, or of the one process with its two threads. Figures differ by so little that
+/// a sentence that names them rounds them to the same, and none is past a limit.
 fn health(worker: Option<usize>, second: i64) -> Vec<GeneratorRow> {
     let (threads, shift) = worker.map_or((2, 0), |worker| (1, worker as u64 + 1));
     let process = GeneratorRow {
@@ -43,15 +44,26 @@ fn tell(collector: &mut Collector, id: u32, told: &Told) {
     let at = collector.config.clock.instant(told.at);
     let event = match told.what.clone() {
         What::Started => DriverEvent::Started { id, at },
-        What::Address => DriverEvent::LocalAddress { id, address: SocketAddr::from(([127, 0, 0, 1], 9)) },
+        What::Address => {
+            DriverEvent::LocalAddress { id, address: SocketAddr::from(([127, 0, 0, 1], 9)) }
+        }
         What::Observed(observation) => DriverEvent::Observed { id, at, observation },
-        What::RefusedSend => DriverEvent::RefusedSend { id, at, to: SocketAddr::from(([10, 0, 0, 7], 9)) },
+        What::RefusedSend => {
+            DriverEvent::RefusedSend { id, at, to: SocketAddr::from(([10, 0, 0, 7], 9)) }
+        }
         What::Ended(outcome) => DriverEvent::Ended { id, at, outcome },
         What::Requested { path, status, bytes } => {
             let (mut table, method) = (RequestTable::default(), Method::GET);
-            let kind = RequestKind { method: &method, outcome: RequestOutcome::Status(status), version: 2 };
-            let counters =
-                HttpRequestCounters { requests: 1, body_bytes: bytes, ..HttpRequestCounters::default() };
+            let kind = RequestKind {
+                method: &method,
+                outcome: RequestOutcome::Status(status),
+                version: 2,
+            };
+            let counters = HttpRequestCounters {
+                requests: 1,
+                body_bytes: bytes,
+                ..HttpRequestCounters::default()
+            };
             table.add(("live.example", &path), kind, (counters, at, at));
             DriverEvent::Requests(table)
         }
@@ -59,7 +71,8 @@ fn tell(collector: &mut Collector, id: u32, told: &Told) {
     collector.take(event);
 }
 
-/// The rows of a process that plays all of the crowd or a worker's share of it, as they come second by second.
+/// The rows of a process that plays all of the crowd or a worker's share of it, as they come second
+/// by second.
 pub(super) fn collected(clock: RunClock, told: &[Told], worker: Option<usize>) -> Vec<Vec<Row>> {
     let is_its = |number: u32| worker.is_none_or(|worker| worker_of(number) == worker);
     let ended_at = worker.map_or(ENDED_AT[2], |worker| ENDED_AT[worker]);

@@ -11,7 +11,8 @@ use throng_store::RunFolder;
 
 use super::crowd::{COHORTS, ENDED_AT, ENDS_AT, PEOPLE, SCENARIO, WORKERS};
 
-/// What of `generator` is of the machines and not of the crowd, and why it differs. All else must be the same.
+/// What of `generator` is of the machines and not of the crowd, and why it differs. All else must
+/// be the same.
 pub(super) const OF_THE_MACHINES: [(&str, &str); 8] = [
     ("cpu_ms_per_participant_s", "three processes take more CPU than one"),
     ("rss_bytes_per_participant", "the same of memory"),

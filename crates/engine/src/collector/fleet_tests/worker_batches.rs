@@ -1,4 +1,5 @@
-//! The batches of the workers: packed, delivered in another order and more than once, and merged into the rows of one run.
+//! The batches of the workers: packed, delivered in another order and more than once, and merged
+//! into the rows of one run.
 
 use throng_fleet::inbox::{Arrival, Inbox};
 use throng_fleet::merge::{Counts, MergeLimits, Merger, PlannedJoin, Taken, WorkerId, WorkerName};
@@ -9,7 +10,8 @@ use throng_observation::run::Row;
 use super::crowd::{COHORTS, ENDS_AT, PEOPLE, join, worker_of};
 use crate::config::Join;
 
-/// The batches of a worker, packed as it packs them: what is replaced first, what is said once, what closes a second.
+/// The batches of a worker, packed as it packs them: what is replaced first, what is said once,
+/// what closes a second.
 pub(super) fn batches(by_second: Vec<Vec<Row>>) -> Vec<(BatchKind, Vec<u8>)> {
     let mut batches = Vec::new();
     for mut rows in by_second {
@@ -23,7 +25,8 @@ pub(super) fn batches(by_second: Vec<Vec<Row>>) -> Vec<(BatchKind, Vec<u8>)> {
     batches
 }
 
-/// An order in which batches arrive: each two of them exchanged, many twice, and the first and a middle one once more at the end.
+/// An order in which batches arrive: each two of them exchanged, many twice, and the first and a
+/// middle one once more at the end.
 fn deliveries(count: usize) -> Vec<usize> {
     let numbers: Vec<usize> = (0..count).collect();
     let mut order: Vec<usize> = Vec::new();
@@ -41,10 +44,14 @@ fn planned(number: u32) -> PlannedJoin {
     PlannedJoin { participant, cohort, intended_at, leave_at }
 }
 
-/// The rows of the fleet. Nothing of the last worker comes before all of the others has. `given_up` is a batch, by worker and
-/// number, for which that worker had no room: it sends the number alone.
-pub(super) fn merged(shares: &[Vec<(BatchKind, Vec<u8>)>], given_up: Option<(usize, usize)>) -> Vec<Row> {
-    let names: Vec<WorkerName> = (0..shares.len()).map(|worker| WorkerName(format!("w{worker}"))).collect();
+/// The rows of the fleet. Nothing of the last worker comes before all of the others has. `given_up`
+/// is a batch, by worker and number, for which that worker had no room: it sends the number alone.
+pub(super) fn merged(
+    shares: &[Vec<(BatchKind, Vec<u8>)>],
+    given_up: Option<(usize, usize)>,
+) -> Vec<Row> {
+    let names: Vec<WorkerName> =
+        (0..shares.len()).map(|worker| WorkerName(format!("w{worker}"))).collect();
     let limits = MergeLimits {
         cohorts: COHORTS.len() as u16,
         second_max: ENDS_AT.second() + 60,

@@ -1,5 +1,5 @@
-//! HTTP/3 at an alternative of the origin (RFC 7838) as Chromium goes there: QUIC has a head start, then the usual
-//! connection is tried too, and whichever comes first serves the request.
+//! HTTP/3 at an alternative of the origin (RFC 7838) as Chromium goes there: QUIC has a head start,
+//! then the usual connection is tried too, and whichever comes first serves the request.
 
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
@@ -15,18 +15,19 @@ use super::origin::{Key, Origin};
 use super::pool::{Failed, Kept, Lease, Leased, Pool, Shared};
 use crate::sockets::Dialer;
 
-/// The head start of QUIC (`kDefaultRTT` in `GetTimeDelayForWaitingJob` of net/quic/quic_session_pool.cc).
+/// The head start of QUIC (`kDefaultRTT` in `GetTimeDelayForWaitingJob` of
+/// net/quic/quic_session_pool.cc).
 const HEAD_START: Duration = Duration::from_millis(300);
 
-/// An alternative from which nothing comes for so long cannot be reached (`kInitialIdleTimeoutSecs` in
-/// quiche/quic/core/quic_constants.h).
+/// An alternative from which nothing comes for so long cannot be reached (`kInitialIdleTimeoutSecs`
+/// in quiche/quic/core/quic_constants.h).
 const UNREACHABLE_AFTER: Duration = Duration::from_secs(5);
 
 /// What came of an attempt; nothing while it lasts.
 type Outcome = Option<Result<(Arc<Http3>, Opening), ChannelError>>;
 
-/// An attempt to reach an alternative, which goes on while requests are served otherwise, and the connection that came of
-/// it. Dropped, it ends.
+/// An attempt to reach an alternative, which goes on while requests are served otherwise, and the
+/// connection that came of it. Dropped, it ends.
 pub(super) struct Attempt {
     outcome: watch::Receiver<Outcome>,
     /// A request went over its connection.
@@ -91,19 +92,25 @@ impl Pool {
         let (tls, number) = (kept.tls(dialer, key), self.number());
         let task = tokio::spawn(async move {
             let opening = Http3::open(&dialer_of_task, source, &origin, tls, number);
-            let came = tokio::time::timeout(UNREACHABLE_AFTER, opening).await.unwrap_or_else(|_| {
-                let within = units::duration(UNREACHABLE_AFTER);
-                Err(ChannelError::Quic(format!("no answer from {origin} (UDP) within {within}")))
-            });
-            let _ = sender.send(Some(came.map(|(connection, opening)| (Arc::new(connection), opening))));
+            let came =
+                tokio::time::timeout(UNREACHABLE_AFTER, opening).await.unwrap_or_else(|_| {
+                    let within = units::duration(UNREACHABLE_AFTER);
+                    Err(ChannelError::Quic(format!(
+                        "no answer from {origin} (UDP) within {within}"
+                    )))
+                });
+            let _ = sender
+                .send(Some(came.map(|(connection, opening)| (Arc::new(connection), opening))));
         });
-        *attempt = Some(Attempt { outcome: outcome.clone(), is_used: false, task: task.abort_handle() });
+        *attempt =
+            Some(Attempt { outcome: outcome.clone(), is_used: false, task: task.abort_handle() });
         outcome
     }
 }
 
 impl Attempt {
-    /// Whether it goes on, failed without anybody knowing, or has an open connection that is not `except`.
+    /// Whether it goes on, failed without anybody knowing, or has an open connection that is not
+    /// `except`.
     fn serves(&self, except: Option<&Failed>) -> bool {
         match &*self.outcome.borrow() {
             Some(Ok((connection, _))) => Shared::Http3(Arc::clone(connection)).serves(except),
@@ -117,8 +124,13 @@ impl Kept {
     fn lease_of_attempt(&self, connection: Arc<Http3>, opening: Opening) -> Lease {
         let connection = Leased::Shared(Shared::Http3(connection));
         let mut attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_used = attempt.as_mut().is_none_or(|attempt| std::mem::replace(&mut attempt.is_used, true));
-        if was_used { Lease::again(connection) } else { Lease { connection, is_reused: false, opening } }
+        let was_used =
+            attempt.as_mut().is_none_or(|attempt| std::mem::replace(&mut attempt.is_used, true));
+        if was_used {
+            Lease::again(connection)
+        } else {
+            Lease { connection, is_reused: false, opening }
+        }
     }
 
     /// Its failure is known; the next request for the alternative tries again.
@@ -129,7 +141,9 @@ impl Kept {
 }
 
 /// Waits for what comes of an attempt.
-async fn done(outcome: &mut watch::Receiver<Outcome>) -> Result<(Arc<Http3>, Opening), ChannelError> {
+async fn done(
+    outcome: &mut watch::Receiver<Outcome>,
+) -> Result<(Arc<Http3>, Opening), ChannelError> {
     let ended = || Err(ChannelError::Quic("the attempt was given up".into()));
     match outcome.wait_for(Option::is_some).await {
         Ok(came) => came.clone().unwrap_or_else(ended),

@@ -38,10 +38,13 @@ impl Body {
                 }
             },
             Self::Http3(stream) => {
-                // The library says "none" at the end and after an empty DATA frame; the next call tells them apart.
+                // The library says "none" at the end and after an empty DATA frame; the next call
+                // tells them apart.
                 for _ in 0..2 {
                     match stream.recv_data().await {
-                        Ok(Some(mut piece)) => return Some(Ok(piece.copy_to_bytes(piece.remaining()))),
+                        Ok(Some(mut piece)) => {
+                            return Some(Ok(piece.copy_to_bytes(piece.remaining())));
+                        }
                         Ok(None) => {}
                         Err(error) => return Some(Err(BodyError::Http3(error))),
                     }

@@ -1,4 +1,5 @@
-//! How much of a body its participant wants to have read: the event loop adds to it, the download's task takes from it.
+//! How much of a body its participant wants to have read: the event loop adds to it, the download's
+//! task takes from it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +15,8 @@ pub(crate) struct Demands {
 }
 
 impl Demands {
-    /// Adds to the end. Neighbours of a kind are one: what a participant demands in small steps takes no more memory.
+    /// Adds to the end. Neighbours of a kind are one: what a participant demands in small steps
+    /// takes no more memory.
     pub(crate) fn push(&self, demand: Demand) {
         if bytes(demand) == 0 {
             return;
@@ -22,7 +24,9 @@ impl Demands {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         match (due.back_mut(), demand) {
             (Some(Demand::Deliver(last)), Demand::Deliver(more))
-            | (Some(Demand::Ignore(last)), Demand::Ignore(more)) => *last = last.saturating_add(more),
+            | (Some(Demand::Ignore(last)), Demand::Ignore(more)) => {
+                *last = last.saturating_add(more)
+            }
             _ => due.push_back(demand),
         }
         drop(due);

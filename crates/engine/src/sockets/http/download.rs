@@ -1,5 +1,5 @@
-//! A body that is read only as far as its participant demands. What is not read fills the receive buffer of TCP or the
-//! windows of HTTP/2 and QUIC, and then the server waits.
+//! A body that is read only as far as its participant demands. What is not read fills the receive
+//! buffer of TCP or the windows of HTTP/2 and QUIC, and then the server waits.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -38,8 +38,8 @@ pub(crate) trait Receiver: Send {
     fn receive(&self, part: DownloadPart) -> impl Future<Output = ()> + Send;
 }
 
-/// Performs a download to its end, from local address `source` if given. Dropped, it closes its HTTP/1.1 connection, or
-/// resets its stream.
+/// Performs a download to its end, from local address `source` if given. Dropped, it closes its
+/// HTTP/1.1 connection, or resets its stream.
 pub(crate) async fn download(
     dialer: &Arc<Dialer>,
     pool: &Pool,
@@ -49,10 +49,12 @@ pub(crate) async fn download(
     demands: &Demands,
     receiver: &impl Receiver,
 ) {
-    // Opening needs several times the memory of reading, and a task keeps room for its largest state.
+    // Opening needs several times the memory of reading, and a task keeps room for its largest
+    // state.
     let opening = Box::pin(send(dialer, pool, source, request, version));
     let timeout = request.timeout;
-    let reply = tokio::time::timeout(timeout, opening).await.unwrap_or(Err(ChannelError::Timeout(timeout)));
+    let reply =
+        tokio::time::timeout(timeout, opening).await.unwrap_or(Err(ChannelError::Timeout(timeout)));
     let result = match reply {
         Ok(Reply { origin, head, body, expected, lease }) => {
             let part = DownloadPart::Head(Box::new(head), Box::new(lease.opening.clone()));
@@ -129,8 +131,9 @@ impl<'a, R: Receiver> Reading<'a, R> {
                 if self.body.is_over() {
                     return self.progress().at_the_end(&self.origin);
                 }
-                // The last byte may come before the end, which is awaited without demand where the length tells that no
-                // byte is left. Of other bodies the end is found by a read only.
+                // The last byte may come before the end, which is awaited without demand where the
+                // length tells that no byte is left. Of other bodies the end is found by a read
+                // only.
                 let is_complete = self.expected.is_some_and(|expected| self.used >= expected);
                 if self.demands.first().is_none() {
                     self.report_ignored().await;
@@ -159,7 +162,8 @@ impl<'a, R: Receiver> Reading<'a, R> {
         while !self.left.is_empty()
             && let Some(demand) = self.demands.first()
         {
-            let length = usize::try_from(demand::bytes(demand)).unwrap_or(usize::MAX).min(self.left.len());
+            let length =
+                usize::try_from(demand::bytes(demand)).unwrap_or(usize::MAX).min(self.left.len());
             let piece = self.left.split_to(length);
             self.demands.take(length as u64);
             self.used += length as u64;

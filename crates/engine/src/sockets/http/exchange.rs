@@ -24,8 +24,8 @@ pub(super) struct Reply {
     pub(super) lease: Lease,
 }
 
-/// How often a request is repeated that the server says it did not process: as by Chromium (`kMaxRetryAttempts` in
-/// net/http/http_network_transaction.cc).
+/// How often a request is repeated that the server says it did not process: as by Chromium
+/// (`kMaxRetryAttempts` in net/http/http_network_transaction.cc).
 const REFUSED_REPEATS: u32 = 2;
 
 /// Why there is no response.
@@ -38,10 +38,10 @@ struct Unsent {
     goodbye: Option<Goodbye>,
 }
 
-/// Sends `request`, from local address `source` if given. A kept connection may have been closed by the server in the
-/// meantime: then a new one is tried, once, if the request was not processed or may be repeated (RFC 9110 section
-/// 9.2.2). A server may also refuse requests on a new connection: they are repeated, on another one where it closes this
-/// one.
+/// Sends `request`, from local address `source` if given. A kept connection may have been closed by
+/// the server in the meantime: then a new one is tried, once, if the request was not processed or
+/// may be repeated (RFC 9110 section 9.2.2). A server may also refuse requests on a new connection:
+/// they are repeated, on another one where it closes this one.
 pub(super) async fn send(
     dialer: &Arc<Dialer>,
     pool: &Pool,
@@ -83,7 +83,8 @@ async fn exchange(
     };
     let odd = |error| Unsent { error, was_not_processed: false, is_broken: false, goodbye: None };
     let request = prepared(request, version).map_err(odd)?;
-    let not_ready = |e: &hyper::Error| Unsent { was_not_processed: true, ..Unsent::of_hyper(e, origin) };
+    let not_ready =
+        |e: &hyper::Error| Unsent { was_not_processed: true, ..Unsent::of_hyper(e, origin) };
     let response = match &mut on.connection {
         Leased::Http1 { connection, .. } => {
             connection.sender.ready().await.map_err(|e| not_ready(&e))?;
@@ -123,13 +124,20 @@ impl Unsent {
 }
 
 impl Reply {
-    fn new(origin: Origin, request: &Request, head: http::response::Parts, body: Body, lease: Lease) -> Self {
+    fn new(
+        origin: Origin,
+        request: &Request,
+        head: http::response::Parts,
+        body: Body,
+        lease: Lease,
+    ) -> Self {
         let expected = expected_bytes(&request.head.method, &head);
         Self { origin, head, body, expected, lease }
     }
 }
 
-/// The length of the body that follows `head`, if the head says so (RFC 9110 section 8.6, RFC 9112 section 6.3).
+/// The length of the body that follows `head`, if the head says so (RFC 9110 section 8.6, RFC 9112
+/// section 6.3).
 fn expected_bytes(method: &Method, head: &http::response::Parts) -> Option<u64> {
     let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if method == Method::HEAD || has_none {

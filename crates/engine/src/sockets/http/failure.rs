@@ -39,7 +39,11 @@ pub(super) fn of_request(error: &hyper::Error, origin: &Origin) -> ChannelError 
 }
 
 /// The failure of a body that broke.
-pub(super) fn of_body(error: &(dyn Error + 'static), origin: &Origin, at: Progress) -> ChannelError {
+pub(super) fn of_body(
+    error: &(dyn Error + 'static),
+    origin: &Origin,
+    at: Progress,
+) -> ChannelError {
     if let Some(error) = source::<h2::Error>(error)
         && !error.get_io().is_some_and(is_end)
     {
@@ -49,7 +53,9 @@ pub(super) fn of_body(error: &(dyn Error + 'static), origin: &Origin, at: Progre
     match io {
         Some(io) if is_end(io) => ended(origin, at),
         // The decoder of chunks reports malformed ones so.
-        Some(io) if matches!(io.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
+        Some(io)
+            if matches!(io.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) =>
+        {
             ChannelError::Protocol(format!("HTTP from {origin}, {at}: {}", chain(error)))
         }
         Some(io) => ChannelError::Tcp(format!("{origin}, {at}: {io}")),
@@ -70,13 +76,17 @@ impl Progress {
 
 /// The failure of a body that is longer than its head said.
 pub(super) fn longer(origin: &Origin, expected: u64) -> ChannelError {
-    ChannelError::Protocol(format!("{origin} sent more than the {expected} bytes of Content-Length"))
+    ChannelError::Protocol(format!(
+        "{origin} sent more than the {expected} bytes of Content-Length"
+    ))
 }
 
 /// The failure of a body that ended before it was complete.
 fn ended(origin: &Origin, at: Progress) -> ChannelError {
     match at {
-        Progress { received, expected: Some(expected) } => ChannelError::Truncated { received, expected },
+        Progress { received, expected: Some(expected) } => {
+            ChannelError::Truncated { received, expected }
+        }
         at => ChannelError::Tcp(format!("{origin} closed the connection {at}, before its end")),
     }
 }
@@ -86,7 +96,8 @@ fn ended(origin: &Origin, at: Progress) -> ChannelError {
 pub(super) enum Goodbye {
     /// It refused the stream; the connection goes on.
     Stream,
-    /// It takes no more requests on the connection (GOAWAY). What it had begun to process may have been cut off as well.
+    /// It takes no more requests on the connection (GOAWAY). What it had begun to process may have
+    /// been cut off as well.
     Connection,
 }
 
@@ -109,9 +120,12 @@ fn of_http2(error: &h2::Error, origin: &Origin, when: &str) -> ChannelError {
     if let Some(io) = error.get_io() {
         return ChannelError::Tcp(format!("{origin}, {when}: {io}"));
     }
-    let reason = error.reason().map_or_else(|| error.to_string(), |reason| reason.description().to_owned());
-    if error.is_library() && error.is_reset() && error.reason() == Some(h2::Reason::PROTOCOL_ERROR) {
-        // The library compares the length with Content-Length, and says no more than this (RFC 9113 section 8.1.1).
+    let reason =
+        error.reason().map_or_else(|| error.to_string(), |reason| reason.description().to_owned());
+    if error.is_library() && error.is_reset() && error.reason() == Some(h2::Reason::PROTOCOL_ERROR)
+    {
+        // The library compares the length with Content-Length, and says no more than this (RFC 9113
+        // section 8.1.1).
         let what = "a malformed message, such as a body of another length than Content-Length";
         return ChannelError::Protocol(format!("HTTP/2: {origin} sent {what}, {when}"));
     }
@@ -133,6 +147,8 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     sources(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-fn sources<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+fn sources<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }

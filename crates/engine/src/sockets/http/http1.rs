@@ -12,16 +12,17 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::transport::Transport;
 use crate::sockets::MaybeTlsStream;
 
-/// Longest read, and longest head of a response, bytes. A connection keeps a buffer of this length once its bodies were
-/// longer, also while nothing is under way: of what a viewer of a live stream costs it is the largest part
-/// (docs/performance.md).
+/// Longest read, and longest head of a response, bytes. A connection keeps a buffer of this length
+/// once its bodies were longer, also while nothing is under way: of what a viewer of a live stream
+/// costs it is the largest part (docs/performance.md).
 const READ_MAX: usize = 16 * 1024;
 
 /// An open connection; it is closed when this is dropped.
 pub(super) struct Http1 {
     pub(super) sender: http1::SendRequest<Full<Bytes>>,
     pub(super) transport: Transport,
-    /// Addresses only: when a kept connection was opened says nothing about the request that it is used for.
+    /// Addresses only: when a kept connection was opened says nothing about the request that it is
+    /// used for.
     pub(super) addresses: Opening,
     driver: Task,
     /// Asks the driver for the stream.
@@ -68,8 +69,9 @@ impl Http1 {
         self.sender.is_closed()
     }
 
-    /// The connection without what is needed only while a request is under way, which is most of its memory: that is freed
-    /// soon after. Nothing may be under way. It does not wait, so that the pool can park a connection under its lock.
+    /// The connection without what is needed only while a request is under way, which is most of
+    /// its memory: that is freed soon after. Nothing may be under way. It does not wait, so that
+    /// the pool can park a connection under its lock.
     pub(super) fn parked(self) -> Parked {
         let Self { sender, transport, addresses, driver, stop: stop_driver } = self;
         let (stop, stopped) = oneshot::channel::<ToSender>();
@@ -113,7 +115,8 @@ impl Parked {
         self.watcher.0.is_finished()
     }
 
-    /// The connection for another request, also if the watcher does not have the stream yet; `None` if it was closed.
+    /// The connection for another request, also if the watcher does not have the stream yet; `None`
+    /// if it was closed.
     pub(super) async fn resumed(self) -> Option<Http1> {
         let Self { transport, addresses, watcher: _watcher, stop } = self;
         Http1::over(given_back(stop).await?, transport, addresses).await.ok()

@@ -16,17 +16,19 @@ use tokio::task::JoinSet;
 use super::transport::Transport;
 use crate::sockets::MaybeTlsStream;
 
-/// Flow-control windows of a stream and a connection, bytes: those of Chromium (`kSpdyStreamMaxRecvWindowSize` and
-/// `kSpdySessionMaxRecvWindowSize` in net/http/http_network_session.cc). A body that is not read makes the server stop
-/// after so many bytes.
+/// Flow-control windows of a stream and a connection, bytes: those of Chromium
+/// (`kSpdyStreamMaxRecvWindowSize` and `kSpdySessionMaxRecvWindowSize` in
+/// net/http/http_network_session.cc). A body that is not read makes the server stop after so many
+/// bytes.
 const STREAM_WINDOW: u32 = 6 << 20;
 const CONNECTION_WINDOW: u32 = 15 << 20;
 
 /// Longest head of a response, bytes (Chromium's `kSpdyMaxHeaderListSize`).
 pub(super) const HEAD_MAX: u32 = 256 * 1024;
 
-/// Bytes that are read before those who wait for them have their turn. The library reads for as long as there is
-/// something, which with these windows is megabytes that have left the caches when they are used.
+/// Bytes that are read before those who wait for them have their turn. The library reads for as
+/// long as there is something, which with these windows is megabytes that have left the caches when
+/// they are used.
 const TURN: usize = 64 * 1024;
 
 /// An open connection; it is closed when this is dropped.
@@ -67,7 +69,8 @@ impl Drop for Http2 {
     }
 }
 
-/// The tasks of a connection. hyper's own executor would leave them running until the server has read the goodbye.
+/// The tasks of a connection. hyper's own executor would leave them running until the server has
+/// read the goodbye.
 #[derive(Clone, Default)]
 struct Tasks(Arc<Mutex<JoinSet<()>>>);
 
@@ -99,7 +102,11 @@ struct Turns {
 }
 
 impl AsyncRead for Turns {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.read >= TURN {
             this.read = 0;
@@ -117,7 +124,11 @@ impl AsyncRead for Turns {
 }
 
 impl AsyncWrite for Turns {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().pipe).poll_write(cx, buf)
     }
 

@@ -1,5 +1,5 @@
-//! HTTP/1.1, HTTP/2 and HTTP/3 for participants: whole bodies ([`fetch`]), and bodies read on demand ([`download`]),
-//! on connections that each participant keeps in its [`Pool`].
+//! HTTP/1.1, HTTP/2 and HTTP/3 for participants: whole bodies ([`fetch`]), and bodies read on
+//! demand ([`download`]), on connections that each participant keeps in its [`Pool`].
 
 mod origin;
 

@@ -31,7 +31,8 @@ impl Origin {
 
 impl Origin {
     pub(super) fn of(uri: &Uri) -> Result<Self, ChannelError> {
-        let odd = || ChannelError::Protocol(format!("`{uri}` is not an absolute http: or https: URL"));
+        let odd =
+            || ChannelError::Protocol(format!("`{uri}` is not an absolute http: or https: URL"));
         let secure = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,
@@ -53,7 +54,9 @@ impl Key {
     pub(super) fn of(uri: &Uri, version: HttpVersion) -> Result<Self, ChannelError> {
         let origin = Origin::of(uri)?;
         if matches!(version, HttpVersion::Http3 | HttpVersion::Alternative(_)) && !origin.secure {
-            return Err(ChannelError::Protocol(format!("HTTP/3 is always encrypted: `{uri}` needs https:")));
+            return Err(ChannelError::Protocol(format!(
+                "HTTP/3 is always encrypted: `{uri}` needs https:"
+            )));
         }
         Ok(Self { origin, version })
     }
@@ -99,9 +102,15 @@ mod tests {
             );
         }
         for text in ["/x", "ftp://a.example/", "a.example:80"] {
-            assert!(matches!(key(text, HttpVersion::Http1), Err(ChannelError::Protocol(_))), "{text}");
+            assert!(
+                matches!(key(text, HttpVersion::Http1), Err(ChannelError::Protocol(_))),
+                "{text}"
+            );
         }
-        assert!(matches!(key("http://a.example/", HttpVersion::Http3), Err(ChannelError::Protocol(_))));
+        assert!(matches!(
+            key("http://a.example/", HttpVersion::Http3),
+            Err(ChannelError::Protocol(_))
+        ));
         assert!(key("https://a.example/", HttpVersion::Http3).is_ok_and(|key| key.may_share()));
         assert!(!key("https://a.example/", HttpVersion::Http1).unwrap().may_share());
         assert!(key("http://a.example/", HttpVersion::Http2).unwrap().may_share());

@@ -24,10 +24,12 @@ use crate::sockets::Dialer;
 /// net/socket/client_socket_pool_manager.cc of Chromium).
 const HTTP1_MAX: usize = 6;
 
-/// Origins whose connections are kept; a further one closes the connections of those that are not in use.
+/// Origins whose connections are kept; a further one closes the connections of those that are not
+/// in use.
 const ORIGINS_MAX: usize = 16;
 
-/// A connection that was not used for so long is kept with as little as it needs. Opening it again costs some 20 µs.
+/// A connection that was not used for so long is kept with as little as it needs. Opening it again
+/// costs some 20 µs.
 const PARKED_AFTER: Duration = Duration::from_secs(2);
 
 /// The connections of one participant.
@@ -44,8 +46,8 @@ struct State {
 
 /// The connections to one origin.
 pub(super) struct Kept {
-    /// Free places for HTTP/1.1 connections in use. A new one is opened only when none is idle, so that those in use
-    /// and those idle are never more than [`HTTP1_MAX`] together.
+    /// Free places for HTTP/1.1 connections in use. A new one is opened only when none is idle, so
+    /// that those in use and those idle are never more than [`HTTP1_MAX`] together.
     places: Arc<Semaphore>,
     idle: Mutex<Vec<Idle>>,
     /// The connection that requests share. Locked while it is opened: further requests wait for it.
@@ -105,8 +107,8 @@ pub(super) enum Leased {
 }
 
 impl Pool {
-    /// A connection for a request with `key`, by an alternative where that is asked for and can be had soon. Never `except`,
-    /// on which a request has just failed.
+    /// A connection for a request with `key`, by an alternative where that is asked for and can be
+    /// had soon. Never `except`, on which a request has just failed.
     pub(super) async fn lease(
         &self,
         dialer: &Arc<Dialer>,
@@ -122,8 +124,8 @@ impl Pool {
         }
     }
 
-    /// A connection for a request with `key`: a kept one, else a new one, for which at most [`HTTP1_MAX`] may be
-    /// waited for. Never `except`.
+    /// A connection for a request with `key`: a kept one, else a new one, for which at most
+    /// [`HTTP1_MAX`] may be waited for. Never `except`.
     pub(super) async fn lease_usual(
         &self,
         dialer: &Dialer,
@@ -148,7 +150,11 @@ impl Pool {
                     (Opened::Http1(connection), opening) => {
                         kept.is_http1.store(true, Ordering::Relaxed);
                         drop(shared);
-                        Ok(Lease { connection: kept.occupied(connection).await?, is_reused: false, opening })
+                        Ok(Lease {
+                            connection: kept.occupied(connection).await?,
+                            is_reused: false,
+                            opening,
+                        })
                     }
                 };
             }
@@ -162,11 +168,16 @@ impl Pool {
                     None => continue,
                 },
             };
-            return Ok(Lease::again(Leased::Http1 { connection, kept: Arc::clone(&kept), _place: place }));
+            return Ok(Lease::again(Leased::Http1 {
+                connection,
+                kept: Arc::clone(&kept),
+                _place: place,
+            }));
         }
         match opening.any().await? {
             (Opened::Http1(connection), opening) => {
-                let connection = Leased::Http1 { connection, kept: Arc::clone(&kept), _place: place };
+                let connection =
+                    Leased::Http1 { connection, kept: Arc::clone(&kept), _place: place };
                 Ok(Lease { connection, is_reused: false, opening })
             }
             // The server has learnt HTTP/2 since.
@@ -213,7 +224,8 @@ impl Kept {
         Ok(Leased::Http1 { connection, kept: Arc::clone(self), _place: self.place().await? })
     }
 
-    /// An idle connection. If one has just failed its request, the others were kept as long and are closed instead.
+    /// An idle connection. If one has just failed its request, the others were kept as long and are
+    /// closed instead.
     fn take_idle(&self, has_failed: bool) -> Option<Idle> {
         let mut idle = self.idle();
         idle.retain(|kept| !has_failed && !kept.is_closed());
@@ -231,8 +243,8 @@ impl Kept {
         }
     }
 
-    /// Parks connections that have been idle for long, each in its place: a lease meanwhile must find as many as there
-    /// are, and the last one used first.
+    /// Parks connections that have been idle for long, each in its place: a lease meanwhile must
+    /// find as many as there are, and the last one used first.
     fn park_unused(&self) {
         let mut idle = self.idle();
         *idle = mem::take(&mut *idle).into_iter().map(Idle::parked_if_unused).collect();
@@ -263,7 +275,12 @@ impl Lease {
     }
 
     /// The failure of a body that came over this connection.
-    pub(super) fn body_failure(&self, error: &BodyError, origin: &Origin, at: Progress) -> ChannelError {
+    pub(super) fn body_failure(
+        &self,
+        error: &BodyError,
+        origin: &Origin,
+        at: Progress,
+    ) -> ChannelError {
         match (error, &self.connection) {
             (BodyError::Http3(error), Leased::Shared(Shared::Http3(connection))) => {
                 connection.failure(error, origin, &at.to_string())
@@ -280,7 +297,8 @@ impl Lease {
         }
     }
 
-    /// The same, where no other request may follow for long: what the connection does not need meanwhile is freed after a while.
+    /// The same, where no other request may follow for long: what the connection does not need
+    /// meanwhile is freed after a while.
     pub(super) fn keep_for_long(self) {
         let kept = match &self.connection {
             Leased::Http1 { kept, .. } => Arc::downgrade(kept),
@@ -299,7 +317,8 @@ impl Lease {
     }
 }
 
-/// Parks connections that are not used within [`PARKED_AFTER`]; not those of a participant that has left by then.
+/// Parks connections that are not used within [`PARKED_AFTER`]; not those of a participant that has
+/// left by then.
 async fn park_unused(kept: Weak<Kept>) {
     tokio::time::sleep(PARKED_AFTER).await;
     if let Some(kept) = kept.upgrade() {
@@ -345,16 +364,20 @@ impl Open<'_> {
         let number = || self.pool.number();
         if *version == HttpVersion::Http3 {
             let tls = self.kept.tls(self.dialer, self.key);
-            let (connection, opening) = Http3::open(self.dialer, self.source, origin, tls, number()).await?;
+            let (connection, opening) =
+                Http3::open(self.dialer, self.source, origin, tls, number()).await?;
             return Ok((Opened::Shared(Shared::Http3(Arc::new(connection))), opening));
         }
         let config = origin.secure.then(|| self.kept.tls(self.dialer, self.key));
         let tls = config.as_ref().map(|config| (config, &origin.host));
         let (pipe, opening) = self.dialer.dial(self.source, &origin.host, origin.port, tls).await?;
-        let addresses = Opening { local: opening.local, remote: opening.remote, ..Opening::default() };
+        let addresses =
+            Opening { local: opening.local, remote: opening.remote, ..Opening::default() };
         let is_http2 = match (version, pipe.alpn()) {
             (HttpVersion::Http2, alpn) if origin.secure && alpn != Some(b"h2") => {
-                return Err(ChannelError::Protocol(format!("{origin} does not offer HTTP/2 (ALPN)")));
+                return Err(ChannelError::Protocol(format!(
+                    "{origin} does not offer HTTP/2 (ALPN)"
+                )));
             }
             (version, alpn) => *version == HttpVersion::Http2 || alpn == Some(b"h2"),
         };
@@ -395,7 +418,8 @@ mod tests {
             kept.idle().push(Idle::Ready(connection.into(), since));
         }
         kept.park_unused();
-        let are_parked = kept.idle().iter().map(|idle| matches!(idle, Idle::Parked(_))).collect::<Vec<_>>();
+        let are_parked =
+            kept.idle().iter().map(|idle| matches!(idle, Idle::Parked(_))).collect::<Vec<_>>();
         assert_eq!(are_parked, [true, false, true]);
         for local in locals.into_iter().rev() {
             let connection = match kept.take_idle(false).expect("as many as before") {

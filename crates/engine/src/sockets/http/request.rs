@@ -12,12 +12,14 @@ use crate::sockets;
 /// A request whose body is sent whole.
 pub(super) type Sent = http::Request<Full<Bytes>>;
 
-/// The request in the form of `version`: origin form with `Host` (RFC 9112 section 3.2) for HTTP/1.1, absolute form
-/// without it for HTTP/2 and HTTP/3, which send its parts as pseudo-header fields (RFC 9113 section 8.3.1, RFC 9114
-/// section 4.3.1). throng's `User-Agent` unless the participant gave another.
+/// The request in the form of `version`: origin form with `Host` (RFC 9112 section 3.2) for
+/// HTTP/1.1, absolute form without it for HTTP/2 and HTTP/3, which send its parts as pseudo-header
+/// fields (RFC 9113 section 8.3.1, RFC 9114 section 4.3.1). throng's `User-Agent` unless the
+/// participant gave another.
 pub(super) fn prepared(request: &Request, version: Version) -> Result<Sent, ChannelError> {
     let mut head = request.head.clone();
-    let odd = |what: &str| ChannelError::Protocol(format!("cannot request {}: {what}", request.head.uri));
+    let odd =
+        |what: &str| ChannelError::Protocol(format!("cannot request {}: {what}", request.head.uri));
     head.version = version;
     let authority = head.uri.authority().map(Authority::as_str).unwrap_or_default();
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_owned();
@@ -54,8 +56,11 @@ mod tests {
 
     #[test]
     fn each_version_gets_its_form_and_no_password_of_the_url() {
-        let head =
-            http::Request::get("https://me:secret@a.example:8443/x?y").body(()).unwrap().into_parts().0;
+        let head = http::Request::get("https://me:secret@a.example:8443/x?y")
+            .body(())
+            .unwrap()
+            .into_parts()
+            .0;
         let request = Request { head, body: vec![], timeout: Duration::ZERO };
         let old = prepared(&request, Version::HTTP_11).unwrap();
         assert_eq!(

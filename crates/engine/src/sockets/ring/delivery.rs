@@ -16,7 +16,8 @@ impl ReceiveRings {
         let Self { entries, rings, changing, news, .. } = self;
         let Some(Some(entry)) = entries.get_mut(id.0 as usize) else { return true };
         let Some(arrived) = datagram.arrived_unix else { return true };
-        // What goes to another address of a socket on several is in no ring, such as checks of other candidate pairs.
+        // What goes to another address of a socket on several is in no ring, such as checks of
+        // other candidate pairs.
         if datagram.local.is_some_and(|local| local != entry.in_ring.local) {
             return true;
         }
@@ -46,9 +47,13 @@ impl ReceiveRings {
         }
     }
 
-    /// Whether the kernel's count of the socket's drops, as of a datagram that arrived then, counts datagrams that are lost; what a
-    /// socket leaves to the ring counts there, too.
-    pub(crate) fn counts_drops(&mut self, entry: RingEntry, arrived_unix: Option<Duration>) -> bool {
+    /// Whether the kernel's count of the socket's drops, as of a datagram that arrived then, counts
+    /// datagrams that are lost; what a socket leaves to the ring counts there, too.
+    pub(crate) fn counts_drops(
+        &mut self,
+        entry: RingEntry,
+        arrived_unix: Option<Duration>,
+    ) -> bool {
         self.entry(entry.0).is_some_and(|entry| entry.path.counts_drops(arrived_unix))
     }
 
@@ -59,10 +64,17 @@ impl ReceiveRings {
         }
     }
 
-    /// Takes what has arrived in all rings; `each` gets slot and channel of the sockets with datagrams.
-    pub(crate) fn collect(&mut self, clocks: ClockPair, groups: &mut Vec<(u32, Channel, RingEntry)>) {
+    /// Takes what has arrived in all rings; `each` gets slot and channel of the sockets with
+    /// datagrams.
+    pub(crate) fn collect(
+        &mut self,
+        clocks: ClockPair,
+        groups: &mut Vec<(u32, Channel, RingEntry)>,
+    ) {
         self.collected = clocks;
-        let Self { rings, entries, by_port, arrived, touched, changing, config, second, news, .. } = self;
+        let Self {
+            rings, entries, by_port, arrived, touched, changing, config, second, news, ..
+        } = self;
         let start = *config.ports.range().start();
         for (ring, opened) in rings.iter_mut().enumerate() {
             let Some(opened) = opened else { continue };
@@ -77,8 +89,11 @@ impl ReceiveRings {
                 match frame.kind {
                     FrameKind::Datagrams { .. } => {}
                     FrameKind::Fragment => {
-                        // The socket has it as a whole, but not while it leaves to the ring what is so short.
-                        if entry.in_ring.has(frame.length()) && entry.path.is_peer(frame.source.ip()) {
+                        // The socket has it as a whole, but not while it leaves to the ring what is
+                        // so short.
+                        if entry.in_ring.has(frame.length())
+                            && entry.path.is_peer(frame.source.ip())
+                        {
                             has_fragments = true;
                             second.dropped += u64::from(entry.path.is_by_ring(frame.arrived_unix));
                             entry.path.give_up();
@@ -153,7 +168,10 @@ impl ReceiveRings {
         let arrived = *self.arrived.get(number as usize)?;
         let next = (arrived.next != LAST).then_some(arrived.next);
         next.into_iter().for_each(|next| self.prefetch(next));
-        Some((self.rings.get_mut(arrived.ring)?.as_mut()?.datagram(arrived.place, arrived.index)?, next))
+        Some((
+            self.rings.get_mut(arrived.ring)?.as_mut()?.datagram(arrived.place, arrived.index)?,
+            next,
+        ))
     }
 
     /// Has the CPU load what a socket got first in this pass.
@@ -174,7 +192,8 @@ impl ReceiveRings {
 
     /// Gives the memory of this pass back to the kernel. `groups` are those of [`Self::collect`].
     pub(crate) fn release(&mut self, groups: &[(u32, Channel, RingEntry)]) {
-        // A socket whose participant did not take its datagrams must not look for them in the next pass.
+        // A socket whose participant did not take its datagrams must not look for them in the next
+        // pass.
         for (.., entry) in groups {
             self.first(*entry);
         }

@@ -11,7 +11,8 @@ use throng_protocol::participant::Channel;
 use super::opened::RingToOpen;
 use super::path::ReceivePath;
 use super::{
-    BYTES_PER_PARTICIPANT, Entry, RING_BYTES_MAX, RING_BYTES_MIN, ReceiveRings, RingEntry, Silence, moment,
+    BYTES_PER_PARTICIPANT, Entry, RING_BYTES_MAX, RING_BYTES_MIN, ReceiveRings, RingEntry, Silence,
+    moment,
 };
 use crate::clock::ClockPair;
 use crate::preflight;
@@ -24,8 +25,8 @@ enum Found {
 }
 
 impl ReceiveRings {
-    /// A socket that plays, and got a datagram from `source` at `local`: from now on its datagrams are looked for in a ring, if
-    /// there is one for it.
+    /// A socket that plays, and got a datagram from `source` at `local`: from now on its datagrams
+    /// are looked for in a ring, if there is one for it.
     pub(crate) fn enter(
         &mut self,
         (slot, channel): (u32, Channel),
@@ -68,7 +69,8 @@ impl ReceiveRings {
         Some(RingUse::Entered(RingEntry(id)))
     }
 
-    /// The ring of the interface by which datagrams come from `source` to `local`; it is being opened if there is none yet.
+    /// The ring of the interface by which datagrams come from `source` to `local`; it is being
+    /// opened if there is none yet.
     fn ring_for(&mut self, local: IpAddr, source: IpAddr) -> Option<Found> {
         if let Some((_, opening)) = &mut self.opening {
             if !opening.is_finished() {
@@ -91,7 +93,8 @@ impl ReceiveRings {
                 return Some(Found::Ring(at, ring.in_ring(local)));
             }
         }
-        let wanted = (self.config.planned * BYTES_PER_PARTICIPANT).clamp(RING_BYTES_MIN, RING_BYTES_MAX / 4);
+        let wanted =
+            (self.config.planned * BYTES_PER_PARTICIPANT).clamp(RING_BYTES_MIN, RING_BYTES_MAX / 4);
         let share = self.memory_share();
         if self.config.ring_bytes.is_none() && share < RING_BYTES_MIN {
             if self.is_used() {

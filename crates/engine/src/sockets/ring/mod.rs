@@ -1,7 +1,9 @@
-//! Memory-mapped receive rings of an engine thread: they have the datagrams of all its playing participants.
+//! Memory-mapped receive rings of an engine thread: they have the datagrams of all its playing
+//! participants.
 //!
-//! A socket stays open beside the ring. It holds its port, sends, and takes what the ring does not have: datagrams by another
-//! interface or to another address, and those that arrived in fragments. See [`path`] for how one way becomes the other.
+//! A socket stays open beside the ring. It holds its port, sends, and takes what the ring does not
+//! have: datagrams by another interface or to another address, and those that arrived in fragments.
+//! See [`path`] for how one way becomes the other.
 
 mod delivery;
 mod entering;
@@ -45,7 +47,8 @@ pub(crate) struct ReceiveConfig {
     pub(crate) planned: usize,
     /// Threads of the run, which share the free memory.
     pub(crate) threads: usize,
-    /// Memory of a ring in place of that by the number of participants; for tests of rings that are too small.
+    /// Memory of a ring in place of that by the number of participants; for tests of rings that are
+    /// too small.
     pub(crate) ring_bytes: Option<usize>,
 }
 
@@ -190,9 +193,11 @@ impl ReceiveRings {
         self.give_up(&format!("the kernel refused a socket filter ({error})"));
     }
 
-    /// The memory that a ring of this thread may take, bytes: all threads together leave three quarters of what is free.
+    /// The memory that a ring of this thread may take, bytes: all threads together leave three
+    /// quarters of what is free.
     fn memory_share(&self) -> usize {
-        preflight::available_bytes().map_or(usize::MAX, |free| free / 4 / self.config.threads.max(1))
+        preflight::available_bytes()
+            .map_or(usize::MAX, |free| free / 4 / self.config.threads.max(1))
     }
 
     fn leave_all(&mut self, which: impl Fn(&Entry) -> bool) {
@@ -210,7 +215,9 @@ impl ReceiveRings {
 
     /// A socket was closed, or has left.
     pub(crate) fn forget(&mut self, entry: RingEntry) {
-        let Some(gone) = self.entries.get_mut(entry.0 as usize).and_then(Option::take) else { return };
+        let Some(gone) = self.entries.get_mut(entry.0 as usize).and_then(Option::take) else {
+            return;
+        };
         if let Some(port) = self.place_of(gone.port).and_then(|at| self.by_port.get_mut(at)) {
             *port = 0;
         }

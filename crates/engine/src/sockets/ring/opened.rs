@@ -27,7 +27,8 @@ pub(super) struct RingPlace {
     place: Place,
 }
 
-/// How much later than another CPU one may write what it received: it was stamped before it waited in the CPU's queue.
+/// How much later than another CPU one may write what it received: it was stamped before it waited
+/// in the CPU's queue.
 const OTHER_CPUS: Duration = Duration::from_millis(2);
 
 /// A ring.
@@ -88,11 +89,13 @@ impl RingToOpen {
         bytes: usize,
     ) -> Result<Self, String> {
         let is_ipv4 = local.is_ipv4();
-        let loopback: IpAddr = if is_ipv4 { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        let loopback: IpAddr =
+            if is_ipv4 { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
         let place = if is_own { loopback } else { local };
-        let interface =
-            interface_of(place).map_err(|error| format!("no interface of {place} is known ({error})"))?;
-        let config = RingConfig { interface: interface.index, is_ipv4, ports: ports.clone(), bytes };
+        let interface = interface_of(place)
+            .map_err(|error| format!("no interface of {place} is known ({error})"))?;
+        let config =
+            RingConfig { interface: interface.index, is_ipv4, ports: ports.clone(), bytes };
         Ok(Self { interface, local, is_own, config })
     }
 
@@ -119,7 +122,9 @@ impl RingToOpen {
         let Self { interface, local, is_own, config } = self;
         let ring = ring.map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => "a packet socket needs CAP_NET_RAW".to_owned(),
-            ErrorKind::OutOfMemory => format!("there is no memory for a ring of {} MB", config.bytes >> 20),
+            ErrorKind::OutOfMemory => {
+                format!("there is no memory for a ring of {} MB", config.bytes >> 20)
+            }
             _ => format!("a packet ring at {} cannot be opened ({error})", interface.name),
         })?;
         Ok(OpenedRing {
@@ -194,7 +199,8 @@ impl OpenedRing {
         if is_own || self.locals.contains(&local) {
             return true;
         }
-        let is_its = interface_of(local).is_ok_and(|interface| interface.index == self.interface.index);
+        let is_its =
+            interface_of(local).is_ok_and(|interface| interface.index == self.interface.index);
         if is_its {
             self.locals.push(local);
         }
@@ -207,7 +213,8 @@ impl OpenedRing {
 
     /// Takes what has been handed over by `now`.
     pub(super) fn collect(&mut self, now: Duration, mut each: impl FnMut(RingPlace, Frame)) {
-        let mut heard_until = now.saturating_sub(packet_ring::HANDED_OVER_WITHIN).max(self.heard_until);
+        let mut heard_until =
+            now.saturating_sub(packet_ring::HANDED_OVER_WITHIN).max(self.heard_until);
         let from = self.older.as_ref().map(|older| older.until);
         if let Some(older) = &mut self.older {
             let (until, mut is_needed) = (older.until, false);
@@ -219,7 +226,8 @@ impl OpenedRing {
             });
             if now < until {
                 // What it drops later, the larger one has.
-                self.dropped_by_older += older.ring.statistics().map_or(0, |statistics| statistics.drops);
+                self.dropped_by_older +=
+                    older.ring.statistics().map_or(0, |statistics| statistics.drops);
                 // The wall clock may have been set back.
                 older.until = until.min(now + OVERLAP);
             } else if !is_needed && now >= until + OVERLAP * 2 {
@@ -233,7 +241,8 @@ impl OpenedRing {
         }
         self.taken_bytes += self.ring.collect(|place, frame| {
             if from.is_none_or(|from| frame.arrived_unix >= from) {
-                // What is written in order shows that what came before it is there, but for that of other CPUs.
+                // What is written in order shows that what came before it is there, but for that of
+                // other CPUs.
                 heard_until = heard_until.max(frame.arrived_unix.saturating_sub(OTHER_CPUS));
                 each(RingPlace { is_older: false, place }, frame);
             }
@@ -274,7 +283,8 @@ impl OpenedRing {
         self.has_delivered = true;
     }
 
-    /// The datagrams dropped since the last call, whether any was delivered since then, and why the ring gets nothing any more, once.
+    /// The datagrams dropped since the last call, whether any was delivered since then, and why the
+    /// ring gets nothing any more, once.
     pub(super) fn finish_second(&mut self) -> (u32, bool, Result<(), String>) {
         let dropped = self.ring.statistics().map_or(0, |statistics| statistics.drops);
         let dropped = dropped.saturating_add(std::mem::take(&mut self.dropped_by_older));
@@ -288,8 +298,8 @@ impl OpenedRing {
         (dropped, std::mem::take(&mut self.has_delivered), ended)
     }
 
-    /// Changes to a larger ring, of at most `bytes_max`, if this one does not hold a second of what arrives: another thread opens it, and
-    /// the next call changes to it.
+    /// Changes to a larger ring, of at most `bytes_max`, if this one does not hold a second of what
+    /// arrives: another thread opens it, and the next call changes to it.
     pub(super) fn grow(
         &mut self,
         ports: &RangeInclusive<u16>,
@@ -302,7 +312,12 @@ impl OpenedRing {
             return Some((RECEIVE_RING_EVENT, self.change_to(opened, now)));
         }
         let is_enough = (taken as f64) <= FILL_MAX * bytes as f64;
-        if is_enough || !self.is_open || self.cannot_grow || self.older.is_some() || self.larger.is_some() {
+        if is_enough
+            || !self.is_open
+            || self.cannot_grow
+            || self.older.is_some()
+            || self.larger.is_some()
+        {
             return None;
         }
         if bytes * 2 > bytes_max {
@@ -352,11 +367,13 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = socket.local_addr().unwrap();
         let ports = to.port()..=to.port();
-        let mut ring = RingToOpen::at((to.ip(), true), &ports, 1 << 20).and_then(RingToOpen::open).unwrap();
+        let mut ring =
+            RingToOpen::at((to.ip(), true), &ports, 1 << 20).and_then(RingToOpen::open).unwrap();
         let (began, mut told, mut sent, mut seen) = (Instant::now(), Vec::new(), 0_u64, Vec::new());
         // A block each 4 ms is more than each of these sizes holds for a second.
         for pass in 1.. {
-            if told.last().is_some_and(|told: &String| told.contains("cannot grow")) || pass > 1000 {
+            if told.last().is_some_and(|told: &String| told.contains("cannot grow")) || pass > 1000
+            {
                 break;
             }
             for _ in 0..5 {
@@ -377,9 +394,17 @@ mod tests {
                 assert_eq!(ring.finish_second().0, 0);
             }
         }
-        assert_eq!((told.len(), ring.ring.bytes() >> 20), (4, 8), "{told:?} after {:?}", began.elapsed());
+        assert_eq!(
+            (told.len(), ring.ring.bytes() >> 20),
+            (4, 8),
+            "{told:?} after {:?}",
+            began.elapsed()
+        );
         let last = seen.len() as u64;
         let odd = (0..).zip(&seen).find(|(place, number)| place != *number);
-        assert!(last + 50 > sent && odd.is_none(), "{last} of {sent}, where (due, came) is {odd:?}");
+        assert!(
+            last + 50 > sent && odd.is_none(),
+            "{last} of {sent}, where (due, came) is {odd:?}"
+        );
     }
 }

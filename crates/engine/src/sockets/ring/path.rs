@@ -1,32 +1,37 @@
-//! By which way the datagrams of one socket come to its participant: by the socket, or by the ring. Kernel arrival times
-//! decide: ring and socket have the same for the same datagram, so that each is delivered once, also while the way changes.
+//! By which way the datagrams of one socket come to its participant: by the socket, or by the ring.
+//! Kernel arrival times decide: ring and socket have the same for the same datagram, so that each
+//! is delivered once, also while the way changes.
 //!
-//! Before a ring is used both ways are compared for a while, and again now and then: a firewall rule or the reverse path
-//! filter may drop what is in the ring, and the ring lacks what comes by another interface. While they are compared the socket
-//! delivers, as it would without a ring.
+//! Before a ring is used both ways are compared for a while, and again now and then: a firewall
+//! rule or the reverse path filter may drop what is in the ring, and the ring lacks what comes by
+//! another interface. While they are compared the socket delivers, as it would without a ring.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// How long ring and socket are compared: with audio and video some 170 datagrams, of which a rule that drops 1 % drops one with
-/// a chance of four in five.
+/// How long ring and socket are compared: with audio and video some 170 datagrams, of which a rule
+/// that drops 1 % drops one with a chance of four in five.
 const COMPARED: Duration = Duration::from_secs(1);
 
-/// From the begin of a comparison until what arrives counts in it, and from its end until it is judged: the block timeout of the
-/// ring, the time until the event loop takes it, and as much again.
+/// From the begin of a comparison until what arrives counts in it, and from its end until it is
+/// judged: the block timeout of the ring, the time until the event loop takes it, and as much
+/// again.
 const SETTLING: Duration = Duration::from_millis(40);
 
 /// Fewest datagrams that make a comparison count: less than an audio track has.
 const COMPARED_MIN: u32 = 20;
 
-/// How late a datagram may be read: on a host whose CPUs are full it waits for the kernel to hand it to ring and socket, and for this
-/// thread. A difference counts if it lasts longer, and a way that is left is listened to for so long.
+/// How late a datagram may be read: on a host whose CPUs are full it waits for the kernel to hand
+/// it to ring and socket, and for this thread. A difference counts if it lasts longer, and a way
+/// that is left is listened to for so long.
 const LATE: Duration = Duration::from_millis(250);
 
-/// What the socket gets so long after the ring was to have it shows that it is not left to the ring.
+/// What the socket gets so long after the ring was to have it shows that it is not left to the
+/// ring.
 const LEFT_WITHIN: Duration = Duration::from_millis(100);
 
-/// Comparisons in a row with a difference that disprove the ring: one may be caused by a wall clock that is set.
+/// Comparisons in a row with a difference that disprove the ring: one may be caused by a wall clock
+/// that is set.
 const DIFFERENCES_MAX: u8 = 2;
 
 /// Comparisons in a row in which the ring dropped datagrams and lacks some.
@@ -35,7 +40,8 @@ const DROPPING_MAX: u8 = 3;
 /// A comparison without enough datagrams is repeated after this.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// A moment on both clocks: steps are due by the monotonic one, datagrams have arrived by the wall clock.
+/// A moment on both clocks: steps are due by the monotonic one, datagrams have arrived by the wall
+/// clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) now: Instant,
@@ -79,8 +85,8 @@ impl Tally {
         let nanos = arrived_unix.as_nanos() as u64;
         // No more of it is read from a socket.
         let length = length.min(throng_net::DATAGRAM_BYTES_MAX);
-        let mixed =
-            (nanos ^ (length as u64) << 44 ^ u64::from(port) << 28).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (nanos ^ (length as u64) << 44 ^ u64::from(port) << 28)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.count += 1;
         self.sum = self.sum.wrapping_add(mixed ^ mixed >> 32);
     }
@@ -111,21 +117,23 @@ impl Comparison {
     }
 }
 
-/// The state of a socket beside a ring. But for [`State::Emptying`] and [`State::Settled`] the socket gets all.
+/// The state of a socket beside a ring. But for [`State::Emptying`] and [`State::Settled`] the
+/// socket gets all.
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// The socket delivers; both are compared.
     Proving,
     /// What arrived from here on is delivered by the ring, what arrived before by the socket.
     Changing { from: Duration },
-    /// The ring delivers what arrived from `ring_from` on. The socket leaves to it what it has, since this moment, and what it still
-    /// holds came by the ring as well.
+    /// The ring delivers what arrived from `ring_from` on. The socket leaves to it what it has,
+    /// since this moment, and what it still holds came by the ring as well.
     Emptying { since: Duration, ring_from: Duration },
     /// The ring delivers what it has, the socket the rest.
     Settled,
     /// The ring delivers; the socket gets all again, and keeps it.
     Opening { ring_from: Duration, rest_before: Duration },
-    /// The socket keeps what it gets until the ring has delivered its part: its datagrams come later.
+    /// The socket keeps what it gets until the ring has delivered its part: its datagrams come
+    /// later.
     Holding(Parting),
     /// The socket delivers its part. What is late of the ring's comes by the ring.
     Leaving(Parting),
@@ -152,7 +160,8 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceivePath {
     state: State,
-    /// Who sends the media: what others send is not compared, since the kernel may refuse it for reasons of its own.
+    /// Who sends the media: what others send is not compared, since the kernel may refuse it for
+    /// reasons of its own.
     peer: IpAddr,
     comparison: Comparison,
     differences: u8,
@@ -214,13 +223,17 @@ impl ReceivePath {
         !matches!(self.state, State::Proving | State::Leaving(_))
     }
 
-    /// Whether the kernel's count of the socket's drops, as of a datagram that arrived then, is of datagrams that are lost, and not of
-    /// those that it left to the ring.
+    /// Whether the kernel's count of the socket's drops, as of a datagram that arrived then, is of
+    /// datagrams that are lost, and not of those that it left to the ring.
     pub(super) fn counts_drops(&self, arrived_unix: Option<Duration>) -> bool {
         match self.state {
             State::Emptying { .. } | State::Settled => false,
-            State::Leaving(parting) => arrived_unix.is_none_or(|arrived| arrived >= parting.rest_before),
-            State::Proving | State::Changing { .. } | State::Opening { .. } | State::Holding(_) => true,
+            State::Leaving(parting) => {
+                arrived_unix.is_none_or(|arrived| arrived >= parting.rest_before)
+            }
+            State::Proving | State::Changing { .. } | State::Opening { .. } | State::Holding(_) => {
+                true
+            }
         }
     }
 
@@ -230,7 +243,12 @@ impl ReceivePath {
     }
 
     /// Notes a datagram of the ring; whether it is delivered.
-    pub(super) fn by_ring(&mut self, arrived_unix: Duration, length: usize, source: SocketAddr) -> bool {
+    pub(super) fn by_ring(
+        &mut self,
+        arrived_unix: Duration,
+        length: usize,
+        source: SocketAddr,
+    ) -> bool {
         if self.is_proving() && self.is_peer(source.ip()) && self.comparison.covers(arrived_unix) {
             self.comparison.ring.add(arrived_unix, length, source.port());
         }
@@ -242,14 +260,21 @@ impl ReceivePath {
         match self.state {
             State::Settled => true,
             State::Proving => false,
-            State::Opening { ring_from, .. } | State::Emptying { ring_from, .. } => arrived_unix >= ring_from,
+            State::Opening { ring_from, .. } | State::Emptying { ring_from, .. } => {
+                arrived_unix >= ring_from
+            }
             State::Changing { from } => arrived_unix >= from,
             State::Holding(parting) | State::Leaving(parting) => parting.is_of_ring(arrived_unix),
         }
     }
 
     /// Notes a datagram of the socket; whether it is delivered.
-    pub(super) fn by_socket(&mut self, arrived_unix: Duration, length: usize, source: SocketAddr) -> bool {
+    pub(super) fn by_socket(
+        &mut self,
+        arrived_unix: Duration,
+        length: usize,
+        source: SocketAddr,
+    ) -> bool {
         match self.state {
             // What the ring has, the filter keeps away.
             State::Settled => true,
@@ -314,7 +339,9 @@ impl ReceivePath {
             }
             // What the socket still holds came by the ring as well.
             State::Emptying { .. } if self.gives_up => self.open(Duration::ZERO, at),
-            State::Settled if self.gives_up || std::mem::take(&mut self.checks) => self.open(at.unix, at),
+            State::Settled if self.gives_up || std::mem::take(&mut self.checks) => {
+                self.open(at.unix, at)
+            }
             State::Emptying { .. } | State::Settled => {
                 self.state = State::Settled;
                 self.due = None;
@@ -322,7 +349,9 @@ impl ReceivePath {
             }
             // From the pass before on the socket gets all.
             State::Opening { ring_from, rest_before } => self.hold(ring_from, rest_before, at),
-            State::Holding(parting) if at.heard < parting.until && at.unix >= parting.until => Step::Wait,
+            State::Holding(parting) if at.heard < parting.until && at.unix >= parting.until => {
+                Step::Wait
+            }
             State::Holding(parting) => {
                 self.state = State::Leaving(parting);
                 self.due = Some(at.now + LATE);
@@ -361,7 +390,8 @@ impl ReceivePath {
             self.due = Some(at.now + LATE);
             return Step::Wait;
         }
-        let count = |so_far: u8, one_more: bool| if one_more { so_far.saturating_add(1) } else { 0 };
+        let count =
+            |so_far: u8, one_more: bool| if one_more { so_far.saturating_add(1) } else { 0 };
         self.differences = count(self.differences, is_different && !has_drops);
         self.dropping = count(self.dropping, has_drops && ring.count < socket.count);
         if self.differences >= DIFFERENCES_MAX || self.dropping >= DROPPING_MAX {

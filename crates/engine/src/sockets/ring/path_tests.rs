@@ -65,9 +65,14 @@ impl Simulation {
     }
 
     /// Time goes on until `until`; `act` is called at each tick.
-    fn run(&mut self, until: u64, mut act: impl FnMut(&mut ReceivePath, u64, Instant)) -> &mut Self {
+    fn run(
+        &mut self,
+        until: u64,
+        mut act: impl FnMut(&mut ReceivePath, u64, Instant),
+    ) -> &mut Self {
         for at in self.delivered.len() as u64..until {
-            // What arrives meets the filter of that moment, and both ways are read at the next tick.
+            // What arrives meets the filter of that moment, and both ways are read at the next
+            // tick.
             let is_beside = (self.is_beside)(at);
             if (!self.is_left || is_beside) && !(self.is_blocked)(at) {
                 self.in_socket.push(at);
@@ -136,11 +141,18 @@ impl Simulation {
     /// Each datagram came once and in order; the last may be still to come.
     fn once_each(&self) {
         let known = self.delivered.len().saturating_sub(40);
-        let wrong: Vec<_> =
-            self.delivered[..known].iter().enumerate().filter(|(_, (count, _))| *count != 1).collect();
+        let wrong: Vec<_> = self.delivered[..known]
+            .iter()
+            .enumerate()
+            .filter(|(_, (count, _))| *count != 1)
+            .collect();
         assert!(wrong.is_empty(), "{wrong:?}");
         assert!(self.delivered.iter().all(|(count, _)| *count <= 1), "none comes twice");
-        assert!(self.order.is_sorted(), "{:?}", self.order.windows(2).find(|pair| pair[0] > pair[1]));
+        assert!(
+            self.order.is_sorted(),
+            "{:?}",
+            self.order.windows(2).find(|pair| pair[0] > pair[1])
+        );
     }
 
     fn by_ring(&self, range: std::ops::Range<usize>) -> u32 {
@@ -190,7 +202,10 @@ fn a_check_that_agrees_leads_back_to_the_ring() {
         }
     });
     all.once_each();
-    assert_eq!((all.by_ring(1200..1704), all.by_ring(2000..2800), all.by_ring(3600..4900)), (504, 0, 1300));
+    assert_eq!(
+        (all.by_ring(1200..1704), all.by_ring(2000..2800), all.by_ring(3600..4900)),
+        (504, 0, 1300)
+    );
 }
 
 #[test]
@@ -293,7 +308,8 @@ fn too_few_datagrams_prove_nothing() {
 
 #[test]
 fn a_wall_clock_that_is_set_costs_less_than_a_second_and_doubles_next_to_nothing() {
-    // At each of these times, in each state, it is set back by a day or ahead by one: ring and socket have the same times.
+    // At each of these times, in each state, it is set back by a day or ahead by one: ring and
+    // socket have the same times.
     let day = Duration::from_secs(86_400);
     for set_at in (4..4400_u64).step_by(55) {
         for base in [ms(0) - day, ms(0) + day] {
@@ -319,8 +335,11 @@ fn a_wall_clock_that_is_set_costs_less_than_a_second_and_doubles_next_to_nothing
                 if !all.path.holds_socket() {
                     all.read_by_socket(&mut in_socket);
                 }
-                for (number, arrived) in in_ring.extract_if(.., |(sent, _)| *sent + RING_LATE_MS <= at) {
-                    all.delivered[number as usize].0 += u32::from(all.path.by_ring(arrived, 100, PEER));
+                for (number, arrived) in
+                    in_ring.extract_if(.., |(sent, _)| *sent + RING_LATE_MS <= at)
+                {
+                    all.delivered[number as usize].0 +=
+                        u32::from(all.path.by_ring(arrived, 100, PEER));
                 }
                 let unix = arrived + Duration::from_micros(500);
                 let heard = unix - Duration::from_millis(RING_LATE_MS);
@@ -336,7 +355,11 @@ fn a_wall_clock_that_is_set_costs_less_than_a_second_and_doubles_next_to_nothing
             let lost = known.iter().filter(|(count, _)| *count == 0).count();
             let doubled = known.iter().filter(|(count, _)| *count > 1).count();
             // What was in the ring when the clock was set back immediately before a change.
-            assert!(doubled as u64 <= RING_LATE_MS, "set at {set_at} ms: {doubled} twice, {:?}", all.steps);
+            assert!(
+                doubled as u64 <= RING_LATE_MS,
+                "set at {set_at} ms: {doubled} twice, {:?}",
+                all.steps
+            );
             assert!(lost <= 300, "set at {set_at} ms: {lost} lost, {:?}", all.steps);
         }
     }

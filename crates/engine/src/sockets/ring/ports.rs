@@ -1,5 +1,5 @@
-//! Local ports of an engine thread's datagram sockets: of a range of its own, so that one filter selects the thread's datagrams
-//! for its ring.
+//! Local ports of an engine thread's datagram sockets: of a range of its own, so that one filter
+//! selects the thread's datagrams for its ring.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +12,8 @@ const PORTS_MIN: usize = 512;
 /// Ports that are tried for a socket before the kernel chooses one outside the range.
 const ATTEMPTS: usize = 64;
 
-/// The range that the kernel chooses from if it does not say which (`ip_local_port_range` of Linux).
+/// The range that the kernel chooses from if it does not say which (`ip_local_port_range` of
+/// Linux).
 const USUAL: RangeInclusive<u16> = 32_768..=60_999;
 
 /// The ports of a thread, which are used one after the other.
@@ -23,10 +24,12 @@ pub(crate) struct LocalPorts {
 }
 
 impl LocalPorts {
-    /// The ports of thread `number` of `threads`, each with `participants`. Other processes have such ranges as well: `seed`
-    /// makes it unlikely that they are the same, and ports in use are skipped.
+    /// The ports of thread `number` of `threads`, each with `participants`. Other processes have
+    /// such ranges as well: `seed` makes it unlikely that they are the same, and ports in use are
+    /// skipped.
     pub(crate) fn of_thread(number: usize, threads: usize, participants: usize, seed: u32) -> Self {
-        let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+        let text =
+            std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
         Self::within(&parse_range(&text).unwrap_or(USUAL), (number, threads), participants, seed)
     }
 
@@ -38,11 +41,13 @@ impl LocalPorts {
     ) -> Self {
         let slice = all.len() / threads.max(1);
         let wanted = participants.saturating_mul(PER_PARTICIPANT).max(PORTS_MIN).min(slice).max(1);
-        // Ranges begin at multiples of their length, so that those of two processes are the same or apart.
+        // Ranges begin at multiples of their length, so that those of two processes are the same or
+        // apart.
         let offset = seed as usize % (slice / wanted).max(1) * wanted;
         let start = usize::from(*all.start()) + number * slice + offset;
         let start = u16::try_from(start).unwrap_or(*all.start());
-        let end = start.saturating_add(u16::try_from(wanted - 1).unwrap_or(u16::MAX)).min(*all.end());
+        let end =
+            start.saturating_add(u16::try_from(wanted - 1).unwrap_or(u16::MAX)).min(*all.end());
         Self { range: start..=end, next: start }
     }
 
@@ -81,12 +86,15 @@ mod tests {
     #[test]
     fn threads_have_ranges_of_their_own_within_the_kernels() {
         let all = 32_768..=60_999;
-        for (threads, participants, seed) in [(1, 10, 0), (2, 300, 77), (8, 20_000, 3), (64, 1_000, u32::MAX)]
+        for (threads, participants, seed) in
+            [(1, 10, 0), (2, 300, 77), (8, 20_000, 3), (64, 1_000, u32::MAX)]
         {
             let ranges: Vec<_> = (0..threads)
                 .map(|number| LocalPorts::within(&all, (number, threads), participants, seed).range)
                 .collect();
-            assert!(ranges.iter().all(|range| all.contains(range.start()) && all.contains(range.end())));
+            assert!(
+                ranges.iter().all(|range| all.contains(range.start()) && all.contains(range.end()))
+            );
             assert!(ranges.iter().all(|range| range.start() <= range.end()), "{ranges:?}");
             assert!(ranges.is_sorted_by(|one, next| one.end() < next.start()), "{ranges:?}");
         }

@@ -1,4 +1,5 @@
-//! What is due: steps of the sockets from one way to the other, and what is looked after once a second.
+//! What is due: steps of the sockets from one way to the other, and what is looked after once a
+//! second.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,9 @@ use throng_protocol::participant::Channel;
 
 use super::opened::OpenedRing;
 use super::path::Step;
-use super::{RING_BYTES_MAX, ReceiveRings, RingEntry, RingNews, RingSecond, SocketStep, change, moment};
+use super::{
+    RING_BYTES_MAX, ReceiveRings, RingEntry, RingNews, RingSecond, SocketStep, change, moment,
+};
 use crate::clock::ClockPair;
 use crate::sockets::silence::before_shared_burst;
 
@@ -26,9 +29,12 @@ impl ReceiveRings {
     pub(crate) fn step(&mut self, id: RingEntry, clocks: ClockPair) -> SocketStep {
         let Self { entries, rings, .. } = self;
         let Some(Some(entry)) = entries.get_mut(id.0 as usize) else { return SocketStep::Wait };
-        let heard =
-            rings.get(entry.ring).and_then(Option::as_ref).map_or(clocks.unix(), OpenedRing::heard_until);
-        let (step, in_ring, ring) = (entry.path.step(moment(clocks, heard)), entry.in_ring, entry.ring);
+        let heard = rings
+            .get(entry.ring)
+            .and_then(Option::as_ref)
+            .map_or(clocks.unix(), OpenedRing::heard_until);
+        let (step, in_ring, ring) =
+            (entry.path.step(moment(clocks, heard)), entry.in_ring, entry.ring);
         if !entry.path.is_changing() {
             self.changing.retain(|changing| *changing != id.0);
         }
@@ -48,8 +54,8 @@ impl ReceiveRings {
         }
     }
 
-    /// Ring and socket do not have the same. What the socket lacks would not have reached any; what the ring lacks costs the socket
-    /// that ring, and no more.
+    /// Ring and socket do not have the same. What the socket lacks would not have reached any; what
+    /// the ring lacks costs the socket that ring, and no more.
     fn differs(&mut self, (id, ring): (RingEntry, usize), by_ring: u32, socket: u32) {
         let Some(opened) = self.rings.get_mut(ring).and_then(Option::as_mut) else { return };
         let name = opened.name();
@@ -80,7 +86,8 @@ impl ReceiveRings {
         }
     }
 
-    /// Once a second: drops, errors and growth of the rings, and a check of one socket. Returns what happened since the last call.
+    /// Once a second: drops, errors and growth of the rings, and a check of one socket. Returns
+    /// what happened since the last call.
     pub(crate) fn finish_second(&mut self, clocks: ClockPair) -> RingSecond {
         for at in 0..self.rings.len() {
             self.finish_second_of(at, clocks.now);
@@ -120,7 +127,10 @@ impl ReceiveRings {
             users.for_each(|entry| entry.path.dropped());
         }
         if let Err(why) = ended {
-            self.news.push((RECEIVE_SOCKETS_EVENT, format!("datagrams by {name} come by sockets: {why}")));
+            self.news.push((
+                RECEIVE_SOCKETS_EVENT,
+                format!("datagrams by {name} come by sockets: {why}"),
+            ));
             self.leave_all(|entry| entry.ring == at);
         }
     }
@@ -137,7 +147,8 @@ impl ReceiveRings {
         }
         let share = self.memory_share();
         for ring in self.rings.iter_mut().flatten() {
-            if let Some(news) = ring.grow(self.config.ports.range(), RING_BYTES_MAX.min(share), now) {
+            if let Some(news) = ring.grow(self.config.ports.range(), RING_BYTES_MAX.min(share), now)
+            {
                 self.news.push(news);
             }
         }

@@ -1,4 +1,5 @@
-//! Laws of the connections: kept, shared, limited, and closed at once when a participant wants no more.
+//! Laws of the connections: kept, shared, limited, and closed at once when a participant wants no
+//! more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,9 @@ fn the_next_download_uses_the_connection_of_the_last() {
         let url = service.url(version, "/fixed/100000");
         let events = pull(service.trusted(), move |event| match event {
             Event::Start => vec![Act::Get(1, url.clone(), version), Act::Want(1, ignore(100_000))],
-            Event::Finished(1, _) => vec![Act::Get(2, url.clone(), version), Act::Want(2, ignore(100_000))],
+            Event::Finished(1, _) => {
+                vec![Act::Get(2, url.clone(), version), Act::Want(2, ignore(100_000))]
+            }
             Event::Finished(..) => vec![Act::End],
             _ => vec![],
         });
@@ -33,9 +36,13 @@ fn a_seventh_download_over_http1_waits_for_a_connection() {
     let events = pull(
         |_| {},
         move |event| match event {
-            Event::Start => (1..=10).map(|id| Act::Get(id, url.clone(), HttpVersion::Http1)).collect(),
+            Event::Start => {
+                (1..=10).map(|id| Act::Get(id, url.clone(), HttpVersion::Http1)).collect()
+            }
             // All six are open before the first is read.
-            Event::Tick if left == 10 => (1..=10).map(|id| Act::Want(id, ignore(5_000_000))).collect(),
+            Event::Tick if left == 10 => {
+                (1..=10).map(|id| Act::Want(id, ignore(5_000_000))).collect()
+            }
             Event::Finished(_, result) => {
                 assert_eq!(*result, Ok(()));
                 left -= 1;
@@ -53,11 +60,14 @@ fn a_seventh_download_over_http1_waits_for_a_connection() {
 fn a_cancelled_download_ends_at_the_server_and_says_no_more() {
     for (version, _) in VERSIONS {
         let service = Service::start();
-        let (long, short) = (service.url(version, "/fixed/1000000000"), service.url(version, "/fixed/9"));
+        let (long, short) =
+            (service.url(version, "/fixed/1000000000"), service.url(version, "/fixed/9"));
         let served = Arc::clone(&service.served);
         let (mut is_cancelled, mut is_finished) = (false, false);
         let events = pull(service.trusted(), move |event| match event {
-            Event::Start => vec![Act::Get(1, long.clone(), version), Act::Want(1, deliver(100_000_000))],
+            Event::Start => {
+                vec![Act::Get(1, long.clone(), version), Act::Want(1, deliver(100_000_000))]
+            }
             Event::Body(1, _) if !is_cancelled => {
                 is_cancelled = true;
                 // The number may be used again at once.
@@ -67,17 +77,21 @@ fn a_cancelled_download_ends_at_the_server_and_says_no_more() {
                 is_finished = true;
                 vec![]
             }
-            Event::Tick if is_finished && served.abandoned.load(Ordering::SeqCst) == 1 => vec![Act::End],
+            Event::Tick if is_finished && served.abandoned.load(Ordering::SeqCst) == 1 => {
+                vec![Act::End]
+            }
             _ => vec![],
         });
         let cancelled = events.iter().position(|event| matches!(event, Event::Body(..))).unwrap();
-        let after: Vec<_> =
-            events[cancelled + 1..].iter().filter(|event| !matches!(event, Event::Transport(..))).collect();
+        let after: Vec<_> = events[cancelled + 1..]
+            .iter()
+            .filter(|event| !matches!(event, Event::Transport(..)))
+            .collect();
         let expect = Event::Body(1, super::servers::bytes(0..9));
-        let is_second =
-            matches!(after[..], [Event::Head(..), body, Event::Finished(1, Ok(()))] if *body == expect);
+        let is_second = matches!(after[..], [Event::Head(..), body, Event::Finished(1, Ok(()))] if *body == expect);
         assert!(is_second, "{version:?}: {after:?}");
-        // The stream is reset and the connection goes on; HTTP/1.1 has no other way than to close it.
+        // The stream is reset and the connection goes on; HTTP/1.1 has no other way than to close
+        // it.
         let connections = service.served.connections.load(Ordering::SeqCst);
         assert_eq!(connections, if version == HttpVersion::Http1 { 2 } else { 1 }, "{version:?}");
     }
@@ -120,9 +134,14 @@ fn a_kept_connection_that_the_server_closed_is_replaced() {
         let events = pull(
             |_| {},
             move |event| match event {
-                Event::Start => vec![Act::Get(1, url.clone(), HttpVersion::Http1), Act::Want(1, deliver(3))],
+                Event::Start => {
+                    vec![Act::Get(1, url.clone(), HttpVersion::Http1), Act::Want(1, deliver(3))]
+                }
                 Event::Finished(id @ 1..=3, _) => {
-                    vec![Act::Get(id + 1, url.clone(), HttpVersion::Http1), Act::Want(id + 1, deliver(3))]
+                    vec![
+                        Act::Get(id + 1, url.clone(), HttpVersion::Http1),
+                        Act::Want(id + 1, deliver(3)),
+                    ]
                 }
                 Event::Finished(..) => vec![Act::End],
                 _ => vec![],
@@ -142,7 +161,8 @@ fn a_connection_that_was_new_is_not_tried_again() {
     let url = raw_server(move |_, _| {
         counted.fetch_add(1, Ordering::SeqCst);
     });
-    let events = super::puller::pull_one(&format!("http://{url}/"), HttpVersion::Http1, &[], |_| {});
+    let events =
+        super::puller::pull_one(&format!("http://{url}/"), HttpVersion::Http1, &[], |_| {});
     assert_eq!(result(&events), Err(ChannelError::Unanswered));
     assert_eq!(connections.load(Ordering::SeqCst), 1);
 }

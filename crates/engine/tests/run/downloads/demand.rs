@@ -5,21 +5,25 @@ use std::sync::atomic::Ordering;
 
 use throng_protocol::participant::{HttpVersion, IGNORED_EVERY};
 
-use super::puller::{Act, Event, deliver, delivered, head, ignore, ignored, pull, pull_one, result};
+use super::puller::{
+    Act, Event, deliver, delivered, head, ignore, ignored, pull, pull_one, result,
+};
 use super::servers::{Service, VERSIONS, bytes};
 
 /// Ticks without a byte more after which a server counts as held back.
 const STILL_TICKS: u32 = 15;
 
-/// What a server may have sent without being read: the largest socket buffers (`tcp_rmem` is up to 32 MiB in current
-/// kernels, `tcp_wmem` 4 MiB) and those of the test server; or a QUIC stream's window.
+/// What a server may have sent without being read: the largest socket buffers (`tcp_rmem` is up to
+/// 32 MiB in current kernels, `tcp_wmem` 4 MiB) and those of the test server; or a QUIC stream's
+/// window.
 const UNREAD_MAX: u64 = 48 << 20;
 
 #[test]
 fn deliver_and_ignore_are_met_in_order_to_the_byte() {
     let service = Service::start();
     let length = 3_000_000;
-    let demands = [deliver(10), ignore(1_000_000), deliver(70_001), ignore(5), deliver(1), ignore(u64::MAX)];
+    let demands =
+        [deliver(10), ignore(1_000_000), deliver(70_001), ignore(5), deliver(1), ignore(u64::MAX)];
     for (version, spoken) in VERSIONS {
         let url = service.url(version, &format!("/fixed/{length}"));
         let events = pull_one(&url, version, &demands, service.trusted());
@@ -27,7 +31,8 @@ fn deliver_and_ignore_are_met_in_order_to_the_byte() {
         let head = head(&events, 1);
         assert_eq!((head.status, head.version, head.length), (200, spoken, Some(length)));
         assert!(head.is_new && head.local.is_some(), "{head:?}");
-        let expect = [bytes(0..10), bytes(1_000_010..1_070_011), bytes(1_070_016..1_070_017)].concat();
+        let expect =
+            [bytes(0..10), bytes(1_000_010..1_070_011), bytes(1_070_016..1_070_017)].concat();
         assert!(delivered(&events, 1) == expect, "{version:?}");
         assert_eq!(ignored(&events, 1), length - expect.len() as u64, "{version:?}");
         // Ignored bytes are reported before the byte that follows them.
@@ -38,7 +43,10 @@ fn deliver_and_ignore_are_met_in_order_to_the_byte() {
             panic!("{version:?}: {events:?}");
         };
         assert!(state.received_bytes.unwrap() >= length, "{version:?}: {state:?}");
-        assert!(state.round_trip_us.is_some() && state.retransmitted.is_some(), "{version:?}: {state:?}");
+        assert!(
+            state.round_trip_us.is_some() && state.retransmitted.is_some(),
+            "{version:?}: {state:?}"
+        );
     }
 }
 
@@ -52,7 +60,8 @@ fn a_demand_that_ends_with_the_body_ends_the_download() {
             ("/fixed/0", vec![]),
             ("/redirect", vec![]),
         ] {
-            let events = pull_one(&service.url(version, path), version, &demands, service.trusted());
+            let events =
+                pull_one(&service.url(version, path), version, &demands, service.trusted());
             assert_eq!(result(&events), Ok(()), "{version:?} {path}");
             assert!(!matches!(events.last(), Some(Event::Ignored(..))));
         }
@@ -65,7 +74,11 @@ fn a_redirection_is_passed_on_and_not_followed() {
     for (version, _) in VERSIONS {
         let events = pull_one(&service.url(version, "/redirect"), version, &[], service.trusted());
         let head = head(&events, 1);
-        assert_eq!((head.status, head.location.as_deref()), (302, Some("/elsewhere")), "{version:?}");
+        assert_eq!(
+            (head.status, head.location.as_deref()),
+            (302, Some("/elsewhere")),
+            "{version:?}"
+        );
     }
 }
 
@@ -122,7 +135,10 @@ fn without_demand_the_server_waits_and_with_demand_it_goes_on() {
                     [first, second, ..] => {
                         let more = second - first;
                         // What is read makes room for more; the buffer of the receiver has grown.
-                        assert!(more > 90_000_000 && more < 100_000_000 + UNREAD_MAX, "{version:?}: {more}");
+                        assert!(
+                            more > 90_000_000 && more < 100_000_000 + UNREAD_MAX,
+                            "{version:?}: {more}"
+                        );
                         vec![Act::Cancel(1), Act::End]
                     }
                     [] => vec![],
@@ -133,7 +149,10 @@ fn without_demand_the_server_waits_and_with_demand_it_goes_on() {
         assert_eq!(ignored(&events, 1), 100_000_000, "{version:?}");
         // Coalesced: not one event a read.
         let reports = events.iter().filter(|event| matches!(event, Event::Ignored(..))).count();
-        assert!(reports < 10_000 / IGNORED_EVERY.as_millis() as usize, "{version:?}: {reports} reports");
+        assert!(
+            reports < 10_000 / IGNORED_EVERY.as_millis() as usize,
+            "{version:?}: {reports} reports"
+        );
         assert!(!events.iter().any(|event| matches!(event, Event::Finished(..))));
     }
 }
@@ -147,8 +166,10 @@ fn of_three_downloads_each_gets_its_own_demand() {
         let events = pull(service.trusted(), move |event| match event {
             Event::Start => (1..=3)
                 .flat_map(|id| {
-                    let demands =
-                        [Act::Want(id, deliver(u64::from(id) * 1000)), Act::Want(id, ignore(u64::MAX))];
+                    let demands = [
+                        Act::Want(id, deliver(u64::from(id) * 1000)),
+                        Act::Want(id, ignore(u64::MAX)),
+                    ];
                     [Act::Get(id, url.clone(), version)].into_iter().chain(demands)
                 })
                 .collect(),

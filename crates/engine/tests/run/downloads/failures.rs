@@ -49,18 +49,26 @@ fn a_short_body_is_truncated() {
 #[test]
 fn a_body_that_the_server_breaks_off_says_how_and_after_how_much() {
     for (version, words) in [
-        (HttpVersion::Http2, ["reset the stream (RST_STREAM) after 50000 of 100000 bytes", "internal error"]),
+        (
+            HttpVersion::Http2,
+            ["reset the stream (RST_STREAM) after 50000 of 100000 bytes", "internal error"],
+        ),
         (HttpVersion::Http3, ["reset the stream after 50000 of 100000 bytes", "H3_INTERNAL_ERROR"]),
     ] {
         let events = pull_half(&Service::start(), version, "/broken/100000");
-        let Err(ChannelError::Protocol(said)) = result(&events) else { panic!("{version:?}: {events:?}") };
+        let Err(ChannelError::Protocol(said)) = result(&events) else {
+            panic!("{version:?}: {events:?}")
+        };
         for words in words {
             assert!(said.contains(words), "{version:?}: {said}");
         }
     }
     // HTTP/1.1 can only close the connection.
     let events = pull_half(&Service::start(), HttpVersion::Http1, "/broken/100000");
-    assert_eq!(result(&events), Err(ChannelError::Truncated { received: 50_000, expected: 100_000 }));
+    assert_eq!(
+        result(&events),
+        Err(ChannelError::Truncated { received: 50_000, expected: 100_000 })
+    );
 }
 
 #[test]
@@ -71,15 +79,20 @@ fn chunks_that_end_early_or_are_malformed_are_failures() {
         ("5\r\nhello\r\nffffffffffffffffff\r\n", "after 5 bytes of the body: "),
     ] {
         let url = raw_server(move |mut stream, _| {
-            write(&mut stream, format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}"));
+            write(
+                &mut stream,
+                format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}"),
+            );
         });
-        let events = pull_one(&format!("http://{url}/"), HttpVersion::Http1, &[deliver(1000)], |_| {});
+        let events =
+            pull_one(&format!("http://{url}/"), HttpVersion::Http1, &[deliver(1000)], |_| {});
         let error = result(&events).unwrap_err().to_string();
         assert!(error.contains(expect), "{body:?}: {error}");
     }
 }
 
-/// A server of HTTP/2 that answers the first request with 400 of 1000 bytes, and writes `last` once they are read.
+/// A server of HTTP/2 that answers the first request with 400 of 1000 bytes, and writes `last` once
+/// they are read.
 fn pull_400_of_1000_then(last: &'static [u8]) -> ChannelError {
     let is_read = Arc::new(AtomicBool::new(false));
     let read = Arc::clone(&is_read);
@@ -87,9 +100,12 @@ fn pull_400_of_1000_then(last: &'static [u8]) -> ChannelError {
         let read = Arc::clone(&read);
         async move {
             let _ = stream.read(&mut [0; 4096]).await;
-            // SETTINGS; HEADERS: `:status 200` and `content-length: 1000` (RFC 7541 appendix A); DATA.
+            // SETTINGS; HEADERS: `:status 200` and `content-length: 1000` (RFC 7541 appendix A);
+            // DATA.
             let head = b"\0\0\0\x04\0\0\0\0\0\0\0\x07\x01\x04\0\0\0\x01\x88\x5c\x041000";
-            let _ = stream.write_all(&[&head[..], b"\0\x01\x90\0\0\0\0\0\x01", &[7; 400]].concat()).await;
+            let _ = stream
+                .write_all(&[&head[..], b"\0\x01\x90\0\0\0\0\0\x01", &[7; 400]].concat())
+                .await;
             while !read.load(Ordering::SeqCst) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -120,10 +136,14 @@ fn pull_400_of_1000_then(last: &'static [u8]) -> ChannelError {
 
 #[test]
 fn a_goaway_in_the_middle_of_a_body_is_named() {
-    // Of stream 0, so that the first request was not processed: ENHANCE_YOUR_CALM (RFC 9113 section 7).
+    // Of stream 0, so that the first request was not processed: ENHANCE_YOUR_CALM (RFC 9113 section
+    // 7).
     let goaway = b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0b";
     let said = pull_400_of_1000_then(goaway).to_string();
-    assert!(said.contains("closed the connection (GOAWAY) after 400 of 1000 bytes of the body"), "{said}");
+    assert!(
+        said.contains("closed the connection (GOAWAY) after 400 of 1000 bytes of the body"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -142,7 +162,8 @@ fn more_than_was_announced_is_a_failure() {
         let _ = body.send_data(vec![0; 1400].into(), true);
         while connection.accept().await.is_some() {}
     });
-    let events = pull_one(&format!("http://{address}/"), HttpVersion::Http2, &[ignore(u64::MAX)], |_| {});
+    let events =
+        pull_one(&format!("http://{address}/"), HttpVersion::Http2, &[ignore(u64::MAX)], |_| {});
     assert!(matches!(result(&events), Err(ChannelError::Protocol(_))), "{events:?}");
 }
 
@@ -151,9 +172,13 @@ fn no_head_in_time_is_a_timeout() {
     let service = Service::start();
     for (version, _) in VERSIONS {
         let events = pull_one(&service.url(version, "/silent"), version, &[], service.trusted());
-        assert!(matches!(result(&events), Err(ChannelError::Timeout(_))), "{version:?}: {events:?}");
+        assert!(
+            matches!(result(&events), Err(ChannelError::Timeout(_))),
+            "{version:?}: {events:?}"
+        );
     }
-    let events = pull_one(&format!("http://{}/silent", silent_server()), HttpVersion::Http1, &[], |_| {});
+    let events =
+        pull_one(&format!("http://{}/silent", silent_server()), HttpVersion::Http1, &[], |_| {});
     assert!(matches!(result(&events), Err(ChannelError::Timeout(_))), "{events:?}");
 }
 
@@ -169,7 +194,8 @@ fn a_slow_body_is_reported_as_it_comes() {
     });
     let events = pull_one(&format!("http://{url}/"), HttpVersion::Http1, &[ignore(4)], |_| {});
     assert_eq!(result(&events), Ok(()));
-    let counts: Vec<_> = events.iter().filter(|event| matches!(event, Event::Ignored(1, 1))).collect();
+    let counts: Vec<_> =
+        events.iter().filter(|event| matches!(event, Event::Ignored(1, 1))).collect();
     assert_eq!(counts.len(), 4, "{events:?}");
     // One after the first second, one at the end.
     assert_eq!(events.iter().filter(|event| matches!(event, Event::Transport(..))).count(), 2);
@@ -229,6 +255,9 @@ fn an_address_that_is_not_allowed_gets_nothing() {
         (HttpVersion::Http3, "https://192.0.2.1/"),
     ] {
         let events = pull_one(url, version, &[], |_| {});
-        assert!(matches!(result(&events), Err(ChannelError::NotAllowed(_))), "{version:?}: {events:?}");
+        assert!(
+            matches!(result(&events), Err(ChannelError::NotAllowed(_))),
+            "{version:?}: {events:?}"
+        );
     }
 }

@@ -23,7 +23,8 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 fn noise_instead_of_a_response_is_a_failure() {
     for seed in 0..20 {
         let url = raw_server(move |mut stream, _| write(&mut stream, noise(seed, 3000)));
-        let events = pull_one(&format!("http://{url}/"), HttpVersion::Http1, &[ignore(u64::MAX)], |_| {});
+        let events =
+            pull_one(&format!("http://{url}/"), HttpVersion::Http1, &[ignore(u64::MAX)], |_| {});
         assert!(result(&events).is_err(), "{seed}");
     }
 }
@@ -38,12 +39,18 @@ fn noise_instead_of_frames_is_a_failure() {
             let _ = stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
             for kind in 0..12 {
                 let noise = noise(seed, 40);
-                let _ = stream.write_all(&[0, 0, 40, (kind + seed as u8) % 12, 4, 0, 0, 0, 1]).await;
+                let _ =
+                    stream.write_all(&[0, 0, 40, (kind + seed as u8) % 12, 4, 0, 0, 0, 1]).await;
                 let _ = stream.write_all(&noise).await;
             }
             let _ = stream.read(&mut [0; 4096]).await;
         });
-        let events = pull_one(&format!("http://{address}/"), HttpVersion::Http2, &[ignore(u64::MAX)], |_| {});
+        let events = pull_one(
+            &format!("http://{address}/"),
+            HttpVersion::Http2,
+            &[ignore(u64::MAX)],
+            |_| {},
+        );
         assert!(result(&events).is_err(), "{seed}");
     }
 }
@@ -68,7 +75,8 @@ fn noise_instead_of_quic_is_no_answer() {
 
 #[test]
 fn frames_of_http3_that_break_its_rules_are_failures() {
-    // DATA before HEADERS; HEADERS of noise; a frame of HTTP/2; DATA cut off by the end of the stream.
+    // DATA before HEADERS; HEADERS of noise; a frame of HTTP/2; DATA cut off by the end of the
+    // stream.
     let good_head = [0x01, 0x03, 0x00, 0x00, 0xd9];
     let cases: [&[u8]; 5] = [
         &[0x00, 0x02, 1, 2],
@@ -81,7 +89,8 @@ fn frames_of_http3_that_break_its_rules_are_failures() {
         let (url, change) = http3_answering(answer.to_vec());
         let events = pull_one(&url, HttpVersion::Http3, &[ignore(u64::MAX)], change);
         let result = result(&events);
-        // Without Content-Length, what was cut off in the last case cannot be told from what is complete.
+        // Without Content-Length, what was cut off in the last case cannot be told from what is
+        // complete.
         assert!(result.is_err() || number == 4, "{number}: {events:?}");
     }
 }

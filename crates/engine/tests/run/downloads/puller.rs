@@ -110,7 +110,10 @@ impl Participant for Puller {
             Input::Download { fetch: FetchId(id), event } => self.tell(match event {
                 DownloadEvent::Head { head, opening } => {
                     let text = |name: &str| {
-                        head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+                        head.headers
+                            .get(name)
+                            .and_then(|value| value.to_str().ok())
+                            .map(str::to_owned)
                     };
                     let is_new = opening.connected_at.is_some() || opening.secured_at.is_some();
                     Event::Head(

@@ -6,7 +6,9 @@ use throng_protocol::participant::HttpVersion;
 use throng_sim::caddy::Caddy;
 use throng_sim::nginx::Nginx;
 
-use super::puller::{Act, Event, deliver, delivered, head, ignore, ignored, pull, pull_one, result};
+use super::puller::{
+    Act, Event, deliver, delivered, head, ignore, ignored, pull, pull_one, result,
+};
 use super::servers::bytes;
 
 /// Longer than the windows and buffers of one download.
@@ -31,7 +33,8 @@ fn check(url: &str, version: HttpVersion, spoken: http::Version, certificate: &P
         |config| config.tls.extra_ca_pem = Some(pem.clone()),
         move |event| match event {
             Event::Start => {
-                let demands = [deliver(1000), ignore(50_000_000), deliver(1000)].map(|d| Act::Want(1, d));
+                let demands =
+                    [deliver(1000), ignore(50_000_000), deliver(1000)].map(|d| Act::Want(1, d));
                 [Act::Get(1, again.clone(), version)].into_iter().chain(demands).collect()
             }
             Event::Tick => {
@@ -55,7 +58,11 @@ fn check(url: &str, version: HttpVersion, spoken: http::Version, certificate: &P
     assert_eq!(ignored(&events, 1), LENGTH - 2000, "{url} {version:?}");
     assert!(delivered(&events, 2) == bytes(0..9));
     let (first, second) = (head(&events, 1), head(&events, 2));
-    assert_eq!((first.status, first.version, first.length), (200, spoken, Some(LENGTH)), "{url} {version:?}");
+    assert_eq!(
+        (first.status, first.version, first.length),
+        (200, spoken, Some(LENGTH)),
+        "{url} {version:?}"
+    );
     assert!(first.is_new && !second.is_new, "{url} {version:?}");
     let missing = pull_one(&format!("{url}-not"), version, &[ignore(u64::MAX)], |config| {
         config.tls.extra_ca_pem = Some(pem);
@@ -77,7 +84,8 @@ fn nginx_over_http1_and_http2() {
     check(&secure, HttpVersion::Http1, http::Version::HTTP_11, &certificate);
     check(&secure, HttpVersion::Http2, http::Version::HTTP_2, &certificate);
     check(&secure, HttpVersion::Negotiated, http::Version::HTTP_2, &certificate);
-    // Its UDP port is closed, or silent: TCP serves the request, without a wait that a viewer would notice.
+    // Its UDP port is closed, or silent: TCP serves the request, without a wait that a viewer would
+    // notice.
     let port = nginx.address().port();
     check(&secure, HttpVersion::Alternative(port), http::Version::HTTP_2, &certificate);
     let silent = std::net::UdpSocket::bind((nginx.address().ip(), 0)).unwrap();

@@ -1,5 +1,5 @@
-//! Laws of requests that a server of HTTP/2 says it did not process: they are repeated, as by Chromium, and their
-//! participant sees nothing of it.
+//! Laws of requests that a server of HTTP/2 says it did not process: they are repeated, as by
+//! Chromium, and their participant sees nothing of it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -93,13 +93,17 @@ fn a_refused_stream_is_repeated_on_its_connection_twice() {
     }
     let (address, counts) = server(|_| Manner::Refuses(usize::MAX));
     let Err(ChannelError::Protocol(said)) = one(address) else { panic!("answered") };
-    assert!(said.contains("reset the stream (RST_STREAM) before a response: refused stream"), "{said}");
+    assert!(
+        said.contains("reset the stream (RST_STREAM) before a response: refused stream"),
+        "{said}"
+    );
     assert_eq!(counts.requests.load(Ordering::SeqCst), 3);
 }
 
 #[test]
 fn a_request_that_a_goodbye_leaves_unprocessed_is_repeated_on_another_connection() {
-    let (address, counts) = server(|number| if number < 2 { Manner::SendsAway } else { Manner::Answers });
+    let (address, counts) =
+        server(|number| if number < 2 { Manner::SendsAway } else { Manner::Answers });
     assert_eq!(one(address), Ok(()));
     assert_eq!(counts.connections.load(Ordering::SeqCst), 3);
     let (address, counts) = server(|_| Manner::SendsAway);
@@ -112,7 +116,9 @@ fn a_request_that_a_goodbye_leaves_unprocessed_is_repeated_on_another_connection
 fn a_goodbye_after_each_response_costs_connections_only() {
     let (address, counts) = server(|_| Manner::SaysGoodbye);
     let url = format!("http://{address}/");
-    let get = move |id: u32| vec![Act::Get(id, url.clone(), HttpVersion::Http2), Act::Want(id, deliver(3))];
+    let get = move |id: u32| {
+        vec![Act::Get(id, url.clone(), HttpVersion::Http2), Act::Want(id, deliver(3))]
+    };
     let events = pull(
         |_| {},
         move |event| match event {
@@ -122,7 +128,8 @@ fn a_goodbye_after_each_response_costs_connections_only() {
             _ => vec![],
         },
     );
-    let failed: Vec<_> = events.iter().filter(|event| matches!(event, Event::Finished(_, Err(_)))).collect();
+    let failed: Vec<_> =
+        events.iter().filter(|event| matches!(event, Event::Finished(_, Err(_)))).collect();
     assert!(failed.is_empty(), "{failed:?}");
     assert_eq!(events.iter().filter(|event| matches!(event, Event::Finished(..))).count(), 10);
     assert_eq!(counts.requests.load(Ordering::SeqCst), 10, "none is repeated that was answered");

@@ -1,5 +1,5 @@
-//! One service over HTTP/1.1, HTTP/2 and HTTP/3, whose path says what the response is like; and servers that speak
-//! bytes.
+//! One service over HTTP/1.1, HTTP/2 and HTTP/3, whose path says what the response is like; and
+//! servers that speak bytes.
 
 use std::convert::Infallible;
 use std::io::{Read, Write};
@@ -104,11 +104,13 @@ impl Drop for Pattern {
     }
 }
 
-/// `/fixed/N` has N bytes, `/chunked/N` too without saying so, `/short/N` says N and ends after half, `/broken/N` fails
-/// after half, both once they are released, `/redirect` leads elsewhere; `/silent` is never answered.
+/// `/fixed/N` has N bytes, `/chunked/N` too without saying so, `/short/N` says N and ends after
+/// half, `/broken/N` fails after half, both once they are released, `/redirect` leads elsewhere;
+/// `/silent` is never answered.
 async fn respond(path: &str, served: Arc<Served>) -> http::Response<Pattern> {
     let mut words = path.trim_start_matches('/').split('/');
-    let (kind, length) = (words.next().unwrap(), words.next().and_then(|n| n.parse().ok()).unwrap_or(0));
+    let (kind, length) =
+        (words.next().unwrap(), words.next().and_then(|n| n.parse().ok()).unwrap_or(0));
     if kind == "silent" {
         std::future::pending::<()>().await;
     }
@@ -186,17 +188,20 @@ fn hyper_server(served: Arc<Served>, is_http2: bool) -> SocketAddr {
             let open = served.open.fetch_add(1, Ordering::SeqCst) + 1;
             served.open_max.fetch_max(open, Ordering::SeqCst);
             let answers = Arc::clone(&served);
-            let answer = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-                let (path, served) = (request.uri().path().to_owned(), Arc::clone(&answers));
-                async move { Ok::<_, Infallible>(respond(&path, served).await) }
-            });
+            let answer = hyper::service::service_fn(
+                move |request: hyper::Request<hyper::body::Incoming>| {
+                    let (path, served) = (request.uri().path().to_owned(), Arc::clone(&answers));
+                    async move { Ok::<_, Infallible>(respond(&path, served).await) }
+                },
+            );
             let io = TokioIo::new(stream);
             if is_http2 {
                 let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
                     .serve_connection(io, answer)
                     .await;
             } else {
-                let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, answer).await;
+                let _ =
+                    hyper::server::conn::http1::Builder::new().serve_connection(io, answer).await;
             }
             served.open.fetch_sub(1, Ordering::SeqCst);
         }
@@ -211,7 +216,8 @@ fn http3_server(mut tls: rustls::ServerConfig, served: Arc<Served>) -> SocketAdd
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            let endpoint = quinn::Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+            let endpoint =
+                quinn::Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
             bound.send(endpoint.local_addr().unwrap()).unwrap();
             while let Some(incoming) = endpoint.accept().await {
                 let served = Arc::clone(&served);
@@ -229,7 +235,9 @@ fn http3_server(mut tls: rustls::ServerConfig, served: Arc<Served>) -> SocketAdd
 
 async fn serve_http3(connection: quinn::Connection, served: Arc<Served>) {
     let connection = h3_quinn::Connection::new(connection);
-    let Ok(mut connection) = h3::server::Connection::<_, Bytes>::new(connection).await else { return };
+    let Ok(mut connection) = h3::server::Connection::<_, Bytes>::new(connection).await else {
+        return;
+    };
     while let Ok(Some(resolver)) = connection.accept().await {
         let served = Arc::clone(&served);
         tokio::spawn(async move {
@@ -252,8 +260,8 @@ async fn serve_http3(connection: quinn::Connection, served: Arc<Served>) {
     }
 }
 
-/// A server whose `answer` gets each connection after the head of its first request, and the number of the connection
-/// from 0.
+/// A server whose `answer` gets each connection after the head of its first request, and the number
+/// of the connection from 0.
 pub(crate) fn raw_server(answer: impl Fn(TcpStream, usize) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,5 @@
-//! What the coordinator decides about workers that are gone, and the decisions of an earlier coordinator.
+//! What the coordinator decides about workers that are gone, and the decisions of an earlier
+//! coordinator.
 
 use std::time::Instant;
 
@@ -16,7 +17,9 @@ impl Ledger {
     pub fn decided(&mut self, decision: &Decision, out: &mut Vec<Row>) {
         let Decision { worker, gave_up, reassignment } = decision;
         match gave_up {
-            Some(why) if !self.is_gone(*worker) => self.give_up(*worker, why, reassignment.as_ref(), out),
+            Some(why) if !self.is_gone(*worker) => {
+                self.give_up(*worker, why, reassignment.as_ref(), out)
+            }
             _ => reassignment.iter().for_each(|reassignment| self.hand_over(reassignment)),
         }
     }
@@ -40,7 +43,8 @@ impl Ledger {
         playing.map(|state| state.reassigned).min().unwrap_or(u32::MAX)
     }
 
-    /// Whether others get the participants of a worker that is gone. Those that ended before `left_from` ended by themselves.
+    /// Whether others get the participants of a worker that is gone. Those that ended before
+    /// `left_from` ended by themselves.
     pub(super) fn reassignment(
         &mut self,
         worker: u16,
@@ -80,8 +84,11 @@ impl Ledger {
             let count = moved.iter().filter(|dealt| dealt.is_anew() == is_anew).count();
             u32::try_from(count).unwrap_or(u32::MAX)
         };
-        let what =
-            NoticeKind::Reassigned { from: reassignment.from, anew: count(true), planned: count(false) };
+        let what = NoticeKind::Reassigned {
+            from: reassignment.from,
+            anew: count(true),
+            planned: count(false),
+        };
         self.notices.push(Notice { worker: reassignment.of, what });
     }
 

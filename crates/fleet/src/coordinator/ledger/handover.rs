@@ -9,8 +9,9 @@ use crate::message::Reassignment;
 use crate::reassign::{Deal, Dealt};
 use crate::shares::Shares;
 
-/// From the moment at which a worker is given up until others play its participants. It was not heard for four seconds then; one that
-/// is only cut off from the bus plays on until it has heard nothing for eight, and two participants with one name would meet.
+/// From the moment at which a worker is given up until others play its participants. It was not
+/// heard for four seconds then; one that is only cut off from the bus plays on until it has heard
+/// nothing for eight, and two participants with one name would meet.
 const AFTER: Duration = Duration::from_secs(5);
 
 /// Longest list of participants that had ended, in a message that each beat has: some 200 kB.
@@ -41,11 +42,12 @@ impl Handover {
         self.moved.get(&number).copied().or_else(planned) == Some(worker)
     }
 
-    /// The reassignment of the participants of worker `of`, which is gone `now`, to those that play. `None` if nobody is left to get
-    /// them, or it would come too late.
+    /// The reassignment of the participants of worker `of`, which is gone `now`, to those that
+    /// play. `None` if nobody is left to get them, or it would come too late.
     ///
     /// # Errors
-    /// If more of those that would join anew have `ended` by themselves than a message has room for: they would join again.
+    /// If more of those that would join anew have `ended` by themselves than a message has room
+    /// for: they would join again.
     pub(super) fn next(
         &self,
         of: u16,
@@ -53,9 +55,12 @@ impl Handover {
         now: RunTime,
         ended: &[u32],
     ) -> Result<Option<Reassignment>, String> {
-        let from = RunTime(now.0.saturating_add(i64::try_from(AFTER.as_micros()).unwrap_or(i64::MAX)));
+        let from =
+            RunTime(now.0.saturating_add(i64::try_from(AFTER.as_micros()).unwrap_or(i64::MAX)));
         let is_possible = !self.is_over && !to.is_empty() && from < self.deal.ends_at();
-        let Some(number) = self.deal.made().checked_add(1).filter(|_| is_possible) else { return Ok(None) };
+        let Some(number) = self.deal.made().checked_add(1).filter(|_| is_possible) else {
+            return Ok(None);
+        };
         let ended = self.deal.would_be_there(of, from, ended);
         if ended.len() > ENDED_MAX {
             let count = ended.len();
@@ -101,8 +106,11 @@ mod tests {
         let handover = Handover::new(deal);
         let next = |ended: &[u32]| handover.next(1, vec![0], RunTime(20_000_000), ended);
         let most = own.len() / 2 + ENDED_MAX;
-        let given = own.get(..most).and_then(|ended| next(ended).ok().flatten()).expect("there is room");
-        assert!(given.ended.len() == ENDED_MAX && given.ended.iter().all(|number| *number >= 50_000));
+        let given =
+            own.get(..most).and_then(|ended| next(ended).ok().flatten()).expect("there is room");
+        assert!(
+            given.ended.len() == ENDED_MAX && given.ended.iter().all(|number| *number >= 50_000)
+        );
         let why = next(&own).expect_err("no room");
         assert!(why.starts_with("25000 of them had ended"), "{why}");
     }

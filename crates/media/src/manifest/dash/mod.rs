@@ -1,7 +1,9 @@
-//! The MPD of DASH (ISO/IEC 23009-1): periods, adaptation sets, representations, and where their segments are.
+//! The MPD of DASH (ISO/IEC 23009-1): periods, adaptation sets, representations, and where their
+//! segments are.
 //!
-//! Remote elements (`xlink:href`) are not loaded: such an MPD is refused, but for those that resolve to nothing.
-//! Attributes and elements that players do not need to find segments are ignored.
+//! Remote elements (`xlink:href`) are not loaded: such an MPD is refused, but for those that
+//! resolve to nothing. Attributes and elements that players do not need to find segments are
+//! ignored.
 
 mod segments;
 mod template;
@@ -29,7 +31,8 @@ pub struct Manifest {
     pub is_dynamic: bool,
     /// How long it is; `None` when that is not known.
     pub duration_us: Option<u64>,
-    /// The beginning of its timeline, microseconds since 1970; segments become available from then on.
+    /// The beginning of its timeline, microseconds since 1970; segments become available from then
+    /// on.
     pub availability_start_us: Option<i64>,
     /// When it was published, microseconds since 1970.
     pub publish_time_us: Option<i64>,
@@ -95,7 +98,11 @@ impl Manifest {
     /// [`ManifestError`] with the line and the element.
     pub fn parse(bytes: &[u8]) -> Result<Self, ManifestError> {
         if bytes.len() > MANIFEST_LEN_MAX {
-            return Err(ManifestError::new(1, "MPD", format!("has {} bytes; 16 MiB are read", bytes.len())));
+            return Err(ManifestError::new(
+                1,
+                "MPD",
+                format!("has {} bytes; 16 MiB are read", bytes.len()),
+            ));
         }
         let text = String::from_utf8_lossy(bytes);
         let root = xml::read(text.trim_start_matches('\u{feff}'))?;
@@ -114,7 +121,10 @@ impl Manifest {
             suggested_presentation_delay_us: root.duration_us("suggestedPresentationDelay")?,
             latency_target_us: latency_target_us(&root)?,
             utc_timings: root.children_of("UTCTiming").map(UtcTiming::read).collect(),
-            locations: root.children_of("Location").map(|location| location.text.trim().to_owned()).collect(),
+            locations: root
+                .children_of("Location")
+                .map(|location| location.text.trim().to_owned())
+                .collect(),
             periods: Vec::new(),
         };
         if manifest.is_dynamic && manifest.availability_start_us.is_none() {
@@ -128,14 +138,19 @@ impl Manifest {
         let mut elements = Vec::new();
         for element in root.children_of("Period") {
             if is_here(element)? {
-                elements.push((element, element.duration_us("start")?, element.duration_us("duration")?));
+                elements.push((
+                    element,
+                    element.duration_us("start")?,
+                    element.duration_us("duration")?,
+                ));
             }
         }
         let (mut at, mut representations) = (Some(0), 0);
         for (index, (element, start, duration)) in elements.iter().enumerate() {
             let start_us = start.or(at);
-            let start_us = start_us
-                .ok_or_else(|| element.error("has no start, and the period before it has no duration"))?;
+            let start_us = start_us.ok_or_else(|| {
+                element.error("has no start, and the period before it has no duration")
+            })?;
             let next_us = elements.get(index + 1).and_then(|(_, start, _)| *start);
             let end_us = if index + 1 < elements.len() { next_us } else { self.duration_us };
             let duration_us = duration.or(end_us.and_then(|end_us| end_us.checked_sub(start_us)));
@@ -144,9 +159,9 @@ impl Manifest {
             representations +=
                 period.adaptation_sets.iter().map(|set| set.representations.len()).sum::<usize>();
             if representations > REPRESENTATIONS_MAX {
-                return Err(
-                    element.error(format!("has too many representations; {REPRESENTATIONS_MAX} are read"))
-                );
+                return Err(element.error(format!(
+                    "has too many representations; {REPRESENTATIONS_MAX} are read"
+                )));
             }
             self.periods.push(period);
         }
@@ -163,7 +178,8 @@ impl Manifest {
 
 /// `Latency@target`, in milliseconds, of the first service description (section K.3.2).
 fn latency_target_us(root: &Element) -> Result<Option<u64>, ManifestError> {
-    let latency = root.child("ServiceDescription").and_then(|description| description.child("Latency"));
+    let latency =
+        root.child("ServiceDescription").and_then(|description| description.child("Latency"));
     let target_ms = latency.map(|latency| latency.number::<u64>("target")).transpose()?.flatten();
     Ok(target_ms.map(|ms| ms.saturating_mul(1_000)))
 }

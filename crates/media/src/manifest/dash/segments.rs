@@ -1,4 +1,5 @@
-//! A representation and its segments: one file with an index (`SegmentBase`), a list, or a template.
+//! A representation and its segments: one file with an index (`SegmentBase`), a list, or a
+//! template.
 
 use super::is_here;
 use super::template::UrlTemplate;
@@ -24,14 +25,15 @@ pub struct Representation {
     pub height: Option<u32>,
     /// Frame rate, Hz.
     pub frame_rate_hz: Option<f64>,
-    /// Base URLs from the outermost to the innermost: each is resolved against the one before, the first against the
-    /// URL of the manifest; where a level has alternatives, its first. URLs of segments are resolved against the last.
+    /// Base URLs from the outermost to the innermost: each is resolved against the one before, the
+    /// first against the URL of the manifest; where a level has alternatives, its first. URLs of
+    /// segments are resolved against the last.
     pub base_urls: Vec<String>,
-    /// Its initialisation segment; `None`: the segments have all that is needed, or (in a single file) the
-    /// initialisation is before the index.
+    /// Its initialisation segment; `None`: the segments have all that is needed, or (in a single
+    /// file) the initialisation is before the index.
     pub initialization: Option<Location>,
-    /// It is a single file, at its base URL, and this is where its index (`sidx`, or Cues of WebM) is, if the manifest
-    /// says so.
+    /// It is a single file, at its base URL, and this is where its index (`sidx`, or Cues of WebM)
+    /// is, if the manifest says so.
     pub single_file: Option<SingleFile>,
     start_us: u64,
     duration_us: Option<u64>,
@@ -88,7 +90,8 @@ enum Urls {
     List(Vec<Location>),
 }
 
-/// The elements of one name from the innermost to the outermost: what an inner one has not, an outer one says.
+/// The elements of one name from the innermost to the outermost: what an inner one has not, an
+/// outer one says.
 struct Levels<'a>(Vec<&'a Element>);
 
 impl<'a> Levels<'a> {
@@ -141,7 +144,8 @@ impl Representation {
         };
         let mut early_us = 0_u64;
         for base in base_urls {
-            early_us = early_us.saturating_add(base.offset_us("availabilityTimeOffset")?.unwrap_or_default());
+            early_us = early_us
+                .saturating_add(base.offset_us("availabilityTimeOffset")?.unwrap_or_default());
         }
         representation.addressing([element, set, levels[2]], early_us)?;
         Ok(representation)
@@ -150,7 +154,8 @@ impl Representation {
     /// Which of the three forms it has: that of the innermost level.
     fn addressing(&mut self, levels: [&Element; 3], early_us: u64) -> Result<(), ManifestError> {
         let names = ["SegmentTemplate", "SegmentList", "SegmentBase"];
-        let name = levels.iter().find_map(|level| names.iter().find(|name| level.child(name).is_some()));
+        let name =
+            levels.iter().find_map(|level| names.iter().find(|name| level.child(name).is_some()));
         let Some(name) = name else {
             self.single_file = Some(SingleFile::default());
             return Ok(());
@@ -162,8 +167,9 @@ impl Representation {
             }
         }
         let hz = elements.first(|level| level.number::<u64>("timescale"))?.unwrap_or(1);
-        let offset =
-            elements.first(|level| level.number::<u64>("presentationTimeOffset"))?.unwrap_or_default();
+        let offset = elements
+            .first(|level| level.number::<u64>("presentationTimeOffset"))?
+            .unwrap_or_default();
         if hz == 0 {
             return Err(elements.0[0].error("has a timescale of 0"));
         }
@@ -175,8 +181,10 @@ impl Representation {
             });
             return Ok(());
         }
-        let early = elements.first(|level| level.offset_us("availabilityTimeOffset"))?.unwrap_or_default();
-        let urls = if *name == "SegmentList" { list(&elements)? } else { self.template(&elements)? };
+        let early =
+            elements.first(|level| level.offset_us("availabilityTimeOffset"))?.unwrap_or_default();
+        let urls =
+            if *name == "SegmentList" { list(&elements)? } else { self.template(&elements)? };
         let duration_ticks = self.duration_us.map(|us| us_ticks(us, hz));
         let end = duration_ticks.map(|ticks| offset.saturating_add(ticks));
         let timeline = match (
@@ -186,9 +194,11 @@ impl Representation {
             (Some(timeline), _) => Timeline::read(timeline, end)?,
             (None, Some(ticks)) if ticks > 0 => Timeline::equal(ticks, offset, end),
             // One segment, as long as the period.
-            (None, None) => {
-                Timeline::equal(duration_ticks.unwrap_or(hz).max(1), offset, Some(offset.saturating_add(1)))
-            }
+            (None, None) => Timeline::equal(
+                duration_ticks.unwrap_or(hz).max(1),
+                offset,
+                Some(offset.saturating_add(1)),
+            ),
             (None, Some(_)) => return Err(elements.0[0].error("has a duration of 0")),
         };
         self.addresses = Some(Addresses {
@@ -228,7 +238,8 @@ impl Representation {
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
         let addresses = self.addresses.iter();
         addresses.flat_map(move |addresses| {
-            let known = addresses.timeline.count().unwrap_or_else(|| addresses.timeline.open_index());
+            let known =
+                addresses.timeline.count().unwrap_or_else(|| addresses.timeline.open_index());
             let entries = addresses.timeline.from(0).take_while(move |entry| entry.index < known);
             entries.map_while(move |entry| self.segment_of(addresses, entry))
         })
@@ -242,8 +253,8 @@ impl Representation {
         self.segment_of(addresses, addresses.timeline.get(index)?)
     }
 
-    /// The segment that is played at this time of the presentation: that which contains it, else the one before, else
-    /// the first. A live one may not be available.
+    /// The segment that is played at this time of the presentation: that which contains it, else
+    /// the one before, else the first. A live one may not be available.
     #[must_use]
     pub fn segment_at(&self, time_us: i64) -> Option<Segment> {
         let addresses = self.addresses.as_ref()?;
@@ -255,9 +266,13 @@ impl Representation {
         self.segment_of(addresses, entry)
     }
 
-    /// The segments that can be loaded now, at `now_unix_us` on the server's clock: of a live presentation those that
-    /// have ended and are not older than the time shift buffer, else all.
-    pub fn available(&self, manifest: &Manifest, now_unix_us: i64) -> impl Iterator<Item = Segment> + '_ {
+    /// The segments that can be loaded now, at `now_unix_us` on the server's clock: of a live
+    /// presentation those that have ended and are not older than the time shift buffer, else all.
+    pub fn available(
+        &self,
+        manifest: &Manifest,
+        now_unix_us: i64,
+    ) -> impl Iterator<Item = Segment> + '_ {
         let live = manifest.is_dynamic.then_some(manifest.availability_start_us).flatten();
         let depth_us = manifest.time_shift_buffer_depth_us;
         let addresses = self.addresses.iter();
@@ -268,8 +283,9 @@ impl Representation {
                 let elapsed_us =
                     now_unix_us.saturating_sub(start_unix_us).saturating_sub(to_i64(self.start_us));
                 end = addresses.end_at(elapsed_us);
-                first = depth_us
-                    .map_or(0, |depth_us| addresses.first_at(elapsed_us.saturating_sub(to_i64(depth_us))));
+                first = depth_us.map_or(0, |depth_us| {
+                    addresses.first_at(elapsed_us.saturating_sub(to_i64(depth_us)))
+                });
             }
             let entries = addresses.timeline.from(first).take_while(move |entry| entry.index < end);
             entries.map_while(move |entry| self.segment_of(addresses, entry))
@@ -278,7 +294,11 @@ impl Representation {
 
     /// The first and the last segment of [`Self::available`], without those between.
     #[must_use]
-    pub fn available_span(&self, manifest: &Manifest, now_unix_us: i64) -> Option<(Segment, Segment)> {
+    pub fn available_span(
+        &self,
+        manifest: &Manifest,
+        now_unix_us: i64,
+    ) -> Option<(Segment, Segment)> {
         let addresses = self.addresses.as_ref()?;
         let first = self.available(manifest, now_unix_us).next()?;
         let known = addresses.timeline.count().unwrap_or_else(|| addresses.timeline.open_index());
@@ -291,7 +311,8 @@ impl Representation {
         Some((first, self.segment_of(addresses, last)?))
     }
 
-    /// How much earlier than its end a segment can be requested: chunks of it are sent as they are made (low latency).
+    /// How much earlier than its end a segment can be requested: chunks of it are sent as they are
+    /// made (low latency).
     #[must_use]
     pub fn available_early_us(&self) -> u64 {
         self.addresses.as_ref().map_or(0, |addresses| addresses.available_early_us)
@@ -303,14 +324,17 @@ impl Representation {
             return None;
         }
         let location = match &addresses.urls {
-            Urls::Template(template) => Location { url: template.url(number, entry.time), byte_range: None },
+            Urls::Template(template) => {
+                Location { url: template.url(number, entry.time), byte_range: None }
+            }
             Urls::List(list) => list.get(usize::try_from(entry.index).ok()?)?.clone(),
         };
         let at_us = addresses.us(entry.time);
         let end_us = addresses.us(entry.end());
         // The last segment of equal ones ends with the period.
-        let end_us =
-            self.duration_us.map_or(end_us, |duration_us| end_us.min(to_i64(duration_us).max(at_us)));
+        let end_us = self
+            .duration_us
+            .map_or(end_us, |duration_us| end_us.min(to_i64(duration_us).max(at_us)));
         Some(Segment {
             number,
             time_us: at_us.saturating_add(to_i64(self.start_us)),
@@ -323,17 +347,20 @@ impl Representation {
 impl Addresses {
     /// Time of the period, microseconds, of a media time.
     fn us(&self, ticks: u64) -> i64 {
-        let us = (i128::from(ticks) - i128::from(self.offset)) * 1_000_000 + i128::from(self.hz) / 2;
+        let us =
+            (i128::from(ticks) - i128::from(self.offset)) * 1_000_000 + i128::from(self.hz) / 2;
         us.div_euclid(self.hz.into()).clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
     /// The media time of a time of the period; 0 before the first.
     fn ticks(&self, us: i64) -> u64 {
-        let ticks = (i128::from(us) * i128::from(self.hz)).div_euclid(1_000_000) + i128::from(self.offset);
+        let ticks =
+            (i128::from(us) * i128::from(self.hz)).div_euclid(1_000_000) + i128::from(self.offset);
         u64::try_from(ticks.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// The index after the last segment that has ended at this time of the period, or may be loaded before its end.
+    /// The index after the last segment that has ended at this time of the period, or may be loaded
+    /// before its end.
     fn end_at(&self, us: i64) -> u64 {
         if us.saturating_add(to_i64(self.available_early_us)) < 0 {
             return 0;

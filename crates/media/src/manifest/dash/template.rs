@@ -25,7 +25,11 @@ enum Piece {
 
 impl UrlTemplate {
     /// Reads a template of the representation with this id and bandwidth.
-    pub(super) fn parse(text: &str, id: &str, bandwidth_bps: u64) -> Result<Self, Cow<'static, str>> {
+    pub(super) fn parse(
+        text: &str,
+        id: &str,
+        bandwidth_bps: u64,
+    ) -> Result<Self, Cow<'static, str>> {
         if text.len() > LEN_MAX {
             return Err(format!("has a template of {} bytes", text.len()).into());
         }
@@ -34,23 +38,29 @@ impl UrlTemplate {
         pieces.text(parts.next().unwrap_or_default());
         while let Some(identifier) = parts.next() {
             let after = parts.next();
-            let after =
-                after.ok_or_else(|| format!("has a template with a single $: \"{}\"", excerpt(text)))?;
-            let (name, format) =
-                identifier.split_once('%').map_or((identifier, None), |(name, format)| (name, Some(format)));
+            let after = after
+                .ok_or_else(|| format!("has a template with a single $: \"{}\"", excerpt(text)))?;
+            let (name, format) = identifier
+                .split_once('%')
+                .map_or((identifier, None), |(name, format)| (name, Some(format)));
             let width = format.map_or(Some(1), |format| {
                 let width = format.strip_prefix('0')?.strip_suffix('d')?;
                 width.parse().ok().filter(|width| *width <= WIDTH_MAX)
             });
-            let width = width
-                .ok_or_else(|| format!("has a template with the format of ${}$", excerpt(identifier)))?;
+            let width = width.ok_or_else(|| {
+                format!("has a template with the format of ${}$", excerpt(identifier))
+            })?;
             match name {
                 "" => pieces.text("$"),
                 "RepresentationID" => pieces.text(id),
                 "Bandwidth" => pieces.text(&format!("{bandwidth_bps:0width$}")),
                 "Number" => pieces.0.push(Piece::Number(width)),
                 "Time" => pieces.0.push(Piece::Time(width)),
-                _ => return Err(format!("has a template with the unknown ${}$", excerpt(name)).into()),
+                _ => {
+                    return Err(
+                        format!("has a template with the unknown ${}$", excerpt(name)).into()
+                    );
+                }
             }
             pieces.text(after);
         }
@@ -94,7 +104,11 @@ mod tests {
             ("plain.mp4", "plain.mp4"),
             ("", ""),
         ] {
-            assert_eq!(UrlTemplate::parse(text, "v 1", 128_000).unwrap().url(7, 90_000), expect, "{text}");
+            assert_eq!(
+                UrlTemplate::parse(text, "v 1", 128_000).unwrap().url(7, 90_000),
+                expect,
+                "{text}"
+            );
         }
         for (text, expect) in [
             ("a$Number", "has a template with a single $: \"a$Number\""),

@@ -47,9 +47,15 @@ fn a_static_manifest_of_two_periods() {
         </MPD>"#,
     );
     assert!(!manifest.is_dynamic);
-    assert_eq!((manifest.duration_us, manifest.minimum_buffer_us), (Some(20_000_000), Some(2_000_000)));
+    assert_eq!(
+        (manifest.duration_us, manifest.minimum_buffer_us),
+        (Some(20_000_000), Some(2_000_000))
+    );
     let [first, second] = &manifest.periods[..] else { panic!("{manifest:?}") };
-    assert_eq!((first.start_us, first.duration_us, first.id.as_deref()), (0, Some(9_500_000), Some("first")));
+    assert_eq!(
+        (first.start_us, first.duration_us, first.id.as_deref()),
+        (0, Some(9_500_000), Some("first"))
+    );
     assert_eq!((second.start_us, second.duration_us), (9_500_000, Some(10_500_000)));
 
     let video = &first.adaptation_sets[0];
@@ -103,7 +109,8 @@ fn single_files_and_lists() {
         representation.single_file,
         Some(SingleFile { index_range, presentation_time_offset_us: 1_000_000 })
     );
-    let head = Location { url: String::new(), byte_range: Some(ByteRange { offset: 0, bytes: 800 }) };
+    let head =
+        Location { url: String::new(), byte_range: Some(ByteRange { offset: 0, bytes: 800 }) };
     assert_eq!(representation.initialization, Some(head));
     assert_eq!(representation.segments().count(), 0);
     let plain = parse(&of("", "<BaseURL>v.webm</BaseURL>"));
@@ -152,8 +159,9 @@ fn a_live_window_moves_with_time() {
         assert_eq!(numbers(&manifest, after_s), expect, "{after_s}");
     }
     // Chunks of a segment are available 1.5 s before its end.
-    let early =
-        live("<SegmentTemplate duration='2' media='$Number$' startNumber='0' availabilityTimeOffset='1.5'/>");
+    let early = live(
+        "<SegmentTemplate duration='2' media='$Number$' startNumber='0' availabilityTimeOffset='1.5'/>",
+    );
     assert_eq!(numbers(&early, 0.4), [] as [u64; 0]);
     assert_eq!(numbers(&early, 0.5), [0]);
     assert_eq!(numbers(&early, 10.5), [2, 3, 4, 5]);
@@ -176,7 +184,10 @@ fn what_cannot_be_read_is_named_with_its_line() {
         ("<html/>", "line 1: element is the root, not MPD: html"),
         ("<MPD>\n<Period>", "line 2: XML ends before its root element does"),
         ("<MPD/>", "line 1: MPD has no Period"),
-        ("<MPD type='dynamic'><Period/></MPD>", "line 1: MPD is dynamic and has no availabilityStartTime"),
+        (
+            "<MPD type='dynamic'><Period/></MPD>",
+            "line 1: MPD is dynamic and has no availabilityStartTime",
+        ),
         (
             "<MPD>\n\n<Period xlink:href='http://x'/></MPD>",
             "line 3: Period is remote (xlink:href), which is not loaded",
@@ -193,13 +204,19 @@ fn what_cannot_be_read_is_named_with_its_line() {
             "<!DOCTYPE a [<!ENTITY b 'c'>]><MPD/>",
             "line 1: XML has a document type definition, which is not read",
         ),
-        ("<MPD><BaseURL>&b;</BaseURL></MPD>", "line 1: XML uses an entity that XML does not define"),
+        (
+            "<MPD><BaseURL>&b;</BaseURL></MPD>",
+            "line 1: XML uses an entity that XML does not define",
+        ),
     ] {
         assert_eq!(Manifest::parse(text.as_bytes()).unwrap_err().to_string(), expect, "{text}");
     }
     for (segments, expect) in [
         ("<SegmentTemplate/>", "SegmentTemplate has no media"),
-        ("<SegmentTemplate media='$Numbr$'/>", "SegmentTemplate has a template with the unknown $Numbr$"),
+        (
+            "<SegmentTemplate media='$Numbr$'/>",
+            "SegmentTemplate has a template with the unknown $Numbr$",
+        ),
         ("<SegmentTemplate media='a' timescale='0'/>", "SegmentTemplate has a timescale of 0"),
         ("<SegmentTemplate media='a' duration='0'/>", "SegmentTemplate has a duration of 0"),
         ("<SegmentList/>", "SegmentList has no SegmentURL"),
@@ -211,7 +228,10 @@ fn what_cannot_be_read_is_named_with_its_line() {
             "<SegmentBase indexRange='9-8'/>",
             "SegmentBase has indexRange=\"9-8\", which is not a byte range such as 0-799",
         ),
-        ("<SegmentList xlink:href='x'/>", "SegmentList is remote (xlink:href), which is not loaded"),
+        (
+            "<SegmentList xlink:href='x'/>",
+            "SegmentList is remote (xlink:href), which is not loaded",
+        ),
     ] {
         let error = Manifest::parse(of("", segments).as_bytes()).unwrap_err().to_string();
         assert_eq!(error, format!("line 1: {expect}"));
@@ -219,7 +239,9 @@ fn what_cannot_be_read_is_named_with_its_line() {
     let empty = "<MPD><Period xlink:href='urn:mpeg:dash:resolve-to-zero:2013'/><Period start='PT3S'/></MPD>";
     assert_eq!(parse(empty).periods[0].start_us, 3_000_000);
     let deep = "<a>".repeat(40);
-    assert!(Manifest::parse(deep.as_bytes()).unwrap_err().to_string().contains("more than 32 deep"));
+    assert!(
+        Manifest::parse(deep.as_bytes()).unwrap_err().to_string().contains("more than 32 deep")
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! When the segments of a representation begin: of equal length, or listed in a timeline (ISO/IEC 23009-1 section
-//! 5.3.9.6). A run of equal segments takes the same memory whatever its length.
+//! When the segments of a representation begin: of equal length, or listed in a timeline (ISO/IEC
+//! 23009-1 section 5.3.9.6). A run of equal segments takes the same memory whatever its length.
 
 use super::xml::Element;
 use crate::manifest::ManifestError;
@@ -37,23 +37,29 @@ impl Timeline {
             let ticks = entry.number::<u64>("d")?.filter(|ticks| *ticks > 0);
             let ticks = ticks.ok_or_else(|| entry.error("has no duration d, or one of 0"))?;
             let repeats = entry.number::<i64>("r")?.unwrap_or_default();
-            if let (Some(start), Some(run)) = (start, runs.last_mut().filter(|run| run.count.is_none())) {
+            if let (Some(start), Some(run)) =
+                (start, runs.last_mut().filter(|run| run.count.is_none()))
+            {
                 // It goes on to where this one begins.
                 let count = start.saturating_sub(run.time).div_ceil(run.ticks);
                 (run.count, index) = (Some(count), run.index.saturating_add(count));
             }
             if runs.last().is_some_and(|run| run.count.is_none()) {
-                return Err(entry.error("follows a run without end (r is negative) and has no time t"));
+                return Err(
+                    entry.error("follows a run without end (r is negative) and has no time t")
+                );
             }
             let start = start.unwrap_or(time);
             let count = u64::try_from(repeats).ok().map(|repeats| repeats.saturating_add(1));
-            let run_end =
-                count.and_then(|count| count.checked_mul(ticks)).and_then(|all| all.checked_add(start));
+            let run_end = count
+                .and_then(|count| count.checked_mul(ticks))
+                .and_then(|all| all.checked_add(start));
             if count.is_some() && run_end.is_none() {
                 return Err(entry.error("ends beyond any time"));
             }
             runs.push(Run { index, time: start, ticks, count });
-            (index, time) = (index.saturating_add(count.unwrap_or_default()), run_end.unwrap_or(start));
+            (index, time) =
+                (index.saturating_add(count.unwrap_or_default()), run_end.unwrap_or(start));
         }
         if let (Some(end), Some(run)) = (end, runs.last_mut().filter(|run| run.count.is_none())) {
             run.count = Some(end.saturating_sub(run.time).div_ceil(run.ticks));
@@ -61,8 +67,8 @@ impl Timeline {
         Ok(Self(runs))
     }
 
-    /// The segment at this time: that which contains it, or the last one before, or the first. A last run without end
-    /// goes on to `end`, or for ever.
+    /// The segment at this time: that which contains it, or the last one before, or the first. A
+    /// last run without end goes on to `end`, or for ever.
     pub(super) fn at_time(&self, time: u64, end: Option<u64>) -> Option<Entry> {
         let is_before = |run: &&Run| run.time <= time && run.count != Some(0);
         let mut run = *self.0.iter().rev().find(is_before).or(self.0.first())?;
@@ -126,7 +132,10 @@ mod tests {
     use crate::manifest::dash::xml;
 
     fn read(entries: &str, end: Option<u64>) -> Result<Timeline, ManifestError> {
-        Timeline::read(&xml::read(&format!("<SegmentTimeline>{entries}</SegmentTimeline>")).unwrap(), end)
+        Timeline::read(
+            &xml::read(&format!("<SegmentTimeline>{entries}</SegmentTimeline>")).unwrap(),
+            end,
+        )
     }
 
     fn all(timeline: &Timeline) -> Vec<(u64, u64, u64)> {
@@ -135,7 +144,8 @@ mod tests {
 
     #[test]
     fn runs_repeat_to_the_next_or_the_end() {
-        let timeline = read("<S t='10' d='5' r='1'/><S d='3'/><S t='30' d='4' r='-1'/>", Some(39)).unwrap();
+        let timeline =
+            read("<S t='10' d='5' r='1'/><S d='3'/><S t='30' d='4' r='-1'/>", Some(39)).unwrap();
         let expect = [(0, 10, 5), (1, 15, 5), (2, 20, 3), (3, 30, 4), (4, 34, 4), (5, 38, 4)];
         assert_eq!(all(&timeline), expect);
         assert_eq!(timeline.count(), Some(6));
@@ -169,7 +179,10 @@ mod tests {
                 "<S d='4' r='-1'/><S d='4'/>",
                 "line 1: S follows a run without end (r is negative) and has no time t",
             ),
-            ("<S d='9223372036854775807' r='9223372036854775807'/>", "line 1: S ends beyond any time"),
+            (
+                "<S d='9223372036854775807' r='9223372036854775807'/>",
+                "line 1: S ends beyond any time",
+            ),
             ("<S d='x'/>", "line 1: S has d=\"x\", which is not a number"),
         ] {
             assert_eq!(read(entries, None).unwrap_err().to_string(), expect);

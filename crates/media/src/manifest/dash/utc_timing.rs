@@ -77,8 +77,8 @@ impl ToldTime {
         Some(Self { unix_us: date::http_us(text)?, unit_us: SECOND_US })
     }
 
-    /// How far the source's clock is ahead of another that showed `unix_us`, as dash.js has it; none where the time told is
-    /// too coarse to say that they differ.
+    /// How far the source's clock is ahead of another that showed `unix_us`, as dash.js has it;
+    /// none where the time told is too coarse to say that they differ.
     #[must_use]
     pub fn ahead_us(self, unix_us: i64) -> i64 {
         let ahead_us = self.unix_us.saturating_sub(unix_us);
@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn the_scheme_says_how_the_time_is_got() {
-        let method = |scheme: &str| UtcTiming { scheme: scheme.to_owned(), value: String::new() }.method();
+        let method =
+            |scheme: &str| UtcTiming { scheme: scheme.to_owned(), value: String::new() }.method();
         for (name, expect) in [
             ("direct:2014", Some(UtcMethod::Direct)),
             ("http-xsdate:2014", Some(UtcMethod::Body)),
@@ -123,6 +124,9 @@ mod tests {
         ] {
             assert_eq!(time.map(|time| time.ahead_us(here_us)), Some(expect), "{time:?} {here_us}");
         }
-        assert_eq!((ToldTime::of_date("soon"), ToldTime::of_header("1970-01-01T00:00:10Z")), (None, None));
+        assert_eq!(
+            (ToldTime::of_date("soon"), ToldTime::of_header("1970-01-01T00:00:10Z")),
+            (None, None)
+        );
     }
 }

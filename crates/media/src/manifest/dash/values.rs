@@ -26,7 +26,8 @@ impl Element {
     pub(super) fn range(&self, name: &str) -> Result<Option<ByteRange>, ManifestError> {
         self.read(name, "a byte range such as 0-799", |text| {
             let (first, last) = text.split_once('-')?;
-            let (first, last) = (first.trim().parse::<u64>().ok()?, last.trim().parse::<u64>().ok()?);
+            let (first, last) =
+                (first.trim().parse::<u64>().ok()?, last.trim().parse::<u64>().ok()?);
             Some(ByteRange { offset: first, bytes: last.checked_sub(first)?.checked_add(1)? })
         })
     }
@@ -44,9 +45,11 @@ impl Element {
     pub(super) fn offset_us(&self, name: &str) -> Result<Option<u64>, ManifestError> {
         self.read(name, "seconds or INF", |text| match text {
             "INF" | "+INF" => Some(u64::MAX),
-            _ => {
-                text.parse::<f64>().ok().filter(|s| (0.0..=1e9).contains(s)).map(|s| (s * 1e6).round() as u64)
-            }
+            _ => text
+                .parse::<f64>()
+                .ok()
+                .filter(|s| (0.0..=1e9).contains(s))
+                .map(|s| (s * 1e6).round() as u64),
         })
     }
 
@@ -57,14 +60,16 @@ impl Element {
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, ManifestError> {
         let Some(text) = self.attribute(name) else { return Ok(None) };
-        let problem = || Cow::from(format!("has {name}=\"{}\", which is not {kind}", excerpt(text)));
+        let problem =
+            || Cow::from(format!("has {name}=\"{}\", which is not {kind}", excerpt(text)));
         read(text.trim()).map(Some).ok_or_else(|| self.error(problem()))
     }
 }
 
 /// `PnYnMnDTnHnMn.nS`; a year has 365 days and a month 30.
 fn duration_us(text: &str) -> Option<u64> {
-    let (date, time) = text.strip_prefix('P')?.split_once('T').unwrap_or((text.strip_prefix('P')?, ""));
+    let (date, time) =
+        text.strip_prefix('P')?.split_once('T').unwrap_or((text.strip_prefix('P')?, ""));
     let sum = |text: &str, units: &[(char, f64)]| {
         let (mut rest, mut seconds, mut parts) = (text, 0.0, 0);
         for (unit, of_unit) in units {

@@ -1,6 +1,7 @@
 //! A small tree of an XML document: elements with their attributes and text.
 //!
-//! Document type definitions are refused, so that no entities can be declared; those of XML itself are replaced.
+//! Document type definitions are refused, so that no entities can be declared; those of XML itself
+//! are replaced.
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
@@ -40,7 +41,10 @@ impl Element {
         self.children.iter().find(|child| child.name == name)
     }
 
-    pub(super) fn error(&self, problem: impl Into<std::borrow::Cow<'static, str>>) -> ManifestError {
+    pub(super) fn error(
+        &self,
+        problem: impl Into<std::borrow::Cow<'static, str>>,
+    ) -> ManifestError {
         ManifestError::new(self.line, &self.name, problem)
     }
 }
@@ -85,7 +89,8 @@ pub(super) fn read(text: &str) -> Result<Element, ManifestError> {
                     Ok(Some(c)) => Some(c.to_string()),
                     _ => quick_xml::escape::resolve_xml_entity(&name).map(str::to_owned),
                 };
-                let unknown = || ManifestError::new(line, "XML", "uses an entity that XML does not define");
+                let unknown =
+                    || ManifestError::new(line, "XML", "uses an entity that XML does not define");
                 append(&mut open, &known.ok_or_else(unknown)?);
                 None
             }
@@ -96,7 +101,9 @@ pub(super) fn read(text: &str) -> Result<Element, ManifestError> {
                     "has a document type definition, which is not read",
                 ));
             }
-            Event::Eof => return Err(ManifestError::new(line, "XML", "ends before its root element does")),
+            Event::Eof => {
+                return Err(ManifestError::new(line, "XML", "ends before its root element does"));
+            }
             Event::Decl(_) | Event::Comment(_) | Event::PI(_) => None,
         };
         let Some(closed) = closed else { continue };
@@ -116,16 +123,21 @@ fn append(open: &mut [Element], text: &str) {
 fn element(start: &BytesStart<'_>, line: u32, count: &mut usize) -> Result<Element, ManifestError> {
     *count += 1;
     if *count > ELEMENTS_MAX {
-        return Err(ManifestError::new(line, "XML", format!("has more than {ELEMENTS_MAX} elements")));
+        return Err(ManifestError::new(
+            line,
+            "XML",
+            format!("has more than {ELEMENTS_MAX} elements"),
+        ));
     }
     let name = String::from_utf8_lossy(start.local_name().as_ref()).into_owned();
     let mut element = Element { name, line, ..Element::default() };
     for attribute in start.attributes() {
-        let attribute =
-            attribute.map_err(|error| element.error(format!("has a malformed attribute: {error}")))?;
+        let attribute = attribute
+            .map_err(|error| element.error(format!("has a malformed attribute: {error}")))?;
         let key = String::from_utf8_lossy(attribute.key.as_ref()).into_owned();
         let value = attribute.normalized_value(XmlVersion::Implicit1_0);
-        let value = value.map_err(|error| element.error(format!("has a malformed {key}: {error}")))?;
+        let value =
+            value.map_err(|error| element.error(format!("has a malformed {key}: {error}")))?;
         element.attributes.push((key, value.into_owned()));
     }
     Ok(element)

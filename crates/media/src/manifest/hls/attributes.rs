@@ -23,7 +23,8 @@ impl<'a> Attributes<'a> {
             let value = value.trim_start();
             let (value, after) = if let Some(quoted) = value.strip_prefix('"') {
                 let end = quoted.find('"');
-                let end = end.ok_or_else(|| format!("has no end of the quotes of {}", excerpt(name)))?;
+                let end =
+                    end.ok_or_else(|| format!("has no end of the quotes of {}", excerpt(name)))?;
                 (&quoted[..end], quoted[end + 1..].split_once(',').map_or("", |(_, after)| after))
             } else {
                 let (value, after) = value.split_once(',').unwrap_or((value, ""));
@@ -58,14 +59,16 @@ impl<'a> Attributes<'a> {
     {
         let Some(text) = self.get(name) else { return Ok(None) };
         let number = text.trim().parse();
-        number.map(Some).map_err(|error| format!("has {name}=\"{}\": {error}", excerpt(text)).into())
+        number
+            .map(Some)
+            .map_err(|error| format!("has {name}=\"{}\": {error}", excerpt(text)).into())
     }
 
     /// Seconds, as microseconds.
     pub(super) fn time_us(&self, name: &str) -> Result<Option<u64>, Problem> {
         let Some(seconds) = self.number::<f64>(name)? else { return Ok(None) };
-        let time_us =
-            seconds_us(seconds).ok_or_else(|| format!("has {name}={seconds}, which is no duration"))?;
+        let time_us = seconds_us(seconds)
+            .ok_or_else(|| format!("has {name}={seconds}, which is no duration"))?;
         Ok(Some(time_us))
     }
 
@@ -81,7 +84,8 @@ impl<'a> Attributes<'a> {
 
 /// `length[@offset]`; without an offset it begins at `next`.
 pub(super) fn range(text: &str, next: u64) -> Result<ByteRange, Problem> {
-    let (bytes, offset) = text.split_once('@').map_or((text, None), |(bytes, offset)| (bytes, Some(offset)));
+    let (bytes, offset) =
+        text.split_once('@').map_or((text, None), |(bytes, offset)| (bytes, Some(offset)));
     let number = |text: &str| {
         let number = text.trim().parse::<u64>();
         number.map_err(|_| {

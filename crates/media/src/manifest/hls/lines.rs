@@ -108,7 +108,10 @@ impl<'a> Lines<'a> {
             )
         } else if let Some(name) = attributes.get("QUERYPARAM") {
             let value = self.outside.query.get(name).map(String::as_str);
-            (name, value.ok_or_else(|| line.error(format!("needs the query parameter {name:.60}")))?)
+            (
+                name,
+                value.ok_or_else(|| line.error(format!("needs the query parameter {name:.60}")))?,
+            )
         } else {
             return Err(line.error("has none of NAME, IMPORT, QUERYPARAM"));
         };
@@ -120,7 +123,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Replaces `{$name}` once: what variables contain is not looked at again. Also the bytes that this added.
+/// Replaces `{$name}` once: what variables contain is not looked at again. Also the bytes that this
+/// added.
 fn replace<'a>(
     text: &'a str,
     variables: &BTreeMap<String, String>,
@@ -132,7 +136,8 @@ fn replace<'a>(
     while let Some((before, after)) = rest.split_once("{$") {
         out.push_str(before);
         let (name, after) = after.split_once('}').ok_or("has a variable that does not end")?;
-        let value = variables.get(name).ok_or_else(|| format!("has an undefined variable {name:.60}"))?;
+        let value =
+            variables.get(name).ok_or_else(|| format!("has an undefined variable {name:.60}"))?;
         out.push_str(value);
         rest = after;
         if out.len() > LINE_LEN_MAX {

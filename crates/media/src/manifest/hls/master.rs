@@ -96,7 +96,8 @@ pub(super) fn read(mut lines: Lines<'_>) -> Result<MasterPlaylist, ManifestError
                 }
             }
             What::Tag("EXT-X-STREAM-INF", value) => {
-                let read = Attributes::parse(value).and_then(|attributes| self::variant(&attributes));
+                let read =
+                    Attributes::parse(value).and_then(|attributes| self::variant(&attributes));
                 variant = Some((read.map_err(|problem| line.error(problem))?, line.clone()));
             }
             What::Tag("EXT-X-MEDIA", value) => {
@@ -129,11 +130,12 @@ pub(super) fn read(mut lines: Lines<'_>) -> Result<MasterPlaylist, ManifestError
 
 fn variant(attributes: &Attributes<'_>) -> Result<Variant, std::borrow::Cow<'static, str>> {
     let resolution = attributes.get("RESOLUTION").map(|text| {
-        let sides = text
-            .split_once(['x', 'X'])
-            .and_then(|(width, height)| Some((width.trim().parse().ok()?, height.trim().parse().ok()?)));
-        sides
-            .ok_or_else(|| format!("has RESOLUTION=\"{}\", not widthxheight", crate::manifest::excerpt(text)))
+        let sides = text.split_once(['x', 'X']).and_then(|(width, height)| {
+            Some((width.trim().parse().ok()?, height.trim().parse().ok()?))
+        });
+        sides.ok_or_else(|| {
+            format!("has RESOLUTION=\"{}\", not widthxheight", crate::manifest::excerpt(text))
+        })
     });
     Ok(Variant {
         uri: String::new(),
@@ -141,7 +143,9 @@ fn variant(attributes: &Attributes<'_>) -> Result<Variant, std::borrow::Cow<'sta
         average_bandwidth_bps: attributes.number("AVERAGE-BANDWIDTH")?,
         codecs: attributes.text("CODECS"),
         resolution: resolution.transpose()?,
-        frame_rate_hz: attributes.number::<f64>("FRAME-RATE")?.filter(|hz| hz.is_finite() && *hz > 0.0),
+        frame_rate_hz: attributes
+            .number::<f64>("FRAME-RATE")?
+            .filter(|hz| hz.is_finite() && *hz > 0.0),
         audio: attributes.text("AUDIO"),
         video: attributes.text("VIDEO"),
         subtitles: attributes.text("SUBTITLES"),

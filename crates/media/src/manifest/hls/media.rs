@@ -16,8 +16,8 @@ const SEGMENTS_MAX: usize = 200_000;
 pub struct MediaPlaylist {
     /// `EXT-X-VERSION`; 1 where the playlist does not say.
     pub version: u32,
-    /// The longest duration of a segment, rounded to seconds; where the playlist says 0, as FFmpeg does for segments of
-    /// less than half a second, that of the longest one in it.
+    /// The longest duration of a segment, rounded to seconds; where the playlist says 0, as FFmpeg
+    /// does for segments of less than half a second, that of the longest one in it.
     pub target_duration_us: u64,
     /// Number of the first segment, with those that are skipped.
     pub media_sequence: u64,
@@ -79,7 +79,8 @@ pub struct Segment {
     pub is_discontinuity: bool,
     /// Discontinuities up to and with its own, from the beginning of the stream.
     pub discontinuity_number: u64,
-    /// When it begins, microseconds since 1970: its own date, or the nearest one of the playlist continued by durations.
+    /// When it begins, microseconds since 1970: its own date, or the nearest one of the playlist
+    /// continued by durations.
     pub program_time_us: Option<i64>,
     /// It is missing and must not be loaded.
     pub is_gap: bool,
@@ -179,18 +180,20 @@ impl MediaPlaylist {
         self.segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.duration_us))
     }
 
-    /// A delta update with the segments that it leaves out (`EXT-X-SKIP`), taken from the playlist `before` it; `None`
-    /// when that one does not have them all (RFC 8216bis section 6.3.7: then the whole playlist is to be loaded).
+    /// A delta update with the segments that it leaves out (`EXT-X-SKIP`), taken from the playlist
+    /// `before` it; `None` when that one does not have them all (RFC 8216bis section 6.3.7: then
+    /// the whole playlist is to be loaded).
     #[must_use]
     pub fn with_skipped(&self, before: &Self) -> Option<Self> {
         let skipped = self.skipped_segments.unwrap_or_default();
         let first = self.media_sequence.checked_sub(before.media_sequence)?;
         let end = first.checked_add(skipped)?;
-        let taken = before.segments.get(usize::try_from(first).ok()?..usize::try_from(end).ok()?)?;
+        let taken =
+            before.segments.get(usize::try_from(first).ok()?..usize::try_from(end).ok()?)?;
         let mut whole = Self { skipped_segments: None, ..self.clone() };
         whole.segments = taken.iter().chain(&self.segments).cloned().collect();
-        // Discontinuities are counted from the first segment of an update, and an initialisation segment is not repeated
-        // (section 4.4.5.2).
+        // Discontinuities are counted from the first segment of an update, and an initialisation
+        // segment is not repeated (section 4.4.5.2).
         if let Some(last) = taken.last() {
             let continued = last.discontinuity_number;
             let own = self.segments.first().map_or(continued, |first| {
@@ -216,15 +219,19 @@ impl MediaPlaylist {
             segment.offset_us = offset_us;
             segment.program_time_us = segment.program_time_us.or(continued_us);
             offset_us = offset_us.saturating_add(segment.duration_us);
-            continued_us =
-                segment.program_time_us.map(|us: i64| us.saturating_add_unsigned(segment.duration_us));
+            continued_us = segment
+                .program_time_us
+                .map(|us: i64| us.saturating_add_unsigned(segment.duration_us));
         }
         // Dates may begin later than the segments.
         let dated = self.segments.iter().position(|segment| segment.program_time_us.is_some());
-        let Some((before, [first, ..])) = dated.and_then(|at| self.segments.split_at_mut_checked(at)) else {
+        let Some((before, [first, ..])) =
+            dated.and_then(|at| self.segments.split_at_mut_checked(at))
+        else {
             return;
         };
-        let zero_us = first.program_time_us.unwrap_or_default().saturating_sub_unsigned(first.offset_us);
+        let zero_us =
+            first.program_time_us.unwrap_or_default().saturating_sub_unsigned(first.offset_us);
         for segment in before {
             segment.program_time_us = Some(zero_us.saturating_add_unsigned(segment.offset_us));
         }
@@ -287,7 +294,8 @@ impl Reading {
             "EXTINF" => {
                 let seconds = value.split_once(',').map_or(value, |(seconds, _)| seconds).trim();
                 let read = seconds.parse().ok().and_then(seconds_us);
-                let no_duration = || format!("has the duration \"{}\", not seconds", excerpt(seconds));
+                let no_duration =
+                    || format!("has the duration \"{}\", not seconds", excerpt(seconds));
                 self.next.duration_us = read.ok_or_else(no_duration)?;
                 self.has_duration = true;
             }
@@ -315,7 +323,11 @@ impl Reading {
                 playlist.kind = match value.trim() {
                     "VOD" => Some(PlaylistKind::Vod),
                     "EVENT" => Some(PlaylistKind::Event),
-                    other => return Err(format!("is \"{}\", neither VOD nor EVENT", excerpt(other)).into()),
+                    other => {
+                        return Err(
+                            format!("is \"{}\", neither VOD nor EVENT", excerpt(other)).into()
+                        );
+                    }
                 }
             }
             "EXT-X-START" => playlist.start = Some(start(value)?),
@@ -328,7 +340,8 @@ impl Reading {
         let playlist = &mut self.playlist;
         match tag {
             "EXT-X-PART-INF" => {
-                playlist.part_target_us = Some(Attributes::parse(value)?.required_time_us("PART-TARGET")?);
+                playlist.part_target_us =
+                    Some(Attributes::parse(value)?.required_time_us("PART-TARGET")?);
             }
             "EXT-X-PART" => {
                 let part = part(&Attributes::parse(value)?, &self.next.parts)?;
@@ -435,10 +448,12 @@ impl Reading {
         let missing = || ManifestError::new(last, "#EXT-X-TARGETDURATION", "is missing");
         let target_us = self.target_us.ok_or_else(missing)?;
         let longest_us = playlist.segments.iter().map(|segment| segment.duration_us).max();
-        playlist.target_duration_us = Some(target_us).filter(|us| *us > 0).or(longest_us).unwrap_or_default();
+        playlist.target_duration_us =
+            Some(target_us).filter(|us| *us > 0).or(longest_us).unwrap_or_default();
         playlist.parts = self.next.parts;
         // Their own tags may come after the segments.
-        let first = playlist.media_sequence.saturating_add(playlist.skipped_segments.unwrap_or_default());
+        let first =
+            playlist.media_sequence.saturating_add(playlist.skipped_segments.unwrap_or_default());
         for (index, segment) in (0..).zip(&mut playlist.segments) {
             segment.number = first.saturating_add(index);
             segment.discontinuity_number =
@@ -473,7 +488,10 @@ fn rendition_report(attributes: &Attributes<'_>) -> Option<RenditionReport> {
 
 fn map(value: &str) -> Result<InitSection, Problem> {
     let attributes = Attributes::parse(value)?;
-    Ok(InitSection { uri: attributes.required("URI")?.to_owned(), byte_range: attributes.range(0)? })
+    Ok(InitSection {
+        uri: attributes.required("URI")?.to_owned(),
+        byte_range: attributes.range(0)?,
+    })
 }
 
 /// `EXT-X-START`, of both kinds of playlists.

@@ -1,12 +1,15 @@
 //! HLS playlists (RFC 8216 and its second edition, draft-pantos-hls-rfc8216bis).
 //!
-//! Unknown tags are ignored. Known tags with a value that cannot be read are errors, but for what players accept, of
-//! which hls.js is taken as the measure:
-//! - blank lines and a byte order mark before `#EXTM3U`, blanks at the ends of lines, bytes that are not UTF-8;
+//! Unknown tags are ignored. Known tags with a value that cannot be read are errors, but for what
+//! players accept, of which hls.js is taken as the measure:
+//! - blank lines and a byte order mark before `#EXTM3U`, blanks at the ends of lines, bytes that
+//!   are not UTF-8;
 //! - attribute values with or without quotes, whatever their type, and blanks around them;
-//! - no `BANDWIDTH` (0), no `EXT-X-VERSION`, fractions in `EXTINF` whatever the version, no comma after it;
+//! - no `BANDWIDTH` (0), no `EXT-X-VERSION`, fractions in `EXTINF` whatever the version, no comma
+//!   after it;
 //! - tags of the whole playlist anywhere in it; tags of the other kind of playlist;
-//! - a date that cannot be read (the segment has none), a rendition report that cannot be read (left out), a URI without `EXTINF` (left out);
+//! - a date that cannot be read (the segment has none), a rendition report that cannot be read
+//!   (left out), a URI without `EXTINF` (left out);
 //! - a byte range without offset after a segment of another file (from its first byte).
 
 mod attributes;
@@ -21,8 +24,8 @@ use super::{MANIFEST_LEN_MAX, ManifestError};
 use lines::Lines;
 pub use master::{MasterPlaylist, Rendition, RenditionKind, Variant};
 pub use media::{
-    HintKind, InitSection, Key, MediaPlaylist, Part, PlaylistKind, PreloadHint, RenditionReport, Segment,
-    ServerControl,
+    HintKind, InitSection, Key, MediaPlaylist, Part, PlaylistKind, PreloadHint, RenditionReport,
+    Segment, ServerControl,
 };
 
 /// A playlist of either kind.
@@ -77,7 +80,8 @@ impl Playlist {
         let text = text.trim_start_matches('\u{feff}');
         let first = (1..).zip(text.lines()).find(|(_, line)| !line.trim().is_empty());
         match first {
-            Some((_, line)) if line.trim_end().trim_start_matches('\u{feff}').starts_with("#EXTM3U") => {}
+            Some((_, line))
+                if line.trim_end().trim_start_matches('\u{feff}').starts_with("#EXTM3U") => {}
             first => {
                 let (line, text) = first.unwrap_or((1, ""));
                 let problem = format!("is missing; it begins with \"{}\"", super::excerpt(text));

@@ -62,7 +62,10 @@ fn a_master_playlist() {
     assert_eq!((other.bandwidth_bps, &other.uri[..]), (0, "no-bandwidth.m3u8"));
     let [rendition] = &playlist.renditions[..] else { panic!("{playlist:?}") };
     assert_eq!((rendition.kind, &rendition.name[..]), (RenditionKind::Audio, "English, main"));
-    assert_eq!((rendition.group.as_str(), rendition.uri.as_deref()), ("aac", Some("audio/en.m3u8")));
+    assert_eq!(
+        (rendition.group.as_str(), rendition.uri.as_deref()),
+        ("aac", Some("audio/en.m3u8"))
+    );
     assert!(rendition.is_default && rendition.is_autoselect);
 }
 
@@ -92,14 +95,24 @@ fn a_media_playlist() {
     assert_eq!(segments[0].byte_range, Some(ByteRange { offset: 800, bytes: 1_000 }));
     assert_eq!(segments[1].byte_range, Some(ByteRange { offset: 1_800, bytes: 500 }));
     assert_eq!(segments[2].byte_range, None);
-    let init = InitSection { uri: "init.mp4".into(), byte_range: Some(ByteRange { offset: 0, bytes: 800 }) };
+    let init = InitSection {
+        uri: "init.mp4".into(),
+        byte_range: Some(ByteRange { offset: 0, bytes: 800 }),
+    };
     assert!(segments.iter().all(|segment| segment.init.as_deref() == Some(&init)));
     assert_eq!(
-        segments[0].keys.iter().map(|key| (&key.method[..], &key.uri[..], key.iv)).collect::<Vec<_>>(),
+        segments[0]
+            .keys
+            .iter()
+            .map(|key| (&key.method[..], &key.uri[..], key.iv))
+            .collect::<Vec<_>>(),
         [("AES-128", "key", Some(255))]
     );
     assert!(segments[2].keys.is_empty() && segments[2].is_gap && segments[2].is_discontinuity);
-    assert_eq!(segments.iter().map(|segment| segment.discontinuity_number).collect::<Vec<_>>(), [3, 3, 4, 4]);
+    assert_eq!(
+        segments.iter().map(|segment| segment.discontinuity_number).collect::<Vec<_>>(),
+        [3, 3, 4, 4]
+    );
     assert_eq!((playlist.kind, playlist.has_ended), (Some(PlaylistKind::Vod), true));
     assert_eq!(playlist.start, Some(Start { time_offset_us: -4_500_000, is_precise: true }));
 }
@@ -131,11 +144,13 @@ fn a_low_latency_playlist() {
         }
     );
     assert_eq!((playlist.segments[0].number, playlist.skipped_segments), (103, Some(3)));
-    let ranges: Vec<_> = playlist.segments[0].parts.iter().map(|part| part.byte_range.unwrap()).collect();
+    let ranges: Vec<_> =
+        playlist.segments[0].parts.iter().map(|part| part.byte_range.unwrap()).collect();
     assert_eq!(ranges, [ByteRange { offset: 0, bytes: 100 }, ByteRange { offset: 100, bytes: 50 }]);
     assert!(playlist.segments[0].parts[0].is_independent && playlist.segments[0].parts[1].is_gap);
     assert_eq!(playlist.parts.len(), 1);
-    let hint = PreloadHint { kind: HintKind::Part, uri: "s104.1.mp4".into(), offset: 7, bytes: None };
+    let hint =
+        PreloadHint { kind: HintKind::Part, uri: "s104.1.mp4".into(), offset: 7, bytes: None };
     assert_eq!(playlist.preload_hints, [hint]);
     assert_eq!(
         (playlist.rendition_reports[0].last_sequence, playlist.rendition_reports[0].last_part),
@@ -168,8 +183,14 @@ fn what_cannot_be_read_is_named_with_its_line() {
         ("", "line 1: #EXTM3U is missing; it begins with \"\""),
         ("\n<!DOCTYPE html>", "line 2: #EXTM3U is missing; it begins with \"<!DOCTYPE html>\""),
         ("#EXTM3U\n#EXTINF:1,\na.ts\n", "line 3: #EXT-X-TARGETDURATION is missing"),
-        ("#EXTM3U\n", "line 1: playlist has neither segments (#EXTINF) nor variants (#EXT-X-STREAM-INF)"),
-        ("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n", "line 2: #EXT-X-STREAM-INF is not followed by a URI"),
+        (
+            "#EXTM3U\n",
+            "line 1: playlist has neither segments (#EXTINF) nor variants (#EXT-X-STREAM-INF)",
+        ),
+        (
+            "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n",
+            "line 2: #EXT-X-STREAM-INF is not followed by a URI",
+        ),
         (
             "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=fast\na",
             "line 2: #EXT-X-STREAM-INF has BANDWIDTH=\"fast\": invalid digit found in string",
@@ -178,9 +199,15 @@ fn what_cannot_be_read_is_named_with_its_line() {
             "#EXTM3U\n#EXT-X-STREAM-INF:RESOLUTION=720p\na",
             "line 2: #EXT-X-STREAM-INF has RESOLUTION=\"720p\", not widthxheight",
         ),
-        ("#EXTM3U\n#EXT-X-MEDIA:TYPE=SMELL,GROUP-ID=\"a\"\n", "line 2: #EXT-X-MEDIA has TYPE=\"SMELL\""),
+        (
+            "#EXTM3U\n#EXT-X-MEDIA:TYPE=SMELL,GROUP-ID=\"a\"\n",
+            "line 2: #EXT-X-MEDIA has TYPE=\"SMELL\"",
+        ),
         ("#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO\n", "line 2: #EXT-X-MEDIA has no GROUP-ID"),
-        ("#EXTM3U\n#EXT-X-TARGETDURATION:long\n", "line 2: #EXT-X-TARGETDURATION has \"long\", not seconds"),
+        (
+            "#EXTM3U\n#EXT-X-TARGETDURATION:long\n",
+            "line 2: #EXT-X-TARGETDURATION has \"long\", not seconds",
+        ),
     ] {
         assert_eq!(Playlist::parse(text.as_bytes()).unwrap_err().to_string(), expect, "{text}");
     }
@@ -190,13 +217,19 @@ fn what_cannot_be_read_is_named_with_its_line() {
         ("#EXT-X-MAP:BYTERANGE=\"1\"", "#EXT-X-MAP has no URI"),
         ("#EXT-X-MAP:URI=\"a", "#EXT-X-MAP has no end of the quotes of URI"),
         ("#EXT-X-KEY:METHOD=AES-128", "#EXT-X-KEY has no URI"),
-        ("#EXT-X-KEY:METHOD=AES-128,URI=\"k\",IV=9", "#EXT-X-KEY has IV=\"9\", not 0x and 32 digits"),
+        (
+            "#EXT-X-KEY:METHOD=AES-128,URI=\"k\",IV=9",
+            "#EXT-X-KEY has IV=\"9\", not 0x and 32 digits",
+        ),
         ("#EXT-X-MEDIA-SEQUENCE:-1", "#EXT-X-MEDIA-SEQUENCE has \"-1\", not a number"),
         ("#EXT-X-PLAYLIST-TYPE:LIVE", "#EXT-X-PLAYLIST-TYPE is \"LIVE\", neither VOD nor EVENT"),
         ("#EXT-X-PART:URI=\"a\"", "#EXT-X-PART has no DURATION"),
         ("#EXT-X-SKIP:x", "#EXT-X-SKIP has \"x\" where an attribute is due"),
         ("#EXT-X-DEFINE:VALUE=1", "#EXT-X-DEFINE has none of NAME, IMPORT, QUERYPARAM"),
-        ("#EXT-X-DEFINE:NAME=a,VALUE=b\n#EXT-X-MAP:URI=\"{$c}\"", "#EXT-X-MAP has an undefined variable c"),
+        (
+            "#EXT-X-DEFINE:NAME=a,VALUE=b\n#EXT-X-MAP:URI=\"{$c}\"",
+            "#EXT-X-MAP has an undefined variable c",
+        ),
     ] {
         let error = Playlist::parse(with(line).as_bytes()).unwrap_err();
         assert!(error.to_string().ends_with(&format!(": {expect}")), "{error}");
@@ -209,7 +242,8 @@ fn what_cannot_be_read_is_named_with_its_line() {
 
 #[test]
 fn ffmpeg_rounds_the_target_duration_to_nothing() {
-    let playlist = media("#EXTM3U\n#EXT-X-TARGETDURATION:0\n#EXTINF:0.4,\na.ts\n#EXTINF:0.2,\nb.ts\n");
+    let playlist =
+        media("#EXTM3U\n#EXT-X-TARGETDURATION:0\n#EXTINF:0.4,\na.ts\n#EXTINF:0.2,\nb.ts\n");
     assert_eq!(playlist.target_duration_us, 400_000);
 }
 
@@ -226,8 +260,11 @@ fn variables_cannot_blow_a_playlist_up() {
     text.push_str(&"#EXTINF:1,\n{$a}\n".repeat(2_000));
     let error = Playlist::parse(text.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("variables make the playlist larger"), "{error}");
-    let line =
-        with(&format!("#EXT-X-DEFINE:NAME=\"a\",VALUE=\"{}\"\n{}\n", "x".repeat(3_000), "{$a}".repeat(99)));
+    let line = with(&format!(
+        "#EXT-X-DEFINE:NAME=\"a\",VALUE=\"{}\"\n{}\n",
+        "x".repeat(3_000),
+        "{$a}".repeat(99)
+    ));
     assert!(Playlist::parse(line.as_bytes()).unwrap_err().to_string().contains("too long"));
 }
 
@@ -239,7 +276,12 @@ fn segments_are_placed_and_dates_reach_back_to_those_before_the_first() {
     let of = |segment: &Segment| (segment.offset_us, segment.program_time_us.unwrap());
     assert_eq!(
         playlist.segments.iter().map(of).collect::<Vec<_>>(),
-        [(0, 56_500_000), (2_000_000, 58_500_000), (3_500_000, 60_000_000), (5_500_000, 62_000_000)]
+        [
+            (0, 56_500_000),
+            (2_000_000, 58_500_000),
+            (3_500_000, 60_000_000),
+            (5_500_000, 62_000_000)
+        ]
     );
 }
 
@@ -252,7 +294,9 @@ fn a_delta_update_takes_what_it_skips_from_the_playlist_before() {
         "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:8\n#EXT-X-SKIP:SKIPPED-SEGMENTS=2\n#EXTINF:2,\n10.m4s\n#EXT-X-DISCONTINUITY\n#EXTINF:2,\n11.m4s\n",
     );
     let whole = update.with_skipped(&before).unwrap();
-    let of = |s: &Segment| (s.number, s.uri.clone(), s.discontinuity_number, s.program_time_us.unwrap_or(0));
+    let of = |s: &Segment| {
+        (s.number, s.uri.clone(), s.discontinuity_number, s.program_time_us.unwrap_or(0))
+    };
     assert_eq!(
         whole.segments.iter().map(of).collect::<Vec<_>>(),
         [

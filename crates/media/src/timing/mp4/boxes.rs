@@ -41,7 +41,9 @@ pub(super) struct Head {
 impl Head {
     /// Reads a header; `Ok(None)` when more bytes are needed.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, &'static str> {
-        let (Some(len), Some(kind)) = (u32_at(bytes, 0), chunk_at(bytes, 4)) else { return Ok(None) };
+        let (Some(len), Some(kind)) = (u32_at(bytes, 0), chunk_at(bytes, 4)) else {
+            return Ok(None);
+        };
         let (len, total) = match len {
             0 => return Ok(Some(Self { kind: FourCc(*kind), len: HEADER_LEN, body_len: None })),
             1 => match u64_at(bytes, HEADER_LEN) {
@@ -90,8 +92,8 @@ pub(super) struct Child {
     pub(super) body: Range<usize>,
 }
 
-/// The boxes in `within`, which is a range of `bytes`. Ends after the first error; ignores up to seven bytes at the
-/// end, which QuickTime writes after the last entry of its lists.
+/// The boxes in `within`, which is a range of `bytes`. Ends after the first error; ignores up to
+/// seven bytes at the end, which QuickTime writes after the last entry of its lists.
 pub(super) fn children(
     bytes: &[u8],
     within: Range<usize>,
@@ -147,7 +149,8 @@ pub(in crate::timing::mp4) mod tests {
     #[test]
     fn children_stay_inside_their_parent() {
         let bytes = [&make(b"aaaa", &[b"12"])[..], &make(b"bbbb", &[]), b"\0\0\0\0"].concat();
-        let read: Vec<_> = children(&bytes, 0..bytes.len()).map(|child| child.unwrap().body).collect();
+        let read: Vec<_> =
+            children(&bytes, 0..bytes.len()).map(|child| child.unwrap().body).collect();
         assert_eq!(read, [8..10, 18..18]);
         let long = children(&bytes, 0..9).collect::<Vec<_>>();
         assert_eq!(long, [Err(BoxError::new(b"aaaa", 0, "is longer than the box around it"))]);

@@ -19,8 +19,10 @@ pub(super) fn of(description: &[u8], kind: MediaKind) -> Codec {
         b"vp08" => Codec::Vp8,
         b"vp09" => Codec::Vp9,
         b"av01" => Codec::Av1,
-        b"mp4v" | b"mp4a" => object_type(after(entry, b"esds"))
-            .map_or(if kind == MediaKind::Audio { Codec::Aac } else { Codec::Mpeg4Visual }, of_object_type),
+        b"mp4v" | b"mp4a" => object_type(after(entry, b"esds")).map_or(
+            if kind == MediaKind::Audio { Codec::Aac } else { Codec::Mpeg4Visual },
+            of_object_type,
+        ),
         b"m2v1" | b"mp2v" | b"m1v1" | b"mpg1" | b"mpg2" | b"mpeg" => Codec::MpegVideo,
         b"jpeg" | b"mjpa" | b"mjpb" => Codec::Jpeg,
         b"Opus" => Codec::Opus,
@@ -31,8 +33,9 @@ pub(super) fn of(description: &[u8], kind: MediaKind) -> Codec {
     }
 }
 
-/// The contents of the box of this type somewhere in a sample entry. What precedes it depends on the version of
-/// QuickTime that wrote the entry, and on whether it is inside `wave`, so its name is searched for.
+/// The contents of the box of this type somewhere in a sample entry. What precedes it depends on
+/// the version of QuickTime that wrote the entry, and on whether it is inside `wave`, so its name
+/// is searched for.
 fn after<'a>(entry: &'a [u8], name: &[u8; 4]) -> &'a [u8] {
     let at = entry.windows(4).position(|word| word == name);
     at.and_then(|at| entry.get(at + 4..)).unwrap_or_default()
@@ -100,7 +103,8 @@ mod tests {
         }
         assert_eq!(of(&description(b"mp4a", &[0; 28]), MediaKind::Audio), Codec::Aac);
         assert_eq!(of(&[0; 9], MediaKind::Audio), Codec::Other);
-        let encrypted = description(b"encv", &[&[0; 70][..], b"\0\0\0\x14sinf\0\0\0\x0cfrmahvc1"].concat());
+        let encrypted =
+            description(b"encv", &[&[0; 70][..], b"\0\0\0\x14sinf\0\0\0\x0cfrmahvc1"].concat());
         assert_eq!(of(&encrypted, MediaKind::Video), Codec::H265);
     }
 
@@ -110,13 +114,29 @@ mod tests {
             // ffmpeg, with lengths in four bytes
             (
                 b"mp4a",
-                &[0, 0, 0, 0, 3, 0x80, 0x80, 0x80, 0x25, 0, 2, 0, 4, 0x80, 0x80, 0x80, 0x17, 0x40][..],
+                &[0, 0, 0, 0, 3, 0x80, 0x80, 0x80, 0x25, 0, 2, 0, 4, 0x80, 0x80, 0x80, 0x17, 0x40]
+                    [..],
                 MediaKind::Audio,
                 Codec::Aac,
             ),
-            (b"mp4a", &[0, 0, 0, 0, 3, 0x19, 0, 0, 0, 4, 0x11, 0x6b], MediaKind::Audio, Codec::MpegAudio),
-            (b"mp4v", &[0, 0, 0, 0, 3, 0x19, 0, 0, 0, 4, 0x11, 0x61], MediaKind::Video, Codec::MpegVideo),
-            (b"mp4v", &[0, 0, 0, 0, 3, 0x19, 0, 0, 0, 4, 0x11, 0x20], MediaKind::Video, Codec::Mpeg4Visual),
+            (
+                b"mp4a",
+                &[0, 0, 0, 0, 3, 0x19, 0, 0, 0, 4, 0x11, 0x6b],
+                MediaKind::Audio,
+                Codec::MpegAudio,
+            ),
+            (
+                b"mp4v",
+                &[0, 0, 0, 0, 3, 0x19, 0, 0, 0, 4, 0x11, 0x61],
+                MediaKind::Video,
+                Codec::MpegVideo,
+            ),
+            (
+                b"mp4v",
+                &[0, 0, 0, 0, 3, 0x19, 0, 0, 0, 4, 0x11, 0x20],
+                MediaKind::Video,
+                Codec::Mpeg4Visual,
+            ),
             (
                 b"mp4v",
                 &[0, 0, 0, 0, 3, 0x19, 0, 0, 0xe0, 9, 9, 1, 7, 9, 9, 4, 1, 0x6c],

@@ -1,4 +1,5 @@
-//! Edit lists (`elst`, ISO/IEC 14496-12 section 8.6.6): which part of a track's own time is shown when.
+//! Edit lists (`elst`, ISO/IEC 14496-12 section 8.6.6): which part of a track's own time is shown
+//! when.
 
 use std::ops::Range;
 
@@ -40,7 +41,10 @@ impl Edits {
             let (len, media_at) = if is_long {
                 (u64_at(bytes, at), u64_at(bytes, at + 8).map(|at| at as i64))
             } else {
-                (u32_at(bytes, at).map(u64::from), u32_at(bytes, at + 4).map(|at| i64::from(at as i32)))
+                (
+                    u32_at(bytes, at).map(u64::from),
+                    u32_at(bytes, at + 4).map(|at| i64::from(at as i32)),
+                )
             };
             let (len, media_at) = (len.unwrap_or_default(), media_at.unwrap_or_default());
             let ticks = (u128::from(len) * u128::from(track_hz) + u128::from(movie_hz) / 2)
@@ -56,8 +60,8 @@ impl Edits {
         Ok(Self(edits))
     }
 
-    /// When what is at `media_at` in the track is shown, in ticks; negative, or after the end of the presentation,
-    /// when it is only decoded.
+    /// When what is at `media_at` in the track is shown, in ticks; negative, or after the end of
+    /// the presentation, when it is only decoded.
     #[inline]
     pub(super) fn shown(&self, media_at: i64) -> i64 {
         let Some(first) = self.0.first() else { return media_at };

@@ -1,4 +1,5 @@
-//! Movie fragments (`moof`, ISO/IEC 14496-12 section 8.8): the samples of a few seconds, of which the data follow.
+//! Movie fragments (`moof`, ISO/IEC 14496-12 section 8.8): the samples of a few seconds, of which
+//! the data follow.
 
 use std::ops::Range;
 
@@ -10,8 +11,8 @@ use super::track::{Sample, Track};
 use crate::octets::{u32_at, u64_at};
 use crate::timing::TimedFrame;
 
-/// Samples of one fragment that all have the size of the track's defaults, so that its boxes do not grow with them:
-/// more than a second of any audio.
+/// Samples of one fragment that all have the size of the track's defaults, so that its boxes do not
+/// grow with them: more than a second of any audio.
 const DEFAULT_SAMPLES_MAX: u32 = 1 << 16;
 
 /// Runs of samples of one fragment.
@@ -119,16 +120,23 @@ impl Run {
 }
 
 impl Fragment {
-    /// Reads the contents of a `moof` box that begins at `start` in the file. `tracks` says how each track of
-    /// the movie goes on, and is brought up to date.
+    /// Reads the contents of a `moof` box that begins at `start` in the file. `tracks` says how
+    /// each track of the movie goes on, and is brought up to date.
     pub(super) fn read(
         bytes: Vec<u8>,
         start: u64,
         movie: &Movie,
         tracks: &mut [Continues],
     ) -> Result<Self, BoxError> {
-        let mut reading =
-            Reading { bytes: &bytes, start, movie, tracks: Vec::new(), runs: 0, defaulted: 0, end: start };
+        let mut reading = Reading {
+            bytes: &bytes,
+            start,
+            movie,
+            tracks: Vec::new(),
+            runs: 0,
+            defaulted: 0,
+            end: start,
+        };
         for child in children(&bytes, 0..bytes.len()) {
             let Child { kind, body } = child?;
             if kind.0 == *b"traf" {
@@ -140,7 +148,12 @@ impl Fragment {
     }
 
     /// The next frame of it that lies between these offsets.
-    pub(super) fn next_frame(&mut self, movie: &Movie, run_start: u64, position: u64) -> Option<TimedFrame> {
+    pub(super) fn next_frame(
+        &mut self,
+        movie: &Movie,
+        run_start: u64,
+        position: u64,
+    ) -> Option<TimedFrame> {
         let bytes = &self.bytes[..];
         let mut first: Option<(usize, Sample)> = None;
         for (number, runs) in self.tracks.iter_mut().enumerate() {
@@ -173,7 +186,9 @@ impl Fragment {
     /// Whether all of its frames were told.
     pub(super) fn is_over(&self) -> bool {
         let is_over = |run: &Run| run.left == 0;
-        self.tracks.iter().all(|runs| runs.runs.get(runs.next..).unwrap_or_default().iter().all(is_over))
+        self.tracks
+            .iter()
+            .all(|runs| runs.runs.get(runs.next..).unwrap_or_default().iter().all(is_over))
     }
 
     /// Bytes that it keeps.
@@ -200,8 +215,8 @@ impl Reading<'_> {
     fn track(&mut self, body: &Range<usize>, tracks: &mut [Continues]) -> Result<(), BoxError> {
         let header = children(self.bytes, body.clone()).next().transpose()?;
         let header = header.filter(|child| child.kind.0 == *b"tfhd");
-        let header =
-            header.ok_or_else(|| BoxError::new(b"traf", body.start, "does not begin with `tfhd`"))?;
+        let header = header
+            .ok_or_else(|| BoxError::new(b"traf", body.start, "does not begin with `tfhd`"))?;
         let (defaults, base) = self.header(&header.body)?;
         let track = self.movie.tracks.iter().position(|track| track.id == defaults.track_id);
         let (mut data, mut runs) = (base, Vec::new());
@@ -215,7 +230,8 @@ impl Reading<'_> {
                     let mut run = self.run(&body, defaults, base, data)?;
                     run.decode = time;
                     let after = self.after(run);
-                    (data, time, lead) = (after.offset, after.decode, lead.max(-i64::from(after.shift_min)));
+                    (data, time, lead) =
+                        (after.offset, after.decode, lead.max(-i64::from(after.shift_min)));
                     runs.push(run);
                     self.runs += 1;
                     if self.runs > RUNS_MAX {
@@ -304,7 +320,10 @@ impl Reading<'_> {
         let entry_len = 4 * (flags & (DURATIONS | SIZES | FLAGS | SHIFTS)).count_ones() as usize;
         let room = bytes.len().saturating_sub(at);
         if entry_len > 0 && left as usize > room / entry_len {
-            return Err(error(format!("announces {left} samples and has room for {}", room / entry_len)));
+            return Err(error(format!(
+                "announces {left} samples and has room for {}",
+                room / entry_len
+            )));
         }
         if entry_len == 0 {
             self.defaulted = self.defaulted.saturating_add(left);

@@ -33,7 +33,8 @@ impl Index {
         let mut index = Self { movie, tracks: Vec::new(), cursors: Vec::new() };
         let Some((bytes, movie)) = index.get() else { return index };
         let tracks = movie.infos();
-        let cursors = movie.tracks.iter().map(|track| Cursor::first(&track.samples, bytes)).collect();
+        let cursors =
+            movie.tracks.iter().map(|track| Cursor::first(&track.samples, bytes)).collect();
         (index.tracks, index.cursors) = (tracks, cursors);
         index
     }
@@ -51,7 +52,8 @@ impl Index {
     /// Places all tracks at their first frames from `offset` on.
     pub(super) fn place(&mut self, offset: u64) {
         let Some((bytes, SharedMovie(Ok(movie)))) = self.movie.get() else { return };
-        let cursors = movie.tracks.iter().map(|track| Cursor::at_offset(&track.samples, bytes, offset));
+        let cursors =
+            movie.tracks.iter().map(|track| Cursor::at_offset(&track.samples, bytes, offset));
         self.cursors = cursors.collect();
     }
 

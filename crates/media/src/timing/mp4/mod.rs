@@ -1,5 +1,5 @@
-//! MP4 and QuickTime (ISO/IEC 14496-12). The index (`moov`) is read wherever it is; from then on the position alone
-//! shows which frames are complete.
+//! MP4 and QuickTime (ISO/IEC 14496-12). The index (`moov`) is read wherever it is; from then on
+//! the position alone shows which frames are complete.
 
 mod boxes;
 mod codec;
@@ -44,8 +44,10 @@ const PENDING_MAX: usize = 64 << 20;
 
 /// Whether a file begins like this.
 pub(super) fn begins(first: &[u8]) -> bool {
-    let kinds =
-        [b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pnot", b"sidx", b"emsg"];
+    let kinds = [
+        b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pnot", b"sidx",
+        b"emsg",
+    ];
     chunk_at(first, 4).is_some_and(|kind| kinds.contains(&kind))
 }
 
@@ -78,7 +80,8 @@ enum Step {
     Head([u8; LONG_HEADER_LEN], usize),
     /// Contents that are not read, to this offset.
     Skip(u64),
-    /// The first bytes of media, to the first offset, which may have a mark; the contents go on to the second.
+    /// The first bytes of media, to the first offset, which may have a mark; the contents go on to
+    /// the second.
     Mark(u64, u64),
     /// The contents of `moov`, which begin here.
     Movie(u64, Joining<SharedMovie>),
@@ -156,9 +159,14 @@ impl Mp4 {
     pub(super) fn next_frame(&mut self) -> Option<TimedFrame> {
         let frame = self.next_received()?;
         let is_video = |track: &TrackInfo| track.kind == MediaKind::Video;
-        if self.tracks().and_then(|tracks| tracks.get(usize::from(frame.track))).is_some_and(is_video) {
+        if self
+            .tracks()
+            .and_then(|tracks| tracks.get(usize::from(frame.track)))
+            .is_some_and(is_video)
+        {
             let decode_us = frame.decode_us;
-            self.marked = self.mark.take().map(|mark| MarkedFrame { decode_us, mark }).or(self.marked.take());
+            self.marked =
+                self.mark.take().map(|mark| MarkedFrame { decode_us, mark }).or(self.marked.take());
         }
         Some(frame)
     }
@@ -262,7 +270,8 @@ impl Mp4 {
             }
             Step::SegmentIndex(joining) => {
                 if let Some(read) = joining.feed(piece, SharedSegmentIndex::read) {
-                    // The first is that of the whole file, where there is one. A damaged one forbids seeks only.
+                    // The first is that of the whole file, where there is one. A damaged one
+                    // forbids seeks only.
                     self.segments.get_or_insert_with(|| SegmentIndex::new(read, self.position));
                     self.step = NEXT_BOX;
                 }
@@ -304,7 +313,8 @@ impl Mp4 {
         let end = head.body_len.map_or(Some(u64::MAX), |len| self.position.checked_add(len));
         let end = end.ok_or_else(|| error("is longer than any file", DAMAGED))?;
         // A box without a size ends with the file.
-        let body_len = head.body_len.or(self.total_bytes.map(|total| total.saturating_sub(self.position)));
+        let body_len =
+            head.body_len.or(self.total_bytes.map(|total| total.saturating_sub(self.position)));
         let body_len = body_len.unwrap_or(u64::MAX);
         self.step = match &kind.0 {
             b"moov" if self.index.is_none() => {
@@ -316,7 +326,10 @@ impl Mp4 {
             b"mdat" if self.index.is_none() => {
                 if end == u64::MAX || self.total_bytes.is_some_and(|total| end >= total) {
                     let hint = "the recording was not finished, or the upload was cut off";
-                    return Err(error("goes on to the end of the file, which has no index (`moov`)", hint));
+                    return Err(error(
+                        "goes on to the end of the file, which has no index (`moov`)",
+                        hint,
+                    ));
                 }
                 self.jump = Some(end);
                 Step::Skip(end)
@@ -329,7 +342,9 @@ impl Mp4 {
                 return Err(error("is larger than 16 MiB", DAMAGED));
             }
             b"moof" if body_len > 0 => Step::Fragment(start, body_len as usize, Vec::new()),
-            b"sidx" if self.segments.is_none() && (1..=SEGMENT_INDEX_LEN_MAX).contains(&body_len) => {
+            b"sidx"
+                if self.segments.is_none() && (1..=SEGMENT_INDEX_LEN_MAX).contains(&body_len) =>
+            {
                 Step::SegmentIndex(Joining::new(&self.indexes.segments, body_len as usize))
             }
             b"mdat" if !self.finder.is_over() && self.is_marked() => {
@@ -344,17 +359,23 @@ impl Mp4 {
     /// Whether the media of a fragment begin, and of a codec that has marks.
     fn is_marked(&self) -> bool {
         let has_marks = |track: &TrackInfo| matches!(track.codec, Codec::H264 | Codec::H265);
-        !self.fragments.is_empty() && self.tracks().is_some_and(|tracks| tracks.iter().any(has_marks))
+        !self.fragments.is_empty()
+            && self.tracks().is_some_and(|tracks| tracks.iter().any(has_marks))
     }
 
-    fn begin_movie(&mut self, movie: Arc<Shared<SharedMovie>>, start: u64) -> Result<(), TimingError> {
+    fn begin_movie(
+        &mut self,
+        movie: Arc<Shared<SharedMovie>>,
+        start: u64,
+    ) -> Result<(), TimingError> {
         if let Some((_, SharedMovie(Err(error)))) = movie.get() {
             return Err(error.in_file(start));
         }
         let index = self.index.insert(Index::new(movie));
         self.continues = vec![Continues::default(); index.tracks.len()];
         let Some((_, movie)) = index.get() else { return Ok(()) };
-        // Without fragments the boxes that follow have no meaning: the index says where everything is.
+        // Without fragments the boxes that follow have no meaning: the index says where everything
+        // is.
         self.step = if movie.is_fragmented { NEXT_BOX } else { Step::Skip(u64::MAX) };
         let first = movie.media.start;
         self.jump = (!movie.media.is_empty() && first < self.run_start).then_some(first);
@@ -415,7 +436,9 @@ impl Mp4 {
         }
         match &self.step {
             _ if self.index.is_none() => cut("index (box `moov`)"),
-            _ if self.fragments.iter().any(|fragment| fragment.end > self.position) => cut("box `mdat`"),
+            _ if self.fragments.iter().any(|fragment| fragment.end > self.position) => {
+                cut("box `mdat`")
+            }
             Step::Head(_, 0) | Step::Skip(u64::MAX) => Ok(()),
             _ => cut("box"),
         }

@@ -1,5 +1,5 @@
-//! The contents of a `moov` box (ISO/IEC 14496-12 section 8.2): the tracks and their tables, and the defaults of
-//! fragments.
+//! The contents of a `moov` box (ISO/IEC 14496-12 section 8.2): the tracks and their tables, and
+//! the defaults of fragments.
 
 use std::ops::Range;
 
@@ -41,7 +41,8 @@ impl Movie {
     /// Reads the contents of a `moov` box.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, BoxError> {
         let all = 0..bytes.len();
-        let header = find(bytes, &all, b"mvhd")?.ok_or_else(|| BoxError::new(b"moov", 0, "has no `mvhd`"))?;
+        let header = find(bytes, &all, b"mvhd")?
+            .ok_or_else(|| BoxError::new(b"moov", 0, "has no `mvhd`"))?;
         let (hz, duration) = times(bytes, b"mvhd", &header)?;
         let mut movie = Self::default();
         for child in children(bytes, all) {
@@ -59,9 +60,13 @@ impl Movie {
         }
         if movie.tracks.is_empty() {
             let hint = "a file of text, timed metadata or nothing; players show no video for it";
-            return Err(BoxError { hint, ..BoxError::new(b"moov", 0, "has no track of audio or video") });
+            return Err(BoxError {
+                hint,
+                ..BoxError::new(b"moov", 0, "has no track of audio or video")
+            });
         }
-        movie.duration_us = movie.duration_us.or(duration.map(|ticks| scale::duration_us(ticks, hz)));
+        movie.duration_us =
+            movie.duration_us.or(duration.map(|ticks| scale::duration_us(ticks, hz)));
         Ok(movie)
     }
 
@@ -70,8 +75,8 @@ impl Movie {
         self.tracks.iter().map(|track| TrackInfo { kind: track.kind, codec: track.codec }).collect()
     }
 
-    /// The lowest offset from which all tracks can be played at this time, and when the video's key frame there is
-    /// shown.
+    /// The lowest offset from which all tracks can be played at this time, and when the video's key
+    /// frame there is shown.
     pub(super) fn offset_for(&self, bytes: &[u8], time_us: u64) -> Option<(u64, u64)> {
         let time_us = i64::try_from(time_us).ok()?;
         let video = self.tracks.iter().find(|track| track.kind == MediaKind::Video);
@@ -87,14 +92,16 @@ impl Movie {
 
     fn track(&mut self, bytes: &[u8], body: &Range<usize>, movie_hz: u32) -> Result<(), BoxError> {
         let Some(media) = find(bytes, body, b"mdia")? else { return Ok(()) };
-        let handler = find(bytes, &media, b"hdlr")?.and_then(|body| chunk_at(bytes, body.start + 8));
+        let handler =
+            find(bytes, &media, b"hdlr")?.and_then(|body| chunk_at(bytes, body.start + 8));
         let kind = match handler {
             Some(b"vide") => MediaKind::Video,
             Some(b"soun") => MediaKind::Audio,
             _ => return Ok(()),
         };
-        let missing =
-            |kind: &[u8; 4], child: &str| BoxError::new(kind, media.start, format!("has no `{child}` box"));
+        let missing = |kind: &[u8; 4], child: &str| {
+            BoxError::new(kind, media.start, format!("has no `{child}` box"))
+        };
         let header = find(bytes, &media, b"mdhd")?.ok_or_else(|| missing(b"mdia", "mdhd"))?;
         let (hz, _) = times(bytes, b"mdhd", &header)?;
         let information = find(bytes, &media, b"minf")?.ok_or_else(|| missing(b"mdia", "minf"))?;
@@ -103,8 +110,10 @@ impl Movie {
             Some(edits) => find(bytes, &edits, b"elst")?,
             None => None,
         };
-        let edits =
-            edits.map(|list| Edits::read(bytes, &list, movie_hz, hz)).transpose()?.unwrap_or_default();
+        let edits = edits
+            .map(|list| Edits::read(bytes, &list, movie_hz, hz))
+            .transpose()?
+            .unwrap_or_default();
         let description = find(bytes, &tables, b"stsd")?.ok_or_else(|| missing(b"stbl", "stsd"))?;
         let codec = codec::of(bytes.get(description).unwrap_or_default(), kind);
         let mut samples = samples(bytes, &tables)?;
@@ -117,7 +126,11 @@ impl Movie {
             };
         }
         if self.tracks.len() >= TRACKS_MAX {
-            return Err(BoxError::new(b"trak", body.start, format!("is one of more than {TRACKS_MAX}")));
+            return Err(BoxError::new(
+                b"trak",
+                body.start,
+                format!("is one of more than {TRACKS_MAX}"),
+            ));
         }
         self.tracks.push(Track { id: track_id(bytes, body)?, kind, codec, hz, edits, samples });
         Ok(())
@@ -131,17 +144,22 @@ impl Movie {
             match &kind.0 {
                 b"mehd" => {
                     let is_long = bytes.get(at).is_some_and(|version| *version == 1);
-                    let ticks =
-                        if is_long { u64_at(bytes, at + 4) } else { u32_at(bytes, at + 4).map(u64::from) };
+                    let ticks = if is_long {
+                        u64_at(bytes, at + 4)
+                    } else {
+                        u32_at(bytes, at + 4).map(u64::from)
+                    };
                     let ticks = ticks.filter(|ticks| *ticks > 0 && body.len() >= 8);
                     self.duration_us = ticks.map(|ticks| scale::duration_us(ticks, hz));
                 }
                 b"trex" => {
                     let field = |index: usize| {
-                        let field = body.len().checked_sub(24).and_then(|_| u32_at(bytes, at + 4 * index));
+                        let field =
+                            body.len().checked_sub(24).and_then(|_| u32_at(bytes, at + 4 * index));
                         field.ok_or_else(|| BoxError::new(b"trex", at, "ends inside its fields"))
                     };
-                    let (track_id, duration, size, flags) = (field(1)?, field(3)?, field(4)?, field(5)?);
+                    let (track_id, duration, size, flags) =
+                        (field(1)?, field(3)?, field(4)?, field(5)?);
                     self.defaults.push(Defaults { track_id, duration, size, flags });
                 }
                 _ => {}
@@ -152,7 +170,11 @@ impl Movie {
 }
 
 /// The first box of this type.
-fn find(bytes: &[u8], within: &Range<usize>, kind: &[u8; 4]) -> Result<Option<Range<usize>>, BoxError> {
+fn find(
+    bytes: &[u8],
+    within: &Range<usize>,
+    kind: &[u8; 4],
+) -> Result<Option<Range<usize>>, BoxError> {
     for child in children(bytes, within.clone()) {
         let child = child?;
         if child.kind.0 == *kind {
@@ -162,9 +184,13 @@ fn find(bytes: &[u8], within: &Range<usize>, kind: &[u8; 4]) -> Result<Option<Ra
     Ok(None)
 }
 
-/// Timescale and duration of `mvhd` and `mdhd`. Version 1 has times of 64 bits. A duration of all ones is unknown,
-/// one of zero is that of a file that is still written.
-fn times(bytes: &[u8], kind: &[u8; 4], body: &Range<usize>) -> Result<(u32, Option<u64>), BoxError> {
+/// Timescale and duration of `mvhd` and `mdhd`. Version 1 has times of 64 bits. A duration of all
+/// ones is unknown, one of zero is that of a file that is still written.
+fn times(
+    bytes: &[u8],
+    kind: &[u8; 4],
+    body: &Range<usize>,
+) -> Result<(u32, Option<u64>), BoxError> {
     let at = body.start;
     let is_long = bytes.get(at).is_some_and(|version| *version == 1);
     let needed = if is_long { 32 } else { 20 };
@@ -174,9 +200,13 @@ fn times(bytes: &[u8], kind: &[u8; 4], body: &Range<usize>) -> Result<(u32, Opti
     let (hz, duration) = if is_long {
         (u32_at(bytes, at + 20), u64_at(bytes, at + 24).filter(|ticks| *ticks < u64::MAX))
     } else {
-        (u32_at(bytes, at + 12), u32_at(bytes, at + 16).filter(|ticks| *ticks < u32::MAX).map(u64::from))
+        (
+            u32_at(bytes, at + 12),
+            u32_at(bytes, at + 16).filter(|ticks| *ticks < u32::MAX).map(u64::from),
+        )
     };
-    let hz = hz.filter(|hz| *hz > 0).ok_or_else(|| BoxError::new(kind, at, "has a timescale of 0"))?;
+    let hz =
+        hz.filter(|hz| *hz > 0).ok_or_else(|| BoxError::new(kind, at, "has a timescale of 0"))?;
     Ok((hz, duration.filter(|ticks| *ticks > 0)))
 }
 

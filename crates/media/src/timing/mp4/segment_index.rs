@@ -1,4 +1,5 @@
-//! The segment index (`sidx`, ISO/IEC 14496-12 section 8.16.3): where the fragments of a file are, and when.
+//! The segment index (`sidx`, ISO/IEC 14496-12 section 8.16.3): where the fragments of a file are,
+//! and when.
 
 use std::sync::Arc;
 
@@ -41,7 +42,8 @@ impl Fields {
         } else {
             (u32_at(bytes, 12).map(u64::from), u32_at(bytes, 16).map(u64::from), 20)
         };
-        let (earliest, first_offset) = (earliest.ok_or_else(short)?, first_offset.ok_or_else(short)?);
+        let (earliest, first_offset) =
+            (earliest.ok_or_else(short)?, first_offset.ok_or_else(short)?);
         let count = u16_at(bytes, at + 2).ok_or_else(short)?;
         if hz == 0 {
             return Err(BoxError::new(b"sidx", 0, "has a timescale of 0"));
@@ -82,8 +84,8 @@ impl SegmentIndex {
         Self { shared, anchor }
     }
 
-    /// Reads a `sidx` box that begins at `offset` in the file. The same index is kept once for all that give clones of
-    /// the same `indexes`.
+    /// Reads a `sidx` box that begins at `offset` in the file. The same index is kept once for all
+    /// that give clones of the same `indexes`.
     ///
     /// # Errors
     /// [`TimingError`] when there is no whole and sound `sidx` box there.
@@ -100,7 +102,8 @@ impl SegmentIndex {
         if head.kind.0 != *b"sidx" {
             return Err(other());
         }
-        let body_len = head.body_len.and_then(|len| usize::try_from(len).ok()).unwrap_or(usize::MAX);
+        let body_len =
+            head.body_len.and_then(|len| usize::try_from(len).ok()).unwrap_or(usize::MAX);
         let body = bytes.get(head.len..).and_then(|body| body.get(..body_len)).ok_or_else(cut)?;
         let read = Joining::new(&indexes.segments, body_len).feed(body, SharedSegmentIndex::read);
         let shared = read.ok_or_else(cut)?;
@@ -135,7 +138,8 @@ impl SegmentIndex {
         })
     }
 
-    /// The segment that is played at this time: the last one that begins at or before it, or the first.
+    /// The segment that is played at this time: the last one that begins at or before it, or the
+    /// first.
     #[must_use]
     pub fn segment_for(&self, time_us: u64) -> Option<IndexedSegment> {
         let mut segments = self.segments();

@@ -1,5 +1,6 @@
-//! The tables of a track (ISO/IEC 14496-12 sections 8.6 and 8.7), read where they are: nothing is unpacked, so that
-//! the index of a film takes as much memory as in the file, and a hostile count allocates nothing.
+//! The tables of a track (ISO/IEC 14496-12 sections 8.6 and 8.7), read where they are: nothing is
+//! unpacked, so that the index of a film takes as much memory as in the file, and a hostile count
+//! allocates nothing.
 
 use std::ops::Range;
 
@@ -94,7 +95,8 @@ impl Sizes {
         if body.len() < 12 {
             return Err(cut());
         }
-        let (size, count) = (u32_at(bytes, at + 4).ok_or_else(cut)?, u32_at(bytes, at + 8).ok_or_else(cut)?);
+        let (size, count) =
+            (u32_at(bytes, at + 4).ok_or_else(cut)?, u32_at(bytes, at + 8).ok_or_else(cut)?);
         if size > 0 {
             return Ok(Self::Same { size, count });
         }
@@ -115,7 +117,11 @@ impl Sizes {
         }
         let needed = (u64::from(count) * u64::from(bits)).div_ceil(8);
         if needed > (body.len() - 12) as u64 {
-            return Err(BoxError::new(b"stz2", at, format!("announces {count} entries and is too short")));
+            return Err(BoxError::new(
+                b"stz2",
+                at,
+                format!("announces {count} entries and is too short"),
+            ));
         }
         Ok(Self::Narrow { bits, at: at + 12, count })
     }
@@ -134,8 +140,12 @@ impl Sizes {
             Self::Same { size, .. } => Some(size),
             Self::Wide(table) => table.u32(bytes, index, 0),
             Self::Narrow { count, .. } if index >= count => None,
-            Self::Narrow { bits: 16, at, .. } => u16_at(bytes, at + 2 * index as usize).map(u32::from),
-            Self::Narrow { bits: 8, at, .. } => bytes.get(at + index as usize).copied().map(u32::from),
+            Self::Narrow { bits: 16, at, .. } => {
+                u16_at(bytes, at + 2 * index as usize).map(u32::from)
+            }
+            Self::Narrow { bits: 8, at, .. } => {
+                bytes.get(at + index as usize).copied().map(u32::from)
+            }
             Self::Narrow { at, .. } => bytes.get(at + index as usize / 2).map(|pair| {
                 let half = if index.is_multiple_of(2) { pair >> 4 } else { pair & 0x0f };
                 u32::from(half)
@@ -154,7 +164,10 @@ mod tests {
         let bytes = [&[0; 4][..], &[0xff; 4], &[0; 9]].concat();
         let error = Table::read(&bytes, b"stts", &(0..17), 8).unwrap_err();
         assert_eq!(error.problem, "announces 4294967295 entries and has room for 1");
-        assert_eq!(Table::read(&bytes, b"stts", &(0..7), 8).unwrap_err().problem, "ends inside its header");
+        assert_eq!(
+            Table::read(&bytes, b"stts", &(0..7), 8).unwrap_err().problem,
+            "ends inside its header"
+        );
         let sizes = [&[0; 8][..], &[0xff; 4], &[0; 8]].concat();
         assert_eq!(
             Sizes::stsz(&sizes, &(0..20)).unwrap_err().problem,
@@ -172,11 +185,17 @@ mod tests {
         assert_eq!(read(Sizes::stsz(&wide, &(0..20)).unwrap(), &wide), [256, 7, 0]);
         let same = [&[0; 7][..], &[9], &[0, 0, 0, 1]].concat();
         assert_eq!(read(Sizes::stsz(&same, &(0..12)).unwrap(), &same), [9, 9]);
-        for (bits, entries, expect) in
-            [(16, &[1, 0, 0, 7][..], [256, 7, 0]), (8, &[3, 4], [3, 4, 0]), (4, &[0x5f], [5, 15, 0])]
-        {
+        for (bits, entries, expect) in [
+            (16, &[1, 0, 0, 7][..], [256, 7, 0]),
+            (8, &[3, 4], [3, 4, 0]),
+            (4, &[0x5f], [5, 15, 0]),
+        ] {
             let bytes = [&[0, 0, 0, 0, 0, 0, 0, bits][..], &[0, 0, 0, 2], entries].concat();
-            assert_eq!(read(Sizes::stz2(&bytes, &(0..bytes.len())).unwrap(), &bytes), expect, "{bits} bits");
+            assert_eq!(
+                read(Sizes::stz2(&bytes, &(0..bytes.len())).unwrap(), &bytes),
+                expect,
+                "{bits} bits"
+            );
         }
     }
 }

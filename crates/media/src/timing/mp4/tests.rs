@@ -27,7 +27,10 @@ fn track(id: u32, kind: &[u8; 4], tables: &[&[u8]]) -> Vec<u8> {
         make(b"hdlr", &[&words(&[0, 0]), kind, &[0; 13]]),
         make(b"minf", &[&tables]),
     ];
-    make(b"trak", &[&make(b"tkhd", &[&words(&[0, 0, 0, id, 0, 0])]), &make(b"mdia", &[&media.concat()])])
+    make(
+        b"trak",
+        &[&make(b"tkhd", &[&words(&[0, 0, 0, id, 0, 0])]), &make(b"mdia", &[&media.concat()])],
+    )
 }
 
 fn movie(parts: &[&[u8]]) -> Vec<u8> {
@@ -43,7 +46,10 @@ fn read(file: &[u8]) -> (Mp4, Vec<TimedFrame>, Result<(), TimingError>) {
 
 /// Decoding and presentation time in milliseconds, bytes, whether it is a key frame.
 fn brief(frames: &[TimedFrame]) -> Vec<(i64, i64, u32, bool)> {
-    frames.iter().map(|f| (f.decode_us / 1_000, f.presentation_us / 1_000, f.bytes, f.is_key)).collect()
+    frames
+        .iter()
+        .map(|f| (f.decode_us / 1_000, f.presentation_us / 1_000, f.bytes, f.is_key))
+        .collect()
 }
 
 #[test]
@@ -101,7 +107,8 @@ fn frames_come_when_their_last_byte_has() {
         table(b"stco", 0, 1, &[0]),
     ];
     let index_len = movie(&[&track(1, b"vide", &[&tables.concat()])]).len() as u32;
-    let tables = [&tables[0][..], &tables[1], &tables[2], &table(b"stco", 0, 1, &[index_len + 8])].concat();
+    let tables =
+        [&tables[0][..], &tables[1], &tables[2], &table(b"stco", 0, 1, &[index_len + 8])].concat();
     let file = [movie(&[&track(1, b"vide", &[&tables])]), make(b"mdat", &[&[0; 30]])].concat();
     let mut reader = Mp4::new(&IndexCache::default(), None);
     reader.feed(&file[..index_len as usize]).unwrap();
@@ -157,7 +164,8 @@ fn fragments_with_defaults_and_offsets_of_all_kinds() {
     ]);
     let start = index.len() as u32;
     let time = |ticks: u32| make(b"tfdt", &[&words(&[0, ticks])]);
-    // Defaults of trex, and flags of the first sample; then data after those of the run before, sizes and signed shifts.
+    // Defaults of trex, and flags of the first sample; then data after those of the run before,
+    // sizes and signed shifts.
     let video = |data: u32| {
         make(
             b"traf",
@@ -172,7 +180,10 @@ fn fragments_with_defaults_and_offsets_of_all_kinds() {
     // Its own duration and size; continues in time after what was before.
     let audio = make(
         b"traf",
-        &[&make(b"tfhd", &[&words(&[0x02_0018, 2, 20, 5])]), &make(b"trun", &[&words(&[0x01, 3, 0])])],
+        &[
+            &make(b"tfhd", &[&words(&[0x02_0018, 2, 20, 5])]),
+            &make(b"trun", &[&words(&[0x01, 3, 0])]),
+        ],
     );
     let plain = |data: u32| {
         let audio_at = data + 35;
@@ -225,8 +236,14 @@ fn hostile_counts_are_refused_before_they_cost_anything() {
             movie(&[&track(1, b"vide", &[&make(b"stsz", &[&words(&[0, 0, u32::MAX])])])]),
             "announces 4294967295 entries",
         ),
-        (movie(&[&track(1, b"vide", &[&table(b"stsc", 0, 3, &[2, 1, 1])])]), "not in ascending order"),
-        (movie(&[&track(1, b"vide", &[&table(b"stsc", 0, 3, &[1, 0, 1])])]), "chunks without samples"),
+        (
+            movie(&[&track(1, b"vide", &[&table(b"stsc", 0, 3, &[2, 1, 1])])]),
+            "not in ascending order",
+        ),
+        (
+            movie(&[&track(1, b"vide", &[&table(b"stsc", 0, 3, &[1, 0, 1])])]),
+            "chunks without samples",
+        ),
         (
             movie(&[&track(
                 1,
@@ -270,6 +287,8 @@ fn viewers_of_a_file_share_its_index() {
     assert!(Arc::ptr_eq(&a, &b));
     // What a viewer has of its own, with two tracks.
     let own = size_of::<Mp4>()
-        + 2 * (size_of::<Option<track::Cursor>>() + size_of::<TrackInfo>() + size_of::<Continues>());
+        + 2 * (size_of::<Option<track::Cursor>>()
+            + size_of::<TrackInfo>()
+            + size_of::<Continues>());
     assert!(own < 1_024, "{own} bytes");
 }

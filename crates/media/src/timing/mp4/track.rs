@@ -1,5 +1,5 @@
-//! A track of a movie whose samples are all in its tables, and a place in it. A place is a few counters, so that a
-//! viewer costs little next to the tables that all viewers share.
+//! A track of a movie whose samples are all in its tables, and a place in it. A place is a few
+//! counters, so that a viewer costs little next to the tables that all viewers share.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use super::edits::Edits;
 use super::table::{Sizes, Table};
 use crate::timing::{TimedFrame, scale};
 
-/// Samples of uncompressed audio that count as one frame: each is a fraction of a millisecond, and FFmpeg delivers
-/// as many in a packet.
+/// Samples of uncompressed audio that count as one frame: each is a fraction of a millisecond, and
+/// FFmpeg delivers as many in a packet.
 const PCM_SAMPLES_PER_FRAME: u32 = 1_024;
 
 /// A track and where its tables are in the contents of `moov`.
@@ -43,8 +43,8 @@ pub(super) struct Samples {
     pub(super) shift_runs: Option<Table>,
     /// `stss`: numbers of the key frames, from 1; `None`: all are.
     pub(super) keys: Option<Table>,
-    /// Ticks by which decoding times are moved back: with signed shifts (version 1 of `ctts`) a sample would otherwise
-    /// be shown before it is decoded.
+    /// Ticks by which decoding times are moved back: with signed shifts (version 1 of `ctts`) a
+    /// sample would otherwise be shown before it is decoded.
     pub(super) lead: i64,
     /// Uncompressed audio: samples of one tick.
     is_pcm: bool,
@@ -61,8 +61,8 @@ impl Samples {
         }
     }
 
-    /// Runs of chunks with the same number of samples: the first of them, counted from 0, the one after them, and
-    /// the number.
+    /// Runs of chunks with the same number of samples: the first of them, counted from 0, the one
+    /// after them, and the number.
     fn runs<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = (u32, u32, u32)> + 'a {
         (0..self.chunk_runs.count).map_while(|run| {
             let first = self.chunk_runs.u32(bytes, run, 0)?.saturating_sub(1);
@@ -72,8 +72,13 @@ impl Samples {
         })
     }
 
-    /// Checks the tables against each other and counts the samples; returns the bytes of the file that they are in.
-    pub(super) fn check(&mut self, bytes: &[u8], kind: MediaKind) -> Result<Option<Range<u64>>, BoxError> {
+    /// Checks the tables against each other and counts the samples; returns the bytes of the file
+    /// that they are in.
+    pub(super) fn check(
+        &mut self,
+        bytes: &[u8],
+        kind: MediaKind,
+    ) -> Result<Option<Range<u64>>, BoxError> {
         let run = |run: u32| self.chunk_runs.u32(bytes, run, 0);
         let ascends = (0..self.chunk_runs.count).all(|i| match (i, run(i)) {
             (0, first) => first == Some(1),
@@ -91,22 +96,34 @@ impl Samples {
             && self.time_runs.u32(bytes, 0, 4) == Some(1)
             && matches!(self.sizes, Sizes::Same { .. });
         let shifts = self.shift_runs.unwrap_or_default();
-        let lowest =
-            (0..shifts.count).filter_map(|run| shifts.u32(bytes, run, 4)).map(|shift| shift as i32).min();
+        let lowest = (0..shifts.count)
+            .filter_map(|run| shifts.u32(bytes, run, 4))
+            .map(|shift| shift as i32)
+            .min();
         self.lead = -i64::from(lowest.unwrap_or_default().min(0));
         let (mut count, mut extent) = (0, None::<Range<u64>>);
         for (first, end, per_chunk) in self.runs(bytes) {
             if per_chunk == 0 {
-                return Err(BoxError::new(b"stsc", self.chunk_runs.at(), "has chunks without samples"));
+                return Err(BoxError::new(
+                    b"stsc",
+                    self.chunk_runs.at(),
+                    "has chunks without samples",
+                ));
             }
             for chunk in first..end {
                 let samples = per_chunk.min(self.sizes.count() - count);
                 let Some(at) = self.chunk_at(bytes, chunk).filter(|_| samples > 0) else { break };
                 let chunk_end = at.checked_add(self.bytes_of(bytes, count, samples));
                 let chunk_end = chunk_end.ok_or_else(|| {
-                    BoxError::new(b"co64", self.chunks.at(), format!("has a chunk at {at}, beyond any file"))
+                    BoxError::new(
+                        b"co64",
+                        self.chunks.at(),
+                        format!("has a chunk at {at}, beyond any file"),
+                    )
                 })?;
-                extent = Some(extent.map_or(at..chunk_end, |all| all.start.min(at)..all.end.max(chunk_end)));
+                extent = Some(
+                    extent.map_or(at..chunk_end, |all| all.start.min(at)..all.end.max(chunk_end)),
+                );
                 count += samples;
             }
         }
@@ -118,7 +135,9 @@ impl Samples {
     fn bytes_of(&self, bytes: &[u8], first: u32, count: u32) -> u64 {
         match self.sizes {
             Sizes::Same { size, .. } => u64::from(size) * u64::from(count),
-            _ => (first..first.saturating_add(count)).map(|i| u64::from(self.sizes.get(bytes, i))).sum(),
+            _ => (first..first.saturating_add(count))
+                .map(|i| u64::from(self.sizes.get(bytes, i)))
+                .sum(),
         }
     }
 
@@ -177,7 +196,8 @@ impl Sample {
 }
 
 impl Track {
-    /// The sample as a frame of track number `number`, whose decoding times are moved back by `lead` ticks.
+    /// The sample as a frame of track number `number`, whose decoding times are moved back by
+    /// `lead` ticks.
     pub(super) fn frame(&self, number: u16, sample: &Sample, lead: i64) -> TimedFrame {
         let shown = self.edits.shown(sample.decode.saturating_add(sample.shift.into()));
         let decode = shown.saturating_sub(sample.shift.into()).saturating_sub(lead);
@@ -185,7 +205,8 @@ impl Track {
             track: number,
             decode_us: scale::us(decode, self.hz),
             presentation_us: scale::us(shown, self.hz),
-            duration_us: u32::try_from(scale::duration_us(sample.ticks, self.hz)).unwrap_or(u32::MAX),
+            duration_us: u32::try_from(scale::duration_us(sample.ticks, self.hz))
+                .unwrap_or(u32::MAX),
             bytes: sample.size,
             is_key: sample.is_key,
         }
@@ -196,8 +217,8 @@ impl Track {
         scale::us(self.edits.shown(sample.decode.saturating_add(sample.shift.into())), self.hz)
     }
 
-    /// The key frame that a decoder must begin with to show what is due at this time: its place in the file, and
-    /// when it is shown.
+    /// The key frame that a decoder must begin with to show what is due at this time: its place in
+    /// the file, and when it is shown.
     pub(super) fn key_frame_for(&self, bytes: &[u8], time_us: i64) -> Option<(u64, i64)> {
         let samples = &self.samples;
         let media = self.edits.media(scale::ticks(time_us, self.hz));
@@ -207,8 +228,8 @@ impl Track {
             Some((sample.offset, self.shown_us(&sample)))
         };
         let Some(keys) = &samples.keys else { return place(near) };
-        // Frames that are shown in another order than decoded: the key frame after may be shown early enough, or
-        // the one before too late.
+        // Frames that are shown in another order than decoded: the key frame after may be shown
+        // early enough, or the one before too late.
         let entry = samples.key_before(bytes, keys, near);
         let candidates = (entry.saturating_sub(1)..=entry.saturating_add(1)).rev();
         let places = candidates.filter_map(|key| place(keys.u32(bytes, key, 0)?.saturating_sub(1)));
@@ -261,7 +282,12 @@ impl Cursor {
     }
 
     /// The first sample of a chunk, which has this number.
-    fn in_chunk(samples: &Samples, bytes: &[u8], (run, chunk): (u32, u32), sample: u32) -> Option<Self> {
+    fn in_chunk(
+        samples: &Samples,
+        bytes: &[u8],
+        (run, chunk): (u32, u32),
+        sample: u32,
+    ) -> Option<Self> {
         let mut cursor = Self { sample, chunk, chunk_run: run, ..Self::default() };
         cursor.left_in_chunk = samples.chunk_runs.u32(bytes, run, 4)?;
         cursor.offset = samples.chunk_at(bytes, chunk)?;
@@ -288,7 +314,8 @@ impl Cursor {
     /// The first sample, in decoding order, of which all bytes are at or after `offset`.
     pub(super) fn at_offset(samples: &Samples, bytes: &[u8], offset: u64) -> Option<Self> {
         let mut cursor = Self::first(samples, bytes)?;
-        // The chunks before, but for the last of them, of which the end is not known without its sizes.
+        // The chunks before, but for the last of them, of which the end is not known without its
+        // sizes.
         let before = samples.runs(bytes).flat_map(|(first, end, _)| first..end);
         let chunk = before
             .zip(1..)
@@ -329,7 +356,8 @@ impl Cursor {
         };
         let delta = samples.time_runs.u32(bytes, self.time_run, 4).unwrap_or_default();
         let shift = samples.shift_runs.and_then(|shifts| shifts.u32(bytes, self.shift_run, 4));
-        let is_key = samples.keys.is_none_or(|keys| keys.u32(bytes, self.key, 0) == Some(self.sample + 1));
+        let is_key =
+            samples.keys.is_none_or(|keys| keys.u32(bytes, self.key, 0) == Some(self.sample + 1));
         Some(Sample {
             offset: self.offset,
             size,

@@ -1,5 +1,6 @@
-//! Frames of audio in a PES stream: PES packets of audio have several, and a frame may go on in the next one. Each
-//! frame begins with a header from which its length follows, so that only the headers are looked at.
+//! Frames of audio in a PES stream: PES packets of audio have several, and a frame may go on in the
+//! next one. Each frame begins with a header from which its length follows, so that only the
+//! headers are looked at.
 
 use throng_observation::Codec;
 
@@ -180,7 +181,9 @@ impl AudioFrames {
 }
 
 fn mpeg(head: &[u8]) -> Head {
-    if u16_at(head, 0).is_some_and(|sync| sync < 0xffe0) || head.first().is_some_and(|byte| *byte != 0xff) {
+    if u16_at(head, 0).is_some_and(|sync| sync < 0xffe0)
+        || head.first().is_some_and(|byte| *byte != 0xff)
+    {
         return Head::Bad;
     }
     let Some(header) = chunk_at(head, 0) else { return Head::More };
@@ -193,29 +196,40 @@ fn mpeg(head: &[u8]) -> Head {
 }
 
 /// Sampling rates by their index (ISO/IEC 14496-3 table 1.18).
-const AAC_HZ: [u32; 13] =
-    [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
+const AAC_HZ: [u32; 13] = [
+    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
+    7_350,
+];
 
 fn adts(head: &[u8]) -> Head {
-    if head.first().is_some_and(|byte| *byte != 0xff) || head.get(1).is_some_and(|byte| byte & 0xf6 != 0xf0) {
+    if head.first().is_some_and(|byte| *byte != 0xff)
+        || head.get(1).is_some_and(|byte| byte & 0xf6 != 0xf0)
+    {
         return Head::Bad;
     }
-    let Some(&[_, _, rate, high, middle, low, blocks]) = chunk_at(head, 0) else { return Head::More };
+    let Some(&[_, _, rate, high, middle, low, blocks]) = chunk_at(head, 0) else {
+        return Head::More;
+    };
     let len = usize::from(high & 3) << 11 | usize::from(middle) << 3 | usize::from(low >> 5);
     let hz = AAC_HZ.get(usize::from(rate >> 2 & 0x0f));
     match hz {
         // FFmpeg removes the header only when it writes another container, so it counts.
-        Some(&hz) if len >= 7 => {
-            Head::Frame(Frame { len, overhead: 0, samples: 1_024 * (1 + u32::from(blocks & 3)), hz })
-        }
+        Some(&hz) if len >= 7 => Head::Frame(Frame {
+            len,
+            overhead: 0,
+            samples: 1_024 * (1 + u32::from(blocks & 3)),
+            hz,
+        }),
         _ => Head::Bad,
     }
 }
 
-/// A length of 13 bits after a sync word of 11; then the configuration, where it is not that of the frame before:
-/// StreamMuxConfig of version 0, and in it the sampling rate.
+/// A length of 13 bits after a sync word of 11; then the configuration, where it is not that of the
+/// frame before: StreamMuxConfig of version 0, and in it the sampling rate.
 fn loas(head: &[u8], known_hz: &mut u32) -> Head {
-    if head.first().is_some_and(|byte| *byte != 0x56) || head.get(1).is_some_and(|byte| byte & 0xe0 != 0xe0) {
+    if head.first().is_some_and(|byte| *byte != 0x56)
+        || head.get(1).is_some_and(|byte| byte & 0xe0 != 0xe0)
+    {
         return Head::Bad;
     }
     let Some(&[_, high, low, a, b, c, d]) = chunk_at(head, 0) else { return Head::More };
@@ -239,13 +253,16 @@ const AC3_KBPS: [usize; 19] =
 const AC3_HZ: [u32; 3] = [48_000, 44_100, 32_000];
 
 fn ac3(head: &[u8]) -> Head {
-    if head.first().is_some_and(|byte| *byte != 0x0b) || head.get(1).is_some_and(|byte| *byte != 0x77) {
+    if head.first().is_some_and(|byte| *byte != 0x0b)
+        || head.get(1).is_some_and(|byte| *byte != 0x77)
+    {
         return Head::Bad;
     }
     let Some(&[_, _, first, second, sizes, version]) = chunk_at(head, 0) else { return Head::More };
     let rate = usize::from(sizes >> 6);
     if version >> 3 <= 10 {
-        let (Some(&hz), Some(&kbps)) = (AC3_HZ.get(rate), AC3_KBPS.get(usize::from(sizes >> 1 & 0x1f)))
+        let (Some(&hz), Some(&kbps)) =
+            (AC3_HZ.get(rate), AC3_KBPS.get(usize::from(sizes >> 1 & 0x1f)))
         else {
             return Head::Bad;
         };
@@ -270,7 +287,9 @@ fn ac3(head: &[u8]) -> Head {
 
 /// A control header, then an Opus packet.
 fn opus(head: &[u8]) -> Head {
-    if head.first().is_some_and(|byte| *byte != 0x7f) || head.get(1).is_some_and(|byte| byte & 0xe0 != 0xe0) {
+    if head.first().is_some_and(|byte| *byte != 0x7f)
+        || head.get(1).is_some_and(|byte| byte & 0xe0 != 0xe0)
+    {
         return Head::Bad;
     }
     let Some(&flags) = head.get(1) else { return Head::More };
@@ -278,8 +297,9 @@ fn opus(head: &[u8]) -> Head {
     let full = sizes.iter().take_while(|byte| **byte == 0xff).count();
     let Some(&last) = sizes.get(full) else { return Head::More };
     let packet_len = 255 * full + usize::from(last);
-    let mut overhead =
-        3 + full + [0x10, 0x08].map(|flag| if flags & flag == 0 { 0 } else { 2 }).iter().sum::<usize>();
+    let mut overhead = 3
+        + full
+        + [0x10, 0x08].map(|flag| if flags & flag == 0 { 0 } else { 2 }).iter().sum::<usize>();
     if flags & 0x04 != 0 {
         let Some(&extension_len) = head.get(overhead) else { return Head::More };
         overhead += 1 + usize::from(extension_len);
@@ -327,8 +347,16 @@ mod tests {
         for (coding, frame, expect) in [
             (AudioCoding::Mpeg, frame(&[0xff, 0xfd, 0xe0, 0xc4], 1253), (1253, 1152, 44_100)),
             (AudioCoding::Mpeg, frame(&[0xff, 0xf3, 0x84, 0xc4], 192), (192, 576, 24_000)),
-            (AudioCoding::Adts, frame(&[0xff, 0xf1, 0x50, 0x80, 0x25, 0x7f, 0xfc], 299), (299, 1024, 44_100)),
-            (AudioCoding::Loas, frame(&[0x56, 0xe0, 0x40, 0x20, 0x00, 0x11, 0x90], 67), (67, 1024, 48_000)),
+            (
+                AudioCoding::Adts,
+                frame(&[0xff, 0xf1, 0x50, 0x80, 0x25, 0x7f, 0xfc], 299),
+                (299, 1024, 44_100),
+            ),
+            (
+                AudioCoding::Loas,
+                frame(&[0x56, 0xe0, 0x40, 0x20, 0x00, 0x11, 0x90], 67),
+                (67, 1024, 48_000),
+            ),
             (AudioCoding::Ac3, frame(&[0x0b, 0x77, 1, 2, 0x14, 0x40], 768), (768, 1536, 48_000)),
             (AudioCoding::Ac3, frame(&[0x0b, 0x77, 1, 2, 0x55, 0x40], 836), (836, 1536, 44_100)),
             (AudioCoding::Ac3, frame(&[0x0b, 0x77, 0, 0x7f, 0x30, 0x80], 256), (256, 1536, 48_000)),
@@ -339,7 +367,11 @@ mod tests {
             let garbage = [&[0xff, 0x0b, 0x7f, 0x56, 1, 2][..], &two].concat();
             for piece in [1, 2, 3, 7, 184, 10_000] {
                 assert_eq!(self::frames(coding, &two, piece), (vec![expect; 2], 0), "{coding:?}");
-                assert_eq!(self::frames(coding, &garbage, piece), (vec![expect; 2], 1), "{coding:?}");
+                assert_eq!(
+                    self::frames(coding, &garbage, piece),
+                    (vec![expect; 2], 1),
+                    "{coding:?}"
+                );
             }
         }
     }

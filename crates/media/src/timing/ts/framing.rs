@@ -1,5 +1,5 @@
-//! How transport packets follow each other: directly, after a time code of four bytes (M2TS, of Blu-ray and AVCHD), or
-//! before 16 bytes of error correction (DVB).
+//! How transport packets follow each other: directly, after a time code of four bytes (M2TS, of
+//! Blu-ray and AVCHD), or before 16 bytes of error correction (DVB).
 
 use crate::codec::mp2t::{PACKET_LEN, SYNC};
 
@@ -22,19 +22,21 @@ impl Framing {
     /// How packets follow each other in the first bytes of a file; `None` when there are none.
     pub(in crate::timing) fn find(first: &[u8]) -> Option<Self> {
         (0..first.len().min(204)).find_map(|at| {
-            KINDS.iter().map(|(stride, lead)| Self { first: at, stride: *stride, lead: *lead }).find(
-                |framing| {
+            KINDS
+                .iter()
+                .map(|(stride, lead)| Self { first: at, stride: *stride, lead: *lead })
+                .find(|framing| {
                     // A whole packet, and those after it as far as the bytes go.
                     let rest = first.get(at..).unwrap_or_default();
                     rest.len() >= framing.lead + PACKET_LEN && framing.fits(rest)
-                },
-            )
+                })
         })
     }
 
     /// Whether packets begin at the beginning of `bytes`, as far as there are bytes.
     fn fits(&self, bytes: &[u8]) -> bool {
-        (0..PACKETS).all(|i| bytes.get(self.lead + i * self.stride).is_none_or(|byte| *byte == SYNC))
+        (0..PACKETS)
+            .all(|i| bytes.get(self.lead + i * self.stride).is_none_or(|byte| *byte == SYNC))
     }
 
     /// The packet within a stride.
@@ -43,7 +45,8 @@ impl Framing {
         stride.get(self.lead..self.lead + PACKET_LEN).unwrap_or_default()
     }
 
-    /// Bytes in which packets are looked for: at any place in the first half, the next ones can be checked.
+    /// Bytes in which packets are looked for: at any place in the first half, the next ones can be
+    /// checked.
     pub(super) fn search_len(&self) -> usize {
         2 * PACKETS * self.stride
     }
@@ -75,7 +78,11 @@ mod tests {
                         file.extend(packet);
                     }
                     let found = Framing::find(&file);
-                    assert_eq!(found, Some(Framing { first: junk, stride, lead }), "{junk} {packets}");
+                    assert_eq!(
+                        found,
+                        Some(Framing { first: junk, stride, lead }),
+                        "{junk} {packets}"
+                    );
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! MPEG transport streams (ISO/IEC 13818-1): every packet is looked at, by its header of four bytes; most of the
-//! others go no further.
+//! MPEG transport streams (ISO/IEC 13818-1): every packet is looked at, by its header of four
+//! bytes; most of the others go no further.
 
 mod audio;
 mod framing;
@@ -124,7 +124,8 @@ impl Ts {
         self.frames.pop_front()
     }
 
-    /// Where this time is when the rest of the file has the rate of what was read: at least a second of it.
+    /// Where this time is when the rest of the file has the rate of what was read: at least a
+    /// second of it.
     pub(super) fn offset_for(&self, time_us: u64) -> Option<(u64, u64)> {
         let total = self.total_bytes?;
         let (first, last) = (self.rate.first?, self.rate.last);
@@ -141,8 +142,11 @@ impl Ts {
     pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), TimingError> {
         while !bytes.is_empty() {
             if self.lost_at.is_some() || !self.pending.is_empty() {
-                let wanted =
-                    if self.lost_at.is_some() { self.framing.search_len() } else { self.framing.stride };
+                let wanted = if self.lost_at.is_some() {
+                    self.framing.search_len()
+                } else {
+                    self.framing.stride
+                };
                 let taken = wanted.saturating_sub(self.pending.len()).min(bytes.len());
                 self.pending.extend_from_slice(&bytes[..taken]);
                 self.position += taken as u64;
@@ -189,7 +193,8 @@ impl Ts {
                     container: Container::TransportStream,
                     place: "packet".into(),
                     offset: lost_at,
-                    problem: "does not begin with a sync byte, nor does one in the next mebibyte".into(),
+                    problem: "does not begin with a sync byte, nor does one in the next mebibyte"
+                        .into(),
                     hint: DAMAGED,
                 });
             }
@@ -228,8 +233,8 @@ impl Ts {
             Some(stream) if stream.pid == pid => Some(self.last_stream),
             _ => self.streams.iter().position(|stream| stream.pid == pid),
         };
-        let is_table =
-            stream.is_none() && (pid == ASSOCIATION_STREAM || self.maps.iter().any(|(map, _)| *map == pid));
+        let is_table = stream.is_none()
+            && (pid == ASSOCIATION_STREAM || self.maps.iter().any(|(map, _)| *map == pid));
         if stream.is_none() && !is_table {
             return;
         }
@@ -255,16 +260,20 @@ impl Ts {
     fn table(&mut self, packet: &mp2t::TransportPacket<'_>) {
         if packet.stream == ASSOCIATION_STREAM {
             for section in self.association.packet(packet) {
-                // An association of several sections has some programs in each; those that leave cost nothing.
+                // An association of several sections has some programs in each; those that leave
+                // cost nothing.
                 for map in maps(&section).unwrap_or_default() {
-                    if self.maps.len() < STREAMS_MAX && !self.maps.iter().any(|(known, _)| *known == map) {
+                    if self.maps.len() < STREAMS_MAX
+                        && !self.maps.iter().any(|(known, _)| *known == map)
+                    {
                         self.maps.push((map, Section::default()));
                     }
                 }
             }
             return;
         }
-        let Some((map, section)) = self.maps.iter_mut().find(|(map, _)| *map == packet.stream) else {
+        let Some((map, section)) = self.maps.iter_mut().find(|(map, _)| *map == packet.stream)
+        else {
             return;
         };
         let map = *map;
@@ -296,7 +305,8 @@ impl Ts {
             stays
         });
         for (pid, coding) in streams {
-            if self.streams.iter().any(|known| known.pid == pid) || self.tracks.len() >= usize::from(u16::MAX)
+            if self.streams.iter().any(|known| known.pid == pid)
+                || self.tracks.len() >= usize::from(u16::MAX)
             {
                 continue;
             }

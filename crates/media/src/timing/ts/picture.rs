@@ -20,7 +20,12 @@ impl PictureType {
     /// A picture of which the transport said whether a decoder can begin with it, if it said so.
     pub(super) fn new(coding: VideoCoding, random_access: bool) -> Self {
         let is_known = random_access || coding == VideoCoding::Other;
-        Self { word: u32::MAX, looked_at: 0, until_type: 0, is_key: is_known.then_some(random_access) }
+        Self {
+            word: u32::MAX,
+            looked_at: 0,
+            until_type: 0,
+            is_key: is_known.then_some(random_access),
+        }
     }
 
     pub(super) fn is_key(&self) -> bool {
@@ -52,10 +57,12 @@ impl PictureType {
 
     fn start_code(&mut self, code: u8, coding: VideoCoding) {
         match coding {
-            // temporal_reference has 10 bits, picture_coding_type the next 3 (ISO/IEC 13818-2 section 6.2.3).
+            // temporal_reference has 10 bits, picture_coding_type the next 3 (ISO/IEC 13818-2
+            // section 6.2.3).
             VideoCoding::Mpeg if code == 0 => self.until_type = 2,
             VideoCoding::Mpeg4Visual if code == 0xb6 => self.until_type = 1,
-            // A slice, or the parameter sets before an IDR picture or a recovery point (table 7-1 of H.264).
+            // A slice, or the parameter sets before an IDR picture or a recovery point (table 7-1
+            // of H.264).
             VideoCoding::H264 => {
                 self.is_key = match code & 0x1f {
                     5 | 7 => Some(true),
@@ -91,7 +98,11 @@ mod tests {
     fn pictures_show_their_type_in_pieces_of_any_size() {
         use VideoCoding::{H264, H265, Mpeg, Mpeg4Visual, Other};
         for (coding, video, expect) in [
-            (Mpeg, &[0, 0, 1, 0xb3, 9, 9, 0, 0, 1, 0xb8, 8, 0, 0x40, 0, 0, 1, 0, 0, 0x0f][..], true),
+            (
+                Mpeg,
+                &[0, 0, 1, 0xb3, 9, 9, 0, 0, 1, 0xb8, 8, 0, 0x40, 0, 0, 1, 0, 0, 0x0f][..],
+                true,
+            ),
             (Mpeg, &[0, 0, 1, 0, 0, 0x57], false),
             (Mpeg4Visual, &[0, 0, 1, 0xb0, 1, 0, 0, 1, 0xb6, 0x10], true),
             (Mpeg4Visual, &[0, 0, 1, 0xb6, 0x90], false),

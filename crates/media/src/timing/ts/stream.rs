@@ -70,7 +70,9 @@ fn private(mut descriptors: &[u8]) -> Option<Coding> {
     while let Some((&[tag, len], rest)) = descriptors.split_first_chunk::<2>() {
         let (body, after) = rest.split_at_checked(usize::from(len))?;
         match (tag, body) {
-            (0x6a | 0x7a, _) | (0x05, b"AC-3" | b"EAC3") => return Some(Coding::Audio(AudioCoding::Ac3)),
+            (0x6a | 0x7a, _) | (0x05, b"AC-3" | b"EAC3") => {
+                return Some(Coding::Audio(AudioCoding::Ac3));
+            }
             (0x05, b"Opus") => return Some(Coding::Audio(AudioCoding::Opus)),
             (0x05, b"HEVC") => return Some(Coding::Video(VideoCoding::H265)),
             (0x7b | 0x7c, _) => return Some(Coding::Audio(AudioCoding::Other)), // DTS, AAC in private data
@@ -198,12 +200,20 @@ impl Stream {
         missing
     }
 
-    fn data(&mut self, mut data: &[u8], timeline: &mut Timeline, frames: &mut VecDeque<TimedFrame>) {
+    fn data(
+        &mut self,
+        mut data: &[u8],
+        timeline: &mut Timeline,
+        frames: &mut VecDeque<TimedFrame>,
+    ) {
         if let Part::Header(header) = &mut self.part {
             let had = header.len();
-            header.extend_from_slice(data.get(..data.len().min(HEADER_LEN_MAX - had)).unwrap_or_default());
+            header.extend_from_slice(
+                data.get(..data.len().min(HEADER_LEN_MAX - had)).unwrap_or_default(),
+            );
             let Some(len) = header_len(header) else {
-                // Not the beginning of a PES packet, or the rest of it is in the next transport packet.
+                // Not the beginning of a PES packet, or the rest of it is in the next transport
+                // packet.
                 if header.len() >= 3 && !header.starts_with(&[0, 0, 1]) {
                     self.part = Part::Nothing;
                 }
@@ -238,17 +248,26 @@ impl Stream {
         let decode = timeline.unwrap(decode.unwrap_or(shown));
         let shown = timeline.near(shown, decode);
         match self.coding {
-            Coding::Audio(AudioCoding::Other) => self.picture(decode, shown, VideoCoding::Other, frames),
+            Coding::Audio(AudioCoding::Other) => {
+                self.picture(decode, shown, VideoCoding::Other, frames)
+            }
             Coding::Audio(_) => self.sound.stamp = Some(shown),
             Coding::Video(coding) => self.picture(decode, shown, coding, frames),
         }
     }
 
     /// A picture begins: the one before is complete.
-    fn picture(&mut self, decode: i64, shown: i64, coding: VideoCoding, frames: &mut VecDeque<TimedFrame>) {
+    fn picture(
+        &mut self,
+        decode: i64,
+        shown: i64,
+        coding: VideoCoding,
+        frames: &mut VecDeque<TimedFrame>,
+    ) {
         if let Some(before) = &self.picture {
             let ticks = decode - before.decode;
-            self.last_ticks = if (1..DURATION_MAX).contains(&ticks) { ticks } else { self.last_ticks };
+            self.last_ticks =
+                if (1..DURATION_MAX).contains(&ticks) { ticks } else { self.last_ticks };
         }
         self.end_picture(frames);
         let kind = PictureType::new(coding, self.random_access);

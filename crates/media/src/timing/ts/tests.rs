@@ -63,8 +63,13 @@ fn a_picture_is_complete_when_the_next_begins() {
     };
     assert_eq!(reader.next_frame(), Some(first));
     reader.finish().unwrap();
-    let second =
-        TimedFrame { decode_us: 1_040_000, presentation_us: 1_040_000, bytes: 5, is_key: false, ..first };
+    let second = TimedFrame {
+        decode_us: 1_040_000,
+        presentation_us: 1_040_000,
+        bytes: 5,
+        is_key: false,
+        ..first
+    };
     assert_eq!(reader.next_frame(), Some(second));
 }
 

@@ -32,9 +32,13 @@ mod tests {
     fn stamps_go_on_after_they_wrap() {
         let mut timeline = Timeline::default();
         let last = (WRAP - 1) as u64;
-        for (stamp, expect) in
-            [(last - 9, WRAP - 10), (5, WRAP + 5), (last, WRAP - 1), (3_000, WRAP + 3_000), (90, WRAP + 90)]
-        {
+        for (stamp, expect) in [
+            (last - 9, WRAP - 10),
+            (5, WRAP + 5),
+            (last, WRAP - 1),
+            (3_000, WRAP + 3_000),
+            (90, WRAP + 90),
+        ] {
             assert_eq!(timeline.unwrap(stamp), expect);
         }
         assert_eq!(timeline.near(last, 0), -1);

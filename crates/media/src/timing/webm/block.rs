@@ -3,7 +3,8 @@
 use super::ebml::number;
 use crate::octets::u16_at;
 
-/// Bytes of the longest header: a lace has up to 255 sizes, each after up to eight bytes or many of 255.
+/// Bytes of the longest header: a lace has up to 255 sizes, each after up to eight bytes or many
+/// of 255.
 pub(super) const HEADER_LEN_MAX: usize = 1 << 16;
 
 /// The header of a block.
@@ -25,10 +26,13 @@ impl Block {
     /// Reads the header of a block of `body_len` bytes; `Ok(None)` when more bytes are needed.
     pub(super) fn read(bytes: &[u8], body_len: u64) -> Result<Option<Self>, &'static str> {
         let Some((track, len)) = number(bytes, 8)? else { return Ok(None) };
-        let (Some(ticks), Some(&flags)) = (u16_at(bytes, len), bytes.get(len + 2)) else { return Ok(None) };
+        let (Some(ticks), Some(&flags)) = (u16_at(bytes, len), bytes.get(len + 2)) else {
+            return Ok(None);
+        };
         let len = len + 3;
         let track = track.unwrap_or(u64::MAX);
-        let block = Self { track, ticks: ticks as i16, is_key: flags & 0x80 != 0, frames: Vec::new(), len };
+        let block =
+            Self { track, ticks: ticks as i16, is_key: flags & 0x80 != 0, frames: Vec::new(), len };
         let left = body_len.checked_sub(len as u64).ok_or("is smaller than its header")?;
         let left = u32::try_from(left).map_err(|_| "is larger than 4 GiB")?;
         if flags & 0x06 == 0 {
@@ -66,7 +70,8 @@ fn xiph(laces: &[u8], count: u8, left: u32) -> Result<Option<(Vec<u32>, usize)>,
         total = total.saturating_add(size);
         frames.push(size);
     }
-    let last = left.checked_sub(total).and_then(|rest| rest.checked_sub(at as u32)).ok_or(TOO_LARGE)?;
+    let last =
+        left.checked_sub(total).and_then(|rest| rest.checked_sub(at as u32)).ok_or(TOO_LARGE)?;
     frames.push(last);
     Ok(Some((frames, at)))
 }
@@ -75,7 +80,9 @@ fn xiph(laces: &[u8], count: u8, left: u32) -> Result<Option<(Vec<u32>, usize)>,
 fn ebml(laces: &[u8], count: u8, left: u32) -> Result<Option<(Vec<u32>, usize)>, &'static str> {
     let (mut frames, mut at, mut total, mut size) = (Vec::new(), 0, 0_i64, 0_i64);
     for index in 0..count {
-        let Some((value, len)) = number(laces.get(at..).unwrap_or_default(), 8)? else { return Ok(None) };
+        let Some((value, len)) = number(laces.get(at..).unwrap_or_default(), 8)? else {
+            return Ok(None);
+        };
         let value = value.and_then(|value| i64::try_from(value).ok()).ok_or(TOO_LARGE)?;
         at += len;
         // Differences are stored with half of their range added (section 10.3.3).
@@ -116,12 +123,18 @@ mod tests {
             let bytes = [&[0x81, 0xff, 0xfe, flags], laces].concat();
             let total = bytes.len() as u64 + u64::from(frames.iter().sum::<u32>());
             let block = Block::read(&bytes, total).unwrap().unwrap();
-            assert_eq!((block.track, block.ticks, block.is_key, block.len), (1, -2, true, bytes.len()));
+            assert_eq!(
+                (block.track, block.ticks, block.is_key, block.len),
+                (1, -2, true, bytes.len())
+            );
             assert_eq!(block.frames, frames, "{flags:x}");
             for len in 0..bytes.len() {
                 assert_eq!(Block::read(&bytes[..len], total), Ok(None), "{flags:x} {len}");
             }
-            assert!(flags == 0x80 || Block::read(&bytes, bytes.len() as u64 + 2).is_err(), "{flags:x}");
+            assert!(
+                flags == 0x80 || Block::read(&bytes, bytes.len() as u64 + 2).is_err(),
+                "{flags:x}"
+            );
         }
         assert_eq!(Block::read(&[0x81, 0, 0, 0], 3), Err("is smaller than its header"));
         assert_eq!(Block::read(&[0x81, 0, 0, 0], 1 << 40), Err("is larger than 4 GiB"));

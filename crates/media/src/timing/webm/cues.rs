@@ -8,12 +8,13 @@ const CUE_TIME: u32 = 0xb3;
 const CUE_TRACK_POSITIONS: u32 = 0xb7;
 const CUE_CLUSTER_POSITION: u32 = 0xf1;
 
-/// Marks the contents of `Cues` among the indexes that readers share; nothing else is read from them.
+/// Marks the contents of `Cues` among the indexes that readers share; nothing else is read from
+/// them.
 #[derive(Debug)]
 pub(in crate::timing) struct SharedCues;
 
-/// The last cluster with a cue at or before this time, or the first: its offset, and the time of the cue. Positions
-/// count from `start`.
+/// The last cluster with a cue at or before this time, or the first: its offset, and the time of
+/// the cue. Positions count from `start`.
 pub(super) fn find(cues: &[u8], start: u64, tracks: &Tracks, time_us: u64) -> Option<(u64, u64)> {
     let points = children(cues).filter(|(id, _)| *id == CUE_POINT).filter_map(|(_, point)| {
         let (mut time, mut position) = (None, None);

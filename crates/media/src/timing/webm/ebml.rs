@@ -9,13 +9,17 @@ pub(super) struct Head {
     pub(super) id: u32,
     /// Bytes of the header itself.
     pub(super) len: usize,
-    /// Bytes of the contents; `None`: unknown, they end where an element begins that cannot be in them.
+    /// Bytes of the contents; `None`: unknown, they end where an element begins that cannot be in
+    /// them.
     pub(super) body_len: Option<u64>,
 }
 
-/// A variable-length number with its marker removed, and its own length; `Ok(None)` when bytes are missing. All ones
-/// are `None`.
-pub(super) fn number(bytes: &[u8], len_max: usize) -> Result<Option<(Option<u64>, usize)>, &'static str> {
+/// A variable-length number with its marker removed, and its own length; `Ok(None)` when bytes are
+/// missing. All ones are `None`.
+pub(super) fn number(
+    bytes: &[u8],
+    len_max: usize,
+) -> Result<Option<(Option<u64>, usize)>, &'static str> {
     let Some(&first) = bytes.first() else { return Ok(None) };
     let len = first.leading_zeros() as usize + 1;
     if len > len_max {
@@ -94,7 +98,8 @@ pub(super) mod tests {
             (&[0x08, 0, 0, 0, 0, 0], Err("has a number of more bytes than allowed")),
             (&[0xae, 0], Err("has a number of more bytes than allowed")),
         ] {
-            let read = Head::read(bytes).map(|head| head.map(|head| (head.id, head.len, head.body_len)));
+            let read =
+                Head::read(bytes).map(|head| head.map(|head| (head.id, head.len, head.body_len)));
             assert_eq!(read, expect, "{bytes:x?}");
         }
     }
@@ -103,6 +108,9 @@ pub(super) mod tests {
     fn children_stay_inside() {
         let bytes = [make(0xae, &[b"12"]), make(0xd7, &[]), vec![0x83, 0x89, 1]].concat();
         assert_eq!(children(&bytes).collect::<Vec<_>>(), [(0xae, &b"12"[..]), (0xd7, b"")]);
-        assert_eq!((unsigned(&[1, 0]), unsigned(&[]), float(&[0x3f, 0x80, 0, 0])), (256, 0, Some(1.0)));
+        assert_eq!(
+            (unsigned(&[1, 0]), unsigned(&[]), float(&[0x3f, 0x80, 0, 0])),
+            (256, 0, Some(1.0))
+        );
     }
 }

@@ -19,8 +19,9 @@ use block::Block;
 pub(super) use cues::SharedCues;
 use ebml::{HEADER_LEN_MAX, Head, children, unsigned};
 use ids::{
-    ATTACHMENTS, BLOCK, BLOCK_DURATION, BLOCK_GROUP, CHAPTERS, CLUSTER, CUES, EBML, INFO, REFERENCE_BLOCK,
-    SEEK, SEEK_HEAD, SEEK_ID, SEEK_POSITION, SEGMENT, SIMPLE_BLOCK, TAGS, TIMESTAMP, TRACKS, name,
+    ATTACHMENTS, BLOCK, BLOCK_DURATION, BLOCK_GROUP, CHAPTERS, CLUSTER, CUES, EBML, INFO,
+    REFERENCE_BLOCK, SEEK, SEEK_HEAD, SEEK_ID, SEEK_POSITION, SEGMENT, SIMPLE_BLOCK, TAGS,
+    TIMESTAMP, TRACKS, name,
 };
 pub(super) use tracks::Tracks;
 
@@ -48,7 +49,8 @@ pub(super) struct Webm {
     tracks: Arc<Tracks>,
     /// `Tracks` was read.
     is_known: bool,
-    /// Where the contents of `Segment` begin, from which positions count, and where they end, if it says so.
+    /// Where the contents of `Segment` begin, from which positions count, and where they end, if it
+    /// says so.
     segment: Option<(u64, Option<u64>)>,
     /// Where `Cues` are, as `SeekHead` says.
     cues_at: Option<u64>,
@@ -169,7 +171,9 @@ impl Webm {
         match &self.step {
             Step::Head(..) => 1,
             Step::Skip(until) | Step::Frames(until, ..) => until - self.position,
-            Step::Whole(_, len, bytes) | Step::Block { wanted: len, bytes, .. } => (len - bytes.len()) as u64,
+            Step::Whole(_, len, bytes) | Step::Block { wanted: len, bytes, .. } => {
+                (len - bytes.len()) as u64
+            }
             Step::Cues(joining) => joining.missing() as u64,
         }
     }
@@ -209,7 +213,9 @@ impl Webm {
             Step::Skip(until) | Step::Frames(until, ..) if *until > self.position => return Ok(()),
             Step::Skip(_) => self.step = NEXT_ELEMENT,
             Step::Frames(..) => {
-                if let Step::Frames(_, block, ticks) = std::mem::replace(&mut self.step, NEXT_ELEMENT) {
+                if let Step::Frames(_, block, ticks) =
+                    std::mem::replace(&mut self.step, NEXT_ELEMENT)
+                {
                     let is_key = block.is_key;
                     self.emit(&block, ticks, None, is_key);
                 }
@@ -239,15 +245,28 @@ impl Webm {
         Ok(())
     }
 
-    fn error(&self, id: u32, offset: u64, problem: &'static str, hint: &'static str) -> TimingError {
-        TimingError { container: Container::Matroska, place: name(id), offset, problem: problem.into(), hint }
+    fn error(
+        &self,
+        id: u32,
+        offset: u64,
+        problem: &'static str,
+        hint: &'static str,
+    ) -> TimingError {
+        TimingError {
+            container: Container::Matroska,
+            place: name(id),
+            offset,
+            problem: problem.into(),
+            hint,
+        }
     }
 
     /// The header of an element, or a part of it, was received.
     fn begin(&mut self, header: &[u8]) -> Result<(), TimingError> {
         let start = self.position - header.len() as u64;
         let place = header.iter().take(4).fold(0, |id, byte| id << 8 | u32::from(*byte));
-        let head = Head::read(header).map_err(|problem| self.error(place, start, problem, DAMAGED))?;
+        let head =
+            Head::read(header).map_err(|problem| self.error(place, start, problem, DAMAGED))?;
         let Some(Head { id, body_len, .. }) = head else { return Ok(()) };
         let end = body_len.map(|len| self.position.checked_add(len));
         if end == Some(None) {
@@ -257,14 +276,26 @@ impl Webm {
         // A cluster of known or unknown size ends where an element of the level above begins.
         let is_above = matches!(
             id,
-            EBML | SEGMENT | SEEK_HEAD | INFO | TRACKS | CUES | TAGS | ATTACHMENTS | CHAPTERS | CLUSTER
+            EBML | SEGMENT
+                | SEEK_HEAD
+                | INFO
+                | TRACKS
+                | CUES
+                | TAGS
+                | ATTACHMENTS
+                | CHAPTERS
+                | CLUSTER
         );
-        let is_over = self.cluster.is_some_and(|cluster| cluster.end.is_some_and(|end| start >= end));
+        let is_over =
+            self.cluster.is_some_and(|cluster| cluster.end.is_some_and(|end| start >= end));
         if is_above || is_over {
             (self.cluster, self.group) = (None, None);
         }
-        let around =
-            self.group.as_ref().map(|group| group.end).or(self.cluster.and_then(|cluster| cluster.end));
+        let around = self
+            .group
+            .as_ref()
+            .map(|group| group.end)
+            .or(self.cluster.and_then(|cluster| cluster.end));
         if around.zip(end).is_some_and(|(around, end)| end > around) {
             return Err(self.error(id, start, "is longer than the element around it", DAMAGED));
         }
@@ -302,20 +333,19 @@ impl Webm {
     /// What to do with the contents of an element of known size.
     fn body(&mut self, id: u32, start: u64, end: u64) -> Result<Step, TimingError> {
         let len = end - self.position;
-        let whole =
-            |max: u64| if len <= max { Some(Step::Whole(id, len as usize, Vec::new())) } else { None };
+        let whole = |max: u64| {
+            if len <= max { Some(Step::Whole(id, len as usize, Vec::new())) } else { None }
+        };
         let is_in_cluster = self.cluster.is_some();
         let step = match id {
-            TRACKS | INFO if !self.is_known => {
-                whole(WHOLE_LEN_MAX).ok_or_else(|| self.error(id, start, "is larger than 4 MiB", DAMAGED))?
-            }
+            TRACKS | INFO if !self.is_known => whole(WHOLE_LEN_MAX)
+                .ok_or_else(|| self.error(id, start, "is larger than 4 MiB", DAMAGED))?,
             SEEK_HEAD => whole(WHOLE_LEN_MAX).unwrap_or(Step::Skip(end)),
             CUES if self.cues.is_none() && (1..=CUES_LEN_MAX).contains(&len) => {
                 Step::Cues(Joining::new(&self.indexes.cues, len as usize))
             }
-            TIMESTAMP if is_in_cluster => {
-                whole(8).ok_or_else(|| self.error(id, start, "has more than eight bytes", DAMAGED))?
-            }
+            TIMESTAMP if is_in_cluster => whole(8)
+                .ok_or_else(|| self.error(id, start, "has more than eight bytes", DAMAGED))?,
             BLOCK_DURATION if self.group.is_some() => whole(8).unwrap_or(Step::Skip(end)),
             REFERENCE_BLOCK => {
                 if let Some(group) = &mut self.group {
@@ -350,7 +380,8 @@ impl Webm {
                         children(seek).find(|(id, _)| *id == wanted).map(|(_, body)| unsigned(body))
                     };
                     if field(SEEK_ID) == Some(CUES.into())
-                        && let (Some(position), Some((start, _))) = (field(SEEK_POSITION), self.segment)
+                        && let (Some(position), Some((start, _))) =
+                            (field(SEEK_POSITION), self.segment)
                     {
                         self.cues_at = start.checked_add(position);
                     }
@@ -414,7 +445,8 @@ impl Webm {
 
     fn end_group(&mut self) {
         if self.group.as_ref().is_some_and(|group| self.position >= group.end)
-            && let Some(Group { block: Some((block, first_us)), duration, refers, .. }) = self.group.take()
+            && let Some(Group { block: Some((block, first_us)), duration, refers, .. }) =
+                self.group.take()
         {
             self.emit(&block, first_us, duration, !refers);
         }
@@ -424,13 +456,17 @@ impl Webm {
     fn emit(&mut self, block: &Block, first_us: u32, ticks: Option<u64>, is_key: bool) {
         let Some(cluster) = self.cluster else { return };
         let mut tracks = self.tracks.tracks.iter().enumerate();
-        let Some((number, track)) = tracks.find(|(_, track)| track.number == block.track) else { return };
+        let Some((number, track)) = tracks.find(|(_, track)| track.number == block.track) else {
+            return;
+        };
         let count = block.frames.len() as u64;
-        let of_block = ticks
-            .map(|ticks| self.tracks.us(i64::try_from(ticks).unwrap_or(i64::MAX)).unsigned_abs() / count);
+        let of_block = ticks.map(|ticks| {
+            self.tracks.us(i64::try_from(ticks).unwrap_or(i64::MAX)).unsigned_abs() / count
+        });
         let of_track = Some(track.frame_ns / 1_000).filter(|us| *us > 0);
         let duration_us = of_block.or(of_track).unwrap_or(first_us.into());
-        let ticks = i64::try_from(cluster.ticks).unwrap_or(i64::MAX).saturating_add(block.ticks.into());
+        let ticks =
+            i64::try_from(cluster.ticks).unwrap_or(i64::MAX).saturating_add(block.ticks.into());
         let delay_us = i64::try_from(track.delay_ns / 1_000).unwrap_or(i64::MAX);
         let mut time_us = self.tracks.us(ticks).saturating_sub(delay_us);
         for bytes in &block.frames {
@@ -455,7 +491,9 @@ impl Webm {
         let is_short = |end: Option<u64>| end.is_some_and(|end| self.position < end);
         let inside = match &self.step {
             Step::Head(_, 0) if self.group.is_some() => Some(BLOCK_GROUP),
-            Step::Head(_, 0) if is_short(self.cluster.and_then(|cluster| cluster.end)) => Some(CLUSTER),
+            Step::Head(_, 0) if is_short(self.cluster.and_then(|cluster| cluster.end)) => {
+                Some(CLUSTER)
+            }
             Step::Head(_, 0) if is_short(self.segment.and_then(|(_, end)| end)) => Some(SEGMENT),
             Step::Head(_, 0) if !self.is_known => Some(TRACKS),
             Step::Head(_, 0) => None,

@@ -13,8 +13,10 @@ fn track(number: u8, kind: u8, codec: &[u8]) -> Vec<u8> {
 }
 
 fn header() -> Vec<u8> {
-    let tracks =
-        make(TRACKS, &[&track(1, 1, b"V_VP8"), &track(2, 2, b"A_OPUS"), &track(3, 17, b"S_TEXT/UTF8")]);
+    let tracks = make(
+        TRACKS,
+        &[&track(1, 1, b"V_VP8"), &track(2, 2, b"A_OPUS"), &track(3, 17, b"S_TEXT/UTF8")],
+    );
     [
         make(EBML, &[]),
         endless(SEGMENT, &[&make(INFO, &[&make(0x4489, &[&2_000_f64.to_be_bytes()])]), &tracks]),
@@ -46,8 +48,10 @@ fn blocks_of_clusters_of_any_size() {
         BLOCK_GROUP,
         &[&make(BLOCK, &[&[0x82, 0, 5, 4, 2], &[0xfc; 30]]), &make(BLOCK_DURATION, &[&[60]])],
     );
-    let inter =
-        make(BLOCK_GROUP, &[&make(BLOCK, &[&[0x81, 0, 40, 0, 9]]), &make(REFERENCE_BLOCK, &[&[0xd8]])]);
+    let inter = make(
+        BLOCK_GROUP,
+        &[&make(BLOCK, &[&[0x81, 0, 40, 0, 9]]), &make(REFERENCE_BLOCK, &[&[0xd8]])],
+    );
     let opus = make(SIMPLE_BLOCK, &[&[0x82, 0, 65, 0, 0xfc, 9, 9]]);
     let text = make(SIMPLE_BLOCK, &[&[0x83, 0, 65, 0, 0xfc, 9, 9]]);
     let parts = [&at[..], &key, &make(0xec, &[&[0; 5]]), &laced, &inter, &opus, &text];
@@ -84,9 +88,24 @@ fn what_does_not_fit_is_named() {
             "SimpleBlock",
             "does not divide",
         ),
-        ("unknown size", make(CLUSTER, &[&endless(BLOCK_GROUP, &[])]), "BlockGroup", "unknown size"),
-        ("too long", make(CLUSTER, &[&[0xa3, 0xff - 1]]), "SimpleBlock", "longer than the element around"),
-        ("timestamp", make(CLUSTER, &[&make(TIMESTAMP, &[&[0; 9]])]), "Timestamp", "more than eight bytes"),
+        (
+            "unknown size",
+            make(CLUSTER, &[&endless(BLOCK_GROUP, &[])]),
+            "BlockGroup",
+            "unknown size",
+        ),
+        (
+            "too long",
+            make(CLUSTER, &[&[0xa3, 0xff - 1]]),
+            "SimpleBlock",
+            "longer than the element around",
+        ),
+        (
+            "timestamp",
+            make(CLUSTER, &[&make(TIMESTAMP, &[&[0; 9]])]),
+            "Timestamp",
+            "more than eight bytes",
+        ),
         (
             "cut",
             make(CLUSTER, &[&at, &make(SIMPLE_BLOCK, &[&[0x81, 0, 0, 0, 1]])])[..25].to_vec(),

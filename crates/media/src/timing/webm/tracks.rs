@@ -68,8 +68,10 @@ impl Tracks {
     /// Takes the contents of `Tracks`.
     pub(super) fn tracks(&mut self, body: &[u8]) {
         let entries = children(body).filter(|(id, _)| *id == TRACK_ENTRY);
-        self.tracks = entries.filter_map(|(_, entry)| Track::read(entry)).take(TRACKS_MAX).collect();
-        let infos = self.tracks.iter().map(|track| TrackInfo { kind: track.kind, codec: track.codec });
+        self.tracks =
+            entries.filter_map(|(_, entry)| Track::read(entry)).take(TRACKS_MAX).collect();
+        let infos =
+            self.tracks.iter().map(|track| TrackInfo { kind: track.kind, codec: track.codec });
         self.infos = infos.collect();
     }
 
@@ -84,8 +86,14 @@ impl Track {
     /// Reads a `TrackEntry`; `None` when it is neither audio nor video.
     fn read(entry: &[u8]) -> Option<Self> {
         let (mut kind, mut codec) = (None, Codec::Other);
-        let mut track =
-            Self { number: 0, kind: MediaKind::Video, codec, frame_ns: 0, delay_ns: 0, is_plain: true };
+        let mut track = Self {
+            number: 0,
+            kind: MediaKind::Video,
+            codec,
+            frame_ns: 0,
+            delay_ns: 0,
+            is_plain: true,
+        };
         for (id, body) in children(entry) {
             match id {
                 TRACK_NUMBER => track.number = unsigned(body),

@@ -1,11 +1,12 @@
-//! The requests of one member: the event stream, opened as an EventSource opens it (HTML standard, section 9.2), and what is posted.
+//! The requests of one member: the event stream, opened as an EventSource opens it (HTML standard,
+//! section 9.2), and what is posted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
-    ORIGIN,
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    LOCATION, ORIGIN,
 };
 use http::response::Parts;
 use http::{Method, StatusCode};
@@ -19,7 +20,8 @@ use crate::participant::{
     ChannelError, Demand, DownloadEvent, FetchId, HttpVersion, Opening, Output, Request,
 };
 
-/// Time between two connections where the stream does not say it: that of Chromium, and about that of other browsers.
+/// Time between two connections where the stream does not say it: that of Chromium, and about that
+/// of other browsers.
 const RETRY: Duration = Duration::from_secs(3);
 /// Bounds of what a stream may say, so that one that ends at once is no flood.
 const RETRY_MIN: Duration = Duration::from_millis(100);
@@ -122,7 +124,8 @@ impl EventLink {
     pub(in crate::chat) fn connect(&mut self) -> Result<Vec<Output>, Failure> {
         self.generation = self.generation.wrapping_add(1);
         let path = self.config.template.http.stream.as_ref();
-        let url = self.place(path.map(|path| self.config.path(path, &self.config.nick)).as_deref())?;
+        let url =
+            self.place(path.map(|path| self.config.path(path, &self.config.nick)).as_deref())?;
         self.open(url, 0)
     }
 
@@ -165,7 +168,9 @@ impl EventLink {
     fn place(&self, path: Option<&str>) -> Result<Url, Failure> {
         let Some(path) = path else { return Ok(self.url.clone()) };
         let url = self.url.join(path).ok().filter(|url| url.origin() == self.url.origin());
-        url.ok_or_else(|| Failure::new(FailureReason::Protocol, format!("{path} is no path on {}", self.url)))
+        url.ok_or_else(|| {
+            Failure::new(FailureReason::Protocol, format!("{path} is no path on {}", self.url))
+        })
     }
 
     fn request(
@@ -176,18 +181,22 @@ impl EventLink {
         body: Vec<u8>,
     ) -> Result<(FetchId, Vec<Output>), Failure> {
         let is_own = url.origin() == self.url.origin();
-        // Browsers send the origin with each POST, and with what goes to another origin than the page's.
+        // Browsers send the origin with each POST, and with what goes to another origin than the
+        // page's.
         let own = || self.url.origin().ascii_serialization();
         let origin = match &self.origin {
             Some(origin) => Some(origin.clone()),
             None if method == Method::POST || !is_own => Some(own()),
             None => None,
         };
-        headers.extend(origin.and_then(|origin| Some((ORIGIN, HeaderValue::try_from(origin).ok()?))));
+        headers
+            .extend(origin.and_then(|origin| Some((ORIGIN, HeaderValue::try_from(origin).ok()?))));
         // What is for the target's server is for no other.
         for (name, value) in self.config.template.http.headers.iter().filter(|_| is_own) {
             let value = self.config.filled(value, &self.config.nick, "");
-            if let (Ok(name), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            if let (Ok(name), Ok(mut value)) =
+                (HeaderName::try_from(name), HeaderValue::try_from(value))
+            {
                 value.set_sensitive(true);
                 headers.insert(name, value);
             }
@@ -245,7 +254,9 @@ impl EventLink {
                 self.retry = retry.unwrap_or(self.retry);
                 let came = |event| LinkEvent::Came(Incoming::Event(event));
                 let events = result.map(|events| events.into_iter().map(came).collect());
-                events.map_err(|error| (Failure::new(FailureReason::Protocol, error.to_string()), false))
+                events.map_err(|error| {
+                    (Failure::new(FailureReason::Protocol, error.to_string()), false)
+                })
             }
             DownloadEvent::Finished(result) => {
                 let was_open = stream.is_open;
@@ -257,11 +268,16 @@ impl EventLink {
         result.unwrap_or_else(|(failure, is_final)| vec![LinkEvent::Broken { failure, is_final }])
     }
 
-    fn redirected(&mut self, to: Option<Url>, outputs: &mut Vec<Output>) -> Checked<Vec<LinkEvent>> {
+    fn redirected(
+        &mut self,
+        to: Option<Url>,
+        outputs: &mut Vec<Output>,
+    ) -> Checked<Vec<LinkEvent>> {
         let Some(stream) = self.stream.take() else { return Ok(Vec::new()) };
         outputs.push(Output::Cancel(stream.fetch));
-        let lost =
-            |what: &str| (Failure::new(FailureReason::Protocol, format!("{}: {what}", stream.url)), false);
+        let lost = |what: &str| {
+            (Failure::new(FailureReason::Protocol, format!("{}: {what}", stream.url)), false)
+        };
         let to = to.ok_or_else(|| lost("a redirect to nowhere"))?;
         if stream.redirects >= REDIRECTS_MAX {
             return Err(lost("too many redirects"));
@@ -295,7 +311,8 @@ impl EventLink {
             DownloadEvent::Ignored(_) | DownloadEvent::Transport(_) => return None,
             DownloadEvent::Finished(result) => result,
         };
-        let posted = self.posts.remove(&fetch).filter(|posted| posted.generation == self.generation)?;
+        let posted =
+            self.posts.remove(&fetch).filter(|posted| posted.generation == self.generation)?;
         let answer = result.and_then(|()| {
             let status = posted.status.ok_or(ChannelError::Unanswered)?;
             Ok(Answer {
@@ -331,8 +348,9 @@ fn usable(head: &Parts) -> Checked<()> {
         let detail = format!("HTTP status {}{wait} in place of an event stream", head.status);
         return wrong(FailureReason::HttpStatus(head.status.as_u16()), detail);
     }
-    let text =
-        |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or("");
+    let text = |name| {
+        head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or("")
+    };
     let kind = text(CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("text/event-stream") {
         let kind = crate::excerpt::excerpt(kind);
@@ -344,7 +362,8 @@ fn usable(head: &Parts) -> Checked<()> {
     let encoding = text(CONTENT_ENCODING);
     if !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity") {
         let encoding = crate::excerpt::excerpt(encoding);
-        let detail = format!("an event stream in the encoding `{encoding}`, which was not asked for");
+        let detail =
+            format!("an event stream in the encoding `{encoding}`, which was not asked for");
         return wrong(FailureReason::Protocol, detail);
     }
     Ok(())
@@ -353,7 +372,9 @@ fn usable(head: &Parts) -> Checked<()> {
 /// Why a stream is over.
 fn ended(result: Result<(), ChannelError>, was_open: bool) -> Failure {
     match result {
-        Ok(()) => Failure::new(FailureReason::SignallingClosed, "the server ended the event stream"),
+        Ok(()) => {
+            Failure::new(FailureReason::SignallingClosed, "the server ended the event stream")
+        }
         Err(error) if was_open => error.after_opening(),
         Err(error) => error.into(),
     }

@@ -1,7 +1,9 @@
-//! Chats over server-sent events: what is heard comes on an event stream that stays open, and what is said is sent by `POST`.
+//! Chats over server-sent events: what is heard comes on an event stream that stays open, and what
+//! is said is sent by `POST`.
 //!
 //! ```text
-//! link    ── one member's requests: the stream, which is opened again as an EventSource does, and what is posted
+//! link    ── one member's requests: the stream, opened again as an EventSource does,
+//!   │        and what is posted
 //!   └─ parser  the events in the stream's bytes
 //! ```
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Longest line, and longest data of one event, bytes.
 const LEN_MAX: usize = 1 << 20;
 
-/// Longest name of an event, bytes. Who reads a template's chat repeats it before each line of the data.
+/// Longest name of an event, bytes. Who reads a template's chat repeats it before each line of the
+/// data.
 const NAME_LEN_MAX: usize = 256;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -175,7 +176,8 @@ mod tests {
             ("data: \u{e4}\n\n", &[("message", "\u{e4}")]),
             ("", &[]),
         ] {
-            let expect: Vec<_> = expect.iter().map(|(name, data)| ((*name).into(), (*data).into())).collect();
+            let expect: Vec<_> =
+                expect.iter().map(|(name, data)| ((*name).into(), (*data).into())).collect();
             assert_eq!(read(text).0, expect, "{text:?}");
         }
         let mut parser = EventParser::new(String::new());
@@ -215,8 +217,7 @@ mod tests {
 
     #[test]
     fn pieces_of_any_size_are_the_same_stream() {
-        let text =
-            "\u{feff}: hi\r\n\r\nevent: a\r\ndata: \u{1f600}\r\rdata: b\n\nretry: 5\nid: 3\ndata: c\r\n\r\n";
+        let text = "\u{feff}: hi\r\n\r\nevent: a\r\ndata: \u{1f600}\r\rdata: b\n\nretry: 5\nid: 3\ndata: c\r\n\r\n";
         let whole = read(text).0;
         for size in 1..8 {
             let mut parser = EventParser::new(String::new());

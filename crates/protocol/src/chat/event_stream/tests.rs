@@ -1,4 +1,5 @@
-//! A member whose chat comes over an event stream: what it asks for, what it posts, and how it comes back.
+//! A member whose chat comes over an event stream: what it asks for, what it posts, and how it
+//! comes back.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -100,11 +101,15 @@ impl Stand {
         self.member.handle(self.now, input);
         loop {
             match self.member.poll_output(self.now) {
-                Output::Download(fetch, request, HttpVersion::Negotiated) => self.ask(fetch, *request),
+                Output::Download(fetch, request, HttpVersion::Negotiated) => {
+                    self.ask(fetch, *request)
+                }
                 Output::Cancel(fetch) => self.cancelled.push(fetch),
                 Output::Observed(Observation::Reached(phase, _)) => self.reached.push(phase),
                 Output::Observed(Observation::Chat(interval)) => self.intervals.push(*interval),
-                Output::Observed(Observation::ProtocolAnomaly { detail, .. }) => self.anomalies.push(detail),
+                Output::Observed(Observation::ProtocolAnomaly { detail, .. }) => {
+                    self.anomalies.push(detail)
+                }
                 Output::Ended(outcome) => {
                     self.ended = Some(outcome);
                     break;
@@ -140,7 +145,9 @@ impl Stand {
 
     fn posts(&self) -> Vec<(&str, &str)> {
         let posts = self.asked.iter().filter(|asked| asked.method == Method::POST);
-        posts.map(|asked| (asked.url.strip_prefix("http://10.0.0.1").unwrap(), asked.body.as_str())).collect()
+        posts
+            .map(|asked| (asked.url.strip_prefix("http://10.0.0.1").unwrap(), asked.body.as_str()))
+            .collect()
     }
 
     fn head(&mut self, fetch: FetchId, status: u16, header: Option<(http::HeaderName, &str)>) {
@@ -150,7 +157,8 @@ impl Stand {
             response.headers_mut().insert(name, HeaderValue::from_str(value).unwrap());
         }
         let (head, ()) = response.into_parts();
-        let event = DownloadEvent::Head { head: Box::new(head), opening: Box::new(Opening::default()) };
+        let event =
+            DownloadEvent::Head { head: Box::new(head), opening: Box::new(Opening::default()) };
         self.input(Input::Download { fetch, event });
     }
 
@@ -172,7 +180,10 @@ impl Stand {
     }
 
     fn end(&mut self, result: Result<(), ChannelError>) {
-        self.input(Input::Download { fetch: self.stream(), event: DownloadEvent::Finished(result) });
+        self.input(Input::Download {
+            fetch: self.stream(),
+            event: DownloadEvent::Finished(result),
+        });
     }
 
     /// In the room.
@@ -218,12 +229,18 @@ fn it_opens_the_stream_posts_its_join_and_hears_what_is_said() {
     let get = stand.last();
     assert_eq!(get.url, "http://10.0.0.1/rooms/the%20stage/events?as=ada");
     let header = |name: &str| get.headers.get(name).and_then(|value| value.to_str().ok());
-    assert_eq!((header("accept"), header("cache-control")), (Some("text/event-stream"), Some("no-cache")));
+    assert_eq!(
+        (header("accept"), header("cache-control")),
+        (Some("text/event-stream"), Some("no-cache"))
+    );
     assert_eq!((header("origin"), header("last-event-id")), (None, None));
     assert_eq!(header("authorization"), Some("Bearer hush"));
     stand.open();
     let post = stand.last();
-    assert_eq!((post.url.as_str(), post.body.as_str()), ("http://10.0.0.1/join", r#"{"as":"ada"}"#));
+    assert_eq!(
+        (post.url.as_str(), post.body.as_str()),
+        ("http://10.0.0.1/join", r#"{"as":"ada"}"#)
+    );
     let header = |name: &str| post.headers.get(name).and_then(|value| value.to_str().ok());
     assert_eq!(
         (header("content-type"), header("origin")),
@@ -255,7 +272,8 @@ fn it_opens_the_stream_posts_its_join_and_hears_what_is_said() {
 
 #[test]
 fn what_is_expected_may_be_in_the_answer_and_a_chat_without_a_join_is_joined_at_once() {
-    let mut stand = Stand::new("\njoin = [{ send = \"in\", expect = '\"ok\"' }]\nsay = \"{text}\"", "");
+    let mut stand =
+        Stand::new("\njoin = [{ send = \"in\", expect = '\"ok\"' }]\nsay = \"{text}\"", "");
     assert_eq!(stand.last().url, "http://10.0.0.1/chat");
     stand.open();
     assert_eq!(
@@ -362,7 +380,11 @@ fn redirects_are_followed_and_what_is_for_the_server_goes_to_no_other() {
     for _ in 0..30 {
         round.head(round.stream(), 301, Some((LOCATION, "/chat")));
     }
-    assert!(round.anomalies.iter().any(|text| text.contains("too many redirects")), "{:?}", round.anomalies);
+    assert!(
+        round.anomalies.iter().any(|text| text.contains("too many redirects")),
+        "{:?}",
+        round.anomalies
+    );
 }
 
 #[test]
@@ -375,7 +397,12 @@ fn who_is_refused_or_put_out_has_failed_and_a_busy_server_is_tried_again() {
             FailureReason::Unauthorized,
             "the answer to message 1 of the join: HTTP status 401 Unauthorized: no",
         ),
-        (404, "", FailureReason::Refused, "the answer to message 1 of the join: HTTP status 404 Not Found"),
+        (
+            404,
+            "",
+            FailureReason::Refused,
+            "the answer to message 1 of the join: HTTP status 404 Not Found",
+        ),
         (200, "closed: for today", FailureReason::Refused, "refused: closed: for today"),
     ] {
         let mut stand = Stand::new(CHAT, "");
@@ -411,7 +438,10 @@ fn a_message_that_the_server_does_not_take_is_told_and_the_connection_stays() {
     assert!(number > 2);
     stand.answer(413, "too long");
     let fetch = stand.asked[stand.asked.len() - 2].fetch;
-    stand.input(Input::Download { fetch, event: DownloadEvent::Finished(Err(ChannelError::Unanswered)) });
+    stand.input(Input::Download {
+        fetch,
+        event: DownloadEvent::Finished(Err(ChannelError::Unanswered)),
+    });
     assert!(
         stand.anomalies[0].contains("the answer to what was posted: HTTP status 413"),
         "{:?}",

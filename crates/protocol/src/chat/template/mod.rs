@@ -1,4 +1,5 @@
-//! A chat that the scenario describes: its messages are texts with variables, and answers are recognised by what is in them.
+//! A chat that the scenario describes: its messages are texts with variables, and answers are
+//! recognised by what is in them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,9 +31,11 @@ pub struct TemplateConfig {
 }
 
 impl TemplateConfig {
-    /// A text with the values of its variables, as `nick`; `with`: what is said, or the rest of a line.
+    /// A text with the values of its variables, as `nick`; `with`: what is said, or the rest of a
+    /// line.
     pub(super) fn filled(&self, text: &ChatText, nick: &str, with: &str) -> String {
-        let number = if text.has(ChatVariable::Number) { self.number.to_string() } else { String::new() };
+        let number =
+            if text.has(ChatVariable::Number) { self.number.to_string() } else { String::new() };
         text.filled(|variable| match variable {
             ChatVariable::Nick => nick,
             ChatVariable::Number => &number,
@@ -44,7 +47,8 @@ impl TemplateConfig {
 
     /// A path, in which values are escaped.
     pub(super) fn path(&self, text: &ChatText, nick: &str) -> String {
-        let (nick, number, room) = (escaped(nick), self.number.to_string(), escaped(&self.template.room));
+        let (nick, number, room) =
+            (escaped(nick), self.number.to_string(), escaped(&self.template.room));
         let token = escaped(self.token.as_ref().map_or("", |token| token.expose()));
         text.filled(|variable| match variable {
             ChatVariable::Nick => &nick,
@@ -61,7 +65,9 @@ fn escaped(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::with_capacity(text.len()), |mut url, byte| {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => url.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                url.push(char::from(byte))
+            }
             // Writing to a String does not fail.
             _ => {
                 let _ = write!(url, "%{byte:02X}");

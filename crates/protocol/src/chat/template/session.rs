@@ -1,4 +1,5 @@
-//! One connection of such a chat: the messages of the join one after the other, then what is said and heard.
+//! One connection of such a chat: the messages of the join one after the other, then what is said
+//! and heard.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -130,7 +131,8 @@ impl Template {
             self.send(&pong.send, rest, template.http.pong.as_ref());
             return Ok(Vec::new());
         }
-        let awaited = template.keep_alive.as_ref().and_then(|keep_alive| keep_alive.expect.as_ref());
+        let awaited =
+            template.keep_alive.as_ref().and_then(|keep_alive| keep_alive.expect.as_ref());
         if self.overdue_at.is_some() && awaited.is_some_and(|expect| self.is_in(expect, line)) {
             self.overdue_at = None;
         }
@@ -144,7 +146,10 @@ impl Template {
             return self.next_nick(now, line);
         }
         if template.refused.iter().any(|pattern| self.is_in(pattern, line)) {
-            return Err(Failure::new(FailureReason::Refused, format!("refused: {}", excerpt(line))));
+            return Err(Failure::new(
+                FailureReason::Refused,
+                format!("refused: {}", excerpt(line)),
+            ));
         }
         if let State::Joins { expect, .. } = &mut self.state {
             expect.take_if(|expect| chat_pattern_is_in(expect, line));
@@ -157,12 +162,11 @@ impl Template {
         self.traffic.stanzas_received += 1;
         let text = match message {
             Message::Text(text) => text,
-            Message::Binary(bytes) if self.config.template.binary => {
-                String::from_utf8(bytes).map_err(|error| {
+            Message::Binary(bytes) if self.config.template.binary => String::from_utf8(bytes)
+                .map_err(|error| {
                     self.traffic.bytes_received += error.as_bytes().len() as u64;
                     protocol("a binary message that is no text in UTF-8")
-                })?
-            }
+                })?,
             Message::Binary(bytes) => {
                 self.traffic.bytes_received += bytes.len() as u64;
                 return Err(protocol(
@@ -182,7 +186,8 @@ impl Template {
         }
         self.tried += 1;
         self.nick = format!("{}-{}", self.wanted, self.tried);
-        let named = self.config.template.join.iter().position(|step| step.send.has(ChatVariable::Nick));
+        let named =
+            self.config.template.join.iter().position(|step| step.send.has(ChatVariable::Nick));
         Ok(self.join(now, named.unwrap_or(0)))
     }
 }
@@ -248,7 +253,10 @@ impl Session for Template {
                     Some(expect) => format!("`{}`", excerpt(expect)),
                     None => "answer".to_owned(),
                 };
-                return late(format!("no {what} within {within} s after message {} of the join", step + 1));
+                return late(format!(
+                    "no {what} within {within} s after message {} of the join",
+                    step + 1
+                ));
             }
             _ => {}
         }
@@ -291,11 +299,13 @@ impl Session for Template {
     }
 }
 
-/// The text of an event. Its type is a part of each line, so that texts can tell events from each other.
+/// The text of an event. Its type is a part of each line, so that texts can tell events from each
+/// other.
 fn typed(event: &StreamEvent) -> Result<String, Failure> {
     // A server that sends a million empty lines does not get its type written out a million times.
     let lines = event.data.bytes().filter(|byte| *byte == b'\n').count() + 1;
-    let len = lines.saturating_mul(event.name.len() + ": \n".len()).saturating_add(event.data.len());
+    let len =
+        lines.saturating_mul(event.name.len() + ": \n".len()).saturating_add(event.data.len());
     if len > TEXT_LEN_MAX {
         return Err(protocol("an event of too many lines"));
     }
@@ -312,7 +322,8 @@ mod tests {
 
     #[test]
     fn the_type_of_an_event_is_before_each_of_its_lines_and_does_not_fill_the_memory() {
-        let event = |name: &str, data: &str| StreamEvent { name: name.to_owned(), data: data.to_owned() };
+        let event =
+            |name: &str, data: &str| StreamEvent { name: name.to_owned(), data: data.to_owned() };
         assert_eq!(typed(&event("say", "a\nb")).unwrap(), "say: a\nsay: b\n");
         assert_eq!(typed(&event("say", "")).unwrap(), "say: \n");
         let (name, data) = ("e".repeat(256), "\n".repeat(1_000_000));

@@ -1,4 +1,5 @@
-//! Chats in the words of IRC and of a server that speaks JSON; and servers that answer wrongly, too much, or not at all.
+//! Chats in the words of IRC and of a server that speaks JSON; and servers that answer wrongly, too
+//! much, or not at all.
 
 use std::time::Instant;
 
@@ -56,17 +57,20 @@ impl Stand {
     }
 
     fn drain(&mut self) {
-        self.sent.extend(std::iter::from_fn(|| self.chat.poll_send()).map(|message| match message {
-            Outgoing::Frame(Message::Text(text)) => text,
-            Outgoing::Frame(Message::Binary(bytes)) => {
-                format!("binary {}", String::from_utf8(bytes).unwrap())
-            }
-            Outgoing::Post(post) => panic!("{post:?}"),
-        }));
+        self.sent.extend(std::iter::from_fn(|| self.chat.poll_send()).map(
+            |message| match message {
+                Outgoing::Frame(Message::Text(text)) => text,
+                Outgoing::Frame(Message::Binary(bytes)) => {
+                    format!("binary {}", String::from_utf8(bytes).unwrap())
+                }
+                Outgoing::Post(post) => panic!("{post:?}"),
+            },
+        ));
     }
 
     fn try_receive(&mut self, text: &str) -> Result<(), Failure> {
-        let events = self.chat.receive(self.now, Incoming::Frame(Message::Text(text.to_owned())))?;
+        let events =
+            self.chat.receive(self.now, Incoming::Frame(Message::Text(text.to_owned())))?;
         self.events.extend(events.into_iter().filter(|event| !matches!(event, Event::Heard(_))));
         self.drain();
         Ok(())
@@ -144,7 +148,10 @@ fn a_nickname_that_is_taken_is_replaced_until_five_were_tried() {
 #[test]
 fn who_is_refused_or_put_out_has_failed_and_it_is_said_in_the_servers_words() {
     for (line, detail) in [
-        (":h 474 ada #stage :Cannot join (+b)\u{1b}[2J", "refused: :h 474 ada #stage :Cannot join (+b) [2J"),
+        (
+            ":h 474 ada #stage :Cannot join (+b)\u{1b}[2J",
+            "refused: :h 474 ada #stage :Cannot join (+b) [2J",
+        ),
         ("ERROR :Closing link", "refused: ERROR :Closing link"),
     ] {
         let mut stand = Stand::new(IRC);
@@ -196,13 +203,16 @@ fn signs_of_life_are_sent_and_an_answer_that_does_not_come_breaks_the_connection
 #[test]
 fn binary_messages_are_an_error_where_the_template_says_text_and_where_they_are_none() {
     let mut stand = Stand::joined();
-    let failure = stand.chat.receive(stand.now, Incoming::Frame(Message::Binary(vec![1]))).unwrap_err();
+    let failure =
+        stand.chat.receive(stand.now, Incoming::Frame(Message::Binary(vec![1]))).unwrap_err();
     assert!(
         failure.reason == FailureReason::Protocol && failure.detail.contains("binary = true"),
         "{failure}"
     );
     let mut json = Stand::new(JSON);
-    let failure =
-        json.chat.receive(json.now, Incoming::Frame(Message::Binary(vec![0xff, 0xfe]))).unwrap_err();
+    let failure = json
+        .chat
+        .receive(json.now, Incoming::Frame(Message::Binary(vec![0xff, 0xfe])))
+        .unwrap_err();
     assert!(failure.detail.contains("no text in UTF-8"), "{failure}");
 }

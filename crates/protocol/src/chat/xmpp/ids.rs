@@ -1,5 +1,5 @@
-//! The ids of requests. They are UUIDs, as those of ConverseJS, in which the last twelve digits count, so that an answer
-//! names its request without a table of texts.
+//! The ids of requests. They are UUIDs, as those of ConverseJS, in which the last twelve digits
+//! count, so that an answer names its request without a table of texts.
 
 /// Makes the ids of one session.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! XMPP over WebSocket, as ConverseJS speaks it: one stream of one participant, from bytes to bytes.
+//! XMPP over WebSocket, as ConverseJS speaks it: one stream of one participant, from bytes to
+//! bytes.
 
 use std::time::Duration;
 

@@ -105,7 +105,10 @@ impl Room {
     }
 
     /// Takes a presence; fails where this participant has been put out, or is not let in.
-    pub(super) fn presence(&mut self, presence: &Element<'_>) -> Result<Option<RoomEvent>, Failure> {
+    pub(super) fn presence(
+        &mut self,
+        presence: &Element<'_>,
+    ) -> Result<Option<RoomEvent>, Failure> {
         let from = presence.attribute("from").map(unescaped).unwrap_or_default();
         let nick = match from.split_once('/') {
             Some((room, nick)) if room == self.address => nick,
@@ -130,7 +133,11 @@ impl Room {
         self.others.insert(nick.into()).then(|| RoomEvent::Entered(nick.to_owned()))
     }
 
-    fn unavailable(&mut self, presence: &Element<'_>, nick: &str) -> Result<Option<RoomEvent>, Failure> {
+    fn unavailable(
+        &mut self,
+        presence: &Element<'_>,
+        nick: &str,
+    ) -> Result<Option<RoomEvent>, Failure> {
         if nick != self.own.nick {
             self.others.remove(nick);
             return Ok(None);
@@ -145,7 +152,8 @@ impl Room {
             self.change = None;
             return Ok(Some(RoomEvent::Renamed(self.own.nick.clone())));
         }
-        let is_ended = presence.child_of("x", ns::MUC_USER).is_some_and(|x| x.child("destroy").is_some());
+        let is_ended =
+            presence.child_of("x", ns::MUC_USER).is_some_and(|x| x.child("destroy").is_some());
         let (reason, what) = match () {
             () if is_ended => (FailureReason::RoomEnded, "the room was destroyed"),
             () if has("301") => (FailureReason::Kicked, "banned from the room (status 301)"),
@@ -177,8 +185,12 @@ impl Room {
             "not-authorized" => (FailureReason::Unauthorized, "the room needs a password"),
             "forbidden" => (FailureReason::Unauthorized, "banned from the room"),
             "registration-required" => (FailureReason::Unauthorized, "the room is for members"),
-            "item-not-found" => (FailureReason::NoSuchRoom, "the room does not exist, or is locked"),
-            "not-allowed" => (FailureReason::NoSuchRoom, "the room does not exist, and may not be made"),
+            "item-not-found" => {
+                (FailureReason::NoSuchRoom, "the room does not exist, or is locked")
+            }
+            "not-allowed" => {
+                (FailureReason::NoSuchRoom, "the room does not exist, and may not be made")
+            }
             "service-unavailable" => (FailureReason::RoomFull, "the room is full"),
             "conflict" => (FailureReason::Refused, "all nicknames that were tried are taken"),
             _ => (FailureReason::Refused, "the room refuses"),

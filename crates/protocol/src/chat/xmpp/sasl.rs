@@ -1,5 +1,5 @@
-//! Authentication (RFC 6120 section 6): ANONYMOUS (RFC 4505), PLAIN (RFC 4616), SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802,
-//! RFC 7677) without channel binding, which browsers do not have.
+//! Authentication (RFC 6120 section 6): ANONYMOUS (RFC 4505), PLAIN (RFC 4616), SCRAM-SHA-1 and
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) without channel binding, which browsers do not have.
 
 use std::num::NonZeroU32;
 
@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use throng_scenario::Secret;
 
-/// More rounds of PBKDF2 than this are not done: a server could make the generator compute for minutes.
+/// More rounds of PBKDF2 than this are not done: a server could make the generator compute for
+/// minutes.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
 /// An account.
@@ -73,7 +74,11 @@ struct Scram {
 
 impl Sasl {
     /// The best of the `offered` mechanisms, as ConverseJS chooses; `None` if none can be used.
-    pub(super) fn choose(offered: &[&str], credentials: Option<&Credentials>, nonce: String) -> Option<Self> {
+    pub(super) fn choose(
+        offered: &[&str],
+        credentials: Option<&Credentials>,
+        nonce: String,
+    ) -> Option<Self> {
         let has = |name: &str| offered.contains(&name);
         let Some(Credentials { username, password }) = credentials else {
             return has("ANONYMOUS").then(|| Self {
@@ -119,7 +124,8 @@ impl Scram {
     /// RFC 5802 section 3.
     fn answer(&mut self, challenge: &str) -> Result<String, String> {
         let field = |key: &str| {
-            let value = challenge.split(',').find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
+            let value =
+                challenge.split(',').find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
             value.ok_or_else(|| format!("a challenge without `{key}` (SCRAM)"))
         };
         let (nonce, salt, rounds) = (field("r")?, field("s")?, field("i")?);
@@ -127,23 +133,40 @@ impl Scram {
             return Err("a challenge with another nonce (SCRAM)".to_owned());
         }
         let salt = BASE64.decode(salt).map_err(|_| "a salt that is not Base64 (SCRAM)")?;
-        let rounds = rounds.parse().ok().filter(|rounds| *rounds <= ITERATIONS_MAX).and_then(NonZeroU32::new);
         let rounds = rounds
-            .ok_or_else(|| format!("an iteration count that is no number up to {ITERATIONS_MAX} (SCRAM)"))?;
+            .parse()
+            .ok()
+            .filter(|rounds| *rounds <= ITERATIONS_MAX)
+            .and_then(NonZeroU32::new);
+        let rounds = rounds.ok_or_else(|| {
+            format!("an iteration count that is no number up to {ITERATIONS_MAX} (SCRAM)")
+        })?;
 
         let mut salted = vec![0; self.hash.digest().output_len()];
-        pbkdf2::derive(self.hash.pbkdf2(), rounds, &salt, self.password.expose().as_bytes(), &mut salted);
-        let sign = |key: &[u8], text: &[u8]| hmac::sign(&hmac::Key::new(self.hash.hmac(), key), text);
+        pbkdf2::derive(
+            self.hash.pbkdf2(),
+            rounds,
+            &salt,
+            self.password.expose().as_bytes(),
+            &mut salted,
+        );
+        let sign =
+            |key: &[u8], text: &[u8]| hmac::sign(&hmac::Key::new(self.hash.hmac(), key), text);
         let client_key = sign(&salted, b"Client Key");
         let stored_key = digest::digest(self.hash.digest(), client_key.as_ref());
         // `biws` is `n,,`: no channel binding.
         let without_proof = format!("c=biws,r={nonce}");
         let message = format!("{},{challenge},{without_proof}", self.first_bare);
         let client_signature = sign(stored_key.as_ref(), message.as_bytes());
-        let proof: Vec<u8> =
-            client_key.as_ref().iter().zip(client_signature.as_ref()).map(|(key, sign)| key ^ sign).collect();
+        let proof: Vec<u8> = client_key
+            .as_ref()
+            .iter()
+            .zip(client_signature.as_ref())
+            .map(|(key, sign)| key ^ sign)
+            .collect();
         let server_key = sign(&salted, b"Server Key");
-        self.server_signature = Some(sign(server_key.as_ref(), message.as_bytes()).as_ref().to_vec());
+        self.server_signature =
+            Some(sign(server_key.as_ref(), message.as_bytes()).as_ref().to_vec());
         Ok(format!("{without_proof},p={}", BASE64.encode(proof)))
     }
 }
@@ -183,7 +206,8 @@ mod tests {
             ),
         ] {
             let user = account("user", "pencil");
-            let mut sasl = Sasl::choose(&[mechanism, "PLAIN"], Some(&user), nonce.to_owned()).unwrap();
+            let mut sasl =
+                Sasl::choose(&[mechanism, "PLAIN"], Some(&user), nonce.to_owned()).unwrap();
             assert_eq!(
                 (sasl.mechanism, decoded(&sasl.first).unwrap()),
                 (mechanism, format!("n,,n=user,r={nonce}"))
@@ -200,9 +224,14 @@ mod tests {
         let user = account("u=1,2", "p");
         let choose = |offered: &[&str], user| Sasl::choose(offered, user, "n".to_owned());
         assert_eq!(choose(&["PLAIN", "ANONYMOUS"], None).unwrap().mechanism, "ANONYMOUS");
-        assert!(choose(&["PLAIN"], None).is_none() && choose(&["ANONYMOUS"], Some(&user)).is_none());
+        assert!(
+            choose(&["PLAIN"], None).is_none() && choose(&["ANONYMOUS"], Some(&user)).is_none()
+        );
         let plain = choose(&["PLAIN", "ANONYMOUS"], Some(&user)).unwrap();
-        assert_eq!((plain.mechanism, decoded(&plain.first).unwrap().as_str()), ("PLAIN", "\0u=1,2\0p"));
+        assert_eq!(
+            (plain.mechanism, decoded(&plain.first).unwrap().as_str()),
+            ("PLAIN", "\0u=1,2\0p")
+        );
         let scram = choose(&["SCRAM-SHA-1", "SCRAM-SHA-256"], Some(&user)).unwrap();
         assert_eq!(decoded(&scram.first).unwrap(), "n,,n=u=3D1=2C2,r=n");
     }

@@ -1,5 +1,5 @@
-//! What a browser with ConverseJS sends, stanza by stanza, to the byte but for names and ids: its frames were recorded
-//! against Prosody (ConverseJS 10.1.2), attributes in the order of Strophe.
+//! What a browser with ConverseJS sends, stanza by stanza, to the byte but for names and ids: its
+//! frames were recorded against Prosody (ConverseJS 10.1.2), attributes in the order of Strophe.
 
 use super::xml::escaped;
 
@@ -18,7 +18,10 @@ pub(super) mod ns {
 const CAPS: &str = r#"<c hash="sha-1" node="https://conversejs.org" ver="vFjUiQWh2ew0hsRBxf7LNFK8ol0=" xmlns="http://jabber.org/protocol/caps"/>"#;
 
 pub(super) fn open(domain: &str) -> String {
-    format!(r#"<open to="{}" version="1.0" xmlns="urn:ietf:params:xml:ns:xmpp-framing"/>"#, escaped(domain))
+    format!(
+        r#"<open to="{}" version="1.0" xmlns="urn:ietf:params:xml:ns:xmpp-framing"/>"#,
+        escaped(domain)
+    )
 }
 
 pub(super) fn close() -> String {
@@ -81,8 +84,9 @@ pub(super) fn enable_carbons(id: &str, from: &str) -> String {
 /// The latest `max` messages of the room's archive (XEP-0313).
 pub(super) fn history(id: &str, room: &str, query_id: &str, max: u32) -> String {
     let form = r#"<x type="submit" xmlns="jabber:x:data"><field type="hidden" var="FORM_TYPE"><value>urn:xmpp:mam:2</value></field></x>"#;
-    let page =
-        format!(r#"<set xmlns="http://jabber.org/protocol/rsm"><before></before><max>{max}</max></set>"#);
+    let page = format!(
+        r#"<set xmlns="http://jabber.org/protocol/rsm"><before></before><max>{max}</max></set>"#
+    );
     iq(
         id,
         Some(room),
@@ -149,9 +153,11 @@ pub(super) fn request_acknowledgement() -> String {
     format!(r#"<r xmlns="{}"/>"#, ns::SM)
 }
 
-/// A message to the room, with the chat state `active`, as ConverseJS adds it where it sends chat states (XEP-0085).
+/// A message to the room, with the chat state `active`, as ConverseJS adds it where it sends chat
+/// states (XEP-0085).
 pub(super) fn message(id: &str, from: &str, room: &str, body: &str, has_state: bool) -> String {
-    let state = if has_state { r#"<active xmlns="http://jabber.org/protocol/chatstates"/>"# } else { "" };
+    let state =
+        if has_state { r#"<active xmlns="http://jabber.org/protocol/chatstates"/>"# } else { "" };
     let origin = format!(r#"<origin-id id="{id}" xmlns="urn:xmpp:sid:0"/>"#);
     let (from, room, body) = (escaped(from), escaped(room), escaped(body));
     format!(
@@ -168,7 +174,8 @@ pub(super) fn chat_state(id: &str, room: &str, state: &str) -> String {
     )
 }
 
-/// The answer to an iq of the server that asks for something: there is nothing, which is all that it needs.
+/// The answer to an iq of the server that asks for something: there is nothing, which is all that
+/// it needs.
 pub(super) fn nothing(id: &str, to: Option<&str>) -> String {
     let to = to.map(|to| format!(r#" to="{}""#, escaped(to))).unwrap_or_default();
     format!(r#"<iq id="{}"{to} type="result" xmlns="jabber:client"/>"#, escaped(id))
@@ -182,7 +189,8 @@ mod tests {
     #[test]
     fn frames_are_as_long_as_those_of_a_browser() {
         let jid = "wqtbjauxcfczgybjdcptmkcs@anon.pt.localhost/YSuG3k4SlMfm";
-        let (id, room) = ("f9561b22-f519-4d60-91bc-04e0a22ae83b:sendIQ", "r400-1@room.pt.localhost");
+        let (id, room) =
+            ("f9561b22-f519-4d60-91bc-04e0a22ae83b:sendIQ", "r400-1@room.pt.localhost");
         let (uuid, occupant) =
             ("48b40318-8dbc-4903-b84c-3f58a85a61ee", "r400-1@room.pt.localhost/Anonymous 298573");
         for (frame, length) in [

@@ -1,4 +1,5 @@
-//! A stream against the server's frames as they were recorded (Prosody 0.12.3), and against what is no XMPP.
+//! A stream against the server's frames as they were recorded (Prosody 0.12.3), and against what is
+//! no XMPP.
 
 use std::time::Instant;
 
@@ -50,14 +51,17 @@ impl Stand {
     }
 
     fn drain(&mut self) {
-        self.sent.extend(std::iter::from_fn(|| self.session.poll_send()).map(|message| match message {
-            Outgoing::Frame(Message::Text(frame)) => frame,
-            other => panic!("XMPP is text: {other:?}"),
-        }));
+        self.sent.extend(std::iter::from_fn(|| self.session.poll_send()).map(
+            |message| match message {
+                Outgoing::Frame(Message::Text(frame)) => frame,
+                other => panic!("XMPP is text: {other:?}"),
+            },
+        ));
     }
 
     fn try_receive(&mut self, frame: &str) -> Result<(), Failure> {
-        let events = self.session.receive(self.now, Incoming::Frame(Message::Text(frame.to_owned())))?;
+        let events =
+            self.session.receive(self.now, Incoming::Frame(Message::Text(frame.to_owned())))?;
         self.events.extend(events);
         self.drain();
         Ok(())
@@ -143,7 +147,9 @@ impl Stand {
 
 #[test]
 fn it_joins_as_conversejs_does_and_fetches_the_pictures_of_whom_it_shows() {
-    for (policy, expect) in [(VcardPolicy::All, 4), (VcardPolicy::Authors, 1), (VcardPolicy::None, 0)] {
+    for (policy, expect) in
+        [(VcardPolicy::All, 4), (VcardPolicy::Authors, 1), (VcardPolicy::None, 0)]
+    {
         let mut stand = Stand::new(config(policy));
         stand.joined();
         let history = stand.id_of("urn:xmpp:mam:2");
@@ -160,7 +166,8 @@ fn it_joins_as_conversejs_does_and_fetches_the_pictures_of_whom_it_shows() {
         if policy == VcardPolicy::All {
             assert!(asked.iter().any(|frame| frame.contains("O&apos;Hara")), "{asked:?}");
         }
-        let said = Event::Said { nick: "Gone".to_owned(), body: "t=1 hello".to_owned(), is_old: true };
+        let said =
+            Event::Said { nick: "Gone".to_owned(), body: "t=1 hello".to_owned(), is_old: true };
         assert_eq!(std::mem::take(&mut stand.events), [said]);
         stand.receive(&format!(
             "<message from='{ROOM}/Gone' type='groupchat' xmlns='jabber:client'><body>x</body><delay xmlns='urn:xmpp:delay'/></message>"
@@ -181,10 +188,15 @@ fn messages_are_read_and_answered_requests_are_not_forgotten() {
     stand.receive(&format!(
         "<message type='groupchat' from='{ROOM}' xmlns='jabber:client'><subject/></message>"
     ));
-    let said = Event::Said { nick: "Ada".to_owned(), body: "5 < 6 & more".to_owned(), is_old: false };
+    let said =
+        Event::Said { nick: "Ada".to_owned(), body: "5 < 6 & more".to_owned(), is_old: false };
     assert_eq!(stand.events, [said]);
     stand.receive("<iq type='get' id='srv1' from='anon.pt.localhost' xmlns='jabber:client'><ping xmlns='urn:xmpp:ping'/></iq>");
-    assert!(stand.last().contains(r#"id="srv1" to="anon.pt.localhost" type="result""#), "{}", stand.last());
+    assert!(
+        stand.last().contains(r#"id="srv1" to="anon.pt.localhost" type="result""#),
+        "{}",
+        stand.last()
+    );
     let traffic = stand.session.take_traffic();
     assert_eq!((traffic.presences_received, traffic.stanzas_sent), (4, stand.sent.len() as u64));
 }
@@ -201,14 +213,24 @@ fn a_silent_server_is_asked_for_a_sign_of_life_and_given_up() {
     let (late, _) = stand.session.next_timeout().unwrap();
     assert_eq!(late - at, Duration::from_secs(10));
     assert!(
-        stand.session.handle_timeout(late).unwrap_err().detail.contains("no answer to a ping within 10 s")
+        stand
+            .session
+            .handle_timeout(late)
+            .unwrap_err()
+            .detail
+            .contains("no answer to a ping within 10 s")
     );
     stand.now = at;
     stand.receive(&format!("<iq type='result' id='{ping}' xmlns='jabber:client'/>"));
-    assert_eq!(stand.session.next_timeout().map(|(next, _)| next - at), Some(Duration::from_secs(25)));
+    assert_eq!(
+        stand.session.next_timeout().map(|(next, _)| next - at),
+        Some(Duration::from_secs(25))
+    );
     let mut mute = Stand::new(config(VcardPolicy::None));
     let (late, _) = mute.session.next_timeout().unwrap();
-    assert!(mute.session.handle_timeout(late).unwrap_err().detail.starts_with("no stream features"));
+    assert!(
+        mute.session.handle_timeout(late).unwrap_err().detail.starts_with("no stream features")
+    );
 }
 
 #[test]
@@ -239,7 +261,8 @@ fn what_keeps_it_out_is_named() {
     ] {
         let mut stand = Stand::new(config(VcardPolicy::None));
         stand.joined();
-        let x = format!("type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'>{more}</x>");
+        let x =
+            format!("type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'>{more}</x>");
         assert_eq!(stand.presence("Anonymous 1", &x).unwrap_err().reason, reason, "{more}");
     }
 }
@@ -248,10 +271,15 @@ fn what_keeps_it_out_is_named() {
 fn a_nickname_that_is_taken_is_replaced_and_others_come_and_go() {
     let mut stand = Stand::new(config(VcardPolicy::None));
     stand.asks_to_join();
-    stand.presence("Anonymous 1", "type='error'><error type='cancel'><conflict xmlns='s'/></error>").unwrap();
+    stand
+        .presence("Anonymous 1", "type='error'><error type='cancel'><conflict xmlns='s'/></error>")
+        .unwrap();
     assert!(stand.last().contains("/Anonymous 1-2\""), "{}", stand.last());
     stand
-        .presence("Anonymous 1-2", "><x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/></x>")
+        .presence(
+            "Anonymous 1-2",
+            "><x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/></x>",
+        )
         .unwrap();
     assert_eq!(stand.events, [Event::Joined]);
     stand.presence("Ada", "><x/>").unwrap();
@@ -281,7 +309,10 @@ fn another_nickname_is_asked_for_until_one_is_free() {
     let gone = x("<item nick='Grace-2'/><status code='303'/><status code='110'/>");
     stand.presence("Anonymous 1", &format!("type='unavailable'>{gone}")).unwrap();
     stand.presence("Grace-2", &format!(">{}", x("<status code='110'/>"))).unwrap();
-    assert_eq!((std::mem::take(&mut stand.events), stand.session.nick()), (vec![Event::Renamed], "Grace-2"));
+    assert_eq!(
+        (std::mem::take(&mut stand.events), stand.session.nick()),
+        (vec![Event::Renamed], "Grace-2")
+    );
     assert_eq!(
         (stand.session.occupants(), stand.session.is_joined()),
         (3, true),
@@ -289,13 +320,18 @@ fn another_nickname_is_asked_for_until_one_is_free() {
     );
     // Others do the same: one goes, one comes.
     stand
-        .presence("Ada", &format!("type='unavailable'>{}", x("<item nick='Ada L'/><status code='303'/>")))
+        .presence(
+            "Ada",
+            &format!("type='unavailable'>{}", x("<item nick='Ada L'/><status code='303'/>")),
+        )
         .unwrap();
     stand.presence("Ada L", "><x/>").unwrap();
     assert_eq!(stand.session.occupants(), 3);
     // A room that does not allow it.
     stand.session.change_nick("Eve");
-    stand.presence("Eve", "type='error'><error type='cancel'><not-acceptable xmlns='s'/></error>").unwrap();
+    stand
+        .presence("Eve", "type='error'><error type='cancel'><not-acceptable xmlns='s'/></error>")
+        .unwrap();
     let said = Event::Odd("its nickname stays what it is: not-acceptable".to_owned());
     assert_eq!((stand.events, stand.session.nick()), (vec![said], "Grace-2"));
 }
@@ -307,7 +343,8 @@ impl Stand {
     fn of_an_account(before: Option<Resumption>) -> Self {
         let password = throng_scenario::Secret::new("secret".to_owned());
         let credentials = Some(Credentials { username: "ada".to_owned(), password });
-        let mut stand = Self::after(XmppConfig { credentials, ..config(VcardPolicy::None) }, before);
+        let mut stand =
+            Self::after(XmppConfig { credentials, ..config(VcardPolicy::None) }, before);
         stand.receive(
             "<stream:features><mechanisms><mechanism>PLAIN</mechanism></mechanisms></stream:features>",
         );
@@ -364,14 +401,21 @@ fn a_stream_goes_on_over_another_connection_and_what_was_lost_is_sent_again() {
     assert_eq!(std::mem::take(&mut again.events), [Event::Resumed]);
     let sent: Vec<&str> = again.sent.iter().rev().take(2).map(String::as_str).collect();
     assert_eq!(sent[1], lost);
-    assert!(sent[0].contains("disco#info") && sent[0].contains("ada@pt.localhost/Y"), "{}", sent[0]);
+    assert!(
+        sent[0].contains("disco#info") && sent[0].contains("ada@pt.localhost/Y"),
+        "{}",
+        sent[0]
+    );
     again.said_late("hello");
     let said = Event::Said { nick: "Ada".to_owned(), body: "hello".to_owned(), is_old: false };
     assert_eq!(std::mem::take(&mut again.events), [said], "late, and not of the archive");
     again.result("disco#info", "<query/>");
     assert!(again.last().contains("maxstanzas"), "it enters the room again: {}", again.last());
     again
-        .presence("Anonymous 1", "><x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/></x>")
+        .presence(
+            "Anonymous 1",
+            "><x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/></x>",
+        )
         .unwrap();
     assert_eq!(again.events, [Event::Joined]);
     let enabled = again.sent.iter().filter(|frame| frame.starts_with("<enable")).count();
@@ -390,7 +434,11 @@ fn a_stream_that_the_server_has_forgotten_is_made_anew() {
     // A connection that breaks before it has asked leaves the stream to the next one.
     let before = again.session.resumption();
     let mut early = Stand::after(config(VcardPolicy::None), before.clone());
-    assert_eq!(early.session.resumption(), None, "ConverseJS forgets the stream of an anonymous account");
+    assert_eq!(
+        early.session.resumption(),
+        None,
+        "ConverseJS forgets the stream of an anonymous account"
+    );
     early.receive("<resumed xmlns='urn:xmpp:sm:3' h='0' previd='s7'/>");
     assert!(early.events.is_empty(), "it was not asked for");
     // Whoever does not want it does not ask for it.
@@ -425,7 +473,8 @@ fn errors_of_the_stream_are_failures() {
     let failure = Stand::new(config(VcardPolicy::None)).try_receive(&deep).unwrap_err();
     assert!(failure.detail.contains("more than 32"), "{failure}");
     let mut refused = Stand::new(config(VcardPolicy::None));
-    let features = "<stream:features><mechanisms><mechanism>PLAIN</mechanism></mechanisms></stream:features>";
+    let features =
+        "<stream:features><mechanisms><mechanism>PLAIN</mechanism></mechanisms></stream:features>";
     let failure = refused.try_receive(features).unwrap_err();
     assert!(failure.detail.contains("offers PLAIN, and nothing for anonymous"), "{failure}");
 }

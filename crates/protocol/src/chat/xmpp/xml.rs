@@ -1,8 +1,9 @@
 //! Reads the XML of a stanza in place: no tree is built, nothing is copied.
 //!
-//! A participant of a chat receives a presence from each other one, so that most of what it does is to read elements of
-//! a few hundred bytes. XMPP allows only a part of XML (RFC 6120 section 11.1): no comments, no processing instructions, no
-//! document types, and no entities but the predefined ones. What has them is an error, so that nothing can expand.
+//! A participant of a chat receives a presence from each other one, so that most of what it does is
+//! to read elements of a few hundred bytes. XMPP allows only a part of XML (RFC 6120 section 11.1):
+//! no comments, no processing instructions, no document types, and no entities but the predefined
+//! ones. What has them is an error, so that nothing can expand.
 
 use std::borrow::Cow;
 
@@ -50,7 +51,9 @@ impl<'a> Element<'a> {
         let mut read = None;
         while let Some(token) = tokens.next()? {
             match token {
-                Token::Text(text) if depth == 0 && !text.trim().is_empty() => return Err(XmlError::NotOne),
+                Token::Text(text) if depth == 0 && !text.trim().is_empty() => {
+                    return Err(XmlError::NotOne);
+                }
                 Token::Text(_) => {}
                 Token::Start { .. } if read.is_some() => return Err(XmlError::NotOne),
                 Token::Start { name, attributes, is_empty } => {
@@ -257,7 +260,9 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find('&') {
         let (before, entity) = rest.split_at(at);
         out.push_str(before);
-        let read = entity.split_once(';').and_then(|(name, after)| Some((entity_of(name.get(1..)?)?, after)));
+        let read = entity
+            .split_once(';')
+            .and_then(|(name, after)| Some((entity_of(name.get(1..)?)?, after)));
         match read {
             Some((character, after)) => {
                 out.push(character);

@@ -14,7 +14,11 @@ use crate::player::cors::Origins;
 
 impl HttpClient {
     /// Keeps cookies, of these requests.
-    pub(in crate::player) fn keep_cookies(&mut self, credentials: CredentialsPolicy, clock: WallClock) {
+    pub(in crate::player) fn keep_cookies(
+        &mut self,
+        credentials: CredentialsPolicy,
+        clock: WallClock,
+    ) {
         (self.credentials, self.clock) = (credentials, Some(clock));
     }
 
@@ -32,8 +36,8 @@ impl HttpClient {
         }
     }
 
-    /// Adds the token and further headers to a request for `url`, which other hosts do not get. As browsers do it, a redirect to
-    /// another origin, such as another port, leaves the token behind.
+    /// Adds the token and further headers to a request for `url`, which other hosts do not get. As
+    /// browsers do it, a redirect to another origin, such as another port, leaves the token behind.
     pub(super) fn authorize(&self, url: &Url, before: Origins, headers: &mut HeaderMap) {
         if url.host_str() != self.host.as_deref() {
             return;
@@ -48,9 +52,16 @@ impl HttpClient {
     }
 
     /// Adds cookies to what `player.headers` may say.
-    pub(super) fn add_cookies(&mut self, now: Instant, url: &Url, before: Origins, headers: &mut HeaderMap) {
+    pub(super) fn add_cookies(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        before: Origins,
+        headers: &mut HeaderMap,
+    ) {
         let Some(unix_s) = self.cookie_time(now, url, before) else { return };
-        let Some(cookies) = self.cookies.header(unix_s, url, is_cross_site(self.page.url(), url)) else {
+        let Some(cookies) = self.cookies.header(unix_s, url, is_cross_site(self.page.url(), url))
+        else {
             return;
         };
         let given = headers.get(COOKIE).and_then(|value| value.to_str().ok());
@@ -72,8 +83,8 @@ impl HttpClient {
         i64::try_from(unix_ns / 1_000_000_000).ok()
     }
 
-    /// Keeps the cookies of a response, whatever its status, if its request could bring some. That the page may not have the
-    /// response does not matter (seen with Chromium 156).
+    /// Keeps the cookies of a response, whatever its status, if its request could bring some. That
+    /// the page may not have the response does not matter (seen with Chromium 156).
     pub(in crate::player) fn learn_cookies(
         &mut self,
         now: Instant,

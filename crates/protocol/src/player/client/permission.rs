@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use http::Method;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, HeaderName,
-    HeaderValue,
+    ACCEPT, ACCEPT_ENCODING, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD,
+    HeaderName, HeaderValue,
 };
 use url::Url;
 
@@ -15,8 +15,8 @@ use crate::player::cors::Origins;
 use crate::player::encoding;
 use crate::player::preflight::{Answer, Waiting, length};
 
-/// Bodies of preflights up to this length are received and dropped, so that their connection can be used again
-/// (`kDrainBodyBufferSize` of Chromium); with others it is closed.
+/// Bodies of preflights up to this length are received and dropped, so that their connection can be
+/// used again (`kDrainBodyBufferSize` of Chromium); with others it is closed.
 const DRAINED_BYTES_MAX: u64 = 16_384;
 
 impl HttpClient {
@@ -72,8 +72,8 @@ impl HttpClient {
         self.output(Output::Cancel(preflight.unwrap_or(fetch)));
     }
 
-    /// Handles what the driver reports of preflights: a request that is not allowed has failed. Of other downloads it is
-    /// returned as it is.
+    /// Handles what the driver reports of preflights: a request that is not allowed has failed. Of
+    /// other downloads it is returned as it is.
     pub(in crate::player) fn after_preflight<'a>(
         &mut self,
         now: Instant,
@@ -122,7 +122,9 @@ impl HttpClient {
             return Ok(());
         }
         self.output(match length(head) {
-            Some(bytes) if bytes <= DRAINED_BYTES_MAX => Output::Demand(preflight, Demand::Ignore(u64::MAX)),
+            Some(bytes) if bytes <= DRAINED_BYTES_MAX => {
+                Output::Demand(preflight, Demand::Ignore(u64::MAX))
+            }
             _ => Output::Cancel(preflight),
         });
         self.allowed(now, waiting);

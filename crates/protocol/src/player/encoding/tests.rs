@@ -10,12 +10,13 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use super::*;
 
-/// A playlist of two lines of which the second is repeated, by Google's encoder at its highest level.
-const BROTLI: &str =
-    "1b5b00f88dd44ef7426d6ac9ced6828a9d693a9ba0f9ed4bff4f051aa7d4e59d82d281157081f2eef8e1fa8a14003b1a31fd2f";
+/// A playlist of two lines of which the second is repeated, by Google's encoder at its highest
+/// level.
+const BROTLI: &str = "1b5b00f88dd44ef7426d6ac9ced6828a9d693a9ba0f9ed4bff4f051aa7d4e59d82d281157081f2eef8e1fa8a14003b1a31fd2f";
 
 /// 20 MiB of zeros, by the same.
-const BROTLI_BOMB: &str = "cbffff3ff82700e2b14020f7fe8fffff7ff04f00c4611180eefd5ffeffffe09f0088c30200ddfb1f";
+const BROTLI_BOMB: &str =
+    "cbffff3ff82700e2b14020f7fe8fffff7ff04f00c4611180eefd5ffeffffe09f0088c30200ddfb1f";
 
 /// 20 MB of zeros by `zstd --long=27`: a window that no HTTP client has room for.
 const ZSTD_LONG: &str = "28b52ffd04886400001000000200e9ff3773e0012c020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000540000000100fdff0300202740020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000540000000100fdff0300402e81020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000540000000100fdff0300602e81020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000540000000100fdff0300903720020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000540000000100fdff0300302740020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000540000000100fdff0300502e81020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000540000000100fdff0300702e81020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000540000000100fdff0300903720020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000020010000200100002001000540000000100fdff0300302740020010000200100002001000020010000200100002001000020010000368090021f750d9";
@@ -52,12 +53,18 @@ fn encoded(name: &str, text: &[u8]) -> Vec<u8> {
 
 fn decoder(name: &str) -> Result<Option<Decoder>, DecodeError> {
     let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_ENCODING, HeaderValue::from_str(name.trim_start_matches("bare ")).unwrap());
+    headers
+        .insert(CONTENT_ENCODING, HeaderValue::from_str(name.trim_start_matches("bare ")).unwrap());
     Decoder::of(&headers)
 }
 
 /// Decodes `body` in pieces of `piece` bytes.
-fn decoded(name: &str, body: &[u8], piece: usize, bytes_max: usize) -> Result<Vec<u8>, DecodeError> {
+fn decoded(
+    name: &str,
+    body: &[u8],
+    piece: usize,
+    bytes_max: usize,
+) -> Result<Vec<u8>, DecodeError> {
     let mut decoder = decoder(name)?.unwrap();
     let mut out = Vec::new();
     for piece in body.chunks(piece) {
@@ -74,9 +81,17 @@ fn each_encoding_is_decoded_however_its_body_is_cut() {
     for piece in [1, 2, 3, 7, 10_000] {
         for name in ALL {
             let body = encoded(name, &text);
-            assert_eq!(decoded(name, &body, piece, text.len()).as_ref(), Ok(&text), "{name} by {piece}");
+            assert_eq!(
+                decoded(name, &body, piece, text.len()).as_ref(),
+                Ok(&text),
+                "{name} by {piece}"
+            );
         }
-        assert_eq!(decoded("br", &bytes(BROTLI), piece, text.len()).as_ref(), Ok(&text), "by {piece}");
+        assert_eq!(
+            decoded("br", &bytes(BROTLI), piece, text.len()).as_ref(),
+            Ok(&text),
+            "by {piece}"
+        );
     }
 }
 
@@ -98,7 +113,10 @@ fn a_body_that_is_cut_off_or_broken_is_an_error() {
         let body = encoded(name, &text);
         for missing in [1, 5, body.len() / 2] {
             let result = decoded(name, &body[..body.len() - missing], 1_000, text.len());
-            assert!(matches!(result, Err(DecodeError::Broken(_))), "{name} without {missing}: {result:?}");
+            assert!(
+                matches!(result, Err(DecodeError::Broken(_))),
+                "{name} without {missing}: {result:?}"
+            );
         }
     }
     for name in ["gzip", "br", "zstd"] {
@@ -108,12 +126,18 @@ fn a_body_that_is_cut_off_or_broken_is_an_error() {
     let mut body = encoded("gzip", &text);
     let at = body.len() - 6;
     body[at] ^= 1;
-    assert!(matches!(decoded("gzip", &body, 1_000, text.len()), Err(DecodeError::Broken(_))), "checksum");
+    assert!(
+        matches!(decoded("gzip", &body, 1_000, text.len()), Err(DecodeError::Broken(_))),
+        "checksum"
+    );
     let mut body = bytes(BROTLI);
     body.truncate(30);
     assert!(matches!(decoded("br", &body, 1_000, 1_000), Err(DecodeError::Broken(_))));
     let result = decoded("zstd", &bytes(ZSTD_LONG), 1_000, 30_000_000);
-    assert!(matches!(&result, Err(DecodeError::Broken(what)) if what.contains("window")), "{result:?}");
+    assert!(
+        matches!(&result, Err(DecodeError::Broken(what)) if what.contains("window")),
+        "{result:?}"
+    );
 }
 
 #[test]
@@ -140,12 +164,24 @@ fn what_becomes_too_long_is_given_up_at_the_limit() {
         .chain([("br", bytes(BROTLI_BOMB))])
     {
         for bytes_max in [0, 1, 65_536, 1 << 20] {
-            assert_eq!(decoded(name, &body, usize::MAX, bytes_max), Err(DecodeError::TooLong), "{name}");
+            assert_eq!(
+                decoded(name, &body, usize::MAX, bytes_max),
+                Err(DecodeError::TooLong),
+                "{name}"
+            );
         }
         // One piece is bounded even where the body is not.
-        assert_eq!(decoded(name, &body, usize::MAX, usize::MAX), Err(DecodeError::TooLong), "{name}");
+        assert_eq!(
+            decoded(name, &body, usize::MAX, usize::MAX),
+            Err(DecodeError::TooLong),
+            "{name}"
+        );
         if name != "br" {
-            assert_eq!(decoded(name, &body, 128, usize::MAX).map(|all| all.len()), Ok(20 << 20), "{name}");
+            assert_eq!(
+                decoded(name, &body, 128, usize::MAX).map(|all| all.len()),
+                Ok(20 << 20),
+                "{name}"
+            );
         }
     }
 }

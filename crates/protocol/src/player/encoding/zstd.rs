@@ -1,4 +1,5 @@
-//! Zstandard (RFC 8878), block by block: one block becomes at most 128 KiB, so that the output is bounded.
+//! Zstandard (RFC 8878), block by block: one block becomes at most 128 KiB, so that the output is
+//! bounded.
 
 use std::io::{self, Read, Write};
 
@@ -19,7 +20,8 @@ const CHECKSUM_LEN: usize = 4;
 /// The decoder of a sequence of frames.
 pub(super) struct ZstdDecoder {
     frame: FrameDecoder,
-    /// The header of a frame was read and its end was not; whether a checksum follows its last block.
+    /// The header of a frame was read and its end was not; whether a checksum follows its last
+    /// block.
     within: Option<bool>,
     /// What was received of the next header or block.
     held: Vec<u8>,
@@ -51,7 +53,8 @@ impl ZstdDecoder {
         self.within.is_none() && self.held.is_empty()
     }
 
-    /// Decodes the header or block at the beginning of `rest`; its length, or `None` if it is not complete.
+    /// Decodes the header or block at the beginning of `rest`; its length, or `None` if it is not
+    /// complete.
     fn next(&mut self, rest: &[u8], out: &mut impl Write) -> io::Result<Option<usize>> {
         let Some(has_checksum) = self.within else { return self.header(rest) };
         let Some(&[low, middle, high]) = rest.get(..BLOCK_HEADER_LEN) else { return Ok(None) };
@@ -65,7 +68,9 @@ impl ZstdDecoder {
         let checksum = if is_last && has_checksum { CHECKSUM_LEN } else { 0 };
         let length = BLOCK_HEADER_LEN + stored + checksum;
         let Some(block) = rest.get(..length) else { return Ok(None) };
-        self.frame.decode_blocks(block, BlockDecodingStrategy::UptoBlocks(1)).map_err(io::Error::other)?;
+        self.frame
+            .decode_blocks(block, BlockDecodingStrategy::UptoBlocks(1))
+            .map_err(io::Error::other)?;
         self.drain(out)?;
         if is_last {
             self.within = None;

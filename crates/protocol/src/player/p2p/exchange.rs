@@ -1,5 +1,5 @@
-//! Two viewers of which one gives the other segments over a data channel, and which do nothing else: the benchmark of data
-//! channels (`bench/data-channel.sh`) lets the engine drive them.
+//! Two viewers of which one gives the other segments over a data channel, and which do nothing
+//! else: the benchmark of data channels (`bench/data-channel.sh`) lets the engine drive them.
 //!
 //! ```text
 //! giver                 meeting                 taker
@@ -180,8 +180,8 @@ impl SegmentExchange {
         }
     }
 
-    /// From the first connection on the engine serves its socket by tick, as that of a viewer that plays; with the connection the
-    /// exchange ends.
+    /// From the first connection on the engine serves its socket by tick, as that of a viewer that
+    /// plays; with the connection the exchange ends.
     fn note_connection(&mut self, now: Instant) {
         let is_connected = self.neighbours.degree(now) > 0;
         if is_connected && !self.is_connected {
@@ -217,7 +217,8 @@ impl SegmentExchange {
 
     fn transmit(&mut self, now: Instant) {
         let Some(channels) = self.neighbours.channels() else { return };
-        let sends = channels.take_transmits().into_iter().map(|transmit| Output::Send(PEERS, transmit));
+        let sends =
+            channels.take_transmits().into_iter().map(|transmit| Output::Send(PEERS, transmit));
         self.outputs.extend(sends);
         if let Some(complaint) = self.complaint() {
             self.fail(now, &complaint);
@@ -346,8 +347,8 @@ mod tests {
             may_reach: Arc::new(|ip| ip.is_loopback()),
             meeting: Arc::default(),
         };
-        let mut ends =
-            [ExchangeRole::Gives, ExchangeRole::Takes].map(|role| SegmentExchange::new(config.clone(), role));
+        let mut ends = [ExchangeRole::Gives, ExchangeRole::Takes]
+            .map(|role| SegmentExchange::new(config.clone(), role));
         let mut now = Instant::now();
         for (end, local) in ends.iter_mut().zip(addresses) {
             let opening = Opening { local: Some(local), ..Opening::default() };

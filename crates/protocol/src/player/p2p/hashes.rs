@@ -1,6 +1,7 @@
-//! The list of hashes of a stream's segments, as PeerTube writes it (`segments-sha256.json`): a segment that came is used once
-//! the list names it. Its page fetches the list with the first segment, and again and again while it lacks one
-//! (`segment-validator.ts`). What it fetches goes through the browser's HTTP cache, which asks with the validators of what it has.
+//! The list of hashes of a stream's segments, as PeerTube writes it (`segments-sha256.json`): a
+//! segment that came is used once the list names it. Its page fetches the list with the first
+//! segment, and again and again while it lacks one (`segment-validator.ts`). What it fetches goes
+//! through the browser's HTTP cache, which asks with the validators of what it has.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,7 +17,8 @@ use crate::participant::{DownloadEvent, FetchId};
 use crate::player::lane::Context;
 use crate::player::whole::{WholeDownload, WholeEvent};
 
-/// The list of a live stream has some dozens of entries of a hundred bytes, that of a recording thousands.
+/// The list of a live stream has some dozens of entries of a hundred bytes, that of a recording
+/// thousands.
 const LEN_MAX: usize = 4 << 20;
 
 /// How long after a list without the segment the next one is fetched, and how often.
@@ -100,7 +102,12 @@ impl Hashes {
         self.download.as_ref().is_some_and(|download| download.owns(fetch))
     }
 
-    pub(super) fn handle(&mut self, now: Instant, context: &mut Context<'_>, event: DownloadEvent<'_>) {
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        event: DownloadEvent<'_>,
+    ) {
         let Some(download) = &mut self.download else { return };
         match download.handle(now, context, event) {
             WholeEvent::Nothing => return,
@@ -112,8 +119,10 @@ impl Hashes {
                 self.cached = Some(Cached::updated(None, now, download.headers()));
                 match serde_json::from_slice::<Map<String, Value>>(download.bytes()) {
                     Ok(list) => {
-                        let hash = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
-                        self.names = list.into_iter().map(|(name, value)| (name, hash(value))).collect();
+                        let hash =
+                            |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
+                        self.names =
+                            list.into_iter().map(|(name, value)| (name, hash(value))).collect();
                         self.has_list = true;
                     }
                     Err(error) => self.complain(context, &error.to_string()),
@@ -155,12 +164,12 @@ impl Hashes {
         }
     }
 
-    /// Fetches the list as a page does: from the cache while that is fresh, else with its validators.
+    /// Fetches the list as a page does: from the cache while that is fresh, else with its
+    /// validators.
     fn fetch(&mut self, now: Instant, context: &mut Context<'_>) {
-        let when = self
-            .cached
-            .as_ref()
-            .map(|cached| when_warm(200, &cached.headers, now.saturating_duration_since(cached.stored_at)));
+        let when = self.cached.as_ref().map(|cached| {
+            when_warm(200, &cached.headers, now.saturating_duration_since(cached.stored_at))
+        });
         let conditions = match when {
             Some(WhenWarm::FromCache) => return self.fetched(now),
             Some(WhenWarm::Revalidated(conditions)) => conditions,
@@ -187,8 +196,8 @@ impl Hashes {
 }
 
 impl Cached {
-    /// The headers of a new response; of an answer that nothing has changed those that it has replace those of `before` (RFC 9111
-    /// section 3.2).
+    /// The headers of a new response; of an answer that nothing has changed those that it has
+    /// replace those of `before` (RFC 9111 section 3.2).
     fn updated(before: Option<Self>, now: Instant, headers: &HeaderMap) -> Self {
         let text = |(name, value): (&HeaderName, &HeaderValue)| {
             Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))

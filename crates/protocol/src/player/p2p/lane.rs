@@ -1,4 +1,5 @@
-//! The peers of one lane: it does what the loader decides, and keeps what came until the player takes it.
+//! The peers of one lane: it does what the loader decides, and keeps what came until the player
+//! takes it.
 
 use std::net::SocketAddr;
 use std::ops::AddAssign;
@@ -190,8 +191,14 @@ impl PeerLane {
         (self.loader, self.next_at) = (None, None);
     }
 
-    /// Peers are not used: waits until they are, or for nothing if the player waits for a segment of theirs.
-    pub(in crate::player) fn rest(&mut self, now: Instant, context: &mut Context<'_>, was_awaited: bool) {
+    /// Peers are not used: waits until they are, or for nothing if the player waits for a segment
+    /// of theirs.
+    pub(in crate::player) fn rest(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        was_awaited: bool,
+    ) {
         self.stop(now, context);
         self.hashes.iter_mut().for_each(|hashes| hashes.stop(context));
         self.next_at = if was_awaited { Some(now) } else { self.switches_at(now) };
@@ -208,7 +215,8 @@ impl PeerLane {
         let (config, number) = (&self.options.config, self.options.number);
         let identity = format!("{}-{rendition}", self.options.stream);
         let shares = config.shares(number);
-        let membership = self.options.swarms.swarm(&identity).enter(number, shares, config.upload_bps);
+        let membership =
+            self.options.swarms.swarm(&identity).enter(number, shares, config.upload_bps);
         if let Some(tracker) = &mut context.tracker {
             let (swarm, name) = tracker.enter(now, &self.options.stream, rendition);
             membership.name(name);
@@ -235,7 +243,9 @@ impl PeerLane {
         let answered = found.answered.as_ref().filter(|_| has_channels);
         match known.filter(|known| !(has_channels && known.has_channels)) {
             Some(known) => {
-                if let (Some((offer, _)), Some(channels)) = (answered, loader.neighbours_mut().channels()) {
+                if let (Some((offer, _)), Some(channels)) =
+                    (answered, loader.neighbours_mut().channels())
+                {
                     channels.withdraw(offer);
                 }
                 if let Some((_, loader)) = &self.loader {
@@ -266,7 +276,8 @@ impl PeerLane {
         self.looks_at = Some(now + LOOK_EVERY);
         let Some((_, loader)) = &self.loader else { return };
         let membership = loader.neighbours().membership();
-        let mut dice = fastrand::Rng::with_seed(u64::from(self.options.number) ^ self.options.config.seed);
+        let mut dice =
+            fastrand::Rng::with_seed(u64::from(self.options.number) ^ self.options.config.seed);
         for (peer, number) in membership.swarm().others(membership.id(), FOUND_AT_ONCE, &mut dice) {
             self.meet(now, loader, peer, number);
         }
@@ -297,7 +308,9 @@ impl PeerLane {
             }
             hashes.names(&segment.media.url)
         };
-        for action in loader.pump(now, shelf.queue, shelf.requested, shelf.position_us, &mut is_proven) {
+        for action in
+            loader.pump(now, shelf.queue, shelf.requested, shelf.position_us, &mut is_proven)
+        {
             match action {
                 Action::Load(number) => self.load(now, context, shelf, number)?,
                 Action::Abort(number) => self.abort(context, number),
@@ -312,8 +325,8 @@ impl PeerLane {
         Ok(())
     }
 
-    /// Uses what came from the server once its hash is known. The engine takes the wait for it for a lack of bytes, and loads the
-    /// segment again.
+    /// Uses what came from the server once its hash is known. The engine takes the wait for it for
+    /// a lack of bytes, and loads the segment again.
     fn prove(&mut self, now: Instant, context: &mut Context<'_>) {
         let silence = self.policy.http_silence;
         let (hashes, loader, exchanged) = (&self.hashes, &mut self.loader, &mut self.exchanged);
@@ -331,7 +344,9 @@ impl PeerLane {
                 || hashes.as_ref().is_some_and(|hashes| hashes.has_given_up(url));
             if is_late {
                 exchanged.hash_reloads += 1;
-                context.client.anomaly(format!("{url}: its hash did not come in time; it is loaded again"));
+                context
+                    .client
+                    .anomaly(format!("{url}: its hash did not come in time; it is loaded again"));
                 loader.failed(now, number);
             }
             !is_late
@@ -341,7 +356,8 @@ impl PeerLane {
     fn due_at(&self, now: Instant) -> Option<Instant> {
         let (_, loader) = self.loader.as_ref()?;
         let silences = self.downloads.iter().filter_map(|download| {
-            let silent_at = self.policy.http_silence.map(|silence| download.progressed_at + silence);
+            let silent_at =
+                self.policy.http_silence.map(|silence| download.progressed_at + silence);
             Some(silent_at?.min(download.media.overdue_at()))
         });
         let hashes = self.hashes.as_ref().and_then(Hashes::next_timeout);
@@ -350,7 +366,8 @@ impl PeerLane {
             .iter()
             .filter_map(|unproven| Some(unproven.since + self.policy.http_silence?))
             .min();
-        let others = [loader.next_timeout(now), self.switches_at(now), self.looks_at, hashes, proofs];
+        let others =
+            [loader.next_timeout(now), self.switches_at(now), self.looks_at, hashes, proofs];
         others.into_iter().flatten().chain(silences).min()
     }
 
@@ -383,9 +400,11 @@ impl PeerLane {
         Ok(())
     }
 
-    /// Whether nobody of this process has brought the bytes of a segment, for those who really send them.
+    /// Whether nobody of this process has brought the bytes of a segment, for those who really send
+    /// them.
     fn lacks_bytes(&self, number: u64) -> bool {
-        let swarm = self.loader.as_ref().map(|(_, loader)| loader.neighbours().membership().swarm());
+        let swarm =
+            self.loader.as_ref().map(|(_, loader)| loader.neighbours().membership().swarm());
         swarm.is_some_and(|swarm| swarm.lacks_bytes(number))
     }
 
@@ -433,7 +452,9 @@ impl PeerLane {
         if let Some(hashes) = self.hashes.as_mut().filter(|hashes| hashes.owns(fetch)) {
             return hashes.handle(now, context, event);
         }
-        let Some(at) = self.downloads.iter().position(|download| download.media.owns(fetch)) else { return };
+        let Some(at) = self.downloads.iter().position(|download| download.media.owns(fetch)) else {
+            return;
+        };
         let Some(download) = self.downloads.get_mut(at) else { return };
         download.progressed_at = now;
         let media = &mut download.media;
@@ -445,14 +466,19 @@ impl PeerLane {
             }
             TransferEvent::Bytes { bytes, received } => {
                 context.meter.media_bytes(received);
-                media.feed(now, Some(&bytes), bytes.len() as u64).err().map(|failure| failure.detail)
+                media
+                    .feed(now, Some(&bytes), bytes.len() as u64)
+                    .err()
+                    .map(|failure| failure.detail)
             }
             TransferEvent::Ignored(count) => {
                 context.meter.media_bytes(count);
                 media.feed(now, None, count).err().map(|failure| failure.detail)
             }
             TransferEvent::Nothing => return,
-            TransferEvent::Failed(error) => return self.lose(now, context, at, error.failure.detail),
+            TransferEvent::Failed(error) => {
+                return self.lose(now, context, at, error.failure.detail);
+            }
             TransferEvent::Complete => return self.complete(now, context, at),
         };
         if let Some(problem) = problem {
@@ -487,7 +513,8 @@ impl PeerLane {
         self.rate_bps = (whole.bytes() as f64 * 8.0 / took_s.max(1e-3)).clamp(1.0, FASTEST_BPS);
         let url = &download.media.segment.media.url;
         self.hashes.iter_mut().for_each(|hashes| hashes.want(now, url));
-        let unproven = Unproven { number: download.number, url: url.clone(), whole, since: now, bytes };
+        let unproven =
+            Unproven { number: download.number, url: url.clone(), whole, since: now, bytes };
         self.unproven.push(unproven);
         self.prove(now, context);
     }
@@ -497,7 +524,8 @@ impl PeerLane {
         let whole = self.loader.as_ref()?.1.held(number)?;
         Some((
             whole.clone(),
-            Duration::try_from_secs_f64(whole.bytes() as f64 * 8.0 / self.rate_bps).unwrap_or_default(),
+            Duration::try_from_secs_f64(whole.bytes() as f64 * 8.0 / self.rate_bps)
+                .unwrap_or_default(),
         ))
     }
 

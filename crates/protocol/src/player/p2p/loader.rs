@@ -1,8 +1,9 @@
-//! From whom a viewer loads which segment: the decision table of p2p-media-loader, over a queue that begins with the segment
-//! that the player wants next.
+//! From whom a viewer loads which segment: the decision table of p2p-media-loader, over a queue
+//! that begins with the segment that the player wants next.
 //!
-//! What is urgent comes from the server; what a neighbour has comes from there; what nobody has and nobody is loading, a viewer
-//! loads from the server now and then, the less often the more neighbours it has; what a neighbour is loading is awaited.
+//! What is urgent comes from the server; what a neighbour has comes from there; what nobody has and
+//! nobody is loading, a viewer loads from the server now and then, the less often the more
+//! neighbours it has; what a neighbour is loading is awaited.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -132,7 +133,9 @@ impl Loader {
     pub(super) fn has_failed(&mut self, now: Instant, number: u64) -> bool {
         let failed_for = self.policy.http_failed_for;
         self.failed.retain(|_, failures| now < failures.last_at + failed_for);
-        self.failed.get(&number).is_some_and(|failures| failures.count >= self.policy.http_failures_max)
+        self.failed
+            .get(&number)
+            .is_some_and(|failures| failures.count >= self.policy.http_failures_max)
     }
 
     /// Whether the server has failed to deliver it lately.
@@ -152,11 +155,13 @@ impl Loader {
         self.hold(now, number, segment, announces_late);
     }
 
-    /// Keeps a segment, and lets those go that were played; `has_announced`: peers were told what they are told.
+    /// Keeps a segment, and lets those go that were played; `has_announced`: peers were told what
+    /// they are told.
     fn hold(&mut self, now: Instant, number: u64, segment: WholeSegment, has_announced: bool) {
         self.held = self.held.split_off(&self.keeps_from);
         let forgets = self.neighbours.forget_before(self.keeps_from);
-        // The list that is announced for what goes is made before this segment is kept, and there is no second one.
+        // The list that is announced for what goes is made before this segment is kept, and there
+        // is no second one.
         let is_late = self.policy.announces_late && forgets && !has_announced;
         if is_late {
             self.neighbours.announce(&self.loading);
@@ -188,13 +193,15 @@ impl Loader {
         self.is_stale = true;
     }
 
-    /// What is before this segment is listed no more, or was played a while ago: it goes when the next one comes.
+    /// What is before this segment is listed no more, or was played a while ago: it goes when the
+    /// next one comes.
     pub(super) fn keep_from(&mut self, number: u64) {
         self.keeps_from = number;
     }
 
-    /// Goes on. `queue` begins with what the player wants next, `requested` if it waits for it already; playback is at
-    /// `position_us`. `is_proven`: whether a segment that a neighbour has sent may be used; asked with `true` when it came.
+    /// Goes on. `queue` begins with what the player wants next, `requested` if it waits for it
+    /// already; playback is at `position_us`. `is_proven`: whether a segment that a neighbour has
+    /// sent may be used; asked with `true` when it came.
     pub(super) fn pump(
         &mut self,
         now: Instant,
@@ -205,7 +212,8 @@ impl Loader {
     ) -> Vec<Action> {
         let mut actions = Vec::new();
         let queue = queue.get(..queue.len().min(self.policy.ahead_max)).unwrap_or_default();
-        let [first, last] = [queue.first(), queue.last()].map(|end| end.map(|queued| queued.number));
+        let [first, last] =
+            [queue.first(), queue.last()].map(|end| end.map(|queued| queued.number));
         let looked_at = self.looked_at.replace((first, last, requested));
         self.is_stale |= self.neighbours.take_news() | (looked_at != self.looked_at);
         if self.random_at.is_none_or(|at| now >= at) {
@@ -231,7 +239,8 @@ impl Loader {
 
     pub(super) fn next_timeout(&self, now: Instant) -> Option<Instant> {
         let news = self.lacks_segments.then(|| now + NEWS_EVERY);
-        let process = self.processed_at.filter(|_| self.lacks_segments).map(|at| at + PROCESS_EVERY);
+        let process =
+            self.processed_at.filter(|_| self.lacks_segments).map(|at| at + PROCESS_EVERY);
         let receiving = self.receiving.iter().map(|receiving| {
             let silent_at = receiving.progressed_at + self.policy.peer_silence;
             let whole_at = if receiving.whole.is_some() { silent_at } else { receiving.whole_at };
@@ -277,7 +286,8 @@ impl Loader {
                     Sent::Broken => return self.broken(),
                 }
             }
-            if let Some(segment) = receiving.whole.take_if(|_| is_proven(receiving.number, is_new)) {
+            if let Some(segment) = receiving.whole.take_if(|_| is_proven(receiving.number, is_new))
+            {
                 self.received.segments += 1;
                 self.hold(now, receiving.number, segment, false);
                 return false;
@@ -308,8 +318,9 @@ impl Loader {
         requested: Option<u64>,
         actions: &mut Vec<Action>,
     ) {
-        let is_wanted =
-            |number: u64| requested == Some(number) || queue.iter().any(|queued| queued.number == number);
+        let is_wanted = |number: u64| {
+            requested == Some(number) || queue.iter().any(|queued| queued.number == number)
+        };
         let count = self.loading.len();
         self.loading.retain(|number| {
             let keeps = is_wanted(*number);
@@ -377,9 +388,15 @@ impl Loader {
                 let before = queue.first().map_or(0, |first| {
                     let length_us = first.ends_us.saturating_sub(first.starts_us).max(1);
                     // Segments between the one that is played and the first of the queue.
-                    first.starts_us.saturating_sub(position_us).saturating_sub(1).div_euclid(length_us).max(0)
+                    first
+                        .starts_us
+                        .saturating_sub(position_us)
+                        .saturating_sub(1)
+                        .div_euclid(length_us)
+                        .max(0)
                 });
-                let place = queued.number.saturating_sub(queue.first().map_or(0, |first| first.number));
+                let place =
+                    queued.number.saturating_sub(queue.first().map_or(0, |first| first.number));
                 place.saturating_add(before as u64) < count
             }
         }
@@ -423,21 +440,36 @@ impl Loader {
     fn ask(&mut self, now: Instant, number: u64) {
         let busy: Vec<PeerId> = self.receiving.iter().map(|receiving| receiving.from).collect();
         if let Some(from) = self.neighbours.request(now, number, &busy, &mut self.dice) {
-            let receiving =
-                Receiving { number, from, bytes: 0, progressed_at: now, whole_at: now, whole: None };
+            let receiving = Receiving {
+                number,
+                from,
+                bytes: 0,
+                progressed_at: now,
+                whole_at: now,
+                whole: None,
+            };
             self.receiving.push(receiving);
             self.is_stale = true;
         }
     }
 
     /// Loads something from the server that nobody has, by chance.
-    fn draw(&mut self, now: Instant, queue: &[Queued], position_us: i64, actions: &mut Vec<Action>) {
+    fn draw(
+        &mut self,
+        now: Instant,
+        queue: &[Queued],
+        position_us: i64,
+        actions: &mut Vec<Action>,
+    ) {
         let peers = self.neighbours.degree(now);
-        if self.loading.len() >= self.policy.http_max || self.policy.only_sharers_draw && !self.shares {
+        if self.loading.len() >= self.policy.http_max
+            || self.policy.only_sharers_draw && !self.shares
+        {
             return;
         }
         let mut open: Vec<u64> = Vec::new();
-        for number in queue.iter().filter(|queued| queued.ends_us >= position_us).map(|queued| queued.number)
+        for number in
+            queue.iter().filter(|queued| queued.ends_us >= position_us).map(|queued| queued.number)
         {
             let is_there = self.held.contains_key(&number) || self.loading.contains(&number);
             if !is_there
@@ -466,7 +498,9 @@ impl Loader {
             }
             Random::Each { probability, .. } => {
                 let draws = self.dice.f64() <= probability * open.len() as f64;
-                if let Some(number) = open.get(self.dice.usize(..open.len().max(1))).filter(|_| draws) {
+                if let Some(number) =
+                    open.get(self.dice.usize(..open.len().max(1))).filter(|_| draws)
+                {
                     self.load(*number, actions);
                 }
             }

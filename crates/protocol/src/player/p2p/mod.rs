@@ -1,14 +1,16 @@
-//! Peer-to-peer delivery between the viewers of a run, as p2p-media-loader does it in browsers: what viewers get from each
-//! other they do not request from the server.
+//! Peer-to-peer delivery between the viewers of a run, as p2p-media-loader does it in browsers:
+//! what viewers get from each other they do not request from the server.
 //!
 //! ```text
 //! lane ── which segments come next ─▶ loader ─ decides ─▶ load from the server, or ask a neighbour
 //!   │                                   │ policy: the tables of the engine's versions
-//!   └─ tracker: who is there  ────────▶ swarm: who is connected, who has what, who sends what (uplink)
+//!   └─ tracker: who is there  ────────▶ swarm: who is connected, who has what,
+//!                                              who sends what (uplink)
 //! ```
-//! No media are sent between viewers of the same process: see [`swarm`](Swarms). Viewers with data channels (`channels`, in the words
-//! of `wire`) exchange them with each other, and with browsers; `neighbours` has the peers of both kinds.
-//! `exchange` has two viewers that do nothing else, for the benchmark.
+//! No media are sent between viewers of the same process: see [`swarm`](Swarms). Viewers with data
+//! channels (`channels`, in the words of `wire`) exchange them with each other, and with browsers;
+//! `neighbours` has the peers of both kinds. `exchange` has two viewers that do nothing else, for
+//! the benchmark.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! The peers of a viewer in one swarm: those of the same process ([`Membership`]), and those over data channels
-//! ([`Channels`]), where it has them. The loader asks both alike.
+//! The peers of a viewer in one swarm: those of the same process ([`Membership`]), and those over
+//! data channels ([`Channels`]), where it has them. The loader asks both alike.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use super::channels::Channels;
 use super::swarm::{Announced, Holdings, Known, Membership, PeerId, Sent};
 use super::tracker::{Described, Id};
 
-/// When more of a segment is looked for that comes over a data channel: its datagrams wake the viewer before.
+/// When more of a segment is looked for that comes over a data channel: its datagrams wake the
+/// viewer before.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The peers.
@@ -61,7 +62,8 @@ impl Neighbours {
         self.channels = Some(channels);
     }
 
-    /// The tracker gives this viewer the offer of `peer`: the answer, which is one on paper for a viewer of this process without data channels.
+    /// The tracker gives this viewer the offer of `peer`: the answer, which is one on paper for a
+    /// viewer of this process without data channels.
     pub(super) fn answer(&mut self, now: Instant, peer: Id, offer: &str) -> Described {
         let is_model = |known: &Known| !known.has_channels;
         if self.membership.swarm().of_name(&peer).as_ref().is_some_and(is_model) {
@@ -103,13 +105,15 @@ impl Neighbours {
     pub(super) fn keep(&mut self, now: Instant, number: u64, segment: WholeSegment) {
         self.membership.keep(now, number, segment);
         self.holdings.loading.remove(&number);
-        // Of what viewers of this process gave each other the bytes may be gone: that is not for others.
+        // Of what viewers of this process gave each other the bytes may be gone: that is not for
+        // others.
         if !self.membership.swarm().lacks_bytes(number) {
             self.holdings.loaded.insert(number);
         }
     }
 
-    /// It has no segment before this one any more, of which the peers learn with the next announcement; whether it had any.
+    /// It has no segment before this one any more, of which the peers learn with the next
+    /// announcement; whether it had any.
     pub(super) fn forget_before(&mut self, number: u64) -> bool {
         self.holdings.loaded = self.holdings.loaded.split_off(&number);
         self.membership.forget_before(number)
@@ -121,7 +125,8 @@ impl Neighbours {
         self.membership.announced(now, number).max(over_channels)
     }
 
-    /// Asks a peer for segment `number`: one that has it, and of which nothing else is received at the moment.
+    /// Asks a peer for segment `number`: one that has it, and of which nothing else is received at
+    /// the moment.
     pub(super) fn request(
         &mut self,
         now: Instant,
@@ -131,7 +136,8 @@ impl Neighbours {
     ) -> Option<PeerId> {
         let mut sources = self.membership.sources(now, number, busy);
         if let Some(channels) = &self.channels {
-            sources.extend(channels.sources(number).into_iter().filter(|from| !busy.contains(from)));
+            sources
+                .extend(channels.sources(number).into_iter().filter(|from| !busy.contains(from)));
         }
         let from = *sources.get(dice.usize(..sources.len().max(1)))?;
         match self.channels.as_mut().filter(|channels| channels.owns(from)) {
@@ -192,8 +198,9 @@ impl Neighbours {
         }));
     }
 
-    /// Judges what has come over data channels: `judge` says what is in a segment, nothing as long as its hash is not known, or
-    /// why it is not the segment, whereupon the peer that sent it is left.
+    /// Judges what has come over data channels: `judge` says what is in a segment, nothing as long
+    /// as its hash is not known, or why it is not the segment, whereupon the peer that sent it is
+    /// left.
     pub(super) fn judge(
         &mut self,
         now: Instant,

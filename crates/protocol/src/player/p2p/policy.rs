@@ -1,4 +1,5 @@
-//! How the versions of p2p-media-loader decide: the settings that PeerTube gives them for live streams.
+//! How the versions of p2p-media-loader decide: the settings that PeerTube gives them for live
+//! streams.
 
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ pub(super) struct Policy {
     pub(super) http_silence: Option<Duration>,
     /// How long a download from a peer may bring nothing.
     pub(super) peer_silence: Duration,
-    /// After how many failures the server is not asked again for the same segment, and for how long.
+    /// After how many failures the server is not asked again for the same segment, and for how
+    /// long.
     pub(super) http_failures_max: u32,
     pub(super) http_failed_for: Duration,
     /// Segments from the requested one on that are looked at.
@@ -42,7 +44,8 @@ pub(super) enum Urgent {
 /// When segments are loaded at random.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Random {
-    /// Each time after 1 s to 1 s + 1 s for each peer; so that of all peers about one loads each segment.
+    /// Each time after 1 s to 1 s + 1 s for each peer; so that of all peers about one loads each
+    /// segment.
     ByPeers,
     /// Each `every`, with this probability for each segment that could be loaded.
     Each { every: Duration, probability: f64 },

@@ -1,8 +1,10 @@
-//! The peers of a run: who is connected with whom, who has which segment, and who sends which to whom.
+//! The peers of a run: who is connected with whom, who has which segment, and who sends which to
+//! whom.
 //!
-//! All viewers of a run are in this process, so that a segment that one of them has downloaded needs not to be sent to another:
-//! the other one learns what is in it, when it would have come. So a server sees the requests that it would see with real
-//! peers, and a generator carries a crowd whose peers would exchange far more than the server sends.
+//! All viewers of a run are in this process, so that a segment that one of them has downloaded
+//! needs not to be sent to another: the other one learns what is in it, when it would have come. So
+//! a server sees the requests that it would see with real peers, and a generator carries a crowd
+//! whose peers would exchange far more than the server sends.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -168,8 +170,14 @@ impl Swarm {
         self.lock().bytes.entry(number).or_insert(bytes);
     }
 
-    /// Peers that `but` is not connected with, in no order, and their numbers in the run; at most `count`.
-    pub(super) fn others(&self, but: PeerId, count: usize, dice: &mut fastrand::Rng) -> Vec<(PeerId, u32)> {
+    /// Peers that `but` is not connected with, in no order, and their numbers in the run; at most
+    /// `count`.
+    pub(super) fn others(
+        &self,
+        but: PeerId,
+        count: usize,
+        dice: &mut fastrand::Rng,
+    ) -> Vec<(PeerId, u32)> {
         let state = self.lock();
         let Some(peer) = state.peers.get(&but) else { return Vec::new() };
         let is_other = |id: &PeerId| *id != but && !peer.connected.contains_key(id);
@@ -188,7 +196,8 @@ impl Swarm {
     }
 }
 
-/// The presence of a viewer in a swarm, which ends when it is dropped: in order, unless it has fallen silent before.
+/// The presence of a viewer in a swarm, which ends when it is dropped: in order, unless it has
+/// fallen silent before.
 #[derive(Debug)]
 pub(super) struct Membership {
     swarm: Swarm,
@@ -245,7 +254,8 @@ impl Membership {
     /// Is connected with `other` from `at` on, unless either has `degree_max` peers.
     pub(super) fn connect(&self, other: PeerId, at: Instant, degree_max: usize) {
         let mut state = self.swarm.lock();
-        let has_room = |id| state.peers.get(id).is_some_and(|peer| peer.connected.len() < degree_max);
+        let has_room =
+            |id| state.peers.get(id).is_some_and(|peer| peer.connected.len() < degree_max);
         if other == self.id || !has_room(&other) || !has_room(&self.id) {
             return;
         }
@@ -262,7 +272,8 @@ impl Membership {
         self.swarm.lock().neighbours(now, self.id).count()
     }
 
-    /// Whether a neighbour has announced something since the last call, or is connected from now on.
+    /// Whether a neighbour has announced something since the last call, or is connected from now
+    /// on.
     pub(super) fn take_news(&self) -> bool {
         let mut state = self.swarm.lock();
         state.peers.get_mut(&self.id).is_some_and(|peer| std::mem::take(&mut peer.has_news))
@@ -276,14 +287,17 @@ impl Membership {
         }
     }
 
-    /// It has no segment before this one any more, of which the neighbours learn with the next announcement; whether it had any.
+    /// It has no segment before this one any more, of which the neighbours learn with the next
+    /// announcement; whether it had any.
     pub(super) fn forget_before(&self, number: u64) -> bool {
         let mut state = self.swarm.lock();
         let Some(peer) = state.peers.get_mut(&self.id) else { return false };
         let later = peer.kept.split_off(&number);
         let had_some = !std::mem::replace(&mut peer.kept, later).is_empty();
         let State { peers, bytes, .. } = &mut *state;
-        bytes.retain(|kept, _| *kept >= number || peers.values().any(|peer| peer.kept.contains_key(kept)));
+        bytes.retain(|kept, _| {
+            *kept >= number || peers.values().any(|peer| peer.kept.contains_key(kept))
+        });
         had_some
     }
 
@@ -316,7 +330,8 @@ impl Membership {
         let state = self.swarm.lock();
         let has = |peer: &Peer, since| peer.announced(number, since) == Some(Announced::Loaded);
         let neighbours = state.neighbours(now, self.id);
-        let sources = neighbours.filter(|(id, peer, since)| has(peer, *since) && !busy.contains(id));
+        let sources =
+            neighbours.filter(|(id, peer, since)| has(peer, *since) && !busy.contains(id));
         sources.map(|(id, ..)| id).collect()
     }
 
@@ -329,13 +344,19 @@ impl Membership {
         Some(())
     }
 
-    /// Something is sent to a peer of another process, as fast as the uplink allows beside what else it sends. Its channel counts it.
+    /// Something is sent to a peer of another process, as fast as the uplink allows beside what
+    /// else it sends. Its channel counts it.
     pub(super) fn begin_upload(&self, now: Instant, to: PeerId, upload: Upload) {
         self.with_uplink(|uplink| uplink.pace(now, to, upload));
     }
 
     /// How far the upload of segment `number` to `to` may be.
-    pub(super) fn upload_progress(&self, now: Instant, to: PeerId, number: u64) -> Option<Progress> {
+    pub(super) fn upload_progress(
+        &self,
+        now: Instant,
+        to: PeerId,
+        number: u64,
+    ) -> Option<Progress> {
         self.with_uplink(|uplink| uplink.progress(now, to, number)).flatten()
     }
 
@@ -363,7 +384,9 @@ impl Membership {
     pub(super) fn received(&self, now: Instant, from: PeerId, number: u64) -> Sent {
         let mut state = self.swarm.lock();
         let Some(peer) = state.peers.get_mut(&from) else { return Sent::Broken };
-        let Some(progress) = peer.uplink.progress(now, self.id, number) else { return Sent::Broken };
+        let Some(progress) = peer.uplink.progress(now, self.id, number) else {
+            return Sent::Broken;
+        };
         if !progress.is_whole {
             return Sent::Partly(progress.bytes, progress.whole_at);
         }
@@ -377,7 +400,8 @@ impl Membership {
         Sent::Whole(segment)
     }
 
-    /// Asks `from` to send no more; `is_late`: since nothing came in time, for which it is left at the third time in a row.
+    /// Asks `from` to send no more; `is_late`: since nothing came in time, for which it is left at
+    /// the third time in a row.
     pub(super) fn cancel(&self, now: Instant, from: PeerId, is_late: bool) {
         let mut state = self.swarm.lock();
         if let Some(peer) = state.peers.get_mut(&from) {
@@ -404,11 +428,15 @@ impl Membership {
 
 impl State {
     /// Who `of` is connected with, and since when.
-    fn neighbours(&self, now: Instant, of: PeerId) -> impl Iterator<Item = (PeerId, &Peer, Instant)> {
+    fn neighbours(
+        &self,
+        now: Instant,
+        of: PeerId,
+    ) -> impl Iterator<Item = (PeerId, &Peer, Instant)> {
         let connected = self.peers.get(&of).into_iter().flat_map(|peer| &peer.connected);
         let connected = connected.filter(move |(_, connected)| connected.since <= now);
-        let neighbours =
-            connected.filter_map(|(id, connected)| Some((*id, self.peers.get(id)?, connected.since)));
+        let neighbours = connected
+            .filter_map(|(id, connected)| Some((*id, self.peers.get(id)?, connected.since)));
         neighbours.filter(move |(_, peer, _)| !peer.is_missed(now))
     }
 
@@ -445,7 +473,8 @@ impl State {
 }
 
 impl Peer {
-    /// What it has said of segment `number` to whom it is connected with `since` then. A new neighbour is told all.
+    /// What it has said of segment `number` to whom it is connected with `since` then. A new
+    /// neighbour is told all.
     fn announced(&self, number: u64, since: Instant) -> Option<Announced> {
         let was_there = || self.kept.get(&number).is_some_and(|kept| kept.since < since);
         if !self.shares {
@@ -466,8 +495,9 @@ impl Peer {
 /// How long it takes until two peers that found each other are connected: ICE and DTLS.
 pub(super) const CONNECT_TIME: Duration = Duration::from_millis(500);
 
-/// How long it takes until ICE takes a peer for lost that has fallen silent: Chromium 156 calls the connection `disconnected` after
-/// 6.8 s and `failed` after 16.8 s (measured; the engine waits for the latter).
+/// How long it takes until ICE takes a peer for lost that has fallen silent: Chromium 156 calls the
+/// connection `disconnected` after 6.8 s and `failed` after 16.8 s (measured; the engine waits for
+/// the latter).
 const MISSED_AFTER: Duration = Duration::from_secs(17);
 
 /// A peer from which nothing came in time so often in a row is left (`p2pErrorRetries`).
@@ -495,7 +525,10 @@ mod tests {
         has.keep(now, 7, segment());
         assert_eq!(wants.announced(now, 7), Some(Announced::Loading), "it was not told");
         has.announce(&[]);
-        assert_eq!((wants.announced(now, 7), alone.announced(now, 7)), (Some(Announced::Loaded), None));
+        assert_eq!(
+            (wants.announced(now, 7), alone.announced(now, 7)),
+            (Some(Announced::Loaded), None)
+        );
         let from = wants.sources(now, 7, &[])[0];
         wants.request(now, from, 7).unwrap();
         assert_eq!(wants.sources(now, 7, &[from]), [], "one segment at a time from each");
@@ -504,13 +537,17 @@ mod tests {
             matches!(wants.received(half, from, 7), Sent::Partly(4_700, at) if at == now + Duration::from_secs(1))
         );
         assert!(matches!(wants.received(now + Duration::from_secs(1), from, 7), Sent::Whole(_)));
-        assert_eq!(has.take_shared(now + Duration::from_secs(2)), Shared { uploaded_bytes: 9_400, peers: 1 });
+        assert_eq!(
+            has.take_shared(now + Duration::from_secs(2)),
+            Shared { uploaded_bytes: 9_400, peers: 1 }
+        );
     }
 
     #[test]
     fn who_does_not_share_announces_nothing_and_who_leaves_is_gone() {
         let (swarm, now) = (Swarm::default(), Instant::now());
-        let [mobile, wants, has] = [false, true, true].map(|shares| swarm.enter(1, shares, Some(1)));
+        let [mobile, wants, has] =
+            [false, true, true].map(|shares| swarm.enter(1, shares, Some(1)));
         mobile.connect(wants.id(), now, 9);
         has.connect(wants.id(), now, 1);
         assert_eq!(wants.degree(now), 1, "it has no room for a second one");
@@ -555,13 +592,19 @@ mod tests {
         for late in 0..LATE_MAX {
             assert_eq!(hasty.degree(now), 1, "{late}");
             hasty.request(now, has_id, 7).unwrap();
-            assert!(matches!(hasty.received(now + Duration::from_secs(2), has_id, 7), Sent::Partly(0, _)));
+            assert!(matches!(
+                hasty.received(now + Duration::from_secs(2), has_id, 7),
+                Sent::Partly(0, _)
+            ));
             hasty.cancel(now + Duration::from_secs(2), has_id, true);
         }
         assert_eq!(hasty.degree(now), 0);
         let just_before = now + MISSED_AFTER - Duration::from_millis(1);
         assert_eq!((patient.degree(just_before), patient.degree(now + MISSED_AFTER)), (1, 0));
-        assert_eq!(swarm.others(hasty.id(), 9, &mut fastrand::Rng::with_seed(1)), [(patient.id(), 2)]);
+        assert_eq!(
+            swarm.others(hasty.id(), 9, &mut fastrand::Rng::with_seed(1)),
+            [(patient.id(), 2)]
+        );
         patient.fall_silent(now + MISSED_AFTER);
         assert_eq!(swarm.lock().peers.len(), 2, "the first is forgotten");
     }

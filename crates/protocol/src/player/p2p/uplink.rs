@@ -1,5 +1,5 @@
-//! The uplink of a viewer, which all that it sends at the same time share in equal parts, as connections of the same round-trip
-//! time do.
+//! The uplink of a viewer, which all that it sends at the same time share in equal parts, as
+//! connections of the same round-trip time do.
 
 use std::time::{Duration, Instant};
 
@@ -100,18 +100,24 @@ impl<P: Copy + PartialEq> Uplink<P> {
     /// How far the upload of `number` to `to` is; `None` if there is none.
     pub(super) fn progress(&mut self, now: Instant, to: P, number: u64) -> Option<Progress> {
         self.advance(now);
-        let open =
-            self.uploads.iter().filter(|running| running.sent_bytes + 0.5 < running.upload.bytes as f64);
+        let open = self
+            .uploads
+            .iter()
+            .filter(|running| running.sent_bytes + 0.5 < running.upload.bytes as f64);
         let count = open.count();
-        let running =
-            self.uploads.iter().find(|running| running.to == to && running.upload.number == number)?;
+        let running = self
+            .uploads
+            .iter()
+            .find(|running| running.to == to && running.upload.number == number)?;
         let rest = running.upload.bytes as f64 - running.sent_bytes;
-        let rest_s = self.bps.map_or(0.0, |bps| rest.max(0.0) * 8.0 * count as f64 / bps.max(1) as f64);
+        let rest_s =
+            self.bps.map_or(0.0, |bps| rest.max(0.0) * 8.0 * count as f64 / bps.max(1) as f64);
         Some(Progress {
             bytes: running.sent_bytes as u64,
             // Less than a byte is an error of rounding.
             is_whole: rest < 0.5,
-            whole_at: now + Duration::try_from_secs_f64(rest_s).unwrap_or(Duration::from_secs(86_400)),
+            whole_at: now
+                + Duration::try_from_secs_f64(rest_s).unwrap_or(Duration::from_secs(86_400)),
         })
     }
 

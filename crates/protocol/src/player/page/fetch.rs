@@ -37,7 +37,8 @@ pub(super) struct PageFetch {
 pub(super) enum FetchEvent {
     /// It goes on.
     Nothing,
-    /// The server refused it; its body is received all the same, so that the connection can be used again.
+    /// The server refused it; its body is received all the same, so that the connection can be used
+    /// again.
     Failed(Failure),
     /// It failed, and is over.
     Broken(Failure),
@@ -73,8 +74,9 @@ impl PageFetch {
     fn send(&mut self, now: Instant, context: &mut PageContext<'_>) -> Result<(), Failure> {
         context.client.check(&self.url)?;
         let request = http::Request::builder().method(self.method.clone()).uri(self.url.as_str());
-        let wrong =
-            |error: http::Error| Failure::new(FailureReason::Protocol, format!("{}: {error}", self.url));
+        let wrong = |error: http::Error| {
+            Failure::new(FailureReason::Protocol, format!("{}: {error}", self.url))
+        };
         let (mut head, ()) = request.body(()).map_err(wrong)?.into_parts();
         head.headers = self.headers.clone();
         // As Chromium: nothing but gzip where a proxy may look into the connection.
@@ -134,7 +136,8 @@ impl PageFetch {
             DownloadEvent::Finished(Err(_)) if self.has_failed => FetchEvent::Ended,
             DownloadEvent::Finished(Err(error)) => {
                 context.client.failed();
-                let failure: Failure = if self.has_head { error.after_opening() } else { error.into() };
+                let failure: Failure =
+                    if self.has_head { error.after_opening() } else { error.into() };
                 let detail = format!("{}: {}", self.url, failure.detail);
                 FetchEvent::Broken(Failure { detail, ..failure })
             }
@@ -172,13 +175,17 @@ impl PageFetch {
             status => FailureReason::HttpStatus(status.as_u16()),
         };
         let wait = retry_after(&head.headers);
-        FetchEvent::Failed(Failure::new(reason, format!("{}: HTTP status {status}{wait}", self.url)))
+        FetchEvent::Failed(Failure::new(
+            reason,
+            format!("{}: HTTP status {status}{wait}", self.url),
+        ))
     }
 
     fn redirect(&mut self, now: Instant, context: &mut PageContext<'_>, url: Url) -> FetchEvent {
         self.redirects += 1;
         if self.redirects > REDIRECTS_MAX {
-            return self.broken(context, format!("{}: more than {REDIRECTS_MAX} redirects", self.url));
+            return self
+                .broken(context, format!("{}: more than {REDIRECTS_MAX} redirects", self.url));
         }
         context.client.output(Output::Cancel(self.fetch));
         self.origins = context.client.redirected(self.origins, &self.url, &url);

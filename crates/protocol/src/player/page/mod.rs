@@ -1,11 +1,13 @@
-//! The page around the player: the requests of its recording, in a closed loop, and the moment at which the player begins.
+//! The page around the player: the requests of its recording, in a closed loop, and the moment at
+//! which the player begins.
 //!
 //! ```text
 //! document ──┬─ 20 ms ─▶ app.js ─── 10 ms ─▶ poster.jpg ── 10 ms ─▶ (player)
 //!            └─ 20 ms ─▶ style.css
 //! ```
-//! Each request begins its recorded gap after the end of the one that it followed. A request that a warm cache answers ends
-//! as it begins. What fails is passed over, as browsers do with a picture, but for the document.
+//! Each request begins its recorded gap after the end of the one that it followed. A request that a
+//! warm cache answers ends as it begins. What fails is passed over, as browsers do with a picture,
+//! but for the document.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -91,13 +93,19 @@ impl Page {
     }
 
     /// Begins what is due, and gives up what is overdue; an error is that of the document.
-    pub(super) fn pump(&mut self, now: Instant, context: &mut PageContext<'_>) -> Result<(), Failure> {
+    pub(super) fn pump(
+        &mut self,
+        now: Instant,
+        context: &mut PageContext<'_>,
+    ) -> Result<(), Failure> {
         while let Some((index, fetch)) = self.take_overdue(now) {
             let failure = fetch.give_up(context.client);
             self.failed(index, failure, context)?;
             self.ended(index, now);
         }
-        while let Some(Reverse((_, index))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+        while let Some(Reverse((_, index))) =
+            self.due.peek().copied().filter(|Reverse((at, _))| *at <= now)
+        {
             self.due.pop();
             self.begin(index, now, context)?;
         }
@@ -110,7 +118,12 @@ impl Page {
         Some(self.running.swap_remove(at))
     }
 
-    fn begin(&mut self, index: usize, now: Instant, context: &mut PageContext<'_>) -> Result<(), Failure> {
+    fn begin(
+        &mut self,
+        index: usize,
+        now: Instant,
+        context: &mut PageContext<'_>,
+    ) -> Result<(), Failure> {
         let plan = Arc::clone(&self.plan);
         let Some(request) = plan.requests.get(index) else { return Ok(()) };
         let conditions = match &request.when_warm {
@@ -163,7 +176,12 @@ impl Page {
         Ok(())
     }
 
-    fn failed(&self, index: usize, failure: Failure, context: &mut PageContext<'_>) -> Result<(), Failure> {
+    fn failed(
+        &self,
+        index: usize,
+        failure: Failure,
+        context: &mut PageContext<'_>,
+    ) -> Result<(), Failure> {
         context.meter.page_request_failed();
         match self.plan.requests.get(index) {
             Some(request) if request.is_document => {

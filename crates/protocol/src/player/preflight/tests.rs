@@ -76,7 +76,12 @@ fn a_server_allows_what_it_names() {
         (204, &[(ALLOW, "*")], Include, "Access-Control-Allow-Headers lacks authorization, x-a"),
         (204, &[(ALLOW, "x-a")], SameOrigin, "Access-Control-Allow-Headers lacks authorization"),
         (204, &[], SameOrigin, "Access-Control-Allow-Headers lacks authorization, x-a"),
-        (204, &[(ALLOW, "*, x y")], SameOrigin, "access-control-allow-headers is not a list of names"),
+        (
+            204,
+            &[(ALLOW, "*, x y")],
+            SameOrigin,
+            "access-control-allow-headers is not a list of names",
+        ),
         (404, &[(ALLOW, "*")], SameOrigin, "HTTP status 404"),
         (302, &[(ALLOW, "*")], SameOrigin, "HTTP status 302"),
     ] {
@@ -116,12 +121,19 @@ fn an_answer_is_kept_as_long_as_it_says_and_chromium_allows() {
 
 #[test]
 fn a_kept_answer_is_for_its_url_and_headers_and_the_oldest_are_forgotten() {
-    let (now, origins, mut preflights) = (Instant::now(), Origins::default(), Preflights::default());
-    let of = [("access-control-allow-headers", "x-a, authorization"), ("access-control-max-age", "60")];
+    let (now, origins, mut preflights) =
+        (Instant::now(), Origins::default(), Preflights::default());
+    let of =
+        [("access-control-allow-headers", "x-a, authorization"), ("access-control-max-age", "60")];
     let url = |number: usize| Url::parse(&format!("{URL}?{number}")).unwrap();
     for number in 0..=ANSWERS_MAX {
         let at = now + Duration::from_millis(number as u64);
-        preflights.learn(at, &url(number), origins, read(at, 204, &of, CredentialsPolicy::Include).unwrap());
+        preflights.learn(
+            at,
+            &url(number),
+            origins,
+            read(at, 204, &of, CredentialsPolicy::Include).unwrap(),
+        );
     }
     assert_eq!(preflights.answers.len(), ANSWERS_MAX);
     let mut allow = |number, headers| preflights.allow(now, &url(number), origins, &names(headers));

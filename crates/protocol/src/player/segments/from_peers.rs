@@ -1,4 +1,5 @@
-//! What a lane of segments gets from peers: the queue of what comes next, and the segments as the player takes them.
+//! What a lane of segments gets from peers: the queue of what comes next, and the segments as the
+//! player takes them.
 
 use std::time::Instant;
 
@@ -12,7 +13,8 @@ use crate::player::presentation::{Cursor, Found, Segment, Segments};
 use crate::player::segment_download::SegmentDownload;
 use crate::player::transfer::TransferError;
 
-/// How long played segments of live streams are kept for others (`highDemandTimeWindow` behind the position).
+/// How long played segments of live streams are kept for others (`highDemandTimeWindow` behind the
+/// position).
 const SHARED_BEHIND_US: i64 = 4_000_000;
 
 /// Segments that are looked at ahead of playback.
@@ -31,7 +33,8 @@ impl SegmentLane {
 
     /// Whether playback waits for peers, and not for the server.
     pub(super) fn awaits_peers(&self) -> bool {
-        let waits = self.peers.as_ref().is_some_and(|peers| peers.waits_for_peers(self.next.segment));
+        let waits =
+            self.peers.as_ref().is_some_and(|peers| peers.waits_for_peers(self.next.segment));
         matches!(self.step, Step::Peers) && waits
     }
 
@@ -49,7 +52,11 @@ impl SegmentLane {
     }
 
     /// Goes on with what peers and server deliver, and takes the segment that the player waits for.
-    pub(super) fn pump_peers(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), Failure> {
+    pub(super) fn pump_peers(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+    ) -> Result<(), Failure> {
         let Some(mut peers) = self.peers.take() else { return Ok(()) };
         let result = if peers.is_on(now) {
             self.with_queue();
@@ -96,10 +103,13 @@ impl SegmentLane {
         segments.whole(self.next.segment)
     }
 
-    /// The first segment that is still shared: of live streams those go that were played a while ago.
+    /// The first segment that is still shared: of live streams those go that were played a while
+    /// ago.
     fn shared_from(&self, position_us: i64) -> u64 {
         let live = self.segments().filter(|segments| segments.is_live());
-        live.map_or(0, |segments| segments.at(position_us.saturating_sub(SHARED_BEHIND_US), false).segment)
+        live.map_or(0, |segments| {
+            segments.at(position_us.saturating_sub(SHARED_BEHIND_US), false).segment
+        })
     }
 
     /// Makes the queue where what it is made of has changed.
@@ -121,7 +131,11 @@ impl SegmentLane {
             match segments.find(next, false) {
                 Found::Piece(segment, after) => {
                     let ends_us = segment.starts_us.saturating_add_unsigned(segment.duration_us);
-                    queue.push(Queued { number: next.segment, starts_us: segment.starts_us, ends_us });
+                    queue.push(Queued {
+                        number: next.segment,
+                        starts_us: segment.starts_us,
+                        ends_us,
+                    });
                     next = after;
                 }
                 Found::Gap(after) | Found::Broken(_, after) => next = after,
@@ -131,8 +145,8 @@ impl SegmentLane {
         self.queue = (queue, Some(key));
     }
 
-    /// What the rendition that is played is called in names of swarms: its resolution, or its place in the manifest
-    /// (`processMainManifest` of p2p-media-loader-hlsjs).
+    /// What the rendition that is played is called in names of swarms: its resolution, or its place
+    /// in the manifest (`processMainManifest` of p2p-media-loader-hlsjs).
     fn rendition_of_peers(&self) -> usize {
         let engine = self.options.peers.as_ref().map(|peers| peers.config.engine);
         let rendition = self.renditions.get(self.current);
@@ -144,8 +158,10 @@ impl SegmentLane {
     }
 
     fn shelf<'a>(&'a self, position_us: Option<i64>, queue: &'a [Queued]) -> Shelf<'a> {
-        let first =
-            self.segments().and_then(Segments::window).map_or(0, |window| window.playlist().media_sequence);
+        let first = self
+            .segments()
+            .and_then(Segments::window)
+            .map_or(0, |window| window.playlist().media_sequence);
         let position_us = position_us.unwrap_or(self.wanted_us);
         Shelf {
             rendition: self.rendition_of_peers(),

@@ -43,7 +43,9 @@ impl SegmentLane {
                     context.phases.reach(context.client, Phase::Playing, now);
                     Ok(())
                 }
-                TransferEvent::Bytes { bytes, received } => self.media(now, context, Some(&bytes), received),
+                TransferEvent::Bytes { bytes, received } => {
+                    self.media(now, context, Some(&bytes), received)
+                }
                 TransferEvent::Ignored(count) => self.media(now, context, None, count),
                 TransferEvent::Complete => self.complete(now, context),
                 TransferEvent::Failed(error) => self.failed(now, context, error),
@@ -60,11 +62,12 @@ impl SegmentLane {
         event: DownloadEvent<'_>,
     ) -> Result<(), Failure> {
         let Some(rendition) = self.renditions.get_mut(self.current) else { return Ok(()) };
-        let loaded = match self.loader.handle(now, context, &self.options.playlists, rendition, event) {
-            Ok(Loaded::Nothing) => return Ok(()),
-            Ok(loaded) => loaded,
-            Err(failure) => return self.leave_rendition(now, context, failure),
-        };
+        let loaded =
+            match self.loader.handle(now, context, &self.options.playlists, rendition, event) {
+                Ok(Loaded::Nothing) => return Ok(()),
+                Ok(loaded) => loaded,
+                Err(failure) => return self.leave_rendition(now, context, failure),
+            };
         if loaded == Loaded::New
             && let Some(peers) = &mut self.peers
         {
@@ -78,8 +81,8 @@ impl SegmentLane {
         Ok(())
     }
 
-    /// The playlist of a rendition that was switched to is not to be had. The one before is played on, and this one is not
-    /// tried again, as by hls.js (`error-controller.ts`).
+    /// The playlist of a rendition that was switched to is not to be had. The one before is played
+    /// on, and this one is not tried again, as by hls.js (`error-controller.ts`).
     pub(super) fn leave_rendition(
         &mut self,
         now: Instant,
@@ -110,12 +113,17 @@ impl SegmentLane {
     /// How much later than a place begins it may be looked up.
     pub(super) fn tolerance_us(&self) -> i64 {
         let part_us = self.edge().and_then(|edge| edge.part_target_us);
-        let part_us = part_us.and_then(|us| i64::try_from(us / 4).ok()).unwrap_or(LOOK_UP_TOLERANCE_US);
+        let part_us =
+            part_us.and_then(|us| i64::try_from(us / 4).ok()).unwrap_or(LOOK_UP_TOLERANCE_US);
         if self.is_sought { 0 } else { part_us.min(LOOK_UP_TOLERANCE_US) }
     }
 
     /// An initialisation segment or a key is complete.
-    pub(super) fn resource(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), Failure> {
+    pub(super) fn resource(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+    ) -> Result<(), Failure> {
         match std::mem::replace(&mut self.step, Step::Nothing) {
             Step::Init(whole, resource) => {
                 let init = InitSegment::parse(whole.bytes());
@@ -196,7 +204,8 @@ impl SegmentLane {
                 media.spans(starts_us, frame.duration_us);
             }
         }
-        if let (Some(marked), Some(origin_us)) = (media.reader.take_marked(), self.tracks.origin_us) {
+        if let (Some(marked), Some(origin_us)) = (media.reader.take_marked(), self.tracks.origin_us)
+        {
             let unix_us = i64::try_from(marked.mark.captured_unix_ns / 1_000).unwrap_or(i64::MAX);
             context.timeline.captured(marked.decode_us.saturating_sub(origin_us), unix_us);
         }
@@ -206,7 +215,11 @@ impl SegmentLane {
     }
 
     /// All of a segment was received.
-    pub(super) fn complete(&mut self, now: Instant, context: &mut Context<'_>) -> Result<(), Failure> {
+    pub(super) fn complete(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+    ) -> Result<(), Failure> {
         let Step::Media(media) = &mut self.step else { return Ok(()) };
         let finished = media.finish();
         // What comes as it is made comes at its own rate, whatever the line could carry.
@@ -214,7 +227,9 @@ impl SegmentLane {
             self.throughput.add(media.bytes, now.saturating_duration_since(media.began_at));
         }
         self.receive_frames(now, context);
-        let Step::Media(media) = std::mem::replace(&mut self.step, Step::Nothing) else { return Ok(()) };
+        let Step::Media(media) = std::mem::replace(&mut self.step, Step::Nothing) else {
+            return Ok(());
+        };
         match finished {
             Ok(()) => self.unreadable = 0,
             // What was read before its end is played.
@@ -231,12 +246,19 @@ impl SegmentLane {
         self.retry.progressed();
         let took = now.saturating_duration_since(media.began_at);
         context.meter.segment(took, media.segment.duration_us);
-        self.go_to(media.after, media.segment.starts_us.saturating_add_unsigned(media.segment.duration_us));
+        self.go_to(
+            media.after,
+            media.segment.starts_us.saturating_add_unsigned(media.segment.duration_us),
+        );
         Ok(())
     }
 
     /// A segment cannot be read. A live stream is played on behind it.
-    pub(super) fn unreadable(&mut self, context: &mut Context<'_>, failure: Failure) -> Result<(), Failure> {
+    pub(super) fn unreadable(
+        &mut self,
+        context: &mut Context<'_>,
+        failure: Failure,
+    ) -> Result<(), Failure> {
         self.unreadable += 1;
         if !self.is_live() || self.unreadable >= UNREADABLE_MAX {
             return Err(failure);
@@ -250,9 +272,11 @@ impl SegmentLane {
     /// Goes on behind the next place: playback will meet a hole.
     pub(super) fn skip(&mut self, context: &mut Context<'_>) {
         self.tracks.drop_received(context);
-        let found = self.segments().map(|segments| segments.find(self.next, self.options.low_latency));
+        let found =
+            self.segments().map(|segments| segments.find(self.next, self.options.low_latency));
         if found == Some(Found::Later) {
-            // Only a hint led there. What it announced is awaited in the playlist, as all that follows.
+            // Only a hint led there. What it announced is awaited in the playlist, as all that
+            // follows.
             self.options.preload_hints = false;
             return;
         }

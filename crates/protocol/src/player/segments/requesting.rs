@@ -1,4 +1,5 @@
-//! What a lane of segments requests, and when it gives something up or switches to another rendition.
+//! What a lane of segments requests, and when it gives something up or switches to another
+//! rendition.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,13 +59,17 @@ impl SegmentLane {
         }
         media.next_look_at = now + LOOKS_EVERY;
         let Some(position_us) = context.position_us.filter(|_| may_switch) else { return };
-        let (loading, buffer_us) = (media.loading(now), media.segment.starts_us.saturating_sub(position_us));
-        if now < media.began_at + Loading::looked_at_after(loading.duration_us, loading.first_byte) {
+        let (loading, buffer_us) =
+            (media.loading(now), media.segment.starts_us.saturating_sub(position_us));
+        if now < media.began_at + Loading::looked_at_after(loading.duration_us, loading.first_byte)
+        {
             return;
         }
         let buffer = Duration::from_micros(u64::try_from(buffer_us).unwrap_or(0));
         let choice = (&self.renditions[..], self.current);
-        let Some(chosen) = better(&loading, buffer, self.throughput.estimate_bps(), choice, is_live) else {
+        let Some(chosen) =
+            better(&loading, buffer, self.throughput.estimate_bps(), choice, is_live)
+        else {
             return;
         };
         let first_byte = loading.first_byte.unwrap_or_default();
@@ -117,7 +122,8 @@ impl SegmentLane {
                 }
                 Found::Later => {
                     let hinted = segments.window().filter(|_| self.options.preload_hints && wants);
-                    let Some((segment, after)) = hinted.and_then(|window| window.hinted(self.next)) else {
+                    let Some((segment, after)) = hinted.and_then(|window| window.hinted(self.next))
+                    else {
                         return Ok(());
                     };
                     return self.begin(now, context, Box::new(segment), after);
@@ -177,7 +183,8 @@ impl SegmentLane {
     }
 
     pub(super) fn switch_to(&mut self, now: Instant, context: &mut Context<'_>, chosen: usize) {
-        let found = self.segments().map(|segments| segments.find(self.next, self.options.low_latency));
+        let found =
+            self.segments().map(|segments| segments.find(self.next, self.options.low_latency));
         let Some(Found::Piece(segment, after)) = found else { return };
         if self.next.part > 0 && after.part != 1 {
             return; // in the middle of a segment
@@ -201,7 +208,8 @@ impl SegmentLane {
         context.meter.switched();
     }
 
-    /// The rendition of a live DASH presentation was switched: its place is a time, as in the one before.
+    /// The rendition of a live DASH presentation was switched: its place is a time, as in the one
+    /// before.
     pub(super) fn switched_by_clock(&mut self, now: Instant, starts_us: i64) {
         self.next = Cursor::at(u64::try_from(starts_us).unwrap_or(0));
         self.tick(now, self.unix_us);

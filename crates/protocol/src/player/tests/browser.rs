@@ -9,14 +9,18 @@ use super::*;
 
 /// A recording in two segments whose playlist offers HTTP/3.
 fn answer(path: &str) -> Reply {
-    let playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/0.ts\n#EXTINF:4,\n/1.ts\n#EXT-X-ENDLIST\n";
+    let playlist =
+        "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/0.ts\n#EXTINF:4,\n/1.ts\n#EXT-X-ENDLIST\n";
     let body = match path {
         "/a.m3u8" => playlist.as_bytes().to_vec(),
         "/0.ts" => transport_stream(0..4, 1_800),
         _ => transport_stream(4..8, 1_800),
     };
     let offer = ("alt-svc", r#"h3=":8443"; ma=60"#.to_owned());
-    Reply { body: body.clone(), ..Reply::of(200, &[("content-length", body.len().to_string()), offer]) }
+    Reply {
+        body: body.clone(),
+        ..Reply::of(200, &[("content-length", body.len().to_string()), offer])
+    }
 }
 
 fn browser() -> PlayerConfig {
@@ -35,7 +39,10 @@ fn later_requests_go_to_the_alternative_until_it_cannot_be_reached() {
     stand.alternative_failed = Some(ChannelError::Quic("refused".into()));
     stand.seconds(3);
     assert_eq!(stand.versions, [usual, other, usual]);
-    assert_eq!(stand.anomalies(), ["10.0.0.1: Alt-Svc offers HTTP/3 at port 8443, but: QUIC: refused"]);
+    assert_eq!(
+        stand.anomalies(),
+        ["10.0.0.1: Alt-Svc offers HTTP/3 at port 8443, but: QUIC: refused"]
+    );
 
     let plain = URL.replace("https", "http");
     let mut stand = Stand::at(&plain, browser(), 1_000_000, Box::new(|path, _| Some(answer(path))));
@@ -84,7 +91,9 @@ fn compressed_playlists_and_segments_are_read_and_counted_as_received() {
     let totals = stand.totals();
     let wire: usize = ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| gzip(path).body.len()).iter().sum();
     assert_eq!(totals.media_bytes + totals.other_bytes, wire as u64);
-    assert!(stand.heads.iter().all(|head| head.headers["accept-encoding"] == "gzip, deflate, br, zstd"));
+    assert!(
+        stand.heads.iter().all(|head| head.headers["accept-encoding"] == "gzip, deflate, br, zstd")
+    );
 }
 
 #[test]
@@ -99,11 +108,14 @@ fn a_part_is_asked_for_and_taken_as_it_is() {
     stand.seconds(1);
     assert_eq!(stand.heads[0].headers["accept-encoding"], "identity");
     let failure = stand.failure();
-    assert!(failure.contains("Content-Encoding `gzip` in the response to a request with Range"), "{failure}");
+    assert!(
+        failure.contains("Content-Encoding `gzip` in the response to a request with Range"),
+        "{failure}"
+    );
 }
 
-/// What is sent in `Cookie` to a playlist at 10.0.0.1 that sets one, to the place that it redirects to, and to the segment
-/// there.
+/// What is sent in `Cookie` to a playlist at 10.0.0.1 that sets one, to the place that it redirects
+/// to, and to the segment there.
 fn cookies(credentials: CredentialsPolicy, to: &'static str) -> Vec<Option<String>> {
     let set = ("set-cookie", "k=v; Path=/".to_owned());
     let mut requests = 0;
@@ -128,7 +140,8 @@ fn hls(player: PlayerConfig) -> PlayerConfig {
 #[test]
 fn cookies_of_redirects_are_kept_and_go_where_the_credentials_mode_says() {
     use CredentialsPolicy::{Include, Omit, SameOrigin};
-    let (sent, port, other) = (Some("k=v".to_owned()), "http://10.0.0.1:81/a.m3u8", "http://10.0.0.2/a.m3u8");
+    let (sent, port, other) =
+        (Some("k=v".to_owned()), "http://10.0.0.1:81/a.m3u8", "http://10.0.0.2/a.m3u8");
     for (credentials, to, expect) in [
         (SameOrigin, "/a.m3u8", [None, sent.clone(), sent.clone()]),
         (Include, "/a.m3u8", [None, sent.clone(), sent.clone()]),
@@ -157,5 +170,9 @@ fn who_comes_back_from_another_origin_comes_without_cookies() {
     let mut stand = Stand::at("http://10.0.0.1/first", hls(browser()), 1_000_000, Box::new(moved));
     stand.seconds(1);
     assert_eq!(stand.heads.len(), 3);
-    assert!(stand.heads.iter().all(|head| !head.headers.contains_key("cookie")), "{:?}", stand.heads);
+    assert!(
+        stand.heads.iter().all(|head| !head.headers.contains_key("cookie")),
+        "{:?}",
+        stand.heads
+    );
 }

@@ -24,7 +24,8 @@ fn answer(path: &str, headers: &[(&'static str, String)]) -> Reply {
     if path.starts_with("OPTIONS") {
         return Reply::of(204, headers);
     }
-    let playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/0.ts\n#EXTINF:4,\n/1.ts\n#EXT-X-ENDLIST\n";
+    let playlist =
+        "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/0.ts\n#EXTINF:4,\n/1.ts\n#EXT-X-ENDLIST\n";
     let body = match path {
         "/a.m3u8" => playlist.as_bytes().to_vec(),
         "/0.ts" => transport_stream(0..4, 1_800),
@@ -40,12 +41,20 @@ fn player(page: &str) -> PlayerConfig {
 }
 
 fn with_key(player: PlayerConfig) -> PlayerConfig {
-    PlayerConfig { headers: vec![("X-Key".to_owned(), TokenSource::Inline(Secret::new("k")))], ..player }
+    PlayerConfig {
+        headers: vec![("X-Key".to_owned(), TokenSource::Inline(Secret::new("k")))],
+        ..player
+    }
 }
 
 fn stand(player: PlayerConfig, answers: impl FnMut(&str) -> Reply + 'static) -> Stand {
     let mut answers = answers;
-    Stand::at("http://10.0.0.1/a.m3u8", player, 1_000_000, Box::new(move |path, _| Some(answers(path))))
+    Stand::at(
+        "http://10.0.0.1/a.m3u8",
+        player,
+        1_000_000,
+        Box::new(move |path, _| Some(answers(path))),
+    )
 }
 
 fn header<'a>(head: &'a Parts, name: &str) -> &'a str {
@@ -69,15 +78,22 @@ fn a_page_elsewhere_is_named_and_one_of_the_same_origin_is_no_other() {
     away.seconds(12);
     assert_eq!(away.ended, Some(Outcome::Completed));
     let from = "http://10.0.0.9 http://10.0.0.9/";
-    assert_eq!(said(&away), ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| format!("GET 1{path} {from}")));
+    assert_eq!(
+        said(&away),
+        ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| format!("GET 1{path} {from}"))
+    );
 
     let mut at_home = stand(with_key(player("http://10.0.0.1:80/watch")), |path| answer(path, &[]));
     at_home.seconds(12);
     assert_eq!(at_home.ended, Some(Outcome::Completed));
     let from = "- http://10.0.0.1/watch";
-    assert_eq!(said(&at_home), ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| format!("GET 1{path} {from}")));
+    assert_eq!(
+        said(&at_home),
+        ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| format!("GET 1{path} {from}"))
+    );
 
-    let mut unsaid = stand(PlayerConfig { page: None, ..with_key(player(PAGE)) }, |path| answer(path, &[]));
+    let mut unsaid =
+        stand(PlayerConfig { page: None, ..with_key(player(PAGE)) }, |path| answer(path, &[]));
     unsaid.seconds(12);
     assert_eq!(said(&unsaid), ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| format!("GET 1{path} - -")));
 }
@@ -87,7 +103,8 @@ fn further_headers_have_a_preflight_without_them_for_each_url() {
     let mut stand = stand(with_key(player(PAGE)), |path| answer(path, &open()));
     stand.seconds(12);
     assert_eq!(stand.ended, Some(Outcome::Completed));
-    let expect = ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| [format!("OPTIONS {path} 0"), format!("{path} 0")]);
+    let expect = ["/a.m3u8", "/0.ts", "/1.ts"]
+        .map(|path| [format!("OPTIONS {path} 0"), format!("{path} 0")]);
     assert_eq!(stand.requests, expect.concat());
     let totals = stand.totals();
     assert_eq!((totals.requests, totals.requests_failed), (6, 0));
@@ -151,7 +168,11 @@ fn what_a_page_may_not_have_is_a_failure_that_says_why() {
         let failure = stand.failure();
         assert!(failure.starts_with(&format!("{why} {expect}")), "{failure}");
         let totals = stand.totals();
-        assert_eq!((totals.requests, totals.requests_failed, totals.media_bytes), (1, 1, 0), "not repeated");
+        assert_eq!(
+            (totals.requests, totals.requests_failed, totals.media_bytes),
+            (1, 1, 0),
+            "not repeated"
+        );
     }
     let mut refused = stand(with_key(player(PAGE)), |path| match path {
         "OPTIONS /a.m3u8" => Reply::of(405, &open()),
@@ -161,7 +182,11 @@ fn what_a_page_may_not_have_is_a_failure_that_says_why() {
     assert_eq!(refused.failure(), format!("{why} preflight: HTTP status 405"));
     let mut missing = stand(player(PAGE), |_| Reply::of(404, &[]));
     missing.seconds(12);
-    assert!(missing.failure().ends_with("http://10.0.0.9 (HTTP status 404)"), "{}", missing.failure());
+    assert!(
+        missing.failure().ends_with("http://10.0.0.9 (HTTP status 404)"),
+        "{}",
+        missing.failure()
+    );
 }
 
 #[test]
@@ -185,13 +210,21 @@ fn cookies_of_a_response_that_the_page_may_not_have_are_kept_and_preflights_brin
         answer
     };
     // Another port is another origin of the same site.
-    let player = PlayerConfig { credentials: CredentialsPolicy::Include, ..player("http://10.0.0.1:81/") };
+    let player =
+        PlayerConfig { credentials: CredentialsPolicy::Include, ..player("http://10.0.0.1:81/") };
     let mut stand = stand(with_key(player), answers);
     stand.seconds(3);
-    let sent: Vec<_> =
-        stand.heads.iter().take(6).map(|head| (head.method.as_str(), header(head, "cookie"))).collect();
+    let sent: Vec<_> = stand
+        .heads
+        .iter()
+        .take(6)
+        .map(|head| (head.method.as_str(), header(head, "cookie")))
+        .collect();
     let gets = ["-", "k2=v", "k2=v; k4=v"];
-    assert_eq!(sent, gets.iter().flat_map(|cookie| [("OPTIONS", "-"), ("GET", *cookie)]).collect::<Vec<_>>());
+    assert_eq!(
+        sent,
+        gets.iter().flat_map(|cookie| [("OPTIONS", "-"), ("GET", *cookie)]).collect::<Vec<_>>()
+    );
     assert_eq!(stand.totals().requests_failed, 1);
 }
 
@@ -201,13 +234,19 @@ fn redirects_make_the_origin_opaque_ask_anew_and_leave_the_token_behind() {
     any[0].1 = "*".to_owned();
     let at = any.clone();
     let answers = move |path: &str| match path {
-        "/a.m3u8" => Reply::of(302, &[&at[..], &[("location", "http://10.0.0.1:81/b".to_owned())]].concat()),
-        "/b" => Reply::of(302, &[&at[..], &[("location", "http://10.0.0.2/a.m3u8?".to_owned())]].concat()),
+        "/a.m3u8" => {
+            Reply::of(302, &[&at[..], &[("location", "http://10.0.0.1:81/b".to_owned())]].concat())
+        }
+        "/b" => Reply::of(
+            302,
+            &[&at[..], &[("location", "http://10.0.0.2/a.m3u8?".to_owned())]].concat(),
+        ),
         _ => answer(path.trim_end_matches('?'), &at),
     };
     let config = config("http://10.0.0.1/a.m3u8", with_key(player(PAGE)));
     let config = Config { token: Some(Secret::new("t")), ..config };
-    let mut stand = Stand::watching(config, 1_000_000, Box::new(move |path, _| Some(answers(path))));
+    let mut stand =
+        Stand::watching(config, 1_000_000, Box::new(move |path, _| Some(answers(path))));
     stand.seconds(2);
     let (named, opaque) = ("http://10.0.0.9 http://10.0.0.9/", "null http://10.0.0.9/");
     let expect = [
@@ -218,8 +257,12 @@ fn redirects_make_the_origin_opaque_ask_anew_and_leave_the_token_behind() {
         format!("GET 2/a.m3u8 {opaque}"),
     ];
     assert_eq!(said(&stand)[..5], expect);
-    let asked: Vec<_> =
-        stand.heads.iter().take(5).map(|head| header(head, "access-control-request-headers")).collect();
+    let asked: Vec<_> = stand
+        .heads
+        .iter()
+        .take(5)
+        .map(|head| header(head, "access-control-request-headers"))
+        .collect();
     assert_eq!(asked, ["authorization,x-key", "-", "x-key", "-", "-"]);
     let brought: Vec<_> = stand
         .heads
@@ -233,9 +276,10 @@ fn redirects_make_the_origin_opaque_ask_anew_and_leave_the_token_behind() {
 #[test]
 fn a_preflight_goes_nowhere_that_the_run_may_not_reach() {
     let answers = |path: &str| match path {
-        "/a.m3u8" => {
-            Reply::of(302, &[&open()[..], &[("location", "http://192.168.0.9/x".to_owned())]].concat())
-        }
+        "/a.m3u8" => Reply::of(
+            302,
+            &[&open()[..], &[("location", "http://192.168.0.9/x".to_owned())]].concat(),
+        ),
         _ => answer(path, &open()),
     };
     let mut stand = stand(with_key(player(PAGE)), answers);
@@ -259,7 +303,11 @@ fn a_preflight_that_takes_too_long_is_given_up_with_its_request() {
     let slow = |path: &str| Reply { not_before: Duration::from_secs(60), ..answer(path, &open()) };
     let mut stand = stand(with_key(player(PAGE)), slow);
     stand.seconds(22);
-    assert!(stand.requests.iter().all(|request| request == "OPTIONS /a.m3u8 0"), "{:?}", stand.requests);
+    assert!(
+        stand.requests.iter().all(|request| request == "OPTIONS /a.m3u8 0"),
+        "{:?}",
+        stand.requests
+    );
     // The request has the first number, and the driver has not heard of it.
     assert_eq!(stand.cancelled.first(), Some(&FetchId(1)));
 }
@@ -271,7 +319,9 @@ fn the_body_of_a_preflight_is_not_waited_for() {
             let mut reply = answer(path, &open());
             if path.starts_with("OPTIONS") {
                 reply.status = 200;
-                reply.headers.extend(length.map(|length: usize| ("content-length", length.to_string())));
+                reply
+                    .headers
+                    .extend(length.map(|length: usize| ("content-length", length.to_string())));
                 reply.body = vec![0; length.unwrap_or(2)];
             }
             reply

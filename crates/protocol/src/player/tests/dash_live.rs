@@ -1,4 +1,5 @@
-//! Live DASH: which segments exist follows from the clock, or from a manifest that is loaded again and again.
+//! Live DASH: which segments exist follows from the clock, or from a manifest that is loaded again
+//! and again.
 
 use std::time::Duration;
 
@@ -170,12 +171,21 @@ fn segments_exist_by_the_clock_of_the_server_where_the_manifest_says_how_to_lear
         ),
     ] {
         let totals = stand.totals();
-        assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{sources}: {:?}", stand.anomalies());
+        assert_eq!(
+            (totals.stall_count, totals.skipped_us),
+            (0, 0),
+            "{sources}: {:?}",
+            stand.anomalies()
+        );
         assert!((29..=30).contains(&segments(&stand)[0]), "{sources}: {:?}", stand.requests);
-        let said = stand.anomalies().iter().filter(|text| text.contains("ahead of this host's")).count();
+        let said =
+            stand.anomalies().iter().filter(|text| text.contains("ahead of this host's")).count();
         assert_eq!(said, 1, "{sources}: {:?}", stand.anomalies());
         let live = last_live(&stand);
-        assert!((15_000_000..17_300_000).contains(&live.since_date_us.unwrap()), "{sources}: {live:?}");
+        assert!(
+            (15_000_000..17_300_000).contains(&live.since_date_us.unwrap()),
+            "{sources}: {live:?}"
+        );
     }
 }
 
@@ -211,7 +221,11 @@ fn a_source_of_time_that_tells_none_is_named_and_costs_at_most_five_seconds() {
             "{sources}: {:?}",
             stand.totals()
         );
-        assert!((22..=24).contains(&segments(&stand)[0]), "by this host's clock: {:?}", stand.requests);
+        assert!(
+            (22..=24).contains(&segments(&stand)[0]),
+            "by this host's clock: {:?}",
+            stand.requests
+        );
         assert!(stand.ended.is_none() && stand.totals().stall_count == 0);
     }
 }
@@ -227,14 +241,20 @@ fn the_rendition_is_switched_at_the_same_time() {
 
 #[test]
 fn chunks_are_played_as_they_come() {
-    let target = r#"<ServiceDescription id="0"><Latency target="3000"/></ServiceDescription><Period start="#;
+    let target =
+        r#"<ServiceDescription id="0"><Latency target="3000"/></ServiceDescription><Period start="#;
     let answers: Answers = Box::new(move |path, _| {
         let text = manifest(500, &numbered(r#"availabilityTimeOffset="3.5""#), "");
         let is_manifest = path == "/live.mpd";
         let text = text.replace("<Period start=", target);
-        Some(if is_manifest { whole(text.into_bytes()) } else { segment(path, Duration::from_millis(3_500)) })
+        Some(if is_manifest {
+            whole(text.into_bytes())
+        } else {
+            segment(path, Duration::from_millis(3_500))
+        })
     });
-    // The line carries a little more than the bit rate, so that a segment comes nearly as slowly as it is made.
+    // The line carries a little more than the bit rate, so that a segment comes nearly as slowly as
+    // it is made.
     let mut stand = Stand::at("http://10.0.0.1/live.mpd", lowest(), 55_000, answers);
     stand.seconds(30);
     assert_plays(&stand);
@@ -253,15 +273,23 @@ fn the_end_and_unreadable_manifests_are_survived() {
         match now {
             6..=11 => "<html>".to_owned(),
             20.. => {
-                let text = text.replace("dynamic", "static").replace("minimumUpdatePeriod=\"PT4S\"", "");
-                text.replace("<Period start=\"PT0S\">", "<Period start=\"PT0S\" duration=\"PT120S\">")
+                let text =
+                    text.replace("dynamic", "static").replace("minimumUpdatePeriod=\"PT4S\"", "");
+                text.replace(
+                    "<Period start=\"PT0S\">",
+                    "<Period start=\"PT0S\" duration=\"PT120S\">",
+                )
             }
             _ => text,
         }
     });
     stand.seconds(60);
     assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.requests);
-    assert!(stand.anomalies().iter().any(|text| text.contains("line 1")), "{:?}", stand.anomalies());
+    assert!(
+        stand.anomalies().iter().any(|text| text.contains("line 1")),
+        "{:?}",
+        stand.anomalies()
+    );
     assert_eq!(*segments(&stand).last().unwrap(), 30, "120 s");
     assert_eq!(stand.totals().skipped_us, 0);
 }

@@ -21,7 +21,8 @@ fn played(age_ms: u64, moves_at: Duration) -> Stand {
         let name = path.trim_start_matches('/').split('.').next().unwrap_or_default();
         let Some((_, number)) = name.split_once('-') else {
             let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=400000\nlow.m3u8\n";
-            let text = if name == "master" { master.to_owned() } else { playlist(age_ms, moves_at) };
+            let text =
+                if name == "master" { master.to_owned() } else { playlist(age_ms, moves_at) };
             return Some(whole(text.into_bytes()));
         };
         let begins_s = number.parse::<u64>().unwrap() * SEGMENT_S;
@@ -34,13 +35,16 @@ fn played(age_ms: u64, moves_at: Duration) -> Stand {
 
 fn playlist(age_ms: u64, moves_at: Duration) -> String {
     let sooner_ms = if clock() < moves_at { 0 } else { SEGMENT_S * 1_000 - age_ms + 100 };
-    let on_air_ms = ON_AIR_S * 1_000 + age_ms + sooner_ms + u64::try_from(clock().as_millis()).unwrap();
+    let on_air_ms =
+        ON_AIR_S * 1_000 + age_ms + sooner_ms + u64::try_from(clock().as_millis()).unwrap();
     let complete = on_air_ms / 1_000 / SEGMENT_S;
     let first = complete - LISTED;
-    let mut out = format!("#EXTM3U\n#EXT-X-TARGETDURATION:{SEGMENT_S}\n#EXT-X-MEDIA-SEQUENCE:{first}\n");
+    let mut out =
+        format!("#EXTM3U\n#EXT-X-TARGETDURATION:{SEGMENT_S}\n#EXT-X-MEDIA-SEQUENCE:{first}\n");
     for number in first..complete {
         let at_ms = (STARTS_AT_S - ON_AIR_S + number * SEGMENT_S) * 1_000 + AHEAD_MS - age_ms;
-        let (day, hour, minute) = (1 + at_ms / 86_400_000, at_ms / 3_600_000 % 24, at_ms / 60_000 % 60);
+        let (day, hour, minute) =
+            (1 + at_ms / 86_400_000, at_ms / 3_600_000 % 24, at_ms / 60_000 % 60);
         out += &format!(
             "#EXT-X-PROGRAM-DATE-TIME:1970-01-{day:02}T{hour:02}:{minute:02}:{:02}.{:03}Z\n",
             at_ms / 1_000 % 60,
@@ -74,7 +78,12 @@ fn viewers_of_one_stream_know_both_latencies_and_differ_in_how_far_its_dates_are
 #[test]
 fn a_viewer_that_plays_on_is_not_later_because_its_playlists_come_sooner() {
     let stand = played(3_700, Duration::from_secs(20));
-    assert_eq!((stand.totals().stall_count, stand.totals().skipped_us), (0, 0), "{:?}", stand.anomalies());
+    assert_eq!(
+        (stand.totals().stall_count, stand.totals().skipped_us),
+        (0, 0),
+        "{:?}",
+        stand.anomalies()
+    );
     let (before, after) = (stand.intervals()[15].live.unwrap(), last_live(&stand));
     assert!(after.to_edge_us - before.to_edge_us > 3_000_000, "{before:?} {after:?}");
     assert!(after.over_target_us.abs_diff(before.over_target_us) < 200_000, "{before:?} {after:?}");

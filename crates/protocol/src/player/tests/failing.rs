@@ -60,7 +60,8 @@ fn ranges_that_are_not_those_that_were_asked_for_are_refused() {
         (Some("bytes x"), "206 with the Content-Range `bytes x`"),
         (None, "206 with the Content-Range `(none)`"),
     ] {
-        let headers: Vec<_> = header.map(|text| ("content-range", text.to_owned())).into_iter().collect();
+        let headers: Vec<_> =
+            header.map(|text| ("content-range", text.to_owned())).into_iter().collect();
         let mut stand = Stand::new(buffering(5), 1_000_000, always(206, &headers));
         stand.seconds(2);
         assert!(stand.failure().ends_with(expect), "{}", stand.failure());

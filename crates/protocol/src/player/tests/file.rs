@@ -11,7 +11,11 @@ fn an_index_at_the_end_is_fetched_first() {
     assert_eq!(head, "/movie.mp4 0");
     let offset = |request: &str| request.split(' ').nth(1).unwrap().parse::<u64>().unwrap();
     assert!(offset(index) > 20 * movie.bytes_per_s && offset(media) < 100, "{index}, {media}");
-    assert_eq!(stand.cancelled.len(), 1, "the first request is given up, the second was received whole");
+    assert_eq!(
+        stand.cancelled.len(),
+        1,
+        "the first request is given up, the second was received whole"
+    );
     assert_eq!(stand.totals().stall_count, 0);
     assert!((230..=250).contains(&stand.frames_played(0)), "{}", stand.frames_played(0));
 }

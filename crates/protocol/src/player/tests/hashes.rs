@@ -20,8 +20,9 @@ fn viewer(late: Duration) -> Stand {
     let answers = move |path: &str, _: Option<(u64, Option<u64>)>| match path {
         "/hashes.json" => {
             let newest = newest(late);
-            let names: Vec<_> =
-                (newest - 10..=newest).map(|number| format!("\"low-{number}.ts\":\"00\"")).collect();
+            let names: Vec<_> = (newest - 10..=newest)
+                .map(|number| format!("\"low-{number}.ts\":\"00\""))
+                .collect();
             Some(whole(format!("{{{}}}", names.join(",")).into_bytes()))
         }
         path => Some(DATED.answer(path)),
@@ -39,7 +40,12 @@ fn segments_whose_hash_comes_with_them_are_loaded_once() {
     let mut stand = viewer(Duration::ZERO);
     stand.seconds(40);
     assert!(stand.reached(Phase::PlaybackStarted).is_some(), "{:?}", stand.requests);
-    assert_eq!((stand.totals().hash_reloads, most_requested(&stand)), (0, 1), "{:?}", stand.requests);
+    assert_eq!(
+        (stand.totals().hash_reloads, most_requested(&stand)),
+        (0, 1),
+        "{:?}",
+        stand.requests
+    );
 }
 
 #[test]
@@ -48,6 +54,10 @@ fn segments_whose_hash_comes_too_late_are_loaded_again_and_counted() {
     stand.seconds(40);
     let reloads = stand.totals().hash_reloads;
     assert!(reloads > 0 && most_requested(&stand) > 1, "{reloads}: {:?}", stand.requests);
-    let said = stand.anomalies().iter().filter(|said| said.contains("its hash did not come in time")).count();
+    let said = stand
+        .anomalies()
+        .iter()
+        .filter(|said| said.contains("its hash did not come in time"))
+        .count();
     assert!(said > 0, "{:?}", stand.anomalies());
 }

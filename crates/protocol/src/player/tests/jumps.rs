@@ -34,7 +34,8 @@ impl Jump {
         if self.begins_anew && complete > JUMPS_AT {
             (first, number) = (first.max(JUMPS_AT), 0);
         }
-        let mut out = format!("#EXTM3U\n#EXT-X-TARGETDURATION:{SEGMENT_S}\n#EXT-X-MEDIA-SEQUENCE:{number}\n");
+        let mut out =
+            format!("#EXTM3U\n#EXT-X-TARGETDURATION:{SEGMENT_S}\n#EXT-X-MEDIA-SEQUENCE:{number}\n");
         for number in first..complete {
             if self.is_announced && number == JUMPS_AT {
                 out += "#EXT-X-DISCONTINUITY\n";
@@ -103,10 +104,15 @@ fn dates_that_jump_neither_stall_nor_skip_and_latency_follows_them() {
             let (from_us, to_us) = (expect_s * 1_000_000, expect_s * 1_000_000 + 900_000);
             assert!((from_us..to_us).contains(&live.since_date_us.unwrap()), "{jump:?}: {live:?}");
             assert!((11_100_000..12_900_000).contains(&live.to_edge_us), "{jump:?}: {live:?}");
-            assert_eq!(live.dates_ahead_us.unwrap() > DATES_AHEAD_US_MAX, is_ahead, "{jump:?}: {live:?}");
+            assert_eq!(
+                live.dates_ahead_us.unwrap() > DATES_AHEAD_US_MAX,
+                is_ahead,
+                "{jump:?}: {live:?}"
+            );
             assert!(live.over_target_us.abs() < 900_000, "{jump:?}: {live:?}");
             let said = stand.anomalies();
-            let said: Vec<_> = said.iter().filter(|text| text.contains("the dates jump by")).collect();
+            let said: Vec<_> =
+                said.iter().filter(|text| text.contains("the dates jump by")).collect();
             assert!(said.len() == 1 && said[0].contains("at segment 27"), "{jump:?}: {said:?}");
         }
     }
@@ -124,7 +130,10 @@ fn time_stamps_that_jump_neither_stall_nor_skip_whether_announced_or_not() {
                 let latency_us = live.since_date_us.unwrap_or(live.to_edge_us);
                 assert!((12_000_000..12_900_000).contains(&latency_us), "{jump:?}: {live:?}");
                 let said = stand.anomalies();
-                let said = said.iter().filter(|text| text.contains("low-27.ts: time stamps jump by")).count();
+                let said = said
+                    .iter()
+                    .filter(|text| text.contains("low-27.ts: time stamps jump by"))
+                    .count();
                 assert_eq!(said, usize::from(!is_announced), "{jump:?}: {:?}", stand.anomalies());
             }
         }
@@ -133,8 +142,10 @@ fn time_stamps_that_jump_neither_stall_nor_skip_whether_announced_or_not() {
 
 #[test]
 fn another_rendition_is_on_the_same_axis_after_a_jump() {
-    let jump = Jump { dates_s: Some((0, -60)), media_s: -60, is_announced: true, begins_anew: false };
-    let mut stand = stand(PlayerConfig::default(), 100_000, Box::new(move |path, _| Some(jump.answer(path))));
+    let jump =
+        Jump { dates_s: Some((0, -60)), media_s: -60, is_announced: true, begins_anew: false };
+    let mut stand =
+        stand(PlayerConfig::default(), 100_000, Box::new(move |path, _| Some(jump.answer(path))));
     stand.seconds(30);
     assert_eq!(stand.totals().switches, 0, "the line carries no more than the low one");
     stand.bytes_per_s = 1_000_000;
@@ -153,7 +164,8 @@ fn another_rendition_is_on_the_same_axis_after_a_jump() {
 
 #[test]
 fn a_stream_that_begins_anew_with_earlier_dates_is_played_on() {
-    let jump = Jump { dates_s: Some((0, -60)), media_s: -60, is_announced: false, begins_anew: true };
+    let jump =
+        Jump { dates_s: Some((0, -60)), media_s: -60, is_announced: false, begins_anew: true };
     let stand = jump.played(lowest());
     assert_played_on(&stand, jump);
     assert!(stand.anomalies().iter().any(|text| text.contains("the stream began anew")));

@@ -25,7 +25,10 @@ fn a_rendition_whose_playlist_is_not_to_be_had_is_left_for_the_one_before() {
         assert_eq!(times_of(&stand, "/high.m3u8").len(), requested, "{what}: not tried again");
         assert_in_order(&stand);
         assert!(
-            stand.anomalies().iter().any(|text| text.starts_with("its rendition is left out: http")),
+            stand
+                .anomalies()
+                .iter()
+                .any(|text| text.starts_with("its rendition is left out: http")),
             "{what}: {:?}",
             stand.anomalies()
         );
@@ -41,8 +44,18 @@ fn a_segment_that_always_breaks_off_is_repeated_six_times_and_left_out() {
     let mut stand = stand(lowest(), 1_000_000, answers);
     stand.seconds(60);
     assert_eq!(stand.ended, None);
-    assert_eq!(segments(&stand).iter().filter(|number| **number == 26).count(), 7, "{:?}", stand.requests);
-    assert!(stand.anomalies().iter().any(|text| text.starts_with("left out: http://10.0.0.1/low-26.ts")));
+    assert_eq!(
+        segments(&stand).iter().filter(|number| **number == 26).count(),
+        7,
+        "{:?}",
+        stand.requests
+    );
+    assert!(
+        stand
+            .anomalies()
+            .iter()
+            .any(|text| text.starts_with("left out: http://10.0.0.1/low-26.ts"))
+    );
     assert!(segments(&stand).last().is_some_and(|last| *last > 30), "{:?}", stand.requests);
 }
 
@@ -56,7 +69,12 @@ fn a_playlist_that_is_too_long_is_passed_over_between_others() {
     stand.seconds(40);
     assert_eq!(stand.ended, None);
     let totals = stand.totals();
-    assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{totals:?} {:?}", stand.anomalies());
+    assert_eq!(
+        (totals.stall_count, totals.skipped_us),
+        (0, 0),
+        "{totals:?} {:?}",
+        stand.anomalies()
+    );
     assert!((1..=2).contains(&totals.requests_failed), "{totals:?}");
 }
 
@@ -83,7 +101,9 @@ fn segments_whose_key_is_none_are_left_out() {
         let answers: Answers = Box::new(move |path, _| {
             let reply = DATED.answer(path);
             Some(match path {
-                "/low.m3u8" => whole(with_keys(&String::from_utf8(reply.body).unwrap()).into_bytes()),
+                "/low.m3u8" => {
+                    whole(with_keys(&String::from_utf8(reply.body).unwrap()).into_bytes())
+                }
                 "/key0" => whole(key.clone()),
                 "/key1" => Reply::of(404, &[]),
                 _ => reply,

@@ -35,7 +35,8 @@ impl Live {
     fn playlist(self, name: &str) -> String {
         let complete = self.complete();
         let first = complete - LISTED;
-        let mut out = format!("#EXTM3U\n#EXT-X-TARGETDURATION:{SEGMENT_S}\n#EXT-X-MEDIA-SEQUENCE:{first}\n");
+        let mut out =
+            format!("#EXTM3U\n#EXT-X-TARGETDURATION:{SEGMENT_S}\n#EXT-X-MEDIA-SEQUENCE:{first}\n");
         for number in first..complete {
             if self.has_dates {
                 let at = STARTS_AT_S - ON_AIR_S + number * SEGMENT_S;
@@ -57,7 +58,8 @@ impl Live {
         let complete = self.complete();
         let frame_bytes = if name == "high" { 7_200 } else { 1_800 };
         let is_there = (complete - LISTED - 2..complete).contains(&number);
-        is_there.then(|| transport_stream(number * SEGMENT_S..(number + 1) * SEGMENT_S, frame_bytes))
+        is_there
+            .then(|| transport_stream(number * SEGMENT_S..(number + 1) * SEGMENT_S, frame_bytes))
     }
 
     pub(super) fn answer(self, path: &str) -> Reply {
@@ -127,7 +129,12 @@ fn since_date_us(stand: &Stand) -> i64 {
 fn playback_begins_three_target_durations_behind_the_end_and_stays_there() {
     let mut stand = of(DATED, lowest(), 1_000_000);
     stand.seconds(40);
-    assert_eq!(segments(&stand)[..4], [22, 23, 24, 25], "24 is the last complete one: {:?}", stand.requests);
+    assert_eq!(
+        segments(&stand)[..4],
+        [22, 23, 24, 25],
+        "24 is the last complete one: {:?}",
+        stand.requests
+    );
     let reloads = times_of(&stand, "/low.m3u8");
     for pair in reloads.windows(2) {
         assert!(
@@ -136,14 +143,24 @@ fn playback_begins_three_target_durations_behind_the_end_and_stays_there() {
         );
     }
     let totals = stand.totals();
-    assert_eq!((totals.stall_count, totals.requests_failed, totals.skipped_us), (0, 0, 0), "{totals:?}");
+    assert_eq!(
+        (totals.stall_count, totals.requests_failed, totals.skipped_us),
+        (0, 0, 0),
+        "{totals:?}"
+    );
     assert!(totals.startup_us < 300_000, "{totals:?}");
     let live = last_live(&stand);
-    assert!((12_000_000..12_400_000).contains(&since_date_us(&stand)), "12 s and the startup: {live:?}");
+    assert!(
+        (12_000_000..12_400_000).contains(&since_date_us(&stand)),
+        "12 s and the startup: {live:?}"
+    );
     assert!(live.over_target_us < 400_000, "{live:?}");
     // Between segments there is nothing that could be delivered, so that nothing is short.
     assert!(
-        stand.intervals().iter().all(|interval| interval.delivery_ratio.is_none_or(|ratio| ratio > 0.98))
+        stand
+            .intervals()
+            .iter()
+            .all(|interval| interval.delivery_ratio.is_none_or(|ratio| ratio > 0.98))
     );
     let played = stand.frames_played(0);
     assert!((975..=1_000).contains(&played), "{played}");
@@ -183,7 +200,8 @@ fn an_unchanged_playlist_is_asked_for_again_after_half_of_the_time() {
         }),
     );
     stand.seconds(40);
-    let late: Vec<f64> = times_of(&stand, "/low.m3u8").into_iter().filter(|at| *at > 13.0).collect();
+    let late: Vec<f64> =
+        times_of(&stand, "/low.m3u8").into_iter().filter(|at| *at > 13.0).collect();
     assert!(late.windows(2).all(|pair| (pair[1] - pair[0] - 2.0).abs() < 0.03), "{late:?}");
     let totals = stand.totals();
     assert_eq!(totals.stall_count, 1);
@@ -243,7 +261,9 @@ fn a_missing_segment_is_left_out_and_playback_jumps_over_it() {
     let mut stand = stand(
         lowest(),
         1_000_000,
-        Box::new(|path, _| Some(if path == "/low-26.ts" { Reply::of(404, &[]) } else { DATED.answer(path) })),
+        Box::new(|path, _| {
+            Some(if path == "/low-26.ts" { Reply::of(404, &[]) } else { DATED.answer(path) })
+        }),
     );
     stand.seconds(40);
     let totals = stand.totals();
@@ -254,7 +274,12 @@ fn a_missing_segment_is_left_out_and_playback_jumps_over_it() {
         1,
         "players do not repeat 404"
     );
-    assert!(stand.anomalies().iter().any(|text| text.starts_with("left out: http://10.0.0.1/low-26.ts")));
+    assert!(
+        stand
+            .anomalies()
+            .iter()
+            .any(|text| text.starts_with("left out: http://10.0.0.1/low-26.ts"))
+    );
     assert!(since_date_us(&stand) < 9_000_000, "what it jumped over brought it nearer");
 }
 
@@ -271,14 +296,20 @@ fn a_playlist_that_only_forgets_does_not_move_a_stream_without_dates() {
         let text = undated.playlist("low");
         CLOCK.set(now);
         let head = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:15\n";
-        let listed = text.lines().skip(3 + 2 * 2).map(|line| format!("{line}\n")).collect::<String>();
+        let listed =
+            text.lines().skip(3 + 2 * 2).map(|line| format!("{line}\n")).collect::<String>();
         Some(whole(format!("{head}{listed}").into_bytes()))
     });
     let mut stand = stand(lowest(), 1_000_000, answers);
     stand.seconds(10);
     let before_us = last_live(&stand).to_edge_us;
     stand.seconds(30);
-    assert_eq!((stand.totals().stall_count, stand.totals().skipped_us), (0, 0), "{:?}", stand.anomalies());
+    assert_eq!(
+        (stand.totals().stall_count, stand.totals().skipped_us),
+        (0, 0),
+        "{:?}",
+        stand.anomalies()
+    );
     assert!(
         last_live(&stand).to_edge_us.abs_diff(before_us) < 2_500_000,
         "{before_us} {:?}",
@@ -288,11 +319,15 @@ fn a_playlist_that_only_forgets_does_not_move_a_stream_without_dates() {
 
 #[test]
 fn the_end_of_the_stream_ends_the_viewer_after_its_last_frame() {
-    let mut stand = of(Live { ends_at: Some(Duration::from_secs(20)), ..DATED }, lowest(), 1_000_000);
+    let mut stand =
+        of(Live { ends_at: Some(Duration::from_secs(20)), ..DATED }, lowest(), 1_000_000);
     stand.seconds(60);
     assert_eq!(stand.ended, Some(Outcome::Completed));
     let played = stand.frames_played(0);
-    assert!((795..=800).contains(&played), "segments 22 to 29, but for what came before the start: {played}");
+    assert!(
+        (795..=800).contains(&played),
+        "segments 22 to 29, but for what came before the start: {played}"
+    );
     assert_eq!(stand.totals().stall_count, 0);
 }
 
@@ -328,7 +363,12 @@ fn playlists_that_go_back_fail_or_begin_anew_are_survived_and_named() {
     stand.seconds(50);
     let totals = stand.totals();
     assert!(stand.anomalies().iter().any(|text| text.contains("an older playlist than before")));
-    assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{totals:?} {:?}", stand.anomalies());
+    assert_eq!(
+        (totals.stall_count, totals.skipped_us),
+        (0, 0),
+        "{totals:?} {:?}",
+        stand.anomalies()
+    );
     assert!((1..=4).contains(&totals.requests_failed), "{totals:?}");
 
     let mut anew = self::stand(
@@ -338,8 +378,9 @@ fn playlists_that_go_back_fail_or_begin_anew_are_survived_and_named() {
             let restarted = Live { has_dates: false, ..DATED };
             let text = if path == "/low.m3u8" && clock() > Duration::from_secs(20) {
                 let from = (clock().as_secs() - 20) / SEGMENT_S;
-                let listed =
-                    (0..=from).map(|n| format!("#EXTINF:4,\nlow-{}.ts\n", n + 25)).collect::<String>();
+                let listed = (0..=from)
+                    .map(|n| format!("#EXTINF:4,\nlow-{}.ts\n", n + 25))
+                    .collect::<String>();
                 let head = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:0\n";
                 return Some(whole(format!("{head}{listed}").into_bytes()));
             } else {
@@ -380,16 +421,23 @@ fn what_is_no_media_is_left_out_until_nothing_else_comes() {
 pub(super) fn with_keys(text: &str) -> String {
     let number = |line: &str| line.strip_suffix(".ts")?.rsplit('-').next()?.parse::<u64>().ok();
     let lines: Vec<&str> = text.lines().collect();
-    let keyed = lines.iter().zip(lines.iter().skip(1).chain([&""])).map(|(line, next)| match number(next) {
-        Some(number) => format!("#EXT-X-KEY:METHOD=AES-128,URI=\"/key{}\"\n{line}\n", number % 2),
-        None => format!("{line}\n"),
-    });
+    let keyed =
+        lines.iter().zip(lines.iter().skip(1).chain([&""])).map(|(line, next)| {
+            match number(next) {
+                Some(number) => {
+                    format!("#EXT-X-KEY:METHOD=AES-128,URI=\"/key{}\"\n{line}\n", number % 2)
+                }
+                None => format!("{line}\n"),
+            }
+        });
     keyed.collect()
 }
 
 #[test]
 fn an_encrypted_stream_is_decrypted_with_its_keys_which_are_fetched_once_each() {
-    use aws_lc_rs::cipher::{AES_128, EncryptionContext, PaddedBlockEncryptingKey, UnboundCipherKey};
+    use aws_lc_rs::cipher::{
+        AES_128, EncryptionContext, PaddedBlockEncryptingKey, UnboundCipherKey,
+    };
     use aws_lc_rs::iv::FixedLength;
 
     let key = |number: u64| -> [u8; 16] { std::array::from_fn(|at| at as u8 + (number % 2) as u8) };
@@ -399,16 +447,21 @@ fn an_encrypted_stream_is_decrypted_with_its_keys_which_are_fetched_once_each() 
         Box::new(move |path, _| {
             let mut reply = DATED.answer(path);
             if path == "/low.m3u8" {
-                return Some(whole(with_keys(&String::from_utf8(reply.body).unwrap()).into_bytes()));
+                return Some(whole(
+                    with_keys(&String::from_utf8(reply.body).unwrap()).into_bytes(),
+                ));
             }
             if let Some(number) = path.strip_prefix("/key") {
                 return Some(whole(key(number.parse().unwrap()).to_vec()));
             }
-            if let Some(number) = path.strip_prefix("/low-").and_then(|rest| rest.strip_suffix(".ts")) {
+            if let Some(number) =
+                path.strip_prefix("/low-").and_then(|rest| rest.strip_suffix(".ts"))
+            {
                 let number = number.parse::<u64>().unwrap();
                 let cipher = UnboundCipherKey::new(&AES_128, &key(number)).unwrap();
                 let cipher = PaddedBlockEncryptingKey::cbc_pkcs7(cipher).unwrap();
-                let context = EncryptionContext::Iv128(FixedLength::from(u128::from(number).to_be_bytes()));
+                let context =
+                    EncryptionContext::Iv128(FixedLength::from(u128::from(number).to_be_bytes()));
                 cipher.less_safe_encrypt(&mut reply.body, context).unwrap();
                 reply = whole(reply.body);
             }
@@ -419,5 +472,9 @@ fn an_encrypted_stream_is_decrypted_with_its_keys_which_are_fetched_once_each() 
     assert_eq!(["/key0", "/key1"].map(|path| times_of(&stand, path).len()), [1, 1]);
     let totals = stand.totals();
     assert_eq!((totals.stall_count, totals.requests_failed), (0, 0), "{:?}", stand.anomalies());
-    assert!(stand.frames_played(0) > 475 && stand.anomalies().is_empty(), "{:?}", stand.anomalies());
+    assert!(
+        stand.frames_played(0) > 475 && stand.anomalies().is_empty(),
+        "{:?}",
+        stand.anomalies()
+    );
 }

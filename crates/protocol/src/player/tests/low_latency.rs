@@ -19,7 +19,10 @@ const LISTED: u64 = 15;
 /// What a request for the playlist asks for.
 fn parameter(path: &str, name: &str) -> Option<u64> {
     let (_, query) = path.split_once('?')?;
-    query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).and_then(|v| v.parse().ok())
+    query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+        .and_then(|v| v.parse().ok())
 }
 
 /// Seconds of the program that exist `after` the start.
@@ -39,7 +42,8 @@ fn playlist(seconds: u64, skips: bool) -> String {
     if skips {
         out += &format!("#EXT-X-SKIP:SKIPPED-SEGMENTS={skipped}\n");
     }
-    let part = |second: u64| format!("#EXT-X-PART:DURATION=1,URI=\"part-{second}.ts\",INDEPENDENT=YES\n");
+    let part =
+        |second: u64| format!("#EXT-X-PART:DURATION=1,URI=\"part-{second}.ts\",INDEPENDENT=YES\n");
     for number in first + skipped..complete {
         if number + WITH_PARTS >= complete {
             out += &(number * PARTS..(number + 1) * PARTS).map(part).collect::<String>();
@@ -62,11 +66,17 @@ fn answer(path: &str) -> Reply {
         let not_before = Duration::from_secs(until - ON_AIR_S);
         return Reply { not_before, ..whole(text.into_bytes()) };
     }
-    let number =
-        name.rsplit('-').next().and_then(|rest| rest.strip_suffix(".ts")).and_then(|n| n.parse().ok());
+    let number = name
+        .rsplit('-')
+        .next()
+        .and_then(|rest| rest.strip_suffix(".ts"))
+        .and_then(|n| n.parse().ok());
     let Some(number): Option<u64> = number else { return Reply::of(404, &[]) };
-    let seconds =
-        if name.starts_with("part-") { number..number + 1 } else { number * PARTS..(number + 1) * PARTS };
+    let seconds = if name.starts_with("part-") {
+        number..number + 1
+    } else {
+        number * PARTS..(number + 1) * PARTS
+    };
     if seconds.end > exist(now) + 1 {
         return Reply::of(404, &[]);
     }
@@ -100,7 +110,9 @@ fn parts_are_played_and_the_playlist_is_awaited() {
     );
     assert!(media.iter().all(|path| path.starts_with("/part-")), "{media:?}");
     assert_eq!(stand.requests[1], "/master.m3u8?_HLS_msn=25&_HLS_part=0&_HLS_skip=YES 0");
-    assert!(stand.requests.contains(&"/master.m3u8?_HLS_msn=26&_HLS_part=3&_HLS_skip=YES 0".to_owned()));
+    assert!(
+        stand.requests.contains(&"/master.m3u8?_HLS_msn=26&_HLS_part=3&_HLS_skip=YES 0".to_owned())
+    );
     let reloads = times_of(&stand, "/master.m3u8");
     assert!((30..=33).contains(&reloads.len()), "one for each part: {reloads:?}");
     let live = last_live(&stand);
@@ -112,7 +124,11 @@ fn parts_are_played_and_the_playlist_is_awaited() {
 #[test]
 fn without_low_latency_whole_segments_are_played() {
     let stand = playing(LivePolicy { low_latency: false, ..LivePolicy::default() });
-    assert!(stand.requests.iter().all(|request| !request.starts_with("/part-")), "{:?}", stand.requests);
+    assert!(
+        stand.requests.iter().all(|request| !request.starts_with("/part-")),
+        "{:?}",
+        stand.requests
+    );
     assert!(
         stand.requests.iter().any(|request| request.contains("_HLS_msn=25&_HLS_part=3")),
         "{:?}",
@@ -142,19 +158,26 @@ fn a_hint_that_leads_nowhere_costs_no_media() {
     let live = LivePolicy { preload_hints: true, ..LivePolicy::default() };
     let player = PlayerConfig { live, ..PlayerConfig::default() };
     let answers: Answers = Box::new(|path, _| {
-        let number =
-            path.strip_prefix("/part-").and_then(|rest| rest.strip_suffix(".ts")?.parse::<u64>().ok());
+        let number = path
+            .strip_prefix("/part-")
+            .and_then(|rest| rest.strip_suffix(".ts")?.parse::<u64>().ok());
         let is_early = number.is_some_and(|number| number >= exist(clock()));
         Some(if is_early { Reply::of(404, &[]) } else { answer(path) })
     });
     let mut stand = stand(player, 1_000_000, answers);
     stand.seconds(30);
     let totals = stand.totals();
-    assert_eq!((totals.stall_count, totals.skipped_us, totals.missed), (0, 0, 0), "{:?}", stand.anomalies());
+    assert_eq!(
+        (totals.stall_count, totals.skipped_us, totals.missed),
+        (0, 0, 0),
+        "{:?}",
+        stand.anomalies()
+    );
     assert_eq!(totals.requests_failed, 1, "it is not tried again");
 }
 
-/// Two renditions of the same parts, whose playlists report about each other. `report`: what they say of the end.
+/// Two renditions of the same parts, whose playlists report about each other. `report`: what they
+/// say of the end.
 fn in_two_renditions(path: &str, report: impl Fn(u64) -> String) -> Reply {
     if path == "/master.m3u8" {
         let text = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=400000\nlow.m3u8?a=1\n\
@@ -184,14 +207,22 @@ fn the_first_request_for_another_rendition_is_answered_with_its_end() {
     let mut stand = stand(PlayerConfig::default(), 1_000_000, answers);
     stand.seconds(30);
     let totals = stand.totals();
-    assert_eq!((totals.stall_count, totals.skipped_us, totals.requests_failed), (0, 0, 0), "{totals:?}");
+    assert_eq!(
+        (totals.stall_count, totals.skipped_us, totals.requests_failed),
+        (0, 0, 0),
+        "{totals:?}"
+    );
     assert_eq!(totals.switches, 1);
-    let switched = stand.requests.iter().position(|request| request.starts_with("/high.m3u8")).unwrap();
+    let switched =
+        stand.requests.iter().position(|request| request.starts_with("/high.m3u8")).unwrap();
     let (request, at) = (&stand.requests[switched], stand.requested_at[switched]);
     let last = exist(at) - 1;
     let expect = format!("/high.m3u8?a=1&_HLS_msn={}&_HLS_part={} 0", last / PARTS, last % PARTS);
     assert_eq!(*request, expect, "at {at:?}");
-    assert!(stand.requests[switched + 1].starts_with("/high.m3u8?a=1&_HLS_msn="), "the next part is awaited");
+    assert!(
+        stand.requests[switched + 1].starts_with("/high.m3u8?a=1&_HLS_msn="),
+        "the next part is awaited"
+    );
 }
 
 #[test]
@@ -204,7 +235,11 @@ fn a_report_that_is_wrong_costs_a_request() {
     let mut stand = stand(PlayerConfig::default(), 1_000_000, answers);
     stand.seconds(30);
     let totals = stand.totals();
-    assert_eq!((totals.stall_count, totals.skipped_us, totals.requests_failed), (0, 0, 1), "{totals:?}");
+    assert_eq!(
+        (totals.stall_count, totals.skipped_us, totals.requests_failed),
+        (0, 0, 1),
+        "{totals:?}"
+    );
     assert!(stand.requests.contains(&"/high.m3u8?a=1 0".to_owned()), "{:?}", stand.requests);
     assert!(stand.ended.is_none());
 }
@@ -215,17 +250,24 @@ fn updates_that_nobody_asked_for_are_not_asked_for_without_end() {
         let mut reply = answer(path);
         if path.starts_with("/master.m3u8?") {
             // Of a playlist that has nothing in common with the one before.
-            let text = playlist(exist(clock()), true).replace("SKIPPED-SEGMENTS=8", "SKIPPED-SEGMENTS=9999");
+            let text = playlist(exist(clock()), true)
+                .replace("SKIPPED-SEGMENTS=8", "SKIPPED-SEGMENTS=9999");
             reply = whole(text.into_bytes());
         }
         reply
     };
-    let mut later = stand(PlayerConfig::default(), 1_000_000, Box::new(move |path, _| Some(always(path))));
+    let mut later =
+        stand(PlayerConfig::default(), 1_000_000, Box::new(move |path, _| Some(always(path))));
     later.seconds(20);
     assert!(later.ended.is_none());
-    // A repeat waits for a second; the whole playlist between is followed at once by the next update.
+    // A repeat waits for a second; the whole playlist between is followed at once by the next
+    // update.
     assert!(later.requests.len() < 100, "{} requests in 20 s", later.requests.len());
-    assert!(later.anomalies().iter().any(|text| text.contains("EXT-X-SKIP")), "{:?}", later.anomalies());
+    assert!(
+        later.anomalies().iter().any(|text| text.contains("EXT-X-SKIP")),
+        "{:?}",
+        later.anomalies()
+    );
     let mut first = stand(
         PlayerConfig::default(),
         1_000_000,
@@ -238,8 +280,11 @@ fn updates_that_nobody_asked_for_are_not_asked_for_without_end() {
 #[test]
 fn a_faster_playback_regains_what_a_stall_took() {
     let after_a_stall = |catch_up_milli| {
-        let live =
-            LivePolicy { catch_up_milli, latency: Some(Duration::from_secs(4)), ..LivePolicy::default() };
+        let live = LivePolicy {
+            catch_up_milli,
+            latency: Some(Duration::from_secs(4)),
+            ..LivePolicy::default()
+        };
         let mut stand = playing(live);
         stand.bytes_per_s = 0;
         stand.seconds(7);

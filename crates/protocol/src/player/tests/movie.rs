@@ -39,13 +39,17 @@ struct TrackPlan {
 fn track(number: u32, plan: &TrackPlan) -> Vec<u8> {
     let per_chunk = 200 / plan.frame_ms;
     let length = plan.frames * plan.frame_ms;
-    let keys: Vec<u32> = (0..plan.frames).step_by(plan.key_every as usize).map(|frame| frame + 1).collect();
+    let keys: Vec<u32> =
+        (0..plan.frames).step_by(plan.key_every as usize).map(|frame| frame + 1).collect();
     let entry = boxed(plan.entry, &[0; 78]);
     let mut stbl = boxed(b"stsd", &[words(&[0, 1]), entry].concat());
     stbl.extend(boxed(b"stts", &words(&[0, 1, plan.frames, plan.frame_ms])));
     stbl.extend(boxed(b"stsz", &words(&[0, plan.frame_bytes, plan.frames])));
     stbl.extend(boxed(b"stsc", &words(&[0, 1, 1, per_chunk, 1])));
-    stbl.extend(boxed(b"stco", &[words(&[0, plan.chunks.len() as u32]), words(&plan.chunks)].concat()));
+    stbl.extend(boxed(
+        b"stco",
+        &[words(&[0, plan.chunks.len() as u32]), words(&plan.chunks)].concat(),
+    ));
     if plan.key_every > 1 {
         stbl.extend(boxed(b"stss", &[words(&[0, keys.len() as u32]), words(&keys)].concat()));
     }
@@ -63,7 +67,8 @@ pub(super) fn movie(seconds: u32, index_first: bool) -> Movie {
     let ftyp = boxed(b"ftyp", b"isom\0\0\x02\0isomavc1");
     let index = |media_at: u32| {
         let chunk_bytes = second_bytes / 5;
-        let chunk = |at: u32| (0..5 * seconds).map(|chunk| media_at + chunk * chunk_bytes + at).collect();
+        let chunk =
+            |at: u32| (0..5 * seconds).map(|chunk| media_at + chunk * chunk_bytes + at).collect();
         let video = TrackPlan {
             handler: b"vide",
             entry: b"avc1",
@@ -89,7 +94,8 @@ pub(super) fn movie(seconds: u32, index_first: bool) -> Movie {
     let media = boxed(b"mdat", &vec![0x55; (seconds * second_bytes) as usize]);
     let media_at = ftyp.len() + 8 + if index_first { index(0).len() } else { 0 };
     let index = index(media_at as u32);
-    let bytes = if index_first { [ftyp, index, media].concat() } else { [ftyp, media, index].concat() };
+    let bytes =
+        if index_first { [ftyp, index, media].concat() } else { [ftyp, media, index].concat() };
     Movie {
         bytes,
         video_frames: u64::from(25 * seconds),

@@ -10,16 +10,17 @@ const MS: Duration = Duration::from_millis(1);
 
 /// `/`, `/a.js` 50 ms after it, `/b.png` 100 ms after that, and the player 200 ms after that.
 fn plan() -> PagePlan {
-    let request = |path: &str, after: Option<usize>, delay_ms: u32, followers: &[usize]| PageRequest {
-        url: Url::parse(&format!("http://10.0.0.1{path}")).unwrap(),
-        is_head: false,
-        headers: vec![("accept".into(), "x".into()), ("x-key".into(), "recorded".into())],
-        status: 200,
-        is_document: path == "/",
-        begins: After { request: after, delay: MS * delay_ms },
-        followers: followers.to_vec(),
-        when_warm: WhenWarm::Requested,
-    };
+    let request =
+        |path: &str, after: Option<usize>, delay_ms: u32, followers: &[usize]| PageRequest {
+            url: Url::parse(&format!("http://10.0.0.1{path}")).unwrap(),
+            is_head: false,
+            headers: vec![("accept".into(), "x".into()), ("x-key".into(), "recorded".into())],
+            status: 200,
+            is_document: path == "/",
+            begins: After { request: after, delay: MS * delay_ms },
+            followers: followers.to_vec(),
+            when_warm: WhenWarm::Requested,
+        };
     PagePlan {
         requests: vec![
             request("/", None, 0, &[1]),
@@ -39,7 +40,8 @@ fn page_of(bytes: usize) -> Reply {
     }
 }
 
-/// A viewer of the page on a server that has the film, and of the page what `answers` says, else 1,000 bytes.
+/// A viewer of the page on a server that has the film, and of the page what `answers` says, else
+/// 1,000 bytes.
 fn visit(
     plan: PagePlan,
     is_warm: bool,
@@ -75,18 +77,27 @@ fn a_slow_document_delays_what_waited_for_it_and_the_player() {
         stand.seconds(3);
         // The server answers in the step after the request.
         let late_ms = u128::from(late_ms.max(10));
-        let expect =
-            [("/", 0), ("/a.js", late_ms + 50), ("/b.png", late_ms + 160), ("/movie.mp4", late_ms + 370)];
+        let expect = [
+            ("/", 0),
+            ("/a.js", late_ms + 50),
+            ("/b.png", late_ms + 160),
+            ("/movie.mp4", late_ms + 370),
+        ];
         let found = requested(&stand);
         for ((path, at), (expected, expected_at)) in found.iter().zip(expect) {
-            assert!(*path == expected && at.abs_diff(expected_at) <= 20, "{found:?} is not {expect:?}");
+            assert!(
+                *path == expected && at.abs_diff(expected_at) <= 20,
+                "{found:?} is not {expect:?}"
+            );
         }
         let loaded = stand.reached(Phase::PageLoaded).unwrap();
         assert_eq!(loaded.as_millis(), found[3].1);
         // Startup counts from the join.
         let counters = stand.totals();
         let started = stand.reached(Phase::PlaybackStarted).unwrap();
-        assert!(started > loaded && counters.startup_us.abs_diff(started.as_micros() as u64) <= 20_000);
+        assert!(
+            started > loaded && counters.startup_us.abs_diff(started.as_micros() as u64) <= 20_000
+        );
         assert_eq!(
             (counters.page_requests, counters.page_requests_failed, counters.page_bytes),
             (3, 0, 3_000)
@@ -103,7 +114,8 @@ fn a_slow_document_delays_what_waited_for_it_and_the_player() {
 fn a_warm_cache_answers_at_once_or_asks_with_its_validators() {
     let mut plan = plan();
     plan.requests[1].when_warm = WhenWarm::FromCache;
-    plan.requests[2].when_warm = WhenWarm::Revalidated(vec![("if-none-match".into(), "\"1\"".into())]);
+    plan.requests[2].when_warm =
+        WhenWarm::Revalidated(vec![("if-none-match".into(), "\"1\"".into())]);
     let answers = |path: &str| {
         let status = if path == "/b.png" { 304 } else { 200 };
         Some(Reply { status, body: vec![], headers: vec![], ..page_of(0) })
@@ -111,7 +123,10 @@ fn a_warm_cache_answers_at_once_or_asks_with_its_validators() {
     let mut stand = visit(plan.clone(), true, buffering(5), answers);
     stand.seconds(2);
     let found = requested(&stand);
-    assert!(matches!(found[..3], [("/", 0), ("/b.png", 160..=180), ("/movie.mp4", 350..=400)]), "{found:?}");
+    assert!(
+        matches!(found[..3], [("/", 0), ("/b.png", 160..=180), ("/movie.mp4", 350..=400)]),
+        "{found:?}"
+    );
     assert_eq!(stand.heads[1].headers["if-none-match"], "\"1\"");
     let counters = stand.totals();
     assert_eq!((counters.page_requests, counters.requests_failed), (2, 0));
@@ -127,7 +142,12 @@ fn a_warm_cache_answers_at_once_or_asks_with_its_validators() {
 fn assets_that_fail_are_counted_and_a_document_that_fails_ends_the_viewer() {
     let broken = |at: &'static str, reply: fn() -> Option<Reply>| {
         let mut stand =
-            visit(plan(), false, buffering(5), move |path| if path == at { reply() } else { pages(path) });
+            visit(
+                plan(),
+                false,
+                buffering(5),
+                move |path| if path == at { reply() } else { pages(path) },
+            );
         stand.seconds(3);
         stand
     };
@@ -138,11 +158,17 @@ fn assets_that_fail_are_counted_and_a_document_that_fails_ends_the_viewer() {
             || Some(Reply::of(503, &[])),
             "http_503: page: http://10.0.0.1/: HTTP status 503 Service Unavailable",
         ),
-        (|| Some(Reply { breaks_after: Some(10), ..page_of(100) }), "page: http://10.0.0.1/: the body ended"),
+        (
+            || Some(Reply { breaks_after: Some(10), ..page_of(100) }),
+            "page: http://10.0.0.1/: the body ended",
+        ),
     ];
     for (reply, expect) in cases {
         let stand = broken("/a.js", reply);
-        assert!(stand.ended.is_none() && stand.reached(Phase::PlaybackStarted).is_some(), "{expect}");
+        assert!(
+            stand.ended.is_none() && stand.reached(Phase::PlaybackStarted).is_some(),
+            "{expect}"
+        );
         let counters = stand.totals();
         assert_eq!((counters.page_requests_failed, counters.requests_failed), (1, 1), "{expect}");
         assert_eq!(counters.page_requests, 3, "what followed it is requested all the same");
@@ -154,7 +180,8 @@ fn assets_that_fail_are_counted_and_a_document_that_fails_ends_the_viewer() {
     // As in the recording.
     let mut plan = plan();
     plan.requests[1].status = 404;
-    let not_found = |path: &str| if path == "/a.js" { Some(Reply::of(404, &[])) } else { pages(path) };
+    let not_found =
+        |path: &str| if path == "/a.js" { Some(Reply::of(404, &[])) } else { pages(path) };
     let mut stand = visit(plan, false, buffering(5), not_found);
     stand.seconds(1);
     assert_eq!(stand.totals().requests_failed, 0);
@@ -188,7 +215,11 @@ fn without_media_in_the_recording_the_player_waits_for_what_was_loaded_then_even
     let mut stand = visit(plan.clone(), false, buffering(5), pages);
     stand.seconds(1);
     let found = requested(&stand);
-    assert_eq!((found[1].0, found[2].0, found[3].0), ("/a.js", "/movie.mp4", "/b.png"), "{found:?}");
+    assert_eq!(
+        (found[1].0, found[2].0, found[3].0),
+        ("/a.js", "/movie.mp4", "/b.png"),
+        "{found:?}"
+    );
     // A body that never comes is given up after as long as one of media.
     let hangs = |path: &str| match path {
         "/a.js" => Some(Reply { body: vec![0; 900_000_000], ..page_of(0) }),
@@ -203,7 +234,11 @@ fn without_media_in_the_recording_the_player_waits_for_what_was_loaded_then_even
     stand.seconds(2);
     stand.bytes_per_s = 0;
     stand.seconds(30);
-    assert!(stand.reached(Phase::PageLoaded).unwrap() >= Duration::from_secs(20), "{:?}", requested(&stand));
+    assert!(
+        stand.reached(Phase::PageLoaded).unwrap() >= Duration::from_secs(20),
+        "{:?}",
+        requested(&stand)
+    );
     assert_eq!((stand.cancelled.len(), stand.totals().page_requests_failed), (1, 1));
 }
 
@@ -219,15 +254,23 @@ fn headers_are_those_of_the_recording_the_client_and_the_scenario() {
     assert_eq!((&page.method, &script.method), (&http::Method::GET, &http::Method::HEAD));
     assert!(page.headers["accept"] == "x" && page.headers["accept-encoding"] == "gzip, deflate");
     let keys = |head: &http::request::Parts| {
-        head.headers.get_all("x-key").iter().map(|key| key.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        head.headers
+            .get_all("x-key")
+            .iter()
+            .map(|key| key.to_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
-    assert_eq!((keys(page), keys(picture)), (vec!["hunter2".to_owned()], vec!["recorded".to_owned()]));
+    assert_eq!(
+        (keys(page), keys(picture)),
+        (vec!["hunter2".to_owned()], vec!["recorded".to_owned()])
+    );
 }
 
 #[test]
 fn impatient_users_leave_a_page_that_does_not_come_and_the_viewer_does_not_spin() {
     let never = |_: &str| Some(Reply { not_before: Duration::from_secs(99), ..page_of(1) });
-    let habits = UserHabits { pause_every: Some(Duration::from_secs(1)), ..PlayerConfig::default().habits };
+    let habits =
+        UserHabits { pause_every: Some(Duration::from_secs(1)), ..PlayerConfig::default().habits };
     let player = PlayerConfig { patience: Some(Duration::from_secs(5)), habits, ..buffering(5) };
     let mut stand = visit(plan(), false, player, never);
     stand.seconds(6);

@@ -10,16 +10,24 @@ fn a_fast_server_fills_the_buffer_and_is_then_held_back_to_the_rate_of_the_media
     assert_eq!(stand.requests, ["/movie.mp4 0"]);
     let started = stand.reached(Phase::PlaybackStarted).unwrap();
     assert!(started <= Duration::from_millis(150), "a second of media comes in 50 ms: {started:?}");
-    let phases = [Phase::Started, Phase::Connected, Phase::Playing, Phase::FirstPacket, Phase::Described];
+    let phases =
+        [Phase::Started, Phase::Connected, Phase::Playing, Phase::FirstPacket, Phase::Described];
     for pair in phases.windows(2) {
         assert!(stand.reached(pair[0]).unwrap() <= stand.reached(pair[1]).unwrap(), "{pair:?}");
     }
     assert!(stand.reached(Phase::FirstFrame).unwrap() <= started);
     let totals = stand.totals();
-    assert_eq!((totals.stall_count, totals.stall_us, totals.requests, totals.requests_failed), (0, 0, 1, 0));
+    assert_eq!(
+        (totals.stall_count, totals.stall_us, totals.requests, totals.requests_failed),
+        (0, 0, 1, 0)
+    );
     let received_s = totals.media_bytes as f64 / movie.bytes_per_s as f64;
-    assert!((39.0..41.2).contains(&received_s), "30 s were played and 10 s are ahead: {received_s}");
-    let buffer_s = stand.intervals().into_iter().skip(3).map(|interval| interval.buffer_us as f64 / 1e6);
+    assert!(
+        (39.0..41.2).contains(&received_s),
+        "30 s were played and 10 s are ahead: {received_s}"
+    );
+    let buffer_s =
+        stand.intervals().into_iter().skip(3).map(|interval| interval.buffer_us as f64 / 1e6);
     buffer_s.for_each(|seconds| assert!((8.9..11.2).contains(&seconds), "{seconds}"));
     assert!(
         stand.intervals().iter().skip(6).all(|interval| interval.delivery_ratio.is_none()),
@@ -37,7 +45,8 @@ fn a_server_below_the_rate_of_the_media_stalls_the_viewer_as_often_as_arithmetic
     let mut stand = Stand::of(buffering(10), movie.bytes_per_s * 8 / 10, &movie);
     stand.seconds(40);
     let totals = stand.totals();
-    // 1 s of media takes 1.25 s to come. It lasts for 5 s (0.2 s are lost each second); then 1.25 s of stall, and so on.
+    // 1 s of media takes 1.25 s to come. It lasts for 5 s (0.2 s are lost each second); then 1.25 s
+    // of stall, and so on.
     let started = stand.reached(Phase::PlaybackStarted).unwrap().as_secs_f64();
     assert!((1.2..1.35).contains(&started), "{started}");
     // Media comes in pieces of 0.2 s, so that playback may run out a little earlier.
@@ -70,7 +79,10 @@ fn every_frame_of_a_file_is_played_once_and_it_begins_again() {
     let mut stand = Stand::of(once, 10 * movie.bytes_per_s, &movie);
     stand.seconds(20);
     assert_eq!(stand.ended, Some(Outcome::Completed));
-    assert_eq!((stand.frames_played(0), stand.frames_played(1)), (movie.video_frames, movie.audio_frames));
+    assert_eq!(
+        (stand.frames_played(0), stand.frames_played(1)),
+        (movie.video_frames, movie.audio_frames)
+    );
     assert!((8.0..8.3).contains(&(stand.now - stand.start).as_secs_f64()));
     assert_eq!(stand.totals().played_us, 8_000_000);
 }
@@ -85,7 +97,8 @@ fn a_download_that_only_stops_for_a_moment_is_hidden_by_the_buffer() {
     assert_eq!(stand.totals().stall_count, 0);
     stand.seconds(5);
     assert_eq!(stand.totals().stall_count, 1);
-    let worst = stand.intervals().iter().filter_map(|interval| interval.delivery_ratio).fold(9.0, f32::min);
+    let worst =
+        stand.intervals().iter().filter_map(|interval| interval.delivery_ratio).fold(9.0, f32::min);
     assert_eq!(worst, 0.0);
     stand.bytes_per_s = 20 * movie.bytes_per_s;
     stand.seconds(3);
@@ -120,12 +133,20 @@ fn seeks_and_pauses_of_the_user_are_no_stalls() {
 #[test]
 fn viewers_begin_where_they_are_told() {
     let movie = movie(60, true);
-    let mut stand =
-        Stand::of(from(PlaybackPosition::At(Duration::from_secs(31))), 20 * movie.bytes_per_s, &movie);
+    let mut stand = Stand::of(
+        from(PlaybackPosition::At(Duration::from_secs(31))),
+        20 * movie.bytes_per_s,
+        &movie,
+    );
     stand.seconds(3);
     let position_us = stand.viewer.session.as_ref().unwrap().playout.position_us();
     assert!((33_700_000..34_000_000).contains(&position_us), "{position_us}");
-    assert_eq!(stand.requests.len(), 2, "one for the index, one from the position on: {:?}", stand.requests);
+    assert_eq!(
+        stand.requests.len(),
+        2,
+        "one for the index, one from the position on: {:?}",
+        stand.requests
+    );
     let asked: u64 = stand.requests[1].split(' ').nth(1).unwrap().parse().unwrap();
     let at_30s = 30 * movie.bytes_per_s;
     assert!((at_30s..at_30s + 20_000).contains(&asked), "from the key frame at 30 s: {asked}");

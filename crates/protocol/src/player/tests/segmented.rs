@@ -72,7 +72,8 @@ fn site(count: u64) -> BTreeMap<String, Vec<u8>> {
     let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=400000\nlow.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=1600000\nhigh.m3u8\n";
     files.insert("/master.m3u8".to_owned(), master.into());
     for (name, frame_bytes) in [("low", 1_800), ("high", 7_200)] {
-        let mut playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-PLAYLIST-TYPE:VOD\n".to_owned();
+        let mut playlist =
+            "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-PLAYLIST-TYPE:VOD\n".to_owned();
         for number in 0..count {
             playlist += &format!("#EXTINF:2.0,\n{name}-{number}.ts\n");
             let bytes = transport_stream(2 * number..2 * number + 2, frame_bytes);
@@ -106,20 +107,33 @@ fn paths(stand: &Stand) -> Vec<&str> {
 
 #[test]
 fn segments_are_fetched_one_after_the_other_until_the_buffer_is_full() {
-    let lowest = PlayerConfig { rendition: throng_scenario::RenditionPolicy::Lowest, ..buffering(6) };
+    let lowest =
+        PlayerConfig { rendition: throng_scenario::RenditionPolicy::Lowest, ..buffering(6) };
     let mut stand = stand(lowest, 1_000_000, site(20));
     stand.seconds(4);
-    assert_eq!(paths(&stand)[..5], ["/master.m3u8", "/low.m3u8", "/low-0.ts", "/low-1.ts", "/low-2.ts"]);
+    assert_eq!(
+        paths(&stand)[..5],
+        ["/master.m3u8", "/low.m3u8", "/low-0.ts", "/low-1.ts", "/low-2.ts"]
+    );
     stand.seconds(8);
     let totals = stand.totals();
     assert_eq!((totals.stall_count, totals.requests_failed, totals.switches), (0, 0, 0));
     let segments = totals.requests - 2;
-    assert!((8..=10).contains(&segments), "12 s were played, up to 8 s are ahead: {:?}", stand.requests);
+    assert!(
+        (8..=10).contains(&segments),
+        "12 s were played, up to 8 s are ahead: {:?}",
+        stand.requests
+    );
     let played = stand.frames_played(0);
     assert!((290..=300).contains(&played), "{played}");
     assert!(totals.other_bytes > 300 && totals.media_bytes > 16 * 45_000, "{totals:?}");
-    let phases =
-        [Phase::Described, Phase::Playing, Phase::FirstPacket, Phase::FirstFrame, Phase::PlaybackStarted];
+    let phases = [
+        Phase::Described,
+        Phase::Playing,
+        Phase::FirstPacket,
+        Phase::FirstFrame,
+        Phase::PlaybackStarted,
+    ];
     for pair in phases.windows(2) {
         assert!(stand.reached(pair[0]).unwrap() <= stand.reached(pair[1]).unwrap(), "{pair:?}");
     }
@@ -138,7 +152,8 @@ fn every_frame_is_played_once_to_the_end() {
 #[test]
 fn what_was_read_once_is_not_read_again_where_the_server_says_that_it_is_the_same() {
     for has_validator in [true, false] {
-        let lowest = PlayerConfig { rendition: throng_scenario::RenditionPolicy::Lowest, ..buffering(6) };
+        let lowest =
+            PlayerConfig { rendition: throng_scenario::RenditionPolicy::Lowest, ..buffering(6) };
         let twice = PlayerConfig { at_end: AtEnd::Repeat, ..lowest };
         let mut serve = serve(site(5));
         let answers = move |path: &str, range| {
@@ -181,7 +196,8 @@ fn a_segment_that_would_come_too_late_is_given_up_for_a_smaller_one() {
     let mut stand = stand(buffering(6), 1_000_000, site(60));
     stand.seconds(12);
     assert!(paths(&stand).last().unwrap().starts_with("/high-"), "{:?}", stand.requests);
-    // A segment of the high rendition, 376 kB, takes 14 s from now on, and there are six in the buffer.
+    // A segment of the high rendition, 376 kB, takes 14 s from now on, and there are six in the
+    // buffer.
     stand.bytes_per_s = 27_000;
     stand.seconds(30);
     let requests = paths(&stand);
@@ -211,10 +227,15 @@ fn playback_from_the_middle_begins_with_the_segment_there() {
 fn a_missing_segment_ends_the_viewer_and_a_failing_one_is_asked_for_again() {
     let mut files = site(20);
     files.remove("/low-2.ts");
-    let lowest = PlayerConfig { rendition: throng_scenario::RenditionPolicy::Lowest, ..buffering(6) };
+    let lowest =
+        PlayerConfig { rendition: throng_scenario::RenditionPolicy::Lowest, ..buffering(6) };
     let mut missing = stand(lowest.clone(), 1_000_000, files);
     missing.seconds(5);
-    assert!(missing.failure().starts_with("http_404: http://10.0.0.1/low-2.ts"), "{}", missing.failure());
+    assert!(
+        missing.failure().starts_with("http_404: http://10.0.0.1/low-2.ts"),
+        "{}",
+        missing.failure()
+    );
 
     let (files, mut refusals) = (site(20), 2);
     let mut answers = serve(files);
@@ -239,7 +260,10 @@ fn manifests_that_cannot_be_played_are_failures_with_their_line() {
             "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nhttp://192.168.0.1/a.m3u8\n",
             "not_allowed: 192.168.0.1:80",
         ),
-        ("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nmaster.m3u8\n", "a master playlist where a media playlist"),
+        (
+            "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nmaster.m3u8\n",
+            "a master playlist where a media playlist",
+        ),
     ] {
         let files = BTreeMap::from([("/master.m3u8".to_owned(), text.into())]);
         let mut stand = stand(buffering(6), 1_000_000, files);

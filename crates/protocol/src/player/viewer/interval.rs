@@ -33,7 +33,8 @@ impl Viewer {
         let live = live.map(|edge| {
             session.follower.interval(&edge, (now, unix_us), (position_us, date_us), captured_us)
         });
-        let ahead_us = live.and_then(|live| live.dates_ahead_us).filter(|us| *us > DATES_AHEAD_US_MAX);
+        let ahead_us =
+            live.and_then(|live| live.dates_ahead_us).filter(|us| *us > DATES_AHEAD_US_MAX);
         if let Some(ahead_us) = ahead_us
             && !std::mem::replace(&mut session.knows_wrong_dates, true)
         {
@@ -68,12 +69,20 @@ impl Viewer {
         all.extend(session.playout.next_timeout(buffered).map(|at| (at, "buffer used up")));
         let user = session.user.next_timeout().filter(|_| session.is_positioned);
         all.extend(user.map(|at| (at, "action of the user")));
-        all.extend(self.page.as_ref().and_then(Page::next_timeout).map(|at| (at, "request of the page")));
         all.extend(
-            self.manifest.iter().filter_map(ManifestDownload::next_timeout).map(|at| (at, "manifest")),
+            self.page.as_ref().and_then(Page::next_timeout).map(|at| (at, "request of the page")),
         );
         all.extend(
-            self.lanes.iter().filter_map(Lane::next_timeout).map(|at| (at, "download overdue or repeated")),
+            self.manifest
+                .iter()
+                .filter_map(ManifestDownload::next_timeout)
+                .map(|at| (at, "manifest")),
+        );
+        all.extend(
+            self.lanes
+                .iter()
+                .filter_map(Lane::next_timeout)
+                .map(|at| (at, "download overdue or repeated")),
         );
         let tracker = self.tracker.as_ref().and_then(Tracker::next_timeout);
         all.extend(tracker.map(|at| (at, "tracker")));
@@ -92,7 +101,10 @@ impl Viewer {
             // When so much was played that the buffer is filled again.
             let (_, refill_us) = self.buffer_bounds_us();
             let spare_us = self.buffer_us(position_us).saturating_sub(refill_us);
-            all.push((session.playout.at() + Duration::from_micros(spare_us + 1), "buffer is filled again"));
+            all.push((
+                session.playout.at() + Duration::from_micros(spare_us + 1),
+                "buffer is filled again",
+            ));
         }
         all.into_iter().min_by_key(|(at, _)| *at).unwrap_or(never)
     }

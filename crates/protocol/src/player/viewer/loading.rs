@@ -43,7 +43,8 @@ impl Viewer {
         Some(act(page, &mut PageContext { client: &mut self.client, meter: &mut session.meter }))
     }
 
-    /// Goes on with the page, and says whether it has come to its player, which it has at once where there is none.
+    /// Goes on with the page, and says whether it has come to its player, which it has at once
+    /// where there is none.
     pub(super) fn has_player(&mut self, now: Instant) -> bool {
         if let Some(Err(failure)) = self.with_page(|page, context| page.pump(now, context)) {
             self.end(now, Outcome::Failed(failure));
@@ -64,7 +65,8 @@ impl Viewer {
         fetch: FetchId,
         event: DownloadEvent<'_>,
     ) -> Result<(), Failure> {
-        let received = self.with_manifest(|manifest, context| manifest.handle(now, context, fetch, event));
+        let received =
+            self.with_manifest(|manifest, context| manifest.handle(now, context, fetch, event));
         self.receive_manifest(now, received.transpose()?.flatten());
         Ok(())
     }
@@ -74,7 +76,9 @@ impl Viewer {
         &mut self,
         act: impl FnOnce(&mut ManifestDownload, &mut Context<'_>) -> T,
     ) -> Option<T> {
-        let (Some(manifest), Some(session)) = (&mut self.manifest, &mut self.session) else { return None };
+        let (Some(manifest), Some(session)) = (&mut self.manifest, &mut self.session) else {
+            return None;
+        };
         let mut context = Context {
             client: &mut self.client,
             timeline: &mut self.timeline,
@@ -114,13 +118,15 @@ impl Viewer {
             LanePlan::Segments(renditions) => {
                 // Peers exchange what has the pictures; sound of its own comes from the server.
                 let peers = options.peers.clone().filter(|_| at == 0);
-                let mut lane = SegmentLane::new(renditions, SegmentOptions { peers, ..options.clone() });
+                let mut lane =
+                    SegmentLane::new(renditions, SegmentOptions { peers, ..options.clone() });
                 lane.has_first_playlist(now, times);
                 Some(Lane::Segments(Box::new(lane)))
             }
             // Files are not switched between: the one that a player begins with is played.
             LanePlan::File(urls) => {
-                let url = if policy == RenditionPolicy::Highest { urls.last() } else { urls.first() };
+                let url =
+                    if policy == RenditionPolicy::Highest { urls.last() } else { urls.first() };
                 url.map(|url| Lane::File(Box::new(FileLane::new(url.clone(), indexes.clone()))))
             }
         };
@@ -147,10 +153,13 @@ impl Viewer {
     fn gained(&mut self, before: Option<i64>) {
         let after = self.received_us();
         if let Some(session) = &mut self.session {
-            // What was received from before the position, such as the way from a key frame to it, is no gain.
+            // What was received from before the position, such as the way from a key frame to it,
+            // is no gain.
             let position_us = session.playout.position_us();
             let before_us = before.map_or(position_us, |before_us| before_us.max(position_us));
-            session.meter.gained(after.map_or(0, |after_us| after_us.saturating_sub(before_us)).max(0));
+            session
+                .meter
+                .gained(after.map_or(0, |after_us| after_us.saturating_sub(before_us)).max(0));
         }
     }
 
@@ -161,7 +170,8 @@ impl Viewer {
         }
         let is_complete = self.buffered().is_complete;
         let (target_us, refill_us) = self.buffer_bounds_us();
-        let Some(position_us) = self.session.as_ref().map(|session| session.playout.position_us()) else {
+        let Some(position_us) = self.session.as_ref().map(|session| session.playout.position_us())
+        else {
             return;
         };
         let buffer_us = self.buffer_us(position_us);
@@ -174,7 +184,9 @@ impl Viewer {
         // What peers have comes without an event of the driver.
         let before = self.config.player.peers.as_ref().map(|_| self.received_us());
         for at in 0..self.lanes.len() {
-            if let Some(Err(failure)) = self.with_lane(at, |lane, context| lane.pump(now, context, wants)) {
+            if let Some(Err(failure)) =
+                self.with_lane(at, |lane, context| lane.pump(now, context, wants))
+            {
                 return self.end(now, Outcome::Failed(failure));
             }
         }

@@ -1,5 +1,5 @@
-//! The peers of a viewer: the tracker by which it finds them, over a WebSocket of its own, and the socket of its data channels,
-//! where it has some.
+//! The peers of a viewer: the tracker by which it finds them, over a WebSocket of its own, and the
+//! socket of its data channels, where it has some.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,9 @@ use std::time::Instant;
 use super::Viewer;
 use crate::participant::{Channel, ChannelError, Message, Open, Opening, Output};
 use crate::player::lane::Lane;
-use crate::player::p2p::{Describe, Described, Id, PEERS, PeerCounters, PeerOptions, Tracker, TrackerOutput};
+use crate::player::p2p::{
+    Describe, Described, Id, PEERS, PeerCounters, PeerOptions, Tracker, TrackerOutput,
+};
 
 /// The channel of the tracker.
 pub(super) const TRACKER: Channel = Channel(1);
@@ -36,7 +38,8 @@ impl Describe for ByLanes<'_> {
     }
 
     fn answer(&mut self, now: Instant, swarm: usize, peer: Id, offer: &str) -> Described {
-        let answer = self.0.iter_mut().find_map(|lane| lane.peers_mut()?.answer(now, swarm, peer, offer));
+        let answer =
+            self.0.iter_mut().find_map(|lane| lane.peers_mut()?.answer(now, swarm, peer, offer));
         answer.unwrap_or(Described::Invented)
     }
 
@@ -58,7 +61,8 @@ impl Viewer {
         })
     }
 
-    /// The tracker is reached. What it is told needs the addresses of the socket, where there is to be one.
+    /// The tracker is reached. What it is told needs the addresses of the socket, where there is to
+    /// be one.
     pub(super) fn tracker_opened(&mut self, now: Instant, opening: &Opening) {
         if let (PeerSocket::Wanted, Some(remote)) = (&self.peer_socket, opening.remote) {
             self.peer_socket = PeerSocket::Opening;
@@ -89,7 +93,10 @@ impl Viewer {
     /// The lanes are known.
     pub(super) fn lend_peer_socket(&mut self) {
         if let PeerSocket::Open(locals) = &self.peer_socket {
-            self.lanes.iter_mut().filter_map(Lane::peers_mut).for_each(|peers| peers.opened(locals));
+            self.lanes
+                .iter_mut()
+                .filter_map(Lane::peers_mut)
+                .for_each(|peers| peers.opened(locals));
         }
     }
 

@@ -1,4 +1,5 @@
-//! Where a viewer plays: at the beginning, near the end of a live stream, where its user wants to be.
+//! Where a viewer plays: at the beginning, near the end of a live stream, where its user wants to
+//! be.
 
 use std::time::Instant;
 
@@ -16,7 +17,8 @@ impl Viewer {
         let duration_us = self.lanes.iter().filter_map(Lane::duration_us).max();
         let edge = self.edge();
         let player = &self.config.player;
-        let Some(session) = self.session.as_mut().filter(|session| is_described && !session.is_positioned)
+        let Some(session) =
+            self.session.as_mut().filter(|session| is_described && !session.is_positioned)
         else {
             return;
         };
@@ -65,9 +67,11 @@ impl Viewer {
         }
     }
 
-    /// Where playback stops at a hole and media goes on behind it, it goes on there, as hls.js's does.
+    /// Where playback stops at a hole and media goes on behind it, it goes on there, as hls.js's
+    /// does.
     pub(super) fn jump_over_hole(&mut self) {
-        let Some(session) = self.session.as_mut().filter(|session| session.playout.is_stalled()) else {
+        let Some(session) = self.session.as_mut().filter(|session| session.playout.is_stalled())
+        else {
             return;
         };
         if let Some(after_us) = self.timeline.after_hole_us(session.playout.position_us()) {
@@ -75,10 +79,13 @@ impl Viewer {
         }
     }
 
-    /// Returns to a live stream that has left playback behind, and plays faster where that is wanted.
+    /// Returns to a live stream that has left playback behind, and plays faster where that is
+    /// wanted.
     pub(super) fn follow_live(&mut self, now: Instant) {
         let Some(edge) = self.edge() else { return };
-        let Some(session) = self.session.as_ref().filter(|session| session.is_positioned) else { return };
+        let Some(session) = self.session.as_ref().filter(|session| session.is_positioned) else {
+            return;
+        };
         let position_us = session.playout.position_us();
         let waits = session.playout.waits_since().is_some();
         let buffer_us = self.buffer_us(position_us);
@@ -109,7 +116,9 @@ impl Viewer {
 
     pub(super) fn act_as_user(&mut self, now: Instant) {
         let duration_us = self.lanes.iter().filter_map(Lane::duration_us).max();
-        let Some(session) = self.session.as_mut().filter(|session| session.is_positioned) else { return };
+        let Some(session) = self.session.as_mut().filter(|session| session.is_positioned) else {
+            return;
+        };
         match session.user.poll(now) {
             Some(UserAction::Pause(length)) => session.playout.pause(length),
             Some(UserAction::Seek(share)) => {

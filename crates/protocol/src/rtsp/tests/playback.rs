@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use throng_observation::{FailureReason, Outcome};
-use throng_scenario::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, RtspTransport};
+use throng_scenario::{
+    AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, RtspTransport,
+};
 
 use super::stand::{RECORDING, SDP, Stand, config, frame, options};
 use crate::participant::Input;
@@ -11,9 +13,11 @@ use crate::rtsp::Viewer;
 
 const S: Duration = Duration::from_secs(1);
 
-/// A viewer with this script that has been set up over the RTSP connection, before PLAY is answered.
+/// A viewer with this script that has been set up over the RTSP connection, before PLAY is
+/// answered.
 fn set_up(script: PlaybackScript, sdp: &str) -> Stand {
-    let viewer = |now| Viewer::with_playback(config(RtspTransport::Tcp, None), script, options(now));
+    let viewer =
+        |now| Viewer::with_playback(config(RtspTransport::Tcp, None), script, options(now));
     let mut stand = Stand::with(|now| Box::new(viewer(now)));
     stand.described(sdp);
     let transport = "Session: 77;timeout=200\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
@@ -135,7 +139,9 @@ fn a_seek_that_brings_no_frame_is_awaited_since_the_viewer_asked_for_it() {
 
 #[test]
 fn a_server_without_pause_plays_on_and_is_still_asked_for_other_positions() {
-    for status in ["501 Not Implemented", "405 Method Not Allowed", "455 Method Not Valid in This State"] {
+    for status in
+        ["501 Not Implemented", "405 Method Not Allowed", "455 Method Not Valid in This State"]
+    {
         let mut stand = acting(PlaybackAction::Pause(5 * S));
         stand.answers("PAUSE", status, "", "");
         plays(&mut stand, 30..60);
@@ -242,7 +248,8 @@ fn playback_begins_where_the_script_says_and_may_end_with_the_recording() {
     assert_eq!(stand.ended, Some(Outcome::Completed));
     assert_eq!(decodable(&stand), 90);
     // A position that the server refuses at once is a failure: the viewer wanted that one.
-    let script = PlaybackScript { start: PlaybackPosition::At(90 * S), ..PlaybackScript::default() };
+    let script =
+        PlaybackScript { start: PlaybackPosition::At(90 * S), ..PlaybackScript::default() };
     let mut stand = set_up(script, RECORDING);
     stand.answers("PLAY", "457 Invalid Range", "", "");
     stand.answers("TEARDOWN", "200 OK", "", "");

@@ -6,7 +6,8 @@ use throng_media::card::{Rung, picture, speech};
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
 use throng_media::rtp::RtpHeader;
 use throng_observation::{
-    Codec, FailureReason, MediaKind, MediaPath, Observation, Outcome, Phase, SentCounters, SentInterval,
+    Codec, FailureReason, MediaKind, MediaPath, Observation, Outcome, Phase, SentCounters,
+    SentInterval,
 };
 use throng_scenario::{RtspTransport, Secret};
 
@@ -19,7 +20,9 @@ use crate::signalling::SIGNALLING;
 fn publisher(transport: RtspTransport, credentials: Option<Credentials>) -> Stand {
     let clips = [picture(Rung::P144, Codec::H264).unwrap(), speech().unwrap()];
     let media = clips.map(|clip| PublishedMedia { clip, offset: Duration::ZERO });
-    Stand::with(|now| Box::new(Publisher::new(config(transport, credentials), media.into(), options(now))))
+    Stand::with(|now| {
+        Box::new(Publisher::new(config(transport, credentials), media.into(), options(now)))
+    })
 }
 
 /// A publisher that sends over the RTSP connection.
@@ -28,8 +31,9 @@ fn sending() -> Stand {
     stand.answers("OPTIONS", "200 OK", "Public: ANNOUNCE, RECORD, GET_PARAMETER\r\n", "");
     stand.answers("ANNOUNCE", "200 OK", "", "");
     for channels in ["0-1", "2-3"] {
-        let transport =
-            format!("Session: 9;timeout=60\r\nTransport: RTP/AVP/TCP;unicast;interleaved={channels}\r\n");
+        let transport = format!(
+            "Session: 9;timeout=60\r\nTransport: RTP/AVP/TCP;unicast;interleaved={channels}\r\n"
+        );
         stand.answers("SETUP", "200 OK", &transport, "");
     }
     stand.answers("RECORD", "200 OK", "Session: 9\r\n", "");
@@ -46,7 +50,10 @@ fn sent(stand: &Stand) -> Vec<&SentInterval> {
 
 fn total(stand: &Stand, kind: MediaKind) -> SentCounters {
     let mut sum = SentCounters::default();
-    sent(stand).iter().filter(|interval| interval.kind == kind).for_each(|interval| sum += interval.counters);
+    sent(stand)
+        .iter()
+        .filter(|interval| interval.kind == kind)
+        .for_each(|interval| sum += interval.counters);
     sum
 }
 
@@ -74,16 +81,27 @@ fn media_is_announced_set_up_and_sent_in_real_time_over_the_connection() {
     let (head, sdp) = announce.split_once("\r\n\r\n").unwrap();
     assert!(head.contains("Content-Type: application/sdp"), "{head}");
     assert!(head.contains(&format!("Content-Length: {}", sdp.len())), "{head}");
-    assert!(sdp.contains("m=video") && sdp.contains("sprop-parameter-sets=") && sdp.contains("opus/48000/2"));
+    assert!(
+        sdp.contains("m=video")
+            && sdp.contains("sprop-parameter-sets=")
+            && sdp.contains("opus/48000/2")
+    );
     for (at, channels) in ["0-1", "2-3"].into_iter().enumerate() {
-        let transport = format!("Session: 9\r\nTransport: RTP/AVP/TCP;unicast;interleaved={channels}\r\n");
+        let transport =
+            format!("Session: 9\r\nTransport: RTP/AVP/TCP;unicast;interleaved={channels}\r\n");
         let set_up = stand.answers("SETUP", "200 OK", &transport, "");
-        assert!(set_up.starts_with(&format!("SETUP rtsp://127.0.0.1:8554/cam/streamid={at} ")), "{set_up}");
+        assert!(
+            set_up.starts_with(&format!("SETUP rtsp://127.0.0.1:8554/cam/streamid={at} ")),
+            "{set_up}"
+        );
         assert!(set_up.contains(&format!("interleaved={channels};mode=record\r\n")), "{set_up}");
     }
     assert!(stand.frames.is_empty(), "media before RECORD");
     let record = stand.answers("RECORD", "200 OK", "Session: 9\r\n", "");
-    assert!(record.contains("Session: 9\r\n") && record.contains("Range: npt=0.000-\r\n"), "{record}");
+    assert!(
+        record.contains("Session: 9\r\n") && record.contains("Range: npt=0.000-\r\n"),
+        "{record}"
+    );
     for phase in [Phase::Described, Phase::Negotiated, Phase::Playing] {
         assert!(stand.has_reached(phase), "{phase:?}");
     }
@@ -104,9 +122,12 @@ fn media_is_announced_set_up_and_sent_in_real_time_over_the_connection() {
         assert!(frames.contains(&counted.frames_sent), "{kind:?} {counted:?}");
         let written: usize = of.iter().map(|(_, packet)| packet.len() + 4).sum();
         assert_eq!(counted.wire_bytes, written as u64);
-        let headers: Vec<_> = of.iter().map(|(_, packet)| RtpHeader::parse(packet).unwrap()).collect();
+        let headers: Vec<_> =
+            of.iter().map(|(_, packet)| RtpHeader::parse(packet).unwrap()).collect();
         assert!(headers.iter().all(|header| header.payload_type == payload_type));
-        assert!(headers.windows(2).all(|pair| pair[1].sequence == pair[0].sequence.wrapping_add(1)));
+        assert!(
+            headers.windows(2).all(|pair| pair[1].sequence == pair[0].sequence.wrapping_add(1))
+        );
         let markers = headers.iter().filter(|header| header.marker).count() as u64;
         assert_eq!(markers, if kind == MediaKind::Video { counted.frames_sent } else { 1 });
         // A sender report goes with the first packet, and BYE with the last.
@@ -140,14 +161,22 @@ fn media_goes_to_the_ports_of_the_server_over_udp() {
     stand.wait(Duration::from_secs(1));
     let to: std::collections::BTreeSet<_> =
         stand.datagrams.iter().map(|(channel, to, _)| (channel.0, to.port())).collect();
-    assert_eq!(to.into_iter().collect::<Vec<_>>(), [(1, 6_000), (2, 6_001), (3, 6_100), (4, 6_101)]);
+    assert_eq!(
+        to.into_iter().collect::<Vec<_>>(),
+        [(1, 6_000), (2, 6_001), (3, 6_100), (4, 6_101)]
+    );
     // A server that names no ports cannot be sent to.
     let mut stand = publisher(RtspTransport::Udp, None);
     stand.answers("OPTIONS", "200 OK", "", "");
     stand.answers("ANNOUNCE", "200 OK", "", "");
     for _ in 0..2 {
         stand.ports(50_000);
-        stand.answers("SETUP", "200 OK", "Session: 9\r\nTransport: RTP/AVP;unicast;client_port=1-2\r\n", "");
+        stand.answers(
+            "SETUP",
+            "200 OK",
+            "Session: 9\r\nTransport: RTP/AVP;unicast;client_port=1-2\r\n",
+            "",
+        );
     }
     stand.answers("TEARDOWN", "200 OK", "", "");
     let (reason, detail) = stand.failed();
@@ -160,7 +189,9 @@ fn what_the_server_reports_back_is_loss_and_round_trip() {
     let mut stand = sending();
     stand.wait(Duration::from_millis(500));
     let control = packets(&stand).into_iter().find(|(channel, _)| *channel == 1).unwrap().1;
-    let Rtcp::SenderReport(report) = Compound::new(&control).next().unwrap().unwrap() else { panic!() };
+    let Rtcp::SenderReport(report) = Compound::new(&control).next().unwrap().unwrap() else {
+        panic!()
+    };
     let block = ReportBlock {
         ssrc: report.sender.ssrc,
         fraction_lost: 64,
@@ -179,7 +210,11 @@ fn what_the_server_reports_back_is_loss_and_round_trip() {
     let intervals = sent(&stand);
     let video = intervals.iter().rfind(|interval| interval.kind == MediaKind::Video).unwrap();
     assert_eq!(video.remote_loss_ratio, Some(0.25));
-    assert!(video.round_trip_s.is_some_and(|s| (0.3..0.7).contains(&s)), "{:?}", video.round_trip_s);
+    assert!(
+        video.round_trip_s.is_some_and(|s| (0.3..0.7).contains(&s)),
+        "{:?}",
+        video.round_trip_s
+    );
     let sound = intervals.iter().rfind(|interval| interval.kind == MediaKind::Audio).unwrap();
     assert_eq!(sound.remote_loss_ratio, None);
     assert_eq!(stand.anomalies(), ["a control packet is malformed"]);
@@ -192,8 +227,12 @@ fn a_server_without_udp_or_record_says_so() {
     stand.answers("ANNOUNCE", "200 OK", "", "");
     stand.ports(50_000);
     stand.answers("SETUP", "461 Unsupported Transport", "", "");
-    let again =
-        stand.answers("SETUP", "200 OK", "Session: 9\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n", "");
+    let again = stand.answers(
+        "SETUP",
+        "200 OK",
+        "Session: 9\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n",
+        "",
+    );
     assert!(again.contains("interleaved=0-1;mode=record"), "{again}");
     for (method, status, reason) in [
         ("ANNOUNCE", "405 Method Not Allowed", FailureReason::RtspStatus(405)),
@@ -274,6 +313,10 @@ fn datagrams_of_strangers_are_ignored() {
             bytes: &mut [0x80, 201, 0],
         };
         stand.input(input);
-        assert_eq!(stand.anomalies().len(), usize::from(source.starts_with("127.0.0.1")), "{source}");
+        assert_eq!(
+            stand.anomalies().len(),
+            usize::from(source.starts_with("127.0.0.1")),
+            "{source}"
+        );
     }
 }

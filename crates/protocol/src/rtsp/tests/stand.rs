@@ -14,10 +14,8 @@ use crate::signalling::SIGNALLING;
 use crate::webrtc::ParticipantOptions;
 
 pub(super) const SERVER: &str = "127.0.0.1:8554";
-pub(super) const SDP: &str =
-    "v=0\r\ns=x\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:stream=0\r\n";
-pub(super) const RECORDING: &str =
-    "v=0\r\na=range:npt=0-20\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:stream=0\r\n";
+pub(super) const SDP: &str = "v=0\r\ns=x\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:stream=0\r\n";
+pub(super) const RECORDING: &str = "v=0\r\na=range:npt=0-20\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:stream=0\r\n";
 
 /// A participant, and what it has sent and reported.
 pub(super) struct Stand {
@@ -33,7 +31,10 @@ pub(super) struct Stand {
 }
 
 pub(super) fn options(now: Instant) -> ParticipantOptions {
-    ParticipantOptions { may_reach: Arc::new(|ip| ip.is_loopback()), ..ParticipantOptions::for_tests(now) }
+    ParticipantOptions {
+        may_reach: Arc::new(|ip| ip.is_loopback()),
+        ..ParticipantOptions::for_tests(now)
+    }
 }
 
 pub(super) fn config(transport: RtspTransport, credentials: Option<Credentials>) -> Config {
@@ -71,7 +72,9 @@ impl Stand {
     }
 
     pub(super) fn connected(&mut self) {
-        let Some((SIGNALLING, Open::Stream { to: StreamPeer::Host { .. }, .. })) = self.opened.pop() else {
+        let Some((SIGNALLING, Open::Stream { to: StreamPeer::Host { .. }, .. })) =
+            self.opened.pop()
+        else {
             panic!("no connection is opened")
         };
         let opening = Opening { remote: SERVER.parse().ok(), ..Opening::default() };
@@ -98,7 +101,9 @@ impl Stand {
                 Output::Send(SIGNALLING, sent) if sent.bytes.starts_with(b"$") => {
                     self.frames.push(sent.bytes);
                 }
-                Output::Send(SIGNALLING, sent) => self.requests.push(String::from_utf8(sent.bytes).unwrap()),
+                Output::Send(SIGNALLING, sent) => {
+                    self.requests.push(String::from_utf8(sent.bytes).unwrap())
+                }
                 Output::Send(channel, sent) => self.datagrams.push((channel, sent.to, sent.bytes)),
                 Output::Observed(observation) => self.observed.push(observation),
                 Output::Ended(outcome) => self.ended = Some(outcome),
@@ -131,12 +136,19 @@ impl Stand {
 
     /// Answers the next request, which must be `method`.
     #[track_caller]
-    pub(super) fn answers(&mut self, method: &str, status: &str, headers: &str, body: &str) -> String {
+    pub(super) fn answers(
+        &mut self,
+        method: &str,
+        status: &str,
+        headers: &str,
+        body: &str,
+    ) -> String {
         let (text, cseq) = self.request();
         assert!(text.starts_with(method), "{text}");
         let length = body.len();
-        let answer =
-            format!("RTSP/1.0 {status}\r\nCSeq: {cseq}\r\n{headers}Content-Length: {length}\r\n\r\n{body}");
+        let answer = format!(
+            "RTSP/1.0 {status}\r\nCSeq: {cseq}\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+        );
         self.receives(answer.as_bytes());
         text
     }

@@ -1,5 +1,6 @@
-//! Janus WebRTC server over its WebSocket API: [`session`] is the core (transactions, handles, keepalive),
-//! [`streaming`] the viewer of a Streaming mountpoint, [`videoroom`] the conference participant.
+//! Janus WebRTC server over its WebSocket API: [`session`] is the core (transactions, handles,
+//! keepalive), [`streaming`] the viewer of a Streaming mountpoint, [`videoroom`] the conference
+//! participant.
 
 pub mod session;
 pub mod streaming;

@@ -1,8 +1,10 @@
-//! Janus's core API over a WebSocket (`janus-protocol`): one session with its transactions, handles and keepalive.
-//! The plugin modules decide what a handle is used for; one session may have many handles.
+//! Janus's core API over a WebSocket (`janus-protocol`): one session with its transactions, handles
+//! and keepalive. The plugin modules decide what a handle is used for; one session may have many
+//! handles.
 //!
-//! Source: the Janus RESTful/WebSocket API documentation. A request is answered by `success`, `error` or `ack`;
-//! after an `ack`, the plugin's answer follows as an `event` with the same transaction.
+//! Source: the Janus RESTful/WebSocket API documentation. A request is answered by `success`,
+//! `error` or `ack`; after an `ack`, the plugin's answer follows as an `event` with the same
+//! transaction.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,8 +20,8 @@ use crate::participant::{Message, Why};
 /// The name of this server in failures and anomalies.
 pub(super) const SERVER: &str = "Janus";
 
-/// Janus drops a session after 60 s without a message (`session_timeout`); at this interval one keepalive may be
-/// lost.
+/// Janus drops a session after 60 s without a message (`session_timeout`); at this interval one
+/// keepalive may be lost.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(25);
 
 /// How many requests may be unanswered at once; above it the server does not answer at all.
@@ -82,7 +84,8 @@ pub enum SessionEvent<T> {
     Trickle(Handle, Option<String>),
     /// The peer connection of a handle is up (ICE and DTLS).
     WebRtcUp(Handle),
-    /// The server reports lost packets: of those that it sends (`uplink` false) or of those that it receives.
+    /// The server reports lost packets: of those that it sends (`uplink` false) or of those that it
+    /// receives.
     SlowLink(Handle, bool, u64),
     /// The server receives media from this side, or no longer does; meaningless for a viewer.
     Media(Handle),
@@ -130,7 +133,14 @@ impl<T: Copy> Session<T> {
     /// A session that is not created yet.
     #[must_use]
     pub fn new(config: SessionConfig) -> Self {
-        Self { config, id: None, transactions: 0, pending: BTreeMap::new(), keepalive_at: None, unmatched: 0 }
+        Self {
+            config,
+            id: None,
+            transactions: 0,
+            pending: BTreeMap::new(),
+            keepalive_at: None,
+            unmatched: 0,
+        }
     }
 
     /// How many answers had a transaction that is unknown or was answered before.
@@ -141,17 +151,31 @@ impl<T: Copy> Session<T> {
 
     /// Creates the session: `create`.
     pub fn create(&mut self, now: Instant) -> Message {
-        self.request(now, "create", None, Map::new(), Purpose::Create, "Janus: the session after create")
+        self.request(
+            now,
+            "create",
+            None,
+            Map::new(),
+            Purpose::Create,
+            "Janus: the session after create",
+        )
     }
 
     /// Attaches to `plugin`; answered by [`SessionEvent::Attached`].
     pub fn attach(&mut self, now: Instant, plugin: &str, tag: T) -> Message {
         let fields = fields([("plugin", json!(plugin))]);
-        self.request(now, "attach", None, fields, Purpose::Attach(tag), "Janus: the handle after attach")
+        self.request(
+            now,
+            "attach",
+            None,
+            fields,
+            Purpose::Attach(tag),
+            "Janus: the handle after attach",
+        )
     }
 
-    /// Sends `body` to the plugin of `handle`; answered by [`SessionEvent::Plugin`] with this tag. `why` names the
-    /// expected answer.
+    /// Sends `body` to the plugin of `handle`; answered by [`SessionEvent::Plugin`] with this tag.
+    /// `why` names the expected answer.
     pub fn message(
         &mut self,
         now: Instant,
@@ -187,7 +211,14 @@ impl<T: Copy> Session<T> {
             }
         };
         let fields = fields([("candidate", candidate)]);
-        self.request(now, "trickle", Some(handle), fields, Purpose::Acknowledged, "Janus: an ack of trickle")
+        self.request(
+            now,
+            "trickle",
+            Some(handle),
+            fields,
+            Purpose::Acknowledged,
+            "Janus: an ack of trickle",
+        )
     }
 
     /// Detaches a handle; answered by [`SessionEvent::Done`].
@@ -205,13 +236,21 @@ impl<T: Copy> Session<T> {
     /// Ends the session; answered by [`SessionEvent::Done`].
     pub fn destroy(&mut self, now: Instant, tag: T) -> Message {
         self.keepalive_at = None;
-        self.request(now, "destroy", None, Map::new(), Purpose::End(tag), "Janus: the end of the session")
+        self.request(
+            now,
+            "destroy",
+            None,
+            Map::new(),
+            Purpose::End(tag),
+            "Janus: the end of the session",
+        )
     }
 
     /// When the next keepalive or the oldest pending answer is due.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, Why)> {
-        let overdue = self.pending.values().map(|p| p.waiting.deadline()).min_by_key(|(until, _)| *until);
+        let overdue =
+            self.pending.values().map(|p| p.waiting.deadline()).min_by_key(|(until, _)| *until);
         let keepalive = self.keepalive_at.map(|at| (at, "Janus: keepalive"));
         [overdue, keepalive].into_iter().flatten().min_by_key(|(until, _)| *until)
     }
@@ -236,13 +275,17 @@ impl<T: Copy> Session<T> {
     ///
     /// # Errors
     /// `Protocol` when it does not follow Janus's protocol; the failure shows its beginning.
-    pub fn handle_message(&mut self, now: Instant, message: &Message) -> Result<SessionEvent<T>, Failure> {
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        message: &Message,
+    ) -> Result<SessionEvent<T>, Failure> {
         let said: Said = said::json(SERVER, message)?;
         let handle = said.sender.map(Handle);
         let about = |what: fn(Handle) -> SessionEvent<T>| {
-            handle
-                .map(what)
-                .unwrap_or_else(|| SessionEvent::Anomaly(format!("{SERVER}: {} without sender", said.janus)))
+            handle.map(what).unwrap_or_else(|| {
+                SessionEvent::Anomaly(format!("{SERVER}: {} without sender", said.janus))
+            })
         };
         Ok(match said.janus.as_str() {
             "ack" => self.acknowledged(&said),
@@ -254,13 +297,17 @@ impl<T: Copy> Session<T> {
                     let candidate = trickled.candidate.as_deref().and_then(said::candidate);
                     SessionEvent::Trickle(handle, candidate.filter(|_| !trickled.completed))
                 }
-                _ => SessionEvent::Anomaly(format!("{SERVER}: trickle without sender or candidate")),
+                _ => {
+                    SessionEvent::Anomaly(format!("{SERVER}: trickle without sender or candidate"))
+                }
             },
             "webrtcup" => about(SessionEvent::WebRtcUp),
             "media" => about(SessionEvent::Media),
             "detached" => about(SessionEvent::Detached),
             "hangup" => match handle {
-                Some(handle) => SessionEvent::HungUp(handle, said::excerpt(&said.reason.unwrap_or_default())),
+                Some(handle) => {
+                    SessionEvent::HungUp(handle, said::excerpt(&said.reason.unwrap_or_default()))
+                }
                 None => SessionEvent::Anomaly(format!("{SERVER}: hangup without sender")),
             },
             "slowlink" => match handle {
@@ -273,7 +320,9 @@ impl<T: Copy> Session<T> {
             },
             "timeout" => SessionEvent::SessionTimedOut,
             // `server_info`, `keepalive` echoes of older versions, and messages of future versions.
-            other => SessionEvent::Anomaly(format!("{SERVER}: unknown message {}", said::excerpt(other))),
+            other => {
+                SessionEvent::Anomaly(format!("{SERVER}: unknown message {}", said::excerpt(other)))
+            }
         })
     }
 
@@ -302,7 +351,8 @@ impl<T: Copy> Session<T> {
             fields.insert("apisecret".into(), json!(secret));
         }
         if self.pending.len() >= PENDING_MAX {
-            // The oldest request times out long before so many are pending; this only bounds memory.
+            // The oldest request times out long before so many are pending; this only bounds
+            // memory.
             self.pending.pop_first();
         }
         let waiting = ResponseDeadline::new(now, self.config.answer_within, why);
@@ -327,13 +377,17 @@ impl<T: Copy> Session<T> {
 
     fn acknowledged(&mut self, said: &Said) -> SessionEvent<T> {
         let Some(number) = self.open_transaction(said) else {
-            // Janus 1.1.2 sends a plugin's event before the ack when the plugin answers fast (a wrong PIN): the
-            // ack of a request that is already answered is ignored.
-            let ours =
-                said.transaction.as_deref().and_then(number_of).is_some_and(|n| n <= self.transactions);
+            // Janus 1.1.2 sends a plugin's event before the ack when the plugin answers fast (a
+            // wrong PIN): the ack of a request that is already answered is ignored.
+            let ours = said
+                .transaction
+                .as_deref()
+                .and_then(number_of)
+                .is_some_and(|n| n <= self.transactions);
             return if ours { SessionEvent::Nothing } else { self.stray(said) };
         };
-        if matches!(self.pending.get(&number), Some(Pending { purpose: Purpose::Acknowledged, .. })) {
+        if matches!(self.pending.get(&number), Some(Pending { purpose: Purpose::Acknowledged, .. }))
+        {
             self.pending.remove(&number);
         }
         SessionEvent::Nothing
@@ -361,15 +415,20 @@ impl<T: Copy> Session<T> {
 
     fn refused(&mut self, said: Said) -> SessionEvent<T> {
         let pending = self.open_transaction(&said).and_then(|number| self.pending.remove(&number));
-        let (code, reason) = said.error.map_or((0, String::new()), |e| (e.code, said::excerpt(&e.reason)));
+        let (code, reason) =
+            said.error.map_or((0, String::new()), |e| (e.code, said::excerpt(&e.reason)));
         match pending.map(|p| p.purpose) {
             Some(Purpose::Attach(tag) | Purpose::Plugin(tag) | Purpose::End(tag)) => {
                 SessionEvent::Refused(Some(tag), code, reason)
             }
-            Some(Purpose::Create | Purpose::Acknowledged) => SessionEvent::Refused(None, code, reason),
+            Some(Purpose::Create | Purpose::Acknowledged) => {
+                SessionEvent::Refused(None, code, reason)
+            }
             None => {
                 self.unmatched += 1;
-                SessionEvent::Anomaly(format!("{SERVER}: error {code} ({reason}) for an unknown transaction"))
+                SessionEvent::Anomaly(format!(
+                    "{SERVER}: error {code} ({reason}) for an unknown transaction"
+                ))
             }
         }
     }
@@ -380,7 +439,8 @@ impl<T: Copy> Session<T> {
         }
         match self.open_transaction(&said).and_then(|number| self.pending.remove(&number)) {
             Some(Pending { purpose: Purpose::Plugin(tag), .. }) => plugin(said, Some(tag)),
-            // Plugins repeat the transaction of a request in later events that it caused; those events count too.
+            // Plugins repeat the transaction of a request in later events that it caused; those
+            // events count too.
             _ => {
                 self.unmatched += 1;
                 plugin(said, None)
@@ -395,7 +455,9 @@ fn number_of(transaction: &str) -> Option<u64> {
 }
 
 fn plugin<T>(said: Said, answers: Option<T>) -> Result<SessionEvent<T>, Failure> {
-    let Some(sender) = said.sender else { return Err(said::broken(SERVER, "an event without sender")) };
+    let Some(sender) = said.sender else {
+        return Err(said::broken(SERVER, "an event without sender"));
+    };
     let data = said.plugindata.map(|p| p.data).unwrap_or_default();
     Ok(SessionEvent::Plugin { handle: Handle(sender), answers, data, jsep: said.jsep })
 }

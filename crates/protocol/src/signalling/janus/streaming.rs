@@ -112,9 +112,9 @@ impl Streaming {
 
     fn handle_id(&self) -> Option<Handle> {
         match self.state {
-            State::Watching(handle) | State::Answering { handle, .. } | State::Playing { handle, .. } => {
-                Some(handle)
-            }
+            State::Watching(handle)
+            | State::Answering { handle, .. }
+            | State::Playing { handle, .. } => Some(handle),
             _ => None,
         }
     }
@@ -141,17 +141,24 @@ impl Streaming {
                 return Err(self.hung_up(&reason));
             }
             SessionEvent::Detached(handle) if self.handle_id() == Some(handle) => {
-                return Err(Failure::new(FailureReason::SignallingClosed, "Janus detached the handle"));
+                return Err(Failure::new(
+                    FailureReason::SignallingClosed,
+                    "Janus detached the handle",
+                ));
             }
             SessionEvent::SessionTimedOut if !matches!(self.state, State::Leaving(_)) => {
-                return Err(Failure::new(FailureReason::SignallingClosed, "Janus timed the session out"));
+                return Err(Failure::new(
+                    FailureReason::SignallingClosed,
+                    "Janus timed the session out",
+                ));
             }
             SessionEvent::SlowLink(_, uplink, lost) => {
                 let way = if uplink { "to the server" } else { "to the viewer" };
                 self.anomaly(format!("{SERVER}: slowlink, {lost} packets lost {way}"));
             }
             SessionEvent::Anomaly(what) => self.anomaly(what),
-            // Events of a peer connection or handle that was removed, and events that do not concern a viewer.
+            // Events of a peer connection or handle that was removed, and events that do not
+            // concern a viewer.
             _ => {}
         }
         Ok(())
@@ -199,9 +206,10 @@ impl Streaming {
             return self.offered(jsep);
         }
         match said.result.and_then(|result| result.status).as_deref() {
-            Some("stopped") => {
-                Err(Failure::new(FailureReason::MediaLost, "Janus stopped the mountpoint in mid-session"))
-            }
+            Some("stopped") => Err(Failure::new(
+                FailureReason::MediaLost,
+                "Janus stopped the mountpoint in mid-session",
+            )),
             _ if matches!(self.state, State::Watching(_)) => {
                 Err(said::broken(SERVER, "the answer to watch carries no offer"))
             }
@@ -212,7 +220,10 @@ impl Streaming {
 
     fn offered(&mut self, jsep: Jsep) -> Result<(), Failure> {
         if jsep.kind != "offer" {
-            return Err(said::broken(SERVER, format!("jsep of type {} to watch", said::excerpt(&jsep.kind))));
+            return Err(said::broken(
+                SERVER,
+                format!("jsep of type {} to watch", said::excerpt(&jsep.kind)),
+            ));
         }
         let playing = matches!(self.state, State::Playing { .. });
         let (State::Watching(handle) | State::Playing { handle, .. }) = self.state else {
@@ -220,7 +231,8 @@ impl Streaming {
             return Ok(());
         };
         let sdp = said::session_description(SERVER, "the offer", jsep.sdp)?;
-        let mid = sdp.lines().find_map(|line| line.trim_end().strip_prefix("a=mid:").map(str::to_owned));
+        let mid =
+            sdp.lines().find_map(|line| line.trim_end().strip_prefix("a=mid:").map(str::to_owned));
         self.state = State::Answering { handle, mid, playing };
         self.outputs.push_back(SignalOutput::RemoteOffer(sdp));
         Ok(())
@@ -238,7 +250,9 @@ impl Streaming {
     }
 
     fn trickle(&mut self, now: Instant, candidate: Option<&str>) {
-        let (State::Answering { handle, mid, .. } | State::Playing { handle, mid, .. }) = &self.state else {
+        let (State::Answering { handle, mid, .. } | State::Playing { handle, mid, .. }) =
+            &self.state
+        else {
             return;
         };
         let trickle = self.session.trickle(now, *handle, mid.as_deref(), candidate);
@@ -261,8 +275,13 @@ impl Streaming {
         let handle = self.handle_id();
         if let Some(handle) = handle {
             let why = "Janus: the event after stop";
-            let stop =
-                self.session.message(now, handle, json!({ "request": "stop" }), None, (Ask::Stop, why));
+            let stop = self.session.message(
+                now,
+                handle,
+                json!({ "request": "stop" }),
+                None,
+                (Ask::Stop, why),
+            );
             let detach = self.session.detach(now, handle, Ask::Detach);
             self.say(stop);
             self.say(detach);
@@ -277,7 +296,11 @@ impl Streaming {
             _ => {
                 let destroy = self.session.destroy(now, Ask::Destroy);
                 self.say(destroy);
-                self.state = State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
+                self.state = State::Leaving(ResponseDeadline::new(
+                    now,
+                    GOODBYE_WITHIN,
+                    "Janus: the goodbye",
+                ));
             }
         }
     }
@@ -316,8 +339,11 @@ impl Signalling for Streaming {
         match input {
             SignalInput::Start => {
                 let within = self.config.session.answer_within;
-                self.state =
-                    State::Opening(ResponseDeadline::new(now, within, "Janus: the WebSocket to open"));
+                self.state = State::Opening(ResponseDeadline::new(
+                    now,
+                    within,
+                    "Janus: the WebSocket to open",
+                ));
                 self.outputs.push_back(SignalOutput::Open(Open::WebSocket {
                     url: self.config.url.clone(),
                     protocols: vec![SUBPROTOCOL.into()],

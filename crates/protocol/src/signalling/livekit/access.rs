@@ -1,6 +1,8 @@
-//! The access token of a participant: a JSON Web Token (RFC 7519) signed with an API key of the server (HS256).
+//! The access token of a participant: a JSON Web Token (RFC 7519) signed with an API key of the
+//! server (HS256).
 //!
-//! Source: LiveKit's documentation of access tokens (claims `iss`, `sub`, `nbf`, `exp`, `name`, `video`).
+//! Source: LiveKit's documentation of access tokens (claims `iss`, `sub`, `nbf`, `exp`, `name`,
+//! `video`).
 
 use std::fmt;
 use std::time::Instant;
@@ -124,8 +126,9 @@ mod tests {
         let (key, now) = key();
         let token = Access::Key(Box::new(key)).token(now);
         let parts: Vec<&str> = token.split('.').collect();
-        let read =
-            |part: &str| -> Value { serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap() };
+        let read = |part: &str| -> Value {
+            serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+        };
         assert_eq!(read(parts[0]), json!({ "alg": "HS256", "typ": "JWT" }));
         assert_eq!(
             read(parts[1]),
@@ -144,7 +147,8 @@ mod tests {
     fn a_secret_is_never_shown() {
         let (mut key, _) = key();
         key.secret = "hunter2".into();
-        let shown = format!("{:?} {:?}", Access::Token("hunter2".into()), Access::Key(Box::new(key)));
+        let shown =
+            format!("{:?} {:?}", Access::Token("hunter2".into()), Access::Key(Box::new(key)));
         assert!(!shown.contains("hunter2"), "{shown}");
     }
 }

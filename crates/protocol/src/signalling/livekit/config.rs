@@ -60,9 +60,11 @@ impl SentLayer {
 }
 
 impl Config {
-    /// Whether the server may subscribe the participant to every track, as clients do that show all participants.
+    /// Whether the server may subscribe the participant to every track, as clients do that show all
+    /// participants.
     pub(super) fn is_automatic(&self) -> bool {
-        self.subscriptions.audio == Subscription::All && self.subscriptions.video == Subscription::All
+        self.subscriptions.audio == Subscription::All
+            && self.subscriptions.video == Subscription::All
     }
 
     /// The URL of the WebSocket, with protocol version `protocol`.

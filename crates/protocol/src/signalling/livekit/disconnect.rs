@@ -17,20 +17,38 @@ pub(super) fn ours() -> Leave {
 pub(super) fn failure(leave: &Leave) -> Failure {
     use DisconnectReason as Left;
     let (reason, words) = match leave.reason() {
-        Left::DuplicateIdentity => (FailureReason::Refused, "a participant with the same identity joined"),
+        Left::DuplicateIdentity => {
+            (FailureReason::Refused, "a participant with the same identity joined")
+        }
         Left::ServerShutdown => (FailureReason::SignallingClosed, "the server shuts down"),
-        Left::ParticipantRemoved => (FailureReason::Kicked, "this participant was removed from the room"),
+        Left::ParticipantRemoved => {
+            (FailureReason::Kicked, "this participant was removed from the room")
+        }
         Left::RoomDeleted => (FailureReason::RoomEnded, "the room was deleted"),
         Left::RoomClosed => (FailureReason::RoomEnded, "the room was closed"),
-        Left::StateMismatch => (FailureReason::SignallingClosed, "the server lost this participant's state"),
+        Left::StateMismatch => {
+            (FailureReason::SignallingClosed, "the server lost this participant's state")
+        }
         Left::JoinFailure => (FailureReason::Refused, "the join failed on the server"),
-        Left::Migration => (FailureReason::SignallingClosed, "the server moves the session to another node"),
+        Left::Migration => {
+            (FailureReason::SignallingClosed, "the server moves the session to another node")
+        }
         Left::SignalClose => (FailureReason::SignallingClosed, "the server closed signalling"),
-        Left::ConnectionTimeout => (FailureReason::MediaLost, "the server saw no connection in time"),
-        Left::MediaFailure => (FailureReason::MediaLost, "the media connection failed on the server"),
-        Left::UserUnavailable | Left::UserRejected => (FailureReason::Refused, "the user is not there"),
-        Left::SipTrunkFailure | Left::AgentError => (FailureReason::Refused, "a part of the server failed"),
-        Left::Unknown | Left::ClientInitiated => (FailureReason::SignallingClosed, "without a reason"),
+        Left::ConnectionTimeout => {
+            (FailureReason::MediaLost, "the server saw no connection in time")
+        }
+        Left::MediaFailure => {
+            (FailureReason::MediaLost, "the media connection failed on the server")
+        }
+        Left::UserUnavailable | Left::UserRejected => {
+            (FailureReason::Refused, "the user is not there")
+        }
+        Left::SipTrunkFailure | Left::AgentError => {
+            (FailureReason::Refused, "a part of the server failed")
+        }
+        Left::Unknown | Left::ClientInitiated => {
+            (FailureReason::SignallingClosed, "without a reason")
+        }
     };
     let wish = match leave.action {
         1 => "; it asks to resume",
@@ -40,11 +58,13 @@ pub(super) fn failure(leave: &Leave) -> Failure {
     Failure::new(reason, format!("{SERVER} ended the session: {words}{wish}"))
 }
 
-/// The failure of a WebSocket that did not open. LiveKit answers 429 where a node or a room takes no more: its
-/// errors of the kind `ResourceExhausted`, whatever address asks.
+/// The failure of a WebSocket that did not open. LiveKit answers 429 where a node or a room takes
+/// no more: its errors of the kind `ResourceExhausted`, whatever address asks.
 pub(super) fn not_opened(error: ChannelError) -> Failure {
     let words = match &error {
-        ChannelError::Status(401, _) => "it refused the token: check the key, its secret, and both clocks",
+        ChannelError::Status(401, _) => {
+            "it refused the token: check the key, its secret, and both clocks"
+        }
         ChannelError::Status(403, _) => "the token does not permit this room",
         ChannelError::Status(404, _) => "there is no such room, or no LiveKit at this address",
         ChannelError::Status(429, _) => "it accepts no more participants for the moment",

@@ -1,5 +1,5 @@
-//! LiveKit: a participant that signals in protobuf over one WebSocket, publishes on a peer connection that it
-//! offers, and receives all others on one that the server offers.
+//! LiveKit: a participant that signals in protobuf over one WebSocket, publishes on a peer
+//! connection that it offers, and receives all others on one that the server offers.
 //!
 //! Source: LiveKit's public protocol definition and its documentation of the client protocol.
 //!
@@ -35,8 +35,9 @@ pub use self::config::{Config, SentLayer};
 use self::local_tracks::LocalTracks;
 use self::remote_participants::RemoteParticipants;
 use self::wire::{
-    AddTrack, Join, MuteTrack, Ping, Request, RequestResponse, Response, SessionDescription, SignalRequest,
-    SignalResponse, SignalTarget, StreamStateUpdate, TrackSource, TrackType, Trickle,
+    AddTrack, Join, MuteTrack, Ping, Request, RequestResponse, Response, SessionDescription,
+    SignalRequest, SignalResponse, SignalTarget, StreamStateUpdate, TrackSource, TrackType,
+    Trickle,
 };
 use super::RelayServer;
 use super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
@@ -109,8 +110,11 @@ impl LiveKit {
     /// A participant that has not joined yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        let others =
-            RemoteParticipants::new(config.subscriptions.clone(), config.is_automatic(), config.mark.clone());
+        let others = RemoteParticipants::new(
+            config.subscriptions.clone(),
+            config.is_automatic(),
+            config.mark.clone(),
+        );
         Self {
             config,
             state: State::Idle,
@@ -143,7 +147,8 @@ impl LiveKit {
             return Err(broken(SERVER, "a text message where protobuf was agreed"));
         };
         if bytes.len() > MESSAGE_BYTES_MAX {
-            let what = format!("a message of {} bytes; the limit is {MESSAGE_BYTES_MAX}", bytes.len());
+            let what =
+                format!("a message of {} bytes; the limit is {MESSAGE_BYTES_MAX}", bytes.len());
             return Err(broken(SERVER, what));
         }
         let response = SignalResponse::decode(bytes.as_slice()).map_err(|error| {
@@ -156,7 +161,9 @@ impl LiveKit {
             (_, State::Leaving(_) | State::Over) => {}
             (Response::Join(join), State::Entering(_)) => self.joined(now, &join),
             (Response::Leave(leave), _) => return Err(disconnect::failure(&leave)),
-            (Response::Pong(pong), State::Present(pulse)) => pulse.answered(now, pong.last_ping_timestamp),
+            (Response::Pong(pong), State::Present(pulse)) => {
+                pulse.answered(now, pong.last_ping_timestamp)
+            }
             (response, State::Present(_)) => return self.handle_present(response),
             _ => return Err(broken(SERVER, "the first message is not join")),
         }
@@ -176,7 +183,8 @@ impl LiveKit {
         self.update_subscriptions();
     }
 
-    /// Reports the publishers when they have changed; subscriptions to the last speakers are chosen from them.
+    /// Reports the publishers when they have changed; subscriptions to the last speakers are chosen
+    /// from them.
     fn tell_people(&mut self) {
         let names = self.others.names();
         if names != self.reported {
@@ -233,7 +241,8 @@ impl LiveKit {
         }
     }
 
-    /// The server mutes or unmutes a published track on behalf of a moderator; the participant complies.
+    /// The server mutes or unmutes a published track on behalf of a moderator; the participant
+    /// complies.
     fn muted(&mut self, mute: &MuteTrack) {
         let Some(kind) = self.own.muted_by_server(mute) else {
             return self.anomaly("the server muted a track that this participant does not publish");
@@ -253,8 +262,8 @@ impl LiveKit {
         Ok(())
     }
 
-    /// Reports the streams in the sections of the last offer when they have changed: a sender became mute, or
-    /// left.
+    /// Reports the streams in the sections of the last offer when they have changed: a sender
+    /// became mute, or left.
     fn tell_streams(&mut self) {
         let streams = self.others.streams(&self.offered);
         if streams != self.streams {
@@ -308,7 +317,8 @@ impl LiveKit {
                 is_signalling_host: false,
             })
         });
-        self.outputs.extend(relays.map(|relay| RoomOutput::Relay(relay.with_signalling_host(host))));
+        self.outputs
+            .extend(relays.map(|relay| RoomOutput::Relay(relay.with_signalling_host(host))));
     }
 
     fn streams_changed(&mut self, update: &StreamStateUpdate) {
@@ -332,7 +342,8 @@ impl LiveKit {
         Ok(())
     }
 
-    /// Announces the tracks of the offer, then sends it: the server matches them by the ids in the description.
+    /// Announces the tracks of the offer, then sends it: the server matches them by the ids in the
+    /// description.
     fn publish(&mut self, sdp: String) {
         if !matches!(self.state, State::Present(_)) {
             return;
@@ -389,8 +400,11 @@ impl LiveKit {
             State::Leaving(_) => {}
             State::Entering(_) | State::Present(_) => {
                 self.say(Request::Leave(disconnect::ours()));
-                self.state =
-                    State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "LiveKit: the goodbye"));
+                self.state = State::Leaving(ResponseDeadline::new(
+                    now,
+                    GOODBYE_WITHIN,
+                    "LiveKit: the goodbye",
+                ));
             }
         }
     }
@@ -456,7 +470,8 @@ impl Pulse {
     /// The ping to send now, or a failure when the server stopped answering.
     fn beat(&mut self, now: Instant) -> Result<Option<Ping>, Failure> {
         if now.saturating_duration_since(self.answered_at) >= self.timeout {
-            let detail = format!("{SERVER}: no answer to pings within {} s", self.timeout.as_secs());
+            let detail =
+                format!("{SERVER}: no answer to pings within {} s", self.timeout.as_secs());
             return Err(Failure::new(FailureReason::SignallingTimeout, detail));
         }
         if now < self.next_at {
@@ -476,8 +491,11 @@ impl RoomSignalling for LiveKit {
         match input {
             RoomInput::Start => {
                 let within = self.config.answer_within;
-                self.state =
-                    State::Opening(ResponseDeadline::new(now, within, "LiveKit: the WebSocket to open"));
+                self.state = State::Opening(ResponseDeadline::new(
+                    now,
+                    within,
+                    "LiveKit: the WebSocket to open",
+                ));
                 self.outputs.push_back(RoomOutput::Open(Open::WebSocket {
                     url: self.config.join_url(PROTOCOL),
                     protocols: Vec::new(),

@@ -1,13 +1,13 @@
-//! The other participants of the room with their tracks, and the requests that lead from the present subscriptions
-//! to the wanted ones.
+//! The other participants of the room with their tracks, and the requests that lead from the
+//! present subscriptions to the wanted ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use throng_observation::{Layer, MediaKind};
 
 use super::wire::{
-    DISCONNECTED, ParticipantInfo, Request, TrackInfo, TrackType, UpdateSubscription, UpdateTrackSettings,
-    VideoQuality,
+    DISCONNECTED, ParticipantInfo, Request, TrackInfo, TrackType, UpdateSubscription,
+    UpdateTrackSettings, VideoQuality,
 };
 use crate::signalling::RunMark;
 use crate::signalling::room::{RoomStream, Subscriptions};
@@ -94,8 +94,9 @@ impl RemoteParticipants {
                 TrackType::Video => MediaKind::Video,
                 TrackType::Data => continue,
             };
-            let is_bearable =
-                [&track.sid, &person.sid, &person.identity].iter().all(|id| id.len() <= ID_BYTES_MAX);
+            let is_bearable = [&track.sid, &person.sid, &person.identity]
+                .iter()
+                .all(|id| id.len() <= ID_BYTES_MAX);
             if let Some(known) = self.tracks.get_mut(&track.sid) {
                 known.is_muted = track.muted;
                 continue;
@@ -136,7 +137,14 @@ impl RemoteParticipants {
                     (Some(track.name.clone()), track.is_muted, track.layers.clone())
                 })
                 .unwrap_or_default();
-            Some(RoomStream { mid: section.mid.clone(), from, is_muted, kind, layers, tells_layers: false })
+            Some(RoomStream {
+                mid: section.mid.clone(),
+                from,
+                is_muted,
+                kind,
+                layers,
+                tells_layers: false,
+            })
         });
         streams.collect()
     }
@@ -152,7 +160,10 @@ impl RemoteParticipants {
             }
             if !track.is_subscribed {
                 track.requested = None;
-            } else if track.is_offered && track.kind == MediaKind::Video && track.requested != self.layer {
+            } else if track.is_offered
+                && track.kind == MediaKind::Video
+                && track.requested != self.layer
+            {
                 track.requested = self.layer;
                 layered.push(sid.clone());
             }
@@ -164,7 +175,8 @@ impl RemoteParticipants {
             }
         }
         if let Some(layer) = self.layer.filter(|_| !layered.is_empty()) {
-            let mut settings = UpdateTrackSettings { track_sids: layered, ..UpdateTrackSettings::default() };
+            let mut settings =
+                UpdateTrackSettings { track_sids: layered, ..UpdateTrackSettings::default() };
             settings.disabled = layer == Layer::Off;
             settings.set_quality(quality(layer));
             requests.push(Request::TrackSetting(settings));

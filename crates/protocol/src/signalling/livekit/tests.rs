@@ -1,8 +1,9 @@
 //! Message exchanges of a participant with a LiveKit server, as of version 1.13.
 
 use super::wire::{
-    DISCONNECTED, DisconnectReason, IceServer, Leave, MuteTrack, ParticipantInfo, ParticipantUpdate, Pong,
-    StreamStateInfo, SubscriptionResponse, TrackInfo, TrackPublished, VideoLayer, VideoQuality,
+    DISCONNECTED, DisconnectReason, IceServer, Leave, MuteTrack, ParticipantInfo,
+    ParticipantUpdate, Pong, StreamStateInfo, SubscriptionResponse, TrackInfo, TrackPublished,
+    VideoLayer, VideoQuality,
 };
 use super::*;
 use crate::participant::Opening;
@@ -62,7 +63,8 @@ fn person(number: u32) -> ParticipantInfo {
 impl Stand {
     fn new(config: Config) -> Self {
         let (said, outputs, people) = (Vec::new(), Vec::new(), Vec::new());
-        let mut stand = Self { room: LiveKit::new(config), now: Instant::now(), said, outputs, people };
+        let mut stand =
+            Self { room: LiveKit::new(config), now: Instant::now(), said, outputs, people };
         stand.tell(RoomInput::Start);
         stand.tell(RoomInput::Opened(&Opening::default()));
         stand
@@ -73,8 +75,13 @@ impl Stand {
         stand.outputs.clear();
         let participant = Some(ParticipantInfo { tracks: vec![], ..person(0) });
         let (ping_interval, ping_timeout) = (5, 15);
-        let join =
-            Join { participant, other_participants: others, ping_interval, ping_timeout, ..Join::default() };
+        let join = Join {
+            participant,
+            other_participants: others,
+            ping_interval,
+            ping_timeout,
+            ..Join::default()
+        };
         stand.receives(Response::Join(Box::new(join)));
         stand
     }
@@ -84,7 +91,8 @@ impl Stand {
         while let Some(output) = self.room.poll_output() {
             match output {
                 RoomOutput::Signal(Message::Binary(bytes)) => {
-                    self.said.push(SignalRequest::decode(bytes.as_slice()).unwrap().message.unwrap());
+                    self.said
+                        .push(SignalRequest::decode(bytes.as_slice()).unwrap().message.unwrap());
                 }
                 RoomOutput::Publishers(people) => self.people = people.into_iter().collect(),
                 other => self.outputs.push(other),
@@ -143,10 +151,15 @@ fn turn_servers_of_the_join_are_announced_and_our_candidates_are_trickled() {
     }];
     stand.receives(Response::Join(Box::new(Join { ice_servers, ..Join::default() })));
     let (_, outputs) = stand.take();
-    let [RoomOutput::Joined, RoomOutput::Relay(relay), RoomOutput::WantOffer(_)] = outputs.as_slice() else {
+    let [RoomOutput::Joined, RoomOutput::Relay(relay), RoomOutput::WantOffer(_)] =
+        outputs.as_slice()
+    else {
         panic!("{outputs:?}")
     };
-    assert_eq!((relay.url.as_str(), relay.username.as_str()), ("turn:media.example:3478?transport=udp", "u"));
+    assert_eq!(
+        (relay.url.as_str(), relay.username.as_str()),
+        ("turn:media.example:3478?transport=udp", "u")
+    );
     assert_eq!((relay.credential.expose(), relay.is_signalling_host), ("sesame", false));
     assert!(!format!("{relay:?}").contains("sesame"));
     stand.tell(RoomInput::Candidate(SUBSCRIBER, "candidate:1 1 udp 1 10.0.0.9 40000 typ relay"));
@@ -161,11 +174,16 @@ fn turn_servers_of_the_join_are_announced_and_our_candidates_are_trickled() {
 fn a_publisher_announces_its_tracks_then_offers() {
     let mut stand = Stand::present(config(), vec![]);
     let (said, outputs) = stand.take();
-    assert!(matches!(outputs.as_slice(), [RoomOutput::Joined, RoomOutput::WantOffer(PeerId::PUBLISHER)]));
+    assert!(matches!(
+        outputs.as_slice(),
+        [RoomOutput::Joined, RoomOutput::WantOffer(PeerId::PUBLISHER)]
+    ));
     assert!(said.is_empty());
     stand.tell(RoomInput::Offer(PeerId::PUBLISHER, OFFER.into()));
     let (said, _) = stand.take();
-    let [Request::AddTrack(audio), Request::AddTrack(video), Request::Offer(offer)] = said.as_slice() else {
+    let [Request::AddTrack(audio), Request::AddTrack(video), Request::Offer(offer)] =
+        said.as_slice()
+    else {
         panic!("{said:?}")
     };
     assert_eq!(
@@ -176,7 +194,8 @@ fn a_publisher_announces_its_tracks_then_offers() {
         (video.cid.as_str(), video.kind(), video.source()),
         ("vid", TrackType::Video, TrackSource::Camera)
     );
-    let layers: Vec<_> = video.layers.iter().map(|l| (l.quality(), l.rid.as_str(), l.height)).collect();
+    let layers: Vec<_> =
+        video.layers.iter().map(|l| (l.quality(), l.rid.as_str(), l.height)).collect();
     assert_eq!(layers, [(VideoQuality::Low, "q", 144), (VideoQuality::Medium, "h", 360)]);
     assert_eq!((video.width, video.height), (640, 360));
     assert_eq!((offer.kind.as_str(), offer.sdp.as_str()), ("offer", OFFER));
@@ -243,8 +262,11 @@ fn mute_is_reported_when_the_server_signals_it() {
         person.tracks[1].muted = is_muted;
         stand.receives(Response::Update(ParticipantUpdate { participants: vec![person.clone()] }));
         let (_, outputs) = stand.take();
-        let [RoomOutput::Streams(SUBSCRIBER, streams)] = outputs.as_slice() else { panic!("{outputs:?}") };
-        let reported: Vec<_> = streams.iter().map(|stream| (stream.kind, stream.is_muted)).collect();
+        let [RoomOutput::Streams(SUBSCRIBER, streams)] = outputs.as_slice() else {
+            panic!("{outputs:?}")
+        };
+        let reported: Vec<_> =
+            streams.iter().map(|stream| (stream.kind, stream.is_muted)).collect();
         assert_eq!(reported, [(MediaKind::Audio, false), (MediaKind::Video, is_muted)]);
         stand.receives(Response::Update(ParticipantUpdate { participants: vec![person] }));
         assert!(stand.take().1.is_empty(), "nothing is new");
@@ -253,9 +275,12 @@ fn mute_is_reported_when_the_server_signals_it() {
 
 #[test]
 fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
-    let chosen =
-        Subscriptions { audio: Subscription::All, video: Subscription::Named(["throng-2".into()].into()) };
-    let mut stand = Stand::present(Config { subscriptions: chosen, ..config() }, vec![person(1), person(2)]);
+    let chosen = Subscriptions {
+        audio: Subscription::All,
+        video: Subscription::Named(["throng-2".into()].into()),
+    };
+    let mut stand =
+        Stand::present(Config { subscriptions: chosen, ..config() }, vec![person(1), person(2)]);
     let (said, _) = stand.take();
     let [Request::Subscription(first)] = said.as_slice() else { panic!("{said:?}") };
     assert!(first.subscribe);
@@ -264,9 +289,13 @@ fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
     let gone = ParticipantInfo { state: DISCONNECTED, ..person(2) };
     stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(3), gone] }));
     let (said, _) = stand.take();
-    assert!(matches!(said.as_slice(), [Request::Subscription(more)] if more.track_sids == ["TR_a3"]));
-    let turned =
-        Subscriptions { audio: Subscription::All, video: Subscription::Named(["throng-1".into()].into()) };
+    assert!(
+        matches!(said.as_slice(), [Request::Subscription(more)] if more.track_sids == ["TR_a3"])
+    );
+    let turned = Subscriptions {
+        audio: Subscription::All,
+        video: Subscription::Named(["throng-1".into()].into()),
+    };
     stand.tell(RoomInput::Subscribe(&turned));
     stand.tell(RoomInput::Subscribe(&turned));
     let (said, _) = stand.take();
@@ -274,7 +303,10 @@ fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
         matches!(said.as_slice(), [Request::Subscription(more)] if more.track_sids == ["TR_v1"]),
         "{said:?}"
     );
-    stand.tell(RoomInput::Subscribe(&Subscriptions { audio: Subscription::All, video: Subscription::None }));
+    stand.tell(RoomInput::Subscribe(&Subscriptions {
+        audio: Subscription::All,
+        video: Subscription::None,
+    }));
     let (said, _) = stand.take();
     assert!(
         matches!(said.as_slice(), [Request::Subscription(fewer)] if !fewer.subscribe && fewer.track_sids == ["TR_v1"])
@@ -333,7 +365,11 @@ fn pings_keep_the_session_and_a_silent_server_is_named() {
         stand.now = stand.room.next_timeout().unwrap().0;
         stand.tell(RoomInput::Timeout);
     }
-    assert!(matches!(stand.said.first(), Some(Request::Ping(ping)) if ping.rtt == 50), "{:?}", stand.said);
+    assert!(
+        matches!(stand.said.first(), Some(Request::Ping(ping)) if ping.rtt == 50),
+        "{:?}",
+        stand.said
+    );
     assert_eq!(stand.failure().reason, FailureReason::SignallingTimeout);
 }
 
@@ -343,7 +379,8 @@ fn a_refusal_of_the_upgrade_says_what_to_look_at() {
         [(401, "refused the token"), (403, "does not permit"), (404, "no such room"), (500, "500")]
     {
         let mut stand = Stand::new(config());
-        stand.room.state = State::Opening(ResponseDeadline::new(stand.now, Duration::from_secs(1), "x"));
+        stand.room.state =
+            State::Opening(ResponseDeadline::new(stand.now, Duration::from_secs(1), "x"));
         stand.tell(RoomInput::Closed(ChannelError::Status(status, "the server said so".into())));
         let failure = stand.failure();
         assert_eq!(failure.reason, FailureReason::HttpStatus(status));
@@ -424,7 +461,8 @@ fn the_servers_events_about_ourselves_add_no_remote_participant() {
     let none = Subscriptions { audio: Subscription::Named([].into()), video: Subscription::None };
     let mut stand = Stand::present(Config { subscriptions: none, ..config() }, vec![person(1)]);
     stand.take();
-    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(0), person(2)] }));
+    stand
+        .receives(Response::Update(ParticipantUpdate { participants: vec![person(0), person(2)] }));
     assert_eq!(stand.people, ["throng-1", "throng-2"]);
     stand.tell(RoomInput::Subscribe(&Subscriptions::default()));
     let (said, _) = stand.take();
@@ -437,7 +475,10 @@ fn a_track_that_the_server_mutes_is_sent_no_more_until_it_lets_it() {
     let mut stand = Stand::present(config(), vec![]);
     let mut track = TrackInfo { sid: "TR_own".into(), ..TrackInfo::default() };
     track.set_kind(TrackType::Video);
-    stand.receives(Response::TrackPublished(TrackPublished { cid: "vid".into(), track: Some(track) }));
+    stand.receives(Response::TrackPublished(TrackPublished {
+        cid: "vid".into(),
+        track: Some(track),
+    }));
     for is_muted in [true, false] {
         stand.receives(Response::Mute(MuteTrack { sid: "TR_own".into(), muted: is_muted }));
         let Some(RoomOutput::Muted(kind, reported)) = stand.outputs.last() else {
@@ -454,7 +495,10 @@ fn what_is_mute_is_said_of_each_track_and_only_when_the_server_does_not_know_it(
     let publishes = |stand: &mut Stand, sid: &str, kind| {
         let mut track = TrackInfo { sid: sid.into(), ..TrackInfo::default() };
         track.set_kind(kind);
-        stand.receives(Response::TrackPublished(TrackPublished { cid: sid.into(), track: Some(track) }));
+        stand.receives(Response::TrackPublished(TrackPublished {
+            cid: sid.into(),
+            track: Some(track),
+        }));
     };
     let said = |stand: &mut Stand| -> Vec<(String, bool)> {
         let mutes = stand.take().0.into_iter().map(|request| match request {
@@ -473,7 +517,10 @@ fn what_is_mute_is_said_of_each_track_and_only_when_the_server_does_not_know_it(
     assert_eq!(said(&mut stand), [("TR_picture".to_owned(), true)]);
     stand.tell(RoomInput::Mute(MediaKind::Audio, false));
     stand.tell(RoomInput::Mute(MediaKind::Video, false));
-    assert_eq!(said(&mut stand), [("TR_sound".to_owned(), false), ("TR_picture".to_owned(), false)]);
+    assert_eq!(
+        said(&mut stand),
+        [("TR_sound".to_owned(), false), ("TR_picture".to_owned(), false)]
+    );
     // A mute by the server needs no message back to it.
     stand.receives(Response::Mute(MuteTrack { sid: "TR_picture".into(), muted: true }));
     stand.tell(RoomInput::Mute(MediaKind::Video, true));
@@ -484,7 +531,10 @@ fn what_is_mute_is_said_of_each_track_and_only_when_the_server_does_not_know_it(
 fn a_failure_next_to_the_session_is_an_anomaly_and_a_denied_track_ends_it() {
     let mut stand = Stand::present(config(), vec![person(1)]);
     stand.take();
-    stand.receives(Response::Subscription(SubscriptionResponse { track_sid: "TR_v1".into(), error: 1 }));
+    stand.receives(Response::Subscription(SubscriptionResponse {
+        track_sid: "TR_v1".into(),
+        error: 1,
+    }));
     stand.receives(Response::StreamState(StreamStateUpdate {
         stream_states: vec![StreamStateInfo { track_sid: "TR_v1".into(), state: 1 }],
     }));

@@ -1,6 +1,7 @@
-//! The messages of LiveKit's signalling that a participant needs, by the field numbers of its public protocol
-//! definition (`livekit_rtc.proto`, `livekit_models.proto`, protocol version 16). Fields that are not declared
-//! here are skipped when a message is decoded, as in any protobuf decoder.
+//! The messages of LiveKit's signalling that a participant needs, by the field numbers of its
+//! public protocol definition (`livekit_rtc.proto`, `livekit_models.proto`, protocol version 16).
+//! Fields that are not declared here are skipped when a message is decoded, as in any protobuf
+//! decoder.
 
 use prost::{Enumeration, Message, Oneof};
 

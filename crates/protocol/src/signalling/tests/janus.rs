@@ -1,4 +1,5 @@
-//! Message exchanges with Janus, among them transcripts of Janus 1.1.2 (`janus/testdata`: `>` sent, `<` received).
+//! Message exchanges with Janus, among them transcripts of Janus 1.1.2 (`janus/testdata`: `>` sent,
+//! `<` received).
 
 use serde_json::{Value, json};
 
@@ -79,20 +80,23 @@ fn replay(
 fn a_recorded_session_of_the_real_server_is_played_again() {
     let transcript = include_str!("../janus/testdata/h264.txt");
     let mut left = false;
-    let lines = replay(transcript, Stand::new(adapter(1, None)), |ours| match ours["janus"].as_str() {
-        Some("message") if ours["body"]["request"] == "start" => {
-            Some(SignalInput::Answer(ours["jsep"]["sdp"].as_str().unwrap().to_owned()))
-        }
-        Some("trickle") if ours["candidate"]["completed"] == true => Some(SignalInput::CandidatesDone),
-        Some("trickle") => {
-            Some(SignalInput::Candidate("candidate:1 1 udp 2130706431 10.78.0.1 40000 typ host"))
-        }
-        Some("message") if ours["body"]["request"] == "stop" && !left => {
-            left = true;
-            Some(SignalInput::Leave)
-        }
-        _ => None,
-    });
+    let lines =
+        replay(transcript, Stand::new(adapter(1, None)), |ours| match ours["janus"].as_str() {
+            Some("message") if ours["body"]["request"] == "start" => {
+                Some(SignalInput::Answer(ours["jsep"]["sdp"].as_str().unwrap().to_owned()))
+            }
+            Some("trickle") if ours["candidate"]["completed"] == true => {
+                Some(SignalInput::CandidatesDone)
+            }
+            Some("trickle") => Some(SignalInput::Candidate(
+                "candidate:1 1 udp 2130706431 10.78.0.1 40000 typ host",
+            )),
+            Some("message") if ours["body"]["request"] == "stop" && !left => {
+                left = true;
+                Some(SignalInput::Leave)
+            }
+            _ => None,
+        });
     assert_eq!(lines, ["offer", "close", "goodbye"]);
 }
 
@@ -117,8 +121,11 @@ fn recorded_refusals_of_the_real_server_are_named() {
         assert_eq!(lines.len(), 1, "{lines:?}");
         failed(&lines, &FailureReason::Refused, says);
     }
-    let right =
-        replay(include_str!("../janus/testdata/pin.txt"), Stand::new(adapter(2, Some("sesame"))), |_| None);
+    let right = replay(
+        include_str!("../janus/testdata/pin.txt"),
+        Stand::new(adapter(2, Some("sesame"))),
+        |_| None,
+    );
     assert_eq!(right, ["offer"]);
 }
 
@@ -144,7 +151,11 @@ fn a_session_is_kept_alive_and_its_silence_noticed() {
 fn each_step_names_its_own_silence() {
     let mut opening = stand();
     opening.tell(SignalInput::Start);
-    failed(&opening.wait_for("Janus: the WebSocket to open"), &FailureReason::SignallingTimeout, "to open");
+    failed(
+        &opening.wait_for("Janus: the WebSocket to open"),
+        &FailureReason::SignallingTimeout,
+        "to open",
+    );
     for (heard, why) in [
         (0, "Janus: the session after create"),
         (1, "Janus: the handle after attach"),
@@ -173,12 +184,27 @@ fn what_the_server_says_in_mid_session_is_understood() {
             "candidate:1 1 udp 1 10.0.0.1 9 typ host",
         ),
         (r#"{"janus":"trickle","sender":22,"candidate":{"completed":true}}"#, ""),
-        (r#"{"janus":"success","transaction":"zz"}"#, "anomaly Janus: success for unknown transaction zz"),
-        (r#"{"janus":"hangup","sender":22,"reason":"ICE failed"}"#, "failed ice: Janus hung up: ICE failed"),
-        (r#"{"janus":"hangup","sender":22,"reason":"DTLS alert"}"#, "failed dtls: Janus hung up: DTLS alert"),
+        (
+            r#"{"janus":"success","transaction":"zz"}"#,
+            "anomaly Janus: success for unknown transaction zz",
+        ),
+        (
+            r#"{"janus":"hangup","sender":22,"reason":"ICE failed"}"#,
+            "failed ice: Janus hung up: ICE failed",
+        ),
+        (
+            r#"{"janus":"hangup","sender":22,"reason":"DTLS alert"}"#,
+            "failed dtls: Janus hung up: DTLS alert",
+        ),
         (r#"{"janus":"hangup","sender":99,"reason":"another handle"}"#, ""),
-        (r#"{"janus":"detached","sender":22}"#, "failed signalling_closed: Janus detached the handle"),
-        (r#"{"janus":"timeout","session_id":11}"#, "failed signalling_closed: Janus timed the session out"),
+        (
+            r#"{"janus":"detached","sender":22}"#,
+            "failed signalling_closed: Janus detached the handle",
+        ),
+        (
+            r#"{"janus":"timeout","session_id":11}"#,
+            "failed signalling_closed: Janus timed the session out",
+        ),
         (
             r#"{"janus":"event","sender":22,"plugindata":{"data":{"result":{"status":"stopped"}}}}"#,
             "failed media_lost: Janus stopped the mountpoint in mid-session",
@@ -195,7 +221,10 @@ fn what_the_server_says_in_mid_session_is_understood() {
     );
     // A later offer renegotiates.
     let mut again = playing();
-    assert_eq!(again.receives(&event("t4", &json!({"result":{"status":"updating"}}), true)), ["offer"]);
+    assert_eq!(
+        again.receives(&event("t4", &json!({"result":{"status":"updating"}}), true)),
+        ["offer"]
+    );
     let answer = again.tell(SignalInput::Answer("v=0".into()));
     assert!(
         answer[0].contains(r#""request":"start""#) && answer[0].contains(r#""transaction":"t5""#),
@@ -207,7 +236,8 @@ fn what_the_server_says_in_mid_session_is_understood() {
 fn refusals_and_rubbish_are_named() {
     use FailureReason::{Protocol, Refused};
     let error = |transaction: &str, code: i64, reason: &str| {
-        json!({"janus":"error","transaction":transaction,"error":{"code":code,"reason":reason}}).to_string()
+        json!({"janus":"error","transaction":transaction,"error":{"code":code,"reason":reason}})
+            .to_string()
     };
     for (heard, said, reason, says) in [
         (0, error("t1", 403, "Unauthorized request"), Refused, "error 403, Unauthorized request"),
@@ -216,7 +246,12 @@ fn refusals_and_rubbish_are_named() {
         (1, "[]".into(), Protocol, "malformed JSON"),
         (3, event("t3", &json!({"result":{"status":"preparing"}}), false), Protocol, "no offer"),
         (3, event("t3", &json!({"error_code":"x"}), false), Protocol, "malformed"),
-        (3, event("t3", &json!({}), true).replace("v=0", "v=1"), Protocol, "not a session description"),
+        (
+            3,
+            event("t3", &json!({}), true).replace("v=0", "v=1"),
+            Protocol,
+            "not a session description",
+        ),
     ] {
         failed(&after(heard).receives(&said), &reason, says);
     }
@@ -243,11 +278,15 @@ fn a_goodbye_waits_for_the_server_but_not_for_long() {
 
 #[test]
 fn credentials_go_with_every_request() {
-    let session =
-        SessionConfig { token: Some("tok".into()), api_secret: Some("sec".into()), ..Default::default() };
+    let session = SessionConfig {
+        token: Some("tok".into()),
+        api_secret: Some("sec".into()),
+        ..Default::default()
+    };
     let mountpoint = MountpointId::Text("news".into());
     let url = "ws://10.0.0.1:8188/".parse().unwrap();
-    let mut stand = Stand::new(Streaming::new(Config { url, mountpoint, pin: Some("p".into()), session }));
+    let mut stand =
+        Stand::new(Streaming::new(Config { url, mountpoint, pin: Some("p".into()), session }));
     let mut lines = stand.open(Some("janus-protocol")).split_off(1);
     lines.extend(dialogue().iter().take(2).flat_map(|said| stand.receives(said)));
     assert_eq!(lines.len(), 3);

@@ -62,11 +62,19 @@ fn line(output: &SignalOutput) -> String {
         SignalOutput::Close => "close".into(),
         SignalOutput::Fetch(id, request) => {
             let head = &request.head;
-            let header =
-                |name: &str| head.headers.get(name).map(|v| format!(" {name}={}", v.to_str().unwrap()));
-            let headers = ["authorization", "if-match", "content-type"].into_iter().filter_map(header);
+            let header = |name: &str| {
+                head.headers.get(name).map(|v| format!(" {name}={}", v.to_str().unwrap()))
+            };
+            let headers =
+                ["authorization", "if-match", "content-type"].into_iter().filter_map(header);
             let body = if request.body.is_empty() { "" } else { " +body" };
-            format!("fetch {} {} {}{}{body}", id.0, head.method, head.uri, headers.collect::<String>())
+            format!(
+                "fetch {} {} {}{}{body}",
+                id.0,
+                head.method,
+                head.uri,
+                headers.collect::<String>()
+            )
         }
         SignalOutput::Reached(_) => "reached".into(),
         SignalOutput::WantOffer => "want offer".into(),
@@ -90,21 +98,38 @@ fn failed(lines: &[String], reason: &FailureReason, says: &str) {
     assert!(last.contains(says), "{last} does not say {says}");
 }
 
-/// Closed or refused connections have the same meaning for all WebSocket adapters: a connection that did not open
-/// fails with the step that failed, one that breaks after it was open fails as closed signalling.
+/// Closed or refused connections have the same meaning for all WebSocket adapters: a connection
+/// that did not open fails with the step that failed, one that breaks after it was open fails as
+/// closed signalling.
 fn closes_are_named(mut asked: impl FnMut() -> Stand, mut opened: impl FnMut() -> Stand) {
     for (error, before, after) in [
         (ChannelError::Status(401, String::new()), FailureReason::HttpStatus(401), None),
         (ChannelError::Status(503, String::new()), FailureReason::HttpStatus(503), None),
-        (ChannelError::Tls("expired".into()), FailureReason::Tls, Some(FailureReason::SignallingClosed)),
-        (ChannelError::Tcp("reset".into()), FailureReason::Tcp, Some(FailureReason::SignallingClosed)),
+        (
+            ChannelError::Tls("expired".into()),
+            FailureReason::Tls,
+            Some(FailureReason::SignallingClosed),
+        ),
+        (
+            ChannelError::Tcp("reset".into()),
+            FailureReason::Tcp,
+            Some(FailureReason::SignallingClosed),
+        ),
         (
             ChannelError::ClosedByPeer(Some(1001.into())),
             FailureReason::SignallingClosed,
             Some(FailureReason::SignallingClosed),
         ),
-        (ChannelError::Protocol("frame".into()), FailureReason::Protocol, Some(FailureReason::Protocol)),
-        (ChannelError::Generator("memory".into()), FailureReason::Generator, Some(FailureReason::Generator)),
+        (
+            ChannelError::Protocol("frame".into()),
+            FailureReason::Protocol,
+            Some(FailureReason::Protocol),
+        ),
+        (
+            ChannelError::Generator("memory".into()),
+            FailureReason::Generator,
+            Some(FailureReason::Generator),
+        ),
     ] {
         failed(&asked().tell(SignalInput::Closed(error.clone())), &before, "");
         if let Some(after) = after {

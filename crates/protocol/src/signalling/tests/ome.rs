@@ -4,7 +4,9 @@ use super::super::ome::{Config, Ome};
 use super::*;
 
 fn stand() -> Stand {
-    Stand::new(Ome::new(Config::new("ws://10.0.0.1:3333/app/stream?transport=tcp".parse().unwrap())))
+    Stand::new(Ome::new(Config::new(
+        "ws://10.0.0.1:3333/app/stream?transport=tcp".parse().unwrap(),
+    )))
 }
 
 fn asked() -> Stand {
@@ -43,7 +45,10 @@ fn a_session_is_asked_for_answered_and_stopped() {
         [r#"say {"command":"answer","id":7,"peer_id":0,"sdp":{"type":"answer","sdp":"v=0"}}"#]
     );
     let candidate = stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host"));
-    assert!(candidate[0].contains(r#""candidates":[{"candidate":"candidate:1 1 udp"#), "{candidate:?}");
+    assert!(
+        candidate[0].contains(r#""candidates":[{"candidate":"candidate:1 1 udp"#),
+        "{candidate:?}"
+    );
     assert!(stand.adapter.next_timeout().is_none());
     let leave = stand.tell(SignalInput::Leave);
     assert_eq!(leave, [r#"say {"command":"stop","id":7}"#, "close", "goodbye"]);
@@ -52,8 +57,7 @@ fn a_session_is_asked_for_answered_and_stopped() {
 #[test]
 fn relays_come_before_the_offer_once_in_either_spelling() {
     let both = r#","iceServers":[{"urls":["turn:10.0.0.1:3478?transport=tcp","stun:x"],"username":"u","credential":"c"}],"ice_servers":[{"urls":["turn:10.0.0.1:3478?transport=tcp"],"user_name":"u","credential":"c"}]"#;
-    let older =
-        r#","ice_servers":[{"urls":"turn:10.0.0.1:3478?transport=tcp","user_name":"u","credential":"c"}]"#;
+    let older = r#","ice_servers":[{"urls":"turn:10.0.0.1:3478?transport=tcp","user_name":"u","credential":"c"}]"#;
     for more in [both, older] {
         assert_eq!(
             asked().receives(&offer(more)),
@@ -66,7 +70,11 @@ fn relays_come_before_the_offer_once_in_either_spelling() {
 #[test]
 fn what_does_not_concern_a_viewer_is_passed_over() {
     let mut stand = asked();
-    assert!(stand.receives(r#"{"command":"notification","type":"playlist","message":{"a":[1]}}"#).is_empty());
+    assert!(
+        stand
+            .receives(r#"{"command":"notification","type":"playlist","message":{"a":[1]}}"#)
+            .is_empty()
+    );
     for (said, expect) in [
         (r#"{"command":"request_offer_p2p","id":1,"peer_id":3}"#, "declined request_offer_p2p"),
         (r#"{"command":"dance"}"#, "unknown command dance"),
@@ -83,7 +91,11 @@ fn what_does_not_concern_a_viewer_is_passed_over() {
 fn refusals_and_rubbish_are_named() {
     use FailureReason::{NoSuchRoom, Protocol, Refused, SignallingClosed};
     for (said, reason, says) in [
-        (r#"{"code":404,"error":"Cannot find stream"}"#, NoSuchRoom, "code 404, Cannot find stream"),
+        (
+            r#"{"code":404,"error":"Cannot find stream"}"#,
+            NoSuchRoom,
+            "code 404, Cannot find stream",
+        ),
         (r#"{"code":400,"error":{"x":1}}"#, Refused, "code 400"),
         (r#"{"error":"no"}"#, Refused, "refused: no"),
         (r#"{"command":"stop","id":7}"#, SignallingClosed, "stopped"),
@@ -92,7 +104,11 @@ fn refusals_and_rubbish_are_named() {
         (r#"{"command":"offer","id":"seven"}"#, Protocol, "malformed JSON"),
         (r#"{"command":"offer","code":200}"#, Protocol, "without id"),
         (r#"{"command":"offer","id":1,"code":200}"#, Protocol, "without sdp"),
-        (r#"{"command":"offer","id":1,"sdp":{"type":"answer","sdp":"v=0"}}"#, Protocol, "type answer"),
+        (
+            r#"{"command":"offer","id":1,"sdp":{"type":"answer","sdp":"v=0"}}"#,
+            Protocol,
+            "type answer",
+        ),
         (r#"{"command":"offer","id":1,"sdp":{"type":"offer","sdp":"<html>"}}"#, Protocol, "<html>"),
     ] {
         failed(&asked().receives(said), &reason, says);

@@ -9,7 +9,9 @@ use throng_scenario::JanusId;
 use super::SDP;
 use crate::participant::{Message, Opening};
 use crate::signalling::RunMark;
-use crate::signalling::janus::{NewRoom, SessionConfig, SubscriberMode, VideoRoom, VideoRoomConfig};
+use crate::signalling::janus::{
+    NewRoom, SessionConfig, SubscriberMode, VideoRoom, VideoRoomConfig,
+};
 use crate::signalling::room::{
     PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream, Subscription, Subscriptions,
 };
@@ -42,8 +44,13 @@ fn config() -> VideoRoomConfig {
 impl Stand {
     fn new(config: VideoRoomConfig) -> Self {
         let room = VideoRoom::new(config);
-        let mut stand =
-            Self { room, now: Instant::now(), handles: 100, asked: Vec::new(), outputs: Vec::new() };
+        let mut stand = Self {
+            room,
+            now: Instant::now(),
+            handles: 100,
+            asked: Vec::new(),
+            outputs: Vec::new(),
+        };
         stand.tell(RoomInput::Start);
         stand.tell(RoomInput::Opened(&Opening::default()));
         stand
@@ -85,8 +92,8 @@ impl Stand {
         self.tell(RoomInput::Message(&Message::Text(message.to_string())));
     }
 
-    /// Answers the oldest request, which must be this one, by `data` and optionally a description; returns its
-    /// body.
+    /// Answers the oldest request, which must be this one, by `data` and optionally a description;
+    /// returns its body.
     fn answers(&mut self, request: &str, data: &Value, jsep: Option<&str>) -> Value {
         let (transaction, handle, body) = self.asked.remove(0);
         assert_eq!(body["request"], request, "{body}");
@@ -142,11 +149,14 @@ fn a_participant_publishes_and_receives_all_on_one_more_handle() {
     assert_eq!(stand.names(), ["Open", "Joined", "WantOffer"]);
     // The subscriber joins with every stream of every publisher.
     let streams = json!([stream("0", "audio", "throng-1"), stream("1", "video", "throng-1")]);
-    let join = stand.answers("join", &json!({"videoroom":"attached","streams":streams}), Some("offer"));
+    let join =
+        stand.answers("join", &json!({"videoroom":"attached","streams":streams}), Some("offer"));
     assert_eq!(join["ptype"], "subscriber");
     assert_eq!(join["streams"], json!([{"feed":2,"mid":"0"},{"feed":2,"mid":"1"}]));
     assert_eq!(join["private_id"], 99);
-    let [RoomOutput::Streams(peer, streams), RoomOutput::RemoteOffer(..)] = stand.outputs.as_slice() else {
+    let [RoomOutput::Streams(peer, streams), RoomOutput::RemoteOffer(..)] =
+        stand.outputs.as_slice()
+    else {
         panic!("{:?}", stand.outputs)
     };
     assert_eq!(*peer, PeerId(1));
@@ -163,7 +173,8 @@ fn a_participant_publishes_and_receives_all_on_one_more_handle() {
 
     stand.tell(RoomInput::Offer(PeerId::PUBLISHER, SDP.into()));
     stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
-    let publish = stand.answers("publish", &json!({"videoroom":"event","configured":"ok"}), Some("answer"));
+    let publish =
+        stand.answers("publish", &json!({"videoroom":"event","configured":"ok"}), Some("answer"));
     assert_eq!(publish["has_jsep"], true);
     assert_eq!(stand.names(), ["RemoteAnswer"]);
     stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
@@ -172,7 +183,8 @@ fn a_participant_publishes_and_receives_all_on_one_more_handle() {
     stand.sends(100, &json!({"videoroom":"event","publishers":[publisher(3, "throng-2")]}), None);
     stand.sends(100, &json!({"videoroom":"event","publishers":[publisher(4, "throng-3")]}), None);
     assert_eq!(stand.asked.len(), 1, "one request at a time");
-    let update = stand.answers("update", &json!({"videoroom":"updated","streams":[]}), Some("offer"));
+    let update =
+        stand.answers("update", &json!({"videoroom":"updated","streams":[]}), Some("offer"));
     assert_eq!(update["subscribe"], json!([{"feed":3,"mid":"0"},{"feed":3,"mid":"1"}]));
     stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
     stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
@@ -209,8 +221,10 @@ fn attention_is_turned_by_unsubscribing_and_subscribing() {
     stand.answers("join", &json!({"videoroom":"attached","streams":[]}), Some("offer"));
     stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
     stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
-    let only_b =
-        Subscriptions { audio: Subscription::All, video: Subscription::Named(["b".to_owned()].into()) };
+    let only_b = Subscriptions {
+        audio: Subscription::All,
+        video: Subscription::Named(["b".to_owned()].into()),
+    };
     stand.tell(RoomInput::Subscribe(&only_b));
     let update = stand.answers("update", &json!({"videoroom":"updated"}), None);
     assert_eq!(
@@ -242,7 +256,8 @@ fn a_room_is_made_or_found_and_destroyed_by_the_last_to_leave() {
         (&exists, &nobody, true),
         (&exists, &refused, false),
     ] {
-        let mut stand = Stand::new(VideoRoomConfig { new_room: Some(new_room.clone()), ..config() });
+        let mut stand =
+            Stand::new(VideoRoomConfig { new_room: Some(new_room.clone()), ..config() });
         let create = stand.answers("create", answer, None);
         let said = (&create["admin_key"], &create["bitrate"], &create["secret"]);
         assert_eq!(said, (&json!("k"), &json!(256_000), &json!("s")));
@@ -255,8 +270,13 @@ fn a_room_is_made_or_found_and_destroyed_by_the_last_to_leave() {
         match requests.as_slice() {
             [end] if is_ended => {
                 assert_eq!((&end["request"], &end["secret"]), (&json!("destroy"), &json!("s")));
-                // The session lasts until the room is destroyed, because only a session can request that.
-                assert!(!matches!(stand.outputs.last(), Some(RoomOutput::Goodbye)), "{:?}", stand.outputs);
+                // The session lasts until the room is destroyed, because only a session can request
+                // that.
+                assert!(
+                    !matches!(stand.outputs.last(), Some(RoomOutput::Goodbye)),
+                    "{:?}",
+                    stand.outputs
+                );
                 stand.answers("destroy", &json!({"videoroom":"destroyed","room":1234}), None);
             }
             requests => assert!(requests.is_empty() && !is_ended, "{requests:?}"),
@@ -295,14 +315,20 @@ fn refusals_are_failures_that_carry_the_rooms_words() {
     ] {
         let mut stand = Stand::new(config());
         stand.answers("join", &json!({"videoroom":"event","error_code":code,"error":words}), None);
-        let Some(RoomOutput::Failed(failure)) = stand.outputs.last() else { panic!("{:?}", stand.outputs) };
+        let Some(RoomOutput::Failed(failure)) = stand.outputs.last() else {
+            panic!("{:?}", stand.outputs)
+        };
         assert_eq!(failure.reason, reason);
         assert!(failure.detail.contains(words), "{failure}");
     }
     // A publisher that leaves before it could be received does not affect the others.
     let mut stand = Stand::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
     stand.sends(100, &json!({"videoroom":"event","leaving":2}), None);
-    stand.answers("join", &json!({"videoroom":"event","error_code":428,"error":"No such feed (2)"}), None);
+    stand.answers(
+        "join",
+        &json!({"videoroom":"event","error_code":428,"error":"No such feed (2)"}),
+        None,
+    );
     let join = stand.answers("join", &json!({"videoroom":"attached","streams":[]}), Some("offer"));
     assert_eq!(join["streams"], json!([{"feed":3,"mid":"0"},{"feed":3,"mid":"1"}]));
     for (said, reason) in [
@@ -312,7 +338,9 @@ fn refusals_are_failures_that_carry_the_rooms_words() {
     ] {
         let mut stand = Stand::present(config(), &[]);
         stand.sends(100, &said, None);
-        let Some(RoomOutput::Failed(failure)) = stand.outputs.last() else { panic!("{:?}", stand.outputs) };
+        let Some(RoomOutput::Failed(failure)) = stand.outputs.last() else {
+            panic!("{:?}", stand.outputs)
+        };
         assert_eq!(failure.reason, reason);
     }
 }
@@ -336,7 +364,12 @@ fn what_is_mute_is_relayed_no_more_and_begins_again_with_a_key_frame() {
     stand.tell(RoomInput::Mute(MediaKind::Video, true));
     let offer = format!("{SDP}m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:a\r\n");
     stand.tell(RoomInput::Offer(PeerId::PUBLISHER, offer));
-    assert_eq!(stand.asked.len(), 1, "nothing can be said of what is not published yet: {:?}", stand.asked);
+    assert_eq!(
+        stand.asked.len(),
+        1,
+        "nothing can be said of what is not published yet: {:?}",
+        stand.asked
+    );
     let configured = json!({"videoroom":"event","configured":"ok"});
     stand.answers("publish", &configured, Some("answer"));
     let asked = stand.answers("configure", &configured, None);
@@ -349,7 +382,10 @@ fn what_is_mute_is_relayed_no_more_and_begins_again_with_a_key_frame() {
     stand.tell(RoomInput::Mute(MediaKind::Video, false));
     stand.tell(RoomInput::Mute(MediaKind::Audio, false));
     let asked = stand.answers("configure", &configured, None);
-    assert_eq!(asked, json!({"request":"configure","mid":"v","send":true,"keyframe":true,"has_jsep":false}));
+    assert_eq!(
+        asked,
+        json!({"request":"configure","mid":"v","send":true,"keyframe":true,"has_jsep":false})
+    );
     // A refusal is only an anomaly: muted media is not sent in any case.
     let refused = json!({"videoroom":"event","error_code":430,"error":"Invalid element (mid)"});
     let asked = stand.answers("configure", &refused, None);
@@ -365,7 +401,8 @@ fn layers_are_requested_when_nothing_else_is_open_and_again_after_a_replacement(
     stand.tell(RoomInput::Layer(Layer::Low));
     let mut video = stream("1", "video", "throng-1");
     video["feed_mid"] = json!("1");
-    let attached = json!({"videoroom":"attached","streams":[stream("0", "audio", "throng-1"), video]});
+    let attached =
+        json!({"videoroom":"attached","streams":[stream("0", "audio", "throng-1"), video]});
     stand.answers("join", &attached, Some("offer"));
     let streams = stand.outputs.iter().find_map(|output| match output {
         RoomOutput::Streams(_, streams) => Some(streams.clone()),
@@ -393,7 +430,11 @@ fn layers_are_requested_when_nothing_else_is_open_and_again_after_a_replacement(
     assert_eq!(asked["streams"], json!([{"mid":"1","send":false}]));
     // A refusal is only an anomaly.
     stand.tell(RoomInput::Layer(Layer::High));
-    stand.answers("configure", &json!({"videoroom":"event","error_code":428,"error":"No such feed"}), None);
+    stand.answers(
+        "configure",
+        &json!({"videoroom":"event","error_code":428,"error":"No such feed"}),
+        None,
+    );
     assert!(
         stand.outputs.iter().any(|output| matches!(output, RoomOutput::Anomaly(_))),
         "{:?}",

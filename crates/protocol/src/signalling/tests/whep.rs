@@ -6,7 +6,8 @@ use super::super::whep::{Config, Whep};
 use super::*;
 use crate::participant::{FetchId, Response};
 
-const OFFER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=ice-ufrag:u\r\na=ice-pwd:p\r\n";
+const OFFER: &str =
+    "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=ice-ufrag:u\r\na=ice-pwd:p\r\n";
 const ANSWER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=setup:passive\r\n";
 
 fn stand() -> Stand {
@@ -25,7 +26,13 @@ fn posted() -> Stand {
     stand
 }
 
-fn respond(stand: &mut Stand, fetch: u32, status: u16, headers: &[(&str, &str)], body: &str) -> Vec<String> {
+fn respond(
+    stand: &mut Stand,
+    fetch: u32,
+    status: u16,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Vec<String> {
     let mut response = http::Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(*name, *value);
@@ -47,14 +54,20 @@ fn playing() -> Stand {
 fn a_session_is_posted_trickled_and_deleted() {
     let mut stand = posted();
     // Candidates found before there is a session are kept, and sent in one request.
-    assert!(stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host")).is_empty());
-    assert!(stand.tell(SignalInput::Candidate("candidate:2 1 udp 1 10.0.0.3 9 typ host")).is_empty());
+    assert!(
+        stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host")).is_empty()
+    );
+    assert!(
+        stand.tell(SignalInput::Candidate("candidate:2 1 udp 1 10.0.0.3 9 typ host")).is_empty()
+    );
     let lines = respond(&mut stand, 0, 201, &SESSION, ANSWER);
     let patch = "PATCH http://10.0.0.1/session/1 authorization=Bearer tok if-match=\"one\" \
                  content-type=application/trickle-ice-sdpfrag +body";
     assert_eq!(lines, ["reached".into(), "answer".into(), format!("fetch 1 {patch}")]);
     // One request at a time.
-    assert!(stand.tell(SignalInput::Candidate("candidate:3 1 udp 1 10.0.0.4 9 typ host")).is_empty());
+    assert!(
+        stand.tell(SignalInput::Candidate("candidate:3 1 udp 1 10.0.0.4 9 typ host")).is_empty()
+    );
     assert!(stand.tell(SignalInput::CandidatesDone).is_empty());
     assert_eq!(respond(&mut stand, 1, 204, &[], ""), [format!("fetch 2 {patch}")]);
     assert!(respond(&mut stand, 2, 204, &[], "").is_empty());
@@ -65,14 +78,25 @@ fn a_session_is_posted_trickled_and_deleted() {
 
 #[test]
 fn a_server_that_takes_no_candidates_is_no_failure() {
-    for (status, expect) in
-        [(405, ""), (501, ""), (422, ""), (412, "anomaly WHEP: PATCH with candidates: 412"), (404, "anomaly")]
-    {
+    for (status, expect) in [
+        (405, ""),
+        (501, ""),
+        (422, ""),
+        (412, "anomaly WHEP: PATCH with candidates: 412"),
+        (404, "anomaly"),
+    ] {
         let mut stand = playing();
         stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host"));
         let lines = respond(&mut stand, 1, status, &[], "").join(" ");
-        assert!(lines.starts_with(expect) && lines.is_empty() == expect.is_empty(), "{status}: {lines}");
-        assert!(stand.tell(SignalInput::Candidate("candidate:2 1 udp 1 10.0.0.3 9 typ host")).is_empty());
+        assert!(
+            lines.starts_with(expect) && lines.is_empty() == expect.is_empty(),
+            "{status}: {lines}"
+        );
+        assert!(
+            stand
+                .tell(SignalInput::Candidate("candidate:2 1 udp 1 10.0.0.3 9 typ host"))
+                .is_empty()
+        );
     }
 }
 
@@ -89,18 +113,29 @@ fn an_offer_of_the_server_is_answered_by_patch() {
         assert!(stand.tell(SignalInput::Leave)[0].starts_with("fetch 2 DELETE"));
     }
     let mut nowhere = posted();
-    failed(&respond(&mut nowhere, 0, 406, &[], SDP), &FailureReason::Protocol, "without a Location");
+    failed(
+        &respond(&mut nowhere, 0, 406, &[], SDP),
+        &FailureReason::Protocol,
+        "without a Location",
+    );
     let mut refused = posted();
     respond(&mut refused, 0, 406, &SESSION, SDP);
     refused.tell(SignalInput::Answer(ANSWER.into()));
-    failed(&respond(&mut refused, 1, 400, &[], "bad sdp"), &FailureReason::HttpStatus(400), "bad sdp");
+    failed(
+        &respond(&mut refused, 1, 400, &[], "bad sdp"),
+        &FailureReason::HttpStatus(400),
+        "bad sdp",
+    );
 }
 
 #[test]
 fn redirects_are_followed_within_reach_and_not_forever() {
     let mut stand = posted();
     let moved = respond(&mut stand, 0, 307, &[("location", "https://10.0.0.9/x")], "");
-    assert!(moved[1].starts_with("fetch 1 POST https://10.0.0.9/x authorization=Bearer tok"), "{moved:?}");
+    assert!(
+        moved[1].starts_with("fetch 1 POST https://10.0.0.9/x authorization=Bearer tok"),
+        "{moved:?}"
+    );
     // Leaving TLS would expose the token.
     let down = respond(&mut stand, 1, 308, &[("location", "http://10.0.0.9/x")], "");
     assert_eq!(down[0], "refused Redirect 10.0.0.9:80");
@@ -134,7 +169,12 @@ fn refusals_repeat_the_servers_words_and_no_secret() {
         (404, vec![], problem, "404 Not Found: Not here: no such stream"),
         (401, vec![], "who\r\nare you", "401 Unauthorized: who  are you"),
         (409, vec![("retry-after", "5")], "", "409 Conflict, Retry-After: 5"),
-        (503, vec![("retry-after", "120")], "busy", "503 Service Unavailable, Retry-After: 120: busy"),
+        (
+            503,
+            vec![("retry-after", "120")],
+            "busy",
+            "503 Service Unavailable, Retry-After: 120: busy",
+        ),
         (406, vec![], "no codec", "406 Not Acceptable: no codec"),
         (200, vec![], ANSWER, "200 OK"),
     ] {
@@ -173,14 +213,17 @@ fn connections_that_fail_are_named() {
 
 #[test]
 fn relays_are_announced_and_a_session_out_of_reach_is_not_asked() {
-    let link = r#"<turn:10.0.0.5:3478?transport=udp>; rel="ice-server"; username="u"; credential="c""#;
+    let link =
+        r#"<turn:10.0.0.5:3478?transport=udp>; rel="ice-server"; username="u"; credential="c""#;
     let headers = [("link", link), ("location", "http://192.0.2.7/s")];
     let mut stand = posted();
     let lines = respond(&mut stand, 0, 201, &headers, ANSWER);
     assert_eq!(lines[1], "relay turn:10.0.0.5:3478?transport=udp u c");
     assert_eq!(lines[2], "refused Redirect 192.0.2.7:80");
     assert!(lines[3].starts_with("anomaly ") && lines[4] == "answer", "{lines:?}");
-    assert!(stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host")).is_empty());
+    assert!(
+        stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host")).is_empty()
+    );
     assert_eq!(stand.tell(SignalInput::Leave), ["goodbye"]);
 }
 

@@ -12,7 +12,8 @@ use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use crate::signalling::whep::Config;
 use crate::signalling::whip::Whip;
 
-const OFFER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=ice-ufrag:u\r\na=ice-pwd:p\r\n";
+const OFFER: &str =
+    "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=ice-ufrag:u\r\na=ice-pwd:p\r\n";
 const ANSWER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=setup:passive\r\n";
 
 struct Stand {
@@ -36,7 +37,10 @@ impl Stand {
     /// The posted offer.
     fn posted(&mut self) -> Box<Request> {
         let start = self.tell(RoomInput::Start);
-        assert!(matches!(start.as_slice(), [RoomOutput::WantOffer(PeerId::PUBLISHER)]), "{start:?}");
+        assert!(
+            matches!(start.as_slice(), [RoomOutput::WantOffer(PeerId::PUBLISHER)]),
+            "{start:?}"
+        );
         self.asks(RoomInput::Offer(PeerId::PUBLISHER, OFFER.into()))
     }
 
@@ -48,13 +52,20 @@ impl Stand {
         }
     }
 
-    fn respond(&mut self, fetch: u32, status: u16, headers: &[(&str, &str)], body: &str) -> Vec<RoomOutput> {
+    fn respond(
+        &mut self,
+        fetch: u32,
+        status: u16,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Vec<RoomOutput> {
         let mut response = http::Response::builder().status(status);
         for (name, value) in headers {
             response = response.header(*name, *value);
         }
         let (head, ()) = response.body(()).unwrap().into_parts();
-        let response = Response { head, body: body.as_bytes().to_vec(), opening: Opening::default() };
+        let response =
+            Response { head, body: body.as_bytes().to_vec(), opening: Opening::default() };
         self.tell(RoomInput::Fetched(FetchId(fetch), Ok(&response)))
     }
 }
@@ -153,7 +164,8 @@ fn a_refusal_repeats_the_servers_words_and_says_what_to_try() {
         Some(RoomOutput::Failed(failure)) => failure.detail,
         other => panic!("{other:?}"),
     };
-    let (h264, vp8, own) = ("publish.codec = \"h264\"", "publish.codec = \"vp8\"", "{n} in the URL");
+    let (h264, vp8, own) =
+        ("publish.codec = \"h264\"", "publish.codec = \"vp8\"", "{n} in the URL");
     for (codec, status, body, said, to_try) in [
         ("VP8", 400, "5018: RtcSdpExchange", "400 Bad Request: 5018: RtcSdpExchange", h264),
         ("VP8", 409, "1028: StreamBusy", "409 Conflict: 1028: StreamBusy", own),
@@ -180,9 +192,11 @@ fn a_refusal_repeats_the_servers_words_and_says_what_to_try() {
         detail(offering(codec).tell(RoomInput::Fetched(FetchId(0), Err(error))))
     };
     let said = silent("VP8");
-    for expect in
-        ["POST http://10.0.0.1/whip/v1: the server closed the connection without an answer", h264, own]
-    {
+    for expect in [
+        "POST http://10.0.0.1/whip/v1: the server closed the connection without an answer",
+        h264,
+        own,
+    ] {
         assert!(said.contains(expect) && !said.contains("None"), "{said}");
     }
     assert!(!silent("AV1").contains("publish.codec"));

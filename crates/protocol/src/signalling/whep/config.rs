@@ -44,8 +44,8 @@ impl Flow {
     }
 }
 
-/// Whether a URL that the server names (redirect, session URL) may be requested. The driver checks addresses again
-/// when it connects; this avoids the request.
+/// Whether a URL that the server names (redirect, session URL) may be requested. The driver checks
+/// addresses again when it connects; this avoids the request.
 pub type MayReach = Arc<dyn Fn(&Url) -> bool + Send + Sync>;
 
 /// The endpoint, and how to use it.
@@ -82,5 +82,10 @@ impl fmt::Debug for Config {
 /// A URL without its possibly secret parts: user, password, query.
 pub(super) fn place(url: &Url) -> String {
     let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
-    said::excerpt(&format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or(""), url.path()))
+    said::excerpt(&format!(
+        "{}://{}{port}{}",
+        url.scheme(),
+        url.host_str().unwrap_or(""),
+        url.path()
+    ))
 }

@@ -1,9 +1,10 @@
-//! Candidates as an SDP fragment, `application/trickle-ice-sdpfrag` (RFC 8840 §9), made from the local
-//! description.
+//! Candidates as an SDP fragment, `application/trickle-ice-sdpfrag` (RFC 8840 §9), made from the
+//! local description.
 
 use crate::participant::Why;
 
-/// The parts of a description that a fragment repeats: those of the section that carries the bundle.
+/// The parts of a description that a fragment repeats: those of the section that carries the
+/// bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct IceSection {
     /// The `m=` line without its line end.
@@ -14,12 +15,15 @@ pub(super) struct IceSection {
 }
 
 /// Why candidates cannot be sent.
-pub(super) const NO_CREDENTIALS: Why = "the local description has no ICE credentials to send candidates with";
+pub(super) const NO_CREDENTIALS: Why =
+    "the local description has no ICE credentials to send candidates with";
 
 impl IceSection {
     /// The first media section of `sdp`; `None` when it has no media or no ICE credentials.
     pub(super) fn of(sdp: &str) -> Option<Self> {
-        let value = |name: &str| sdp.lines().find_map(|l| l.trim_end().strip_prefix(name).map(str::to_owned));
+        let value = |name: &str| {
+            sdp.lines().find_map(|l| l.trim_end().strip_prefix(name).map(str::to_owned))
+        };
         Some(Self {
             media: format!("m={}", value("m=")?),
             mid: value("a=mid:"),
@@ -28,7 +32,8 @@ impl IceSection {
         })
     }
 
-    /// The fragment that adds `candidates` (`candidate:…`), with end-of-candidates if they are the `last`.
+    /// The fragment that adds `candidates` (`candidate:…`), with end-of-candidates if they are the
+    /// `last`.
     pub(super) fn fragment(&self, candidates: &[String], last: bool) -> String {
         let mut lines = Vec::with_capacity(candidates.len() + 6);
         if let Some(mid) = &self.mid {

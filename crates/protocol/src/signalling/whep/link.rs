@@ -6,8 +6,8 @@ use throng_scenario::Secret;
 use super::super::RelayServer;
 use super::super::said::LIST_MAX;
 
-/// The TURN servers of one `Link` field value, which may list several links; STUN servers, other relations and
-/// malformed links are skipped.
+/// The TURN servers of one `Link` field value, which may list several links; STUN servers, other
+/// relations and malformed links are skipped.
 pub(super) fn relays(value: &str) -> Vec<RelayServer> {
     split(value, ',').take(LIST_MAX).filter_map(relay).collect()
 }
@@ -20,7 +20,8 @@ fn relay(link: &str) -> Option<RelayServer> {
         let value = unquoted(value.trim());
         match name.trim().to_ascii_lowercase().as_str() {
             "rel" => {
-                is_ice_server = value.split_ascii_whitespace().any(|r| r.eq_ignore_ascii_case("ice-server"));
+                is_ice_server =
+                    value.split_ascii_whitespace().any(|r| r.eq_ignore_ascii_case("ice-server"));
             }
             "username" => username = value,
             "credential" => credential = value,

@@ -1,5 +1,5 @@
-//! WHEP: playing a stream by WebRTC over HTTP (draft-ietf-wish-whep-03 and later; the rules that it shares with
-//! WHIP are in RFC 9725).
+//! WHEP: playing a stream by WebRTC over HTTP (draft-ietf-wish-whep-03 and later; the rules that it
+//! shares with WHIP are in RFC 9725).
 //!
 //! ```text
 //! player                              server
@@ -39,7 +39,8 @@ const REDIRECTS_MAX: u8 = 5;
 /// The session resource on the server, once created.
 #[derive(Clone, Debug)]
 struct Session {
-    /// `None` when the server named no URL or a forbidden one: candidates and DELETE cannot be sent then.
+    /// `None` when the server named no URL or a forbidden one: candidates and DELETE cannot be sent
+    /// then.
     url: Option<Url>,
     etag: Option<String>,
 }
@@ -105,7 +106,13 @@ impl Whep {
     /// An adapter in its initial state.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { config, state: State::Idle, trickle: Trickle::default(), fetches: 0, outputs: VecDeque::new() }
+        Self {
+            config,
+            state: State::Idle,
+            trickle: Trickle::default(),
+            fetches: 0,
+            outputs: VecDeque::new(),
+        }
     }
 
     fn fail(&mut self, failure: Failure) {
@@ -121,7 +128,8 @@ impl Whep {
         self.config.flow.server()
     }
 
-    /// Sends a request; a request that is not valid HTTP (a token with control characters) ends the session.
+    /// Sends a request; a request that is not valid HTTP (a token with control characters) ends the
+    /// session.
     fn fetch(
         &mut self,
         method: Method,
@@ -138,8 +146,9 @@ impl Whep {
         }
         let mut bytes = Vec::new();
         if let Some((content_type, body)) = body {
-            request =
-                request.header(header::CONTENT_TYPE, content_type).header(header::ACCEPT, "application/sdp");
+            request = request
+                .header(header::CONTENT_TYPE, content_type)
+                .header(header::ACCEPT, "application/sdp");
             bytes = body.into_bytes();
         }
         let id = FetchId(self.fetches);
@@ -159,7 +168,8 @@ impl Whep {
     }
 
     fn post(&mut self, now: Instant, to: Url, offer: String, redirects: u8) {
-        let waiting = ResponseDeadline::new(now, self.config.answer_within, self.config.flow.awaits_post());
+        let waiting =
+            ResponseDeadline::new(now, self.config.answer_within, self.config.flow.awaits_post());
         let fetch = self.fetch(Method::POST, &to, Some(("application/sdp", offer.clone())), None);
         if !matches!(self.state, State::Over) {
             self.state = State::Posted { fetch, to, offer, redirects, waiting };
@@ -216,8 +226,8 @@ impl Whep {
             StatusCode::CREATED => {
                 let session = self.session(to, response);
                 let sdp = description(self.server(), to, response)?;
-                // Servers of the drafts before 02 answer 201 with their own offer; an answer is never `actpass`
-                // (RFC 5763 §5).
+                // Servers of the drafts before 02 answer 201 with their own offer; an answer is
+                // never `actpass` (RFC 5763 §5).
                 if self.config.flow == Flow::Play && sdp.contains("a=setup:actpass") {
                     return self.counter_offered(session, sdp);
                 }
@@ -269,8 +279,11 @@ impl Whep {
             ));
         }
         if !self.reachable(from, &to) {
-            let detail =
-                format!("{}: redirected to {}, which is not an allowed target", self.server(), place(&to));
+            let detail = format!(
+                "{}: redirected to {}, which is not an allowed target",
+                self.server(),
+                place(&to)
+            );
             return Err(Failure::new(FailureReason::NotAllowed, detail));
         }
         if let State::Posted { offer, .. } = &mut self.state {
@@ -310,13 +323,21 @@ impl Whep {
         }
     }
 
-    fn answered(&mut self, session: Session, result: Result<&Response, ChannelError>) -> Result<(), Failure> {
+    fn answered(
+        &mut self,
+        session: Session,
+        result: Result<&Response, ChannelError>,
+    ) -> Result<(), Failure> {
         let url = session.url.clone().unwrap_or_else(|| self.config.url.clone());
         let response = result.map_err(|e| named("PATCH", &url, e))?;
         if !response.head.status.is_success() {
-            return Err(refusal::failure(&format!("PATCH {} with the answer", place(&url)), response));
+            return Err(refusal::failure(
+                &format!("PATCH {} with the answer", place(&url)),
+                response,
+            ));
         }
-        let etag = refusal::text(&response.head.headers, header::ETAG).map(str::to_owned).or(session.etag);
+        let etag =
+            refusal::text(&response.head.headers, header::ETAG).map(str::to_owned).or(session.etag);
         self.state = State::Playing(Session { url: session.url, etag });
         self.tell_candidates();
         Ok(())
@@ -327,9 +348,11 @@ impl Whep {
         let headers = &response.head.headers;
         let links = headers.get_all(header::LINK).iter().filter_map(|value| value.to_str().ok());
         let relays: Vec<_> = links.take(LIST_MAX).flat_map(link::relays).take(LIST_MAX).collect();
-        // Only the first endpoint's address is known; after a redirect to another host, names are unknown.
+        // Only the first endpoint's address is known; after a redirect to another host, names are
+        // unknown.
         let host = endpoint.host_str().filter(|host| self.config.url.host_str() == Some(*host));
-        let relays = relays.into_iter().map(|relay| SignalOutput::Relay(relay.with_signalling_host(host)));
+        let relays =
+            relays.into_iter().map(|relay| SignalOutput::Relay(relay.with_signalling_host(host)));
         self.outputs.extend(relays);
 
         let location = refusal::text(headers, header::LOCATION);
@@ -341,7 +364,10 @@ impl Whep {
                 url = None;
             }
             (None, Some(location)) => {
-                self.anomaly(format!("the session's Location is not a URL: {}", said::excerpt(location)));
+                self.anomaly(format!(
+                    "the session's Location is not a URL: {}",
+                    said::excerpt(location)
+                ));
             }
             (None, None) => self.anomaly(format!("{} without Location", response.head.status)),
             _ => {}
@@ -349,8 +375,8 @@ impl Whep {
         Session { url, etag: refusal::text(headers, header::ETAG).map(str::to_owned) }
     }
 
-    /// Whether `to` may be requested; a refusal is reported. Leaving TLS is never allowed: it would expose the
-    /// token.
+    /// Whether `to` may be requested; a refusal is reported. Leaving TLS is never allowed: it would
+    /// expose the token.
     fn reachable(&mut self, from: &Url, to: &Url) -> bool {
         let is_http = matches!(to.scheme(), "http" | "https");
         let keeps_tls = from.scheme() != "https" || to.scheme() == "https";
@@ -361,7 +387,8 @@ impl Whep {
         let address = match to.host() {
             Some(Host::Ipv4(v4)) => Some(IpAddr::V4(v4)),
             Some(Host::Ipv6(v6)) => Some(IpAddr::V6(v6)),
-            // An unresolved name has no address to report; the failure or anomaly that follows names it.
+            // An unresolved name has no address to report; the failure or anomaly that follows
+            // names it.
             Some(Host::Domain(_)) | None => None,
         };
         if let Some(address) = address {
@@ -380,11 +407,15 @@ impl Whep {
         self.tell_candidates();
     }
 
-    /// Sends the gathered candidates, in one request at a time, once there is a session. End-of-candidates is sent
-    /// with the last of them; a separate request for it would cost every viewer a round trip without use.
+    /// Sends the gathered candidates, in one request at a time, once there is a session.
+    /// End-of-candidates is sent with the last of them; a separate request for it would cost every
+    /// viewer a round trip without use.
     fn tell_candidates(&mut self) {
         let State::Playing(session) = &self.state else { return };
-        if self.trickle.declined || self.trickle.in_flight.is_some() || self.trickle.gathered.is_empty() {
+        if self.trickle.declined
+            || self.trickle.in_flight.is_some()
+            || self.trickle.gathered.is_empty()
+        {
             return;
         }
         let Session { url: Some(url), etag } = session.clone() else { return };
@@ -422,17 +453,22 @@ impl Whep {
     fn leave(&mut self, now: Instant) {
         let waiting = ResponseDeadline::new(now, GOODBYE_WITHIN, self.config.flow.awaits_goodbye());
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Playing(session) | State::CounterOffered(session) | State::Answered { session, .. } => {
+            State::Playing(session)
+            | State::CounterOffered(session)
+            | State::Answered { session, .. } => {
                 self.delete(session.url, waiting);
             }
-            // The server may be creating a session at this moment; its response names the URL to delete.
+            // The server may be creating a session at this moment; its response names the URL to
+            // delete.
             State::Posted { fetch, to, .. } => {
                 self.state = State::Leaving { fetch, posted_to: Some(to), waiting };
             }
             State::Leaving { fetch, posted_to, waiting } => {
                 self.state = State::Leaving { fetch, posted_to, waiting };
             }
-            State::Idle | State::Offering | State::Over => self.outputs.push_back(SignalOutput::Goodbye),
+            State::Idle | State::Offering | State::Over => {
+                self.outputs.push_back(SignalOutput::Goodbye)
+            }
         }
     }
 

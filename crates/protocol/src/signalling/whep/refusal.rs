@@ -31,22 +31,26 @@ pub(super) fn failure(request: &str, response: &Response) -> Failure {
 }
 
 /// The remedy for publishers that share a stream's name.
-const OWN_STREAM: &str = "give each publisher a stream of its own, by {n} in the URL's path or query";
-/// Text of servers whose stream already has a publisher: SRS `1028: StreamBusy`, MediaMTX `someone is already
-/// publishing`.
+const OWN_STREAM: &str =
+    "give each publisher a stream of its own, by {n} in the URL's path or query";
+/// Text of servers whose stream already has a publisher: SRS `1028: StreamBusy`, MediaMTX `someone
+/// is already publishing`.
 const BUSY: [&str; 4] = ["busy", "already", "in use", "occupied"];
-/// Text of servers that support nothing of the offer: SRS `5018: RtcSdpExchange`, MediaMTX `codec … not
-/// supported`.
+/// Text of servers that support nothing of the offer: SRS `5018: RtcSdpExchange`, MediaMTX `codec …
+/// not supported`.
 const CODECS: [&str; 4] = ["codec", "sdp", "payload", "no media"];
 
-/// A remedy after `offer` was refused with `answer`, or without an HTTP response (`None`), if these suggest one.
+/// A remedy after `offer` was refused with `answer`, or without an HTTP response (`None`), if these
+/// suggest one.
 pub(super) fn remedy(flow: Flow, offer: &str, answer: Option<&Response>) -> Option<String> {
     let Some(answer) = answer else {
         // SRS before 7.0.121 closed the connection for any problem with an offer.
         let may_be = match (flow, codec_to_try(offer)) {
             (Flow::Play, _) => "of the stream: is it published".to_owned(),
             (Flow::Publish, None) => format!("of the stream: {OWN_STREAM}"),
-            (Flow::Publish, Some(codec)) => format!("of the codec: {codec}; or of the stream: {OWN_STREAM}"),
+            (Flow::Publish, Some(codec)) => {
+                format!("of the codec: {codec}; or of the stream: {OWN_STREAM}")
+            }
         };
         return Some(format!(
             "some servers (SRS before 7.0.121) do so because {may_be}; the reason is in their log"

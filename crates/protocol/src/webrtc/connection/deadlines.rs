@@ -33,7 +33,9 @@ impl Connection {
                     let anomaly = receiver.last_anomaly().map(|anomaly| format!(": {anomaly}"));
                     peer.session.explain(&[what, anomaly.as_deref().unwrap_or_default()].concat())
                 }
-                State::Connecting { peer, .. } | State::Playing { peer, .. } => peer.session.explain(what),
+                State::Connecting { peer, .. } | State::Playing { peer, .. } => {
+                    peer.session.explain(what)
+                }
                 _ => what.to_owned(),
             };
             self.fail(now, reason, &detail);
@@ -41,14 +43,18 @@ impl Connection {
     }
 
     fn tick_media(&mut self, now: Instant) {
-        let State::Playing { receiver, sender, next_interval_at, .. } = &mut self.state else { return };
+        let State::Playing { receiver, sender, next_interval_at, .. } = &mut self.state else {
+            return;
+        };
         if let Some(sender) = sender {
             if now >= *next_interval_at {
                 *next_interval_at = next_second(*next_interval_at, now);
                 self.transport.outputs.extend(sent(sender, now));
             }
             sender.timeout(now);
-            while let Some((bytes, to)) = self.remote.and_then(|to| Some((sender.poll_packet(now)?, to))) {
+            while let Some((bytes, to)) =
+                self.remote.and_then(|to| Some((sender.poll_packet(now)?, to)))
+            {
                 self.transport.send(now, to, bytes);
             }
         } else if now >= receiver.next_timeout() {
@@ -69,14 +75,17 @@ impl Connection {
                 Some((*by, FailureReason::Generator, "the media socket did not open"))
             }
             State::Connecting { by, step, .. } => Some(match step {
-                Step::Answer => (*by, FailureReason::SignallingTimeout, "no answer to the offer in time"),
+                Step::Answer => {
+                    (*by, FailureReason::SignallingTimeout, "no answer to the offer in time")
+                }
                 Step::Ice => (*by, FailureReason::Ice, self.ice_overdue()),
                 Step::Dtls => (*by, FailureReason::Dtls, "no DTLS handshake in time"),
             }),
             State::Playing { peer, receiver, since, .. } => {
                 let lost_at = peer.consent_lost_at;
-                let consent = lost_at
-                    .map(|at| (at + timeouts.consent, FailureReason::MediaLost, "ICE consent was lost"));
+                let consent = lost_at.map(|at| {
+                    (at + timeouts.consent, FailureReason::MediaLost, "ICE consent was lost")
+                });
                 // In a room, signalling determines which participants send, and when.
                 let media = (!self.config.in_room).then(|| match receiver.last_media_at() {
                     Some(at) => (at + timeouts.silence, FailureReason::MediaLost, "media stopped"),
@@ -93,7 +102,9 @@ impl Connection {
     fn ice_overdue(&self) -> Why {
         match (self.config.options.relay_only, self.transport.relay.was_named()) {
             (false, _) => "no candidate pair worked in time",
-            (true, true) => "no candidate pair worked in time through the relay, the only path allowed",
+            (true, true) => {
+                "no candidate pair worked in time through the relay, the only path allowed"
+            }
             (true, false) => {
                 "only a relay is allowed (target.ice_transport_policy), and the server announced none that is usable"
             }
@@ -112,7 +123,11 @@ impl Connection {
                 let media = match sender {
                     Some(sender) => {
                         let own = sender.next_timeout();
-                        if *next_interval_at < own.0 { (*next_interval_at, "interval over") } else { own }
+                        if *next_interval_at < own.0 {
+                            (*next_interval_at, "interval over")
+                        } else {
+                            own
+                        }
                     }
                     None => (receiver.next_timeout(), "reports and meters"),
                 };
@@ -124,8 +139,8 @@ impl Connection {
         [own, session, media, relay].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// The next deadline of received media if none has passed: packets change only this one, and checking all
-    /// others after each packet would cost as much as receiving it.
+    /// The next deadline of received media if none has passed: packets change only this one, and
+    /// checking all others after each packet would cost as much as receiving it.
     #[inline]
     pub(in crate::webrtc) fn media_deadline(&self, now: Instant) -> Option<(Instant, Why)> {
         let State::Playing { receiver, sender: None, .. } = &self.state else { return None };

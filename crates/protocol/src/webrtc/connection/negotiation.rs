@@ -1,11 +1,14 @@
-//! From a description to the keys: offers and answers, candidates, and the agreed media in both directions.
+//! From a description to the keys: offers and answers, candidates, and the agreed media in both
+//! directions.
 
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use throng_observation::{Codec, FailureReason, Layer, Observation, RefusedDestination};
 
-use super::{Connection, ConnectionOutput, EARLY_CANDIDATES_MAX, Peer, Socket, State, Step, Via, Wanted};
+use super::{
+    Connection, ConnectionOutput, EARLY_CANDIDATES_MAX, Peer, Socket, State, Step, Via, Wanted,
+};
 use crate::participant::Output;
 use crate::reports::next_second;
 use crate::webrtc::candidates::{named_late, offered_addresses, socket_toward};
@@ -64,7 +67,9 @@ impl Connection {
         if matches!(self.state, State::Opening { .. }) {
             return self.early_candidate(text);
         }
-        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else { return };
+        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
+            return;
+        };
         match RemoteCandidate::parse(&text) {
             Err(error) => self.anomaly("candidate", error.to_string()),
             Ok(candidate) if !candidate.is_udp() => {}
@@ -76,13 +81,16 @@ impl Connection {
             }
             Ok(candidate) => {
                 peer.session.refuse_candidate(candidate.address());
-                self.observe(Observation::Refused(RefusedDestination::IceCandidate, candidate.address()));
+                self.observe(Observation::Refused(
+                    RefusedDestination::IceCandidate,
+                    candidate.address(),
+                ));
             }
         }
     }
 
-    /// A candidate arrived before the session exists. If the socket is not requested yet, the candidate helps to
-    /// select its interface.
+    /// A candidate arrived before the session exists. If the socket is not requested yet, the
+    /// candidate helps to select its interface.
     fn early_candidate(&mut self, text: String) {
         let State::Opening { candidates, wanted, .. } = &mut self.state else { return };
         let channel = Socket::Media.channel(self.config.number);
@@ -126,7 +134,11 @@ impl Connection {
             return;
         }
         if locals.is_empty() {
-            return self.fail(now, FailureReason::Generator, "the media socket has no local address");
+            return self.fail(
+                now,
+                FailureReason::Generator,
+                "the media socket has no local address",
+            );
         }
         let stun = self.stun_server();
         if let State::Opening { gathering, .. } = &mut self.state {
@@ -146,7 +158,8 @@ impl Connection {
         None
     }
 
-    /// Sends a due request to the STUN server; continues the negotiation after its response or timeout.
+    /// Sends a due request to the STUN server; continues the negotiation after its response or
+    /// timeout.
     pub(super) fn gather(&mut self, now: Instant) {
         let State::Opening { gathering: Some(gathering), .. } = &mut self.state else { return };
         if let Some(request) = gathering.poll_request(now) {
@@ -163,8 +176,8 @@ impl Connection {
         self.begin_session(now, by, gathering.into_gathered(), wanted, candidates);
     }
 
-    /// Creates the session on the gathered candidates, and its description; `candidates` of the peer arrived
-    /// before.
+    /// Creates the session on the gathered candidates, and its description; `candidates` of the
+    /// peer arrived before.
     fn begin_session(
         &mut self,
         now: Instant,
@@ -193,10 +206,17 @@ impl Connection {
         Gathered { locals, reflexive }: Gathered,
         wanted: Wanted,
     ) -> Result<(), SessionError> {
-        let codecs: Vec<_> =
-            self.outgoing.iter().flat_map(|out| &out.ladders).map(|ladder| ladder.top().codec()).collect();
-        let mut session =
-            if self.sends_only() { Session::publisher(now, &codecs)? } else { Session::viewer(now)? };
+        let codecs: Vec<_> = self
+            .outgoing
+            .iter()
+            .flat_map(|out| &out.ladders)
+            .map(|ladder| ladder.top().codec())
+            .collect();
+        let mut session = if self.sends_only() {
+            Session::publisher(now, &codecs)?
+        } else {
+            Session::viewer(now)?
+        };
         for local in &locals {
             session.add_local_candidate(*local)?;
         }
@@ -257,7 +277,8 @@ impl Connection {
     }
 
     pub(super) fn play(&mut self, now: Instant, keys: &SessionKeys) {
-        let State::Connecting { mut peer, .. } = std::mem::replace(&mut self.state, State::Idle) else {
+        let State::Connecting { mut peer, .. } = std::mem::replace(&mut self.state, State::Idle)
+        else {
             return;
         };
         let negotiated = peer.negotiated.take().unwrap_or_default();
@@ -269,9 +290,9 @@ impl Connection {
             is_tapped: self.config.options.is_tapped,
             is_told: self.config.in_room,
         };
-        let sender = self
-            .sends_only()
-            .then(|| Sender::new(keys, self.tracks(&negotiated), self.sender_options(&negotiated), now));
+        let sender = self.sends_only().then(|| {
+            Sender::new(keys, self.tracks(&negotiated), self.sender_options(&negotiated), now)
+        });
         match (Receiver::new(keys, &negotiated, options, now), sender.transpose()) {
             (Ok(receiver), Ok(sender)) => {
                 let next_interval_at = next_second(self.config.joined_at, now);
@@ -293,10 +314,13 @@ impl Connection {
                     Some((Via::Relay, _)) => self.transport.relay.path().unwrap_or(direct),
                     _ => direct,
                 };
-                self.state = State::Playing { peer, receiver, sender, since: now, next_interval_at };
+                self.state =
+                    State::Playing { peer, receiver, sender, since: now, next_interval_at };
                 self.transport.outputs.push_back(ConnectionOutput::Connected(path));
             }
-            (Err(error), _) | (_, Err(error)) => self.fail(now, FailureReason::Dtls, &error.to_string()),
+            (Err(error), _) | (_, Err(error)) => {
+                self.fail(now, FailureReason::Dtls, &error.to_string())
+            }
         }
     }
 
@@ -306,14 +330,22 @@ impl Connection {
             seed: self.config.seed,
             extension_ids: negotiated.answer.extension_ids(),
             adapts: self.outgoing.iter().all(|out| out.adapts),
-            reduced_size_rtcp: negotiated.answer.sections.iter().any(|section| section.reduced_size_rtcp),
+            reduced_size_rtcp: negotiated
+                .answer
+                .sections
+                .iter()
+                .any(|section| section.reduced_size_rtcp),
         }
     }
 
-    /// A hint to try the test card's other codec, where it uses one of the two; completes a sentence.
+    /// A hint to try the test card's other codec, where it uses one of the two; completes a
+    /// sentence.
     fn codec_to_try(&self) -> &'static str {
-        let codecs =
-            self.outgoing.iter().filter_map(|out| out.ladders.first()).map(|ladder| ladder.top().codec());
+        let codecs = self
+            .outgoing
+            .iter()
+            .filter_map(|out| out.ladders.first())
+            .map(|ladder| ladder.top().codec());
         let to_try = |codec| match codec {
             Codec::Vp8 => Some("; try publish.codec = \"h264\""),
             Codec::H264 => Some("; try publish.codec = \"vp8\""),
@@ -332,15 +364,17 @@ impl Connection {
         let mut tracks = Vec::new();
         for (at, out) in self.outgoing.iter().enumerate() {
             // The sections of an offer are in the order of `outgoing`.
-            let Some(codec) = out.ladders.first().map(|ladder| ladder.top().codec()) else { continue };
+            let Some(codec) = out.ladders.first().map(|ladder| ladder.top().codec()) else {
+                continue;
+            };
             let plans = send_plans::plans(negotiated, at, &out.media, codec);
             if plans.is_empty() {
                 let to_try = self.codec_to_try();
-                let detail = format!("the server does not accept {}: it is not sent{to_try}", codec.name());
-                self.transport.outputs.push_back(ConnectionOutput::Observed(Observation::ProtocolAnomaly {
-                    place: "codec_refused",
-                    detail,
-                }));
+                let detail =
+                    format!("the server does not accept {}: it is not sent{to_try}", codec.name());
+                self.transport.outputs.push_back(ConnectionOutput::Observed(
+                    Observation::ProtocolAnomaly { place: "codec_refused", detail },
+                ));
             }
             tracks.extend(plans.into_iter().zip(&out.ladders).map(|(plan, ladder)| SentTrack {
                 plan,

@@ -1,5 +1,6 @@
-//! The TURN relay of a connection, from the scenario or signalling: in addition to direct candidates, as in
-//! browsers, where ICE chooses; or alone, as in a browser with `iceTransportPolicy: "relay"`.
+//! The TURN relay of a connection, from the scenario or signalling: in addition to direct
+//! candidates, as in browsers, where ICE chooses; or alone, as in a browser with
+//! `iceTransportPolicy: "relay"`.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -58,8 +59,8 @@ impl RelayState {
         }
     }
 
-    /// A datagram for `peer` as sent to the TURN server, and that server's address; `None` while the peer is not
-    /// permitted.
+    /// A datagram for `peer` as sent to the TURN server, and that server's address; `None` while
+    /// the peer is not permitted.
     pub(super) fn wrap(
         &mut self,
         now: Instant,
@@ -95,16 +96,20 @@ impl Connection {
         }
     }
 
-    /// Opens the channel to a relay. A host name is accepted only if it is that of the signalling server, whose
-    /// address is known: participants do not resolve names, and in a guarded run a name could point to any host.
+    /// Opens the channel to a relay. A host name is accepted only if it is that of the signalling
+    /// server, whose address is known: participants do not resolve names, and in a guarded run a
+    /// name could point to any host.
     fn open_relay(&mut self, server: RelayServer) {
         let uri = match TurnUri::parse(&server.url) {
             Ok(uri) => uri,
-            Err(error) => return self.anomaly("relay", format!("{}: {error}", excerpt(&server.url))),
+            Err(error) => {
+                return self.anomaly("relay", format!("{}: {error}", excerpt(&server.url)));
+            }
         };
         let named = self.server.filter(|_| server.is_signalling_host).map(|address| address.ip());
         let Some(address) = uri.address(named) else {
-            let what = "names another host than the signalling URL, and relay names are not resolved";
+            let what =
+                "names another host than the signalling URL, and relay names are not resolved";
             return self.anomaly("relay", format!("{} {what}", excerpt(&server.url)));
         };
         if !(self.config.options.may_reach)(address.ip()) {
@@ -115,14 +120,17 @@ impl Connection {
             return self.anomaly("relay", detail);
         }
         let open = match &uri.transport {
-            RelayTransport::Udp => Open::Datagrams { toward: vec![address], otherwise: None, gathers: false },
+            RelayTransport::Udp => {
+                Open::Datagrams { toward: vec![address], otherwise: None, gathers: false }
+            }
             RelayTransport::Tcp => Open::Stream { to: StreamPeer::Address(address), tls: None },
             RelayTransport::Tls(name) => {
                 Open::Stream { to: StreamPeer::Address(address), tls: Some(name.clone()) }
             }
         };
         let RelayServer { username, credential, .. } = server;
-        let account = RelayAccount { server: address, transport: uri.transport, username, credential };
+        let account =
+            RelayAccount { server: address, transport: uri.transport, username, credential };
         self.transport.relay = RelayState::Opening { account, peers: Vec::new() };
         self.transport.open(Socket::Relay, open);
     }
@@ -139,7 +147,8 @@ impl Connection {
         };
         let mut relay = Relay::new(now, local, account);
         peers.iter().for_each(|peer| relay.permit(now, *peer));
-        self.transport.relay = RelayState::Open { relay: Box::new(relay), frames: Frames::default(), path };
+        self.transport.relay =
+            RelayState::Open { relay: Box::new(relay), frames: Frames::default(), path };
         self.drain_relay(now);
     }
 
@@ -156,7 +165,8 @@ impl Connection {
     }
 
     pub(super) fn relay_bytes(&mut self, now: Instant, bytes: &[u8]) {
-        // The frames are moved out while the connection handles them, so that media is decrypted in place.
+        // The frames are moved out while the connection handles them, so that media is decrypted in
+        // place.
         let RelayState::Open { frames, .. } = &mut self.transport.relay else { return };
         let mut cut = std::mem::take(frames);
         cut.push(bytes);
@@ -224,7 +234,9 @@ impl Connection {
 
     fn relay_allocated(&mut self, now: Instant, relayed: SocketAddr, local: SocketAddr) {
         // Before the session exists, its description will contain the candidate.
-        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else { return };
+        let (State::Connecting { peer, .. } | State::Playing { peer, .. }) = &mut self.state else {
+            return;
+        };
         match peer.session.add_relayed_candidate(relayed, local) {
             Ok(line) => {
                 self.transport.outputs.push_back(ConnectionOutput::Candidate(line));

@@ -17,7 +17,10 @@ impl Connection {
         let known: Vec<_> = receiver.track_ids().collect();
         for track in &known {
             let sender = |streams: &[RoomStream], mid: &str| {
-                streams.iter().find(|stream| stream.mid == mid).and_then(|stream| stream.from.clone())
+                streams
+                    .iter()
+                    .find(|stream| stream.mid == mid)
+                    .and_then(|stream| stream.from.clone())
             };
             let Some(mid) = receiver.mid_of(*track) else { continue };
             let (was, is) = (sender(&before, mid), sender(&self.streams, mid));
@@ -98,7 +101,10 @@ impl Connection {
 }
 
 /// What the sender's streams did since the last call.
-pub(super) fn sent(sender: &mut Sender, now: Instant) -> impl Iterator<Item = ConnectionOutput> + use<> {
+pub(super) fn sent(
+    sender: &mut Sender,
+    now: Instant,
+) -> impl Iterator<Item = ConnectionOutput> + use<> {
     let intervals = sender.take_intervals(0, now).into_iter();
     intervals.map(|interval| ConnectionOutput::Observed(Observation::Sent(Box::new(interval))))
 }

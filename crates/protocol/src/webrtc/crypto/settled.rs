@@ -1,7 +1,8 @@
-//! What is kept of DTLS once a client has its media keys: the sealed `close_notify` that it will send, and the key that
-//! authenticates the peer's. Everything else (transcript, certificates, both ciphers, the flights and the buffers of the
-//! handshake) is some 15 kB a viewer, and nothing of it is used again: the server's Finished shows that it needs no
-//! flight repeated (RFC 6347 section 4.2.4), there is no renegotiation, and no application data.
+//! What is kept of DTLS once a client has its media keys: the sealed `close_notify` that it will
+//! send, and the key that authenticates the peer's. Everything else (transcript, certificates, both
+//! ciphers, the flights and the buffers of the handshake) is some 15 kB a viewer, and nothing of it
+//! is used again: the server's Finished shows that it needs no flight repeated (RFC 6347 section
+//! 4.2.4), there is no renegotiation, and no application data.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -32,8 +33,9 @@ const CLOSE_NOTIFY: u8 = 0;
 const ALERT_BYTES_MAX: usize = 256;
 
 thread_local! {
-    /// The key of the last record that was opened on this thread. dimpl shows nobody its keys, but gets its ciphers from
-    /// here; [`opened_with`] takes it right after the call in which the record was opened.
+    /// The key of the last record that was opened on this thread. dimpl shows nobody its keys, but
+    /// gets its ciphers from here; [`opened_with`] takes it right after the call in which the
+    /// record was opened.
     static OPENED_WITH: Cell<Option<ReadKey>> = const { Cell::new(None) };
 }
 
@@ -57,7 +59,8 @@ impl std::fmt::Debug for ReadKey {
 }
 
 impl ReadKey {
-    /// Level and description of the alert in a protected record; `None` for a record that is not authentic.
+    /// Level and description of the alert in a protected record; `None` for a record that is not
+    /// authentic.
     fn alert(&self, header: &[u8], body: &[u8]) -> Option<(u8, u8)> {
         let (explicit, sealed) = body.split_at_checked(EXPLICIT_NONCE)?;
         let plain_len = u16::try_from(sealed.len().checked_sub(TAG)?).ok()?;
@@ -65,7 +68,8 @@ impl ReadKey {
         let key = LessSafeKey::new(UnboundKey::new(algorithm, self.key.get(..self.key_len)?).ok()?);
         let mut nonce = [0; aead::NONCE_LEN];
         nonce.iter_mut().zip(self.salt.iter().chain(explicit)).for_each(|(to, from)| *to = *from);
-        // Epoch and sequence number, type, version, length of the plain text (RFC 5246 section 6.2.3.3).
+        // Epoch and sequence number, type, version, length of the plain text (RFC 5246 section
+        // 6.2.3.3).
         let mut aad = [0; HEADER];
         let parts = header.get(3..11)?.iter().chain(header.get(..3)?);
         aad.iter_mut().zip(parts).for_each(|(to, from)| *to = *from);
@@ -85,7 +89,8 @@ impl ReadKey {
 #[derive(Debug)]
 pub(super) struct Settled {
     read_key: ReadKey,
-    /// The sealed `close_notify`, until it is sent. It has the next sequence number: nothing else is sent.
+    /// The sealed `close_notify`, until it is sent. It has the next sequence number: nothing else
+    /// is sent.
     goodbye: Option<Box<[u8]>>,
     /// Either side closes.
     is_closing: bool,
@@ -95,8 +100,8 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// Closes `dtls`, a client of which all outputs were polled, and keeps what that would send. `None` if it refuses;
-    /// it continues then as before.
+    /// Closes `dtls`, a client of which all outputs were polled, and keeps what that would send.
+    /// `None` if it refuses; it continues then as before.
     pub(super) fn of(dtls: &mut dimpl::Dtls, read_key: ReadKey, now: Instant) -> Option<Self> {
         dtls.close().ok()?;
         let mut buffer = [0; 2048];
@@ -114,12 +119,15 @@ impl Settled {
     /// Handles alerts and ignores all other records.
     pub(super) fn handle_packet(&mut self, mut packet: &[u8]) -> Result<(), DtlsImplError> {
         while let Some((header, rest)) = packet.split_at_checked(HEADER) {
-            let [kind, major, minor, epoch_high, epoch_low, .., len_high, len_low] = *header else { break };
+            let [kind, major, minor, epoch_high, epoch_low, .., len_high, len_low] = *header else {
+                break;
+            };
             let len = usize::from(u16::from_be_bytes([len_high, len_low]));
             let Some((body, rest)) = rest.split_at_checked(len) else { break };
             packet = rest;
             // Without the keys anybody could have sent it.
-            let is_protected = [epoch_high, epoch_low] == PROTECTED && [major, minor] == VERSION_1_2;
+            let is_protected =
+                [epoch_high, epoch_low] == PROTECTED && [major, minor] == VERSION_1_2;
             if kind != ALERT || !is_protected {
                 continue;
             }
@@ -130,7 +138,9 @@ impl Settled {
                     self.is_closing = true;
                 }
                 Some((FATAL, description)) => {
-                    return Err(DtlsImplError::SecurityError(SecurityError::FatalAlert { description }));
+                    return Err(DtlsImplError::SecurityError(SecurityError::FatalAlert {
+                        description,
+                    }));
                 }
                 _ => {}
             }
@@ -169,14 +179,17 @@ impl Settled {
     }
 }
 
-/// `suites`, with ciphers that show the key which opens the peer's records. Only the first call counts.
+/// `suites`, with ciphers that show the key which opens the peer's records. Only the first call
+/// counts.
 pub(super) fn watched(
     suites: &'static [&'static dyn SupportedDtls12CipherSuite],
 ) -> &'static [&'static dyn SupportedDtls12CipherSuite] {
     static SUITES: OnceLock<Vec<WatchedSuite>> = OnceLock::new();
     static LISTED: OnceLock<Vec<&'static dyn SupportedDtls12CipherSuite>> = OnceLock::new();
     let suites = SUITES.get_or_init(|| suites.iter().map(|suite| WatchedSuite(*suite)).collect());
-    LISTED.get_or_init(|| suites.iter().map(|suite| suite as &dyn SupportedDtls12CipherSuite).collect())
+    LISTED.get_or_init(|| {
+        suites.iter().map(|suite| suite as &dyn SupportedDtls12CipherSuite).collect()
+    })
 }
 
 #[derive(Debug)]
@@ -226,11 +239,21 @@ struct WatchedCipher {
 }
 
 impl Cipher for WatchedCipher {
-    fn encrypt(&mut self, plain: &mut Buf, aad: Aad, nonce: Nonce) -> Result<(), dimpl::CryptoError> {
+    fn encrypt(
+        &mut self,
+        plain: &mut Buf,
+        aad: Aad,
+        nonce: Nonce,
+    ) -> Result<(), dimpl::CryptoError> {
         self.cipher.encrypt(plain, aad, nonce)
     }
 
-    fn decrypt(&mut self, sealed: &mut TmpBuf, aad: Aad, nonce: Nonce) -> Result<(), dimpl::CryptoError> {
+    fn decrypt(
+        &mut self,
+        sealed: &mut TmpBuf,
+        aad: Aad,
+        nonce: Nonce,
+    ) -> Result<(), dimpl::CryptoError> {
         self.key.salt.iter_mut().zip(nonce.0).for_each(|(to, from)| *to = from);
         self.cipher.decrypt(sealed, aad, nonce)?;
         OPENED_WITH.set(Some(self.key));
@@ -251,8 +274,9 @@ mod tests {
     fn end(is_client: bool, settles: bool, now: Instant) -> (End, KeySlot) {
         let shared = shared().unwrap();
         let provider = shared.provider.dtls_provider;
-        let (made, slot) =
-            with_key_slot(|| provider.new_dtls(&shared.certificate, now, DtlsVersion::Dtls12, None));
+        let (made, slot) = with_key_slot(|| {
+            provider.new_dtls(&shared.certificate, now, DtlsVersion::Dtls12, None)
+        });
         let mut made = made.unwrap();
         made.set_active(is_client);
         slot.only_media(settles);
@@ -277,7 +301,8 @@ mod tests {
 
     fn connected(settles: bool) -> (End, End) {
         let now = Instant::now();
-        let ((mut client, keys), (mut server, _)) = (end(true, settles, now), end(false, settles, now));
+        let ((mut client, keys), (mut server, _)) =
+            (end(true, settles, now), end(false, settles, now));
         for end in [&mut client, &mut server] {
             end.handle_timeout(now).unwrap();
         }
@@ -327,7 +352,9 @@ mod tests {
         let (mut client, mut server) = connected(true);
         server.close().unwrap();
         let mut buffer = [0; 2048];
-        let DtlsOutput::Packet(close) = server.poll_output(&mut buffer) else { panic!("no close_notify") };
+        let DtlsOutput::Packet(close) = server.poll_output(&mut buffer) else {
+            panic!("no close_notify")
+        };
         let close = close.to_vec();
         for at in 0..close.len() {
             let mut damaged = close.clone();
@@ -336,11 +363,15 @@ mod tests {
             client.handle_packet(&close[..at]).unwrap();
         }
         // A fatal alert, as anybody can send it.
-        client.handle_packet(&[ALERT, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, FATAL, 40]).unwrap();
+        client
+            .handle_packet(&[ALERT, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, FATAL, 40])
+            .unwrap();
         assert!(!client.is_closing() && !client.is_closed());
         // Nor do records in front of it hide one.
         client
-            .handle_packet(&[&[22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0][..], &close].concat())
+            .handle_packet(
+                &[&[22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0][..], &close].concat(),
+            )
             .unwrap();
         assert!(client.is_closing());
     }

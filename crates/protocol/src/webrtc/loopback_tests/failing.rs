@@ -107,7 +107,13 @@ fn garbage_and_bent_packets_do_not_end_a_session() {
         let (source, arrived_at) = (address(SERVER), world.now);
         world.viewer.handle(
             world.now,
-            Input::Datagram { channel: Channel(1), source, local: None, arrived_at, bytes: &mut bytes },
+            Input::Datagram {
+                channel: Channel(1),
+                source,
+                local: None,
+                arrived_at,
+                bytes: &mut bytes,
+            },
         );
         if round % 100 == 0 {
             world.run(Duration::from_millis(10));

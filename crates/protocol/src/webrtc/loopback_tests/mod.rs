@@ -1,4 +1,5 @@
-//! A viewer and a server's peer connection in memory: no sockets, simulated time, datagrams passed one by one.
+//! A viewer and a server's peer connection in memory: no sockets, simulated time, datagrams passed
+//! one by one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -12,7 +13,8 @@ use throng_media::rtp::{
     write_rtx_payload,
 };
 use throng_observation::{
-    FailureReason, MediaKind, Observation, Outcome, Phase, RefusedDestination, TrackCounters, TrackInterval,
+    FailureReason, MediaKind, Observation, Outcome, Phase, RefusedDestination, TrackCounters,
+    TrackInterval,
 };
 
 use super::options::{ParticipantOptions, StepTimeouts};
@@ -139,7 +141,8 @@ struct World {
     to_viewer: Vec<Vec<u8>>,
     /// Whether a media packet is lost: (is retransmission, count).
     lose: fn(bool, u32) -> bool,
-    /// Whether a media packet arrives 3 ms late, behind those sent after it; by the count of packets.
+    /// Whether a media packet arrives 3 ms late, behind those sent after it; by the count of
+    /// packets.
     delay: fn(u32) -> bool,
     delayed: Vec<(Instant, Vec<u8>)>,
     /// A stream of video that a later offer added.
@@ -228,7 +231,8 @@ impl World {
             };
             let format = section.formats.iter().find(|format| format.codec == codec).unwrap();
             stream.payload_type = format.payload_type;
-            let rtx = section.formats.iter().find(|format| format.repeats == Some(stream.payload_type));
+            let rtx =
+                section.formats.iter().find(|format| format.repeats == Some(stream.payload_type));
             stream.rtx_payload_type = rtx.map_or(0, |format| format.payload_type);
             stream.ssrc = section.ssrcs.first().copied().unwrap_or(1_000);
             stream.rtx_ssrc = section.retransmissions.first().map_or(2_000, |pair| pair.1);
@@ -295,10 +299,14 @@ impl World {
                     let opening = Opening { local: Some(address(local)), ..Opening::default() };
                     self.viewer.handle(self.now, Input::Opened { channel, opening });
                 }
-                Output::Send(_, transmit) if transmit.to == address(STUN) => self.asked.push(transmit.bytes),
+                Output::Send(_, transmit) if transmit.to == address(STUN) => {
+                    self.asked.push(transmit.bytes)
+                }
                 Output::Send(channel, transmit) => match &mut self.relay {
                     None => self.carry_to_server(address(VIEWER), transmit.bytes),
-                    Some(relay) if channel == Channel(2) => relay.hear_client(self.now, &transmit.bytes),
+                    Some(relay) if channel == Channel(2) => {
+                        relay.hear_client(self.now, &transmit.bytes)
+                    }
                     Some(_) => {}
                 },
                 Output::Close(channel) => self.closed.push(channel),
@@ -401,8 +409,8 @@ impl World {
         }
     }
 
-    /// 30 frames of three packets a second, a key frame each second; 50 audio packets; a sender report each
-    /// second.
+    /// 30 frames of three packets a second, a key frame each second; 50 audio packets; a sender
+    /// report each second.
     fn play(&mut self) {
         let ms = self.now.duration_since(self.began).as_millis() as u64;
         if ms.is_multiple_of(20) {
@@ -428,7 +436,9 @@ impl World {
                 let payload = if part == 0 { start.to_vec() } else { vec![0; 500] };
                 let timestamp = (frame * 2_970) as u32;
                 let fields = self.next(true, timestamp, part == 2);
-                self.video.sent.insert(fields.sequence, (timestamp, fields.marker, payload.clone()));
+                self.video
+                    .sent
+                    .insert(fields.sequence, (timestamp, fields.marker, payload.clone()));
                 self.send(fields, self.video.sequence, &payload, false);
             }
         }
@@ -436,10 +446,16 @@ impl World {
             let stream = &mut self.more_video;
             stream.sequence += 1;
             stream.packets += 1;
-            let (sequence, payload_type, ssrc) = (stream.sequence, stream.payload_type, stream.ssrc);
+            let (sequence, payload_type, ssrc) =
+                (stream.sequence, stream.payload_type, stream.ssrc);
             let timestamp = (ms / 33 * 2_970) as u32;
-            let fields =
-                HeaderFields { payload_type, marker: true, sequence: sequence as u16, timestamp, ssrc };
+            let fields = HeaderFields {
+                payload_type,
+                marker: true,
+                sequence: sequence as u16,
+                timestamp,
+                ssrc,
+            };
             self.send(fields, sequence, &[0x10, 0, 0, 0, 0x9d, 0x01, 0x2a, 64, 0, 64, 0], false);
         }
         if ms % 1_000 == 500 {
@@ -468,15 +484,18 @@ impl World {
 
     fn send(&mut self, fields: HeaderFields, index: u64, payload: &[u8], retransmission: bool) {
         self.transport_sequence = self.transport_sequence.wrapping_add(1);
-        let extensions =
-            Extensions { transport_sequence: Some(self.transport_sequence), ..Extensions::default() };
+        let extensions = Extensions {
+            transport_sequence: Some(self.transport_sequence),
+            ..Extensions::default()
+        };
         let mut packet = Vec::new();
         let header_len = write_header(&mut packet, &fields, &self.ids, &extensions);
         packet.extend_from_slice(payload);
         let plain_len = packet.len();
         packet.resize(plain_len + RTP_GROWTH_MAX, 0);
         let sealer = self.sealer.as_ref().unwrap();
-        let sealed = sealer.seal_rtp(&mut packet, plain_len, header_len, fields.ssrc, index).unwrap();
+        let sealed =
+            sealer.seal_rtp(&mut packet, plain_len, header_len, fields.ssrc, index).unwrap();
         packet.truncate(sealed);
         if fields.ssrc != self.audio.ssrc && (self.lose)(retransmission, self.video.packets) {
             return;
@@ -490,7 +509,12 @@ impl World {
     /// The server offers again and applies the answer; returns its offer.
     fn offer_again(&mut self, later: LaterOffer) -> Description {
         let offer = self.server.create_later_offer(later).unwrap();
-        self.signalling.0.lock().unwrap().to_viewer.push_back(SignalOutput::RemoteOffer(offer.clone()));
+        self.signalling
+            .0
+            .lock()
+            .unwrap()
+            .to_viewer
+            .push_back(SignalOutput::RemoteOffer(offer.clone()));
         self.poke();
         let answer = self.signalling.0.lock().unwrap().answer.take();
         self.server.accept_answer(&answer.expect("the viewer answers")).unwrap();

@@ -12,7 +12,10 @@ fn a_first_flight_before_the_server_listens_is_soon_sent_again() {
         world.run(Duration::from_millis(1));
     }
     let joined_ms = (world.now - started).as_millis();
-    assert!((35..150).contains(&joined_ms), "{joined_ms} ms, as a browser's 50 and not RFC 6347's 1,000");
+    assert!(
+        (35..150).contains(&joined_ms),
+        "{joined_ms} ms, as a browser's 50 and not RFC 6347's 1,000"
+    );
 }
 
 #[test]
@@ -47,7 +50,10 @@ fn a_viewer_connects_plays_reports_and_leaves() {
         "{} reports",
         world.received.fractions_lost.len()
     );
-    assert!(world.received.last_sr.iter().filter(|compact| **compact != 0).count() >= 3, "LSR is filled");
+    assert!(
+        world.received.last_sr.iter().filter(|compact| **compact != 0).count() >= 3,
+        "LSR is filled"
+    );
     let sent = (world.video.packets + world.audio.packets) as usize;
     assert!(
         world.received.reported_arrived > sent * 9 / 10 && world.received.reported_missing == 0,
@@ -67,7 +73,10 @@ fn lost_packets_are_asked_for_and_recovered() {
     world.viewer.handle(world.now, Input::Leave { others_follow: false });
     world.run(Duration::from_millis(5));
     let video = world.total(MediaKind::Video);
-    assert!(video.nack_sent > 0 && video.packets_recovered + 2 >= u64::from(lost_on_the_way), "{video:?}");
+    assert!(
+        video.nack_sent > 0 && video.packets_recovered + 2 >= u64::from(lost_on_the_way),
+        "{video:?}"
+    );
     assert!(world.received.nacked.len() as u64 >= video.packets_recovered);
     assert!(world.received.reported_missing > 0, "transport feedback shows the gaps");
     assert!(video.frames_decodable > 100, "{video:?}");
@@ -79,14 +88,16 @@ fn loss_that_stays_is_reported_and_a_key_frame_is_asked_for() {
     world.lose = |retransmission, count| count > 60 && (retransmission || count % 10 == 3);
     world.start();
     world.run(Duration::from_secs(8));
-    let (first, last) = (world.received.lost_of[0], world.received.lost_of[world.received.lost_of.len() - 1]);
+    let (first, last) =
+        (world.received.lost_of[0], world.received.lost_of[world.received.lost_of.len() - 1]);
     let ratio = f64::from(last.0 - first.0) / f64::from(last.1 - first.1);
     assert!((0.05..0.15).contains(&ratio), "a tenth is lost, {ratio} is reported");
     assert!(world.received.plis > 0, "a picture cannot be decoded and no key frame is asked for");
     let video = world.total(MediaKind::Video);
     assert_eq!(video.pli_sent, world.received.plis as u64);
     assert!(video.packets_lost > 0);
-    // Janus uses only the first report block to find the medium of a datagram, and drops datagrams without one.
+    // Janus uses only the first report block to find the medium of a datagram, and drops datagrams
+    // without one.
     assert!(
         world.received.nacked.len() > 100 && world.received.astray == 0,
         "{} requests",
@@ -102,8 +113,13 @@ fn requests_without_a_report_take_nothing_from_the_next_report() {
     world.start();
     world.run(Duration::from_secs(8));
     let fractions = &world.received.fractions_lost;
-    assert!(world.received.nacked.len() > 100 && fractions.len() <= 16, "{} reports", fractions.len());
-    let mean = fractions.iter().map(|lost| f64::from(*lost) / 256.0).sum::<f64>() / fractions.len() as f64;
+    assert!(
+        world.received.nacked.len() > 100 && fractions.len() <= 16,
+        "{} reports",
+        fractions.len()
+    );
+    let mean =
+        fractions.iter().map(|lost| f64::from(*lost) / 256.0).sum::<f64>() / fractions.len() as f64;
     assert!((0.05..0.15).contains(&mean), "a tenth is lost, {mean} is reported");
 }
 
@@ -132,7 +148,8 @@ fn reordered_packets_are_counted_and_neither_lost_nor_late() {
     assert_eq!(video.packets_received, u64::from(world.video.packets), "{video:?}");
     assert_eq!((video.packets_lost, video.packets_late), (0, 0), "{video:?}");
     // The last of a frame's three packets is followed by none that could overtake it.
-    let overtaken = (1..=world.video.packets).filter(|count| count % 10 == 4 && count % 3 != 0).count();
+    let overtaken =
+        (1..=world.video.packets).filter(|count| count % 10 == 4 && count % 3 != 0).count();
     assert_eq!(video.packets_reordered, overtaken as u64, "{video:?}");
     assert!(video.frames_decodable > 100, "{video:?}");
 }
@@ -143,7 +160,11 @@ fn a_peer_without_transport_feedback_gets_remb() {
     world.edit_answer = |answer| answer.replace(" transport-cc", " goog-remb");
     world.start();
     world.run(Duration::from_secs(5));
-    assert!(world.received.bandwidth_estimates >= 3, "{} estimates", world.received.bandwidth_estimates);
+    assert!(
+        world.received.bandwidth_estimates >= 3,
+        "{} estimates",
+        world.received.bandwidth_estimates
+    );
     assert_eq!((world.received.reported_arrived, world.received.bad), (0, 0));
 }
 

@@ -22,12 +22,20 @@ fn offer(world: &World) -> Option<String> {
 fn the_offer_waits_for_the_stun_server_and_has_the_address_that_it_sees() {
     let mut world = asking("stun:10.0.0.3");
     assert_eq!((world.asked.len(), offer(&world)), (1, None));
-    assert!(matches!(world.viewer.poll_output(world.now), Output::Timeout(_, "STUN server's answer")));
+    assert!(matches!(
+        world.viewer.poll_output(world.now),
+        Output::Timeout(_, "STUN server's answer")
+    ));
     let right = answer(&world.asked[0], OUTSIDE);
     for (source, is_taken) in [("10.0.0.4:3478", false), (STUN, true)] {
         let (source, arrived_at, mut bytes) = (address(source), world.now, right.clone());
-        let input =
-            Input::Datagram { channel: Channel(1), source, local: None, arrived_at, bytes: &mut bytes };
+        let input = Input::Datagram {
+            channel: Channel(1),
+            source,
+            local: None,
+            arrived_at,
+            bytes: &mut bytes,
+        };
         world.viewer.handle(world.now, input);
         world.drain_viewer();
         assert_eq!(offer(&world).is_some(), is_taken, "{source}");

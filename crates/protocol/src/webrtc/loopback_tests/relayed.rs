@@ -65,15 +65,26 @@ fn with_policy_relay_no_other_path_is_opened() {
     world.run(Duration::from_secs(3));
     assert_eq!(world.opened, [Channel(2)]);
     let named = world.signalling.0.lock().unwrap().candidates.clone();
-    assert!(named.iter().all(|candidate| candidate.contains("typ relay")) && named.len() == 1, "{named:?}");
-    assert!(world.observed.iter().any(|seen| matches!(seen, Observation::Path(MediaPath::RelayTcp))));
+    assert!(
+        named.iter().all(|candidate| candidate.contains("typ relay")) && named.len() == 1,
+        "{named:?}"
+    );
+    assert!(
+        world.observed.iter().any(|seen| matches!(seen, Observation::Path(MediaPath::RelayTcp)))
+    );
     assert!(world.total(MediaKind::Video).frames_decodable > 50);
 
-    // A relay that fails before it is used ends the session, and so does a missing one, even if a direct path
-    // would work.
+    // A relay that fails before it is used ends the session, and so does a missing one, even if a
+    // direct path would work.
     for (relay, words) in [
-        (Some("turn:10.0.0.9:3478?transport=tcp"), "the relay, the only path allowed: TCP: refused"),
-        (None, "only a relay is allowed (target.ice_transport_policy), and the server announced none"),
+        (
+            Some("turn:10.0.0.9:3478?transport=tcp"),
+            "the relay, the only path allowed: TCP: refused",
+        ),
+        (
+            None,
+            "only a relay is allowed (target.ice_transport_policy), and the server announced none",
+        ),
     ] {
         let mut world = World::with(|options| options.relay_only = true);
         let asked = relay.map(announced).into_iter().chain([SignalOutput::WantOffer]);
@@ -117,7 +128,8 @@ fn a_relay_that_dies_ends_only_the_session_that_it_carries() {
         assert_eq!(world.ended, None);
         assert!(world.total(MediaKind::Video).frames_decodable > 100);
         assert_eq!(world.signalling.0.lock().unwrap().candidates_done, 1, "{ending:?}");
-        let odd = |o: &&Observation| matches!(o, Observation::ProtocolAnomaly { place: "relay", .. });
+        let odd =
+            |o: &&Observation| matches!(o, Observation::ProtocolAnomaly { place: "relay", .. });
         assert_eq!(world.observed.iter().filter(odd).count(), 1, "{ending:?}");
     }
 }
@@ -131,7 +143,13 @@ fn only_relays_within_reach_are_spoken_to() {
         ("turn:", false),
     ] {
         let mut world = World::new();
-        world.signalling.0.lock().unwrap().to_viewer.extend([announced(url), SignalOutput::WantOffer]);
+        world
+            .signalling
+            .0
+            .lock()
+            .unwrap()
+            .to_viewer
+            .extend([announced(url), SignalOutput::WantOffer]);
         world.start();
         for _ in 0..50 {
             match world.viewer.poll_output(world.now) {

@@ -16,8 +16,10 @@ fn a_later_offer_adds_a_stream_and_disturbs_no_other() {
     world.viewer.handle(world.now, Input::Leave { others_follow: false });
     world.run(Duration::from_millis(5));
     assert_eq!(world.ended, Some(Outcome::Completed));
-    let opened =
-        world.observed.iter().filter(|observation| matches!(observation, Observation::TrackOpened { .. }));
+    let opened = world
+        .observed
+        .iter()
+        .filter(|observation| matches!(observation, Observation::TrackOpened { .. }));
     assert_eq!(opened.count(), 3);
     let video = world.total(MediaKind::Video);
     let sent = u64::from(world.video.packets + world.more_video.packets);
@@ -50,11 +52,16 @@ fn an_ice_restart_continues_playing() {
 fn the_answerer_begins_dtls() {
     let offer = Session::viewer(Instant::now()).unwrap().create_offer().unwrap();
     assert!(offer.contains("a=setup:actpass"), "{offer}");
-    for (offered, answered) in [("actpass", "active"), ("active", "passive"), ("passive", "active")] {
+    for (offered, answered) in [("actpass", "active"), ("active", "passive"), ("passive", "active")]
+    {
         let offer = offer.replace("a=setup:actpass", &format!("a=setup:{offered}"));
         let (answer, _) = Session::server(Instant::now()).unwrap().accept_offer(&offer).unwrap();
-        let said: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("a=setup:")).collect();
-        assert!(!said.is_empty() && said.iter().all(|setup| *setup == answered), "{offered}: {said:?}");
+        let said: Vec<&str> =
+            answer.lines().filter_map(|line| line.strip_prefix("a=setup:")).collect();
+        assert!(
+            !said.is_empty() && said.iter().all(|setup| *setup == answered),
+            "{offered}: {said:?}"
+        );
     }
 }
 
@@ -77,7 +84,8 @@ fn bent_descriptions_fail_with_a_reason_and_without_panic() {
                 1 => lines.insert(at, lines[random.usize(..lines.len())]),
                 _ => {
                     let line = lines[at];
-                    let cut = (0..line.len()).rev().find(|cut| line.is_char_boundary(*cut)).unwrap_or(0);
+                    let cut =
+                        (0..line.len()).rev().find(|cut| line.is_char_boundary(*cut)).unwrap_or(0);
                     lines[at] = &line[..random.usize(..=cut)];
                 }
             }
@@ -93,7 +101,10 @@ fn bent_descriptions_fail_with_a_reason_and_without_panic() {
         match result {
             Ok(()) => agreed += 1,
             Err(error) => {
-                assert!(!error.to_string().contains("library failed"), "str0m panicked on:\n{bent}");
+                assert!(
+                    !error.to_string().contains("library failed"),
+                    "str0m panicked on:\n{bent}"
+                );
                 refused += 1;
             }
         }
@@ -104,7 +115,8 @@ fn bent_descriptions_fail_with_a_reason_and_without_panic() {
 
 #[test]
 fn the_offer_names_every_codec_and_feedback() {
-    let offer = Description::parse(&Session::viewer(Instant::now()).unwrap().create_offer().unwrap());
+    let offer =
+        Description::parse(&Session::viewer(Instant::now()).unwrap().create_offer().unwrap());
     let formats = || offer.sections.iter().flat_map(|section| &section.formats);
     for name in ["H264", "H265", "VP8", "VP9", "AV1", "opus", "PCMU", "PCMA", "rtx"] {
         assert!(formats().any(|format| format.name.eq_ignore_ascii_case(name)), "{name}");

@@ -41,7 +41,8 @@ fn media_from_another_address_is_dropped_and_named() {
     let words = "came from another address, 10.0.0.3:5000, which is no candidate of the server";
     assert!(detail(&world).contains(words), "{}", detail(&world));
 
-    // Media that moves to an unknown address is lost; when it returns to the right one, it counts again.
+    // Media that moves to an unknown address is lost; when it returns to the right one, it counts
+    // again.
     let mut world = World::new();
     world.start();
     world.run(Duration::from_secs(2));
@@ -50,15 +51,18 @@ fn media_from_another_address_is_dropped_and_named() {
     world.sends_from = SERVER;
     world.run(Duration::from_secs(2));
     assert_eq!(world.ended, None);
-    let reported =
-        world.observed.iter().filter(|o| matches!(o, Observation::ProtocolAnomaly { place: "source", .. }));
+    let reported = world
+        .observed
+        .iter()
+        .filter(|o| matches!(o, Observation::ProtocolAnomaly { place: "source", .. }));
     assert_eq!(reported.count(), 1);
     world.sends_from = ELSEWHERE;
     world.run(Duration::from_secs(16));
     assert_eq!(world.failure(), FailureReason::MediaLost);
 }
 
-/// Two full agents. The first does not get the second's address and learns it from the second's checks.
+/// Two full agents. The first does not get the second's address and learns it from the second's
+/// checks.
 #[test]
 fn a_peer_is_accepted_from_an_address_it_checks_from() {
     let mut now = Instant::now() + Duration::from_secs(1);
@@ -74,7 +78,8 @@ fn a_peer_is_accepted_from_an_address_it_checks_from() {
     for _ in 0..2_000 {
         now += Duration::from_millis(1);
         for (number, from, to) in [(0, VIEWER, SERVER), (1, SERVER, VIEWER)] {
-            let (own, other) = if number == 0 { (&mut here, &mut there) } else { (&mut there, &mut here) };
+            let (own, other) =
+                if number == 0 { (&mut here, &mut there) } else { (&mut there, &mut here) };
             own.timeout(now).unwrap();
             loop {
                 match own.poll_output().unwrap() {

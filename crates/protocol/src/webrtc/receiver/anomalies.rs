@@ -1,5 +1,5 @@
-//! Protocol anomalies in the peer's packets. Each kind is reported once per connection, so that a hostile server
-//! cannot fill the run with them.
+//! Protocol anomalies in the peer's packets. Each kind is reported once per connection, so that a
+//! hostile server cannot fill the run with them.
 
 use throng_observation::{Observation, SENDER_CLOCK_PLACE};
 
@@ -45,15 +45,17 @@ impl Receiver {
         }
     }
 
-    /// The sender's reports do not carry wall time. Media plays nevertheless, so this is not kept as an
-    /// explanation for missing media.
+    /// The sender's reports do not carry wall time. Media plays nevertheless, so this is not kept
+    /// as an explanation for missing media.
     pub(super) fn sender_clock_anomaly(&mut self) {
         if self.anomalies.reported & AnomalyKind::SenderClock as u8 == 0 {
             self.anomalies.reported |= AnomalyKind::SenderClock as u8;
             let detail = "sender reports have no wall clock: their NTP time is more than a day from this host's, or runs at \
                           another rate; one-way delay is not computed from them";
-            self.observed
-                .push(Observation::ProtocolAnomaly { place: SENDER_CLOCK_PLACE, detail: detail.into() });
+            self.observed.push(Observation::ProtocolAnomaly {
+                place: SENDER_CLOCK_PLACE,
+                detail: detail.into(),
+            });
         }
     }
 }

@@ -16,7 +16,12 @@ use crate::webrtc::srtp::IndexEstimator;
 
 impl Receiver {
     /// Finds or opens the track of a packet with a new SSRC or a new payload type.
-    pub(super) fn bind(&mut self, header: &RtpHeader, extensions: &Extensions<'_>, now: Instant) -> Role {
+    pub(super) fn bind(
+        &mut self,
+        header: &RtpHeader,
+        extensions: &Extensions<'_>,
+        now: Instant,
+    ) -> Role {
         let section = self.assignments.section(header.ssrc, extensions.mid);
         let Some(assignment) = self.assignments.find(header.payload_type, section).cloned() else {
             self.anomaly(
@@ -113,11 +118,19 @@ impl Receiver {
 
     pub(super) fn add_source(&mut self, ssrc: u32) -> Option<usize> {
         if self.sources.len() == SOURCES_MAX {
-            self.anomaly(AnomalyKind::TooManySources, "rtp", format_args!("more than {SOURCES_MAX} SSRCs"));
+            self.anomaly(
+                AnomalyKind::TooManySources,
+                "rtp",
+                format_args!("more than {SOURCES_MAX} SSRCs"),
+            );
             return None;
         }
-        let source =
-            Source { ssrc, payload_type: u8::MAX, index: IndexEstimator::default(), role: Role::Ignored };
+        let source = Source {
+            ssrc,
+            payload_type: u8::MAX,
+            index: IndexEstimator::default(),
+            role: Role::Ignored,
+        };
         self.sources.push(source);
         Some(self.sources.len() - 1)
     }

@@ -1,5 +1,5 @@
-//! Expected media: every section in which the peer announced that it sends. Missing media cannot be detected from
-//! packets: a video that never arrives has none.
+//! Expected media: every section in which the peer announced that it sends. Missing media cannot be
+//! detected from packets: a video that never arrives has none.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -29,8 +29,8 @@ struct Section {
 }
 
 impl ExpectedMedia {
-    /// The state before negotiation; `is_told` means that signalling reports in which sections a participant
-    /// sends.
+    /// The state before negotiation; `is_told` means that signalling reports in which sections a
+    /// participant sends.
     pub(super) fn new(is_told: bool) -> Self {
         Self { signalled: is_told.then(BTreeSet::new), ..Self::default() }
     }
@@ -41,16 +41,23 @@ impl ExpectedMedia {
 
     /// Whether media is expected in a section with that `mid`.
     fn holds(&self, kind: MediaKind, mid: Option<&str>) -> bool {
-        let is_sent =
-            self.signalled.as_ref().is_none_or(|signalled| mid.is_some_and(|mid| signalled.contains(mid)));
+        let is_sent = self
+            .signalled
+            .as_ref()
+            .is_none_or(|signalled| mid.is_some_and(|mid| signalled.contains(mid)));
         is_sent && !(self.pictures_off && kind == MediaKind::Video)
     }
 }
 
 impl Receiver {
-    /// Sets the senders of all sections; `before` are the previous ones. Media of a new sender is expected from
-    /// now on.
-    pub(in crate::webrtc) fn sent_in(&mut self, streams: &[RoomStream], before: &[RoomStream], now: Instant) {
+    /// Sets the senders of all sections; `before` are the previous ones. Media of a new sender is
+    /// expected from now on.
+    pub(in crate::webrtc) fn sent_in(
+        &mut self,
+        streams: &[RoomStream],
+        before: &[RoomStream],
+        now: Instant,
+    ) {
         let sent = streams.iter().filter(|stream| stream.is_sent());
         self.due.signalled = Some(sent.map(|stream| stream.mid.clone()).collect());
         self.review(now);
@@ -72,14 +79,17 @@ impl Receiver {
         self.review(now);
     }
 
-    /// Updates the expected sections after negotiation or signalling changed them. Sections that remain keep their
-    /// start.
+    /// Updates the expected sections after negotiation or signalling changed them. Sections that
+    /// remain keep their start.
     pub(super) fn review(&mut self, now: Instant) {
-        let is_due = |format: &&Assignment| self.due.holds(format.kind, self.assignments.mid(format.section));
+        let is_due = |format: &&Assignment| {
+            self.due.holds(format.kind, self.assignments.mid(format.section))
+        };
         let formats: Vec<Assignment> = self.assignments.sent().filter(is_due).cloned().collect();
         let is_kept = |section: u16| formats.iter().any(|format| format.section == section);
-        let (signalled, stopped): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.due.sections).into_iter().partition(|due| is_kept(due.format.section));
+        let (signalled, stopped): (Vec<_>, Vec<_>) = std::mem::take(&mut self.due.sections)
+            .into_iter()
+            .partition(|due| is_kept(due.format.section));
         for due in stopped {
             self.pause(due.format.section, now);
         }
@@ -95,7 +105,8 @@ impl Receiver {
 
     /// Media of a section is no longer expected: reports its interval up to now.
     fn pause(&mut self, section: u16, now: Instant) {
-        let held = self.tracks.iter_mut().filter(|track| track.section == section && track.has_sender());
+        let held =
+            self.tracks.iter_mut().filter(|track| track.section == section && track.has_sender());
         for track in held {
             self.observed.push(Observation::Interval(Box::new(track.meter.take_interval(now))));
             track.meter.pause();
@@ -103,7 +114,8 @@ impl Receiver {
     }
 
     fn resume(&mut self, section: u16, now: Instant) {
-        let held = self.tracks.iter_mut().filter(|track| track.section == section && track.has_sender());
+        let held =
+            self.tracks.iter_mut().filter(|track| track.section == section && track.has_sender());
         held.for_each(|track| track.meter.resume(now));
     }
 
@@ -122,7 +134,8 @@ impl Receiver {
                     .tracks
                     .iter()
                     .filter(|track| track.has_sender() && track.section == due.format.section);
-                held.all(|track| track.meter.is_quiet(now)).then_some((due.format.section, due.since))
+                held.all(|track| track.meter.is_quiet(now))
+                    .then_some((due.format.section, due.since))
             })
             .collect();
         for track in self.tracks.iter_mut().filter(|track| track.has_sender()) {
@@ -147,7 +160,9 @@ impl Receiver {
 
     /// Reports missing media in an expected section without an active track.
     fn report_missing(&mut self, section: u16, since: Instant, now: Instant) {
-        let Some(due) = self.due.sections.iter().find(|due| due.format.section == section) else { return };
+        let Some(due) = self.due.sections.iter().find(|due| due.format.section == section) else {
+            return;
+        };
         let (format, told_until) = (due.format.clone(), due.told_until);
         let at = match self.tracks.iter().position(|track| track.section == section) {
             Some(at) => at,

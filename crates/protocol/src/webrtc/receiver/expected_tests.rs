@@ -37,7 +37,10 @@ fn what_stops_is_missing_and_counts_from_when_it_was_agreed_on() {
     stand.run(3_000, &[(OPUS, 20), (VP8, 33)]);
     assert_eq!(stand.missing(), []);
     stand.run(3_000, &[(VP8, 33)]);
-    assert_eq!(stand.missing(), [(MediaKind::Audio, 4), (MediaKind::Audio, 5), (MediaKind::Audio, 6)]);
+    assert_eq!(
+        stand.missing(),
+        [(MediaKind::Audio, 4), (MediaKind::Audio, 5), (MediaKind::Audio, 6)]
+    );
     let active: u64 = stand.intervals.iter().map(|interval| interval.counters.active_us).sum();
     assert_eq!(active, 0, "all was looked at");
 }

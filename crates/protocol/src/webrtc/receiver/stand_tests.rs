@@ -32,8 +32,14 @@ impl Stand {
             SessionKeys::new(profile, &vec![7; profile.keying_material_len()], client).unwrap()
         };
         let clock = WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 };
-        let options =
-            ReceiverOptions { clock, joined_at: now, first_track: 0, seed: 1, is_tapped: false, is_told };
+        let options = ReceiverOptions {
+            clock,
+            joined_at: now,
+            first_track: 0,
+            seed: 1,
+            is_tapped: false,
+            is_told,
+        };
         let receiver = Receiver::new(&keys(true), &agreed(sdp), options, now).unwrap();
         let (sealer, opener) = (keys(false).sealer().unwrap(), keys(false).opener().unwrap());
         Self {
@@ -47,7 +53,8 @@ impl Stand {
         }
     }
 
-    /// Advances time by `ms` milliseconds; each of these streams has a packet per given number of milliseconds.
+    /// Advances time by `ms` milliseconds; each of these streams has a packet per given number of
+    /// milliseconds.
     pub(super) fn run(&mut self, ms: u64, streams: &[((u8, u32), u64)]) {
         for at in 0..ms {
             self.now += Duration::from_millis(1);
@@ -67,11 +74,18 @@ impl Stand {
     }
 
     /// Packet `index` of a stream arrived at `arrived_at`, and is passed on now.
-    pub(super) fn arrives(&mut self, (payload_type, ssrc): (u8, u32), index: u64, arrived_at: Instant) {
+    pub(super) fn arrives(
+        &mut self,
+        (payload_type, ssrc): (u8, u32),
+        index: u64,
+        arrived_at: Instant,
+    ) {
         let timestamp = index as u32 * 3_000;
-        let fields = HeaderFields { payload_type, marker: true, sequence: index as u16, timestamp, ssrc };
+        let fields =
+            HeaderFields { payload_type, marker: true, sequence: index as u16, timestamp, ssrc };
         let mut packet = Vec::new();
-        let header_len = write_header(&mut packet, &fields, &Default::default(), &Extensions::default());
+        let header_len =
+            write_header(&mut packet, &fields, &Default::default(), &Extensions::default());
         packet.extend([0x10, 0, 0, 0, 0x9d, 0x01, 0x2a, 64, 0, 64, 0]);
         let plain_len = packet.len();
         packet.resize(plain_len + RTP_GROWTH_MAX, 0);
@@ -90,12 +104,15 @@ impl Stand {
         }
     }
 
-    /// The kinds without media in the intervals since the last call, and for how many seconds it had been
-    /// expected.
+    /// The kinds without media in the intervals since the last call, and for how many seconds it
+    /// had been expected.
     pub(super) fn missing(&mut self) -> Vec<(MediaKind, u64)> {
         let reported = std::mem::take(&mut self.intervals);
         let missing = |interval: &TrackInterval| {
-            Some((interval.kind, interval.ended_at.duration_since(interval.missing_since?).as_secs()))
+            Some((
+                interval.kind,
+                interval.ended_at.duration_since(interval.missing_since?).as_secs(),
+            ))
         };
         reported.iter().filter_map(missing).collect()
     }

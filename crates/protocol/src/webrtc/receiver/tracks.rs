@@ -8,8 +8,8 @@ use throng_observation::{Layer, MediaKind, Observation, TrackId};
 use super::{Receiver, SenderState};
 
 impl Receiver {
-    /// Sets the layers in which a track is sent, with the size of each, and whether the server signals which it
-    /// forwards.
+    /// Sets the layers in which a track is sent, with the size of each, and whether the server
+    /// signals which it forwards.
     pub(in crate::webrtc) fn layers_of(
         &mut self,
         track: TrackId,
@@ -24,7 +24,8 @@ impl Receiver {
 
     /// The server now forwards another layer of the stream in section `mid`.
     pub(in crate::webrtc) fn layer_sent(&mut self, now: Instant, mid: &str, layer: Layer) {
-        let Some(id) = self.track_ids().filter(|track| self.mid_of(*track) == Some(mid)).last() else {
+        let Some(id) = self.track_ids().filter(|track| self.mid_of(*track) == Some(mid)).last()
+        else {
             return;
         };
         if let Some(track) = self.tracks.get_mut(usize::from(id.0 - self.first_track)) {
@@ -35,7 +36,9 @@ impl Receiver {
     /// Another layer of every simulcast video was requested at `now`.
     pub(in crate::webrtc) fn layer_asked(&mut self, now: Instant, layer: Layer) {
         let first = self.first_track;
-        for (at, track) in self.tracks.iter_mut().enumerate().filter(|(_, t)| t.kind == MediaKind::Video) {
+        for (at, track) in
+            self.tracks.iter_mut().enumerate().filter(|(_, t)| t.kind == MediaKind::Video)
+        {
             let id = TrackId(first.saturating_add(at as u16));
             let unanswered = track.layer_switches.ask(now, id, layer);
             self.observed.extend(unanswered.map(Observation::LayerSwitched));
@@ -43,9 +46,9 @@ impl Receiver {
         self.pictures_are_off(layer == Layer::Off, now);
     }
 
-    /// A track now has another sender, or none: the previous sender's measurement ends, and the next packet begins
-    /// a new one. A track whose first sender is reported keeps its measurement: packets may arrive before that
-    /// report.
+    /// A track now has another sender, or none: the previous sender's measurement ends, and the
+    /// next packet begins a new one. A track whose first sender is reported keeps its measurement:
+    /// packets may arrive before that report.
     pub(in crate::webrtc) fn sender_changed(
         &mut self,
         track: TrackId,

@@ -1,4 +1,5 @@
-//! Cuts a stream from a TURN server into frames: STUN messages and ChannelData (RFC 8656 section 12.5).
+//! Cuts a stream from a TURN server into frames: STUN messages and ChannelData (RFC 8656 section
+//! 12.5).
 
 use std::ops::Range;
 
@@ -14,8 +15,8 @@ const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 #[error("the relay's stream carries something else than TURN")]
 pub struct NotTurn;
 
-/// Received bytes of the stream that are not consumed: less than one frame (65,555 bytes) between two calls of
-/// [`Self::push`] if all whole frames are taken.
+/// Received bytes of the stream that are not consumed: less than one frame (65,555 bytes) between
+/// two calls of [`Self::push`] if all whole frames are taken.
 #[derive(Debug, Default)]
 pub struct Frames {
     buffer: Vec<u8>,
@@ -30,7 +31,8 @@ impl Frames {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole frame without its padding, which the caller may modify; `None` when more bytes are needed.
+    /// The next whole frame without its padding, which the caller may modify; `None` when more
+    /// bytes are needed.
     ///
     /// # Errors
     /// [`NotTurn`]; the stream cannot be used any further.
@@ -62,7 +64,8 @@ fn measure(bytes: &[u8]) -> Result<Option<Range<usize>>, NotTurn> {
     Ok((bytes.len() >= len.next_multiple_of(4)).then_some(0..len))
 }
 
-/// Whether `frame` is one whole STUN message or ChannelData message. ChannelData in a datagram may be padded.
+/// Whether `frame` is one whole STUN message or ChannelData message. ChannelData in a datagram may
+/// be padded.
 #[must_use]
 pub fn is_turn_frame(frame: &[u8]) -> bool {
     let &[first, _, high, low, ref rest @ ..] = frame else { return false };
@@ -93,7 +96,15 @@ mod tests {
 
     #[test]
     fn frames_are_the_same_however_the_stream_is_cut() {
-        let frames = [stun(0), channel(1), channel(0), stun(40), channel(1_203), channel(65_535), channel(2)];
+        let frames = [
+            stun(0),
+            channel(1),
+            channel(0),
+            stun(40),
+            channel(1_203),
+            channel(65_535),
+            channel(2),
+        ];
         let mut stream = Vec::new();
         for frame in &frames {
             stream.extend_from_slice(frame);

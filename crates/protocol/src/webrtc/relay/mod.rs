@@ -1,8 +1,8 @@
 //! One allocation on a TURN server (RFC 8656): a relay to a peer that cannot be reached directly.
 //!
-//! `turn-client-proto` implements the TURN protocol; framing of streams and forwarding of media packets are
-//! implemented here, because that library does not support the padding of RFC 8656 section 12.5 and would copy
-//! partial frames.
+//! `turn-client-proto` implements the TURN protocol; framing of streams and forwarding of media
+//! packets are implemented here, because that library does not support the padding of RFC 8656
+//! section 12.5 and would copy partial frames.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,7 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use throng_scenario::{RelayTransport, Secret};
-use turn_client_proto::api::{Transmit, TurnClientApi, TurnConfig, TurnEvent, TurnPollRet, TurnRecvRet};
+use turn_client_proto::api::{
+    Transmit, TurnClientApi, TurnConfig, TurnEvent, TurnPollRet, TurnRecvRet,
+};
 use turn_client_proto::client::TurnClient;
 use turn_client_proto::stun::Instant as TurnInstant;
 use turn_client_proto::stun::types::attribute::ErrorCode;
@@ -30,7 +32,8 @@ pub(super) mod tests;
 const PEERS_MAX: usize = 32;
 /// First retransmission of a request to the relay (RFC 8489 section 6.2.1).
 const FIRST_REPEAT: Duration = Duration::from_millis(500);
-/// Sent at 0, 0.5, 1.5 and 3.5 s: a relay that does not respond for longer would not carry a stream either.
+/// Sent at 0, 0.5, 1.5 and 3.5 s: a relay that does not respond for longer would not carry a stream
+/// either.
 const REPEATS: u32 = 4;
 /// How long to wait for the response to the last request.
 const LAST_WAIT: Duration = Duration::from_secs(2);
@@ -85,8 +88,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Requests an allocation over a channel that is open from `local`. The relayed address has the same family as
-    /// the server's address.
+    /// Requests an allocation over a channel that is open from `local`. The relayed address has the
+    /// same family as the server's address.
     #[must_use]
     pub fn new(now: Instant, local: SocketAddr, account: &RelayAccount) -> Self {
         let server = account.server;
@@ -137,7 +140,8 @@ impl Relay {
         self.local
     }
 
-    /// Permits `peer` in both directions (ChannelBind, RFC 8656 section 11), as soon as there is an allocation.
+    /// Permits `peer` in both directions (ChannelBind, RFC 8656 section 11), as soon as there is an
+    /// allocation.
     pub fn permit(&mut self, now: Instant, peer: SocketAddr) {
         let same_family = peer.is_ipv4() == self.server.is_ipv4();
         if !same_family || self.peers.contains(&peer) || self.peers.len() == PEERS_MAX {
@@ -157,8 +161,8 @@ impl Relay {
         }
     }
 
-    /// Handles one frame from the TURN server: a datagram, or one that [`Frames`] extracted from the stream. For
-    /// data of a peer, returns the peer and the range of its datagram in the frame.
+    /// Handles one frame from the TURN server: a datagram, or one that [`Frames`] extracted from
+    /// the stream. For data of a peer, returns the peer and the range of its datagram in the frame.
     pub fn receive(&mut self, now: Instant, frame: &[u8]) -> Option<(SocketAddr, Range<usize>)> {
         if self.over || !is_turn_frame(frame) {
             return None;
@@ -169,7 +173,9 @@ impl Relay {
         let client = &mut self.client;
         // A panic of the library on a server's data costs this relay, not the run.
         let received = catch_unwind(AssertUnwindSafe(|| match client.recv(transmit, at) {
-            TurnRecvRet::PeerData(from) => within(frame, from.data()).map(|range| (from.peer, range)),
+            TurnRecvRet::PeerData(from) => {
+                within(frame, from.data()).map(|range| (from.peer, range))
+            }
             TurnRecvRet::Handled | TurnRecvRet::Ignored(_) | TurnRecvRet::PeerIcmp { .. } => None,
         }));
         match received {
@@ -192,7 +198,8 @@ impl Relay {
             return None;
         }
         let at = self.turn_time(now);
-        let built = self.client.send_to(TransportType::Udp, peer, datagram, at).ok().flatten()?.build();
+        let built =
+            self.client.send_to(TransportType::Udp, peer, datagram, at).ok().flatten()?.build();
         let mut bytes = built.data;
         if self.is_stream {
             // RFC 8656 section 12.5: over a stream ChannelData is padded to a multiple of four.
@@ -246,14 +253,17 @@ impl Relay {
             }
             TurnEvent::AllocationCreateFailed(_) => self.fail_allocation(),
             TurnEvent::ChannelCreateFailed(_, peer) => {
-                // Without a channel, Send and Data indications carry the same data at 36 bytes per packet.
+                // Without a channel, Send and Data indications carry the same data at 36 bytes per
+                // packet.
                 let at = self.turn_time(now);
-                let permitted = self.client.create_permission(TransportType::Udp, peer.ip(), at).is_ok();
+                let permitted =
+                    self.client.create_permission(TransportType::Udp, peer.ip(), at).is_ok();
                 let hope = if permitted { "; a permission is requested" } else { "" };
                 self.outputs.push_back(RelayOutput::Anomaly(format!("no channel to {peer}{hope}")));
             }
             TurnEvent::PermissionCreateFailed(_, peer) => {
-                self.outputs.push_back(RelayOutput::Anomaly(format!("the relay does not permit {peer}")));
+                self.outputs
+                    .push_back(RelayOutput::Anomaly(format!("the relay does not permit {peer}")));
             }
             TurnEvent::AllocationCreated(..)
             | TurnEvent::PermissionCreated(..)
@@ -263,8 +273,8 @@ impl Relay {
         }
     }
 
-    /// Keeps an error response to an allocation request. The first 401 asks for credentials; the second refuses
-    /// them, which the library would detect only by timeout.
+    /// Keeps an error response to an allocation request. The first 401 asks for credentials; the
+    /// second refuses them, which the library would detect only by timeout.
     fn note_refusal(&mut self, frame: &[u8]) {
         if self.relayed.is_some() {
             return;

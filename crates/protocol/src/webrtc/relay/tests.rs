@@ -77,7 +77,8 @@ impl Stand {
 
     fn hear(&mut self, now: Instant, bytes: &[u8], from: SocketAddr, to: SocketAddr) {
         let at = self.time(now);
-        if let Some(built) = self.server.recv(Transmit::new(bytes.to_vec(), TransportType::Udp, from, to), at)
+        if let Some(built) =
+            self.server.recv(Transmit::new(bytes.to_vec(), TransportType::Udp, from, to), at)
         {
             let built = built.build();
             self.carry(built.to, built.data);
@@ -90,14 +91,28 @@ impl Stand {
         let at = self.time(now);
         for _ in 0..16 {
             match self.server.poll(at) {
-                TurnServerPollRet::AllocateSocket { transport, listen_addr, client_addr, family, .. } => {
+                TurnServerPollRet::AllocateSocket {
+                    transport,
+                    listen_addr,
+                    client_addr,
+                    family,
+                    ..
+                } => {
                     let given = match family {
                         AddressFamily::IPV4 => Ok(address(RELAYED)),
                         AddressFamily::IPV6 => Err(SocketAllocateError::AddressFamilyNotSupported),
                     };
                     self.is_allocated = given.is_ok();
                     let of = TransportType::Udp;
-                    self.server.allocated_socket(transport, listen_addr, client_addr, of, family, given, at);
+                    self.server.allocated_socket(
+                        transport,
+                        listen_addr,
+                        client_addr,
+                        of,
+                        family,
+                        given,
+                        at,
+                    );
                 }
                 TurnServerPollRet::SocketClose { .. } => self.is_allocated = false,
                 _ => {}
@@ -221,7 +236,9 @@ impl World {
 
 #[test]
 fn datagrams_pass_both_ways_whatever_carries_turn() {
-    for transport in [RelayTransport::Udp, RelayTransport::Tcp, RelayTransport::Tls("relay.example".into())] {
+    for transport in
+        [RelayTransport::Udp, RelayTransport::Tcp, RelayTransport::Tls("relay.example".into())]
+    {
         let mut world = World::new(&transport, "secret");
         // Requested before the allocation exists.
         world.relay.permit(world.now, address(PEER));
@@ -338,7 +355,11 @@ fn bent_and_random_frames_neither_panic_nor_grow() {
             }
             world.take(&frame);
         }
-        assert!(world.failed.iter().all(|why| !why.contains("library failed")), "{:?}", world.failed);
+        assert!(
+            world.failed.iter().all(|why| !why.contains("library failed")),
+            "{:?}",
+            world.failed
+        );
         assert!(world.failed.len() <= 1);
     }
 }

@@ -7,14 +7,15 @@ use throng_observation::MediaKind;
 use super::estimate::BACK_OFF;
 use super::stream::Stream;
 
-/// The factor by which a rung may exceed the allowed rate: enough that a rung which arrives completely still fits
-/// after a back-off ([`BACK_OFF`]) with another cause. Clips exceed their nominal rate by up to an eighth, and a
-/// limit at the nominal rate has room for them.
+/// The factor by which a rung may exceed the allowed rate: enough that a rung which arrives
+/// completely still fits after a back-off ([`BACK_OFF`]) with another cause. Clips exceed their
+/// nominal rate by up to an eighth, and a limit at the nominal rate has room for them.
 const OVER: f64 = 1.02 / BACK_OFF;
 
-/// Distributes `bps` equally among the videos that are not mute. A single encoding moves up or down its ladder;
-/// simulcast layers are dropped from the largest down, and resumed (libwebrtc's `SimulcastRateAllocator`). The
-/// smallest is always sent. Returns whether the distribution is complete: an upgrade may have to wait.
+/// Distributes `bps` equally among the videos that are not mute. A single encoding moves up or down
+/// its ladder; simulcast layers are dropped from the largest down, and resumed (libwebrtc's
+/// `SimulcastRateAllocator`). The smallest is always sent. Returns whether the distribution is
+/// complete: an upgrade may have to wait.
 pub(super) fn allocate(streams: &mut [Stream], bps: f64, now: Instant) -> bool {
     // The streams of one section are adjacent, and are the layers of one video.
     let is_same = |a: &Stream, b: &Stream| a.plan.mid == b.plan.mid;

@@ -2,9 +2,10 @@
 //! (draft-holmer-rmcat-transport-wide-cc-extensions-01) in, an upper bound on the rate out.
 //!
 //! The rate follows Google's congestion control (draft-ietf-rmcat-gcc-02 section 5.5, libwebrtc's
-//! `AimdRateControl`): when a queue grows, 0.85 of the received rate; then a slow increase. There is no bound
-//! before a queue grew, and none once it is far above the rate that the sender wants. There are no probe packets:
-//! the next rung that fits is the probe, so the bound may grow above 1.5 times the received rate.
+//! `AimdRateControl`): when a queue grows, 0.85 of the received rate; then a slow increase. There
+//! is no bound before a queue grew, and none once it is far above the rate that the sender wants.
+//! There are no probe packets: the next rung that fits is the probe, so the bound may grow above
+//! 1.5 times the received rate.
 
 use std::time::{Duration, Instant};
 
@@ -17,8 +18,8 @@ use super::trendline::{Trendline, Usage};
 pub(super) const BACK_OFF: f64 = 0.85;
 /// Growth per second while the capacity of the path is unknown.
 const GROWTH: f64 = 1.08;
-/// Growth per second near the known capacity: a packet per response time (`GetNearMaxIncreaseRateBpsPerSecond`),
-/// 1,000 bytes in 300 ms.
+/// Growth per second near the known capacity: a packet per response time
+/// (`GetNearMaxIncreaseRateBpsPerSecond`), 1,000 bytes in 300 ms.
 const GROWTH_BPS: f64 = 1_000.0 * 8.0 / 0.3;
 /// If the received rate differs from the known capacity by this share, the path has changed.
 const FULL_MARGIN: f64 = 0.15;
@@ -80,7 +81,9 @@ impl Estimate {
     pub(super) fn feedback(&mut self, now: Instant, feedback: &TransportFeedback<'_>) {
         let mut usage = None;
         for status in feedback.packets().take(STATUSES_MAX) {
-            let Some(sent) = self.sent.tell(status.sequence, status.arrived_us.is_some()) else { continue };
+            let Some(sent) = self.sent.tell(status.sequence, status.arrived_us.is_some()) else {
+                continue;
+            };
             self.reported += u32::from(sent.fate == PacketOutcome::NotReported);
             let Some(arrived_us) = status.arrived_us else {
                 self.lost += u32::from(sent.fate == PacketOutcome::NotReported);
@@ -114,8 +117,8 @@ impl Estimate {
         Some(f64::from(lost.min(reported)) / f64::from(reported))
     }
 
-    /// The bound for packets with a transport-wide sequence number, bits per second; `None` while there is no sign
-    /// of a limit.
+    /// The bound for packets with a transport-wide sequence number, bits per second; `None` while
+    /// there is no sign of a limit.
     pub(super) fn ceiling_bps(&self) -> Option<f64> {
         self.ceiling_bps
     }

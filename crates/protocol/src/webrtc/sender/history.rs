@@ -1,4 +1,5 @@
-//! The frames that one stream sent in the last second, from which packets are rebuilt for retransmission.
+//! The frames that one stream sent in the last second, from which packets are rebuilt for
+//! retransmission.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,8 +8,9 @@ use std::sync::Arc;
 use throng_media::prefetch::Prefetcher;
 use throng_media::source::{Clip, PlayedFrame};
 
-/// How long packets can be retransmitted: libwebrtc's minimum (`RtpPacketHistory::kMinPacketDurationMs`). Later
-/// retransmissions would miss their playout anyway.
+/// How long packets can be retransmitted: libwebrtc's minimum
+/// (`RtpPacketHistory::kMinPacketDurationMs`). Later retransmissions would miss their playout
+/// anyway.
 const KEPT_FOR: Duration = Duration::from_secs(1);
 /// The largest number of frames: 100 frames a second.
 const FRAMES_MAX: usize = 100;
@@ -51,8 +53,9 @@ impl History {
 
     /// Adds `sent`, the frame after those in the history.
     pub(super) fn keep(&mut self, sent: SentFrame) {
-        let is_old =
-            |first: &SentFrame| sent.captured_at.saturating_duration_since(first.captured_at) > KEPT_FOR;
+        let is_old = |first: &SentFrame| {
+            sent.captured_at.saturating_duration_since(first.captured_at) > KEPT_FOR
+        };
         while self.frames.len() >= FRAMES_MAX || self.frames.front().is_some_and(is_old) {
             self.frames.pop_front();
         }

@@ -33,7 +33,8 @@ impl Ladder {
         std::iter::once(&self.top).chain(self.lower.iter().rev())
     }
 
-    /// The highest rung of at most `bps`, or the lowest if all are above: video that is sent at all has some rate.
+    /// The highest rung of at most `bps`, or the lowest if all are above: video that is sent at all
+    /// has some rate.
     pub(super) fn fitting(&self, bps: f64) -> &Arc<Clip> {
         let lowest = self.lower.first().unwrap_or(&self.top);
         self.down().find(|clip| clip.bitrate_bps() <= bps).unwrap_or(lowest)

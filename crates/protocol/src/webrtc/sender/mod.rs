@@ -1,5 +1,5 @@
-//! The media path of a publisher: plays its clips in real time, paces and seals the packets, and answers feedback:
-//! retransmissions, key frames, lower rates.
+//! The media path of a publisher: plays its clips in real time, paces and seals the packets, and
+//! answers feedback: retransmissions, key frames, lower rates.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,11 +32,12 @@ mod voice;
 pub use ladder::Ladder;
 pub use stream::SendPlan;
 
-/// Mean time between sender reports, drawn between half and one and a half of it (RFC 3550 section 6.2).
+/// Mean time between sender reports, drawn between half and one and a half of it (RFC 3550 section
+/// 6.2).
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Header with its extensions, and authentication tag. Subtracted from packet sizes, because the estimate is
-/// compared with the rates of clips, which count payload only.
+/// Header with its extensions, and authentication tag. Subtracted from packet sizes, because the
+/// estimate is compared with the rates of clips, which count payload only.
 const OVERHEAD_BYTES: usize = 40;
 
 /// A track to send: its negotiated parameters, and its media.
@@ -192,7 +193,8 @@ impl Sender {
         true
     }
 
-    /// Handles a report of which numbered packets arrived, and when. Audio packets have no such numbers.
+    /// Handles a report of which numbered packets arrived, and when. Audio packets have no such
+    /// numbers.
     fn arrived(&mut self, now: Instant, feedback: &TransportFeedback<'_>) {
         let sound_bps = self.sound_bps();
         let Some(estimate) = &mut self.estimate else { return };
@@ -210,7 +212,9 @@ impl Sender {
     }
 
     fn reported(&mut self, arrived_at: Instant, block: &ReportBlock) {
-        let Some(at) = self.streams.iter().position(|stream| stream.plan.ssrc == block.ssrc) else { return };
+        let Some(at) = self.streams.iter().position(|stream| stream.plan.ssrc == block.ssrc) else {
+            return;
+        };
         let loss = f64::from(block.fraction_lost) / 256.0;
         if let Some(slot) = self.remote_loss.get_mut(at) {
             *slot = Some(loss);
@@ -228,20 +232,26 @@ impl Sender {
     }
 
     fn sound_bps(&self) -> f64 {
-        self.streams.iter().filter(|s| s.plan.kind == MediaKind::Audio).map(Stream::bitrate_bps).sum()
+        self.streams
+            .iter()
+            .filter(|s| s.plan.kind == MediaKind::Audio)
+            .map(Stream::bitrate_bps)
+            .sum()
     }
 
     /// The audio rate to add to a limit on `sources` that excludes audio: Janus limits video only.
     fn audio_bitrate_of_others(&self, mut sources: impl ExactSizeIterator<Item = u32>) -> f64 {
-        let is_sound =
-            |ssrc| self.streams.iter().any(|s| s.plan.kind == MediaKind::Audio && s.plan.ssrc == ssrc);
+        let is_sound = |ssrc| {
+            self.streams.iter().any(|s| s.plan.kind == MediaKind::Audio && s.plan.ssrc == ssrc)
+        };
         if sources.len() == 0 || sources.any(is_sound) { 0.0 } else { self.sound_bps() }
     }
 
     /// Distributes the target bitrate among the videos; audio keeps its rate.
     fn apply_target_bitrate(&mut self, now: Instant) {
         let pictures_bps = self.target_bitrate.bps(now) - self.sound_bps();
-        self.is_unshared = self.options.adapts && !allocation::allocate(&mut self.streams, pictures_bps, now);
+        self.is_unshared =
+            self.options.adapts && !allocation::allocate(&mut self.streams, pictures_bps, now);
         // Never below the sent rate, or packets would queue without bound.
         let sent: f64 = self.streams.iter().map(Stream::bitrate_bps).sum();
         let frames: usize = self.streams.iter().map(Stream::frame_bytes_max).sum();
@@ -255,12 +265,15 @@ impl Sender {
 
     /// Stops or resumes all tracks of a kind; video resumes with a key frame.
     pub fn set_muted(&mut self, kind: MediaKind, is_muted: bool) {
-        self.streams.iter_mut().filter(|s| s.plan.kind == kind).for_each(|stream| stream.set_muted(is_muted));
+        self.streams
+            .iter_mut()
+            .filter(|s| s.plan.kind == kind)
+            .for_each(|stream| stream.set_muted(is_muted));
         self.is_unshared = true;
     }
 
-    /// Replaces the single-encoding video by another one of the same codec, as at the start or end of screen
-    /// sharing. No effect on the layers of a simulcast.
+    /// Replaces the single-encoding video by another one of the same codec, as at the start or end
+    /// of screen sharing. No effect on the layers of a simulcast.
     pub fn show(&mut self, ladder: &Ladder) {
         let codec = ladder.top().codec();
         let is_shown = |stream: &&mut Stream| stream.plan.rid.is_none() && stream.codec() == codec;
@@ -272,9 +285,10 @@ impl Sender {
 
     /// Performs due actions.
     pub fn timeout(&mut self, now: Instant) {
-        // Like an encoder, which applies its rate at the next frame: of several limits in a row, as Janus sends
-        // them at first, only the last one counts.
-        let is_due = |stream: &Stream| stream.plan.kind == MediaKind::Video && stream.next_frame_at() <= now;
+        // Like an encoder, which applies its rate at the next frame: of several limits in a row, as
+        // Janus sends them at first, only the last one counts.
+        let is_due =
+            |stream: &Stream| stream.plan.kind == MediaKind::Video && stream.next_frame_at() <= now;
         if self.is_unshared && self.streams.iter().any(is_due) {
             self.apply_target_bitrate(now);
         }
@@ -283,9 +297,10 @@ impl Sender {
 
     /// The next sealed datagram that may leave now, control or media.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Vec<u8>> {
-        // The first report of a stream precedes its first packet (RFC 6051 section 3.1), and is repeated after it
-        // for servers that learn an SSRC from media only. Until a report arrives, such a server can only align
-        // tracks by arrival; if a report then moves video back, OvenMediaEngine takes it for video with B-frames.
+        // The first report of a stream precedes its first packet (RFC 6051 section 3.1), and is
+        // repeated after it for servers that learn an SSRC from media only. Until a report arrives,
+        // such a server can only align tracks by arrival; if a report then moves video back,
+        // OvenMediaEngine takes it for video with B-frames.
         if now >= self.next_report_at || self.streams.iter().any(Stream::is_unreported) {
             self.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.dice.f64());
             if let Some(report) = self.report(now) {
@@ -316,8 +331,10 @@ impl Sender {
         let count = self.streams.len();
         let packet = (1..=count).find_map(|step| {
             let at = (self.turn + step) % count;
-            let stream =
-                self.streams.get_mut(at).filter(|stream| stream.plan.kind == kind && stream.has_waiting())?;
+            let stream = self
+                .streams
+                .get_mut(at)
+                .filter(|stream| stream.plan.kind == kind && stream.has_waiting())?;
             let packet = stream.packet(now, &mut wire)?;
             self.turn = at;
             Some(packet)
@@ -325,7 +342,11 @@ impl Sender {
         if let Some(estimate) = &mut self.estimate
             && self.transport_sequence != before
         {
-            estimate.sent(now, self.transport_sequence, packet.len().saturating_sub(OVERHEAD_BYTES));
+            estimate.sent(
+                now,
+                self.transport_sequence,
+                packet.len().saturating_sub(OVERHEAD_BYTES),
+            );
         }
         Some(packet)
     }
@@ -346,8 +367,9 @@ impl Sender {
     pub fn goodbye(&mut self) -> Option<Vec<u8>> {
         let ssrcs: Vec<u32> = self.streams.iter().map(|stream| stream.plan.ssrc).collect();
         let mut packet = Vec::new();
-        let _ = RtcpWriter::compound(&mut packet, Report::Receiver(*ssrcs.first()?), &[], &self.cname)
-            .bye(&ssrcs);
+        let _ =
+            RtcpWriter::compound(&mut packet, Report::Receiver(*ssrcs.first()?), &[], &self.cname)
+                .bye(&ssrcs);
         self.sealer.seal_rtcp(&mut packet).ok().map(|()| packet)
     }
 
@@ -374,7 +396,8 @@ impl Sender {
         let allowed_bps = self.target_bitrate.bps(now);
         let wanted_bps = self.target_bitrate.wanted_bps();
         let length = now.saturating_duration_since(std::mem::replace(&mut self.reported_at, now));
-        let streams = self.streams.iter_mut().zip(&mut self.reported).zip(&self.remote_loss).enumerate();
+        let streams =
+            self.streams.iter_mut().zip(&mut self.reported).zip(&self.remote_loss).enumerate();
         streams
             .map(|(at, ((stream, reported), loss))| {
                 let counters = stream.counters.since(reported);

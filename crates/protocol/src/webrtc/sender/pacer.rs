@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 /// The ratio of pacing rate to estimated path rate: `kDefaultPacingFactor`.
 const FACTOR: f64 = 2.5;
-/// A burst has the bytes that the pacing rate sends in this time, so that most frames leave in one burst and a
-/// sender sleeps in between: `kDefaultBurstInterval`.
+/// A burst has the bytes that the pacing rate sends in this time, so that most frames leave in one
+/// burst and a sender sleeps in between: `kDefaultBurstInterval`.
 const BURST: Duration = Duration::from_millis(40);
 /// The largest burst, which fits socket buffers: `kMaxBurstSize`.
 const BURST_BYTES_MAX: f64 = 63_000.0;
 /// The lowest path rate, so that the first key frame does not take seconds.
 const RATE_MIN_BPS: f64 = 300_000.0;
-/// The longest time to send a frame. An encoder whose rate is reduced makes smaller key frames from the next one
-/// on (libvpx's `rc_max_intra_bitrate_pct`); a clip cannot, and video would freeze at all of its receivers because
-/// of its sender.
+/// The longest time to send a frame. An encoder whose rate is reduced makes smaller key frames from
+/// the next one on (libvpx's `rc_max_intra_bitrate_pct`); a clip cannot, and video would freeze at
+/// all of its receivers because of its sender.
 const FRAME_S_MAX: f64 = 0.08;
 
 /// A leaky bucket: data that was sent early is a debt in time.

@@ -7,7 +7,8 @@ const KEPT_US: u32 = 2_000_000;
 /// The largest number of packets: 500 a second.
 const PACKETS_MAX: usize = 1_000;
 
-/// The packets of the last seconds by transport-wide sequence number; the numbers are consecutive and wrap.
+/// The packets of the last seconds by transport-wide sequence number; the numbers are consecutive
+/// and wrap.
 #[derive(Debug, Default)]
 pub(super) struct SentLog {
     packets: VecDeque<SentPacket>,
@@ -50,8 +51,8 @@ impl SentLog {
         self.packets.push_back(SentPacket { sent_us, bytes, fate: PacketOutcome::NotReported });
     }
 
-    /// Feedback reports packet `sequence`. Returns its previous state; `None` when it is unknown or was already
-    /// reported as arrived.
+    /// Feedback reports packet `sequence`. Returns its previous state; `None` when it is unknown or
+    /// was already reported as arrived.
     pub(super) fn tell(&mut self, sequence: u16, has_arrived: bool) -> Option<SentPacket> {
         let packet = self.packets.get_mut(usize::from(sequence.wrapping_sub(self.first)))?;
         let known = *packet;
@@ -77,7 +78,8 @@ mod tests {
         }
         assert_eq!(log.packets.len(), 201, "of two seconds");
         let known = |log: &mut SentLog, number: u16, arrived| {
-            log.tell(65_400_u16.wrapping_add(number), arrived).map(|packet| (packet.bytes, packet.fate))
+            log.tell(65_400_u16.wrapping_add(number), arrived)
+                .map(|packet| (packet.bytes, packet.fate))
         };
         assert_eq!(known(&mut log, 98, true), None);
         assert_eq!(known(&mut log, 300, true), None);
@@ -92,6 +94,9 @@ mod tests {
         let mut log = SentLog::default();
         (0..70_000_u32).for_each(|number| log.sent(number as u16, number, 1_200));
         assert_eq!(log.packets.len(), PACKETS_MAX);
-        assert!(log.tell(69_999_u32 as u16, true).is_some() && log.tell(68_999_u32 as u16, true).is_none());
+        assert!(
+            log.tell(69_999_u32 as u16, true).is_some()
+                && log.tell(68_999_u32 as u16, true).is_none()
+        );
     }
 }

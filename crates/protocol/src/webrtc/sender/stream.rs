@@ -8,7 +8,8 @@ use throng_media::prefetch::Prefetcher;
 use throng_media::quality::WallClock;
 use throng_media::rtcp::SenderInfo;
 use throng_media::rtp::{
-    AbsCaptureTime, ExtensionIds, Extensions, HeaderFields, NtpTime, write_header, write_rtx_payload,
+    AbsCaptureTime, ExtensionIds, Extensions, HeaderFields, NtpTime, write_header,
+    write_rtx_payload,
 };
 use throng_media::source::Player;
 use throng_observation::{Codec, MediaKind, SentCounters};
@@ -23,8 +24,9 @@ use crate::webrtc::srtp::{RTP_GROWTH_MAX, Sealer};
 const KEY_FRAME_SPACING: Duration = Duration::from_millis(300);
 /// A packet is not retransmitted again before the last retransmission can have arrived.
 const REPEAT_SPACING: Duration = Duration::from_millis(30);
-/// The time between a downgrade and the next upgrade: each change costs a key frame, and a rate that did not fit
-/// will not fit immediately. libwebrtc tries an upgrade every few seconds (`QualityScaler`).
+/// The time between a downgrade and the next upgrade: each change costs a key frame, and a rate
+/// that did not fit will not fit immediately. libwebrtc tries an upgrade every few seconds
+/// (`QualityScaler`).
 const WORSE_FOR: Duration = Duration::from_secs(2);
 /// How many retransmissions may be queued; more would arrive too late.
 const REPEATS_MAX: usize = 256;
@@ -44,7 +46,8 @@ pub struct SendPlan {
     pub payload_type: u8,
     /// Synchronization source.
     pub ssrc: u32,
-    /// Payload type and SSRC of its retransmissions (RFC 4588); without them packets are retransmitted unchanged.
+    /// Payload type and SSRC of its retransmissions (RFC 4588); without them packets are
+    /// retransmitted unchanged.
     pub repeats: Option<(u8, u32)>,
 }
 
@@ -75,13 +78,15 @@ pub(super) struct Stream {
     key_frame_at: Option<Instant>,
     /// A key frame was requested too soon after the last one.
     key_frame_owed: bool,
-    /// The sequence number of the last full intra request, by which a repeated one is recognised (RFC 5104 section
-    /// 4.3.1).
+    /// The sequence number of the last full intra request, by which a repeated one is recognised
+    /// (RFC 5104 section 4.3.1).
     fir_sequence: Option<u8>,
     pub(super) counters: SentCounters,
-    /// The packet count in the last sender report, which gives the timestamps their wall time; `None` before it.
+    /// The packet count in the last sender report, which gives the timestamps their wall time;
+    /// `None` before it.
     reported: Option<u64>,
-    /// When the last packet of a frame left, and the longest pause between two such moments since the last query.
+    /// When the last packet of a frame left, and the longest pause between two such moments since
+    /// the last query.
     left_at: Option<Instant>,
     pause_max: Duration,
 }
@@ -100,7 +105,8 @@ impl Stream {
             ladder,
             began_at: now,
             timestamp_base: dice.u32(..),
-            // Below 2^15, so that the first wrap is far and no peer assumes one (RFC 3711 section 3.3.1).
+            // Below 2^15, so that the first wrap is far and no peer assumes one (RFC 3711 section
+            // 3.3.1).
             next: u64::from(dice.u16(1..0x8000)),
             next_repeat: u64::from(dice.u16(1..0x8000)),
             waiting: VecDeque::new(),
@@ -193,8 +199,8 @@ impl Stream {
         self.worse_since = None;
     }
 
-    /// Plays the rung that fits `bps`; a change begins with a key frame. Returns whether that rung is playing: an
-    /// upgrade may have to wait.
+    /// Plays the rung that fits `bps`; a change begins with a key frame. Returns whether that rung
+    /// is playing: an upgrade may have to wait.
     pub(super) fn keep_to(&mut self, bps: f64, now: Instant) -> bool {
         let (clip, played) = (self.ladder.fitting(bps), self.player.clip());
         if Arc::ptr_eq(clip, played) {
@@ -209,7 +215,8 @@ impl Stream {
         true
     }
 
-    /// Drops or resumes this simulcast layer; it resumes with a key frame. Returns whether that is done.
+    /// Drops or resumes this simulcast layer; it resumes with a key frame. Returns whether that is
+    /// done.
     pub(super) fn leave_out(&mut self, is_left_out: bool, now: Instant) -> bool {
         if self.is_left_out == is_left_out {
             return true;
@@ -297,19 +304,20 @@ impl Stream {
         for sequence in missing {
             // The index nearest below the newest with these low bits.
             let behind = (self.next as u16).wrapping_sub(sequence);
-            let Some(index) = self.next.checked_sub(u64::from(behind)).filter(|_| behind != 0) else {
+            let Some(index) = self.next.checked_sub(u64::from(behind)).filter(|_| behind != 0)
+            else {
                 continue;
             };
-            let is_known =
-                self.repeats.contains(&index) || self.repeated.iter().any(|(known, _)| *known == index);
+            let is_known = self.repeats.contains(&index)
+                || self.repeated.iter().any(|(known, _)| *known == index);
             if !is_known && self.repeats.len() < REPEATS_MAX && self.gone(index).is_some() {
                 self.repeats.push_back(index);
             }
         }
     }
 
-    /// The frame of packet `index`, and the packet's position in it, if the packet was sent: the first packets of
-    /// a large frame can be requested again while its last ones still wait.
+    /// The frame of packet `index`, and the packet's position in it, if the packet was sent: the
+    /// first packets of a large frame can be requested again while its last ones still wait.
     fn gone(&self, index: u64) -> Option<(&SentFrame, usize)> {
         let under_way = || {
             let frame = self.waiting.front()?;
@@ -319,7 +327,8 @@ impl Stream {
         self.history.find(index).or_else(under_way)
     }
 
-    /// Writes and seals the next waiting packet; retransmissions first, because they are late already.
+    /// Writes and seals the next waiting packet; retransmissions first, because they are late
+    /// already.
     pub(super) fn packet(&mut self, now: Instant, wire: &mut Wire<'_>) -> Option<Vec<u8>> {
         while let Some(index) = self.repeats.pop_front() {
             if let Some(packet) = self.repeat(now, index, wire) {
@@ -356,8 +365,8 @@ impl Stream {
         Some(sealed)
     }
 
-    /// A sealed packet of a frame, as it is or as the retransmission of packet `repeats`, and its payload's
-    /// length.
+    /// A sealed packet of a frame, as it is or as the retransmission of packet `repeats`, and its
+    /// payload's length.
     fn write(
         &mut self,
         sent: &SentFrame,
@@ -377,8 +386,10 @@ impl Stream {
         let is_last = packet as u64 + 1 == sent.packets();
         let marker = if self.plan.kind == MediaKind::Audio { sent.marker } else { is_last };
         let captured_unix_ns = wire.clock.unix_ns(sent.captured_at);
-        let captured =
-            AbsCaptureTime { captured: NtpTime::from_unix_ns(captured_unix_ns), clock_offset: None };
+        let captured = AbsCaptureTime {
+            captured: NtpTime::from_unix_ns(captured_unix_ns),
+            clock_offset: None,
+        };
         let rid = self.plan.rid.as_deref();
         let is_audio = self.plan.kind == MediaKind::Audio;
         let extensions = Extensions {
@@ -387,7 +398,8 @@ impl Stream {
             repaired_rid: rid.filter(|_| is_rtx),
             abs_capture_time: (packet == 0).then_some(captured),
             audio_level: is_audio.then(|| level(sent.is_voice, sent.frame.number())),
-            // A packet that is retransmitted unchanged must be identical to the bit, because its nonce is.
+            // A packet that is retransmitted unchanged must be identical to the bit, because its
+            // nonce is.
             transport_sequence: (is_rtx || (repeats.is_none() && self.plan.repeats.is_some()))
                 .then(|| wire.next_transport_sequence()),
             ..Extensions::default()
@@ -406,16 +418,22 @@ impl Stream {
             write_rtx_payload(&mut buffer, original as u16, &[]);
         }
         if sent.is_voice {
-            sent.clip.write_payload(&sent.frame, packet, captured_unix_ns, &mut buffer).then_some(())?;
+            sent.clip
+                .write_payload(&sent.frame, packet, captured_unix_ns, &mut buffer)
+                .then_some(())?;
         } else {
-            // An Opus packet with an empty frame: the receiver generates silence (RFC 6716 section 3.2.1).
+            // An Opus packet with an empty frame: the receiver generates silence (RFC 6716 section
+            // 3.2.1).
             let mut voice = Vec::new();
-            sent.clip.write_payload(&sent.frame, packet, captured_unix_ns, &mut voice).then_some(())?;
+            sent.clip
+                .write_payload(&sent.frame, packet, captured_unix_ns, &mut voice)
+                .then_some(())?;
             buffer.push(voice.first()? & !3);
         }
         let plain_len = buffer.len();
         buffer.resize(plain_len + wire.sealer.rtp_growth(), 0);
-        let sealed_len = wire.sealer.seal_rtp(&mut buffer, plain_len, header_len, ssrc, index).ok()?;
+        let sealed_len =
+            wire.sealer.seal_rtp(&mut buffer, plain_len, header_len, ssrc, index).ok()?;
         buffer.truncate(sealed_len);
         Some((buffer, plain_len - header_len))
     }

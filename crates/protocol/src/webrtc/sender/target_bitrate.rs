@@ -1,8 +1,8 @@
 //! The target bitrate of a sender, from its receivers' feedback: REMB, loss, and arrival times.
 //!
-//! Loss has the effect of the sender side of Google's congestion control (draft-ietf-rmcat-gcc-02 section 6):
-//! above 10 % the rate falls by half the loss, below 2 % it grows by 5 %, between them it stays. The estimate from
-//! delay (`estimate.rs`) is one more upper bound.
+//! Loss has the effect of the sender side of Google's congestion control (draft-ietf-rmcat-gcc-02
+//! section 6): above 10 % the rate falls by half the loss, below 2 % it grows by 5 %, between them
+//! it stays. The estimate from delay (`estimate.rs`) is one more upper bound.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,9 @@ const LOSS_LOW: f64 = 0.02;
 const JUDGED_EVERY: Duration = Duration::from_secs(1);
 /// An upper bound from REMB expires if it is not repeated.
 const CEILING_LIFE: Duration = Duration::from_secs(10);
-/// How far probes find the path to exceed the wanted rate: libwebrtc probes up to twice the encoders' largest
-/// rate, for the bursts of their key frames (`ProbeController`, `second_allocation_probe_scale`).
+/// How far probes find the path to exceed the wanted rate: libwebrtc probes up to twice the
+/// encoders' largest rate, for the bursts of their key frames (`ProbeController`,
+/// `second_allocation_probe_scale`).
 const PROBED: f64 = 2.0;
 
 /// The rate that a sender keeps to.
@@ -81,8 +82,8 @@ impl TargetBitrate {
         self.below_ceilings(self.by_loss_bps, now)
     }
 
-    /// The estimated path rate at `now`, bits per second, by which packets are paced: the probed rate, unless loss
-    /// or the receiver limits it.
+    /// The estimated path rate at `now`, bits per second, by which packets are paced: the probed
+    /// rate, unless loss or the receiver limits it.
     pub(super) fn path_bps(&self, now: Instant) -> f64 {
         let is_lossy = self.by_loss_bps < self.wanted_bps;
         self.below_ceilings(if is_lossy { self.by_loss_bps } else { self.probed_bps() }, now)
@@ -94,7 +95,8 @@ impl TargetBitrate {
     }
 
     fn below_ceilings(&self, bps: f64, now: Instant) -> f64 {
-        let is_fresh = |(_, at): &&(f64, Instant)| now.saturating_duration_since(*at) < CEILING_LIFE;
+        let is_fresh =
+            |(_, at): &&(f64, Instant)| now.saturating_duration_since(*at) < CEILING_LIFE;
         let ceilings = [&self.remb, &self.by_delay].into_iter().flatten().filter(is_fresh);
         ceilings.fold(bps, |bps, (ceiling, _)| bps.min(*ceiling))
     }

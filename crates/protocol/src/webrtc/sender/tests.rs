@@ -24,7 +24,8 @@ const SDP: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=rtpmap
 
 /// A second of VP8 at 30 frames a second, `bytes` each; every tenth is a key frame.
 fn picture(bytes: usize) -> Arc<Clip> {
-    let mut file = b"DKIF\0\0\x20\0VP80\x80\x02\x68\x01\x1e\0\0\0\x01\0\0\0\x1e\0\0\0\0\0\0\0".to_vec();
+    let mut file =
+        b"DKIF\0\0\x20\0VP80\x80\x02\x68\x01\x1e\0\0\0\x01\0\0\0\x1e\0\0\0\0\0\0\0".to_vec();
     for pts in 0..30_u64 {
         file.extend((bytes as u32).to_le_bytes());
         file.extend(pts.to_le_bytes());
@@ -75,8 +76,11 @@ impl Stand {
             offset: Duration::ZERO,
         };
         let sender = Sender::new(&keys(true), vec![track], options, now).unwrap();
-        let negotiated =
-            Negotiated { answer: description.clone(), remote: description, ..Negotiated::default() };
+        let negotiated = Negotiated {
+            answer: description.clone(),
+            remote: description,
+            ..Negotiated::default()
+        };
         let options = ReceiverOptions {
             clock,
             joined_at: now,
@@ -195,8 +199,11 @@ fn a_key_frame_comes_when_the_picture_broke_and_no_faster_than_allowed() {
 #[test]
 fn large_frames_are_spread_and_sound_is_not_behind_them() {
     let mut stand = Stand::new(&[picture(1_000)]);
-    let track =
-        |kind, clip: Arc<Clip>| SentTrack { plan: plan(kind), ladder: clip.into(), offset: Duration::ZERO };
+    let track = |kind, clip: Arc<Clip>| SentTrack {
+        plan: plan(kind),
+        ladder: clip.into(),
+        offset: Duration::ZERO,
+    };
     let speech = throng_media::card::speech().unwrap();
     let tracks = vec![track(MediaKind::Audio, speech), track(MediaKind::Video, picture(100_000))];
     let profile = Profile::AeadAes128Gcm;
@@ -218,17 +225,22 @@ fn large_frames_are_spread_and_sound_is_not_behind_them() {
     }
     // A socket buffer's worth, plus the packet that exceeds it: each frame is larger than that.
     assert!(bursts.iter().all(|bytes| *bytes < 64_300) && bursts.len() >= 58, "{bursts:?}");
-    assert!(sound.len() >= 49 && sound.windows(2).skip(1).all(|pair| pair[1] - pair[0] == 20), "{sound:?}");
+    assert!(
+        sound.len() >= 49 && sound.windows(2).skip(1).all(|pair| pair[1] - pair[0] == 20),
+        "{sound:?}"
+    );
 }
 
 #[test]
 fn silence_is_rare_packets_and_mute_is_none() {
     let clip = throng_media::card::speech().unwrap();
     let mut stand = Stand::new(&[picture(1_000)]);
-    let track = SentTrack { plan: plan(MediaKind::Audio), ladder: clip.into(), offset: Duration::ZERO };
+    let track =
+        SentTrack { plan: plan(MediaKind::Audio), ladder: clip.into(), offset: Duration::ZERO };
     let profile = Profile::AeadAes128Gcm;
     let keys = SessionKeys::new(profile, &vec![7; profile.keying_material_len()], true).unwrap();
-    stand.sender = Sender::new(&keys, vec![track], stand.sender.options.clone(), stand.now).unwrap();
+    stand.sender =
+        Sender::new(&keys, vec![track], stand.sender.options.clone(), stand.now).unwrap();
     let packets = |stand: &Stand| stand.sender.streams[0].counters.packets_sent;
     stand.run(1_000, |_| true);
     assert!((49..=51).contains(&packets(&stand)), "{}", packets(&stand));

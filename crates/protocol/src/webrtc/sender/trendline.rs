@@ -1,9 +1,9 @@
 //! Whether a queue grows on the path: the delay-based detector of Google's congestion control
-//! (draft-ietf-rmcat-gcc-02 section 5), with the trendline that libwebrtc uses in place of the Kalman filter
-//! (`InterArrivalDelta`, `TrendlineEstimator`).
+//! (draft-ietf-rmcat-gcc-02 section 5), with the trendline that libwebrtc uses in place of the
+//! Kalman filter (`InterArrivalDelta`, `TrendlineEstimator`).
 //!
-//! Packets that leave together are a group. If groups repeatedly arrive further apart than they left, a queue on
-//! the path grows.
+//! Packets that leave together are a group. If groups repeatedly arrive further apart than they
+//! left, a queue on the path grows.
 
 /// Packets that leave within this time of the first are one group.
 const GROUP_US: i64 = 5_000;
@@ -22,7 +22,8 @@ const THRESHOLD_MIN_MS: f64 = 6.0;
 const THRESHOLD_MAX_MS: f64 = 600.0;
 const FOLLOWS_UP: f64 = 0.0087;
 const FOLLOWS_DOWN: f64 = 0.039;
-/// A trend that exceeds the threshold by this is a change of the path; the threshold does not adapt to it.
+/// A trend that exceeds the threshold by this is a change of the path; the threshold does not adapt
+/// to it.
 const SPIKE_MS: f64 = 15.0;
 /// Clocks that jump by more than this reset the state.
 const JUMP_US: i64 = 3_000_000;
@@ -48,7 +49,8 @@ pub(super) struct Trendline {
     /// Sum of all changes of delay, raw and smoothed, milliseconds.
     delay_ms: f64,
     smoothed_ms: f64,
-    /// (arrival, smoothed delay) of the last groups in a ring, milliseconds; the index to overwrite next.
+    /// (arrival, smoothed delay) of the last groups in a ring, milliseconds; the index to overwrite
+    /// next.
     points: [(f64, f64); WINDOW],
     next: usize,
     slope: f64,
@@ -91,7 +93,8 @@ impl Trendline {
         self.usage
     }
 
-    /// A packet that was sent at `sent_us`, on a clock that wraps, arrived at `arrived_us`, on another clock.
+    /// A packet that was sent at `sent_us`, on a clock that wraps, arrived at `arrived_us`, on
+    /// another clock.
     pub(super) fn arrived(&mut self, sent_us: u32, arrived_us: i64) {
         let Some(group) = &mut self.group else {
             self.group = Some(Group { first_sent_us: sent_us, last_sent_us: sent_us, arrived_us });
@@ -108,8 +111,10 @@ impl Trendline {
             group.arrived_us = group.arrived_us.max(arrived_us);
             return;
         }
-        let whole =
-            std::mem::replace(group, Group { first_sent_us: sent_us, last_sent_us: sent_us, arrived_us });
+        let whole = std::mem::replace(
+            group,
+            Group { first_sent_us: sent_us, last_sent_us: sent_us, arrived_us },
+        );
         if let Some(before) = self.before.replace(whole) {
             self.compare(&before, &whole);
         }
@@ -176,7 +181,8 @@ fn after(later: u32, earlier: u32) -> i64 {
 /// The slope of the least-squares line through the points; `None` if all have the same time.
 fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let count = points.len() as f64;
-    let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / count, y + point.1 / count));
+    let (x, y) =
+        points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / count, y + point.1 / count));
     let (up, along) = points.iter().fold((0.0, 0.0), |(up, along), point| {
         let from_middle = point.0 - x;
         (up + from_middle * (point.1 - y), along + from_middle * from_middle)
@@ -188,7 +194,8 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// The detected usages, without repeats, for a frame every 33 ms that is delayed by `delay_us` of its number.
+    /// The detected usages, without repeats, for a frame every 33 ms that is delayed by `delay_us`
+    /// of its number.
     fn usages(frames: i64, delay_us: impl Fn(i64) -> i64) -> Vec<Usage> {
         let mut trend = Trendline::default();
         let mut usages_seen = vec![Usage::Normal];
@@ -209,9 +216,13 @@ mod tests {
     #[test]
     fn a_queue_that_grows_is_over_use_and_one_that_empties_is_under_use() {
         assert_eq!(usages(300, |_| 40_000), [Usage::Normal]);
-        let grows = |frame: i64| (frame - 60).clamp(0, 30) * 5_000 - (frame - 120).clamp(0, 30) * 5_000;
+        let grows =
+            |frame: i64| (frame - 60).clamp(0, 30) * 5_000 - (frame - 120).clamp(0, 30) * 5_000;
         let usages_seen = usages(300, grows);
-        assert_eq!(usages_seen, [Usage::Normal, Usage::Over, Usage::Normal, Usage::Under, Usage::Normal]);
+        assert_eq!(
+            usages_seen,
+            [Usage::Normal, Usage::Over, Usage::Normal, Usage::Under, Usage::Normal]
+        );
     }
 
     #[test]
@@ -220,7 +231,9 @@ mod tests {
         let jitter: Vec<i64> = (0..3_000).map(|_| dice.i64(0..8_000)).collect();
         assert_eq!(usages(3_000, |frame| jitter[frame as usize]), [Usage::Normal]);
         // A pause of 30 ms once a second, after which the delayed packets arrive at once.
-        assert!(!usages(3_000, |frame| if frame % 30 == 0 { 30_000 } else { 0 }).contains(&Usage::Over));
+        assert!(
+            !usages(3_000, |frame| if frame % 30 == 0 { 30_000 } else { 0 }).contains(&Usage::Over)
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! Speech and silence, packet by packet: audio level, talkspurts, and the rare packets during silence (DTX).
+//! Speech and silence, packet by packet: audio level, talkspurts, and the rare packets during
+//! silence (DTX).
 
 use throng_media::rtp::AudioLevel;
 
-/// Opus in DTX sends a packet every 400 ms of silence (RFC 7587 section 3.1.3): one of twenty of 20 ms.
+/// Opus in DTX sends a packet every 400 ms of silence (RFC 7587 section 3.1.3): one of twenty of 20
+/// ms.
 const SILENT_PACKETS_IN: u32 = 20;
 /// The level of silence, −dBov.
 const SILENCE: u8 = 127;
@@ -50,11 +52,13 @@ impl Voice {
     }
 }
 
-/// The audio level header extension of a packet (RFC 6464): it varies during speech, not during silence.
+/// The audio level header extension of a packet (RFC 6464): it varies during speech, not during
+/// silence.
 pub(super) fn level(is_voice: bool, number: u32) -> AudioLevel {
     // Syllables: between −20 and −44 dBov, four times a second at 20 ms a packet.
     let syllable = [20, 22, 26, 32, 38, 44, 40, 34, 28, 24, 22, 20];
-    let of = |number: u32| syllable.get(number as usize % syllable.len()).copied().unwrap_or(SILENCE);
+    let of =
+        |number: u32| syllable.get(number as usize % syllable.len()).copied().unwrap_or(SILENCE);
     AudioLevel { voice: is_voice, minus_dbov: if is_voice { of(number) } else { SILENCE } }
 }
 
@@ -66,11 +70,18 @@ mod tests {
     fn silence_is_a_packet_every_400_ms_and_talk_begins_with_a_marker() {
         let mut voice = Voice::talking(true);
         let played = |voice: &mut Voice, packets: usize| {
-            (0..packets).map(|_| voice.next()).filter(|sound| *sound != Sound::Nothing).collect::<Vec<_>>()
+            (0..packets)
+                .map(|_| voice.next())
+                .filter(|sound| *sound != Sound::Nothing)
+                .collect::<Vec<_>>()
         };
         assert_eq!(
             played(&mut voice, 3),
-            [Sound::Voice { marker: true }, Sound::Voice { marker: false }, Sound::Voice { marker: false }]
+            [
+                Sound::Voice { marker: true },
+                Sound::Voice { marker: false },
+                Sound::Voice { marker: false }
+            ]
         );
         voice.set_talking(false);
         assert_eq!(played(&mut voice, 41), [Sound::Comfort; 3]);

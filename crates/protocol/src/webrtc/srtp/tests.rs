@@ -2,7 +2,10 @@ use super::*;
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }
 
 #[test]
@@ -19,7 +22,8 @@ fn aes_cm_keystream_is_that_of_rfc_3711_b_2() {
 
 #[test]
 fn derived_keys_are_those_of_rfc_3711_b_3() {
-    let (key, salt) = (hex("E1F97A0D3E018BE0D64FA32C06DE4139"), hex("0EC675AD498AFEEBB6960B3AABE6"));
+    let (key, salt) =
+        (hex("E1F97A0D3E018BE0D64FA32C06DE4139"), hex("0EC675AD498AFEEBB6960B3AABE6"));
     for (label, expect) in [
         (0, "C61E7A93744F39EE10734AFE3FF7A087"),
         (1, "CEBE321F6FF7716B6FD4AB49AF256A156D38BAA4"),
@@ -93,7 +97,8 @@ fn gcm_control_packet_is_that_of_rfc_7714_17() {
 
 /// The keys of both ends of a session of `profile`.
 fn ends(profile: Profile) -> (SessionKeys, SessionKeys) {
-    let material: Vec<u8> = (0..profile.keying_material_len() as u8).map(|b| b.wrapping_mul(37)).collect();
+    let material: Vec<u8> =
+        (0..profile.keying_material_len() as u8).map(|b| b.wrapping_mul(37)).collect();
     (
         SessionKeys::new(profile, &material, true).unwrap(),
         SessionKeys::new(profile, &material, false).unwrap(),

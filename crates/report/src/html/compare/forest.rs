@@ -7,10 +7,14 @@ use crate::compare::ComparedQuantity;
 /// The part of the width that the margin takes on each side, where nothing needs more.
 const MARGIN_SHARE: f64 = 0.25;
 
-/// The plot of a quantity; empty without an interval. The scale is the row's own: the margin, or what the interval needs.
+/// The plot of a quantity; empty without an interval. The scale is the row's own: the margin, or
+/// what the interval needs.
 pub(super) fn one(row: &ComparedQuantity, class: &str) -> String {
-    let (Some(by), Some([low, high])) = (row.difference, row.interval) else { return String::new() };
-    let largest = [by, low, high].map(f64::abs).into_iter().fold(row.margin / MARGIN_SHARE / 2.0, f64::max);
+    let (Some(by), Some([low, high])) = (row.difference, row.interval) else {
+        return String::new();
+    };
+    let largest =
+        [by, low, high].map(f64::abs).into_iter().fold(row.margin / MARGIN_SHARE / 2.0, f64::max);
     if !largest.is_finite() || largest <= 0.0 {
         return String::new();
     }
@@ -45,9 +49,13 @@ mod tests {
             ..ComparedQuantity::default()
         };
         let plot = one(&row, "worse");
-        for part in
-            ["class=\"forest worse\"", "M65.3 10H96.0", "M80.7 10h0.01", "x=\"42.3\"", "width=\"15.3\""]
-        {
+        for part in [
+            "class=\"forest worse\"",
+            "M65.3 10H96.0",
+            "M80.7 10h0.01",
+            "x=\"42.3\"",
+            "width=\"15.3\"",
+        ] {
             assert!(plot.contains(part), "{part}: {plot}");
         }
     }
@@ -60,7 +68,8 @@ mod tests {
             (Some(0.0), Some([0.0, 0.0]), 0.0),
             (Some(f64::NAN), Some([f64::NEG_INFINITY, 1.0]), 1.0),
         ] {
-            let row = ComparedQuantity { difference, interval, margin, ..ComparedQuantity::default() };
+            let row =
+                ComparedQuantity { difference, interval, margin, ..ComparedQuantity::default() };
             assert_eq!(one(&row, ""), "", "{row:?}");
         }
     }

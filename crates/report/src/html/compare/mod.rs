@@ -1,4 +1,5 @@
-//! The page of a comparison: the answer, each quantity with its interval against its margin, the objectives, what differs otherwise.
+//! The page of a comparison: the answer, each quantity with its interval against its margin, the
+//! objectives, what differs otherwise.
 
 use std::fmt::Write as _;
 
@@ -104,7 +105,14 @@ fn objectives(report: &CompareReport) -> String {
     let rows: Vec<Vec<String>> = report
         .objectives
         .iter()
-        .map(|one| vec![one.text.clone(), of(one.base_met), of(one.new_met), one.verdict.words().to_owned()])
+        .map(|one| {
+            vec![
+                one.text.clone(),
+                of(one.base_met),
+                of(one.new_met),
+                one.verdict.words().to_owned(),
+            ]
+        })
         .collect();
     format!(
         "<h2>Objectives</h2>{}",
@@ -143,15 +151,17 @@ fn sides(report: &CompareReport) -> String {
             ]
         }));
     }
-    format!("<h2>Runs</h2>{}", table(&["side", "run", "started", "throng", "target", "answer"], &rows))
+    format!(
+        "<h2>Runs</h2>{}",
+        table(&["side", "run", "started", "throng", "target", "answer"], &rows)
+    )
 }
 
 fn differences(report: &CompareReport) -> String {
     let absent = |value: &Option<String>| value.clone().unwrap_or_else(|| "absent".into());
-    let machines = report
-        .machine_differences
-        .iter()
-        .map(|one| vec![format!("{} of {}", one.fact, one.machine), one.base.clone(), one.new.clone()]);
+    let machines = report.machine_differences.iter().map(|one| {
+        vec![format!("{} of {}", one.fact, one.machine), one.base.clone(), one.new.clone()]
+    });
     let scenarios = report
         .scenario_differences
         .iter()
@@ -160,7 +170,10 @@ fn differences(report: &CompareReport) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    format!("<h2>What else differs</h2>{}", table(&["fact", "first run of the base", "another run"], &rows))
+    format!(
+        "<h2>What else differs</h2>{}",
+        table(&["fact", "first run of the base", "another run"], &rows)
+    )
 }
 
 fn method(report: &CompareReport) -> String {

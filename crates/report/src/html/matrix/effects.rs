@@ -1,4 +1,5 @@
-//! What the factors did: the mean of each level as bars, differences as a table, interactions where effects do not add up.
+//! What the factors did: the mean of each level as bars, differences as a table, interactions where
+//! effects do not add up.
 
 use std::fmt::Write as _;
 
@@ -20,7 +21,11 @@ pub(super) fn render(report: &MatrixReport) -> String {
         if index == 0 {
             let _ = write!(out, "<h3>{}</h3>{inner}", escape(&response.name));
         } else {
-            let _ = write!(out, "<details><summary>{}</summary>{inner}</details>", escape(&response.name));
+            let _ = write!(
+                out,
+                "<details><summary>{}</summary>{inner}</details>",
+                escape(&response.name)
+            );
         }
     }
     out
@@ -53,7 +58,10 @@ fn one(kind: ResponseKind, response: &MatrixResponse) -> String {
             ]
         })
         .collect();
-    out += &table(&["factor", "change", "difference", "95 % interval", "pairs of cells", "verdict"], &rows);
+    out += &table(
+        &["factor", "change", "difference", "95 % interval", "pairs of cells", "verdict"],
+        &rows,
+    );
     let noise = match response.deviation {
         Some(deviation) => format!(
             "Standard deviation of a run: {}, from {} degrees of freedom. Differences within ±{} do not matter.",

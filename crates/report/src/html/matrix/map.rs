@@ -1,5 +1,5 @@
-//! The map: cells coloured by what limits them. Rows and columns are the two factors with most levels; for each combination
-//! of the others there is a map of its own.
+//! The map: cells coloured by what limits them. Rows and columns are the two factors with most
+//! levels; for each combination of the others there is a map of its own.
 
 use std::fmt::Write as _;
 
@@ -57,7 +57,8 @@ fn class_of(cell: &MatrixCell) -> &'static str {
 /// The factors of rows and columns, and the rest. A missing axis is `None`.
 fn axes(report: &MatrixReport) -> (Option<usize>, Option<usize>, Vec<usize>) {
     let mut by_levels: Vec<usize> = (0..report.factors.len()).collect();
-    let levels = |factor: &usize| report.factors.get(*factor).map_or(0, |factor| factor.levels.len());
+    let levels =
+        |factor: &usize| report.factors.get(*factor).map_or(0, |factor| factor.levels.len());
     by_levels.sort_by_key(|factor| std::cmp::Reverse(levels(factor)));
     let (columns, rows) = (by_levels.first().copied(), by_levels.get(1).copied());
     let mut others: Vec<usize> = by_levels.into_iter().skip(2).collect();
@@ -88,7 +89,9 @@ fn grid(
         factor.map_or_else(|| vec![String::new()], |factor| factor.levels.clone())
     };
     let name = |factor: Option<usize>| {
-        factor.and_then(|factor| report.factors.get(factor)).map_or("", |factor| factor.name.as_str())
+        factor
+            .and_then(|factor| report.factors.get(factor))
+            .map_or("", |factor| factor.name.as_str())
     };
     let chosen = others.iter().zip(fixed).filter_map(|(factor, level)| {
         let factor = report.factors.get(*factor)?;
@@ -99,8 +102,11 @@ fn grid(
         "<figure><figcaption><b>{}</b></figcaption><table class=\"map\"><thead><tr>",
         escape(&caption)
     );
-    let corner =
-        [name(rows), name(columns)].iter().filter(|name| !name.is_empty()).copied().collect::<Vec<_>>();
+    let corner = [name(rows), name(columns)]
+        .iter()
+        .filter(|name| !name.is_empty())
+        .copied()
+        .collect::<Vec<_>>();
     let _ = write!(out, "<th>{}</th>", escape(&corner.join(" × ")));
     for level in levels(columns) {
         let _ = write!(out, "<th scope=\"col\">{}</th>", escape(&level));
@@ -118,7 +124,8 @@ fn grid(
                     && others.iter().zip(fixed).all(|(factor, level)| at(Some(*factor), *level))
             };
             let cell = report.cells.iter().find(is_there);
-            let _ = write!(out, "<td>{}</td>", cell.map(|cell| one(report, cell)).unwrap_or_default());
+            let _ =
+                write!(out, "<td>{}</td>", cell.map(|cell| one(report, cell)).unwrap_or_default());
         }
         out.push_str("</tr>");
     }
@@ -127,7 +134,8 @@ fn grid(
 }
 
 fn one(report: &MatrixReport, cell: &MatrixCell) -> String {
-    let number = served(report, cell).map_or_else(|| "–".to_owned(), |value| report.service().show(value));
+    let number =
+        served(report, cell).map_or_else(|| "–".to_owned(), |value| report.service().show(value));
     let inner = format!("<b>{}</b><small>{}</small>", escape(&number), escape(&text::limit(cell)));
     let class = class_of(cell);
     let run = shown(cell).or_else(|| cell.runs.iter().find(|run| run.folder.is_some()));
@@ -137,6 +145,8 @@ fn one(report: &MatrixReport, cell: &MatrixCell) -> String {
             escape(&link),
             escape(&cell.name)
         ),
-        None => format!("<span class=\"cell {class}\" title=\"{}\">{inner}</span>", escape(&cell.name)),
+        None => {
+            format!("<span class=\"cell {class}\" title=\"{}\">{inner}</span>", escape(&cell.name))
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The page of a matrix: a map of its cells by what limits them, effects, confirmations, CPU over time, hot functions.
+//! The page of a matrix: a map of its cells by what limits them, effects, confirmations, CPU over
+//! time, hot functions.
 
 use std::fmt::Write as _;
 
@@ -61,7 +62,8 @@ fn head(report: &MatrixReport) -> String {
         );
     }
     if !report.notes.is_empty() {
-        let items: String = report.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
+        let items: String =
+            report.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
         let _ = write!(out, "<ul class=\"notes\">{items}</ul>");
     }
     out
@@ -190,7 +192,10 @@ fn runs(report: &MatrixReport) -> String {
 fn method(report: &MatrixReport) -> String {
     let sentences: String =
         report.method.iter().map(|sentence| format!("<p>{}</p>", escape(sentence))).collect();
-    format!("<h2>Method</h2>{sentences}<p class=\"over\">throng {}</p>", escape(&report.throng_version))
+    format!(
+        "<h2>Method</h2>{sentences}<p class=\"over\">throng {}</p>",
+        escape(&report.throng_version)
+    )
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Proofs: for each variant the ratio to the baseline with its interval, next to A/A, and the pairs that it is from.
+//! Proofs: for each variant the ratio to the baseline with its interval, next to A/A, and the pairs
+//! that it is from.
 
 use std::fmt::Write as _;
 
@@ -75,7 +76,12 @@ fn details(report: &MatrixReport, proof: &VariantProof) -> String {
     let rows: Vec<Vec<String>> = proof
         .pairs
         .iter()
-        .map(|pair| proof_text::pair_row(kind, pair).into_iter().map(|cell| cell.trim().to_owned()).collect())
+        .map(|pair| {
+            proof_text::pair_row(kind, pair)
+                .into_iter()
+                .map(|cell| cell.trim().to_owned())
+                .collect()
+        })
         .collect();
     format!(
         "<h3>{}</h3>{said}<details><summary>{} pairs of runs</summary>{}</details>",
@@ -94,8 +100,8 @@ struct Axis {
 impl Axis {
     fn of(proofs: &[VariantProof]) -> Self {
         let estimates = proofs.iter().flat_map(|proof| [proof.effect, proof.control]).flatten();
-        let ends =
-            estimates.flat_map(|one| one.interval.unwrap_or([one.ratio; 2]).into_iter().chain([one.ratio]));
+        let ends = estimates
+            .flat_map(|one| one.interval.unwrap_or([one.ratio; 2]).into_iter().chain([one.ratio]));
         let logs = ends.map(|ratio| ratio.ln().abs()).filter(|log| log.is_finite());
         let reach = logs.fold(1.25f64.ln(), f64::max).min(RATIO_MAX.ln()) * 1.08;
         Self { reach }
@@ -159,7 +165,8 @@ mod tests {
         let hostile = "\"><script>alert(1)</script>";
         let mut report = confirmed();
         let proof = &mut report.proofs[0];
-        (proof.variant, proof.answer, proof.baseline) = (hostile.into(), hostile.into(), hostile.into());
+        (proof.variant, proof.answer, proof.baseline) =
+            (hostile.into(), hostile.into(), hostile.into());
         proof.finding = Some(hostile.into());
         proof.reasons = vec![hostile.into()];
         proof.pairs[0].discarded = Some(hostile.into());

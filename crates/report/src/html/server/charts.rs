@@ -18,7 +18,8 @@ pub(super) struct ServerCharts<'a> {
 }
 
 impl ServerCharts<'_> {
-    /// A chart on the shared axis; nothing where no line has a value. Zeroes are values: they say that the metric was read.
+    /// A chart on the shared axis; nothing where no line has a value. Zeroes are values: they say
+    /// that the metric was read.
     pub(super) fn chart(
         &self,
         title: &str,

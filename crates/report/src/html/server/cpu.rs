@@ -1,4 +1,5 @@
-//! Where the CPU time went: threads stacked over time and over users, and the hottest threads by name.
+//! Where the CPU time went: threads stacked over time and over users, and the hottest threads by
+//! name.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,8 @@ pub(super) fn over_time(charts: &ServerCharts<'_>) -> String {
 /// The same over the number of viewers: which kind of thread grows with them.
 pub(super) fn over_users(charts: &ServerCharts<'_>) -> String {
     let mut points_by_users: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-    let most = charts.time.points.iter().filter_map(|p| p.crowd.map(|sums| sums[2])).fold(0.0, f64::max);
+    let most =
+        charts.time.points.iter().filter_map(|p| p.crowd.map(|sums| sums[2])).fold(0.0, f64::max);
     // More than a hundred places cannot be distinguished.
     let step = (most / 100.0).ceil().max(1.0);
     for (index, point) in charts.time.points.iter().enumerate() {
@@ -55,13 +57,17 @@ pub(super) fn over_users(charts: &ServerCharts<'_>) -> String {
         return String::new();
     }
     let mean = |values: &[Option<f64>], points: &[usize]| {
-        let known: Vec<f64> = points.iter().filter_map(|at| values.get(*at).copied().flatten()).collect();
+        let known: Vec<f64> =
+            points.iter().filter_map(|at| values.get(*at).copied().flatten()).collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     };
-    let by_users =
-        |values: &[Option<f64>]| points_by_users.values().map(|points| mean(values, points)).collect();
-    let layers =
-        layers(charts).into_iter().map(|layer| Layer { values: by_users(&layer.values), ..layer }).collect();
+    let by_users = |values: &[Option<f64>]| {
+        points_by_users.values().map(|points| mean(values, points)).collect()
+    };
+    let layers = layers(charts)
+        .into_iter()
+        .map(|layer| Layer { values: by_users(&layer.values), ..layer })
+        .collect();
     let users: Vec<i64> = points_by_users.keys().copied().collect();
     Stack {
         title: "CPU by thread against viewers",
@@ -115,7 +121,8 @@ pub(super) fn hottest(charts: &ServerCharts<'_>) -> String {
             let known = charts.knowledge.thread(thread.process, thread.name);
             is_any_known |= known.is_some();
             // Threads of one kind show their work once.
-            let known = known.filter(|_| shown.insert(charts.knowledge.group(thread.process, thread.name)));
+            let known =
+                known.filter(|_| shown.insert(charts.knowledge.group(thread.process, thread.name)));
             vec![
                 thread.name.to_owned(),
                 thread.tid.to_owned(),
@@ -128,8 +135,16 @@ pub(super) fn hottest(charts: &ServerCharts<'_>) -> String {
             ]
         })
         .collect();
-    let head =
-        ["thread", "tid", "CPU p50", "CPU max", "CPU time", "waited p95", "what it does", "what changes it"];
+    let head = [
+        "thread",
+        "tid",
+        "CPU p50",
+        "CPU max",
+        "CPU time",
+        "waited p95",
+        "what it does",
+        "what changes it",
+    ];
     let (head, rows) = if is_any_known {
         (head.to_vec(), rows)
     } else {

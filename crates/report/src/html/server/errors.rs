@@ -19,7 +19,11 @@ pub(super) fn render(charts: &ServerCharts<'_>) -> String {
         return String::new();
     }
     let lines = all.iter().zip(COLOURS).map(|(errors, colour)| {
-        Line::solid(format!("{} on {}", errors.status, errors.uri_group), colour, on_the_axis(charts, errors))
+        Line::solid(
+            format!("{} on {}", errors.status, errors.uri_group),
+            colour,
+            on_the_axis(charts, errors),
+        )
     });
     let chart = Chart {
         title: "Answers 5xx",
@@ -30,8 +34,14 @@ pub(super) fn render(charts: &ServerCharts<'_>) -> String {
         lines: lines.collect(),
     };
     let rows: Vec<Vec<String>> = all.iter().take(ROWS_MAX).map(row).collect();
-    let head =
-        ["URIs", "status", "answers", "the most in a minute", "that minute began at", "minutes with any"];
+    let head = [
+        "URIs",
+        "status",
+        "answers",
+        "the most in a minute",
+        "that minute began at",
+        "minutes with any",
+    ];
     format!(
         "<h3>Answers 5xx by URI and minute</h3><div class=\"charts\">{}</div>{}",
         chart.render(),

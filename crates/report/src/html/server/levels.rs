@@ -7,7 +7,8 @@ use super::super::chart::{Line, Scale};
 use super::charts::{COLOURS, LINES_MAX, ServerCharts};
 use crate::server::MeasuredSeries;
 
-/// Metrics with a chart of their own against their limit: threads have one core each, parts of the host's CPU its cores.
+/// Metrics with a chart of their own against their limit: threads have one core each, parts of the
+/// host's CPU its cores.
 const DRAWN_ELSEWHERE: [&str; 4] = ["thread.", "core.", "host.cpu.", "watcher."];
 /// Of the host's memory only swap fills up; available, free and cached memory are better high.
 const FILLS_UP: Metric = metric::HOST_MEMORY_SWAP_USED;
@@ -35,7 +36,8 @@ pub(super) fn against_limits(charts: &ServerCharts<'_>) -> String {
         .iter()
         .zip(COLOURS)
         .map(|((_, series, limit), colour)| {
-            let values = series.on(charts.grid).into_iter().map(|value| value.map(|value| value / limit));
+            let values =
+                series.on(charts.grid).into_iter().map(|value| value.map(|value| value / limit));
             Line::solid(name(series), colour, values.collect())
         })
         .collect();
@@ -57,14 +59,15 @@ pub(super) fn against_limits(charts: &ServerCharts<'_>) -> String {
 
 /// The metric and its object.
 fn name(series: &MeasuredSeries<'_>) -> String {
-    let labels =
-        ["process", "interface", "protocol", "port", "cgroup", "netns"].map(|name| series.label(name));
+    let labels = ["process", "interface", "protocol", "port", "cgroup", "netns"]
+        .map(|name| series.label(name));
     let whose: Vec<&str> = labels.into_iter().filter(|label| !label.is_empty()).collect();
     let metric = &series.series.metric;
     if whose.is_empty() { metric.clone() } else { format!("{metric} of {}", whose.join(" ")) }
 }
 
-/// CPU of each core: one may serve all interrupts, or the one thread that matters, while the mean is low.
+/// CPU of each core: one may serve all interrupts, or the one thread that matters, while the mean
+/// is low.
 pub(super) fn each_core(charts: &ServerCharts<'_>) -> String {
     let window = charts.host.window;
     let mut cores: Vec<(f64, &MeasuredSeries<'_>)> = charts
@@ -105,7 +108,8 @@ pub(super) fn socket_drops(charts: &ServerCharts<'_>) -> String {
         .collect();
     sockets.sort_by(|a, b| b.0.total_cmp(&a.0));
     let lines = sockets.iter().zip(COLOURS).map(|((_, socket), colour)| {
-        let [protocol, port, process] = ["protocol", "port", "process"].map(|name| socket.label(name));
+        let [protocol, port, process] =
+            ["protocol", "port", "process"].map(|name| socket.label(name));
         Line::solid(format!("{protocol} {port} of {process}"), colour, socket.on(charts.grid))
     });
     let note = match sockets.len().saturating_sub(LINES_MAX) {
@@ -120,7 +124,8 @@ pub(super) fn memory_left(charts: &ServerCharts<'_>) -> String {
     let gigabytes = 1e-9;
     let of = |metric: Metric, name: &'static str, colour| {
         let series = charts.host.metric(metric).first()?;
-        let values = series.on(charts.grid).into_iter().map(|value| value.map(|value| value * gigabytes));
+        let values =
+            series.on(charts.grid).into_iter().map(|value| value.map(|value| value * gigabytes));
         Some(Line::solid(name, colour, values.collect()))
     };
     let mut lines: Vec<Line> = [
@@ -134,7 +139,9 @@ pub(super) fn memory_left(charts: &ServerCharts<'_>) -> String {
     let limit = charts.host.metric(metric::CGROUP_MEMORY).first().and_then(MeasuredSeries::limit);
     let limit = charts.level(limit.map(|limit| limit * gigabytes));
     lines.extend(limit.map(|values| Line::dashed("the group's limit", 2, values)));
-    let total = charts.host.metric(metric::HOST_MEMORY_AVAILABLE).first().and_then(MeasuredSeries::limit);
-    let note = total.map_or_else(String::new, |total| format!("The host has {:.1} GB.", total * gigabytes));
+    let total =
+        charts.host.metric(metric::HOST_MEMORY_AVAILABLE).first().and_then(MeasuredSeries::limit);
+    let note = total
+        .map_or_else(String::new, |total| format!("The host has {:.1} GB.", total * gigabytes));
     charts.chart("Memory left", "GB", Scale::Plain, &note, lines)
 }

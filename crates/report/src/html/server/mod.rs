@@ -33,8 +33,10 @@ pub(crate) fn render(run: &RunData) -> String {
 
 fn section(host: &Host<'_>, time: &Timeline, is_one_of_several: bool) -> String {
     let (threads, knowledge) = (Threads::of(host), Knowledge::of(host.info));
-    let charts = ServerCharts { host, threads: &threads, knowledge: &knowledge, time, grid: time.grid() };
-    let title = if is_one_of_several { format!("The server {}", host.name()) } else { "The server".into() };
+    let charts =
+        ServerCharts { host, threads: &threads, knowledge: &knowledge, time, grid: time.grid() };
+    let title =
+        if is_one_of_several { format!("The server {}", host.name()) } else { "The server".into() };
     let mut out = format!("<h2>{}</h2>", escape(&title));
     out += &lead(&charts);
     out += &format!("<div class=\"wall\">{}{}</div>", cpu::over_time(&charts), experience(time));
@@ -43,7 +45,8 @@ fn section(host: &Host<'_>, time: &Timeline, is_one_of_several: bool) -> String 
     out += &format!("<div class=\"charts\">{}</div>", resources::render(&charts));
     let endpoints = uncatalogued::render(&charts);
     if !endpoints.is_empty() {
-        out += &format!("<h3>What its endpoints report</h3><div class=\"charts\">{endpoints}</div>");
+        out +=
+            &format!("<h3>What its endpoints report</h3><div class=\"charts\">{endpoints}</div>");
     }
     out += &log_lines(&charts);
     out += &accounts(host);
@@ -88,7 +91,8 @@ fn lead(charts: &ServerCharts<'_>) -> String {
 
 /// The viewers' delay and loss (of players: stalls and buffers), on the same axis right below.
 fn experience(time: &Timeline) -> String {
-    let ms = |p: &Point| p.video.relative.quantile(0.95).or_else(|| p.audio.relative.quantile(0.95));
+    let ms =
+        |p: &Point| p.video.relative.quantile(0.95).or_else(|| p.audio.relative.quantile(0.95));
     let loss = |p: &Point| {
         let tracks = if p.video.is_present { &p.video } else { &p.audio };
         tracks.is_present.then(|| tracks.counters.packet_loss_ratio()).flatten()
@@ -165,7 +169,10 @@ fn log_lines(charts: &ServerCharts<'_>) -> String {
         first.map(|e| vec![format!("{:.1} s", e.at.as_secs_f64()), e.detail.clone()]).collect();
     let mut out = String::new();
     if !rows.is_empty() {
-        out += &format!("<h3>Log lines</h3>{}", table(&["pattern", "lines", "meaning", "points to"], &rows));
+        out += &format!(
+            "<h3>Log lines</h3>{}",
+            table(&["pattern", "lines", "meaning", "points to"], &rows)
+        );
     }
     if !first.is_empty() {
         out += &format!("<h3>The first of each pattern</h3>{}", table(&["at", "line"], &first));
@@ -180,7 +187,8 @@ fn accounts(host: &Host<'_>) -> String {
     let Some(accounts) = Accounts::of(host) else { return String::new() };
     let total: f64 = accounts.groups.iter().map(|group| group.bytes).sum();
     let list = |counts: &std::collections::BTreeMap<String, f64>| {
-        let parts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count:.0}")).collect();
+        let parts: Vec<_> =
+            counts.iter().map(|(name, count)| format!("{name} {count:.0}")).collect();
         parts.join(", ")
     };
     let rows: Vec<Vec<String>> = accounts
@@ -199,8 +207,11 @@ fn accounts(host: &Host<'_>) -> String {
         })
         .collect();
     let note = match accounts.unaccounted_ratio {
-        Some(ratio) => format!("{} of the bytes sent by the interfaces is in no access log.", percent(ratio)),
-        None => "It is not known how much of the bytes sent by the interfaces is in no access log.".into(),
+        Some(ratio) => {
+            format!("{} of the bytes sent by the interfaces is in no access log.", percent(ratio))
+        }
+        None => "It is not known how much of the bytes sent by the interfaces is in no access log."
+            .into(),
     };
     format!(
         "<h3>Accounts by URI</h3>{}<p class=\"over\">{}</p>",
@@ -235,8 +246,10 @@ fn watcher(host: &Host<'_>) -> String {
             us => format!("at most {:.1} ms", us as f64 / 1e3),
         };
         rows.push(vec!["clock error".into(), error]);
-        for (name, value) in
-            info.facts.iter().filter(|(name, _)| ![PACKS_FACT, BOOT_ID_FACT].contains(&name.as_str()))
+        for (name, value) in info
+            .facts
+            .iter()
+            .filter(|(name, _)| ![PACKS_FACT, BOOT_ID_FACT].contains(&name.as_str()))
         {
             rows.push(vec![name.clone(), value.clone()]);
         }
@@ -267,7 +280,11 @@ fn watcher(host: &Host<'_>) -> String {
     out += &format!(
         "<details><summary>The watcher, the host and its settings</summary>{}{}</details>",
         table(&["", ""], &rows),
-        if happened.is_empty() { String::new() } else { table(&["at", "what happened"], &happened) }
+        if happened.is_empty() {
+            String::new()
+        } else {
+            table(&["at", "what happened"], &happened)
+        }
     );
     out
 }

@@ -1,4 +1,5 @@
-//! Charts of limited resources of the server: cores, network, memory, descriptors, disk; and of drops.
+//! Charts of limited resources of the server: cores, network, memory, descriptors, disk; and of
+//! drops.
 
 use throng_observation::host::catalogue::{self as metric, Metric};
 
@@ -131,10 +132,21 @@ pub(super) fn render(charts: &ServerCharts<'_>) -> String {
         by_process(charts, "Open file descriptors", "of a process", metric::PROCESS_FDS, 1.0),
         by_process(charts, "Threads", "of a process", metric::PROCESS_THREADS, 1.0),
         sums(charts, &DISK),
-        worst(charts, "Disk requests", "ms, mean time of a request on the slowest disk", DISK_REQUESTS),
+        worst(
+            charts,
+            "Disk requests",
+            "ms, mean time of a request on the slowest disk",
+            DISK_REQUESTS,
+        ),
         by_label(charts, "Disk queue", queue, metric::DISK_QUEUE, "device"),
         by_label(charts, "Log lines", "per second", metric::LOG_LINES, "pattern"),
-        by_label(charts, "Requests", "per second, by group of URIs", metric::ACCESS_REQUESTS, "uri_group"),
+        by_label(
+            charts,
+            "Requests",
+            "per second, by group of URIs",
+            metric::ACCESS_REQUESTS,
+            "uri_group",
+        ),
     ]
     .concat()
 }
@@ -198,14 +210,21 @@ fn network(charts: &ServerCharts<'_>) -> String {
     let window = charts.host.window;
     let total = |series: &MeasuredSeries<'_>| series.integral(window).unwrap_or(0.0);
     let interfaces = charts.host.metric(metric::NIC_TX_BYTES).iter();
-    let Some(tx) = interfaces.max_by(|a, b| total(a).total_cmp(&total(b))) else { return String::new() };
+    let Some(tx) = interfaces.max_by(|a, b| total(a).total_cmp(&total(b))) else {
+        return String::new();
+    };
     let name = tx.label("interface");
-    let rx = charts.host.metric(metric::NIC_RX_BYTES).iter().find(|rx| rx.label("interface") == name);
+    let rx =
+        charts.host.metric(metric::NIC_RX_BYTES).iter().find(|rx| rx.label("interface") == name);
     let mbit = 8e-6;
     let mut lines = vec![
         Line::solid(format!("sent by {name}"), 1, charts.sum([*tx], mbit)),
         Line::solid(format!("received by {name}"), 4, charts.sum(rx.copied(), mbit)),
-        Line::solid("received by the viewers", 3, charts.time.each(super::super::charts::received_mbit)),
+        Line::solid(
+            "received by the viewers",
+            3,
+            charts.time.each(super::super::charts::received_mbit),
+        ),
         Line::dashed("offered to the viewers", 6, super::super::charts::offered_mbit(charts.time)),
     ];
     let line_rate = tx.limit().map(|bytes| bytes * mbit);
@@ -214,7 +233,13 @@ fn network(charts: &ServerCharts<'_>) -> String {
 }
 
 /// A level of each process, with the lowest limit that is near enough to be drawn.
-fn by_process(charts: &ServerCharts<'_>, title: &str, unit: &str, metric: Metric, factor: f64) -> String {
+fn by_process(
+    charts: &ServerCharts<'_>,
+    title: &str,
+    unit: &str,
+    metric: Metric,
+    factor: f64,
+) -> String {
     let mut list: Vec<&MeasuredSeries<'_>> = charts.host.metric(metric).iter().collect();
     let most = |series: &MeasuredSeries<'_>| series.max(charts.host.window).unwrap_or(0.0);
     list.sort_by(|a, b| most(b).total_cmp(&most(a)));
@@ -257,7 +282,8 @@ fn by_label(
     metric: impl AsRef<str>,
     label: &str,
 ) -> String {
-    let mut by_value: std::collections::BTreeMap<&str, (f64, Vec<MeasuredSeries<'_>>)> = Default::default();
+    let mut by_value: std::collections::BTreeMap<&str, (f64, Vec<MeasuredSeries<'_>>)> =
+        Default::default();
     for series in charts.host.metric(metric) {
         let entry = by_value.entry(series.label(label)).or_default();
         entry.0 += series.integral(charts.host.window).unwrap_or(0.0);

@@ -1,5 +1,5 @@
-//! Metrics of endpoints and logs outside the catalogue, such as a server's own counters: those that changed, as charts on
-//! the shared axis; all of them in a table.
+//! Metrics of endpoints and logs outside the catalogue, such as a server's own counters: those that
+//! changed, as charts on the shared axis; all of them in a table.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +35,15 @@ const OURS: [&str; 16] = [
     "access.",
 ];
 
-/// Metrics of a language's client library, which every program has: the server's own metrics come first.
-const RUNTIMES: [&str; 7] = ["go_", "process_", "promhttp_", "python_", "jvm_", "nodejs_", "scrape_"];
+/// Metrics of a language's client library, which every program has: the server's own metrics come
+/// first.
+const RUNTIMES: [&str; 7] =
+    ["go_", "process_", "promhttp_", "python_", "jvm_", "nodejs_", "scrape_"];
 
 /// The metrics that are not of the catalogue.
-fn metrics<'s>(charts: &'s ServerCharts<'_>) -> impl Iterator<Item = (&'s str, &'s [MeasuredSeries<'s>])> {
+fn metrics<'s>(
+    charts: &'s ServerCharts<'_>,
+) -> impl Iterator<Item = (&'s str, &'s [MeasuredSeries<'s>])> {
     let is_ours = |metric: &str| {
         throng_observation::host::catalogue::find(metric).is_some()
             || OURS.iter().any(|room| metric.starts_with(room))
@@ -47,7 +51,8 @@ fn metrics<'s>(charts: &'s ServerCharts<'_>) -> impl Iterator<Item = (&'s str, &
     charts.host.metrics().into_iter().filter(move |(metric, _)| !is_ours(metric))
 }
 
-/// A metric that changed: its series, the highest first, and its change as a share of the highest value.
+/// A metric that changed: its series, the highest first, and its change as a share of the highest
+/// value.
 struct Moved<'a> {
     metric: &'a str,
     is_runtime: bool,
@@ -64,10 +69,12 @@ pub(super) fn render(charts: &ServerCharts<'_>) -> String {
         .into_iter()
         .take(CHARTS_MAX)
         .map(|of| {
-            let labels: Vec<_> = of.series.iter().map(|(_, series, _)| &series.series.labels).collect();
+            let labels: Vec<_> =
+                of.series.iter().map(|(_, series, _)| &series.series.labels).collect();
             let unit = of.series.first().map_or("", |(_, series, _)| series.series.unit.symbol());
             let lines = of.series.iter().zip(COLOURS).map(|((_, series, values), colour)| {
-                let name = told_apart(&series.series.labels, &labels).unwrap_or_else(|| of.metric.to_owned());
+                let name = told_apart(&series.series.labels, &labels)
+                    .unwrap_or_else(|| of.metric.to_owned());
                 Line::solid(name, colour, values.clone())
             });
             charts.chart(of.metric, unit, Scale::Plain, "", lines.collect())
@@ -75,7 +82,11 @@ pub(super) fn render(charts: &ServerCharts<'_>) -> String {
         .collect()
 }
 
-fn moved<'a>(charts: &ServerCharts<'_>, metric: &'a str, list: &[MeasuredSeries<'a>]) -> Option<Moved<'a>> {
+fn moved<'a>(
+    charts: &ServerCharts<'_>,
+    metric: &'a str,
+    list: &[MeasuredSeries<'a>],
+) -> Option<Moved<'a>> {
     let window = charts.host.window;
     // Of a thousand label values those with most are looked at: each costs a pass over its samples.
     let mut list: Vec<(f64, MeasuredSeries<'a>)> =
@@ -92,16 +103,22 @@ fn moved<'a>(charts: &ServerCharts<'_>, metric: &'a str, list: &[MeasuredSeries<
 /// Highest less lowest value, as a share of the one that is farther from 0.
 fn change(values: &[Option<f64>]) -> f64 {
     let known = || values.iter().flatten().copied();
-    let (Some(low), Some(high)) = (known().reduce(f64::min), known().reduce(f64::max)) else { return 0.0 };
+    let (Some(low), Some(high)) = (known().reduce(f64::min), known().reduce(f64::max)) else {
+        return 0.0;
+    };
     let far = low.abs().max(high.abs());
     if far > 0.0 { (high - low) / far } else { 0.0 }
 }
 
-/// The labels of a series that differ from those of the other series in its chart; `None` if none differs.
+/// The labels of a series that differ from those of the other series in its chart; `None` if none
+/// differs.
 fn told_apart(own: &BTreeMap<String, String>, all: &[&BTreeMap<String, String>]) -> Option<String> {
     let differs = |name: &String| all.iter().any(|other| other.get(name) != own.get(name));
-    let parts: Vec<_> =
-        own.iter().filter(|(name, _)| differs(name)).map(|(name, value)| format!("{name}={value}")).collect();
+    let parts: Vec<_> = own
+        .iter()
+        .filter(|(name, _)| differs(name))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
@@ -117,8 +134,12 @@ pub(super) fn listed(charts: &ServerCharts<'_>) -> String {
         .iter()
         .take(FURTHER_MAX)
         .map(|(series, mean, max)| {
-            let labels: Vec<_> =
-                series.series.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let labels: Vec<_> = series
+                .series
+                .labels
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
             vec![series.series.metric.clone(), labels.join(" "), figure(*mean), figure(*max)]
         })
         .collect();
@@ -126,8 +147,11 @@ pub(super) fn listed(charts: &ServerCharts<'_>) -> String {
         return String::new();
     }
     let left = further.len().saturating_sub(FURTHER_MAX);
-    let more =
-        if left > 0 { format!("<p class=\"over\">{left} more are in run.db.</p>") } else { String::new() };
+    let more = if left > 0 {
+        format!("<p class=\"over\">{left} more are in run.db.</p>")
+    } else {
+        String::new()
+    };
     format!(
         "<details><summary>Further series of the server ({})</summary>{}{more}</details>",
         further.len(),

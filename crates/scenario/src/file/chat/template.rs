@@ -13,8 +13,9 @@ use http::{PostFile, post};
 use crate::file::Duration;
 use crate::file::written::duration;
 
-/// A chat over WebSocket or server-sent events in the words of its protocol. Texts may have `{nick}`, `{n}` (the participant's number), `{room}`, and, where
-/// something is sent, `{token}`; other braces are text. `*` in a text that is expected stands for any characters.
+/// A chat over WebSocket or server-sent events in the words of its protocol. Texts may have
+/// `{nick}`, `{n}` (the participant's number), `{room}`, and, where something is sent, `{token}`;
+/// other braces are text. `*` in a text that is expected stands for any characters.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct TemplateFile {
@@ -63,11 +64,13 @@ pub(super) struct TemplateFile {
     /// Over server-sent events: where messages are sent to (`POST`).
     #[serde(skip_serializing_if = "Option::is_none")]
     post: Option<PostFile>,
-    /// Over server-sent events: further headers of all requests; values may have `{n}`, `{room}` and `{token}`.
+    /// Over server-sent events: further headers of all requests; values may have `{n}`, `{room}`
+    /// and `{token}`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(default)]
     headers: BTreeMap<String, String>,
-    /// Over server-sent events: the server sends after `Last-Event-ID` what was said while the stream was broken; default `false`.
+    /// Over server-sent events: the server sends after `Last-Event-ID` what was said while the
+    /// stream was broken; default `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<bool>,
 }
@@ -140,7 +143,10 @@ pub(super) fn template(template: &ChatTemplate) -> TemplateFile {
         subprotocols: template.subprotocols.clone(),
         join: template.join.iter().map(step).collect(),
         say: written(&template.say),
-        pong: template.pong.as_ref().map(|pong| PongFile { on: pong.on.clone(), send: written(&pong.send) }),
+        pong: template
+            .pong
+            .as_ref()
+            .map(|pong| PongFile { on: pong.on.clone(), send: written(&pong.send) }),
         keep_alive: template.keep_alive.as_ref().map(|keep_alive| KeepAliveFile {
             every: duration(keep_alive.every),
             send: written(&keep_alive.send),
@@ -154,7 +160,12 @@ pub(super) fn template(template: &ChatTemplate) -> TemplateFile {
         echo: template.echo,
         stream: template.http.stream.as_ref().map(written),
         post: post(&template.http),
-        headers: template.http.headers.iter().map(|(name, value)| (name.clone(), written(value))).collect(),
+        headers: template
+            .http
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), written(value)))
+            .collect(),
         replay: template.http.replay.then_some(true),
     }
 }

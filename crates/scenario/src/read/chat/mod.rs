@@ -38,7 +38,8 @@ pub(super) fn chat(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<ChatC
         reader.fail(fields.span_of("every"), message, "write for example every = \"2m\"");
     }
     let moments_path = fields.path_of("moments");
-    let moments = fields.get("moments").map(|node| moments(reader, node, &moments_path)).unwrap_or_default();
+    let moments =
+        fields.get("moments").map(|node| moments(reader, node, &moments_path)).unwrap_or_default();
     let config = ChatConfig {
         beside: beside(reader, &mut fields),
         is_wanted: true,
@@ -53,7 +54,9 @@ pub(super) fn chat(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<ChatC
             .boolean(&mut fields, "stream_management")
             .unwrap_or(default.stream_management),
         template: template::template(reader, &mut fields),
-        seed: reader.integer(&mut fields, "seed", 0, super::crowd::SEED_MAX).unwrap_or(default.seed),
+        seed: reader
+            .integer(&mut fields, "seed", 0, super::crowd::SEED_MAX)
+            .unwrap_or(default.seed),
     };
     reader.finish(&fields);
     Some(config)
@@ -71,7 +74,9 @@ fn beside(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Box<Endpoint>>
             let message = format!("`{path}` is {}, not a chat", endpoint.protocol().name());
             reader.fail(node.span, message, format!("write url = {URL}"));
         }
-        Err(error) => reader.fail(node.span, format!("`{path}`: {error}"), format!("write url = {URL}")),
+        Err(error) => {
+            reader.fail(node.span, format!("`{path}`: {error}"), format!("write url = {URL}"))
+        }
     }
     None
 }
@@ -80,10 +85,13 @@ fn beside(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Box<Endpoint>>
 fn renames(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ChatRenames> {
     let share = reader.quantity(fields, "nick_change", "30%", units::percent);
     let within = reader.quantity(fields, "nick_change_within", "1m", units::duration);
-    let (share_at, within_at) = (fields.span_of("nick_change"), fields.span_of("nick_change_within"));
+    let (share_at, within_at) =
+        (fields.span_of("nick_change"), fields.span_of("nick_change_within"));
     if share_at.is_none() && within_at.is_some() {
-        let message =
-            format!("`{}` has no effect: nobody changes a nickname", fields.path_of("nick_change_within"));
+        let message = format!(
+            "`{}` has no effect: nobody changes a nickname",
+            fields.path_of("nick_change_within")
+        );
         reader.fail(within_at, message, "remove it, or write nick_change = \"30%\"");
     }
     let share = share?;
@@ -117,7 +125,11 @@ fn moments(reader: &mut Reader, node: &Node, path: &str) -> Vec<ChatMoment> {
         return Vec::new();
     };
     if items.len() > MOMENTS_MAX {
-        reader.fail(node.span, format!("`{path}` has more than {MOMENTS_MAX} moments"), "write fewer");
+        reader.fail(
+            node.span,
+            format!("`{path}` has more than {MOMENTS_MAX} moments"),
+            "write fewer",
+        );
         return Vec::new();
     }
     let moment = |(index, item): (usize, &Node)| moment(reader, item, &format!("{path}.{index}"));
@@ -146,7 +158,8 @@ const OTHER_TARGET: &str = "remove chat, or write url = \"xmpp+wss://HOST/PATH?r
 const XMPP_KEYS: [&str; 6] =
     ["vcards", "history", "chat_states", "nick_change", "nick_change_within", "stream_management"];
 
-/// Keys of a template that only chats over WebSocket have a use for, and those that only chats over server-sent events have.
+/// Keys of a template that only chats over WebSocket have a use for, and those that only chats over
+/// server-sent events have.
 const WEBSOCKET_KEYS: [&str; 2] = ["subprotocols", "binary"];
 const HTTP_KEYS: [&str; 4] = ["stream", "post", "headers", "replay"];
 
@@ -183,8 +196,13 @@ impl ChatSpans {
     }
 }
 
-/// A chat has an effect on targets that are one only, and each kind has keys of its own. `spans`: of each cohort, and of its `chat`.
-pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[(Span, Option<ChatSpans>)]) {
+/// A chat has an effect on targets that are one only, and each kind has keys of its own. `spans`:
+/// of each cohort, and of its `chat`.
+pub(super) fn check_target(
+    reader: &mut Reader,
+    scenario: &Scenario,
+    spans: &[(Span, Option<ChatSpans>)],
+) {
     for (cohort, (place, spans)) in scenario.crowd.iter().zip(spans) {
         let target = cohort.target.as_ref().unwrap_or(&scenario.target);
         let beside = cohort.role.as_ref().and_then(|role| role.chat.beside.as_deref());
@@ -194,8 +212,10 @@ pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[(S
             (Protocol::PeerTube, None) => Protocol::Xmpp,
             (Protocol::Xmpp | Protocol::Chat | Protocol::PeerTube, Some(_)) => {
                 if let Some(spans) = spans {
-                    let message =
-                        format!("`chat.url` has no effect: {} has its own chat", target.protocol().name());
+                    let message = format!(
+                        "`chat.url` has no effect: {} has its own chat",
+                        target.protocol().name()
+                    );
                     reader.fail(spans.chat, message, "remove url from chat");
                 }
                 continue;
@@ -219,7 +239,11 @@ pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[(S
             (Protocol::Xmpp, Some(_)) => {
                 if let Some(span) = template {
                     let message = "`chat.template` has no effect: the target speaks XMPP";
-                    reader.fail(span, message, "remove it, or write url = \"chat+wss://HOST/PATH\"");
+                    reader.fail(
+                        span,
+                        message,
+                        "remove it, or write url = \"chat+wss://HOST/PATH\"",
+                    );
                 }
             }
             (protocol, Some(spans)) => {
@@ -238,7 +262,12 @@ pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[(S
 }
 
 /// Keys that are written although only `whose` have a use for them.
-fn has_no_effect(reader: &mut Reader, table: &str, (keys, spans): (&[&str], &[Option<Span>]), whose: &str) {
+fn has_no_effect(
+    reader: &mut Reader,
+    table: &str,
+    (keys, spans): (&[&str], &[Option<Span>]),
+    whose: &str,
+) {
     let written = keys.iter().zip(spans).filter_map(|(key, span)| Some((key, (*span)?)));
     for (key, span) in written {
         let message = format!("`{table}.{key}` has no effect: only {whose} have it");
@@ -290,8 +319,12 @@ mod tests {
                 .as_str(),
         );
         let role = scenario.unwrap().crowd[0].role.clone().unwrap();
-        let second = ChatMoment { at: Duration::from_secs(660), share_milli: 1_000, within: WITHIN };
-        assert_eq!((role.chat.vcards, role.chat.every), (VcardPolicy::All, Some(Duration::from_secs(120))));
+        let second =
+            ChatMoment { at: Duration::from_secs(660), share_milli: 1_000, within: WITHIN };
+        assert_eq!(
+            (role.chat.vcards, role.chat.every),
+            (VcardPolicy::All, Some(Duration::from_secs(120)))
+        );
         let renames = ChatRenames { share_milli: 300, within: RENAMED_WITHIN };
         assert_eq!((role.chat.renames, role.chat.stream_management), (Some(renames), false));
         assert_eq!((role.chat.moments[0].share_milli, role.chat.moments[1]), (250, second));
@@ -314,7 +347,11 @@ mod tests {
     #[test]
     fn what_has_no_effect_or_no_sense_is_an_error() {
         for (url, chat, expect) in [
-            ("http://127.0.0.1/a.m3u8", r#"every = "2m""#, "`chat` has no effect: HTTP video is no chat"),
+            (
+                "http://127.0.0.1/a.m3u8",
+                r#"every = "2m""#,
+                "`chat` has no effect: HTTP video is no chat",
+            ),
             (CHAT, r#"every = "1ms""#, "less than 100 ms"),
             (CHAT, r#"vcards = "some""#, "not one of"),
             (CHAT, r#"template = { join = [], say = "{text}" }"#, "the target speaks XMPP"),

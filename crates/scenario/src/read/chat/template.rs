@@ -10,7 +10,8 @@ use crate::chat::{ChatTemplate, ChatText, ChatVariable, JoinStep, KeepAlive, Pon
 use crate::units;
 
 const EXAMPLE: &str = "a table such as { join = [\"JOIN {room}\"], say = \"SAY {text}\" }";
-const JOIN: &str = "a list of texts, or of tables such as { send = \"JOIN #{room}\", expect = \" 366 \" }";
+const JOIN: &str =
+    "a list of texts, or of tables such as { send = \"JOIN #{room}\", expect = \" 366 \" }";
 
 /// Most messages of a join, and most patterns of a list.
 const ITEMS_MAX: usize = 32;
@@ -35,15 +36,21 @@ pub(super) fn template(reader: &mut Reader, chat: &mut Fields<'_>) -> Option<Cha
     let join = join(reader, fields);
     let say = text(reader, fields, "say", &[&SENT[..], &[ChatVariable::Text]].concat());
     if fields.get("say").is_none() {
-        reader.fail(node.span, format!("`{path}.say` is missing"), "write for example say = \"SAY {text}\"");
+        reader.fail(
+            node.span,
+            format!("`{path}.say` is missing"),
+            "write for example say = \"SAY {text}\"",
+        );
     }
     if say.as_ref().is_some_and(|say| !say.has(ChatVariable::Text)) {
         let message = format!("`{path}.say` has no `{{text}}`: messages could not be recognised");
         reader.fail(fields.span_of("say"), message, "write for example say = \"SAY {text}\"");
     }
-    let (room, pong, keep_alive) = (room(reader, fields), pong(reader, fields), keep_alive(reader, fields));
+    let (room, pong, keep_alive) =
+        (room(reader, fields), pong(reader, fields), keep_alive(reader, fields));
     let nick_taken = text(reader, fields, "nick_taken", &WHO);
-    let (refused, kicked) = (patterns(reader, fields, "refused"), patterns(reader, fields, "kicked"));
+    let (refused, kicked) =
+        (patterns(reader, fields, "refused"), patterns(reader, fields, "kicked"));
     let leave = text(reader, fields, "leave", &SENT);
     let binary = reader.boolean(fields, "binary").unwrap_or(false);
     let echo = reader.boolean(fields, "echo").unwrap_or(true);
@@ -135,7 +142,11 @@ fn join(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Vec<JoinStep>> {
     let path = fields.path_of("join");
     let Some(node) = fields.get("join") else {
         let message = format!("`{path}` is missing");
-        reader.fail(fields.span, message, "write for example join = [\"NICK {nick}\", \"JOIN #{room}\"]");
+        reader.fail(
+            fields.span,
+            message,
+            "write for example join = [\"NICK {nick}\", \"JOIN #{room}\"]",
+        );
         return None;
     };
     let Value::List(items) = &node.value else {
@@ -143,7 +154,11 @@ fn join(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Vec<JoinStep>> {
         return None;
     };
     if items.len() > ITEMS_MAX {
-        reader.fail(node.span, format!("`{path}` has more than {ITEMS_MAX} messages"), "write fewer");
+        reader.fail(
+            node.span,
+            format!("`{path}` has more than {ITEMS_MAX} messages"),
+            "write fewer",
+        );
         return None;
     }
     let step = |(index, item): (usize, &Node)| join_step(reader, item, &format!("{path}.{index}"));
@@ -174,7 +189,11 @@ fn pong(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Pong> {
     let on = text(reader, &mut fields, "on", &[]);
     let send = text(reader, &mut fields, "send", &[&SENT[..], &[ChatVariable::Rest]].concat());
     if fields.get("on").is_none() || fields.get("send").is_none() {
-        reader.fail(node.span, format!("`{path}` needs `on` and `send`"), format!("write {EXAMPLE}"));
+        reader.fail(
+            node.span,
+            format!("`{path}` needs `on` and `send`"),
+            format!("write {EXAMPLE}"),
+        );
     }
     reader.finish(&fields);
     Some(Pong { on: on?.written().to_owned(), send: send? })
@@ -193,7 +212,11 @@ fn keep_alive(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<KeepAlive>
         reader.fail(fields.span_of("every"), message, "write for example every = \"25s\"");
     }
     if fields.get("every").is_none() || fields.get("send").is_none() {
-        reader.fail(node.span, format!("`{path}` needs `every` and `send`"), format!("write {EXAMPLE}"));
+        reader.fail(
+            node.span,
+            format!("`{path}` needs `every` and `send`"),
+            format!("write {EXAMPLE}"),
+        );
     }
     reader.finish(&fields);
     Some(KeepAlive { every: every?, send: send?, expect })
@@ -308,14 +331,26 @@ replay = true"#,
             ),
             ("join = 7\nsay = \"{text}\"", "join` is not a list", "write a list"),
             ("join = [\"\"]\nsay = \"{text}\"", "is empty", "one message"),
-            ("join = []\nsay = \"{text}\"\npong = { on = \"PING\" }", "needs `on` and `send`", "PONG{rest}"),
+            (
+                "join = []\nsay = \"{text}\"\npong = { on = \"PING\" }",
+                "needs `on` and `send`",
+                "PONG{rest}",
+            ),
             (
                 "join = []\nsay = \"{text}\"\nkeep_alive = { every = \"1ms\", send = \"x\" }",
                 "less than 100 ms",
                 "25s",
             ),
-            ("join = []\nsay = \"{text}\"\nnick_taken = \"x\"", "nick_taken` has no effect", "NICK {nick}"),
-            ("join = []\nsay = \"{text}\"\nbinary = 1", "is not true or false", "write true or false"),
+            (
+                "join = []\nsay = \"{text}\"\nnick_taken = \"x\"",
+                "nick_taken` has no effect",
+                "NICK {nick}",
+            ),
+            (
+                "join = []\nsay = \"{text}\"\nbinary = 1",
+                "is not true or false",
+                "write true or false",
+            ),
         ] {
             let error = read(template).unwrap_err();
             assert!(error.contains(expect) && error.contains(hint), "{template}: {error}");

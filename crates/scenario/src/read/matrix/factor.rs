@@ -16,7 +16,8 @@ const LEVELS_MAX: usize = 64;
 /// Names are parts of file names and of the terminal's table.
 pub(super) const NAME_CHARS_MAX: usize = 40;
 
-const LEVELS: &str = "a list such as [1, 10, 30] or [{ name = \"disk\", … }, { name = \"tmpfs\", … }]";
+const LEVELS: &str =
+    "a list such as [1, 10, 30] or [{ name = \"disk\", … }, { name = \"tmpfs\", … }]";
 
 /// What the plain values of a factor's levels set.
 struct Shorthand {
@@ -47,7 +48,9 @@ pub(super) fn factors(
     let (mut factors, mut names) = (Vec::new(), HashSet::new());
     for (index, item) in items.iter().enumerate() {
         let path = format!("factor.{index}");
-        let Some(mut fields) = reader.table(item, &path, "a table `[[factor]]` with name and levels") else {
+        let Some(mut fields) =
+            reader.table(item, &path, "a table `[[factor]]` with name and levels")
+        else {
             continue;
         };
         let factor = factor(reader, &mut fields, known, &mut names);
@@ -70,15 +73,21 @@ fn factor(
     let name = name.filter(|name| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         let is_good = (1..=NAME_CHARS_MAX).contains(&name.len()) && name.chars().all(is_plain);
-        let is_free = !crate::matrix::BUILT_IN.contains(&name.as_str()) && names.insert(name.clone());
+        let is_free =
+            !crate::matrix::BUILT_IN.contains(&name.as_str()) && names.insert(name.clone());
         if !is_good || !is_free {
-            let message = format!("`{}` must be unique, of letters, digits, _ and -", fields.path_of("name"));
+            let message =
+                format!("`{}` must be unique, of letters, digits, _ and -", fields.path_of("name"));
             reader.fail(fields.span_of("name"), message, "write for example name = \"files\"");
         }
         is_good && is_free
     });
     if name.is_none() && fields.lacks("name") {
-        reader.fail(fields.span, format!("`{}` has no name", fields.path), "write name = \"files\"");
+        reader.fail(
+            fields.span,
+            format!("`{}` has no name", fields.path),
+            "write name = \"files\"",
+        );
     }
     let shorthand = Shorthand {
         set: text_of(reader, fields, "set", "a path of the scenario such as \"crowd.streams\""),
@@ -94,26 +103,33 @@ fn factor(
 fn relieves(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Relief> {
     let node = fields.get("relieves")?;
     if !matches!(node.value, Value::Table(_)) {
-        return reader.word(fields, "relieves", &RESOURCES).map(|resource| Relief::of_resource(&resource));
+        return reader
+            .word(fields, "relieves", &RESOURCES)
+            .map(|resource| Relief::of_resource(&resource));
     }
     let mut table = reader.section(fields, "relieves");
     let resource = reader.word(&mut table, "resource", &RESOURCES);
-    let thread = text_of(reader, &mut table, "thread", "the name of threads such as \"SW-WebRTC*\"");
-    let setting =
-        text_of(reader, &mut table, "setting", "the name of a setting such as \"StreamWorkerCount\"");
+    let thread =
+        text_of(reader, &mut table, "thread", "the name of threads such as \"SW-WebRTC*\"");
+    let setting = text_of(
+        reader,
+        &mut table,
+        "setting",
+        "the name of a setting such as \"StreamWorkerCount\"",
+    );
     let finding = text_of(reader, &mut table, "finding", "a finding such as \"one_thread_full\"");
     reader.finish(&table);
-    let is_named =
-        |name: &String| name.chars().any(|c| !"*?".contains(c)) && !name.chars().any(char::is_control);
+    let is_named = |name: &String| {
+        name.chars().any(|c| !"*?".contains(c)) && !name.chars().any(char::is_control)
+    };
     if [&thread, &setting, &finding].into_iter().flatten().any(|name| !is_named(name)) {
         let help = "write for example { thread = \"SW-WebRTC*\", setting = \"StreamWorkerCount\" }";
         reader.fail(node.span, format!("`{}` has a name without letters", table.path), help);
     }
     // A longer name matches no thread.
-    if thread
-        .as_ref()
-        .is_some_and(|name| name.bytes().filter(|byte| *byte != b'*').count() > THREAD_NAME_BYTES_MAX)
-    {
+    if thread.as_ref().is_some_and(|name| {
+        name.bytes().filter(|byte| *byte != b'*').count() > THREAD_NAME_BYTES_MAX
+    }) {
         let message = format!(
             "`{}.thread` is longer than the {THREAD_NAME_BYTES_MAX} bytes that the kernel keeps",
             table.path
@@ -122,7 +138,11 @@ fn relieves(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Relief> {
     }
     if thread.is_none() && setting.is_none() && finding.is_none() && reader.is_clean() {
         let help = "write { thread = \"SW-WebRTC*\" }, or relieves = \"cpu\" for all of a resource";
-        reader.fail(node.span, format!("`{}` names no thread, setting or finding", table.path), help);
+        reader.fail(
+            node.span,
+            format!("`{}` names no thread, setting or finding", table.path),
+            help,
+        );
     }
     // More threads are more CPU time; a finding has its own resource.
     let is_of_cpu = finding.is_none() || thread.is_some();
@@ -130,18 +150,31 @@ fn relieves(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Relief> {
     Some(Relief { resource, thread, setting, finding })
 }
 
-fn levels(reader: &mut Reader, fields: &mut Fields<'_>, shorthand: &Shorthand, known: &Known) -> Vec<Level> {
+fn levels(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    shorthand: &Shorthand,
+    known: &Known,
+) -> Vec<Level> {
     let path = fields.path_of("levels");
     let Some(node) = fields.get("levels") else {
         if fields.lacks("levels") {
-            reader.fail(fields.span, format!("`{}` has no levels", fields.path), format!("write {LEVELS}"));
+            reader.fail(
+                fields.span,
+                format!("`{}` has no levels", fields.path),
+                format!("write {LEVELS}"),
+            );
         }
         return Vec::new();
     };
     let items: &[Node] = match &node.value {
         Value::List(items) if (1..=LEVELS_MAX).contains(&items.len()) => items,
         _ => {
-            reader.fail(node.span, format!("`{path}` is not {LEVELS}"), format!("write levels = {LEVELS}"));
+            reader.fail(
+                node.span,
+                format!("`{path}` is not {LEVELS}"),
+                format!("write levels = {LEVELS}"),
+            );
             return Vec::new();
         }
     };
@@ -215,7 +248,16 @@ pub(super) fn level_of(
     reader.finish(&of_server);
     let setup = words::setup(reader, fields, known);
     let relieves = relieves(reader, fields);
-    Some(Level { name: name?, variables, set, server, setup, relieves, more: None, shrink: Vec::new() })
+    Some(Level {
+        name: name?,
+        variables,
+        set,
+        server,
+        setup,
+        relieves,
+        more: None,
+        shrink: Vec::new(),
+    })
 }
 
 /// What a plain value sets.
@@ -226,7 +268,8 @@ fn of_value(
     known: &Known,
 ) -> (Vec<SetValue>, Server<Template>) {
     let set = shorthand.set.as_ref();
-    let set = set.map(|path| SetValue { path: path.clone(), value: words::set_to(reader, node, known) });
+    let set =
+        set.map(|path| SetValue { path: path.clone(), value: words::set_to(reader, node, known) });
     let mut of_server = Server::default();
     if let Some(key) = &shorthand.server {
         let entries = [Entry { key: key.clone(), key_span: node.span, node: node.clone() }];
@@ -254,9 +297,15 @@ pub(super) fn check_variables(
         let has = |level: &&Level| level.variables.iter().any(|(known, _)| known == name);
         let missing = factor.levels.iter().find(|level| !has(level));
         if let Some(level) = missing.filter(|_| defaults.iter().all(|(known, _)| known != name)) {
-            let message =
-                format!("level `{}` of factor `{}` has no variable `{name}`", level.name, factor.name);
-            reader.fail(item.span, message, format!("write it there, or its default in [variables]: {name}"));
+            let message = format!(
+                "level `{}` of factor `{}` has no variable `{name}`",
+                level.name, factor.name
+            );
+            reader.fail(
+                item.span,
+                message,
+                format!("write it there, or its default in [variables]: {name}"),
+            );
         }
     }
 }

@@ -56,7 +56,8 @@ fn levels(reader: &mut Reader, entry: &Entry, factors: &[Factor]) -> Option<(usi
         match factor.levels.iter().position(|level| Some(&level.name) == name.as_ref()) {
             Some(level) => found.push(level),
             None => {
-                let names: Vec<&str> = factor.levels.iter().map(|level| level.name.as_str()).collect();
+                let names: Vec<&str> =
+                    factor.levels.iter().map(|level| level.name.as_str()).collect();
                 let message = format!("`{}` has no such level", factor.name);
                 reader.fail(item.span, message, format!("its levels are {}", names.join(", ")));
             }

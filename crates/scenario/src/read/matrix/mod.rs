@@ -1,5 +1,5 @@
-//! Reads a matrix file: its factors and their levels, the server of each cell, what is left out. And the file of a proof, which has
-//! variants for factors.
+//! Reads a matrix file: its factors and their levels, the server of each cell, what is left out.
+//! And the file of a proof, which has variants for factors.
 
 use std::collections::BTreeSet;
 
@@ -58,8 +58,13 @@ fn read(
     }
 }
 
-/// A matrix without its factors: the keys that all files of experiments have. `names` are the variables of its levels.
-fn without_factors(reader: &mut Reader, top: &mut Fields<'_>, names: Vec<String>) -> (Option<Matrix>, Known) {
+/// A matrix without its factors: the keys that all files of experiments have. `names` are the
+/// variables of its levels.
+fn without_factors(
+    reader: &mut Reader,
+    top: &mut Fields<'_>,
+    names: Vec<String>,
+) -> (Option<Matrix>, Known) {
     let name = words::text_of(reader, top, "name", "text such as \"30 viewers on 1 to 30 files\"");
     let scenario = words::text_of(reader, top, "scenario", "the path of a scenario file");
     if scenario.is_none() && top.lacks("scenario") {
@@ -101,8 +106,10 @@ fn matrix(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Matrix> {
     let order = reader.word(top, "order", &["random", "written"]);
     let defaults = matrix.as_ref().map(|matrix| matrix.variables.clone()).unwrap_or_default();
     let factors = factor::factors(reader, top, &known, &defaults);
-    let (only, except) =
-        (filter::filters(reader, top, "only", &factors), filter::filters(reader, top, "except", &factors));
+    let (only, except) = (
+        filter::filters(reader, top, "only", &factors),
+        filter::filters(reader, top, "except", &factors),
+    );
     let order = if order.as_deref() == Some("written") { Order::Written } else { Order::Random };
     let matrix = Matrix { repeats, order, factors, only, except, ..matrix? };
     if matrix.factors.is_empty() && top.lacks("factor") {
@@ -212,7 +219,9 @@ fn names_of_levels(levels: &[Node]) -> Vec<String> {
 
 fn entry<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
     match &node.value {
-        Value::Table(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node),
+        Value::Table(entries) => {
+            entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+        }
         _ => None,
     }
 }

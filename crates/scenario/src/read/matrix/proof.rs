@@ -1,4 +1,5 @@
-//! Reads the file of a proof: `[[variant]]` tables, the first of which is the baseline, or `[shrink]`.
+//! Reads the file of a proof: `[[variant]]` tables, the first of which is the baseline, or
+//! `[shrink]`.
 
 use super::super::fields::{Fields, Reader};
 use super::factor::{self, NAME_CHARS_MAX};
@@ -10,17 +11,22 @@ use crate::units;
 const VARIANTS_MAX: usize = 16;
 const PAIRS_MAX: u64 = 100;
 const PAIRS: u32 = 4;
-/// Pairs count if others used the machine alike before both runs, within this share of its CPU time.
+/// Pairs count if others used the machine alike before both runs, within this share of its CPU
+/// time.
 const BUSY_DIFFERENCE: f64 = 0.25;
-/// What is left of a shrunk resource by default, and the bounds: less than 5 % is lost in the noise of a run, and a
-/// tenth of a resource is another server.
+/// What is left of a shrunk resource by default, and the bounds: less than 5 % is lost in the noise
+/// of a run, and a tenth of a resource is another server.
 const LEFT: f64 = 0.8;
 const LEFT_MIN: f64 = 0.1;
 const LEFT_MAX: f64 = 0.95;
 /// The longest name of an interface (`IFNAMSIZ` without its end).
 const INTERFACE_BYTES_MAX: usize = 15;
 
-pub(super) fn proof(reader: &mut Reader, top: &mut Fields<'_>, flag: Option<&str>) -> Option<Matrix> {
+pub(super) fn proof(
+    reader: &mut Reader,
+    top: &mut Fields<'_>,
+    flag: Option<&str>,
+) -> Option<Matrix> {
     let mut names = names_of_levels(items(top.get("variant")));
     names.push(VARIANT.to_owned());
     let (matrix, known) = without_factors(reader, top, names);
@@ -33,18 +39,27 @@ pub(super) fn proof(reader: &mut Reader, top: &mut Fields<'_>, flag: Option<&str
     let levels = match shrink {
         _ if is_table && flag.is_none() && written.len() > 1 => {
             let help = "remove [shrink], or all variants after the first";
-            reader.fail(top.span_of("shrink"), "a proof shrinks a resource or compares variants", help);
+            reader.fail(
+                top.span_of("shrink"),
+                "a proof shrinks a resource or compares variants",
+                help,
+            );
             return None;
         }
         Some([accused, placebo]) => shrunk(written.into_iter().next(), &accused, &placebo),
         None => written,
     };
     if levels.len() < 2 && reader.is_clean() && top.lacks("variant") {
-        let help = "write two [[variant]] tables with names; the first is the baseline. Or a [shrink]";
+        let help =
+            "write two [[variant]] tables with names; the first is the baseline. Or a [shrink]";
         reader.fail(None, "there is nothing to compare", help);
     } else if levels.len() < 2 && reader.is_clean() {
         let help = "write a second [[variant]]; the first is the baseline. Or a [shrink]";
-        reader.fail(top.span_of("variant"), "there is one variant, and nothing to compare it with", help);
+        reader.fail(
+            top.span_of("variant"),
+            "there is one variant, and nothing to compare it with",
+            help,
+        );
     }
     let factor = Factor { name: VARIANT.to_owned(), levels, relieves: None };
     let node = top.get("variant").or(top.get("shrink"));
@@ -85,7 +100,8 @@ fn variants(reader: &mut Reader, top: &mut Fields<'_>, known: &Known) -> Vec<Lev
     let mut levels: Vec<Level> = Vec::new();
     for (index, item) in nodes.iter().enumerate() {
         let path = format!("variant.{index}");
-        let Some(mut fields) = reader.table(item, &path, "a table `[[variant]]` with a name") else {
+        let Some(mut fields) = reader.table(item, &path, "a table `[[variant]]` with a name")
+        else {
             continue;
         };
         let level = factor::level_of(reader, &mut fields, (Vec::new(), Server::default()), known);
@@ -124,7 +140,8 @@ fn shrinks(reader: &mut Reader, top: &mut Fields<'_>, flag: Option<&str>) -> Opt
     let resource = reader.word(&mut fields, "resource", &ShrunkResource::KEYS);
     let to = reader.positive(&mut fields, "to");
     let placebo = reader.word(&mut fields, "placebo", &ShrunkResource::KEYS);
-    let interface = text_of(reader, &mut fields, "interface", "the name of an interface such as \"eth0\"");
+    let interface =
+        text_of(reader, &mut fields, "interface", "the name of an interface such as \"eth0\"");
     let rate = reader.quantity(&mut fields, "rate", "1Gbit/s", units::bit_rate);
     reader.finish(&fields);
     let (of_flag, to_of_flag) = flag.map(|text| by_flag(reader, text)).unwrap_or_default();
@@ -140,7 +157,8 @@ fn shrinks(reader: &mut Reader, top: &mut Fields<'_>, flag: Option<&str>) -> Opt
         let message = format!("a resource is shrunk to {LEFT_MIN} to {LEFT_MAX} of it");
         reader.fail(fields.span_of("to"), message, "write to = 0.8, or --shrink cpu=0.8");
     }
-    let placebo = placebo.unwrap_or_else(|| if key == "nofile" { "cpu" } else { "nofile" }.to_owned());
+    let placebo =
+        placebo.unwrap_or_else(|| if key == "nofile" { "cpu" } else { "nofile" }.to_owned());
     if placebo == key {
         let help = format!("choose another one of {}", ShrunkResource::KEYS.join(", "));
         reader.fail(fields.span_of("placebo"), "the placebo is the accused resource", help);
@@ -153,10 +171,15 @@ fn shrinks(reader: &mut Reader, top: &mut Fields<'_>, flag: Option<&str>) -> Opt
     };
     if interface.as_ref().is_some_and(|name| !is_name(name)) {
         let help = "write the name that `ip link` shows, such as \"eth0\"";
-        reader.fail(fields.span_of("interface"), "`shrink.interface` is no name of an interface", help);
+        reader.fail(
+            fields.span_of("interface"),
+            "`shrink.interface` is no name of an interface",
+            help,
+        );
     }
     let line = interface.zip(rate);
-    if line.is_none() && [key.as_str(), placebo.as_str()].contains(&"network") && reader.is_clean() {
+    if line.is_none() && [key.as_str(), placebo.as_str()].contains(&"network") && reader.is_clean()
+    {
         let help = "write interface = \"eth0\" and rate = \"1Gbit/s\" in [shrink]: only a named interface is touched";
         reader.fail(fields.span, "the interface to shrink, or its rate, is not known", help);
     }
@@ -176,10 +199,14 @@ fn by_flag(reader: &mut Reader, text: &str) -> (Option<String>, Option<f64>) {
         reader.fail(None, format!("--shrink {shown}: no resource that can be shrunk"), help);
         return (None, None);
     }
-    let share =
-        share.map(|share| share.parse::<f64>().ok().filter(|share| share.is_finite() && *share > 0.0));
+    let share = share
+        .map(|share| share.parse::<f64>().ok().filter(|share| share.is_finite() && *share > 0.0));
     if share == Some(None) {
-        reader.fail(None, format!("--shrink {shown}: no share"), format!("write --shrink {key}=0.8"));
+        reader.fail(
+            None,
+            format!("--shrink {shown}: no share"),
+            format!("write --shrink {key}=0.8"),
+        );
     }
     (Some(key.to_owned()), share.flatten())
 }
@@ -199,7 +226,8 @@ fn resource_of(key: &str, line: Option<&(String, f64)>) -> Option<ShrunkResource
     })
 }
 
-/// The baseline, the baseline with less of the accused resource, and the one with less of the placebo.
+/// The baseline, the baseline with less of the accused resource, and the one with less of the
+/// placebo.
 fn shrunk(baseline: Option<Level>, accused: &Shrink, placebo: &Shrink) -> Vec<Level> {
     let baseline = baseline.unwrap_or_else(|| Level {
         name: "baseline".to_owned(),
@@ -211,7 +239,8 @@ fn shrunk(baseline: Option<Level>, accused: &Shrink, placebo: &Shrink) -> Vec<Le
         more: None,
         shrink: Vec::new(),
     });
-    // A filter at the full rate has a burst and a queue of its own: everyone has it, so that only the rate differs.
+    // A filter at the full rate has a burst and a queue of its own: everyone has it, so that only
+    // the rate differs.
     let whole = |but: Option<&Shrink>| -> Vec<Shrink> {
         let is_line = |one: &&Shrink| matches!(one.resource, ShrunkResource::Network { .. });
         let lines = [accused, placebo].into_iter().filter(is_line).filter(|one| Some(*one) != but);

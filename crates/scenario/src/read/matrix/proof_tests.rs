@@ -65,15 +65,22 @@ fn every_block_has_each_side_twice_and_either_side_begins() {
     for block in &blocks {
         let cells = block.runs.clone().map(|run| run.cell);
         let [a, b, c, d] = cells;
-        assert!(a == d && b == c && a != b && a.min(b) == 0 && a.max(b) == block.variant, "{cells:?}");
+        assert!(
+            a == d && b == c && a != b && a.min(b) == 0 && a.max(b) == block.variant,
+            "{cells:?}"
+        );
     }
     for variant in [1, 2] {
-        let first: Vec<usize> =
-            blocks.iter().filter(|block| block.variant == variant).map(|block| block.runs[0].cell).collect();
+        let first: Vec<usize> = blocks
+            .iter()
+            .filter(|block| block.variant == variant)
+            .map(|block| block.runs[0].cell)
+            .collect();
         assert!(first == [0, variant, 0] || first == [variant, 0, variant], "{first:?}");
     }
     // Every run is a folder of its own.
-    let mut runs: Vec<(usize, u32)> = proof.runs().iter().map(|run| (run.cell, run.repeat)).collect();
+    let mut runs: Vec<(usize, u32)> =
+        proof.runs().iter().map(|run| (run.cell, run.repeat)).collect();
     runs.sort_unstable();
     runs.dedup();
     assert_eq!(runs.len(), 24);
@@ -126,12 +133,17 @@ fn a_lost_pair_is_made_once_more_in_the_same_order_and_not_for_ever() {
 #[test]
 fn a_shrink_takes_the_place_of_the_variants() {
     let proof = Matrix::parse_proof(SHRINK, None).unwrap_or_else(|error| panic!("{error}"));
-    let names: Vec<&str> = proof.factors[0].levels.iter().map(|level| level.name.as_str()).collect();
+    let names: Vec<&str> =
+        proof.factors[0].levels.iter().map(|level| level.name.as_str()).collect();
     assert_eq!(names, ["baseline", "network-at-0.7", "nofile-at-0.7"]);
     let shrinks = |cell: usize| proof.cell(&proof.cells()[cell], &places()).shrink;
     let line = || ShrunkResource::Network { interface: "lo".into(), rate_bps: 20e6 };
     let whole = Shrink { resource: line(), to: 1.0, is_placebo: false };
-    assert_eq!(shrinks(0), std::slice::from_ref(&whole), "the baseline has the filter, at the full rate");
+    assert_eq!(
+        shrinks(0),
+        std::slice::from_ref(&whole),
+        "the baseline has the filter, at the full rate"
+    );
     assert_eq!(shrinks(1), [Shrink { resource: line(), to: 0.7, is_placebo: false }]);
     let nofile = Shrink { resource: ShrunkResource::Nofile, to: 0.7, is_placebo: true };
     assert_eq!(shrinks(2), [whole, nofile]);
@@ -139,13 +151,17 @@ fn a_shrink_takes_the_place_of_the_variants() {
 
 #[test]
 fn the_flag_goes_before_the_file() {
-    let proof = Matrix::parse_proof(WORKERS, Some("nofile=0.9")).unwrap_or_else(|error| panic!("{error}"));
+    let proof =
+        Matrix::parse_proof(WORKERS, Some("nofile=0.9")).unwrap_or_else(|error| panic!("{error}"));
     let levels = &proof.factors[0].levels;
     let names: Vec<&str> = levels.iter().map(|level| level.name.as_str()).collect();
     assert_eq!(names, ["one", "nofile-at-0.9", "cpu-at-0.9"], "the first variant is the baseline");
     let proof = Matrix::parse_proof(SHRINK, Some("cpu")).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(proof.factors[0].levels[1].shrink[0].resource, ShrunkResource::Cpu);
-    assert!((proof.factors[0].levels[1].shrink[0].to - 0.7).abs() < 1e-9, "the share is that of the file");
+    assert!(
+        (proof.factors[0].levels[1].shrink[0].to - 0.7).abs() < 1e-9,
+        "the share is that of the file"
+    );
 }
 
 /// Each wrong file or flag, and what is said about it.
@@ -161,7 +177,11 @@ fn errors_name_the_line_and_the_fix() {
         (format!("{head}busy_difference = 25\n{two}"), None, "write 0.25 for a quarter"),
         (format!("{head}pairs = 0\n{two}"), None, "a whole number from 2 to 100"),
         (format!("{head}repeats = 3\n{two}"), None, "unknown key `repeats`"),
-        (format!("{head}{two}[[factor]]\nname = \"x\"\nlevels = [1]\n"), None, "unknown key `factor`"),
+        (
+            format!("{head}{two}[[factor]]\nname = \"x\"\nlevels = [1]\n"),
+            None,
+            "unknown key `factor`",
+        ),
         (format!("{head}{two}value = 1\n"), None, "unknown key `value`"),
         (format!("{head}{two}more = 2\n"), None, "how much, but not of what"),
         (format!("{head}{two}relieves = \"cpu\"\nmore = 0.5\n"), None, "must be above 1"),
@@ -172,7 +192,11 @@ fn errors_name_the_line_and_the_fix() {
             "names no thread, setting or finding",
         ),
         (format!("{head}{two}relieves = {{ tread = \"a\" }}\n"), None, "did you mean `thread`?"),
-        (format!("{head}{two}relieves = {{ thread = \"*\" }}\n"), None, "has a name without letters"),
+        (
+            format!("{head}{two}relieves = {{ thread = \"*\" }}\n"),
+            None,
+            "has a name without letters",
+        ),
         (
             format!("{head}{two}relieves = {{ thread = \"SW-WebRTCPublisher*\" }}\n"),
             None,
@@ -190,17 +214,31 @@ fn errors_name_the_line_and_the_fix() {
             None,
             "did you mean `{{variant}}`?",
         ),
-        (format!("{head}{two}[shrink]\nresource = \"cpu\"\n"), None, "shrinks a resource or compares"),
+        (
+            format!("{head}{two}[shrink]\nresource = \"cpu\"\n"),
+            None,
+            "shrinks a resource or compares",
+        ),
         (format!("{head}[shrink]\nto = 0.8\n"), None, "`shrink.resource` is missing"),
-        (format!("{head}[shrink]\nresource = \"cpu\"\nto = 1.2\n"), None, "is shrunk to 0.1 to 0.95"),
+        (
+            format!("{head}[shrink]\nresource = \"cpu\"\nto = 1.2\n"),
+            None,
+            "is shrunk to 0.1 to 0.95",
+        ),
         (
             format!("{head}[shrink]\nresource = \"cpu\"\nplacebo = \"cpu\"\n"),
             None,
             "the placebo is the accused",
         ),
-        (format!("{head}[shrink]\nresource = \"network\"\n"), None, "only a named interface is touched"),
         (
-            format!("{head}[shrink]\nresource = \"network\"\ninterface = \"-x\"\nrate = \"1Mbit/s\"\n"),
+            format!("{head}[shrink]\nresource = \"network\"\n"),
+            None,
+            "only a named interface is touched",
+        ),
+        (
+            format!(
+                "{head}[shrink]\nresource = \"network\"\ninterface = \"-x\"\nrate = \"1Mbit/s\"\n"
+            ),
             None,
             "is no name of an interface",
         ),

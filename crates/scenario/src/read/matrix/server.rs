@@ -13,8 +13,13 @@ use crate::units::{self, UnitError};
 const READY: [&str; 3] = ["port", "url", "log"];
 const FILES_MAX: usize = 64;
 
-pub(super) fn server(reader: &mut Reader, fields: &mut Fields<'_>, known: &Known) -> Server<Template> {
-    let command = command(reader, fields, "command", "[\"nginx\", \"-c\", \"{{dir}}/nginx.conf\"]", known);
+pub(super) fn server(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    known: &Known,
+) -> Server<Template> {
+    let command =
+        command(reader, fields, "command", "[\"nginx\", \"-c\", \"{{dir}}/nginx.conf\"]", known);
     let env = env(reader, fields, known);
     let cwd = template_of(reader, fields, "cwd", "the path of a folder", known);
     let ready = ready(reader, fields);
@@ -25,8 +30,22 @@ pub(super) fn server(reader: &mut Reader, fields: &mut Fields<'_>, known: &Known
     let memory_bytes = reader.quantity(fields, "memory", "200MB", byte_count);
     let disk = disk(reader, fields, known);
     let nofile = reader.integer(fields, "nofile", 16, 1 << 30);
-    let watch = template_of(reader, fields, "watch", "text such as \"profile=full,every=500ms\"", known);
-    Server { command, env, cwd, ready, stop, files, cpus, cpu_quota, memory_bytes, disk, nofile, watch }
+    let watch =
+        template_of(reader, fields, "watch", "text such as \"profile=full,every=500ms\"", known);
+    Server {
+        command,
+        env,
+        cwd,
+        ready,
+        stop,
+        files,
+        cpus,
+        cpu_quota,
+        memory_bytes,
+        disk,
+        nofile,
+        watch,
+    }
 }
 
 fn env(reader: &mut Reader, fields: &mut Fields<'_>, known: &Known) -> Vec<(String, Template)> {
@@ -36,7 +55,8 @@ fn env(reader: &mut Reader, fields: &mut Fields<'_>, known: &Known) -> Vec<(Stri
         match super::words::scalar(node).filter(|_| is_name) {
             Some(value) => env.push((name, template(reader, node, &value, known))),
             None => {
-                let message = format!("`{}.{name}` is no environment variable", fields.path_of("env"));
+                let message =
+                    format!("`{}.{name}` is no environment variable", fields.path_of("env"));
                 reader.fail(node.span, message, "write for example env = { GST_DEBUG = \"2\" }");
             }
         }
@@ -54,7 +74,11 @@ fn ready(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Ready> {
     let present = READY.into_iter().filter(|key| fields.get(key).is_some()).count();
     if present != 1 {
         let message = format!("`{}` must have exactly one of {}", fields.path, READY.join(", "));
-        reader.fail(fields.span, message, "write for example ready = { port = 8554, within = \"10s\" }");
+        reader.fail(
+            fields.span,
+            message,
+            "write for example ready = { port = 8554, within = \"10s\" }",
+        );
     }
     reader.finish(&fields);
     let when = port.map(ReadyWhen::Port).or(url.map(ReadyWhen::Url)).or(log.map(ReadyWhen::Log))?;
@@ -68,7 +92,11 @@ fn url(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<String> {
         return Some(text);
     }
     let message = format!("`{}` is no http:// URL", fields.path_of("url"));
-    reader.fail(fields.span_of("url"), message, "write http://127.0.0.1:PORT/PATH, or use port or log");
+    reader.fail(
+        fields.span_of("url"),
+        message,
+        "write http://127.0.0.1:PORT/PATH, or use port or log",
+    );
     None
 }
 
@@ -77,13 +105,15 @@ fn stop(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Stop> {
     let mut fields = reader.section(top, "stop");
     let usual = Stop::default();
     let signal = reader.word(&mut fields, "signal", &Stop::SIGNALS).unwrap_or(usual.signal);
-    let within = reader.quantity(&mut fields, "within", "5s", units::duration).unwrap_or(usual.within);
+    let within =
+        reader.quantity(&mut fields, "within", "5s", units::duration).unwrap_or(usual.within);
     reader.finish(&fields);
     Some(Stop { signal, within })
 }
 
 fn files(reader: &mut Reader, top: &mut Fields<'_>, known: &Known) -> Vec<ServerFile<Template>> {
-    const FILE: &str = "a table such as { template = \"nginx.conf.in\", path = \"{{dir}}/nginx.conf\" }";
+    const FILE: &str =
+        "a table such as { template = \"nginx.conf.in\", path = \"{{dir}}/nginx.conf\" }";
     let path = top.path_of("file");
     let Some(node) = top.get("file") else { return Vec::new() };
     let items: &[Node] = match &node.value {
@@ -92,12 +122,19 @@ fn files(reader: &mut Reader, top: &mut Fields<'_>, known: &Known) -> Vec<Server
     };
     let mut files = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        let Some(mut fields) = reader.table(item, &format!("{path}.{index}"), FILE) else { continue };
-        let template = template_of(reader, &mut fields, "template", "the path of a template", known);
+        let Some(mut fields) = reader.table(item, &format!("{path}.{index}"), FILE) else {
+            continue;
+        };
+        let template =
+            template_of(reader, &mut fields, "template", "the path of a template", known);
         let to = template_of(reader, &mut fields, "path", "the path of the file to make", known);
         for key in ["template", "path"] {
             if fields.get(key).is_none() && fields.lacks(key) {
-                reader.fail(item.span, format!("`{path}.{index}` has no `{key}`"), format!("write {FILE}"));
+                reader.fail(
+                    item.span,
+                    format!("`{path}.{index}` has no `{key}`"),
+                    format!("write {FILE}"),
+                );
             }
         }
         reader.finish(&fields);
@@ -114,7 +151,11 @@ fn disk(reader: &mut Reader, top: &mut Fields<'_>, known: &Known) -> Option<Disk
     for key in ["path", "read"] {
         if fields.get(key).is_none() && fields.lacks(key) {
             let message = format!("`{}.{key}` is missing", fields.path);
-            reader.fail(fields.span, message, "write disk = { path = \"/mnt/disk\", read = \"80Mbit/s\" }");
+            reader.fail(
+                fields.span,
+                message,
+                "write disk = { path = \"/mnt/disk\", read = \"80Mbit/s\" }",
+            );
         }
     }
     reader.finish(&fields);
@@ -123,7 +164,8 @@ fn disk(reader: &mut Reader, top: &mut Fields<'_>, known: &Known) -> Option<Disk
 
 /// A number of bytes: `200MB` (10^6), `200MiB` (2^20), kB, KiB, GB, GiB.
 fn byte_count(text: &str) -> Result<u64, UnitError> {
-    let units = [("KiB", 1u64 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("kB", 1_000), ("MB", 1_000_000)];
+    let units =
+        [("KiB", 1u64 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("kB", 1_000), ("MB", 1_000_000)];
     let found = units.into_iter().chain([("GB", 1_000_000_000)]).find_map(|(unit, size)| {
         let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
         let bytes = number * size as f64;

@@ -76,8 +76,7 @@ fn what_a_level_relieves_is_seen_against_levels_that_do_not() {
 
 #[test]
 fn a_search_is_the_other_measure() {
-    let text =
-        "scenario = \"a\"\n[find]\nbudget = \"1m\"\nceiling = 60\n[[factor]]\nname = \"a\"\nlevels = [1]\n";
+    let text = "scenario = \"a\"\n[find]\nbudget = \"1m\"\nceiling = 60\n[[factor]]\nname = \"a\"\nlevels = [1]\n";
     let matrix = Matrix::parse(text).unwrap();
     let budget = Duration::from_secs(60);
     assert_eq!(matrix.measure, Measure::Find { budget, start: None, ceiling: Some(60) });
@@ -87,8 +86,11 @@ fn a_search_is_the_other_measure() {
 fn values_keep_their_type() {
     let text = "scenario = \"a\"\nhold = \"20s\"\n[[factor]]\nname = \"a\"\nset = \"x\"\nlevels = [1, true, \"t\", 0.5]\n";
     let matrix = Matrix::parse(text).unwrap();
-    let values: Vec<bool> =
-        matrix.factors[0].levels.iter().map(|level| matches!(level.set[0].value, SetTo::Text(_))).collect();
+    let values: Vec<bool> = matrix.factors[0]
+        .levels
+        .iter()
+        .map(|level| matches!(level.set[0].value, SetTo::Text(_)))
+        .collect();
     assert_eq!(values, [false, false, true, false]);
 }
 
@@ -118,10 +120,19 @@ fn errors_name_the_line_and_the_fix() {
         (format!("{head}{factor}[server]\ncommand = [\"a\", \"{{files}}\"]\n"), "write {{files}}"),
         (format!("{head}{factor}[server]\ncommand = []\n"), "must have a program"),
         (format!("{head}{factor}[server]\nready = {{ }}\n"), "exactly one of port, url, log"),
-        (format!("{head}{factor}[server]\nready = {{ url = \"https://h/\" }}\n"), "is no http:// URL"),
+        (
+            format!("{head}{factor}[server]\nready = {{ url = \"https://h/\" }}\n"),
+            "is no http:// URL",
+        ),
         (format!("{head}{factor}[server]\nmemory = \"200\"\n"), "is not a size"),
-        (format!("{head}{factor}[server]\nstop = {{ signal = \"SIGKIL\" }}\n"), "is not one of \"SIGTERM\""),
-        (format!("{head}{factor}[server]\ndisk = {{ path = \"/\" }}\n"), "`server.disk.read` is missing"),
+        (
+            format!("{head}{factor}[server]\nstop = {{ signal = \"SIGKIL\" }}\n"),
+            "is not one of \"SIGTERM\"",
+        ),
+        (
+            format!("{head}{factor}[server]\ndisk = {{ path = \"/\" }}\n"),
+            "`server.disk.read` is missing",
+        ),
         (format!("{head}setup = [{{ undo = [\"a\"] }}]\n{factor}"), "has no `run`"),
         (format!("{head}{factor}[[only]]\nflies = 1\n"), "did you mean `files`?"),
         (format!("{head}{factor}[[only]]\nfiles = 2\n"), "its levels are 1, 10"),
@@ -143,14 +154,17 @@ fn errors_name_the_line_and_the_fix() {
         };
         assert!(error.contains(expect), "{expect}\n--- is not in\n{error}\n--- of\n{text}");
     }
-    let error = Matrix::parse(&format!("{head}{factor}[server]\ncwd = \"{{{{flies}}}}\"\n")).unwrap_err();
+    let error =
+        Matrix::parse(&format!("{head}{factor}[server]\ncwd = \"{{{{flies}}}}\"\n")).unwrap_err();
     assert!(error.to_string().contains("line 7, column 8"), "{error}");
 }
 
 #[test]
 fn a_grid_that_is_too_large_is_refused_before_it_is_made() {
     let levels: Vec<String> = (0..64).map(|level| level.to_string()).collect();
-    let factor = |name: &str| format!("[[factor]]\nname = \"{name}\"\nlevels = [{}]\n", levels.join(", "));
-    let text = format!("scenario = \"a\"\nhold = \"20s\"\n{}{}{}", factor("a"), factor("b"), factor("c"));
+    let factor =
+        |name: &str| format!("[[factor]]\nname = \"{name}\"\nlevels = [{}]\n", levels.join(", "));
+    let text =
+        format!("scenario = \"a\"\nhold = \"20s\"\n{}{}{}", factor("a"), factor("b"), factor("c"));
     assert!(Matrix::parse(&text).unwrap_err().to_string().contains("the grid has 262144 cells"));
 }

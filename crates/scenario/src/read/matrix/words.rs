@@ -1,4 +1,5 @@
-//! Texts with variables, lists of words, tables of any keys, overrides and commands of a matrix file.
+//! Texts with variables, lists of words, tables of any keys, overrides and commands of a matrix
+//! file.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +27,8 @@ pub(super) fn text_of(
     reader.text(node, &path, expected)
 }
 
-/// A text in which variables are allowed. A variable in single braces is reported: it would stay as it is.
+/// A text in which variables are allowed. A variable in single braces is reported: it would stay as
+/// it is.
 pub(super) fn template(reader: &mut Reader, node: &Node, text: &str, known: &Known) -> Template {
     let (template, errors) = Template::parse(text, &known.names);
     for error in errors {
@@ -38,7 +40,8 @@ pub(super) fn template(reader: &mut Reader, node: &Node, text: &str, known: &Kno
             let is_double = text.get(..at).is_some_and(|before| before.ends_with('{'));
             if !is_double {
                 let span = reader.span_within(node, text, at..at + found.len());
-                let message = format!("`{single}` is not replaced: variables of a matrix have double braces");
+                let message =
+                    format!("`{single}` is not replaced: variables of a matrix have double braces");
                 reader.fail(span, message, format!("write {{{{{name}}}}}"));
             }
         }
@@ -70,7 +73,10 @@ pub(super) fn command(
 ) -> Option<Vec<Template>> {
     let (path, span) = (fields.path_of(key), fields.span_of(key)?);
     let texts = reader.texts(fields, key, &format!("a list such as {example}"));
-    if texts.is_empty() || texts.len() > LIST_MAX || texts.first().is_some_and(|(word, _)| word.is_empty()) {
+    if texts.is_empty()
+        || texts.len() > LIST_MAX
+        || texts.first().is_some_and(|(word, _)| word.is_empty())
+    {
         if reader.is_clean() {
             let message = format!("`{path}` must have a program and at most {LIST_MAX} words");
             reader.fail(span, message, format!("write {key} = {example}"));
@@ -114,7 +120,10 @@ pub(super) fn scalar(node: &Node) -> Option<String> {
 /// The overrides `set`: dotted keys, quoted or as tables.
 pub(super) fn set(reader: &mut Reader, fields: &mut Fields<'_>, known: &Known) -> Vec<SetValue> {
     let entries = pairs(reader, fields, "set");
-    entries.into_iter().map(|(path, node)| SetValue { value: set_to(reader, node, known), path }).collect()
+    entries
+        .into_iter()
+        .map(|(path, node)| SetValue { value: set_to(reader, node, known), path })
+        .collect()
 }
 
 /// The value of an override.
@@ -128,7 +137,11 @@ pub(super) fn set_to(reader: &mut Reader, node: &Node, known: &Known) -> SetTo {
 }
 
 /// The commands `setup`, with what undoes them.
-pub(super) fn setup(reader: &mut Reader, fields: &mut Fields<'_>, known: &Known) -> Vec<Step<Template>> {
+pub(super) fn setup(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    known: &Known,
+) -> Vec<Step<Template>> {
     const STEP: &str = "a table such as { run = [\"mount\", …], undo = [\"umount\", …] }";
     let path = fields.path_of("setup");
     let Some(node) = fields.get("setup") else { return Vec::new() };
@@ -138,11 +151,19 @@ pub(super) fn setup(reader: &mut Reader, fields: &mut Fields<'_>, known: &Known)
     };
     let mut steps = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        let Some(mut fields) = reader.table(item, &format!("{path}.{index}"), STEP) else { continue };
-        let run = command(reader, &mut fields, "run", "[\"sh\", \"{{base}}/disk.sh\", \"up\"]", known);
-        let undo = command(reader, &mut fields, "undo", "[\"sh\", \"{{base}}/disk.sh\", \"down\"]", known);
+        let Some(mut fields) = reader.table(item, &format!("{path}.{index}"), STEP) else {
+            continue;
+        };
+        let run =
+            command(reader, &mut fields, "run", "[\"sh\", \"{{base}}/disk.sh\", \"up\"]", known);
+        let undo =
+            command(reader, &mut fields, "undo", "[\"sh\", \"{{base}}/disk.sh\", \"down\"]", known);
         if run.is_none() && fields.lacks("run") {
-            reader.fail(item.span, format!("`{path}.{index}` has no `run`"), format!("write {STEP}"));
+            reader.fail(
+                item.span,
+                format!("`{path}.{index}` has no `run`"),
+                format!("write {STEP}"),
+            );
         }
         reader.finish(&fields);
         steps.extend(run.map(|run| Step { run, undo: undo.unwrap_or_default() }));

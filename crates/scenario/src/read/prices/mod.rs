@@ -1,4 +1,5 @@
-//! Reads a price table. Every price has to be written: one that is missing is an error, what costs nothing is written as 0.
+//! Reads a price table. Every price has to be written: one that is missing is an error, what costs
+//! nothing is written as 0.
 
 use super::fields::{Fields, Reader};
 use super::tree::{self, Node, Sources, Value};
@@ -60,7 +61,8 @@ fn as_of(reader: &mut Reader, top: &mut Fields<'_>) -> Option<String> {
     if is_date(&date) {
         return Some(date);
     }
-    let help = "write the month or the day of the prices in quotes: as_of = \"2026-11\" or \"2026-11-24\"";
+    let help =
+        "write the month or the day of the prices in quotes: as_of = \"2026-11\" or \"2026-11-24\"";
     reader.fail(span, format!("`as_of` is not a date: {date}"), help);
     None
 }
@@ -68,9 +70,12 @@ fn as_of(reader: &mut Reader, top: &mut Fields<'_>) -> Option<String> {
 fn is_date(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut part = |digits: usize, most: u32| {
-        let part =
-            parts.next().filter(|part| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()));
-        part.and_then(|part| part.parse::<u32>().ok()).filter(|number| (1..=most).contains(number)).is_some()
+        let part = parts
+            .next()
+            .filter(|part| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()));
+        part.and_then(|part| part.parse::<u32>().ok())
+            .filter(|number| (1..=most).contains(number))
+            .is_some()
     };
     let (has_month, is_long) = (part(4, 9_999) && part(2, 12), text.len() > 7);
     has_month && (!is_long || part(2, 31)) && parts.next().is_none()
@@ -92,7 +97,8 @@ fn compute(reader: &mut Reader, top: &mut Fields<'_>) -> Option<ComputePrices> {
         (None, Some(_)) => {
             let mut fields = reader.section(top, "compute");
             let vcpu_hour = required_number(reader, &mut fields, "vcpu_hour", "0.04", 0.0);
-            let memory_gb_hour = required_number(reader, &mut fields, "memory_gb_hour", "0.005", 0.0);
+            let memory_gb_hour =
+                required_number(reader, &mut fields, "memory_gb_hour", "0.005", 0.0);
             reader.finish(&fields);
             Some(ComputePrices::Amounts { vcpu_hour: vcpu_hour?, memory_gb_hour: memory_gb_hour? })
         }
@@ -106,11 +112,14 @@ fn compute(reader: &mut Reader, top: &mut Fields<'_>) -> Option<ComputePrices> {
 }
 
 fn machine_types(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Vec<MachinePrice>> {
-    const EXAMPLE: &str = "tables [[machine]] with name, vcpus, memory_gb, network_gbit_per_s and per_hour";
+    const EXAMPLE: &str =
+        "tables [[machine]] with name, vcpus, memory_gb, network_gbit_per_s and per_hour";
     let items = items(reader, top, "machine", EXAMPLE)?;
     let mut machines: Vec<MachinePrice> = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        let Some(mut fields) = reader.table(item, &format!("machine.{index}"), EXAMPLE) else { continue };
+        let Some(mut fields) = reader.table(item, &format!("machine.{index}"), EXAMPLE) else {
+            continue;
+        };
         let name = required_text(reader, &mut fields, "name", "\"8 vCPU\"", NAME_CHARS_MAX);
         let mut amount = |reader: &mut Reader, key, example| {
             required_number(reader, &mut fields, key, example, f64::MIN_POSITIVE)
@@ -119,25 +128,43 @@ fn machine_types(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Vec<Machin
         let memory_gb = amount(reader, "memory_gb", "16");
         let network_gbit_per_s = amount(reader, "network_gbit_per_s", "10");
         let per_hour = required_number(reader, &mut fields, "per_hour", "0.34", 0.0);
-        let cpu_speed = number(reader, &mut fields, "cpu_speed", "1.0", f64::MIN_POSITIVE).unwrap_or(1.0);
+        let cpu_speed =
+            number(reader, &mut fields, "cpu_speed", "1.0", f64::MIN_POSITIVE).unwrap_or(1.0);
         if let Some(name) = &name
             && machines.iter().any(|machine| machine.name == *name)
         {
             let span = fields.span_of("name");
-            reader.fail(span, format!("there are two machines `{name}`"), "give each type its own name");
+            reader.fail(
+                span,
+                format!("there are two machines `{name}`"),
+                "give each type its own name",
+            );
         }
         reader.finish(&fields);
-        if let (Some(name), Some(vcpus), Some(memory_gb), Some(network_gbit_per_s), Some(per_hour)) =
-            (name, vcpus, memory_gb, network_gbit_per_s, per_hour)
+        if let (
+            Some(name),
+            Some(vcpus),
+            Some(memory_gb),
+            Some(network_gbit_per_s),
+            Some(per_hour),
+        ) = (name, vcpus, memory_gb, network_gbit_per_s, per_hour)
         {
-            machines.push(MachinePrice { name, vcpus, cpu_speed, memory_gb, network_gbit_per_s, per_hour });
+            machines.push(MachinePrice {
+                name,
+                vcpus,
+                cpu_speed,
+                memory_gb,
+                network_gbit_per_s,
+                per_hour,
+            });
         }
     }
     Some(machines)
 }
 
 fn egress(reader: &mut Reader, top: &mut Fields<'_>) -> Option<EgressPrices> {
-    const HELP: &str = "write [egress] with per_gb = 0.09, or with tiers; per_gb = 0 if it costs nothing";
+    const HELP: &str =
+        "write [egress] with per_gb = 0.09, or with tiers; per_gb = 0 if it costs nothing";
     if top.span_of("egress").is_none() {
         if top.lacks("egress") {
             reader.fail(None, "there is no price of egress", HELP);
@@ -166,11 +193,14 @@ fn egress(reader: &mut Reader, top: &mut Fields<'_>) -> Option<EgressPrices> {
 }
 
 fn tiers(reader: &mut Reader, fields: &mut Fields<'_>, free_gb: f64) -> Option<Vec<EgressTier>> {
-    const EXAMPLE: &str = "a list such as [{ up_to_gb = 10_000, per_gb = 0.09 }, { per_gb = 0.07 }]";
+    const EXAMPLE: &str =
+        "a list such as [{ up_to_gb = 10_000, per_gb = 0.09 }, { per_gb = 0.07 }]";
     let items = items(reader, fields, "tiers", EXAMPLE)?;
     let (mut tiers, mut before) = (Vec::new(), free_gb);
     for (index, item) in items.iter().enumerate() {
-        let Some(mut tier) = reader.table(item, &format!("egress.tiers.{index}"), EXAMPLE) else { continue };
+        let Some(mut tier) = reader.table(item, &format!("egress.tiers.{index}"), EXAMPLE) else {
+            continue;
+        };
         let up_to_gb = number(reader, &mut tier, "up_to_gb", "10_000", 0.0);
         let per_gb = required_number(reader, &mut tier, "per_gb", "0.09", 0.0);
         let (span, is_last) = (tier.span_of("up_to_gb"), index + 1 == items.len());
@@ -209,7 +239,8 @@ fn items<'t>(
     match &node.value {
         Value::List(items) if (1..=PriceTable::ENTRIES_MAX).contains(&items.len()) => Some(items),
         _ => {
-            let message = format!("`{path}` is not a list of 1 to {} tables", PriceTable::ENTRIES_MAX);
+            let message =
+                format!("`{path}` is not a list of 1 to {} tables", PriceTable::ENTRIES_MAX);
             reader.fail(node.span, message, format!("write {example}"));
             None
         }
@@ -226,7 +257,8 @@ fn of_section(
 ) -> Option<f64> {
     if top.span_of(section).is_none() {
         if top.lacks(section) {
-            let help = format!("write [{section}] with {key} = {example}; {key} = 0 if it costs nothing");
+            let help =
+                format!("write [{section}] with {key} = {example}; {key} = 0 if it costs nothing");
             reader.fail(None, format!("there is no price of {section}"), help);
         }
         return None;

@@ -1,9 +1,9 @@
 use crate::prices::{ComputePrices, EgressPrices, EgressTier, PriceTable};
 
 const HEAD: &str = "provider = \"p\"\nas_of = \"2026-11\"\ncurrency = \"EUR\"\n";
-const MACHINE: &str =
-    "[[machine]]\nname = \"m\"\nvcpus = 8\nmemory_gb = 16\nnetwork_gbit_per_s = 10\nper_hour = 0.34\n";
-const REST: &str = "[egress]\nper_gb = 0.09\n[storage]\nper_gb_month = 0.02\n[requests]\nper_million = 0.4\n";
+const MACHINE: &str = "[[machine]]\nname = \"m\"\nvcpus = 8\nmemory_gb = 16\nnetwork_gbit_per_s = 10\nper_hour = 0.34\n";
+const REST: &str =
+    "[egress]\nper_gb = 0.09\n[storage]\nper_gb_month = 0.02\n[requests]\nper_million = 0.4\n";
 
 fn file() -> String {
     [HEAD, MACHINE, REST].concat()
@@ -12,7 +12,10 @@ fn file() -> String {
 #[test]
 fn a_table_is_read_with_its_defaults() {
     let table = PriceTable::parse(&file()).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!((table.as_of.as_str(), table.currency.as_str(), &table.note), ("2026-11", "EUR", &None));
+    assert_eq!(
+        (table.as_of.as_str(), table.currency.as_str(), &table.note),
+        ("2026-11", "EUR", &None)
+    );
     let ComputePrices::Machines(machines) = &table.compute else { panic!("{table:?}") };
     let machine = &machines[0];
     assert_eq!((machine.vcpus, machine.cpu_speed, machine.per_hour), (8.0, 1.0, 0.34));
@@ -61,7 +64,11 @@ fn errors_name_the_line_and_the_fix() {
         (with("\"2026-11\"", "2026-11-24"), "`as_of` is not text", Some(2)),
         (with("\"EUR\"", "\"\""), "not one line of 1 to 8 characters", Some(3)),
         (with(MACHINE, ""), "there is no price of compute", None),
-        (with(MACHINE, &[MACHINE, "[compute]\nvcpu_hour = 1\n"].concat()), "either by [[machine]]", Some(4)),
+        (
+            with(MACHINE, &[MACHINE, "[compute]\nvcpu_hour = 1\n"].concat()),
+            "either by [[machine]]",
+            Some(4),
+        ),
         (with("vcpus = 8", "vcpu = 8"), "did you mean `vcpus`?", Some(6)),
         (with("vcpus = 8\n", ""), "`machine.0.vcpus` is missing", Some(4)),
         (with("vcpus = 8", "vcpus = 0"), "`machine.0.vcpus` is 0", Some(6)),
@@ -75,21 +82,35 @@ fn errors_name_the_line_and_the_fix() {
         (with("per_gb = 0.09\n", ""), "`egress` has no price", Some(10)),
         (with("per_gb = 0.09", "per_gb = 0.09\ntiers = []"), "either one price or tiers", Some(11)),
         (with("per_gb = 0.09", "tiers = [{ per_gb = 1, up_to_gb = 5 }]"), "has an end", Some(11)),
-        (with("per_gb = 0.09", "tiers = [{ per_gb = 1 }, { per_gb = 2 }]"), "has no `up_to_gb`", Some(11)),
         (
-            with("per_gb = 0.09", "free_gb = 9\ntiers = [{ per_gb = 1, up_to_gb = 9 }, { per_gb = 2 }]"),
+            with("per_gb = 0.09", "tiers = [{ per_gb = 1 }, { per_gb = 2 }]"),
+            "has no `up_to_gb`",
+            Some(11),
+        ),
+        (
+            with(
+                "per_gb = 0.09",
+                "free_gb = 9\ntiers = [{ per_gb = 1, up_to_gb = 9 }, { per_gb = 2 }]",
+            ),
             "tiers rise",
             Some(12),
         ),
         (with("[storage]\nper_gb_month = 0.02\n", ""), "there is no price of storage", None),
-        (with("[requests]\nper_million = 0.4\n", ""), "write [requests] with per_million = 0.5", None),
+        (
+            with("[requests]\nper_million = 0.4\n", ""),
+            "write [requests] with per_million = 0.5",
+            None,
+        ),
         (with("per_million = 0.4", "per_milion = 0.4"), "did you mean `per_million`?", Some(15)),
         ("[[[".to_owned(), "the file is TOML", Some(1)),
     ] {
         let error = PriceTable::parse(&text).expect_err(&text);
         let said = error.to_string();
         assert!(said.contains(expect), "{expect}: {said}\n{text}");
-        assert!(line.is_none_or(|line| said.contains(&format!("line {line},"))), "line {line:?}: {said}");
+        assert!(
+            line.is_none_or(|line| said.contains(&format!("line {line},"))),
+            "line {line:?}: {said}"
+        );
     }
 }
 
@@ -106,9 +127,14 @@ fn the_examples_are_read_and_say_that_they_are_no_offers() {
     for entry in std::fs::read_dir(folder).expect("examples") {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        let table = PriceTable::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let table =
+            PriceTable::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let note = table.note.unwrap_or_default();
-        assert!(note.contains("illustration") && note.contains("check before use"), "{}", path.display());
+        assert!(
+            note.contains("illustration") && note.contains("check before use"),
+            "{}",
+            path.display()
+        );
         count += 1;
     }
     assert!(count >= 3);

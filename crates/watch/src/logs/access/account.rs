@@ -17,11 +17,12 @@ pub const READ_LINES_MAX: u64 = 100_000;
 
 /// Counts the requests and bytes of one access log.
 ///
-/// Series: `access.requests` (a second; labels `log`, `uri_group`, `status` as `2xx`, `protocol`), `access.bytes`
-/// (bytes a second; `log`, `uri_group`, `protocol`), `access.response_time` (mean, milliseconds; `log`, `uri_group`; if
-/// the log has it), `access.server_errors` (answers 5xx so far; `log`, `uri_group`, `status` as `502`), `access.lines_unparsed` (a second; `log`): lines in another format, or beyond [`READ_LINES_MAX`]. A
-/// request is counted when the server writes its line, at its end: all bytes of a WebSocket count in the second in
-/// which it closes.
+/// Series: `access.requests` (a second; labels `log`, `uri_group`, `status` as `2xx`, `protocol`),
+/// `access.bytes` (bytes a second; `log`, `uri_group`, `protocol`), `access.response_time` (mean,
+/// milliseconds; `log`, `uri_group`; if the log has it), `access.server_errors` (answers 5xx so
+/// far; `log`, `uri_group`, `status` as `502`), `access.lines_unparsed` (a second; `log`): lines in
+/// another format, or beyond [`READ_LINES_MAX`]. A request is counted when the server writes its
+/// line, at its end: all bytes of a WebSocket count in the second in which it closes.
 #[derive(Debug)]
 pub struct AccessCounter {
     log: String,
@@ -83,20 +84,23 @@ impl AccessCounter {
         let place = |group: usize| self.groups.place(old.name(group));
         let Counts { requests, bytes, durations, .. } = &mut self.second;
         let live = std::mem::take(&mut self.live).into_iter();
-        self.live = live.filter_map(|(group, status, h)| Some((place(group)?, status, h))).collect();
+        self.live =
+            live.filter_map(|(group, status, h)| Some((place(group)?, status, h))).collect();
         let errors = std::mem::take(&mut self.server_errors).into_iter();
         self.server_errors =
             errors.filter_map(|((group, status), n)| Some(((place(group)?, status), n))).collect();
         let counted = std::mem::take(requests).into_iter();
-        *requests =
-            counted.filter_map(|((group, status, h), n)| Some(((place(group)?, status, h), n))).collect();
+        *requests = counted
+            .filter_map(|((group, status, h), n)| Some(((place(group)?, status, h), n)))
+            .collect();
         let counted = std::mem::take(bytes).into_iter();
         *bytes = counted.filter_map(|((group, h), n)| Some(((place(group)?, h), n))).collect();
         let counted = std::mem::take(durations).into_iter();
         *durations = counted.filter_map(|(group, n)| Some((place(group)?, n))).collect();
     }
 
-    /// The counts since the last call, as rates over the time that passed. Call it about once a second.
+    /// The counts since the last call, as rates over the time that passed. Call it about once a
+    /// second.
     pub fn tick(&mut self, now: RunTime) -> Vec<Reading> {
         let seconds = now.millis_since(self.since) / 1e3;
         if seconds <= 0.0 {
@@ -120,7 +124,8 @@ impl AccessCounter {
             ];
             value("access.requests", Unit::PerSecond, &labels, count / seconds);
         }
-        let groups: BTreeSet<_> = self.live.iter().map(|(group, _, protocol)| (*group, *protocol)).collect();
+        let groups: BTreeSet<_> =
+            self.live.iter().map(|(group, _, protocol)| (*group, *protocol)).collect();
         for key @ (group, protocol) in groups {
             let bytes = counts.bytes.get(&key).copied().unwrap_or(0) as f64;
             let labels = [("uri_group", self.groups.name(group)), ("protocol", protocol.label())];
@@ -133,7 +138,12 @@ impl AccessCounter {
         }
         for (group, (milliseconds, requests)) in counts.durations {
             let labels = [("uri_group", self.groups.name(group))];
-            value("access.response_time", Unit::Milliseconds, &labels, milliseconds / requests as f64);
+            value(
+                "access.response_time",
+                Unit::Milliseconds,
+                &labels,
+                milliseconds / requests as f64,
+            );
         }
         if counts.unread > 0 || self.live_unread {
             self.live_unread = true;
@@ -154,7 +164,12 @@ impl AccessCounter {
 }
 
 impl Counts {
-    fn count(&mut self, line: &[u8], groups: &UriGroups, server_errors: &mut BTreeMap<(usize, u16), u64>) {
+    fn count(
+        &mut self,
+        line: &[u8],
+        groups: &UriGroups,
+        server_errors: &mut BTreeMap<(usize, u16), u64>,
+    ) {
         self.lines += 1;
         if self.lines > READ_LINES_MAX {
             self.unread += 1;
@@ -188,7 +203,8 @@ mod tests {
 
     fn counter() -> AccessCounter {
         let packs = packs::built_in();
-        let rules = packs.iter().filter(|pack| ["peertube", "generic"].contains(&pack.pack.as_str()));
+        let rules =
+            packs.iter().filter(|pack| ["peertube", "generic"].contains(&pack.pack.as_str()));
         let groups = UriGroups::new(rules.flat_map(|pack| &pack.uri_groups)).unwrap();
         AccessCounter::new("access", Arc::new(groups), RunTime(0))
     }
@@ -196,8 +212,9 @@ mod tests {
     fn value(readings: &[Reading], metric: &str, labels: &[(&str, &str)]) -> Option<f64> {
         readings.iter().find_map(|readings| match readings {
             Reading::Value(value) if value.metric == metric => {
-                let fits =
-                    labels.iter().all(|(name, label)| value.labels.get(*name).is_some_and(|l| l == label));
+                let fits = labels
+                    .iter()
+                    .all(|(name, label)| value.labels.get(*name).is_some_and(|l| l == label));
                 fits.then_some(value.value)
             }
             _ => None,
@@ -243,7 +260,10 @@ mod tests {
         assert!(format!("{events:?}").contains("GET / 200 token=…"));
         counter.read(b"another\n");
         assert!(
-            !counter.tick(RunTime(2_000_000)).iter().any(|readings| matches!(readings, Reading::Event(..)))
+            !counter
+                .tick(RunTime(2_000_000))
+                .iter()
+                .any(|readings| matches!(readings, Reading::Event(..)))
         );
     }
 
@@ -259,9 +279,11 @@ mod tests {
         let readings = counter.tick(RunTime(1_000_000));
         assert_eq!(value(&readings, "access.server_errors", &chat("502")), Some(3.0));
         assert_eq!(value(&readings, "access.server_errors", &chat("404")), None);
-        let groups: Vec<_> = packs::built_in().into_iter().filter(|pack| pack.pack == "peertube").collect();
-        counter
-            .set_groups(Arc::new(UriGroups::new(groups.iter().flat_map(|pack| &pack.uri_groups)).unwrap()));
+        let groups: Vec<_> =
+            packs::built_in().into_iter().filter(|pack| pack.pack == "peertube").collect();
+        counter.set_groups(Arc::new(
+            UriGroups::new(groups.iter().flat_map(|pack| &pack.uri_groups)).unwrap(),
+        ));
         counter.read((refused(502) + &refused(504)).as_bytes());
         let readings = counter.tick(RunTime(2_000_000));
         assert_eq!(value(&readings, "access.server_errors", &chat("502")), Some(4.0));
@@ -281,7 +303,8 @@ mod tests {
     fn mean_response_time_is_of_the_lines_that_have_it() {
         let mut counter = counter();
         for time in ["0.1", "0.3"] {
-            let line = format!(r#"{{"uri":"/a.ts","status":200,"bytes_sent":1,"request_time":{time}}}"#);
+            let line =
+                format!(r#"{{"uri":"/a.ts","status":200,"bytes_sent":1,"request_time":{time}}}"#);
             counter.read(format!("{line}\n").as_bytes());
         }
         let readings = counter.tick(RunTime(1_000_000));

@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use super::line::{AccessLine, decimal, path_of, quoted, text_of, words_of};
 use super::time;
 
-/// `HOST IDENT USER [TIME] "METHOD URI PROTOCOL" STATUS BYTES …`: the rest of the line is ignored, so formats with
-/// appended fields are parsed too.
+/// `HOST IDENT USER [TIME] "METHOD URI PROTOCOL" STATUS BYTES …`: the rest of the line is ignored,
+/// so formats with appended fields are parsed too.
 pub(super) fn parse(line: &[u8]) -> Option<AccessLine<'_>> {
     let mark = b"] \"";
     let close = line.windows(mark.len()).position(|window| window == mark)?;
     let (before, after) = (line.get(..close)?, line.get(close + mark.len()..)?);
-    let time = before.iter().rposition(|byte| *byte == b'[').and_then(|open| before.get(open + 1..));
+    let time =
+        before.iter().rposition(|byte| *byte == b'[').and_then(|open| before.get(open + 1..));
     let (request, rest) = quoted(after)?;
     let mut fields = rest.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
     let status = decimal(fields.next()?).filter(|status| *status <= 999)?;

@@ -110,8 +110,9 @@ mod tests {
 
     fn group_of(packs: &[&str], path: &str, status: u16) -> String {
         let all = packs::built_in();
-        let rules =
-            packs.iter().flat_map(|name| &all.iter().find(|pack| pack.pack == *name).unwrap().uri_groups);
+        let rules = packs
+            .iter()
+            .flat_map(|name| &all.iter().find(|pack| pack.pack == *name).unwrap().uri_groups);
         let groups = UriGroups::new(rules).unwrap();
         let line = format!("x [t] \"GET {path} HTTP/1.1\" {status} 10 ");
         let group = groups.of(&parse(line.as_bytes()).unwrap());

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::line::{AccessLine, Protocol, path_of, words_of};
 use super::time;
 
-/// Both layouts: Caddy's with a `request` object, nginx's flat. Field names are nginx's variables, Caddy's names, and
-/// common choices of users.
+/// Both layouts: Caddy's with a `request` object, nginx's flat. Field names are nginx's variables,
+/// Caddy's names, and common choices of users.
 #[derive(Deserialize)]
 struct Json<'a> {
     #[serde(borrow)]
@@ -111,7 +111,8 @@ impl Number {
 /// Parses a line of JSON.
 pub(super) fn parse(line: &[u8]) -> Option<AccessLine<'_>> {
     let json: Json<'_> = serde_json::from_slice(line).ok()?;
-    let times = [&json.ts, &json.msec, &json.time_iso8601, &json.time, &json.time_local, &json.timestamp];
+    let times =
+        [&json.ts, &json.msec, &json.time_iso8601, &json.time, &json.time_local, &json.timestamp];
     let at_unix_s = times.into_iter().flatten().find_map(Time::unix_s);
     let of_line = json.http_user_agent.or(json.user_agent);
     let (method, uri, protocol, user_agent) = match json.request {
@@ -138,7 +139,10 @@ pub(super) fn parse(line: &[u8]) -> Option<AccessLine<'_>> {
         status: status as u16,
         bytes: bytes.unwrap_or(0.0) as u64,
         protocol,
-        duration_ms: json.request_time.and_then(|seconds| seconds.value()).map(|seconds| seconds * 1e3),
+        duration_ms: json
+            .request_time
+            .and_then(|seconds| seconds.value())
+            .map(|seconds| seconds * 1e3),
         at_unix_s,
         user_agent: user_agent.filter(|agent| agent != "-"),
     })

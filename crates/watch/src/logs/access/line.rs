@@ -1,5 +1,5 @@
-//! Parses access log lines: combined (nginx, lighttpd, Apache), JSON (Caddy, nginx's `log_format … escape=json`) or those of
-//! S3 servers. The format is detected for each line.
+//! Parses access log lines: combined (nginx, lighttpd, Apache), JSON (Caddy, nginx's `log_format …
+//! escape=json`) or those of S3 servers. The format is detected for each line.
 
 use std::borrow::Cow;
 
@@ -89,7 +89,8 @@ pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The text before the closing quote, and the text after it. Servers escape quotes as `\"` or `\x22`.
+/// The text before the closing quote, and the text after it. Servers escape quotes as `\"` or
+/// `\x22`.
 pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut escaped = false;
     let end = text.iter().position(|byte| {
@@ -100,12 +101,14 @@ pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((text.get(..end)?, text.get(end + 1..)?))
 }
 
-/// The path of a request target: without query and fragment, and without scheme and host (RFC 9112 3.2.2).
+/// The path of a request target: without query and fragment, and without scheme and host (RFC 9112
+/// 3.2.2).
 pub(super) fn path_of(uri: Cow<'_, str>) -> Cow<'_, str> {
     let begins = match uri.find("://") {
-        Some(at) if !uri.starts_with('/') => {
-            uri.get(at + 3..).and_then(|rest| rest.find('/')).map_or(uri.len(), |slash| at + 3 + slash)
-        }
+        Some(at) if !uri.starts_with('/') => uri
+            .get(at + 3..)
+            .and_then(|rest| rest.find('/'))
+            .map_or(uri.len(), |slash| at + 3 + slash),
         _ => 0,
     };
     let ends = uri.find(['?', '#']).unwrap_or(uri.len()).max(begins);

@@ -1,6 +1,7 @@
-//! Access logs of S3 servers. The fields are those of Amazon S3's server access logs (user guide, "Amazon S3 server access log
-//! format"), separated by spaces: owner, bucket, time in brackets, address, requester, request id, operation, key, request,
-//! status, error, bytes sent, … . versitygw writes the same fields without quotes, and of the request only its URI.
+//! Access logs of S3 servers. The fields are those of Amazon S3's server access logs (user guide,
+//! "Amazon S3 server access log format"), separated by spaces: owner, bucket, time in brackets,
+//! address, requester, request id, operation, key, request, status, error, bytes sent, … .
+//! versitygw writes the same fields without quotes, and of the request only its URI.
 
 use super::AccessLine;
 use super::line::{Protocol, decimal, path_of, quoted, text_of, words_of};

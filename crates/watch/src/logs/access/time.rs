@@ -9,8 +9,8 @@ pub(super) fn unix_s(text: &str) -> Option<f64> {
     if text.as_bytes().get(4) == Some(&b'-') { rfc_3339(text) } else { common(text) }
 }
 
-/// Logs of servers that stream media over HTTP were not written before 1990, nor by clocks that far ahead; JSON has
-/// milliseconds at times.
+/// Logs of servers that stream media over HTTP were not written before 1990, nor by clocks that far
+/// ahead; JSON has milliseconds at times.
 pub(super) fn plausible(number: f64) -> Option<f64> {
     const FROM: f64 = 631_152_000.0;
     const TO: f64 = 32_503_680_000.0;
@@ -23,8 +23,9 @@ fn common(text: &str) -> Option<f64> {
     let (date, clock) = moment.split_once(':')?;
     let mut parts = date.split('/');
     let (day, name, year) = (parts.next()?, parts.next()?, parts.next()?);
-    let month =
-        MONTHS.iter().position(|month| name.get(..3).is_some_and(|name| name.eq_ignore_ascii_case(month)))?;
+    let month = MONTHS
+        .iter()
+        .position(|month| name.get(..3).is_some_and(|name| name.eq_ignore_ascii_case(month)))?;
     seconds((number(year)?, month as i64 + 1, number(day)?), clock, zone)
 }
 
@@ -42,18 +43,22 @@ fn rfc_3339(text: &str) -> Option<f64> {
 }
 
 fn seconds((year, month, day): (i64, i64, i64), clock: &str, zone: &str) -> Option<f64> {
-    let valid = (1990..3000).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    let valid =
+        (1990..3000).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
     let mut parts = clock.splitn(3, ':');
     let (hour, minute) = (number(parts.next()?)?, number(parts.next()?)?);
     let second: f64 = parts.next()?.parse().ok()?;
     // A leap second is 60.
-    let valid =
-        valid && (0..24).contains(&hour) && (0..60).contains(&minute) && (0.0..61.0).contains(&second);
+    let valid = valid
+        && (0..24).contains(&hour)
+        && (0..60).contains(&minute)
+        && (0.0..61.0).contains(&second);
     let whole = (days(year, month, day) * 24 + hour) * 3600 + minute * 60 - offset_s(zone)?;
     valid.then_some(whole as f64 + second)
 }
 
-/// Days from 1970-01-01 in the Gregorian calendar: years begin in March, so that the leap day is the last one.
+/// Days from 1970-01-01 in the Gregorian calendar: years begin in March, so that the leap day is
+/// the last one.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1 - 719_468
@@ -68,11 +73,13 @@ fn offset_s(zone: &str) -> Option<i64> {
     let sign = if zone.starts_with('-') { -1 } else { 1 };
     let digits: String = zone.strip_prefix(['+', '-'])?.chars().filter(|c| *c != ':').collect();
     let (hours, minutes) = (number(digits.get(..2)?)?, number(digits.get(2..4)?)?);
-    (digits.len() == 4 && hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+    (digits.len() == 4 && hours < 24 && minutes < 60)
+        .then_some(sign * (hours * 3600 + minutes * 60))
 }
 
 fn number(text: &str) -> Option<i64> {
-    (text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+    (text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())?
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The event configuration: `struct perf_event_attr` of a sampling clock.
 
-/// Size of the stack copy for unwinding, bytes: enough for server threads, small enough to copy 99 times a second.
+/// Size of the stack copy for unwinding, bytes: enough for server threads, small enough to copy 99
+/// times a second.
 const STACK_BYTES: u32 = 16 * 1024;
 
 /// User registers in a sample (`asm/perf_regs.h`), from which unwinding starts.
@@ -40,7 +41,8 @@ mod flag {
     pub(super) const USE_CLOCKID: u64 = 1 << 25;
 }
 
-/// `struct perf_event_attr` of `include/uapi/linux/perf_event.h`, up to `PERF_ATTR_SIZE_VER5` (Linux 4.1).
+/// `struct perf_event_attr` of `include/uapi/linux/perf_event.h`, up to `PERF_ATTR_SIZE_VER5`
+/// (Linux 4.1).
 #[repr(C)]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attr {
@@ -68,7 +70,8 @@ pub(super) struct Attr {
 const _: () = assert!(size_of::<Attr>() == 112, "PERF_ATTR_SIZE_VER5");
 
 impl Attr {
-    /// The software clock `cpu-clock`, which needs no hardware counters; virtual machines seldom have them.
+    /// The software clock `cpu-clock`, which needs no hardware counters; virtual machines seldom
+    /// have them.
     pub(super) fn cpu_clock(frequency_hz: u32, with_stacks: bool, wakeup_watermark: u32) -> Self {
         let mut sample_type = sample::IP | sample::TID | sample::TIME | sample::CALLCHAIN;
         let mut attr = Self {

@@ -1,4 +1,5 @@
-//! Samples every CPU by `perf_event_open`: one clock and one ring buffer for each CPU, whatever the number of threads.
+//! Samples every CPU by `perf_event_open`: one clock and one ring buffer for each CPU, whatever the
+//! number of threads.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -25,12 +26,16 @@ const SAMPLE_BYTES: u64 = 1_100;
 const RING_BYTES_MIN: usize = 64 * 1024;
 const RING_BYTES_MAX: usize = 4 << 20;
 
-/// Size of a ring for the samples of [`READER_DELAY_MS`]. At 99 Hz with stacks it is 512 KiB: with the control page
-/// just what a process without `CAP_IPC_LOCK` may lock for each CPU (`kernel.perf_event_mlock_kb`, 516 by default).
+/// Size of a ring for the samples of [`READER_DELAY_MS`]. At 99 Hz with stacks it is 512 KiB: with
+/// the control page just what a process without `CAP_IPC_LOCK` may lock for each CPU
+/// (`kernel.perf_event_mlock_kb`, 516 by default).
 fn ring_bytes(frequency_hz: u32, with_stacks: bool) -> usize {
     let sample = if with_stacks { SAMPLE_WITH_STACK_BYTES } else { SAMPLE_BYTES };
     let bytes = u64::from(frequency_hz) * sample * READER_DELAY_MS / 1_000;
-    usize::try_from(bytes).unwrap_or(RING_BYTES_MAX).clamp(RING_BYTES_MIN, RING_BYTES_MAX).next_power_of_two()
+    usize::try_from(bytes)
+        .unwrap_or(RING_BYTES_MAX)
+        .clamp(RING_BYTES_MIN, RING_BYTES_MAX)
+        .next_power_of_two()
 }
 
 /// The sampling clocks of all CPUs.
@@ -40,12 +45,18 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// Starts a clock of `frequency_hz` on every CPU of `cpus`; `with_stacks` copies user stacks for unwinding.
-    pub(crate) fn start(cpus: &[u32], frequency_hz: u32, with_stacks: bool) -> Result<Self, RingError> {
+    /// Starts a clock of `frequency_hz` on every CPU of `cpus`; `with_stacks` copies user stacks
+    /// for unwinding.
+    pub(crate) fn start(
+        cpus: &[u32],
+        frequency_hz: u32,
+        with_stacks: bool,
+    ) -> Result<Self, RingError> {
         let mut bytes = ring_bytes(frequency_hz, with_stacks);
         let rings = loop {
             match open(cpus, frequency_hz, with_stacks, bytes) {
-                // Over the limit of locked memory: a smaller ring loses samples sooner, and counts them.
+                // Over the limit of locked memory: a smaller ring loses samples sooner, and counts
+                // them.
                 Err(RingError::Map(_)) if bytes > RING_BYTES_MIN => bytes /= 2,
                 opened => break opened?,
             }
@@ -58,7 +69,8 @@ impl Clocks {
 
     /// Waits until a ring is a quarter full, `wake` is readable, or the time is over.
     pub(crate) fn wait(&self, wake: BorrowedFd<'_>, at_most: Duration) -> io::Result<()> {
-        let mut fds: Vec<_> = self.rings.iter().map(|ring| PollFd::new(ring, PollFlags::IN)).collect();
+        let mut fds: Vec<_> =
+            self.rings.iter().map(|ring| PollFd::new(ring, PollFlags::IN)).collect();
         fds.push(PollFd::from_borrowed_fd(wake, PollFlags::IN));
         let timeout = Timespec {
             tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
@@ -78,8 +90,8 @@ impl Clocks {
         }
     }
 
-    /// Appends the records of all rings to `records`, unordered across rings; returns the number of rings with invalid
-    /// positions and of invalid records.
+    /// Appends the records of all rings to `records`, unordered across rings; returns the number of
+    /// rings with invalid positions and of invalid records.
     pub(crate) fn read(&mut self, records: &mut Vec<Record>) -> u64 {
         let mut broken = 0;
         for ring in &mut self.rings {
@@ -100,7 +112,12 @@ impl Clocks {
     }
 }
 
-fn open(cpus: &[u32], frequency_hz: u32, with_stacks: bool, bytes: usize) -> Result<Vec<Ring>, RingError> {
+fn open(
+    cpus: &[u32],
+    frequency_hz: u32,
+    with_stacks: bool,
+    bytes: usize,
+) -> Result<Vec<Ring>, RingError> {
     let attr = Attr::cpu_clock(frequency_hz, with_stacks, (bytes / 4) as u32);
     let pages = bytes / rustix::param::page_size().max(1);
     let mut rings = Vec::with_capacity(cpus.len());

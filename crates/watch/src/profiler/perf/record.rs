@@ -1,7 +1,7 @@
 //! Parses the records of a perf ring buffer. Lengths in the records are not trusted.
 //!
-//! The layout follows `include/uapi/linux/perf_event.h` (`enum perf_event_type`) for the sample type that
-//! [`super::attr`] configures.
+//! The layout follows `include/uapi/linux/perf_event.h` (`enum perf_event_type`) for the sample
+//! type that [`super::attr`] configures.
 
 use super::attr::{REGISTERS, REGISTERS_COUNT, SAMPLE_ID_BYTES};
 
@@ -102,8 +102,8 @@ pub(crate) struct Record {
     pub(crate) event: Event,
 }
 
-/// Parses the record at the front of `bytes`: its size and the record, or the size alone for an unknown or invalid
-/// record. `None` if the bytes cannot be a record.
+/// Parses the record at the front of `bytes`: its size and the record, or the size alone for an
+/// unknown or invalid record. `None` if the bytes cannot be a record.
 pub(crate) fn parse(bytes: &[u8]) -> Option<(usize, Option<Record>)> {
     let mut header = Reader(bytes);
     let (kind, misc, size) = (header.u32()?, header.u16()?, usize::from(header.u16()?));

@@ -47,7 +47,8 @@ fn sample_body(chain: &[u64], stack: &[u64]) -> Vec<u8> {
 #[test]
 fn samples_have_their_kernel_and_user_side_apart() {
     let body = sample_body(&[KERNEL, 0xffff_ffff_8100_0001, USER, 0x10, 0x20], &[]);
-    let (_, Some(Record { at_ns: 99, event: Event::Sample(sample) })) = parse(&record(9, 0, &body)).unwrap()
+    let (_, Some(Record { at_ns: 99, event: Event::Sample(sample) })) =
+        parse(&record(9, 0, &body)).unwrap()
     else {
         panic!()
     };
@@ -60,7 +61,9 @@ fn samples_have_their_kernel_and_user_side_apart() {
 
 #[test]
 fn a_sample_without_a_chain_still_has_its_address() {
-    let Some(Event::Sample(sample)) = event(&record(9, 0, &sample_body(&[], &[]))) else { panic!() };
+    let Some(Event::Sample(sample)) = event(&record(9, 0, &sample_body(&[], &[]))) else {
+        panic!()
+    };
     assert_eq!(sample.user, [0xdead]);
 }
 
@@ -73,7 +76,8 @@ fn a_stack_is_as_long_as_the_kernel_could_fill_it() {
         stack.push(size);
         stack.extend(vec![5; size as usize / 8]);
         stack.push(filled);
-        let Some(Event::Sample(sample)) = event(&record(9, 0, &sample_body(&[USER, 1], &stack))) else {
+        let Some(Event::Sample(sample)) = event(&record(9, 0, &sample_body(&[USER, 1], &stack)))
+        else {
             panic!()
         };
         assert_eq!(sample.stack.map(|stack| stack.bytes.len()), expect, "{size} {filled}");
@@ -106,12 +110,17 @@ fn processes_are_reported() {
     check(3, 0, name, Event::Name { ids: child, name: "janus".into(), exec: false });
     let mut mmap = words(&[pair(3, 4), 0x1000, 0x200, 0x30, 0, 77, 0, 0]);
     mmap.extend(b"/lib/x.so\0\0\0\0\0\0\0");
-    let expect = Mmap { start: 0x1000, end: 0x1200, offset: 0x30, inode: 77, path: b"/lib/x.so".to_vec() };
+    let expect =
+        Mmap { start: 0x1000, end: 0x1200, offset: 0x30, inode: 77, path: b"/lib/x.so".to_vec() };
     check(10, 0, mmap, Event::Mmap(child, expect));
     check(2, 0, words(&[1, 42]), Event::Lost(42));
     check(13, 0, words(&[3]), Event::Lost(3));
     check(5, 0, words(&[1, 2, 3]), Event::Throttled);
-    assert_eq!(event(&record(200, 0, &with_id(words(&[1]), 5))), None, "what is not known is passed over");
+    assert_eq!(
+        event(&record(200, 0, &with_id(words(&[1]), 5))),
+        None,
+        "what is not known is passed over"
+    );
 }
 
 #[test]

@@ -37,14 +37,16 @@ pub(super) struct Ring {
     data_bytes: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone, and its shared words are only touched through atomics.
+// SAFETY: the mapping belongs to this value alone, and its shared words are only touched through
+// atomics.
 unsafe impl Send for Ring {}
 
 impl Ring {
     /// Opens a disabled clock on `cpu` for all processes.
     pub(super) fn open(attr: &Attr, cpu: u32, data_pages: usize) -> Result<Self, RingError> {
         let cpu = libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX);
-        // SAFETY: `attr` is a live `perf_event_attr` that carries its own size; the other arguments are plain numbers.
+        // SAFETY: `attr` is a live `perf_event_attr` that carries its own size; the other arguments
+        // are plain numbers.
         let fd = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
@@ -98,8 +100,8 @@ impl Ring {
         }
     }
 
-    /// Replaces the content of `out` by the bytes written since the last call, and frees their space. Returns false and
-    /// discards the bytes if the positions are invalid.
+    /// Replaces the content of `out` by the bytes written since the last call, and frees their
+    /// space. Returns false and discards the bytes if the positions are invalid.
     pub(super) fn drain(&mut self, out: &mut Vec<u8>) -> bool {
         out.clear();
         // SYNC POINT: this acquire pairs with the kernel's barrier before it stores `data_head`
@@ -115,24 +117,26 @@ impl Ring {
             self.copy(from, first, out);
             self.copy(0, waiting - first, out);
         }
-        // SYNC POINT: this release pairs with the kernel's control dependency on `data_tail`: it writes there only
-        // after this read.
+        // SYNC POINT: this release pairs with the kernel's control dependency on `data_tail`: it
+        // writes there only after this read.
         self.position(DATA_TAIL).store(head, Ordering::Release);
         is_sound
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset + 8 <= self.page_bytes);
-        // SAFETY: the first page is mapped as long as `self` lives, the offset is within it and a multiple of 8.
+        // SAFETY: the first page is mapped as long as `self` lives, the offset is within it and a
+        // multiple of 8.
         unsafe { AtomicU64::from_ptr(self.map.as_ptr().add(offset).cast()) }
     }
 
     fn copy(&self, from: usize, bytes: usize, out: &mut Vec<u8>) {
         debug_assert!(from + bytes <= self.data_bytes);
-        // SAFETY: from + bytes <= data_bytes is within the mapping, and the kernel does not write between tail and
-        // head until tail moves.
-        let slice =
-            unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(self.page_bytes + from), bytes) };
+        // SAFETY: from + bytes <= data_bytes is within the mapping, and the kernel does not write
+        // between tail and head until tail moves.
+        let slice = unsafe {
+            std::slice::from_raw_parts(self.map.as_ptr().add(self.page_bytes + from), bytes)
+        };
         out.extend_from_slice(slice);
     }
 }

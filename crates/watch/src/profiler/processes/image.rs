@@ -1,5 +1,5 @@
-//! The files that code is mapped from. They are kept open from their first use, because the process may end and the
-//! files be deleted before symbols are looked up.
+//! The files that code is mapped from. They are kept open from their first use, because the process
+//! may end and the files be deleted before symbols are looked up.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,8 @@ pub(crate) struct Image {
     pub(crate) name: String,
     /// The file; `None` if it could not be opened.
     pub(crate) file: Option<File>,
-    /// The root directory of the process that uses it, in which `usr/lib/debug` may have its symbols.
+    /// The root directory of the process that uses it, in which `usr/lib/debug` may have its
+    /// symbols.
     pub(crate) root: PathBuf,
     /// The layout, read when first needed; the inner `None` means that it is not an ELF file.
     layout: Option<Option<Layout>>,
@@ -52,9 +53,14 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// The backing of a mapping of process `pid`; a file is opened at its first use. `relatives` are processes that may
-    /// see the same files if `pid` has ended already.
-    pub(crate) fn backing(&mut self, pid: u32, relatives: &[u32], mapped: &MappedFile<'_>) -> Backing {
+    /// The backing of a mapping of process `pid`; a file is opened at its first use. `relatives`
+    /// are processes that may see the same files if `pid` has ended already.
+    pub(crate) fn backing(
+        &mut self,
+        pid: u32,
+        relatives: &[u32],
+        mapped: &MappedFile<'_>,
+    ) -> Backing {
         let is_file = mapped.path.first() == Some(&b'/')
             && !mapped.path.starts_with(b"//")
             && !mapped.path.starts_with(b"/memfd:")
@@ -98,8 +104,8 @@ fn name_of(path: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// Opens the mapped file: itself if permitted (`map_files` needs `CAP_CHECKPOINT_RESTORE`), else by its path in the
-/// process's own root directory, so that files of containers are found.
+/// Opens the mapped file: itself if permitted (`map_files` needs `CAP_CHECKPOINT_RESTORE`), else by
+/// its path in the process's own root directory, so that files of containers are found.
 fn open(pid: u32, relatives: &[u32], mapped: &MappedFile<'_>) -> (Option<File>, PathBuf) {
     let root = |pid: u32| PathBuf::from(format!("/proc/{pid}/root"));
     let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", mapped.start, mapped.end);
@@ -117,7 +123,8 @@ fn open(pid: u32, relatives: &[u32], mapped: &MappedFile<'_>) -> (Option<File>, 
     (None, PathBuf::from("/"))
 }
 
-/// Opens only a regular file with this inode (0: any), never a pipe or device that a container put there.
+/// Opens only a regular file with this inode (0: any), never a pipe or device that a container put
+/// there.
 fn open_regular(path: &Path, inode: u64) -> Option<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
@@ -132,7 +139,9 @@ mod tests {
     #[test]
     fn only_files_are_images() {
         let mut images = Images::default();
-        for path in ["", "//anon", "[heap]", "[stack]", "/memfd:jit (deleted)", "/dev/zero", "[anon:x]"] {
+        for path in
+            ["", "//anon", "[heap]", "[stack]", "/memfd:jit (deleted)", "/dev/zero", "[anon:x]"]
+        {
             let mapped = MappedFile { start: 0, end: 1, inode: 0, path: path.as_bytes() };
             assert_eq!(images.backing(u32::MAX, &[], &mapped), Backing::Anonymous, "{path}");
         }
@@ -156,7 +165,9 @@ mod tests {
         let image = images.get(id).unwrap();
         assert!(image.file.is_some() && image.name == "program" && image.layout().is_none());
         let other = MappedFile { inode: inode + 1, ..mapped };
-        let Backing::Image(other) = images.backing(std::process::id(), &[], &other) else { panic!() };
+        let Backing::Image(other) = images.backing(std::process::id(), &[], &other) else {
+            panic!()
+        };
         assert!(images.get(other).unwrap().file.is_none(), "another file now has that path");
     }
 }

@@ -1,8 +1,10 @@
-//! The executable mappings of a process: read from `/proc/PID/maps`, then updated by later mappings.
+//! The executable mappings of a process: read from `/proc/PID/maps`, then updated by later
+//! mappings.
 
 use std::collections::BTreeMap;
 
-/// Maximum number of mappings of a process; the kernel's limit is `vm.max_map_count`, 65,530 by default.
+/// Maximum number of mappings of a process; the kernel's limit is `vm.max_map_count`, 65,530 by
+/// default.
 const MAPPINGS_MAX: usize = 65_536;
 
 /// The backing of an executable mapping.
@@ -123,7 +125,11 @@ mod tests {
         let check = |line: &str, expect: Option<(u64, u64, bool, u64, u64, &str)>| {
             let read = MapsLine::parse(line.as_bytes())
                 .map(|l| (l.start, l.end, l.is_executable, l.offset, l.inode, l.path));
-            assert_eq!(read, expect.map(|(s, e, x, o, i, p)| (s, e, x, o, i, p.as_bytes())), "{line}");
+            assert_eq!(
+                read,
+                expect.map(|(s, e, x, o, i, p)| (s, e, x, o, i, p.as_bytes())),
+                "{line}"
+            );
         };
         check(
             "55d0a000-55d0b000 r-xp 00001000 08:01 1234                       /usr/bin/a b",
@@ -131,7 +137,10 @@ mod tests {
         );
         check("7f00-7f10 rwxp 00000000 00:00 0 ", Some((0x7f00, 0x7f10, true, 0, 0, "")));
         check("7f00-7f10 r--p 00000000 00:00 0", Some((0x7f00, 0x7f10, false, 0, 0, "")));
-        check("7ffd-7fff r-xp 0 00:00 0          [vdso]", Some((0x7ffd, 0x7fff, true, 0, 0, "[vdso]")));
+        check(
+            "7ffd-7fff r-xp 0 00:00 0          [vdso]",
+            Some((0x7ffd, 0x7fff, true, 0, 0, "[vdso]")),
+        );
         check("", None);
         check("not a line at all", None);
         check("1-zz r-xp 0 00:00 0 x", None);

@@ -1,5 +1,5 @@
-//! The tracked processes: thread names and executable mappings, updated by the kernel's records when they fork, exec
-//! and end.
+//! The tracked processes: thread names and executable mappings, updated by the kernel's records
+//! when they fork, exec and end.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -86,7 +86,8 @@ impl TrackedProcesses {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
             Err(_) => self.unreadable += 1,
         }
-        let threads = tree::thread_names(pid).into_iter().map(|(tid, name)| (tid, name.into())).collect();
+        let threads =
+            tree::thread_names(pid).into_iter().map(|(tid, name)| (tid, name.into())).collect();
         self.insert(pid, 0, memory, threads);
     }
 
@@ -97,7 +98,8 @@ impl TrackedProcesses {
         }
         self.serials = self.serials.wrapping_add(1);
         let unwinding = Unwinding::default();
-        self.processes.insert(pid, Process { serial: self.serials, memory, unwinding, parent, threads });
+        self.processes
+            .insert(pid, Process { serial: self.serials, memory, unwinding, parent, threads });
     }
 
     /// A process, and the images to which its mappings refer.
@@ -124,7 +126,8 @@ impl TrackedProcesses {
         if let Some(name) = process.threads.get(&ids.tid) {
             return Arc::clone(name);
         }
-        let name: Arc<str> = tree::thread_name(ids.pid, ids.tid).unwrap_or_else(|| "?".to_owned()).into();
+        let name: Arc<str> =
+            tree::thread_name(ids.pid, ids.tid).unwrap_or_else(|| "?".to_owned()).into();
         process.name(ids.tid, Arc::clone(&name));
         name
     }

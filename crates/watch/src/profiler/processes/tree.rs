@@ -64,7 +64,8 @@ pub fn named(name: &str) -> Vec<u32> {
     let short = name.get(..15).unwrap_or(name);
     let is_it = |pid: u32, comm: &str| {
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
-        let program = program.as_deref().and_then(|path| path.file_name()).and_then(|name| name.to_str());
+        let program =
+            program.as_deref().and_then(|path| path.file_name()).and_then(|name| name.to_str());
         comm == short || program == Some(name)
     };
     let me = std::process::id();

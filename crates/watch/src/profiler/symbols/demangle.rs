@@ -14,7 +14,8 @@ pub(crate) fn demangle(name: &[u8]) -> String {
     } else if text.starts_with("_Z")
         && let Ok(symbol) = cpp_demangle::Symbol::new(text.as_bytes())
     {
-        let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type().recursion_limit(64);
+        let options =
+            cpp_demangle::DemangleOptions::new().no_params().no_return_type().recursion_limit(64);
         if symbol.structured_demangle(&mut out, &options).is_err() {
             out.0.clear();
         }
@@ -45,9 +46,15 @@ mod tests {
         check("main", "main");
         check("_ZN3std2io5Write9write_all17h0123456789abcdefE", "std::io::Write::write_all");
         check("_RNvC6_123foo3bar", "123foo::bar");
-        check("_ZN6ov_h2646NalUnitBitstreamParser4ReadEv", "_ZN6ov_h2646NalUnitBitstreamParser4ReadEv");
+        check(
+            "_ZN6ov_h2646NalUnitBitstreamParser4ReadEv",
+            "_ZN6ov_h2646NalUnitBitstreamParser4ReadEv",
+        );
         check("_ZN10H264Parser10parseSliceEPKhm", "H264Parser::parseSlice");
-        check("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back");
+        check(
+            "_ZNSt6vectorIiSaIiEE9push_backERKi",
+            "std::vector<int, std::allocator<int> >::push_back",
+        );
         check("_Z", "_Z");
     }
 

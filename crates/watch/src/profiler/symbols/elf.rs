@@ -1,7 +1,7 @@
 //! Reads ELF files: layout, unwind tables and symbols.
 //!
-//! The files belong to the watched processes and are not trusted: all sizes are bounded by a budget, and files are
-//! read, not mapped, because truncating a mapped file would kill the reader.
+//! The files belong to the watched processes and are not trusted: all sizes are bounded by a
+//! budget, and files are read, not mapped, because truncating a mapped file would kill the reader.
 
 use std::fs::File;
 use std::ops::Range;
@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use object::read::{ReadCache, ReadCacheOps};
 use object::{
-    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, SectionIndex, SectionKind,
-    SymbolIndex, SymbolKind,
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, SectionIndex,
+    SectionKind, SymbolIndex, SymbolKind,
 };
 
-/// Maximum number of bytes read of a file in one pass; the symbol table of a large browser has about 100 MB.
+/// Maximum number of bytes read of a file in one pass; the symbol table of a large browser has
+/// about 100 MB.
 const BUDGET_BYTES: u64 = 256 << 20;
 /// Maximum size of a file's unwind table, bytes.
 const UNWIND_BYTES_MAX: u64 = 64 << 20;
@@ -114,8 +115,8 @@ impl Layout {
 
     /// The virtual address of the byte at `offset`.
     pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
-        // Mappings start at page boundaries, segments need not: the bytes before a segment in its first page belong to
-        // it too.
+        // Mappings start at page boundaries, segments need not: the bytes before a segment in its
+        // first page belong to it too.
         let holds = |s: &&Segment| {
             let end = s.offset.saturating_add(s.bytes);
             offset >= (s.offset & !0xfff) && offset < end
@@ -125,7 +126,8 @@ impl Layout {
         Some(segment.address.wrapping_add(offset.wrapping_sub(segment.offset)))
     }
 
-    /// The functions in the unwind tables, sorted by address: they delimit functions without symbols.
+    /// The functions in the unwind tables, sorted by address: they delimit functions without
+    /// symbols.
     pub(crate) fn functions(&self) -> Vec<Range<u64>> {
         use gimli::UnwindSection;
         let Some(section) = &self.eh_frame else { return Vec::new() };
@@ -171,14 +173,20 @@ pub(crate) fn name(source: &Source<'_>, addresses: &[u64]) -> Vec<Option<Symbol>
             let cache = cache(file);
             object::File::parse(&cache).ok().map(|elf| name_in(&elf, addresses))
         }
-        Source::Bytes(bytes) => object::File::parse(*bytes).ok().map(|elf| name_in(&elf, addresses)),
+        Source::Bytes(bytes) => {
+            object::File::parse(*bytes).ok().map(|elf| name_in(&elf, addresses))
+        }
     };
     named.unwrap_or_else(|| vec![None; addresses.len()])
 }
 
-fn name_in<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, addresses: &[u64]) -> Vec<Option<Symbol>> {
+fn name_in<'d, R: object::ReadRef<'d>>(
+    elf: &object::File<'d, R>,
+    addresses: &[u64],
+) -> Vec<Option<Symbol>> {
     let mut found: Vec<Option<Symbol>> = vec![None; addresses.len()];
-    let code: Vec<_> = elf.sections().filter(|s| s.kind() == SectionKind::Text).map(|s| s.index()).collect();
+    let code: Vec<_> =
+        elf.sections().filter(|s| s.kind() == SectionKind::Text).map(|s| s.index()).collect();
     for table in [elf.symbol_table(), elf.dynamic_symbol_table()].into_iter().flatten() {
         let mut symbols: Vec<_> = table
             .symbols()
@@ -196,12 +204,14 @@ fn name_in<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, addresses: &[u
             let Some(extent) = holder(&symbols, *address) else { continue };
             let Ok(symbol) = table.symbol_by_index(extent.index) else { continue };
             // A function without a size ends at the latest with its section.
-            let section = symbol.section_index().and_then(|section| elf.section_by_index(section).ok());
+            let section =
+                symbol.section_index().and_then(|section| elf.section_by_index(section).ok());
             let is_in = section.is_some_and(|s| *address - s.address().min(*address) < s.size());
             let is_sized = extent.size > 0;
             if is_sized || is_in {
                 let name = symbol.name_bytes().ok().filter(|name| !name.is_empty());
-                *slot = name.map(|name| Symbol { start: extent.start, name: name.to_vec(), is_sized });
+                *slot =
+                    name.map(|name| Symbol { start: extent.start, name: name.to_vec(), is_sized });
             }
         }
     }
@@ -230,7 +240,8 @@ fn is_code<'d>(symbol: &impl ObjectSymbol<'d>, code: &[SectionIndex]) -> bool {
 fn holder(symbols: &[Extent], address: u64) -> Option<&Extent> {
     let above = symbols.partition_point(|symbol| symbol.start <= address);
     let below = symbols.get(..above)?;
-    // A smaller function may lie inside a larger one's range (cold parts); a label inside a function is not a function.
+    // A smaller function may lie inside a larger one's range (cold parts); a label inside a
+    // function is not a function.
     let sized = below.iter().rev().take(8).find(|symbol| address - symbol.start < symbol.size);
     sized.or_else(|| below.last().filter(|symbol| symbol.size == 0))
 }
@@ -277,7 +288,8 @@ pub(crate) fn imports(file: &File) -> Vec<Import> {
 pub(crate) struct DebugSymbols {
     /// The decompressed section `.gnu_debugdata`, which Fedora and related distributions ship.
     pub(crate) debug_data: Option<Vec<u8>>,
-    /// Path of the debug file below `usr/lib/debug/.build-id`, as installed by Debian's and Fedora's debug packages.
+    /// Path of the debug file below `usr/lib/debug/.build-id`, as installed by Debian's and
+    /// Fedora's debug packages.
     pub(crate) debug_file: Option<String>,
 }
 
@@ -287,12 +299,14 @@ pub(crate) fn debug_symbols(file: &File) -> DebugSymbols {
     let Ok(elf) = object::File::parse(&cache) else {
         return DebugSymbols { debug_data: None, debug_file: None };
     };
-    let debug_data = elf.section_by_name(".gnu_debugdata").and_then(|s| s.data().ok()).and_then(unpack);
-    let debug_file = elf.build_id().ok().flatten().filter(|id| (2..=64).contains(&id.len())).map(|id| {
-        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let (folder, name) = hex.split_at(2);
-        format!("usr/lib/debug/.build-id/{folder}/{name}.debug")
-    });
+    let debug_data =
+        elf.section_by_name(".gnu_debugdata").and_then(|s| s.data().ok()).and_then(unpack);
+    let debug_file =
+        elf.build_id().ok().flatten().filter(|id| (2..=64).contains(&id.len())).map(|id| {
+            let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+            let (folder, name) = hex.split_at(2);
+            format!("usr/lib/debug/.build-id/{folder}/{name}.debug")
+        });
     DebugSymbols { debug_data, debug_file }
 }
 

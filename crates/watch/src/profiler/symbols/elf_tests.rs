@@ -7,7 +7,10 @@ const PROGRAM: &str = "int inner(int x) { return x * 3; } int main(void) { retur
 
 fn tool(program: &str, arguments: &[&str], folder: &Path) {
     let done = Command::new(program).args(arguments).current_dir(folder).status();
-    assert!(done.expect("these tests need gcc: scripts/setup.sh test").success(), "{program} {arguments:?}");
+    assert!(
+        done.expect("these tests need gcc: scripts/setup.sh test").success(),
+        "{program} {arguments:?}"
+    );
 }
 
 /// A folder with `program` in it, and the address of its function `inner`.
@@ -49,7 +52,11 @@ fn labels_of_hand_written_code_name_it_up_to_the_next_symbol() {
     let file = File::open(folder.path().join("program")).unwrap();
     assert_eq!(name_at(&file, spin + 15).as_deref(), Some("spin"));
     assert_eq!(name_at(&file, spin + 16).as_deref(), Some("main"));
-    assert_eq!(name_at(&file, spin + 28).as_deref(), Some("main"), "a label inside a function is not one");
+    assert_eq!(
+        name_at(&file, spin + 28).as_deref(),
+        Some("main"),
+        "a label inside a function is not one"
+    );
     assert_eq!(name_at(&file, spin + 33), None);
 }
 
@@ -60,7 +67,9 @@ fn a_stripped_file_still_shows_where_functions_begin() {
     let file = File::open(folder.path().join("program")).unwrap();
     assert_eq!(name_at(&file, inner), None);
     let functions = Layout::read(&file).unwrap().functions();
-    assert!(functions.iter().any(|function| function.start == inner && function.contains(&(inner + 3))));
+    assert!(
+        functions.iter().any(|function| function.start == inner && function.contains(&(inner + 3)))
+    );
 }
 
 #[test]
@@ -71,14 +80,18 @@ fn a_debug_file_is_found_by_the_build_id() {
     let debug_symbols = debug_symbols(&File::open(folder.path().join("program")).unwrap());
     let path = debug_symbols.debug_file.expect("it has a build id");
     assert!(path.starts_with("usr/lib/debug/.build-id/") && path.ends_with(".debug"), "{path}");
-    assert_eq!(name_at(&File::open(folder.path().join("debug")).unwrap(), inner).as_deref(), Some("inner"));
+    assert_eq!(
+        name_at(&File::open(folder.path().join("debug")).unwrap(), inner).as_deref(),
+        Some("inner")
+    );
 }
 
 #[test]
 fn a_compressed_table_inside_a_stripped_file_is_read() {
     use std::io::Write;
     let (folder, inner) = program();
-    let mut packed = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::default()).unwrap();
+    let mut packed =
+        lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::default()).unwrap();
     packed.write_all(&std::fs::read(folder.path().join("program")).unwrap()).unwrap();
     std::fs::write(folder.path().join("packed"), packed.finish().unwrap()).unwrap();
     tool("strip", &["program"], folder.path());

@@ -1,8 +1,8 @@
 //! Names unnamed functions by the files that import them.
 //!
 //! A stripped C library exports `memcpy` only as an indirect function; the chosen implementation
-//! (`__memmove_avx_unaligned_erms`) has no symbol. But a caller's table, filled in by the dynamic linker, has its
-//! address.
+//! (`__memmove_avx_unaligned_erms`) has no symbol. But a caller's table, filled in by the dynamic
+//! linker, has its address.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -19,7 +19,10 @@ const PROCESSES_MAX: usize = 8;
 type Function = (u32, u64);
 
 /// The names of `wanted` functions that a live process imports.
-pub(super) fn name(wanted: &HashSet<Function>, tracked: &mut TrackedProcesses) -> HashMap<Function, Vec<u8>> {
+pub(super) fn name(
+    wanted: &HashSet<Function>,
+    tracked: &mut TrackedProcesses,
+) -> HashMap<Function, Vec<u8>> {
     let mut names = HashMap::new();
     if wanted.is_empty() {
         return names;
@@ -50,7 +53,9 @@ fn of_process(
     }
     let targets: HashMap<u64, Function> = wanted
         .iter()
-        .filter_map(|(image, start)| Some((bases.get(image)?.wrapping_add(*start), (*image, *start))))
+        .filter_map(|(image, start)| {
+            Some((bases.get(image)?.wrapping_add(*start), (*image, *start)))
+        })
         .collect();
     if targets.is_empty() {
         return;

@@ -1,7 +1,8 @@
 //! Names of JIT-compiled code, from the map that Node, Java and Python write for profilers.
 //!
-//! `/tmp/perf-PID.map` has a line `start size name` for each piece of code, with hexadecimal numbers; PID and `/tmp`
-//! are as the process itself sees them (`tools/perf/Documentation/jit-interface.txt`).
+//! `/tmp/perf-PID.map` has a line `start size name` for each piece of code, with hexadecimal
+//! numbers; PID and `/tmp` are as the process itself sees them
+//! (`tools/perf/Documentation/jit-interface.txt`).
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! Names of kernel functions, from the text of `/proc/kallsyms`.
 
-/// The kernel function at each of the sorted `addresses`. All are `None` if the kernel hides its addresses
-/// (`kernel.kptr_restrict`), which then read as zero.
+/// The kernel function at each of the sorted `addresses`. All are `None` if the kernel hides its
+/// addresses (`kernel.kptr_restrict`), which then read as zero.
 pub(crate) fn name(kallsyms: &str, addresses: &[u64]) -> Vec<Option<String>> {
     // The symbol with the greatest start at or below each address.
     let mut best: Vec<Option<(u64, &str)>> = vec![None; addresses.len()];
@@ -9,11 +9,13 @@ pub(crate) fn name(kallsyms: &str, addresses: &[u64]) -> Vec<Option<String>> {
     starts.sort_by_key(|(start, _)| *start);
     for (address, slot) in addresses.iter().zip(&mut best) {
         let above = starts.partition_point(|(start, _)| start <= address);
-        *slot = above.checked_sub(1).and_then(|index| starts.get(index)).copied().map(|(start, name)| {
-            // Of aliases at one address the first in the file is the usual name.
-            let first = starts.partition_point(|(other, _)| *other < start);
-            starts.get(first).copied().unwrap_or((start, name))
-        });
+        *slot = above.checked_sub(1).and_then(|index| starts.get(index)).copied().map(
+            |(start, name)| {
+                // Of aliases at one address the first in the file is the usual name.
+                let first = starts.partition_point(|(other, _)| *other < start);
+                starts.get(first).copied().unwrap_or((start, name))
+            },
+        );
     }
     best.into_iter().map(|found| found.map(|(_, name)| name.to_owned())).collect()
 }
@@ -44,7 +46,8 @@ zz T x
 
     #[test]
     fn addresses_get_the_function_they_lie_in() {
-        let addresses = [0x10, 0xffff_ffff_8100_0100, 0xffff_ffff_8100_02ff, 0xffff_ffff_8100_0301, u64::MAX];
+        let addresses =
+            [0x10, 0xffff_ffff_8100_0100, 0xffff_ffff_8100_02ff, 0xffff_ffff_8100_0301, u64::MAX];
         let names = name(KALLSYMS, &addresses);
         let names: Vec<_> = names.iter().map(Option::as_deref).collect();
         let copy = Some("copy_user_generic");

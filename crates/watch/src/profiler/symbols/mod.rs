@@ -32,7 +32,8 @@ pub(crate) struct Names {
 
 /// Names all locations.
 pub(crate) fn name(places: &[CodeLocation], tracked: &mut TrackedProcesses) -> Names {
-    let mut namer = Namer { frames: HashMap::new(), limits: Vec::new(), debug_files: HashMap::new() };
+    let mut namer =
+        Namer { frames: HashMap::new(), limits: Vec::new(), debug_files: HashMap::new() };
     let mut kernel = Vec::new();
     let mut files: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     let mut anonymous: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
@@ -50,7 +51,8 @@ pub(crate) fn name(places: &[CodeLocation], tracked: &mut TrackedProcesses) -> N
     namer.files(files, tracked);
     namer.anonymous(anonymous, tracked);
     let unknown = || Frame { symbol: "[unknown]".to_owned(), module: "[unknown]".to_owned() };
-    let frames = places.iter().map(|place| namer.frames.remove(place).unwrap_or_else(unknown)).collect();
+    let frames =
+        places.iter().map(|place| namer.frames.remove(place).unwrap_or_else(unknown)).collect();
     Names { frames, limits: namer.limits, debug_files: namer.debug_files }
 }
 
@@ -99,10 +101,12 @@ impl Namer {
         for (image, offsets) in files {
             unnamed.extend(self.file(image, offsets, tracked));
         }
-        let wanted = unnamed.iter().map(|unnamed| (unnamed.image, unnamed.start)).collect::<HashSet<_>>();
+        let wanted =
+            unnamed.iter().map(|unnamed| (unnamed.image, unnamed.start)).collect::<HashSet<_>>();
         let imported = imports::name(&wanted, tracked);
         for Unnamed { place, image, start, is_known } in unnamed {
-            let module = tracked.images.get(image).map(|image| image.name.clone()).unwrap_or_default();
+            let module =
+                tracked.images.get(image).map(|image| image.name.clone()).unwrap_or_default();
             let imported = imported.get(&(image, start)).map(|name| demangle::demangle(name));
             self.put(
                 place,
@@ -126,8 +130,10 @@ impl Namer {
             return Vec::new();
         };
         // Sorted addresses in the file's address space, with their file offsets.
-        let mut stated: Vec<(u64, u64)> =
-            offsets.iter().map(|offset| (layout.address_of(*offset).unwrap_or(*offset), *offset)).collect();
+        let mut stated: Vec<(u64, u64)> = offsets
+            .iter()
+            .map(|offset| (layout.address_of(*offset).unwrap_or(*offset), *offset))
+            .collect();
         stated.sort_unstable();
         let addresses: Vec<u64> = stated.iter().map(|(address, _)| *address).collect();
         let mut named = match &image.file {
@@ -137,7 +143,8 @@ impl Namer {
         let mut functions = Vec::new();
         if named.iter().any(|named| named.as_ref().is_none_or(|named| !named.is_sized)) {
             functions = image.layout().map(elf::Layout::functions).unwrap_or_default();
-            // A symbol without a size does not extend into the next function, even if that has no name.
+            // A symbol without a size does not extend into the next function, even if that has no
+            // name.
             for (address, slot) in addresses.iter().zip(&mut named) {
                 let begins = function_at(&functions, *address).map_or(0, |function| function.start);
                 *slot = slot.take().filter(|named| named.is_sized || named.start >= begins);
@@ -153,11 +160,15 @@ impl Namer {
             match named {
                 Some(named) => self.put(place, demangle::demangle(&named.name), &module),
                 None => {
-                    // Code between known functions is usually hand-written assembly: it counts as one function.
+                    // Code between known functions is usually hand-written assembly: it counts as
+                    // one function.
                     let known = function_at(&functions, address).map(|function| function.start);
                     let gap = || {
                         let above = functions.partition_point(|function| function.start <= address);
-                        above.checked_sub(1).and_then(|below| functions.get(below)).map(|below| below.end)
+                        above
+                            .checked_sub(1)
+                            .and_then(|below| functions.get(below))
+                            .map(|below| below.end)
                     };
                     let (start, is_known) = (known.or_else(gap).unwrap_or(0), known.is_some());
                     unnamed.push(Unnamed { place, image: id, start, is_known });
@@ -169,7 +180,10 @@ impl Namer {
 
     fn anonymous(&mut self, anonymous: BTreeMap<u32, Vec<u64>>, tracked: &mut TrackedProcesses) {
         for pid in tracked.living().map(|(pid, _)| pid).collect::<Vec<_>>() {
-            if tracked.process(pid).is_some_and(|(process, _)| anonymous.contains_key(&process.serial)) {
+            if tracked
+                .process(pid)
+                .is_some_and(|(process, _)| anonymous.contains_key(&process.serial))
+            {
                 tracked.look_for_jit_map(pid);
             }
         }
@@ -194,11 +208,14 @@ impl Namer {
 /// The function that contains `address`, in a sorted list.
 fn function_at(functions: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
     let above = functions.partition_point(|function| function.start <= address);
-    above.checked_sub(1).and_then(|below| functions.get(below)).filter(|function| address < function.end)
+    above
+        .checked_sub(1)
+        .and_then(|below| functions.get(below))
+        .filter(|function| address < function.end)
 }
 
-/// Adds names from a stripped file's compressed symbol table and from its debug package. The path of the debug file if
-/// it is not there.
+/// Adds names from a stripped file's compressed symbol table and from its debug package. The path
+/// of the debug file if it is not there.
 fn name_elsewhere(
     file: &File,
     root: &std::path::Path,

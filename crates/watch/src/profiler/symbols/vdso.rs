@@ -1,4 +1,5 @@
-//! The vDSO, code that the kernel maps into every process. It is the same for all, so this process's is copied.
+//! The vDSO, code that the kernel maps into every process. It is the same for all, so this
+//! process's is copied.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,7 +12,8 @@ pub(crate) fn image() -> Option<File> {
     let maps = std::fs::read("/proc/self/maps").ok()?;
     let line = maps.split(|byte| *byte == b'\n').find(|line| line.ends_with(b"[vdso]"))?;
     let line = MapsLine::parse(line)?;
-    let bytes = usize::try_from(line.end.checked_sub(line.start)?).ok().filter(|n| *n <= 1 << 20)?;
+    let bytes =
+        usize::try_from(line.end.checked_sub(line.start)?).ok().filter(|n| *n <= 1 << 20)?;
     let mut page = vec![0; bytes];
     File::open("/proc/self/mem").ok()?.read_exact_at(&mut page, line.start).ok()?;
     let file = rustix::fs::memfd_create("vdso", rustix::fs::MemfdFlags::CLOEXEC).ok()?;
@@ -35,8 +37,10 @@ mod tests {
             bytes
         };
         let elf = object::File::parse(&*bytes).unwrap();
-        let clock =
-            elf.dynamic_symbols().find(|s| s.name().is_ok_and(|n| n.contains("clock_gettime"))).unwrap();
+        let clock = elf
+            .dynamic_symbols()
+            .find(|s| s.name().is_ok_and(|n| n.contains("clock_gettime")))
+            .unwrap();
         let named = name(&Source::File(&file), &[clock.address() + 1]);
         let named = named[0].as_ref().unwrap();
         assert!(String::from_utf8_lossy(&named.name).contains("clock_gettime"));

@@ -32,7 +32,9 @@ pub struct RemoteConfig {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
     /// Without TLS the traffic could be read and forged.
-    #[error("the agent at {0} is not on loopback: give the fingerprint that it prints when it starts")]
+    #[error(
+        "the agent at {0} is not on loopback: give the fingerprint that it prints when it starts"
+    )]
     Plain(String),
     /// No connection could be made.
     #[error("no agent answers at {address}: {why}; is `throng watch` running there?")]
@@ -81,8 +83,8 @@ pub enum RemoteError {
     },
 }
 
-/// Without an answer for this long the agent counts as lost (docs/watch.md). A server at its limit may keep it waiting
-/// for a CPU for part of that time.
+/// Without an answer for this long the agent counts as lost (docs/watch.md). A server at its limit
+/// may keep it waiting for a CPU for part of that time.
 pub(super) const LOST_AFTER: Duration = Duration::from_secs(5);
 
 /// Time limit for name resolution and connecting, and again for TLS and the token.
@@ -122,7 +124,8 @@ impl Connection {
     /// TLS handshake, token, and welcome.
     async fn greet(config: &RemoteConfig, stream: TcpStream) -> Result<Self, RemoteError> {
         let address = || config.address.clone();
-        let no = |error: io::Error| RemoteError::Connect { address: address(), why: error.to_string() };
+        let no =
+            |error: io::Error| RemoteError::Connect { address: address(), why: error.to_string() };
         // If nothing was received, nothing is known about the peer, not even whether it uses TLS.
         let closed = |_: io::Error| RemoteError::Closed { address: address() };
         let peer = stream.peer_addr().map_err(closed)?;
@@ -131,14 +134,17 @@ impl Connection {
             None if peer.ip().is_loopback() => Box::new(stream),
             None => return Err(RemoteError::Plain(address())),
             Some(expected) => {
-                let failed = |why: String| RemoteError::Certificate { address: address(), expected, why };
+                let failed =
+                    |why: String| RemoteError::Certificate { address: address(), expected, why };
                 let connector = TlsConnector::from(tls::client(expected).map_err(failed)?);
-                let name = ServerName::try_from("throng-watch").map_err(|e| failed(e.to_string()))?;
-                let secured = connector.connect(name, stream).await.map_err(|error| match error.kind() {
-                    // Data was received, and TLS rejected it.
-                    io::ErrorKind::InvalidData => failed(error.to_string()),
-                    _ => closed(error),
-                });
+                let name =
+                    ServerName::try_from("throng-watch").map_err(|e| failed(e.to_string()))?;
+                let secured =
+                    connector.connect(name, stream).await.map_err(|error| match error.kind() {
+                        // Data was received, and TLS rejected it.
+                        io::ErrorKind::InvalidData => failed(error.to_string()),
+                        _ => closed(error),
+                    });
                 Box::new(secured?)
             }
         };

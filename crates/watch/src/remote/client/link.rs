@@ -1,4 +1,5 @@
-//! Maintains the connection to an agent: pings, reconnects after a loss, and turns the agent's rows into the run's.
+//! Maintains the connection to an agent: pings, reconnects after a loss, and turns the agent's rows
+//! into the run's.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -26,7 +27,8 @@ const RECONNECT_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Shared {
     heard_at: Mutex<Instant>,
     is_connected: AtomicBool,
-    /// Consent ends when the agent is lost, even if it comes back: another user may have started it.
+    /// Consent ends when the agent is lost, even if it comes back: another user may have started
+    /// it.
     pub(super) was_lost: AtomicBool,
     pub(super) clock_error_us: AtomicU64,
     /// Requested profiles that have not arrived.
@@ -74,7 +76,8 @@ pub(super) struct Link {
     pub(super) translator: Option<RowTranslator>,
 }
 
-/// The state of one connection: the clock estimate, the last ping, and whether rows have been requested.
+/// The state of one connection: the clock estimate, the last ping, and whether rows have been
+/// requested.
 struct ConnectionState {
     /// Origin of the clock's times.
     base: Instant,
@@ -102,7 +105,11 @@ impl ConnectionState {
 
 impl Link {
     /// Serves until all senders of commands are dropped.
-    pub(super) async fn run(mut self, first: Connection, mut commands: mpsc::Receiver<AgentCommand>) {
+    pub(super) async fn run(
+        mut self,
+        first: Connection,
+        mut commands: mpsc::Receiver<AgentCommand>,
+    ) {
         let mut connection = first;
         loop {
             let ended = self.serve(&mut connection, &mut commands).await;
@@ -114,7 +121,8 @@ impl Link {
             self.event(&format!("the watcher at {} is lost: {why}", self.config.address));
             connection = loop {
                 tokio::time::sleep(RECONNECT_EVERY).await;
-                // Commands that arrived meanwhile have no connection; a closed channel ends the loop.
+                // Commands that arrived meanwhile have no connection; a closed channel ends the
+                // loop.
                 loop {
                     match commands.try_recv() {
                         Ok(command) => self.start_rows(command),
@@ -132,7 +140,8 @@ impl Link {
         }
     }
 
-    /// Serves one connection until the senders of commands are dropped; an error is why it was lost before.
+    /// Serves one connection until the senders of commands are dropped; an error is why it was lost
+    /// before.
     async fn serve(
         &mut self,
         connection: &mut Connection,
@@ -254,8 +263,10 @@ impl Link {
             }
             HostRow::Profile(mut profile) => {
                 self.shared.profile_done();
-                (profile.host, profile.started_at) =
-                    (translator.host, translator.run_time(profile.started_at, &state.clock, state.base));
+                (profile.host, profile.started_at) = (
+                    translator.host,
+                    translator.run_time(profile.started_at, &state.clock, state.base),
+                );
                 HostRow::Profile(profile)
             }
         };

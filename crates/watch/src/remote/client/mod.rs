@@ -1,5 +1,5 @@
-//! The run's client: connects to an agent, aligns the clocks, receives rows, and detects at once when the agent is
-//! gone.
+//! The run's client: connects to an agent, aligns the clocks, receives rows, and detects at once
+//! when the agent is gone.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use connection::{Connection, Welcome};
 pub use connection::{RemoteConfig, RemoteError};
 use link::{AgentCommand, Link, Shared};
 
-/// A flooded agent admits an address on its first connection of a second: retry this often, and for this long.
+/// A flooded agent admits an address on its first connection of a second: retry this often, and for
+/// this long.
 const RETRY_EVERY: Duration = Duration::from_millis(300);
 const RETRY_WITHIN: Duration = Duration::from_secs(5);
 
@@ -56,8 +57,8 @@ impl RemoteAgent {
         let (peer, welcome) = (connection.peer, connection.welcome.clone());
         let link = Link { config: config.clone(), shared: shared.clone(), translator: None };
         let work = move || runtime.block_on(link.run(connection, receiver));
-        let thread =
-            BackgroundThread::spawn("watch-remote", work).map_err(|error| failed(error.to_string()))?;
+        let thread = BackgroundThread::spawn("watch-remote", work)
+            .map_err(|error| failed(error.to_string()))?;
         let Welcome { name, targets, consent } = welcome;
         Ok(Self { peer, name, targets, consent, shared, commands, _thread: thread })
     }
@@ -111,9 +112,16 @@ impl RemoteAgent {
         Presence(self.shared.clone())
     }
 
-    /// Starts the stream of rows. They get the id `host`, the name `name` if given, and times relative to `zero`.
+    /// Starts the stream of rows. They get the id `host`, the name `name` if given, and times
+    /// relative to `zero`.
     #[must_use]
-    pub fn begin(self, host: HostId, name: Option<String>, zero: Instant, rows: RowSender) -> RemoteWatch {
+    pub fn begin(
+        self,
+        host: HostId,
+        name: Option<String>,
+        zero: Instant,
+        rows: RowSender,
+    ) -> RemoteWatch {
         let _ = self.commands.try_send(AgentCommand::Begin { host, zero, rows, name });
         RemoteWatch(self)
     }
@@ -130,7 +138,8 @@ impl Presence {
         self.0.is_present()
     }
 
-    /// Whether it has been connected without interruption since [`RemoteAgent::connect`]: its consent still holds.
+    /// Whether it has been connected without interruption since [`RemoteAgent::connect`]: its
+    /// consent still holds.
     #[must_use]
     pub fn was_never_lost(&self) -> bool {
         self.0.is_present() && !self.0.was_lost.load(Relaxed)
@@ -166,9 +175,13 @@ impl RemoteWatch {
     pub fn stop(self) {
         let shared = &self.0.shared;
         let until = Instant::now() + PROFILE_ENDS_WITHIN;
-        if shared.profiles_due.load(Relaxed) > 0 && self.0.commands.try_send(AgentCommand::EndProfile).is_ok()
+        if shared.profiles_due.load(Relaxed) > 0
+            && self.0.commands.try_send(AgentCommand::EndProfile).is_ok()
         {
-            while shared.profiles_due.load(Relaxed) > 0 && shared.is_present() && Instant::now() < until {
+            while shared.profiles_due.load(Relaxed) > 0
+                && shared.is_present()
+                && Instant::now() < until
+            {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }

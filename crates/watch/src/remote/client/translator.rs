@@ -9,7 +9,8 @@ use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow, HostSa
 use crate::remote::clock::AgentClock;
 use crate::rows::{RowSender, run_time};
 
-/// Maximum number of live series of an agent. Beyond it an event is written once, and further rows count as dropped.
+/// Maximum number of live series of an agent. Beyond it an event is written once, and further rows
+/// count as dropped.
 const SERIES_MAX: usize = 1 << 18;
 
 /// Translates rows and sends them to the run's queue.
@@ -38,8 +39,9 @@ impl RowTranslator {
         if self.series.len() >= SERIES_MAX && !self.series.contains_key(&theirs.0) {
             self.rows.count_dropped(1);
             if !std::mem::replace(&mut self.reported_too_many, true) {
-                let detail =
-                    format!("the agent has more than {SERIES_MAX} series at a time: the rest is dropped");
+                let detail = format!(
+                    "the agent has more than {SERIES_MAX} series at a time: the rest is dropped"
+                );
                 self.event(HostEventKind::Unreadable, detail);
             }
             return None;
@@ -47,8 +49,8 @@ impl RowTranslator {
         Some(*self.series.entry(theirs.0).or_insert_with(|| self.rows.new_series()))
     }
 
-    /// The run's series id of a sample. A series that ends with it is removed; if it continues, the agent
-    /// announces it again.
+    /// The run's series id of a sample. A series that ends with it is removed; if it continues, the
+    /// agent announces it again.
     pub(super) fn series_of(&mut self, sample: &HostSample) -> Option<SeriesId> {
         if sample.value.is_nan() {
             return self.series.remove(&sample.series.0);
@@ -118,7 +120,9 @@ mod tests {
         assert_eq!(translator.series_of(&sample(max, 1.0)), None);
         assert_eq!(rows.dropped(), 6);
         let said: Vec<_> = receiver.try_iter().collect();
-        assert!(matches!(&said[..], [HostRow::Event(event)] if event.kind == HostEventKind::Unreadable));
+        assert!(
+            matches!(&said[..], [HostRow::Event(event)] if event.kind == HostEventKind::Unreadable)
+        );
         translator.series_of(&sample(0, f64::NAN));
         assert!(translator.announce(SeriesId(max)).is_some(), "there is room again");
     }

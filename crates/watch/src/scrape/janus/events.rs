@@ -1,4 +1,5 @@
-//! Counts the events that Janus posts (`janus.eventhandler.sampleevh`), such as state changes of its peer connections.
+//! Counts the events that Janus posts (`janus.eventhandler.sampleevh`), such as state changes of
+//! its peer connections.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -31,9 +32,9 @@ const KINDS_MAX: usize = 200;
 
 /// Counts events by name.
 ///
-/// Series, with labels `endpoint` and `event`: `janus.events` (a second). The name consists of the event's type and its
-/// state: `session_created`, `handle_attached`, `ice_failed`, `dtls_connected`, `webrtc_webrtcup`, `webrtc_hangup`,
-/// `media_slow_link`, `plugin_videoroom`, …
+/// Series, with labels `endpoint` and `event`: `janus.events` (a second). The name consists of the
+/// event's type and its state: `session_created`, `handle_attached`, `ice_failed`,
+/// `dtls_connected`, `webrtc_webrtcup`, `webrtc_hangup`, `media_slow_link`, `plugin_videoroom`, …
 #[derive(Debug)]
 pub struct EventCounter {
     endpoint: String,
@@ -97,7 +98,8 @@ fn name_of(event: &Json) -> String {
         Some(16) if body["connection"].is_string() => ("webrtc", &body["connection"]),
         Some(16) => ("webrtc", &Json::Null),
         Some(32) if event["subtype"] == 1 => {
-            return if body["receiving"] == true { "media_receiving" } else { "media_silent" }.into();
+            return if body["receiving"] == true { "media_receiving" } else { "media_silent" }
+                .into();
         }
         Some(32) if event["subtype"] == 2 => return "media_slow_link".into(),
         Some(32) => return "media_statistics".into(),
@@ -133,7 +135,8 @@ pub struct EventListener {
 }
 
 impl EventListener {
-    /// Listens on `address` (port 0: any) for the posts of sampleevh, whose `backend` names this address.
+    /// Listens on `address` (port 0: any) for the posts of sampleevh, whose `backend` names this
+    /// address.
     ///
     /// # Errors
     /// When the address cannot be bound.
@@ -180,7 +183,12 @@ impl EventListener {
 
 type Shared = Arc<Mutex<EventCounter>>;
 
-async fn write(counter: Shared, mut writer: ReadingWriter, clock: Clock, mut stopped: watch::Receiver<()>) {
+async fn write(
+    counter: Shared,
+    mut writer: ReadingWriter,
+    clock: Clock,
+    mut stopped: watch::Receiver<()>,
+) {
     let mut every = tokio::time::interval(Duration::from_secs(1));
     loop {
         let last = tokio::select! {
@@ -211,7 +219,8 @@ async fn take(listener: tokio::net::TcpListener, counter: Shared, allowed: Addre
         let counter = counter.clone();
         tokio::spawn(async move {
             let _permit = permit;
-            let service = hyper::service::service_fn(move |request| answer(request, counter.clone()));
+            let service =
+                hyper::service::service_fn(move |request| answer(request, counter.clone()));
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(hyper_util::rt::TokioTimer::new())
                 .header_read_timeout(PATIENCE)
@@ -222,11 +231,15 @@ async fn take(listener: tokio::net::TcpListener, counter: Shared, allowed: Addre
     }
 }
 
-async fn answer(request: Request<Incoming>, counter: Shared) -> Result<Response<Empty<Bytes>>, Infallible> {
+async fn answer(
+    request: Request<Incoming>,
+    counter: Shared,
+) -> Result<Response<Empty<Bytes>>, Infallible> {
     let status = if request.method() == Method::POST {
         match timeout(PATIENCE, Limited::new(request.into_body(), BODY_BYTES_MAX).collect()).await {
             Ok(Ok(body)) => {
-                let read = counter.lock().unwrap_or_else(PoisonError::into_inner).read(&body.to_bytes());
+                let read =
+                    counter.lock().unwrap_or_else(PoisonError::into_inner).read(&body.to_bytes());
                 if read { StatusCode::OK } else { StatusCode::BAD_REQUEST }
             }
             Ok(Err(_)) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -342,6 +355,9 @@ mod tests {
             counter.read(format!(r#"{{"type":1,"event":{{"name":"n{n}"}}}}"#).as_bytes());
         }
         assert_eq!(counter.tick(RunTime(1)).len(), KINDS_MAX + 1);
-        assert_eq!(counts(&["{}", r#"[[],{"type":-1},{"type":1e99},{"type":16,"event":7}]"#]).len(), 2);
+        assert_eq!(
+            counts(&["{}", r#"[[],{"type":-1},{"type":1e99},{"type":16,"event":7}]"#]).len(),
+            2
+        );
     }
 }

@@ -10,16 +10,17 @@ use crate::reading::{Reading, SeriesValue};
 use crate::scrape::query::{Query, UnexpectedAnswer, beginning, labels};
 use crate::scrape::rates::Rates;
 
-/// Maximum number of queries in one scrape. Each costs Janus some tenths of a millisecond; with more handles only the
-/// number of sessions is reported.
+/// Maximum number of queries in one scrape. Each costs Janus some tenths of a millisecond; with
+/// more handles only the number of sessions is reported.
 const QUERIES_MAX: usize = 1_000;
 
 /// One scrape of the admin API.
 ///
-/// Series, with the label `endpoint`: `janus.sessions`; `janus.handles` (by `plugin`); `janus.peer_connections` (by ICE
-/// `state`); `janus.queued_packets`, packets in the send queues of all handles; `janus.sent` and `janus.received`, RTP
-/// bytes a second over all handles; `janus.nacks_received`, `janus.retransmissions`, packets a second that were
-/// requested again and sent again; `janus.handles_skipped`, handles or sessions beyond the limit.
+/// Series, with the label `endpoint`: `janus.sessions`; `janus.handles` (by `plugin`);
+/// `janus.peer_connections` (by ICE `state`); `janus.queued_packets`, packets in the send queues of
+/// all handles; `janus.sent` and `janus.received`, RTP bytes a second over all handles;
+/// `janus.nacks_received`, `janus.retransmissions`, packets a second that were requested again and
+/// sent again; `janus.handles_skipped`, handles or sessions beyond the limit.
 #[derive(Debug)]
 pub struct JanusRound {
     secret: Option<String>,
@@ -76,7 +77,9 @@ impl JanusRound {
         self.pending = Some(question);
         let mut body = match question {
             Question::Sessions => json!({ "janus": "list_sessions" }),
-            Question::Handles { session } => json!({ "janus": "list_handles", "session_id": session }),
+            Question::Handles { session } => {
+                json!({ "janus": "list_handles", "session_id": session })
+            }
             Question::Handle { session, handle } => {
                 json!({ "janus": "handle_info", "session_id": session, "handle_id": handle })
             }
@@ -91,11 +94,13 @@ impl JanusRound {
 
     pub(in crate::scrape) fn process(&mut self, answer: &[u8]) -> Result<(), UnexpectedAnswer> {
         let Some(question) = self.pending.take() else { return Ok(()) };
-        let answer: Json = serde_json::from_slice(answer)
-            .map_err(|error| UnexpectedAnswer(format!("the answer of Janus is not JSON: {error}")))?;
+        let answer: Json = serde_json::from_slice(answer).map_err(|error| {
+            UnexpectedAnswer(format!("the answer of Janus is not JSON: {error}"))
+        })?;
         if answer["janus"] != "success" {
             return match question {
-                // Sessions and handles may end between queries (458, 459: no such session, no such handle).
+                // Sessions and handles may end between queries (458, 459: no such session, no such
+                // handle).
                 Question::Handles { .. } | Question::Handle { .. }
                     if matches!(answer["error"]["code"].as_u64(), Some(458 | 459)) =>
                 {
@@ -105,14 +110,16 @@ impl JanusRound {
             };
         }
         let ids = |name: &str| {
-            let ids = answer.get(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+            let ids =
+                answer.get(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
             ids.iter().filter_map(Json::as_u64).collect::<Vec<_>>()
         };
         match question {
             Question::Sessions => {
                 let sessions = ids("sessions");
                 self.sessions = sessions.len();
-                self.queue.extend(sessions.into_iter().map(|session| Question::Handles { session }));
+                self.queue
+                    .extend(sessions.into_iter().map(|session| Question::Handles { session }));
             }
             Question::Handles { session } => {
                 let handles = ids("handles").into_iter();
@@ -143,7 +150,12 @@ impl JanusRound {
         self.counters.push((handle, counters));
     }
 
-    pub(in crate::scrape) fn finish(self, at: RunTime, endpoint: &str, rates: &mut Rates) -> Vec<Reading> {
+    pub(in crate::scrape) fn finish(
+        self,
+        at: RunTime,
+        endpoint: &str,
+        rates: &mut Rates,
+    ) -> Vec<Reading> {
         let value = |metric: &str, unit, more: &[(&str, &str)], value: f64| {
             Reading::Value(SeriesValue {
                 metric: metric.to_owned(),
@@ -163,10 +175,20 @@ impl JanusRound {
         readings.push(value("janus.sent", Unit::BytesPerSecond, &[], self.sent));
         readings.push(value("janus.received", Unit::BytesPerSecond, &[], self.received));
         for (plugin, count) in &self.handles {
-            readings.push(value("janus.handles", Unit::Count, &[("plugin", plugin)], *count as f64));
+            readings.push(value(
+                "janus.handles",
+                Unit::Count,
+                &[("plugin", plugin)],
+                *count as f64,
+            ));
         }
         for (state, count) in &self.peer_connections {
-            readings.push(value("janus.peer_connections", Unit::Count, &[("state", state)], *count as f64));
+            readings.push(value(
+                "janus.peer_connections",
+                Unit::Count,
+                &[("state", state)],
+                *count as f64,
+            ));
         }
         // By handle, so that the end of one does not look like a counter reset.
         for (index, metric) in COUNTERS.into_iter().enumerate() {
@@ -215,7 +237,9 @@ mod tests {
     fn janus(question: &Json, sessions: u64, nacks: u64) -> Json {
         assert_eq!(question["admin_secret"], "hush");
         match question["janus"].as_str().unwrap() {
-            "list_sessions" => json!({ "janus": "success", "sessions": (1..=sessions).collect::<Vec<_>>() }),
+            "list_sessions" => {
+                json!({ "janus": "success", "sessions": (1..=sessions).collect::<Vec<_>>() })
+            }
             "list_handles" => {
                 json!({ "janus": "success", "handles": [question["session_id"].as_u64().unwrap() + 100] })
             }
@@ -258,7 +282,11 @@ mod tests {
             got.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
         };
         assert_eq!(of(&got, "janus.sessions"), Some(3.0));
-        assert_eq!(of(&got, "janus.handles[videoroom]"), Some(2.0), "one ended while it was asked for");
+        assert_eq!(
+            of(&got, "janus.handles[videoroom]"),
+            Some(2.0),
+            "one ended while it was asked for"
+        );
         assert_eq!(of(&got, "janus.sent"), Some(20_000.0));
         assert_eq!(of(&got, "janus.queued_packets"), Some(6.0));
         assert_eq!(of(&got, "janus.peer_connections[ready]"), Some(2.0));

@@ -42,7 +42,8 @@ Component "conference.localhost" "muc"
     let pid = std::fs::read_to_string(server.folder.path().join("pid")).unwrap();
     let thread = std::fs::read_to_string(format!("/proc/{}/comm", pid.trim())).unwrap();
     let all = packs::built_in();
-    let meaning = packs_of_process(&all, thread.trim()).find_map(|pack| pack.thread_meaning(thread.trim()));
+    let meaning =
+        packs_of_process(&all, thread.trim()).find_map(|pack| pack.thread_meaning(thread.trim()));
     assert!(meaning.unwrap().remedy.as_ref().unwrap().contains("single-threaded"), "{thread}");
 }
 

@@ -1,4 +1,5 @@
-//! Shared by the tests: a server in a folder of its own, requests to it, and the rows of its watcher.
+//! Shared by the tests: a server in a folder of its own, requests to it, and the rows of its
+//! watcher.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +17,8 @@ use throng_watch::logs::{LogKind, LogSource, Patterns, Tail};
 use throng_watch::scrape::{AddressCheck, Credentials, Endpoint, Filter, Scraper};
 use throng_watch::{Clock, ReadingWriter, RowReceiver, RowSender, clock_from, packs};
 
-/// The path of a program, also in directories outside a user's PATH; without it the test is skipped.
+/// The path of a program, also in directories outside a user's PATH; without it the test is
+/// skipped.
 pub(crate) fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
     let folders = path.split(':').chain(["/usr/sbin", "/sbin"]).map(Path::new);
@@ -39,9 +41,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Writes `files` into a folder (`@` in them and in the arguments is its path), starts the program there and
-    /// waits until it accepts connections.
-    pub(crate) fn start(program: &Path, arguments: &[&str], files: &[(&str, &str)], port: u16) -> Self {
+    /// Writes `files` into a folder (`@` in them and in the arguments is its path), starts the
+    /// program there and waits until it accepts connections.
+    pub(crate) fn start(
+        program: &Path,
+        arguments: &[&str],
+        files: &[(&str, &str)],
+        port: u16,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path().display().to_string();
         for (name, text) in files {
@@ -60,7 +67,12 @@ impl Server {
         let server = Self { child, folder };
         let until = Instant::now() + Duration::from_secs(20);
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            assert!(Instant::now() < until, "{} did not come up:\n{}", program.display(), server.output());
+            assert!(
+                Instant::now() < until,
+                "{} did not come up:\n{}",
+                program.display(),
+                server.output()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
         server
@@ -82,7 +94,8 @@ impl Drop for Server {
 pub(crate) fn get(port: u16, path: &str) -> Vec<u8> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n")
+        .unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     answer
@@ -102,7 +115,14 @@ impl Watched {
     pub(crate) fn new() -> Self {
         let (rows, receiver) = throng_watch::rows(100_000);
         let clock = clock_from(Instant::now());
-        Self { rows, receiver, clock, series: BTreeMap::new(), values: Vec::new(), events: Vec::new() }
+        Self {
+            rows,
+            receiver,
+            clock,
+            series: BTreeMap::new(),
+            values: Vec::new(),
+            events: Vec::new(),
+        }
     }
 
     pub(crate) fn writer(&self) -> ReadingWriter {
@@ -114,7 +134,8 @@ impl Watched {
         let packs = named(names);
         let groups = UriGroups::new(packs.iter().flat_map(|pack| &pack.uri_groups)).unwrap();
         let reader = LogKind::Access(Arc::new(groups));
-        tail.follow("access", LogSource::File(log), reader, self.writer(), self.clock.clone()).unwrap();
+        tail.follow("access", LogSource::File(log), reader, self.writer(), self.clock.clone())
+            .unwrap();
     }
 
     /// Reads a log with the patterns of these packs.
@@ -161,10 +182,14 @@ impl Watched {
         for row in self.receiver.try_iter() {
             match row {
                 HostRow::Series(series) => {
-                    let labels =
-                        series.labels.iter().filter(|(name, _)| !matches!(name.as_str(), "log" | "endpoint"));
-                    let labels: Vec<_> = labels.map(|(name, value)| format!("{name}={value}")).collect();
-                    self.series.insert(series.id, format!("{}[{}]", series.metric, labels.join(",")));
+                    let labels = series
+                        .labels
+                        .iter()
+                        .filter(|(name, _)| !matches!(name.as_str(), "log" | "endpoint"));
+                    let labels: Vec<_> =
+                        labels.map(|(name, value)| format!("{name}={value}")).collect();
+                    self.series
+                        .insert(series.id, format!("{}[{}]", series.metric, labels.join(",")));
                 }
                 HostRow::Sample(sample) => {
                     self.values.push((self.series[&sample.series].clone(), sample.value));
@@ -178,8 +203,9 @@ impl Watched {
     /// The values of all series whose name and labels contain these words.
     pub(crate) fn values(&mut self, words: &[&str]) -> Vec<f64> {
         self.take();
-        let fits =
-            |(name, value): &&(String, f64)| words.iter().all(|word| name.contains(word)) && !value.is_nan();
+        let fits = |(name, value): &&(String, f64)| {
+            words.iter().all(|word| name.contains(word)) && !value.is_nan()
+        };
         self.values.iter().filter(fits).map(|(_, value)| *value).collect()
     }
 

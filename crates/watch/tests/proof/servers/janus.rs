@@ -57,8 +57,9 @@ fn a_janus_with_viewers_reports_its_traffic_and_its_threads_are_known() {
     let mut command = namespace.command(throng.to_str().unwrap());
     command.current_dir(folder.path());
     command.args(["view", &url, "-n", &count, "--every", "50ms", "--for", "30s"]);
-    let viewers =
-        Viewers(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let viewers = Viewers(
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap(),
+    );
     watched.wait(&["janus.handles[", "plugin=streaming"], |handles| handles == VIEWERS as f64);
     watched.wait(&["janus.peer_connections", "state=ready"], |ready| ready == VIEWERS as f64);
     // 800 kbit/s of video and 48 kbit/s of audio to each.
@@ -84,9 +85,12 @@ fn a_janus_with_viewers_reports_its_traffic_and_its_threads_are_known() {
         .collect();
     let unknown: Vec<_> = names.iter().filter(|name| pack.thread_meaning(name).is_none()).collect();
     assert!(unknown.is_empty(), "{unknown:?} of {names:?}");
-    let loops =
-        names.iter().filter_map(|name| pack.thread_meaning(name)).filter(|meaning| meaning.group == "hloop");
-    let settings: Vec<_> = loops.map(|meaning| meaning.setting.as_ref().unwrap().name.as_str()).collect();
+    let loops = names
+        .iter()
+        .filter_map(|name| pack.thread_meaning(name))
+        .filter(|meaning| meaning.group == "hloop");
+    let settings: Vec<_> =
+        loops.map(|meaning| meaning.setting.as_ref().unwrap().name.as_str()).collect();
     assert_eq!(settings, vec!["event_loops"; VIEWERS]);
     drop(viewers);
     assert_eq!(watched.events, [] as [&str; 0]);

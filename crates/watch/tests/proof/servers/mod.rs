@@ -1,4 +1,5 @@
-//! Logs and endpoints of real servers, started here on loopback. Without the server its tests are skipped.
+//! Logs and endpoints of real servers, started here on loopback. Without the server its tests are
+//! skipped.
 
 mod chat_and_rooms;
 mod harness;

@@ -29,7 +29,8 @@ fn the_speed_of_an_ffmpeg_is_a_series() {
         return;
     }
     let source = "testsrc2=s=320x240:r=25";
-    let live = ["-re", "-f", "lavfi", "-i", source, "-t", "4", "-c:v", "mpeg2video", "-f", "null", "-"];
+    let live =
+        ["-re", "-f", "lavfi", "-i", source, "-t", "4", "-c:v", "mpeg2video", "-f", "null", "-"];
     let (mut child, said) = ffmpeg(&live);
     let mut watched = Watched::new();
     let mut tail = Tail::new();

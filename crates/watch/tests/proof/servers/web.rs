@@ -11,7 +11,8 @@ use super::harness::{Server, Watched, free_port, get, installed};
 
 const SEGMENT_BYTES: usize = 10_000;
 
-/// Waits until the server has written this number of lines into its access log: some buffer lines for seconds.
+/// Waits until the server has written this number of lines into its access log: some buffer lines
+/// for seconds.
 fn logged(server: &Server, lines: usize) {
     let until = Instant::now() + Duration::from_secs(20);
     let log = server.folder.path().join("access.log");
@@ -41,7 +42,8 @@ fn ask(server: &Server, port: u16) {
 /// Each second of a log has the bytes of its requests, and no request is lost.
 fn check(watched: &mut Watched, protocol: &str) {
     let protocol = &format!("protocol={protocol}");
-    let segments = watched.values(&["access.requests", "uri_group=hls_segment", "status=2xx", protocol]);
+    let segments =
+        watched.values(&["access.requests", "uri_group=hls_segment", "status=2xx", protocol]);
     let bytes = watched.values(&["access.bytes", "uri_group=hls_segment", protocol]);
     assert!(segments.iter().sum::<f64>() > 5.0, "{segments:?}; {:?}", watched.events);
     // For a missing segment the server sends an error page of some hundred bytes.
@@ -50,10 +52,17 @@ fn check(watched: &mut Watched, protocol: &str) {
     let fits = SEGMENT_BYTES as f64 - 1.0..1.2 * SEGMENT_BYTES as f64;
     assert!(fits.contains(&ratio), "{ratio} bytes a segment");
     assert!(
-        watched.values(&["access.requests", "uri_group=hls_segment", "status=4xx"]).iter().sum::<f64>() > 0.5
+        watched
+            .values(&["access.requests", "uri_group=hls_segment", "status=4xx"])
+            .iter()
+            .sum::<f64>()
+            > 0.5
     );
     assert!(
-        watched.values(&["access.requests", "uri_group=hls_playlist", "status=2xx"]).iter().sum::<f64>()
+        watched
+            .values(&["access.requests", "uri_group=hls_playlist", "status=2xx"])
+            .iter()
+            .sum::<f64>()
             > 5.0
     );
     assert!(watched.values(&["access.lines_unparsed"]).is_empty());
@@ -86,7 +95,10 @@ http {{
     );
     let (segment, playlist) = site();
     let files = [("conf", config.as_str()), ("a.ts", &segment), ("a.m3u8", &playlist)];
-    Some((Server::start(&nginx, &["-p", "@", "-e", "@/error.log", "-c", "@/conf"], &files, port), port))
+    Some((
+        Server::start(&nginx, &["-p", "@", "-e", "@/error.log", "-c", "@/conf"], &files, port),
+        port,
+    ))
 }
 
 #[test]
@@ -108,8 +120,18 @@ fn the_502s_of_nginx_are_seen_with_their_reason() {
     let mut watched = Watched::new();
     let mut tail = Tail::new();
     let path = server.folder.path();
-    watched.lines(&mut tail, "error", LogSource::File(path.join("error.log")), &["nginx", "generic"]);
-    watched.lines(&mut tail, "access", LogSource::File(path.join("access.log")), &["nginx", "generic"]);
+    watched.lines(
+        &mut tail,
+        "error",
+        LogSource::File(path.join("error.log")),
+        &["nginx", "generic"],
+    );
+    watched.lines(
+        &mut tail,
+        "access",
+        LogSource::File(path.join("access.log")),
+        &["nginx", "generic"],
+    );
     for _ in 0..8 {
         assert!(get(port, "/chat/ws").starts_with(b"HTTP/1.1 502"));
     }
@@ -183,7 +205,8 @@ status.status-url = "/server-status"
     check(&mut watched, "h1");
     let mut watched = Watched::new();
     let url = format!("http://127.0.0.1:{port}/server-status?auto");
-    let _scraper = watched.scrape("lighttpd", EndpointKind::LighttpdStatus, &url, Credentials::None);
+    let _scraper =
+        watched.scrape("lighttpd", EndpointKind::LighttpdStatus, &url, Credentials::None);
     watched.wait(&["lighttpd_connections_busy"], |value| value >= 1.0);
     for _ in 0..30 {
         get(port, "/a.ts");
@@ -201,8 +224,12 @@ fn caddy_is_accounted_by_protocol_and_its_metrics_read() {
     );
     let (segment, playlist) = site();
     // Caddy creates its log with the first line: before that, a missing file would be reported.
-    let files =
-        [("Caddyfile", config.as_str()), ("a.ts", &segment), ("a.m3u8", &playlist), ("access.log", "")];
+    let files = [
+        ("Caddyfile", config.as_str()),
+        ("a.ts", &segment),
+        ("a.m3u8", &playlist),
+        ("access.log", ""),
+    ];
     let arguments = ["run", "--config", "@/Caddyfile", "--adapter", "caddyfile"];
     let server = Server::start(&caddy, &arguments, &files, port);
     let mut watched = Watched::new();
@@ -212,8 +239,9 @@ fn caddy_is_accounted_by_protocol_and_its_metrics_read() {
     ask(&server, port);
     if installed("curl").is_some() {
         let url = format!("http://127.0.0.1:{port}/a.ts");
-        let curl =
-            Command::new("curl").args(["-s", "--http2-prior-knowledge", "-o", "/dev/null", &url]).status();
+        let curl = Command::new("curl")
+            .args(["-s", "--http2-prior-knowledge", "-o", "/dev/null", &url])
+            .status();
         assert!(curl.unwrap().success());
         logged(&server, 2 * 20 + 5 + 1);
         tail.stop();

@@ -1,5 +1,5 @@
-//! HTTP/3 (RFC 9114): one QUIC connection for all requests of a participant to an origin, on a UDP socket of its own,
-//! as a browser's.
+//! HTTP/3 (RFC 9114): one QUIC connection for all requests of a participant to an origin, on a UDP
+//! socket of its own, as a browser's.
 
 mod socket;
 
@@ -60,7 +60,8 @@ impl Http3 {
             // Its errors reach the requests.
             std::future::poll_fn(|cx| driver.poll_close(cx)).await;
         });
-        let addresses = Opening { local: opening.local, remote: opening.remote, ..Opening::default() };
+        let addresses =
+            Opening { local: opening.local, remote: opening.remote, ..Opening::default() };
         let transport = Transport::quic(number, quic.connection.clone());
         Ok((Self { sender, quic, transport, addresses, driver: driver.abort_handle() }, opening))
     }
@@ -70,12 +71,16 @@ impl Http3 {
     }
 
     /// Sends a request and waits for the head of its response.
-    pub(super) async fn send(&self, request: Sent) -> Result<(http::response::Parts, Stream), StreamError> {
+    pub(super) async fn send(
+        &self,
+        request: Sent,
+    ) -> Result<(http::response::Parts, Stream), StreamError> {
         let (head, body) = request.into_parts();
         let mut sender = self.sender.clone();
         let mut stream = sender.send_request(http::Request::from_parts(head, ())).await?;
         // A body in memory cannot fail.
-        let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let body =
+            body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         if !body.is_empty() {
             stream.send_data(body).await?;
         }
@@ -96,18 +101,25 @@ impl Http3 {
             return failure;
         }
         let what = match error {
-            StreamError::RemoteTerminate { code, .. } => format!("{origin} reset the stream {when}: {code}"),
-            StreamError::StreamError { code, reason, .. } => format!("{origin}, {when}: {code}: {reason}"),
+            StreamError::RemoteTerminate { code, .. } => {
+                format!("{origin} reset the stream {when}: {code}")
+            }
+            StreamError::StreamError { code, reason, .. } => {
+                format!("{origin}, {when}: {code}: {reason}")
+            }
             StreamError::HeaderTooBig { actual_size, max_size, .. } => {
                 format!("{origin}: a head of {actual_size} bytes, longer than {max_size}")
             }
-            StreamError::RemoteClosing { .. } => format!("{origin} closed the connection (GOAWAY) {when}"),
+            StreamError::RemoteClosing { .. } => {
+                format!("{origin} closed the connection (GOAWAY) {when}")
+            }
             other => format!("{origin}, {when}: {other}"),
         };
         ChannelError::Protocol(format!("HTTP/3: {what}"))
     }
 
-    /// How `error` says that the server did not begin to process the request (RFC 9114 sections 4.1.1 and 5.2), if it does.
+    /// How `error` says that the server did not begin to process the request (RFC 9114 sections
+    /// 4.1.1 and 5.2), if it does.
     pub(super) fn goodbye(error: &StreamError) -> Option<Goodbye> {
         match error {
             StreamError::RemoteClosing { .. } => Some(Goodbye::Connection),

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{
-    AsyncUdpSocket, ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, TransportConfig,
-    VarInt,
+    AsyncUdpSocket, ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig,
+    TransportConfig, VarInt,
 };
 use socket2::{Domain, Protocol, Socket, Type};
 use throng_observation::units;
@@ -20,21 +20,23 @@ use super::socket::{Broken, QuicSocket};
 use crate::sockets::tcp::source_toward;
 use crate::sockets::{Dialer, Host};
 
-/// Flow-control windows of a stream and a connection, bytes: those of Chromium (`kQuicStreamMaxRecvWindowSize` and
-/// `kQuicSessionMaxRecvWindowSize` in net/quic/quic_context.cc). A body that is not read makes the server stop after so
-/// many bytes.
+/// Flow-control windows of a stream and a connection, bytes: those of Chromium
+/// (`kQuicStreamMaxRecvWindowSize` and `kQuicSessionMaxRecvWindowSize` in
+/// net/quic/quic_context.cc). A body that is not read makes the server stop after so many bytes.
 const STREAM_WINDOW: u32 = 6 << 20;
 const CONNECTION_WINDOW: u32 = 15 << 20;
 
-/// A connection without packets is given up after this (`kIdleConnectionTimeout` in net/quic/quic_context.h).
+/// A connection without packets is given up after this (`kIdleConnectionTimeout` in
+/// net/quic/quic_context.h).
 const IDLE: Duration = Duration::from_secs(30);
 
-/// A ping is sent after this time without packets, so that a paused download keeps its connection (`kPingTimeoutSecs`
-/// of quiche). Chromium does so only while a request is open; quinn, as long as the connection is.
+/// A ping is sent after this time without packets, so that a paused download keeps its connection
+/// (`kPingTimeoutSecs` of quiche). Chromium does so only while a request is open; quinn, as long as
+/// the connection is.
 const PING: Duration = Duration::from_secs(15);
 
-/// Streams that the server may open: control, and the two of QPACK (RFC 9114 section 6.2), with some to spare for
-/// reserved types.
+/// Streams that the server may open: control, and the two of QPACK (RFC 9114 section 6.2), with
+/// some to spare for reserved types.
 const UNIDIRECTIONAL_STREAMS: u32 = 16;
 
 /// TLS alerts in QUIC's error codes (RFC 9001 section 4.8).
@@ -48,8 +50,8 @@ pub(super) struct Quic {
     _endpoint: Endpoint,
 }
 
-/// Connects to `origin`, from `source` if given and of the same family. `connected_at` stays empty: QUIC has one
-/// handshake, at the end of which TLS is established.
+/// Connects to `origin`, from `source` if given and of the same family. `connected_at` stays empty:
+/// QUIC has one handshake, at the end of which TLS is established.
 pub(super) async fn connect(
     dialer: &Dialer,
     source: Option<IpAddr>,
@@ -111,8 +113,9 @@ async fn attempt(
     let socket = Arc::new(socket);
     let of_endpoint = Arc::clone(&socket) as Arc<dyn AsyncUdpSocket>;
     let runtime = Arc::new(quinn::TokioRuntime);
-    let endpoint = Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, of_endpoint, runtime)
-        .map_err(ours)?;
+    let endpoint =
+        Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, of_endpoint, runtime)
+            .map_err(ours)?;
     let name = match &origin.host {
         Host::Name(name) => name.clone(),
         Host::Ip(ip) => ip.to_string(),
@@ -181,7 +184,9 @@ fn failure(error: &ConnectionError, broken: &Broken, server: &str, when: &str) -
         ConnectionError::TransportError(error) if CRYPTO_ERRORS.contains(&error.code.into()) => {
             ChannelError::Tls(error.reason.clone())
         }
-        ConnectionError::ConnectionClosed(close) if CRYPTO_ERRORS.contains(&close.error_code.into()) => {
+        ConnectionError::ConnectionClosed(close)
+            if CRYPTO_ERRORS.contains(&close.error_code.into()) =>
+        {
             ChannelError::Tls(format!("{server} {when}: {close}"))
         }
         ConnectionError::TimedOut => {

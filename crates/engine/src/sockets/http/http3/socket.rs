@@ -1,6 +1,7 @@
-//! The UDP socket of a QUIC connection. It differs from the library's own in two ways. It ends when the peer's port is
-//! closed (ICMP), as Chromium's does: that is a refusal, not silence. And it receives into memory that all sockets of a
-//! thread share: the library would reserve 3 MB for each, room for 32 receives of 64 datagrams.
+//! The UDP socket of a QUIC connection. It differs from the library's own in two ways. It ends when
+//! the peer's port is closed (ICMP), as Chromium's does: that is a refusal, not silence. And it
+//! receives into memory that all sockets of a thread share: the library would reserve 3 MB for
+//! each, room for 32 receives of 64 datagrams.
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
@@ -21,7 +22,8 @@ const RECEIVE_MAX: usize = 64 * 1024;
 /// Most datagrams of one receive (`UDP_GRO_CNT_MAX` in net/ipv4/udp_offload.c).
 const JOINED_MAX: usize = 64;
 
-/// Datagrams that the library has room for in each of its [`BATCH_SIZE`] buffers, so that one receive fits.
+/// Datagrams that the library has room for in each of its [`BATCH_SIZE`] buffers, so that one
+/// receive fits.
 const DATAGRAMS_PER_BUFFER: usize = JOINED_MAX.div_ceil(BATCH_SIZE);
 
 thread_local! {
@@ -50,14 +52,16 @@ impl QuicSocket {
         Ok((Self { io, state, broken: Arc::clone(&broken), receiver }, broken))
     }
 
-    /// Waits until the peer's port is known to be closed: an ICMP error alone does not make a socket readable.
+    /// Waits until the peer's port is known to be closed: an ICMP error alone does not make a
+    /// socket readable.
     pub(super) async fn refused(&self) {
         let error = || self.io.take_error()?.ok_or_else(|| io::ErrorKind::WouldBlock.into());
         let (Ok(error) | Err(error)) = self.io.async_io(Interest::ERROR, error).await;
         let _ = self.broken.set(error.to_string());
     }
 
-    /// Receives once, and distributes what the kernel has joined over the library's buffers; returns how many it used.
+    /// Receives once, and distributes what the kernel has joined over the library's buffers;
+    /// returns how many it used.
     fn receive(&self, bufs: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> io::Result<usize> {
         RECEIVED.with_borrow_mut(|received| {
             let mut joined = [RecvMeta::default()];
@@ -71,7 +75,8 @@ impl QuicSocket {
     }
 }
 
-/// Copies joined datagrams to as many buffers as they need. What has no room is lost, as if the network had lost it.
+/// Copies joined datagrams to as many buffers as they need. What has no room is lost, as if the
+/// network had lost it.
 fn distribute(
     received: &[u8],
     joined: RecvMeta,
@@ -81,7 +86,8 @@ fn distribute(
     let mut used = 0;
     let mut left = received;
     for (buf, meta) in bufs.iter_mut().zip(meta) {
-        // Only whole datagrams; one that is longer than the buffer is more than the peer was allowed to send.
+        // Only whole datagrams; one that is longer than the buffer is more than the peer was
+        // allowed to send.
         let datagrams = buf.len().checked_div(joined.stride).unwrap_or(0);
         let length = (datagrams * joined.stride).min(left.len());
         let (now, later) = left.split_at(length);
@@ -100,7 +106,8 @@ impl AsyncUdpSocket for QuicSocket {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let sent = self.io.try_io(Interest::WRITABLE, || self.state.try_send((&self.io).into(), transmit));
+        let sent =
+            self.io.try_io(Interest::WRITABLE, || self.state.try_send((&self.io).into(), transmit));
         match sent {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
             // The answer to an earlier datagram; the next send or receive is told of it.

@@ -10,11 +10,13 @@ use crate::chat::session::{Answer, Event, PostId};
 use crate::excerpt;
 use crate::participant::ChannelError;
 
-/// Statuses of the request's class that say that it may succeed later (RFC 9110 section 15.5, RFC 8470, RFC 6585).
+/// Statuses of the request's class that say that it may succeed later (RFC 9110 section 15.5, RFC
+/// 8470, RFC 6585).
 const LATER: [u16; 3] = [408, 425, 429];
 
 impl Template {
-    /// What was posted is over: a text that is expected may be in the answer, whose first line is its status.
+    /// What was posted is over: a text that is expected may be in the answer, whose first line is
+    /// its status.
     pub(super) fn answered(
         &mut self,
         now: Instant,
@@ -29,7 +31,9 @@ impl Template {
                 let Failure { reason, detail } = error.into();
                 return Err(Failure::new(reason, format!("message {step} of the join: {detail}")));
             }
-            Err(error) => return Ok(vec![Event::Odd(format!("what was posted was not answered: {error}"))]),
+            Err(error) => {
+                return Ok(vec![Event::Odd(format!("what was posted was not answered: {error}"))]);
+            }
         };
         self.traffic.stanzas_received += 1;
         let status = format!("HTTP {}", answer.status);
@@ -69,7 +73,8 @@ impl Template {
     }
 }
 
-/// Why a message of the join was not accepted. Whether the server may accept it later is said by its status.
+/// Why a message of the join was not accepted. Whether the server may accept it later is said by
+/// its status.
 fn refusal(answer: &Answer, step: usize) -> Failure {
     let detail = format!("the answer to message {step} of the join: {}", said(answer));
     let reason = match answer.status {
@@ -81,7 +86,8 @@ fn refusal(answer: &Answer, step: usize) -> Failure {
 }
 
 fn said(answer: &Answer) -> String {
-    let words = StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason());
+    let words =
+        StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason());
     let words = words.map_or_else(String::new, |words| format!(" {words}"));
     let said = excerpt::after_colon(&answer.body);
     format!("HTTP status {}{words}{}{said}", answer.status, answer.retry_after)

@@ -20,13 +20,16 @@ impl Stream {
     pub(super) fn frame(&mut self, now: Instant, frame: &str) -> Result<Vec<Event>, Failure> {
         self.traffic.stanzas_received += 1;
         self.traffic.bytes_received += frame.len() as u64;
-        let element = Element::read(frame)
-            .map_err(|error| protocol(format!("a frame is no stanza: {error}: {}", excerpt(frame))))?;
+        let element = Element::read(frame).map_err(|error| {
+            protocol(format!("a frame is no stanza: {error}: {}", excerpt(frame)))
+        })?;
         if self.step == Step::Joined {
             self.ping_at = Some(now + PING_AFTER);
             self.overdue_at = None;
         }
-        if let (Some(management), "presence" | "message" | "iq") = (&mut self.management, element.name) {
+        if let (Some(management), "presence" | "message" | "iq") =
+            (&mut self.management, element.name)
+        {
             management.received();
         }
         match element.name {
@@ -47,26 +50,37 @@ impl Stream {
                 self.send(answer);
             }
             ("a", _, Some(management)) => {
-                return management.acknowledged(handled()).err().map(Event::Odd).into_iter().collect();
+                return management
+                    .acknowledged(handled())
+                    .err()
+                    .map(Event::Odd)
+                    .into_iter()
+                    .collect();
             }
             ("enabled", Step::Enables, _) => {
                 let may_resume = matches!(element.attribute("resume"), Some("true" | "1"));
                 // An anonymous stream is not resumed: nothing is kept for that.
                 let may_resume = may_resume && self.config.credentials.is_some();
-                let id = element.attribute("id").filter(|_| may_resume).map(|id| unescaped(id).into_owned());
+                let id = element
+                    .attribute("id")
+                    .filter(|_| may_resume)
+                    .map(|id| unescaped(id).into_owned());
                 self.management = Some(Management::enabled(id));
                 self.online(now);
             }
             ("failed", Step::Enables, _) => self.online(now),
             ("resumed", Step::Resumes, _) => {
-                let Some(Resumption { mut management, jid }) = self.before.take() else { return Vec::new() };
+                let Some(Resumption { mut management, jid }) = self.before.take() else {
+                    return Vec::new();
+                };
                 let odd = management.acknowledged(handled()).err().map(Event::Odd);
                 (self.jid, self.management) = (jid, Some(management));
                 self.resumed(now);
                 return std::iter::once(Event::Resumed).chain(odd).collect();
             }
             ("failed", Step::Resumes, _) => {
-                // The server does not know it any more, or does not want to; either way it is a new stream.
+                // The server does not know it any more, or does not want to; either way it is a new
+                // stream.
                 self.before = None;
                 self.bind(now);
             }
@@ -111,15 +125,19 @@ impl Stream {
             }
             ("failure", Step::Authenticates) => {
                 let why = element.children().next().map_or("", |child| child.name);
-                Err(Failure::new(FailureReason::Unauthorized, format!("authentication: {}", excerpt(why))))
+                Err(Failure::new(
+                    FailureReason::Unauthorized,
+                    format!("authentication: {}", excerpt(why)),
+                ))
             }
             ("stream:error" | "error", _) => {
                 let why = element.children().next().map_or("", |child| child.name);
                 Err(Failure::new(FailureReason::Refused, format!("stream error: {}", excerpt(why))))
             }
             ("close", _) => {
-                let to =
-                    element.attribute("see-other-uri").map(|uri| format!(", and refers to {}", excerpt(uri)));
+                let to = element
+                    .attribute("see-other-uri")
+                    .map(|uri| format!(", and refers to {}", excerpt(uri)));
                 let detail = format!("the server closes the stream{}", to.unwrap_or_default());
                 Err(Failure::new(FailureReason::SignallingClosed, detail))
             }
@@ -137,11 +155,18 @@ impl Stream {
             .map(|child| child.text().into_owned())
             .collect();
         let names: Vec<&str> = offered.iter().map(String::as_str).collect();
-        let sasl =
-            Sasl::choose(&names, self.config.credentials.as_ref(), self.nonce.clone()).ok_or_else(|| {
-                let who =
-                    if self.config.credentials.is_some() { "an account" } else { "anonymous participants" };
-                let offers = if names.is_empty() { "nothing".to_owned() } else { excerpt(&names.join(", ")) };
+        let sasl = Sasl::choose(&names, self.config.credentials.as_ref(), self.nonce.clone())
+            .ok_or_else(|| {
+                let who = if self.config.credentials.is_some() {
+                    "an account"
+                } else {
+                    "anonymous participants"
+                };
+                let offers = if names.is_empty() {
+                    "nothing".to_owned()
+                } else {
+                    excerpt(&names.join(", "))
+                };
                 Failure::new(
                     FailureReason::Unauthorized,
                     format!("{} offers {offers}, and nothing for {who}", self.config.domain),
@@ -162,7 +187,9 @@ impl Stream {
             return Ok(Vec::new());
         }
         let number = if id.starts_with('_') { Some(0) } else { self.ids.number(id) };
-        let Some(asked) = number.and_then(|number| self.asked.remove(&number)) else { return Ok(Vec::new()) };
+        let Some(asked) = number.and_then(|number| self.asked.remove(&number)) else {
+            return Ok(Vec::new());
+        };
         self.answered(now, asked, iq, kind == "result")
     }
 
@@ -215,7 +242,9 @@ impl Stream {
                     let (query, _) = self.ids.uuid();
                     let max = self.config.history_max;
                     self.reads_history = true;
-                    self.ask(Asked::History, |own, id| stanzas::history(id, &own.config.room, &query, max));
+                    self.ask(Asked::History, |own, id| {
+                        stanzas::history(id, &own.config.room, &query, max)
+                    });
                 }
                 if self.config.vcards == VcardPolicy::All {
                     let others: Vec<String> = self.room.others().map(str::to_owned).collect();
@@ -247,7 +276,8 @@ impl Stream {
 
     fn message(&mut self, message: &Element<'_>) -> Vec<Event> {
         // From the archive, in another one (XEP-0297).
-        let forwarded = message.child_of("result", ns::MAM).and_then(|result| result.child("forwarded"));
+        let forwarded =
+            message.child_of("result", ns::MAM).and_then(|result| result.child("forwarded"));
         let (said, is_old) = match forwarded.and_then(|forwarded| forwarded.child("message")) {
             Some(inner) => (inner, true),
             // What the server has kept for a resumed stream has a date, and is delivered late.

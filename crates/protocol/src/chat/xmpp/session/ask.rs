@@ -34,7 +34,13 @@ impl Stream {
             let (state, _) = self.ids.uuid();
             self.send(stanzas::chat_state(&state, &self.config.room, "composing"));
         }
-        self.send(stanzas::message(&id, &self.jid, &self.config.room, body, self.config.has_chat_states));
+        self.send(stanzas::message(
+            &id,
+            &self.jid,
+            &self.config.room,
+            body,
+            self.config.has_chat_states,
+        ));
     }
 
     /// What a closed tab sends.
@@ -79,7 +85,8 @@ impl Stream {
         }
     }
 
-    /// The stream of before goes on: sends again what did not arrive, and enters the room again, as ConverseJS does in any case.
+    /// The stream of before goes on: sends again what did not arrive, and enters the room again, as
+    /// ConverseJS does in any case.
     pub(super) fn resumed(&mut self, now: Instant) {
         self.is_resumed = true;
         let again = self.management.as_mut().map(Management::take_unacked).unwrap_or_default();
@@ -93,11 +100,15 @@ impl Stream {
     /// It has an address: asks what ConverseJS asks before it joins.
     pub(super) fn online(&mut self, now: Instant) {
         self.go(now, Step::Online);
-        self.ask(Asked::HostInfo, |own, id| stanzas::disco(id, &own.jid, &own.config.domain, ns::DISCO_INFO));
+        self.ask(Asked::HostInfo, |own, id| {
+            stanzas::disco(id, &own.jid, &own.config.domain, ns::DISCO_INFO)
+        });
         self.ask(Asked::Other, |_, id| stanzas::roster(id));
         self.ask(Asked::Vcard, |_, id| stanzas::vcard(id, None));
         self.ask(Asked::Vcard, |own, id| stanzas::vcard(id, Some(&own.config.room)));
-        self.ask(Asked::RoomInfo, |own, id| stanzas::disco(id, &own.jid, &own.config.room, ns::DISCO_INFO));
+        self.ask(Asked::RoomInfo, |own, id| {
+            stanzas::disco(id, &own.jid, &own.config.room, ns::DISCO_INFO)
+        });
     }
 
     pub(super) fn join(&mut self, now: Instant) {

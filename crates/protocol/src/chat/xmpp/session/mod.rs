@@ -1,8 +1,10 @@
-//! One XMPP stream over a WebSocket (RFC 7395): it authenticates, joins the room as ConverseJS does, and stays.
+//! One XMPP stream over a WebSocket (RFC 7395): it authenticates, joins the room as ConverseJS
+//! does, and stays.
 //!
 //! ```text
 //! open → features → auth → success → open → features → bind → session
-//!   → enable (XEP-0198) → disco, roster, vCards, carbons, presence → x-roomuser-item → join → own presence (110) → history → vCards of others
+//!   → enable (XEP-0198) → disco, roster, vCards, carbons, presence → x-roomuser-item → join
+//!   → own presence (110) → history → vCards of others
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,7 +25,8 @@ use ask::Asked;
 mod answer;
 mod ask;
 
-/// Without a stanza for so long the server is asked for a sign of life (`ping_interval` of livechat).
+/// Without a stanza for so long the server is asked for a sign of life (`ping_interval` of
+/// livechat).
 const PING_AFTER: Duration = Duration::from_secs(25);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,7 +136,8 @@ impl Stream {
     fn send(&mut self, frame: String) {
         self.traffic.stanzas_sent += 1;
         self.traffic.bytes_sent += frame.len() as u64;
-        let asks = self.management.as_mut().is_some_and(|own| is_stanza(&frame) && own.sent(&frame));
+        let asks =
+            self.management.as_mut().is_some_and(|own| is_stanza(&frame) && own.sent(&frame));
         self.frames.push_back(frame);
         if asks {
             self.send(stanzas::request_acknowledgement());

@@ -1,4 +1,5 @@
-//! The conversation with one peer over its data channel: what it has, what it sends, and what it is sent.
+//! The conversation with one peer over its data channel: what it has, what it sends, and what it is
+//! sent.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -141,7 +142,11 @@ impl Connection {
     }
 
     /// Asks for a segment.
-    pub(super) fn request(&mut self, number: u64, dice: &mut fastrand::Rng) -> Result<(), SessionError> {
+    pub(super) fn request(
+        &mut self,
+        number: u64,
+        dice: &mut fastrand::Rng,
+    ) -> Result<(), SessionError> {
         let request = dice.u64(..REQUESTS);
         self.download =
             Some(Download { number, request, total: None, bytes: Vec::new(), is_complete: false });
@@ -184,7 +189,8 @@ impl Connection {
     fn said(&mut self, said: Said) -> Option<Event> {
         match said {
             Said::Announcement { loaded, loading } => {
-                (self.loaded, self.loading) = (loaded.into_iter().collect(), loading.into_iter().collect());
+                (self.loaded, self.loading) =
+                    (loaded.into_iter().collect(), loading.into_iter().collect());
                 Some(Event::Announced)
             }
             Said::Request { segment, request, from_byte } => {
@@ -203,12 +209,16 @@ impl Connection {
             }
             Said::Sent { segment, request } => {
                 let Some(download) = self.asked(segment, request) else {
-                    let begun = self.download.as_ref().is_some_and(|download| download.total.is_some());
-                    return begun.then(|| Event::Broken("sent another segment than was asked for".into()));
+                    let begun =
+                        self.download.as_ref().is_some_and(|download| download.total.is_some());
+                    return begun
+                        .then(|| Event::Broken("sent another segment than was asked for".into()));
                 };
                 let (has, announced) = (download.bytes.len() as u64, download.total?);
                 if has != announced {
-                    return Some(Event::Broken(format!("sent {has} bytes of a segment of {announced}")));
+                    return Some(Event::Broken(format!(
+                        "sent {has} bytes of a segment of {announced}"
+                    )));
                 }
                 download.is_complete = true;
                 Some(Event::Progress)

@@ -1,8 +1,10 @@
-//! Peers of other processes, over WebRTC data channels: browsers with p2p-media-loader, and viewers of throng that a scenario
-//! gives real channels. What they have and send is real; the decisions are those of all viewers ([`super::loader`]).
+//! Peers of other processes, over WebRTC data channels: browsers with p2p-media-loader, and viewers
+//! of throng that a scenario gives real channels. What they have and send is real; the decisions
+//! are those of all viewers ([`super::loader`]).
 //!
-//! A viewer has one socket. Which connection a datagram is for follows from its ICE credentials, then from its source
-//! address. Of several connections to the same peer the first that opens is used.
+//! A viewer has one socket. Which connection a datagram is for follows from its ICE credentials,
+//! then from its source address. Of several connections to the same peer the first that opens is
+//! used.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -26,8 +28,8 @@ use connection::{Connection, Event};
 /// How long an offer waits for an answer, and a connection until it is open.
 const OFFER_TIMEOUT: Duration = Duration::from_secs(50);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Connections that are not open yet: all, and with peers of one name. Each has a DTLS session and its timers, and offers come from
-/// whoever the tracker lets in.
+/// Connections that are not open yet: all, and with peers of one name. Each has a DTLS session and
+/// its timers, and offers come from whoever the tracker lets in.
 const PENDING_MAX: usize = 50;
 const PENDING_OF_PEER_MAX: usize = 3;
 /// How soon more of a segment may be sent where the uplink is limited.
@@ -100,7 +102,13 @@ impl Channels {
     }
 
     /// A peer offers a connection.
-    pub(super) fn answer(&mut self, now: Instant, id: PeerId, peer: Id, offer: &str) -> Option<String> {
+    pub(super) fn answer(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        peer: Id,
+        offer: &str,
+    ) -> Option<String> {
         if !self.has_room(&peer) {
             return None;
         }
@@ -111,7 +119,14 @@ impl Channels {
     }
 
     /// A peer has answered an offer.
-    pub(super) fn answered(&mut self, now: Instant, id: PeerId, offer: &Id, peer: Id, answer: &str) {
+    pub(super) fn answered(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        offer: &Id,
+        peer: Id,
+        answer: &str,
+    ) {
         let Some((mut link, _)) = self.offers.remove(offer) else { return };
         if !self.has_room(&peer) {
             return;
@@ -183,15 +198,24 @@ impl Channels {
         }
     }
 
-    /// Does what is due. All peers are told `said` when it has changed, new ones `all` that this viewer has.
-    pub(super) fn tick(&mut self, now: Instant, membership: &Membership, said: &Holdings, all: &Holdings) {
+    /// Does what is due. All peers are told `said` when it has changed, new ones `all` that this
+    /// viewer has.
+    pub(super) fn tick(
+        &mut self,
+        now: Instant,
+        membership: &Membership,
+        said: &Holdings,
+        all: &Holdings,
+    ) {
         self.offers.retain(|_, (_, until)| now < *until);
         self.drain_offers(now);
         for at in (0..self.connections.len()).rev() {
             let Some(connection) = self.connections.get_mut(at) else { continue };
             if !connection.is_open && now >= connection.began_at + CONNECT_TIMEOUT {
-                let detail =
-                    connection.link.refused().map(|address| format!("{address} is no allowed target"));
+                let detail = connection
+                    .link
+                    .refused()
+                    .map(|address| format!("{address} is no allowed target"));
                 self.leave(now, membership, at, detail.as_deref());
             } else if now >= connection.next_at {
                 let result = connection.link.timeout(now);
@@ -243,7 +267,8 @@ impl Channels {
                     let peer = connection.peer;
                     (connection.is_open, connection.is_new) = (true, true);
                     self.has_news = true;
-                    let is_second = self.open().filter(|connection| connection.peer == peer).count() > 1;
+                    let is_second =
+                        self.open().filter(|connection| connection.peer == peer).count() > 1;
                     if is_second {
                         return self.leave(now, membership, at, None);
                     }
@@ -328,10 +353,17 @@ impl Channels {
     }
 
     /// Tells the peers what this viewer has.
-    fn say_holdings(&mut self, now: Instant, membership: &Membership, said: &Holdings, all: &Holdings) {
+    fn say_holdings(
+        &mut self,
+        now: Instant,
+        membership: &Membership,
+        said: &Holdings,
+        all: &Holdings,
+    ) {
         let is_unsaid = std::mem::take(&mut self.is_unsaid);
         for at in (0..self.connections.len()).rev() {
-            let Some(connection) = self.connections.get_mut(at).filter(|connection| connection.is_open)
+            let Some(connection) =
+                self.connections.get_mut(at).filter(|connection| connection.is_open)
             else {
                 continue;
             };
@@ -405,7 +437,8 @@ impl Channels {
 
     /// Peers that have segment `number` and send nothing else.
     pub(super) fn sources(&self, number: u64) -> Vec<PeerId> {
-        let has = |connection: &&Connection| connection.has_loaded(number) && !connection.is_sending();
+        let has =
+            |connection: &&Connection| connection.has_loaded(number) && !connection.is_sending();
         self.connections.iter().filter(has).map(|connection| connection.id).collect()
     }
 
@@ -418,7 +451,13 @@ impl Channels {
     }
 
     /// Asks a peer for segment `number`.
-    pub(super) fn request(&mut self, now: Instant, membership: &Membership, from: PeerId, number: u64) {
+    pub(super) fn request(
+        &mut self,
+        now: Instant,
+        membership: &Membership,
+        from: PeerId,
+        number: u64,
+    ) {
         let Some(at) = self.at(from) else { return };
         let Some(connection) = self.connections.get_mut(at) else { return };
         match connection.request(number, &mut self.dice) {
@@ -433,7 +472,13 @@ impl Channels {
     }
 
     /// Asks a peer to send no more; `is_late`: since nothing came in time.
-    pub(super) fn cancel(&mut self, now: Instant, membership: &Membership, from: PeerId, is_late: bool) {
+    pub(super) fn cancel(
+        &mut self,
+        now: Instant,
+        membership: &Membership,
+        from: PeerId,
+        is_late: bool,
+    ) {
         let Some(at) = self.at(from) else { return };
         let Some(connection) = self.connections.get_mut(at) else { return };
         connection.late_count += u32::from(is_late);
@@ -453,12 +498,19 @@ impl Channels {
                 connection.take_complete().map(|(number, bytes)| (connection.id, number, bytes))
             })
             .collect();
-        self.counters.received_bytes += complete.iter().map(|(.., bytes)| bytes.len() as u64).sum::<u64>();
+        self.counters.received_bytes +=
+            complete.iter().map(|(.., bytes)| bytes.len() as u64).sum::<u64>();
         complete
     }
 
     /// A peer sent what is not the segment.
-    pub(super) fn refuse(&mut self, now: Instant, membership: &Membership, from: PeerId, why: &str) {
+    pub(super) fn refuse(
+        &mut self,
+        now: Instant,
+        membership: &Membership,
+        from: PeerId,
+        why: &str,
+    ) {
         if let Some(at) = self.at(from) {
             self.leave(now, membership, at, Some(why));
         }
@@ -479,7 +531,8 @@ impl Channels {
     pub(super) fn next_timeout(&self, now: Instant) -> Option<Instant> {
         let has_new = self.open().any(|connection| connection.is_new);
         let unsaid = (self.is_unsaid || has_new).then_some(now);
-        let waits = |connection: &Connection| connection.uploading().is_some() || connection.has_unsaid();
+        let waits =
+            |connection: &Connection| connection.uploading().is_some() || connection.has_unsaid();
         let uploads = self.connections.iter().any(waits);
         let uploads = uploads.then(|| now + UPLOAD_EVERY);
         let links = self.connections.iter().map(|connection| {

@@ -147,7 +147,9 @@ fn who_sends_too_much_or_is_late_again_and_again_is_left() {
     let (mut now, mut sides) = connected(PeerEngine::V22);
     // It announces one byte, and sends two.
     let [liar, _] = &mut sides;
-    liar.channels.connections[0].say(&Said::Announcement { loaded: vec![9], loading: vec![] }).unwrap();
+    liar.channels.connections[0]
+        .say(&Said::Announcement { loaded: vec![9], loading: vec![] })
+        .unwrap();
     liar.channels.advance(now, &liar.membership, 0);
     run(&mut now, &mut sides, Duration::from_millis(100));
     let [liar, wants] = &mut sides;
@@ -177,14 +179,18 @@ fn a_peer_outside_the_allowed_targets_gets_nothing() {
         inside.tick(later);
         assert!(inside.channels.take_transmits().is_empty());
     }
-    assert_eq!(inside.channels.take_complaints(), ["a peer is left: 192.0.2.1:4000 is no allowed target"]);
+    assert_eq!(
+        inside.channels.take_complaints(),
+        ["a peer is left: 192.0.2.1:4000 is no allowed target"]
+    );
 }
 
 #[test]
 fn offers_that_never_become_connections_are_bounded() {
     let now = Instant::now();
     let mut side = Side::new(1, PeerEngine::V22);
-    let (_, offer) = DataLink::offer(now, &[side.address], side.channels.options.may_reach.clone()).unwrap();
+    let (_, offer) =
+        DataLink::offer(now, &[side.address], side.channels.options.may_reach.clone()).unwrap();
     let answered = |side: &mut Side, peer: u8| {
         let id = side.membership.swarm().name_stranger();
         side.channels.answer(now, id, [peer; 20], &offer).is_some()
@@ -237,7 +243,8 @@ fn pieces_leave_room_for_what_is_said_and_nothing_that_is_said_is_lost() {
     let sent = has.channels.take_counters().sent_bytes;
     assert!((1..200_000).contains(&sent), "a segment fills no buffer: {sent}");
     // More than the channel takes at once, though the peer reads nothing at the moment.
-    let said = Said::Announcement { loaded: (0..2_000).map(|n| n * 1_000).collect(), loading: vec![] };
+    let said =
+        Said::Announcement { loaded: (0..2_000).map(|n| n * 1_000).collect(), loading: vec![] };
     for _ in 0..200 {
         has.channels.connections[0].say(&said).unwrap();
     }
@@ -284,7 +291,8 @@ fn run_with(now: &mut Instant, side: &mut Side, (peers, address): (&mut Neighbou
 fn what_came_is_used_when_it_is_proven_and_who_sent_something_else_is_left() {
     for is_right in [true, false] {
         let (mut now, [mut has, wants]) = connected(PeerEngine::V22);
-        let (mut peers, address) = (Neighbours::new(wants.membership, Some(wants.channels)), wants.address);
+        let (mut peers, address) =
+            (Neighbours::new(wants.membership, Some(wants.channels)), wants.address);
         has.has(104, segment());
         run_with(&mut now, &mut has, (&mut peers, address));
         let from = peers.request(now, 104, &[], &mut fastrand::Rng::with_seed(1)).unwrap();

@@ -29,10 +29,16 @@ struct Stand {
 
 impl Stand {
     fn new() -> Self {
-        let (now, url) = (Instant::now(), Url::parse("http://10.0.0.1/hls/segments-sha256.json").unwrap());
+        let (now, url) =
+            (Instant::now(), Url::parse("http://10.0.0.1/hls/segments-sha256.json").unwrap());
         let policy = HttpVersionPolicy::default();
         Self {
-            client: HttpClient::new(policy, (None, &url), Arc::new(|_| true), Duration::from_secs(10)),
+            client: HttpClient::new(
+                policy,
+                (None, &url),
+                Arc::new(|_| true),
+                Duration::from_secs(10),
+            ),
             hashes: Hashes::new(url),
             timeline: Timeline::default(),
             meter: Meter::new(now, now),
@@ -57,8 +63,11 @@ impl Stand {
         let result = act(&mut self.hashes, self.now, &mut context);
         while let Some(output) = self.client.poll_output() {
             if let Output::Download(fetch, request, _) = output {
-                let conditions =
-                    request.head.headers.iter().filter(|(name, _)| name.as_str().starts_with("if-"));
+                let conditions = request
+                    .head
+                    .headers
+                    .iter()
+                    .filter(|(name, _)| name.as_str().starts_with("if-"));
                 let text = |(name, value): (&HeaderName, &HeaderValue)| {
                     (name.as_str().to_owned(), value.to_str().unwrap().to_owned())
                 };

@@ -22,7 +22,9 @@ impl PeerLane {
 
     /// Makes data channels possible, where the viewer has a socket.
     pub(super) fn reach_out(&mut self) {
-        let (Some(locals), Some((rendition, loader))) = (&self.locals, &mut self.loader) else { return };
+        let (Some(locals), Some((rendition, loader))) = (&self.locals, &mut self.loader) else {
+            return;
+        };
         let (config, number) = (&self.options.config, self.options.number);
         let options = ChannelOptions {
             engine: config.engine,
@@ -36,7 +38,12 @@ impl PeerLane {
     }
 
     /// Describes a connection to a peer that the tracker chooses.
-    pub(in crate::player) fn offer(&mut self, now: Instant, swarm: usize, offer: Id) -> Option<String> {
+    pub(in crate::player) fn offer(
+        &mut self,
+        now: Instant,
+        swarm: usize,
+        offer: Id,
+    ) -> Option<String> {
         self.tracked(swarm)?.neighbours_mut().channels()?.offer(now, offer)
     }
 
@@ -52,7 +59,8 @@ impl PeerLane {
         Some(self.tracked(swarm)?.neighbours_mut().answer(now, peer, offer))
     }
 
-    /// Whether it looks for more peers in a swarm: engine 4 offers nothing when it has as many as it keeps.
+    /// Whether it looks for more peers in a swarm: engine 4 offers nothing when it has as many as
+    /// it keeps.
     pub(in crate::player) fn wants_peers(&mut self, now: Instant, swarm: usize) -> Option<bool> {
         let (engine, degree_max) = (self.options.config.engine, self.options.config.degree_max());
         let degree = self.tracked(swarm)?.neighbours_mut().degree(now);
@@ -73,7 +81,8 @@ impl PeerLane {
 
     /// Sends what the data channels have to send, and reports what is wrong with peers.
     pub(super) fn transmit(&mut self, context: &mut Context<'_>) {
-        let Some(channels) = self.loader.as_mut().and_then(|(_, loader)| loader.neighbours_mut().channels())
+        let Some(channels) =
+            self.loader.as_mut().and_then(|(_, loader)| loader.neighbours_mut().channels())
         else {
             return;
         };
@@ -109,10 +118,15 @@ impl PeerLane {
                     return Ok(None);
                 }
                 if !hashes.match_bytes(url, &arrived.bytes) {
-                    return Err(format!("segment {} is not that of {url}: another SHA-256", arrived.number));
+                    return Err(format!(
+                        "segment {} is not that of {url}: another SHA-256",
+                        arrived.number
+                    ));
                 }
             }
-            read(&arrived.bytes, shelf).map(Some).map_err(|why| format!("segment {}: {why}", arrived.number))
+            read(&arrived.bytes, shelf)
+                .map(Some)
+                .map_err(|why| format!("segment {}: {why}", arrived.number))
         });
     }
 }

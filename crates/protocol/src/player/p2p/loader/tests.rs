@@ -79,7 +79,8 @@ impl Crowd {
     fn step(&mut self, number: usize) {
         let (now, at, end) = (self.start + self.at, self.at, self.end());
         let (config, swarms) = (&self.config, &self.swarms);
-        let Some(viewer) = self.viewers.get_mut(number).filter(|viewer| at >= viewer.joins_at) else {
+        let Some(viewer) = self.viewers.get_mut(number).filter(|viewer| at >= viewer.joins_at)
+        else {
             return;
         };
         let loader = viewer.loader.get_or_insert_with(|| {
@@ -87,7 +88,12 @@ impl Crowd {
             let membership = swarms.swarm("a").enter(number as u32, shares, config.upload_bps);
             viewer.next = end - BEHIND;
             viewer.position_us = viewer.next as i64 * SEGMENT_US;
-            Loader::new(Policy::new(config), shares, Neighbours::new(membership, None), number as u64 + 1)
+            Loader::new(
+                Policy::new(config),
+                shares,
+                Neighbours::new(membership, None),
+                number as u64 + 1,
+            )
         });
         if at >= viewer.looks_at {
             viewer.looks_at = at + Duration::from_secs(120);
@@ -99,7 +105,8 @@ impl Crowd {
             }
         }
         let takes = self.takes;
-        let (done, open) = viewer.from_server.drain(..).partition(|(_, since)| at >= *since + takes);
+        let (done, open) =
+            viewer.from_server.drain(..).partition(|(_, since)| at >= *since + takes);
         viewer.from_server = open;
         let done: Vec<(u64, Duration)> = done;
         for (segment, _) in done {
@@ -128,7 +135,9 @@ impl Crowd {
         for action in loader.pump(now, &queue, requested, viewer.position_us, &mut |_, _| true) {
             match action {
                 Action::Load(number) => viewer.from_server.push((number, at)),
-                Action::Abort(number) => viewer.from_server.retain(|(loading, _)| *loading != number),
+                Action::Abort(number) => {
+                    viewer.from_server.retain(|(loading, _)| *loading != number)
+                }
             }
         }
         viewer.peer_bytes += loader.take_received().bytes;
@@ -160,7 +169,8 @@ fn share(config: PeerConfig, viewers: usize) -> (f64, Duration) {
 
 #[test]
 fn six_viewers_of_a_local_network_get_as_much_from_each_other_as_six_browsers() {
-    // Six Chromium with engine 2.3.1 on loopback, for 90 s: 82 %; each segment once from the server would be 83 %.
+    // Six Chromium with engine 2.3.1 on loopback, for 90 s: 82 %; each segment once from the server
+    // would be 83 %.
     let engine = PeerEngine::V23;
     let (ratio, stalled) = share(PeerConfig { engine, ..PeerConfig::preset(PeerPreset::Lan) }, 6);
     assert!((0.77..=0.85).contains(&ratio), "{ratio}");
@@ -176,7 +186,11 @@ fn presets_come_to_the_shares_of_the_events_that_they_are_for() {
         (PeerPreset::Home, PeerEngine::V23, 0.55),
     ] {
         let (ratio, stalled) = share(PeerConfig { engine, ..PeerConfig::preset(preset) }, 100);
-        assert!((ratio - expect).abs() < 0.06, "{preset:?}, {}: {ratio}, stalled {stalled:?}", engine.name());
+        assert!(
+            (ratio - expect).abs() < 0.06,
+            "{preset:?}, {}: {ratio}, stalled {stalled:?}",
+            engine.name()
+        );
     }
 }
 
@@ -213,7 +227,8 @@ fn what_is_urgent_takes_the_place_of_what_is_not() {
     let first = loader.pump(now, &queue, Some(0), 0, &mut |_, _| true);
     assert_eq!(first, [Action::Load(0), Action::Load(1)], "played within 4 s");
     // Playback jumps to the end, where segment 3 is: what is not needed any more goes.
-    let jumped = loader.pump(now + PROCESS_EVERY, &queue[3..], Some(3), 3 * SEGMENT_US, &mut |_, _| true);
+    let jumped =
+        loader.pump(now + PROCESS_EVERY, &queue[3..], Some(3), 3 * SEGMENT_US, &mut |_, _| true);
     assert_eq!(jumped, [Action::Abort(0), Action::Abort(1), Action::Load(3), Action::Load(4)]);
     loader.failed(now, 3);
     loader.failed(now, 3);
@@ -245,14 +260,17 @@ fn what_is_waited_for_behind_the_position_is_loaded_and_what_is_not_listed_is_no
 
 #[test]
 fn engine_2_2_announces_what_has_come_when_it_announces_the_next_time() {
-    for (engine, at_once) in [(PeerEngine::V22, Announced::Loading), (PeerEngine::V23, Announced::Loaded)] {
+    for (engine, at_once) in
+        [(PeerEngine::V22, Announced::Loading), (PeerEngine::V23, Announced::Loaded)]
+    {
         let (swarms, now) = (Swarms::default(), Instant::now());
         let config = PeerConfig { engine, ..PeerConfig::preset(PeerPreset::Lan) };
         let enter = |number| swarms.swarm("a").enter(number, true, None);
         let (wants, late, membership) = (enter(1), enter(2), enter(3));
         wants.connect(membership.id(), now, 9);
         let has = membership.id();
-        let mut loader = Loader::new(Policy::new(&config), true, Neighbours::new(membership, None), 1);
+        let mut loader =
+            Loader::new(Policy::new(&config), true, Neighbours::new(membership, None), 1);
         let queue = |number: u64| {
             [Queued {
                 number,
@@ -260,13 +278,28 @@ fn engine_2_2_announces_what_has_come_when_it_announces_the_next_time() {
                 ends_us: (number as i64 + 1) * SEGMENT_US,
             }]
         };
-        assert_eq!(loader.pump(now, &queue(7), Some(7), 7 * SEGMENT_US, &mut |_, _| true), [Action::Load(7)]);
+        assert_eq!(
+            loader.pump(now, &queue(7), Some(7), 7 * SEGMENT_US, &mut |_, _| true),
+            [Action::Load(7)]
+        );
         loader.loaded(now, 7, WholeSegment::opaque(9));
-        assert_eq!(wants.announced(now, 7), Some(at_once), "2.2 makes the list before it keeps what came");
+        assert_eq!(
+            wants.announced(now, 7),
+            Some(at_once),
+            "2.2 makes the list before it keeps what came"
+        );
         late.connect(has, now + CONNECT_TIME, 9);
-        assert_eq!(late.announced(now + CONNECT_TIME, 7), Some(Announced::Loaded), "a new peer is told all");
+        assert_eq!(
+            late.announced(now + CONNECT_TIME, 7),
+            Some(Announced::Loaded),
+            "a new peer is told all"
+        );
         let actions = loader.pump(now, &queue(8), Some(8), 8 * SEGMENT_US, &mut |_, _| true);
         assert_eq!(actions, [Action::Load(8)]);
-        assert_eq!(wants.announced(now, 7), Some(Announced::Loaded), "the next download tells of it");
+        assert_eq!(
+            wants.announced(now, 7),
+            Some(Announced::Loaded),
+            "the next download tells of it"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Session descriptions of data channels as browsers write them (RFC 8829, RFC 8841), for offers that only the tracker and other
-//! viewers of the same run read: nothing listens behind them.
+//! Session descriptions of data channels as browsers write them (RFC 8829, RFC 8841), for offers
+//! that only the tracker and other viewers of the same run read: nothing listens behind them.
 
 use std::fmt::Write;
 
@@ -13,8 +13,8 @@ pub(super) enum Kind {
     Answer,
 }
 
-/// A description that no other one is equal to. Its candidates have names that mDNS would have to know (RFC draft
-/// mdns-ice-candidates), as those of browsers; nobody knows these.
+/// A description that no other one is equal to. Its candidates have names that mDNS would have to
+/// know (RFC draft mdns-ice-candidates), as those of browsers; nobody knows these.
 pub(super) fn description(kind: Kind, dice: &mut fastrand::Rng) -> String {
     let mut sdp = format!(
         "v=0\r\no=- {} 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\na=extmap-allow-mixed\r\n\
@@ -55,7 +55,14 @@ fn host(dice: &mut fastrand::Rng) -> String {
     let bits = dice.u128(..) & !(0xf << 76) & !(0x3 << 62) | 4 << 76 | 2 << 62;
     let hex = format!("{bits:032x}");
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();
-    format!("{}-{}-{}-{}-{}.local", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
+    format!(
+        "{}-{}-{}-{}-{}.local",
+        part(0, 8),
+        part(8, 12),
+        part(12, 16),
+        part(16, 20),
+        part(20, 32)
+    )
 }
 
 fn fingerprint(dice: &mut fastrand::Rng) -> String {

@@ -14,8 +14,9 @@ pub(in crate::player) type Id = [u8; ID_LEN];
 
 const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// What the swarm of rendition `index` of the stream `swarm` is called at the tracker. The first rendition of the manifest is 0; with
-/// [`PeerEngine::V4`] a rendition is named by its resolution, such as 720.
+/// What the swarm of rendition `index` of the stream `swarm` is called at the tracker. The first
+/// rendition of the manifest is 0; with [`PeerEngine::V4`] a rendition is named by its resolution,
+/// such as 720.
 pub(super) fn info_hash(engine: PeerEngine, swarm: &str, index: usize) -> Id {
     let mut id = Id::default();
     match engine {
@@ -25,8 +26,9 @@ pub(super) fn info_hash(engine: PeerEngine, swarm: &str, index: usize) -> Id {
             let text = STANDARD.encode(hash.get(1..).unwrap_or_default());
             id.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
         }
-        // `generateSwarmId` of PeerTube's core-utils/src/videos/p2p.ts, its P2P_MEDIA_LOADER_PEER_VERSION, and `computeInfoHash` of
-        // stream-identity.ts. Sound without a picture has the resolution 0.
+        // `generateSwarmId` of PeerTube's core-utils/src/videos/p2p.ts, its
+        // P2P_MEDIA_LOADER_PEER_VERSION, and `computeInfoHash` of stream-identity.ts. Sound without
+        // a picture has the resolution 0.
         PeerEngine::V4 => {
             let resolution = if index == 0 { "default".to_owned() } else { index.to_string() };
             id = of_swarm_id(&format!("pt-v2-{swarm}-main-default-{resolution}"));
@@ -89,7 +91,11 @@ mod tests {
     #[test]
     fn swarms_are_named_as_by_the_engines() {
         let url = "https://example.com/static/streaming-playlists/hls/u/master.m3u8";
-        assert_eq!(&info_hash(PeerEngine::V22, url, 0), b"2moHvk6b80pe3t/OcxsX", "of the package itself");
+        assert_eq!(
+            &info_hash(PeerEngine::V22, url, 0),
+            b"2moHvk6b80pe3t/OcxsX",
+            "of the package itself"
+        );
         // A vector of the engine's own tests, and one that Python's hashlib made.
         let swarm_id = "v3-https://example.com/hls/master.m3u8-main-mskAojmI+F5YyLLvSP3sdMO5nII=";
         assert_eq!(&of_swarm_id(swarm_id), b"fvh4iuUKMgvVHaqNX5Fs");

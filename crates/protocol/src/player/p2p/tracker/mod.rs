@@ -1,8 +1,10 @@
-//! The client of a WebTorrent tracker: announcements with offers over one WebSocket, answers to the offers of others.
+//! The client of a WebTorrent tracker: announcements with offers over one WebSocket, answers to the
+//! offers of others.
 //!
-//! It behaves as `bittorrent-tracker` 11 in a browser: five offers with each announcement, one announcement each time the
-//! interval of the tracker is over, answers to all offers, and after a connection broke a new one 10 s · 2ⁿ (at most an hour) and a
-//! random time of up to five minutes later.
+//! It behaves as `bittorrent-tracker` 11 in a browser: five offers with each announcement, one
+//! announcement each time the interval of the tracker is over, answers to all offers, and after a
+//! connection broke a new one 10 s · 2ⁿ (at most an hour) and a random time of up to five minutes
+//! later.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -141,8 +143,14 @@ impl Tracker {
         }
     }
 
-    /// Enters the swarm of rendition `index` of `stream`: its place, and the name of this viewer in it.
-    pub(in crate::player) fn enter(&mut self, now: Instant, stream: &str, index: usize) -> (usize, Id) {
+    /// Enters the swarm of rendition `index` of `stream`: its place, and the name of this viewer in
+    /// it.
+    pub(in crate::player) fn enter(
+        &mut self,
+        now: Instant,
+        stream: &str,
+        index: usize,
+    ) -> (usize, Id) {
         let info_hash = ids::info_hash(self.engine, stream, index);
         if matches!(self.state, State::Idle) {
             self.open();
@@ -165,7 +173,8 @@ impl Tracker {
         (self.swarms.len() - 1, peer_id)
     }
 
-    /// Leaves a swarm. Engine 2.2 does not tell the tracker, which learns it when the connection is closed.
+    /// Leaves a swarm. Engine 2.2 does not tell the tracker, which learns it when the connection is
+    /// closed.
     pub(in crate::player) fn leave(&mut self, swarm: usize) {
         let is_open = matches!(self.state, State::Open);
         let Some(left) = self.swarms.get_mut(swarm).filter(|swarm| !swarm.has_left) else { return };
@@ -241,9 +250,11 @@ impl Tracker {
             return None;
         }
         let info_hash = said.info_hash.as_deref().and_then(ids::of_text)?;
-        let at = self.swarms.iter().position(|swarm| swarm.info_hash == info_hash && !swarm.has_left)?;
+        let at =
+            self.swarms.iter().position(|swarm| swarm.info_hash == info_hash && !swarm.has_left)?;
         if let Some(problem) = said.failure.as_ref().or(said.warning.as_ref()) {
-            let shown: String = problem.chars().filter(|letter| !letter.is_control()).take(100).collect();
+            let shown: String =
+                problem.chars().filter(|letter| !letter.is_control()).take(100).collect();
             self.complain(format!("{}: \"{shown}\"", self.url));
             if said.failure.is_some() {
                 return None;
@@ -254,7 +265,8 @@ impl Tracker {
         if peer == Some(swarm.peer_id) {
             return None;
         }
-        if let Some(seconds) = said.interval.or(said.min_interval).filter(|seconds| *seconds > 0.0) {
+        if let Some(seconds) = said.interval.or(said.min_interval).filter(|seconds| *seconds > 0.0)
+        {
             let interval = Duration::try_from_secs_f64(seconds).unwrap_or(INTERVAL_MAX);
             swarm.interval = interval.clamp(INTERVAL_MIN, INTERVAL_MAX);
             swarm.next_at = now + swarm.interval;
@@ -273,7 +285,13 @@ impl Tracker {
         Some(Found { swarm: at, peer, answered: Some((offer, answer.sdp)) })
     }
 
-    fn answer(&mut self, info_hash: &Id, [own, peer]: [&Id; 2], offer_id: String, described: Described) {
+    fn answer(
+        &mut self,
+        info_hash: &Id,
+        [own, peer]: [&Id; 2],
+        offer_id: String,
+        described: Described,
+    ) {
         let sdp = match described {
             Described::As(sdp) => sdp,
             Described::Invented => description(Kind::Answer, &mut self.dice),
@@ -296,7 +314,11 @@ impl Tracker {
             State::Broken { again_at } if now >= again_at => self.open(),
             State::Open => {
                 for at in 0..self.swarms.len() {
-                    if self.swarms.get(at).is_some_and(|swarm| !swarm.has_left && now >= swarm.next_at) {
+                    if self
+                        .swarms
+                        .get(at)
+                        .is_some_and(|swarm| !swarm.has_left && now >= swarm.next_at)
+                    {
                         self.announce(now, at, describe);
                     }
                 }

@@ -37,7 +37,8 @@ fn sent(tracker: &mut Tracker) -> Vec<Value> {
 
 /// Two viewers in a swarm, who have announced.
 fn pair(now: Instant) -> ([Tracker; 2], [Id; 2], [Value; 2]) {
-    let mut trackers = [7, 8].map(|seed| Tracker { dice: fastrand::Rng::with_seed(seed), ..tracker() });
+    let mut trackers =
+        [7, 8].map(|seed| Tracker { dice: fastrand::Rng::with_seed(seed), ..tracker() });
     let ids = trackers.each_mut().map(|tracker| tracker.enter(now, STREAM, 0).1);
     let announced = trackers.each_mut().map(|tracker| {
         tracker.opened(now);
@@ -58,7 +59,10 @@ fn it_announces_with_offers_at_the_interval_of_the_tracker() {
     tracker.tick(now + GATHERING, &mut Nowhere);
     let first = sent(&mut tracker).remove(0);
     assert_eq!((&first["event"], &first["numwant"]), (&json!("started"), &json!(5)));
-    assert_eq!((first["offers"].as_array().unwrap().len(), &first["action"]), (5, &json!("announce")));
+    assert_eq!(
+        (first["offers"].as_array().unwrap().len(), &first["action"]),
+        (5, &json!("announce"))
+    );
     let length = first.to_string().len();
     assert!((3_800..4_300).contains(&length), "{length}: a browser's has 3,930 bytes");
     let reply = json!({"complete": 0, "incomplete": 3, "action": "announce", "interval": 120,
@@ -83,7 +87,10 @@ fn who_answers_an_offer_and_who_is_answered_find_each_other() {
         Some(Found { swarm: 0, peer: a_id, answered: None })
     );
     let mut answer = sent(&mut b).remove(0);
-    assert_eq!((&answer["to_peer_id"], &answer["answer"]["type"]), (&announced["peer_id"], &json!("answer")));
+    assert_eq!(
+        (&answer["to_peer_id"], &answer["answer"]["type"]),
+        (&announced["peer_id"], &json!("answer"))
+    );
     assert!(
         (800..960).contains(&answer.to_string().len()),
         "{}: a browser's has 880",
@@ -96,7 +103,11 @@ fn who_answers_an_offer_and_who_is_answered_find_each_other() {
     let (offer, sdp) = found.answered.unwrap();
     assert_eq!(Some(&*ids::text(&offer)), announced["offers"][0]["offer_id"].as_str());
     assert_eq!(Some(&*sdp), answer["answer"]["sdp"].as_str());
-    assert_eq!(a.message(now, &answer.to_string(), &mut Nowhere), None, "each offer is answered once");
+    assert_eq!(
+        a.message(now, &answer.to_string(), &mut Nowhere),
+        None,
+        "each offer is answered once"
+    );
 }
 
 #[test]
@@ -143,7 +154,9 @@ fn a_broken_connection_is_made_again_later_and_later() {
         assert!((least..=least + Duration::from_secs(300)).contains(&(at - now)), "{turn}");
         now = at;
         tracker.tick(now, &mut Nowhere);
-        assert!(tracker.take_outputs().iter().any(|output| matches!(output, TrackerOutput::Open(_))));
+        assert!(
+            tracker.take_outputs().iter().any(|output| matches!(output, TrackerOutput::Open(_)))
+        );
     }
     tracker.opened(now);
     tracker.tick(now + GATHERING, &mut Nowhere);
@@ -160,7 +173,9 @@ fn engine_0_6_says_that_it_leaves() {
     tracker.take_outputs();
     tracker.close();
     let outputs = tracker.take_outputs();
-    let [TrackerOutput::Send(stopped), TrackerOutput::Close] = &outputs[..] else { panic!("{outputs:?}") };
+    let [TrackerOutput::Send(stopped), TrackerOutput::Close] = &outputs[..] else {
+        panic!("{outputs:?}")
+    };
     assert!(stopped.contains(r#""event":"stopped""#) && !stopped.contains("offers"), "{stopped}");
 }
 

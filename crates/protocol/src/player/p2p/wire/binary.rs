@@ -1,6 +1,7 @@
-//! The binary form of p2p-media-loader 2 (`p2p/commands/` of the package): a message is a command if it begins with `cstr` or
-//! `dstr` and ends with `cend` or `dend`; a command that is too long for one message goes on in the next (`d`). Inside: a byte for
-//! the type, then fields of one letter and a value whose type is in the upper half of its first byte.
+//! The binary form of p2p-media-loader 2 (`p2p/commands/` of the package): a message is a command
+//! if it begins with `cstr` or `dstr` and ends with `cend` or `dend`; a command that is too long
+//! for one message goes on in the next (`d`). Inside: a byte for the type, then fields of one
+//! letter and a value whose type is in the upper half of its first byte.
 
 use super::{ANNOUNCED_MAX, Heard, MESSAGE_LEN_MAX, Said, WireError};
 
@@ -35,7 +36,9 @@ pub(in super::super) struct Joiner {
 
 impl Joiner {
     pub(super) fn read<'a>(&mut self, message: &'a [u8]) -> Result<Heard<'a>, WireError> {
-        let Some((first, inside, last)) = unframed(message) else { return Ok(Heard::Piece(message)) };
+        let Some((first, inside, last)) = unframed(message) else {
+            return Ok(Heard::Piece(message));
+        };
         let mut command = match (self.begun.take(), first == FIRST) {
             (None, true) => Vec::new(),
             (Some(begun), false) => begun,
@@ -93,9 +96,11 @@ fn read(command: &[u8]) -> Result<Said, WireError> {
     Ok(match kind {
         ANNOUNCEMENT => Said::Announcement { loaded: fields.loaded, loading: fields.loading },
         REQUEST => Said::Request { segment: segment()?, request, from_byte: fields.from_byte },
-        SEGMENT => {
-            Said::Segment { segment: segment()?, request, bytes: fields.bytes.ok_or(WireError::Truncated)? }
-        }
+        SEGMENT => Said::Segment {
+            segment: segment()?,
+            request,
+            bytes: fields.bytes.ok_or(WireError::Truncated)?,
+        },
         SENT => Said::Sent { segment: segment()?, request },
         ABSENT => Said::Absent { segment: segment()?, request },
         CANCEL => Said::Cancel { segment: segment()?, request },
@@ -158,8 +163,8 @@ impl<'a> Reader<'a> {
             .ok_or(WireError::Number)
     }
 
-    /// Groups of numbers that differ in the last byte only: all but that, with the size of the group in its place; then
-    /// the last byte of each.
+    /// Groups of numbers that differ in the last byte only: all but that, with the size of the
+    /// group in its place; then the last byte of each.
     fn integers(&mut self) -> Result<Vec<u64>, WireError> {
         self.byte()?;
         let groups = self.byte()?;
@@ -301,8 +306,11 @@ mod tests {
         let messages = write(&said);
         assert!(messages.iter().all(|message| message.len() <= MESSAGE_LEN_MAX));
         let mut joiner = Joiner::default();
-        let mut heard: Vec<_> = messages.iter().map(|message| joiner.read(message).unwrap()).collect();
-        let Some(Heard::Said(Said::Announcement { loaded: read, .. })) = heard.pop() else { panic!() };
+        let mut heard: Vec<_> =
+            messages.iter().map(|message| joiner.read(message).unwrap()).collect();
+        let Some(Heard::Said(Said::Announcement { loaded: read, .. })) = heard.pop() else {
+            panic!()
+        };
         assert!(heard.iter().all(|heard| *heard == Heard::Nothing));
         // More groups than a byte counts are left out.
         assert!(loaded.starts_with(&read) && read.len() > 7_000, "{}", read.len());

@@ -1,5 +1,6 @@
-//! The JSON form of p2p-media-loader 0.6 (`media-peer.js` of the package): a message is a command if it begins with `{"` and ends
-//! with `}`. Segments are named `SWARM+NUMBER`; one that is sent ends when as many bytes as were announced have come.
+//! The JSON form of p2p-media-loader 0.6 (`media-peer.js` of the package): a message is a command
+//! if it begins with `{"` and ends with `}`. Segments are named `SWARM+NUMBER`; one that is sent
+//! ends when as many bytes as were announced have come.
 
 use serde_json::{Value, json};
 
@@ -32,13 +33,16 @@ pub(super) fn write(said: &Said, swarm: &str) -> Option<Vec<u8>> {
             if all.is_empty() {
                 json!({ "c": MAP, "m": {} })
             } else {
-                let numbers: Vec<String> = all.iter().map(|(number, _)| number.to_string()).collect();
+                let numbers: Vec<String> =
+                    all.iter().map(|(number, _)| number.to_string()).collect();
                 let states: Vec<u64> = all.iter().map(|(_, state)| *state).collect();
                 json!({ "c": MAP, "m": { swarm: [numbers.join("|"), states] } })
             }
         }
         Said::Request { segment, .. } => json!({ "c": REQUEST, "i": name(segment) }),
-        Said::Segment { segment, bytes, .. } => json!({ "c": SEGMENT, "i": name(segment), "s": bytes }),
+        Said::Segment { segment, bytes, .. } => {
+            json!({ "c": SEGMENT, "i": name(segment), "s": bytes })
+        }
         Said::Absent { segment, .. } => json!({ "c": ABSENT, "i": name(segment) }),
         Said::Cancel { segment, .. } => json!({ "c": CANCEL, "i": name(segment) }),
         Said::Sent { .. } => return None,
@@ -65,7 +69,8 @@ pub(super) fn read<'a>(message: &'a [u8], swarm: &str) -> Result<Heard<'a>, Wire
     let Some(segment) = number else { return Ok(Heard::Nothing) };
     Ok(Heard::Said(match kind {
         SEGMENT => {
-            let bytes = command.get("s").and_then(Value::as_u64).ok_or(WireError::Json("no number `s`"))?;
+            let bytes =
+                command.get("s").and_then(Value::as_u64).ok_or(WireError::Json("no number `s`"))?;
             Said::Segment { segment, request: 0, bytes }
         }
         ABSENT => Said::Absent { segment, request: 0 },
@@ -79,8 +84,10 @@ fn announcement(command: &Value, swarm: &str) -> Result<Said, WireError> {
     let map = command.get("m").and_then(Value::as_object).ok_or(WireError::Json("no table `m`"))?;
     let (mut loaded, mut loading) = (Vec::new(), Vec::new());
     let Some(entry) = map.get(swarm) else { return Ok(Said::Announcement { loaded, loading }) };
-    let numbers = entry.get(0).and_then(Value::as_str).ok_or(WireError::Json("no numbers in `m`"))?;
-    let states = entry.get(1).and_then(Value::as_array).ok_or(WireError::Json("no states in `m`"))?;
+    let numbers =
+        entry.get(0).and_then(Value::as_str).ok_or(WireError::Json("no numbers in `m`"))?;
+    let states =
+        entry.get(1).and_then(Value::as_array).ok_or(WireError::Json("no states in `m`"))?;
     if states.len() > ANNOUNCED_MAX {
         return Err(WireError::TooMany);
     }
@@ -118,7 +125,9 @@ mod tests {
         assert_eq!(read(br#"{"c":3,"i":"s+V1+104"}"#, "s+V0"), Ok(Heard::Nothing));
         let piece = br#"{"c":3,"i""}"#;
         assert_eq!(read(piece, "s"), Ok(Heard::Piece(piece)));
-        for wrong in [r#"{"c":9,"i":"s+1"}"#, r#"{"c":2,"m":{"s":["1|2",[0]]}}"#, r#"{"c":0,"i":"s+1"}"#] {
+        for wrong in
+            [r#"{"c":9,"i":"s+1"}"#, r#"{"c":2,"m":{"s":["1|2",[0]]}}"#, r#"{"c":0,"i":"s+1"}"#]
+        {
             assert!(read(wrong.as_bytes(), "s").is_err(), "{wrong}");
         }
     }

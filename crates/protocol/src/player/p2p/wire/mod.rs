@@ -5,8 +5,8 @@
 //! request ─▶        ◀─ segment follows, its bytes in pieces, [end]      or  ◀─ absent
 //! cancel ─▶
 //! ```
-//! Engine 2.2 writes commands in a binary form ([`binary`]), 0.6 in JSON ([`json`]); pieces of segments are messages without any
-//! frame, so that what looks like a command is one.
+//! Engine 2.2 writes commands in a binary form ([`binary`]), 0.6 in JSON ([`json`]); pieces of
+//! segments are messages without any frame, so that what looks like a command is one.
 
 use throng_scenario::PeerEngine;
 
@@ -107,8 +107,8 @@ impl Wire {
     }
 }
 
-/// Reads what a peer of `engine` may say, writes it, and reads it again: `false` if that differs. For hunts for inputs that break
-/// the reader.
+/// Reads what a peer of `engine` may say, writes it, and reads it again: `false` if that differs.
+/// For hunts for inputs that break the reader.
 #[must_use]
 pub fn peer_message_survives(engine: PeerEngine, message: &[u8]) -> bool {
     let mut wire = Wire::new(engine, "swarm+V0");
@@ -152,7 +152,10 @@ mod tests {
             for said in &all {
                 let messages = wire.write(said);
                 let [message] = &messages[..] else {
-                    assert!(engine == PeerEngine::V06 && matches!(said, Said::Sent { .. }), "{said:?}");
+                    assert!(
+                        engine == PeerEngine::V06 && matches!(said, Said::Sent { .. }),
+                        "{said:?}"
+                    );
                     continue;
                 };
                 let mut expected = said.clone();
@@ -180,7 +183,10 @@ mod tests {
         for engine in [PeerEngine::V22, PeerEngine::V06] {
             let mut wire = Wire::new(engine, "swarm");
             let seed = Said::Announcement { loaded: (0..300).collect(), loading: vec![301] };
-            let seeds = [wire.write(&seed), wire.write(&Said::Segment { segment: 1, request: 2, bytes: 3 })];
+            let seeds = [
+                wire.write(&seed),
+                wire.write(&Said::Segment { segment: 1, request: 2, bytes: 3 }),
+            ];
             for _ in 0..20_000 {
                 let mut message = seeds[dice.usize(..2)][0].clone();
                 for _ in 0..dice.usize(1..6) {

@@ -22,15 +22,16 @@ pub enum SubscriberMode {
     /// One subscriber handle and one peer connection, with one media section per stream.
     #[default]
     Multistream,
-    /// One subscriber handle and one peer connection per publisher, as in clients that predate multistream; the
-    /// requests are those of Janus 1.x.
+    /// One subscriber handle and one peer connection per publisher, as in clients that predate
+    /// multistream; the requests are those of Janus 1.x.
     HandlePerFeed,
 }
 
 /// A room that the first participant creates and the last one destroys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRoom {
-    /// `secret`: required to destroy the room. It distinguishes the rooms of the run from all others.
+    /// `secret`: required to destroy the room. It distinguishes the rooms of the run from all
+    /// others.
     pub secret: String,
     /// `admin_key`, where the server requires one.
     pub admin_key: Option<String>,

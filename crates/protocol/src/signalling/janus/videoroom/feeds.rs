@@ -47,8 +47,10 @@ impl Feeds {
                 return;
             }
             let streams = publisher.streams.iter().take(LIST_MAX).filter(|stream| !stream.disabled);
-            let simulcasts = streams.clone().filter(|s| s.simulcast).filter_map(|s| s.mid.clone()).collect();
-            let streams = streams.filter_map(|s| Some((s.mid.clone()?, said::kind(&s.kind)?))).collect();
+            let simulcasts =
+                streams.clone().filter(|s| s.simulcast).filter_map(|s| s.mid.clone()).collect();
+            let streams =
+                streams.filter_map(|s| Some((s.mid.clone()?, said::kind(&s.kind)?))).collect();
             let name = publisher.display.map_or_else(|| key.clone(), |called| self.name(&called));
             self.feeds.insert(key, Feed { id: publisher.id, name, streams, simulcasts });
         }
@@ -78,7 +80,8 @@ impl Feeds {
     /// The (feed, mid) pairs that `subscriptions` selects.
     pub(super) fn wanted(&self, subscriptions: &Subscriptions) -> BTreeSet<(String, String)> {
         let pairs = self.feeds.iter().flat_map(|(key, feed)| {
-            let streams = feed.streams.iter().filter(|(_, kind)| subscriptions.wants(&feed.name, *kind));
+            let streams =
+                feed.streams.iter().filter(|(_, kind)| subscriptions.wants(&feed.name, *kind));
             streams.map(move |(mid, _)| (key.clone(), mid.clone()))
         });
         pairs.collect()

@@ -27,11 +27,13 @@ impl Layers {
         self.wanted = Some(layer);
     }
 
-    /// Sets the streams of a subscription. In a section that another sender took over, Janus begins with its
-    /// preferred layer, whatever was requested of the sender before.
+    /// Sets the streams of a subscription. In a section that another sender took over, Janus begins
+    /// with its preferred layer, whatever was requested of the sender before.
     pub(super) fn streams(&mut self, peer: PeerId, streams: &[RoomStream]) {
         let mut before = self.pictures.remove(&peer).unwrap_or_default();
-        let videos = streams.iter().filter(|stream| stream.kind == MediaKind::Video && stream.from.is_some());
+        let videos = streams
+            .iter()
+            .filter(|stream| stream.kind == MediaKind::Video && stream.from.is_some());
         let pictures = videos.map(|stream| {
             let kept = before.remove(&stream.mid).filter(|picture| picture.from == stream.from);
             let asked = kept.and_then(|picture| picture.asked);

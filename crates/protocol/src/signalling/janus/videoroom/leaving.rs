@@ -26,7 +26,8 @@ impl VideoRoom {
         if let Some(handle) = self.publisher {
             let why = "Janus: the goodbye";
             if matches!(self.state, State::Present) {
-                // A participant could join between the check that the room is empty and its destruction.
+                // A participant could join between the check that the room is empty and its
+                // destruction.
                 let may_end = self.config.new_room.is_some() && !others_follow;
                 let ask = if may_end { Ask::Leave } else { Ask::Farewell };
                 self.ask(now, handle, json!({ "request": "leave" }), None, (ask, why));
@@ -39,8 +40,8 @@ impl VideoRoom {
         self.end_session(now);
     }
 
-    /// The last participant destroys the room: the server answers requests one after another, so that exactly one
-    /// of several leaving participants finds it empty.
+    /// The last participant destroys the room: the server answers requests one after another, so
+    /// that exactly one of several leaving participants finds it empty.
     pub(super) fn who_is_left(&mut self, now: Instant, handle: Handle) {
         let list = json!({ "request": "listparticipants", "room": room_json(&self.config.room) });
         self.ask(now, handle, list, None, (Ask::WhoIsLeft, "Janus: the goodbye"));
@@ -50,11 +51,12 @@ impl VideoRoom {
         if let Some(room) = &self.config.new_room
             && said.participants.as_ref().is_some_and(Vec::is_empty)
         {
-            // Its answer is awaited: Janus handles plugin messages in separate threads, and could end the session
-            // first.
+            // Its answer is awaited: Janus handles plugin messages in separate threads, and could
+            // end the session first.
             let end = room.end(&self.config.room);
             self.ask(now, handle, end, None, (Ask::EndRoom, "Janus: the goodbye"));
-            self.state = State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
+            self.state =
+                State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
         } else {
             self.end_session(now);
         }
@@ -64,7 +66,8 @@ impl VideoRoom {
     pub(super) fn end_session(&mut self, now: Instant) {
         let destroy = self.session.destroy(now, Ask::Destroy);
         self.say(destroy);
-        self.state = State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
+        self.state =
+            State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
     }
 
     pub(super) fn goodbye(&mut self) {

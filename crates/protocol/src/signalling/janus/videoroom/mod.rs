@@ -1,5 +1,6 @@
-//! Janus VideoRoom: a participant that publishes on one handle and receives the others on one more (multistream),
-//! or on one per publisher. Each participant has one WebSocket and one Janus session.
+//! Janus VideoRoom: a participant that publishes on one handle and receives the others on one more
+//! (multistream), or on one per publisher. Each participant has one WebSocket and one Janus
+//! session.
 //!
 //! Source: the documentation of the VideoRoom plugin, Janus 1.x.
 
@@ -121,7 +122,14 @@ impl VideoRoom {
         self.outputs.push_back(RoomOutput::Failed(failure));
     }
 
-    fn ask(&mut self, now: Instant, handle: Handle, body: Value, jsep: Option<&Jsep>, ask: (Ask, Why)) {
+    fn ask(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        body: Value,
+        jsep: Option<&Jsep>,
+        ask: (Ask, Why),
+    ) {
         let message = self.session.message(now, handle, body, jsep, ask);
         self.say(message);
     }
@@ -154,7 +162,8 @@ impl VideoRoom {
                 return Err(Failure::new(FailureReason::SignallingClosed, detail));
             }
             SessionEvent::Anomaly(detail) => self.anomaly(detail),
-            // Problems of the link show in the RTP statistics; media events repeat what was published.
+            // Problems of the link show in the RTP statistics; media events repeat what was
+            // published.
             SessionEvent::Attached(..)
             | SessionEvent::Done(_)
             | SessionEvent::Trickle(_, None)
@@ -171,7 +180,13 @@ impl VideoRoom {
         match &self.config.new_room {
             Some(room) => {
                 let body = room.request(&self.config.room, self.config.pin.as_deref());
-                self.ask(now, handle, body, None, (Ask::CreateRoom, "Janus: the room after create"));
+                self.ask(
+                    now,
+                    handle,
+                    body,
+                    None,
+                    (Ask::CreateRoom, "Janus: the room after create"),
+                );
             }
             None => self.join(now, handle),
         }
@@ -195,8 +210,9 @@ impl VideoRoom {
         data: Value,
         jsep: Option<Jsep>,
     ) -> Result<(), Failure> {
-        let said: Said = serde_json::from_value(data)
-            .map_err(|e| broken(SERVER, format!("an event of the VideoRoom plugin is malformed: {e}")))?;
+        let said: Said = serde_json::from_value(data).map_err(|e| {
+            broken(SERVER, format!("an event of the VideoRoom plugin is malformed: {e}"))
+        })?;
         if let Some(code) = said.error_code {
             return self.plugin_refused(now, answers, code, &said.error.unwrap_or_default());
         }
@@ -227,7 +243,10 @@ impl VideoRoom {
         }
         let is_own = |id: &Value| self.own_id.as_ref() == Some(id);
         if said.kicked.as_ref().is_some_and(is_own) || said.reason.as_deref() == Some("kicked") {
-            return Err(Failure::new(FailureReason::Kicked, "this participant was removed from the room"));
+            return Err(Failure::new(
+                FailureReason::Kicked,
+                "this participant was removed from the room",
+            ));
         }
         if said.videoroom == "joined" {
             self.joined(&said);
@@ -266,10 +285,13 @@ impl VideoRoom {
     }
 
     fn publish(&mut self, now: Instant, sdp: String) {
-        let Some(handle) = self.publisher.filter(|_| matches!(self.state, State::Present)) else { return };
+        let Some(handle) = self.publisher.filter(|_| matches!(self.state, State::Present)) else {
+            return;
+        };
         self.muting.offered(&sdp);
         let jsep = Jsep { kind: "offer".into(), sdp };
-        let body = json!({ "request": "publish", "display": self.config.mark.put(&self.config.display) });
+        let body =
+            json!({ "request": "publish", "display": self.config.mark.put(&self.config.display) });
         self.ask(now, handle, body, Some(&jsep), (Ask::Publish, "Janus: the answer to publish"));
     }
 
@@ -309,7 +331,10 @@ impl VideoRoom {
                 self.outputs.push_back(RoomOutput::RemoteOffer(peer, sdp));
             }
             Some(jsep) => {
-                return Err(broken(SERVER, format!("jsep of type {} to a subscriber", excerpt(&jsep.kind))));
+                return Err(broken(
+                    SERVER,
+                    format!("jsep of type {} to a subscriber", excerpt(&jsep.kind)),
+                ));
             }
             // `started`, or an update without effect.
             None if has_list || said.started.is_some() => self.subscribers.settled(peer),
@@ -323,7 +348,13 @@ impl VideoRoom {
         let Some(handle) = self.subscribers.handle(peer) else { return };
         let jsep = Jsep { kind: "answer".into(), sdp };
         let why = "Janus: the event after start";
-        self.ask(now, handle, json!({ "request": "start" }), Some(&jsep), (Ask::Subscriber(peer), why));
+        self.ask(
+            now,
+            handle,
+            json!({ "request": "start" }),
+            Some(&jsep),
+            (Ask::Subscriber(peer), why),
+        );
     }
 
     /// Sends the next request that brings the subscriptions closer to the wanted ones.
@@ -364,7 +395,8 @@ impl VideoRoom {
             _ => FailureReason::MediaLost,
         };
         let failure = Failure::new(kind, format!("Janus hung up: {reason}"));
-        if peer == PeerId::PUBLISHER || self.config.subscribes == Some(SubscriberMode::Multistream) {
+        if peer == PeerId::PUBLISHER || self.config.subscribes == Some(SubscriberMode::Multistream)
+        {
             return Err(failure);
         }
         self.anomaly(format!("a subscription ended: {}", failure.detail));
@@ -453,8 +485,11 @@ impl RoomSignalling for VideoRoom {
         match input {
             RoomInput::Start => {
                 let within = self.config.session.answer_within;
-                self.state =
-                    State::Opening(ResponseDeadline::new(now, within, "Janus: the WebSocket to open"));
+                self.state = State::Opening(ResponseDeadline::new(
+                    now,
+                    within,
+                    "Janus: the WebSocket to open",
+                ));
                 self.outputs.push_back(RoomOutput::Open(Open::WebSocket {
                     url: self.config.url.clone(),
                     protocols: vec![SUBPROTOCOL.into()],

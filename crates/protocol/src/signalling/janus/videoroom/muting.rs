@@ -1,4 +1,5 @@
-//! Which local streams the room relays: Janus gets a request when one becomes mute, and when it is unmuted.
+//! Which local streams the room relays: Janus gets a request when one becomes mute, and when it is
+//! unmuted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -27,12 +28,13 @@ impl Muting {
     /// Registers the streams of the local offer.
     pub(super) fn offered(&mut self, sdp: &str) {
         let sections = sections::read(sdp).into_iter().take(STREAMS_MAX);
-        self.streams = sections.filter_map(|section| Some((section.mid, (section.kind?, false)))).collect();
+        self.streams =
+            sections.filter_map(|section| Some((section.mid, (section.kind?, false)))).collect();
         self.is_published = false;
     }
 
-    /// A request for each stream whose mute state differs from what Janus was asked for; the requests count as
-    /// sent.
+    /// A request for each stream whose mute state differs from what Janus was asked for; the
+    /// requests count as sent.
     fn requests(&mut self) -> Vec<Value> {
         if !self.is_published {
             return Vec::new();
@@ -72,7 +74,9 @@ impl VideoRoom {
     }
 
     fn say_mute(&mut self, now: Instant) {
-        let Some(handle) = self.publisher.filter(|_| matches!(self.state, State::Present)) else { return };
+        let Some(handle) = self.publisher.filter(|_| matches!(self.state, State::Present)) else {
+            return;
+        };
         for body in self.muting.requests() {
             self.ask(now, handle, body, None, (Ask::Mute, "Janus: the event after configure"));
         }

@@ -1,4 +1,5 @@
-//! How a participant reacts to requests that Janus refused: which refusals it ignores, and which end the session.
+//! How a participant reacts to requests that Janus refused: which refusals it ignores, and which
+//! end the session.
 
 use std::time::Instant;
 
@@ -41,15 +42,15 @@ impl VideoRoom {
                 self.update_subscriptions(now);
                 Ok(())
             }
-            // The publisher may have left; missing video shows in the RTP statistics. Muted media is not sent,
-            // whether the room has the mute state or not.
+            // The publisher may have left; missing video shows in the RTP statistics. Muted media
+            // is not sent, whether the room has the mute state or not.
             (Some(Ask::Layer | Ask::Mute), _) => {
                 self.anomaly(detail);
                 Ok(())
             }
             (Some(Ask::Farewell), _) => Ok(()),
-            // The participants cannot be listed, or the room no longer exists: another participant or the server
-            // ends it.
+            // The participants cannot be listed, or the room no longer exists: another participant
+            // or the server ends it.
             (Some(Ask::Leave | Ask::WhoIsLeft | Ask::EndRoom), _) => {
                 self.end_session(now);
                 Ok(())
@@ -58,7 +59,12 @@ impl VideoRoom {
         }
     }
 
-    pub(super) fn refused(&mut self, ask: Option<Ask>, code: i64, reason: &str) -> Result<(), Failure> {
+    pub(super) fn refused(
+        &mut self,
+        ask: Option<Ask>,
+        code: i64,
+        reason: &str,
+    ) -> Result<(), Failure> {
         let detail = format!("{SERVER} refused: error {code}, {reason}");
         // Ignores errors for requests that were in flight when the session ended.
         if matches!(self.state, State::Leaving(_)) && ask != Some(Ask::Destroy) {

@@ -27,7 +27,8 @@ pub(super) struct Said {
     pub(super) reason: Option<String>,
     pub(super) configured: Option<String>,
     pub(super) started: Option<String>,
-    /// The section of a subscription whose forwarded layer changed, and its new layer: 0 is the smallest.
+    /// The section of a subscription whose forwarded layer changed, and its new layer: 0 is the
+    /// smallest.
     pub(super) mid: Option<String>,
     pub(super) substream: Option<u64>,
     /// All participants of the room, in the answer to `listparticipants`.

@@ -1,5 +1,5 @@
-//! Brings the subscriptions to the wanted ones, one request at a time: Janus accepts no second change of a
-//! subscription while the first is being negotiated.
+//! Brings the subscriptions to the wanted ones, one request at a time: Janus accepts no second
+//! change of a subscription while the first is being negotiated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,8 @@ struct Subscription {
     received: BTreeSet<Pair>,
     /// The streams that were requested last; they count as received once negotiated.
     asked: BTreeSet<Pair>,
-    /// The goal of the last request. If it was refused, it is not repeated until the wanted streams change.
+    /// The goal of the last request. If it was refused, it is not repeated until the wanted streams
+    /// change.
     goal: BTreeSet<Pair>,
     was_refused: bool,
 }
@@ -90,10 +91,11 @@ impl Subscribers {
 
     /// The subscriptions with nothing pending.
     pub(super) fn all_settled(&self) -> Vec<(PeerId, Handle)> {
-        let settled = self.by_peer.iter().filter_map(|(peer, subscription)| match subscription.state {
-            State::Settled(handle) => Some((*peer, handle)),
-            State::Attaching | State::Attached(_) | State::Busy(_) => None,
-        });
+        let settled =
+            self.by_peer.iter().filter_map(|(peer, subscription)| match subscription.state {
+                State::Settled(handle) => Some((*peer, handle)),
+                State::Attaching | State::Attached(_) | State::Busy(_) => None,
+            });
         settled.collect()
     }
 
@@ -116,7 +118,8 @@ impl Subscribers {
         }
     }
 
-    /// A request was refused because a publisher has left: request the wanted streams again, without its streams.
+    /// A request was refused because a publisher has left: request the wanted streams again,
+    /// without its streams.
     pub(super) fn refused(&mut self, peer: PeerId) {
         if let Some(subscription) = self.by_peer.get_mut(&peer)
             && let Some(handle) = subscription.handle()
@@ -124,7 +127,8 @@ impl Subscribers {
             subscription.asked = subscription.received.clone();
             subscription.was_refused = true;
             let begun = !subscription.received.is_empty();
-            subscription.state = if begun { State::Settled(handle) } else { State::Attached(handle) };
+            subscription.state =
+                if begun { State::Settled(handle) } else { State::Attached(handle) };
         }
     }
 
@@ -133,8 +137,8 @@ impl Subscribers {
         self.by_peer.remove(&peer).is_some()
     }
 
-    /// A publisher stopped: Janus itself removes its streams from a multistream subscription; a subscription to it
-    /// alone ends.
+    /// A publisher stopped: Janus itself removes its streams from a multistream subscription; a
+    /// subscription to it alone ends.
     pub(super) fn gone(&mut self, key: &str) -> Vec<(PeerId, Option<Handle>)> {
         for subscription in self.by_peer.values_mut() {
             subscription.received.retain(|(feed, _)| feed != key);
@@ -145,7 +149,12 @@ impl Subscribers {
     }
 
     /// The streams of a subscription, as the plugin lists them.
-    pub(super) fn streams(&self, peer: PeerId, streams: &[said::Stream], feeds: &Feeds) -> Vec<RoomStream> {
+    pub(super) fn streams(
+        &self,
+        peer: PeerId,
+        streams: &[said::Stream],
+        feeds: &Feeds,
+    ) -> Vec<RoomStream> {
         let feed = self.by_peer.get(&peer).and_then(|subscription| subscription.feed.as_deref());
         let of_feed = feed.and_then(|key| feeds.get(key)).map(|feed| feed.name.clone());
         let streams = streams.iter().take(said::LIST_MAX).filter_map(|stream| {
@@ -186,7 +195,10 @@ impl Subscribers {
     fn of_each(&mut self, wanted: &BTreeSet<Pair>, feeds: &Feeds, room: &JanusId) -> Option<Step> {
         let keys: BTreeSet<&String> = wanted.iter().map(|(feed, _)| feed).collect();
         let has = |subscribers: &Self, key: &str| {
-            subscribers.by_peer.values().any(|subscription| subscription.feed.as_deref() == Some(key))
+            subscribers
+                .by_peer
+                .values()
+                .any(|subscription| subscription.feed.as_deref() == Some(key))
         };
         if let Some(key) = keys.iter().find(|key| !has(self, key)) {
             return Some(Step::Attach(self.begin(Some((*key).clone()))));
@@ -214,7 +226,14 @@ impl Subscribers {
         let (received, asked, goal) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         self.by_peer.insert(
             peer,
-            Subscription { feed, state: State::Attaching, received, asked, goal, was_refused: false },
+            Subscription {
+                feed,
+                state: State::Attaching,
+                received,
+                asked,
+                goal,
+                was_refused: false,
+            },
         );
         peer
     }
@@ -233,7 +252,9 @@ impl Subscribers {
             return None;
         }
         let list = |pairs: &mut dyn Iterator<Item = &Pair>| -> Vec<Value> {
-            pairs.filter_map(|(feed, mid)| Some(json!({ "feed": feeds.get(feed)?.id, "mid": mid }))).collect()
+            pairs
+                .filter_map(|(feed, mid)| Some(json!({ "feed": feeds.get(feed)?.id, "mid": mid })))
+                .collect()
         };
         let (handle, body) = match subscription.state {
             State::Attached(handle) if !wanted.is_empty() => {

@@ -47,13 +47,14 @@ impl Path {
         }
     }
 
-    /// Sends at the wanted rate, or at the ceiling if that is lower, for `seconds`; `arrives` decides for each
-    /// packet.
+    /// Sends at the wanted rate, or at the ceiling if that is lower, for `seconds`; `arrives`
+    /// decides for each packet.
     fn run(&mut self, seconds: u64, mut arrives: impl FnMut(u16) -> bool) -> Seen {
         let mut seen = Seen { sent_bps: 0.0, worst_loss: 0.0, ceilings: Vec::new() };
         for frame in 0..seconds * 30 {
             self.now += Duration::from_micros(33_333);
-            let rate = self.estimate.ceiling_bps().map_or(WANTED_BPS, |ceiling| ceiling.min(WANTED_BPS));
+            let rate =
+                self.estimate.ceiling_bps().map_or(WANTED_BPS, |ceiling| ceiling.min(WANTED_BPS));
             let mut left = rate / 30.0 / 8.0;
             while left > 0.0 {
                 let bytes = left.clamp(60.0, 1_000.0) as usize;
@@ -63,7 +64,8 @@ impl Path {
             }
             if frame % 3 == 0 {
                 self.report();
-                seen.worst_loss = self.estimate.take_loss(self.now).unwrap_or(0.0).max(seen.worst_loss);
+                seen.worst_loss =
+                    self.estimate.take_loss(self.now).unwrap_or(0.0).max(seen.worst_loss);
                 self.estimate.forget_above(2.0 * WANTED_BPS);
                 seen.ceilings.push(self.estimate.ceiling_bps());
             }
@@ -116,7 +118,11 @@ fn a_path_that_is_wide_enough_has_no_ceiling() {
     for jitter_ms in [0.0, 1.0, 5.0] {
         let mut path = Path { jitter_ms, ..Path::new(50e6) };
         let seen = path.run(120, |_| true);
-        assert!(seen.ceilings.iter().all(Option::is_none), "{jitter_ms}: {:?}", path.estimate.ceiling_bps());
+        assert!(
+            seen.ceilings.iter().all(Option::is_none),
+            "{jitter_ms}: {:?}",
+            path.estimate.ceiling_bps()
+        );
         assert!((0.98..1.05).contains(&(seen.sent_bps / WANTED_BPS)), "{}", seen.sent_bps);
     }
 }
@@ -183,7 +189,10 @@ fn feedback_that_lies_is_survived() {
         let loss = estimate.take_loss(now);
         assert!(loss.is_none_or(|loss| (0.0..=1.0).contains(&loss)), "{loss:?}");
         let ceiling = estimate.ceiling_bps();
-        assert!(ceiling.is_none_or(|bps| (FLOOR_BPS..=2.0 * WANTED_BPS).contains(&bps)), "{ceiling:?}");
+        assert!(
+            ceiling.is_none_or(|bps| (FLOOR_BPS..=2.0 * WANTED_BPS).contains(&bps)),
+            "{ceiling:?}"
+        );
     }
 }
 
@@ -192,7 +201,8 @@ fn a_report_on_all_numbers_is_read_in_part() {
     let start = Instant::now();
     let mut estimate = Estimate::new(start);
     estimate.sent(start, 1, 1_000);
-    // 65,535 packets that did not arrive, in eight chunks and one: version, format 15, type 205, head, chunks.
+    // 65,535 packets that did not arrive, in eight chunks and one: version, format 15, type 205,
+    // head, chunks.
     let mut body = vec![0x8f, 205, 0, 0, 0, 0, 0, 9, 0, 0, 0, 2, 0, 1, 0xff, 0xff, 0, 0, 0, 0];
     (0..8).for_each(|_| body.extend(0x1fff_u16.to_be_bytes()));
     body.extend(7_u16.to_be_bytes());

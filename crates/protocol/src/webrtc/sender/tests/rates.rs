@@ -15,14 +15,16 @@ fn keys(client: bool) -> SessionKeys {
 impl Stand {
     /// The same stand with another sender.
     fn sending(mut self, tracks: Vec<SentTrack>) -> Self {
-        self.sender = Sender::new(&keys(true), tracks, self.sender.options.clone(), self.now).unwrap();
+        self.sender =
+            Sender::new(&keys(true), tracks, self.sender.options.clone(), self.now).unwrap();
         self
     }
 
     /// A REMB of the receivers of `sources`.
     fn remb(&mut self, bps: f64, sources: &[u32]) {
         let mut remb = Vec::new();
-        let _ = RtcpWriter::compound(&mut remb, Report::Receiver(9), &[], "x").remb(9, bps as u64, sources);
+        let _ = RtcpWriter::compound(&mut remb, Report::Receiver(9), &[], "x")
+            .remb(9, bps as u64, sources);
         keys(false).sealer().unwrap().seal_rtcp(&mut remb).unwrap();
         assert!(self.sender.rtcp(self.now, &mut remb));
     }
@@ -40,7 +42,10 @@ impl Stand {
             self.sender.timeout(self.now);
             while let Some(packet) = self.sender.poll_packet(self.now) {
                 if !(192..=223).contains(&packet[1]) {
-                    sent.push((u32::from_be_bytes(packet[8..12].try_into().unwrap()), packet.len()));
+                    sent.push((
+                        u32::from_be_bytes(packet[8..12].try_into().unwrap()),
+                        packet.len(),
+                    ));
                 }
             }
         }
@@ -106,8 +111,8 @@ fn a_better_picture_comes_back_after_a_while() {
     assert!(stand.plays(0, &high));
 }
 
-/// Janus begins with a quarter, a third and a half of its limit, one packet each (`remb_startup` of its
-/// VideoRoom).
+/// Janus begins with a quarter, a third and a half of its limit, one packet each (`remb_startup` of
+/// its VideoRoom).
 #[test]
 fn of_limits_that_come_in_a_row_the_last_counts() {
     let (low, high) = (picture(500), picture(4_000));
@@ -144,7 +149,10 @@ fn sizes_of_a_simulcast_go_from_the_largest_down_and_come_back() {
         let usual = plan(MediaKind::Video);
         let (ssrc, rid) = (PICTURE + 2 * at, Some((*rid).to_owned()));
         let repeats = Some((97, ssrc + 1));
-        SentTrack { plan: SendPlan { ssrc, rid, repeats, ..usual }, ..track(MediaKind::Video, clip.clone()) }
+        SentTrack {
+            plan: SendPlan { ssrc, rid, repeats, ..usual },
+            ..track(MediaKind::Video, clip.clone())
+        }
     });
     let mut stand = Stand::new(&[picture(500)]).sending(tracks.collect());
     // Full, half, quarter.
@@ -171,11 +179,16 @@ fn a_mute_picture_takes_no_share() {
     let (low, high) = (picture(500), picture(4_000));
     let ladder = Ladder::new(vec![low.clone(), high.clone()]).unwrap();
     let other = SentTrack {
-        plan: SendPlan { mid: "2".into(), ssrc: PICTURE + 2, repeats: None, ..plan(MediaKind::Video) },
+        plan: SendPlan {
+            mid: "2".into(),
+            ssrc: PICTURE + 2,
+            repeats: None,
+            ..plan(MediaKind::Video)
+        },
         ..track(MediaKind::Video, ladder.clone())
     };
-    let mut stand =
-        Stand::new(std::slice::from_ref(&low)).sending(vec![track(MediaKind::Video, ladder), other]);
+    let mut stand = Stand::new(std::slice::from_ref(&low))
+        .sending(vec![track(MediaKind::Video, ladder), other]);
     stand.remb(high.bitrate_bps() * 1.2, &[PICTURE]);
     stand.alone(100);
     assert!(stand.plays(0, &low) && stand.plays(1, &low), "half for each");
@@ -220,8 +233,8 @@ fn a_share_that_begins_while_muted_may_send_all_layers_after() {
     assert!(stand.plays(0, &screen));
 }
 
-/// A path with a queue of half a second before its bottleneck; its receiver sends transport-wide feedback and a
-/// report.
+/// A path with a queue of half a second before its bottleneck; its receiver sends transport-wide
+/// feedback and a report.
 struct Narrow {
     bps: f64,
     free_at: Instant,
@@ -236,8 +249,8 @@ impl Narrow {
         Self { bps, free_at: now, number: 0, under_way: Vec::new(), lost: 0, reports: 0 }
     }
 
-    /// Advances time by `seconds`; returns what was sent meanwhile, bits per second, and how many packets were
-    /// lost.
+    /// Advances time by `seconds`; returns what was sent meanwhile, bits per second, and how many
+    /// packets were lost.
     fn carry(&mut self, stand: &mut Stand, seconds: u64) -> (f64, u32) {
         let (mut sent, lost_before) = (0, self.lost);
         for ms in 0..seconds * 1_000 {
@@ -262,16 +275,20 @@ impl Narrow {
             self.lost += 1;
             return;
         }
-        self.free_at = self.free_at.max(now) + Duration::from_secs_f64(bytes as f64 * 8.0 / self.bps);
+        self.free_at =
+            self.free_at.max(now) + Duration::from_secs_f64(bytes as f64 * 8.0 / self.bps);
         self.under_way.push((self.free_at + Duration::from_millis(10), self.number));
     }
 
     fn report(&mut self, stand: &mut Stand) {
-        let there: Vec<_> = self.under_way.iter().copied().filter(|(at, _)| *at <= stand.now).collect();
+        let there: Vec<_> =
+            self.under_way.iter().copied().filter(|(at, _)| *at <= stand.now).collect();
         self.under_way.retain(|(at, _)| *at > stand.now);
         let clock = stand.sender.options.clock;
-        let arrival =
-            |(at, sequence): (Instant, u16)| Arrival { sequence, arrived_us: clock.unix_ns(at) / 1_000 };
+        let arrival = |(at, sequence): (Instant, u16)| Arrival {
+            sequence,
+            arrived_us: clock.unix_ns(at) / 1_000,
+        };
         let arrivals: Vec<_> = there.into_iter().map(arrival).collect();
         let mut bytes = Vec::new();
         let _ = RtcpWriter::compound(&mut bytes, Report::Receiver(9), &[], "x").transport_feedback(

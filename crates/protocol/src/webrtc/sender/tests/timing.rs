@@ -1,4 +1,5 @@
-//! Frame times as servers compute them: within a stream by RTP timestamps, across streams by sender reports.
+//! Frame times as servers compute them: within a stream by RTP timestamps, across streams by sender
+//! reports.
 
 use std::collections::BTreeMap;
 
@@ -59,8 +60,8 @@ fn timestamps_never_go_back_over_loops_key_frames_and_changes_of_size() {
     assert!(frames > 15 * 25 && sender.streams[1].counters.key_frames_sent > 40, "{frames}");
 }
 
-/// A server's model of a track, OvenMediaEngine's `LipSyncClock`: until reports of both tracks have arrived,
-/// tracks are aligned by the arrival of their first frames; after that, by the reports.
+/// A server's model of a track, OvenMediaEngine's `LipSyncClock`: until reports of both tracks have
+/// arrived, tracks are aligned by the arrival of their first frames; after that, by the reports.
 #[derive(Default)]
 struct Track {
     has_spoken: bool,
@@ -90,7 +91,8 @@ enum Hears {
     Late,
 }
 
-/// When a server shows each frame of a publisher, seconds, on a link of 1.5 times the publisher's rate.
+/// When a server shows each frame of a publisher, seconds, on a link of 1.5 times the publisher's
+/// rate.
 fn shown_s(rung: Rung, offset_ms: u64, hears: Hears) -> Vec<f64> {
     let (mut sender, began_at) = publisher(rung, offset_ms);
     let opener = keys(false).opener().unwrap();
@@ -101,7 +103,8 @@ fn shown_s(rung: Rung, offset_ms: u64, hears: Hears) -> Vec<f64> {
         let now = began_at + Duration::from_millis(ms);
         sender.timeout(now);
         while let Some(mut packet) = sender.poll_packet(now) {
-            arrives_at = arrives_at.max(now) + Duration::from_secs_f64(packet.len() as f64 / bytes_per_s);
+            arrives_at =
+                arrives_at.max(now) + Duration::from_secs_f64(packet.len() as f64 / bytes_per_s);
             if (192..=223).contains(&packet[1]) {
                 let len = opener.open_rtcp(&mut packet).unwrap();
                 for part in Compound::new(&packet[..len]).flatten() {
@@ -145,14 +148,20 @@ fn shown_s(rung: Rung, offset_ms: u64, hears: Hears) -> Vec<f64> {
 #[test]
 fn a_server_that_sets_tracks_together_by_their_sender_reports_moves_no_picture_back() {
     let goes_back = |shown: &[f64]| shown.windows(2).any(|pair| pair[1] < pair[0]);
-    for (rung, offset_ms) in [(Rung::P240, 0), (Rung::P360, 0), (Rung::P360, 1_300), (Rung::P720, 0)] {
+    for (rung, offset_ms) in
+        [(Rung::P240, 0), (Rung::P360, 0), (Rung::P360, 1_300), (Rung::P720, 0)]
+    {
         let shown = shown_s(rung, offset_ms, Hears::All);
-        assert!(shown.len() > 50 && !goes_back(&shown), "{} from {offset_ms} ms: {shown:?}", rung.name());
+        assert!(
+            shown.len() > 50 && !goes_back(&shown),
+            "{} from {offset_ms} ms: {shown:?}",
+            rung.name()
+        );
         // The first frame may arrive before an audio packet that follows a report.
         let shown = shown_s(rung, offset_ms, Hears::Known);
         assert!(!goes_back(&shown[1..]), "{} from {offset_ms} ms, known: {shown:?}", rung.name());
-        // If the first reports came half a second later, the first key frame, which takes long to arrive, would
-        // have put the video behind its audio until then.
+        // If the first reports came half a second later, the first key frame, which takes long to
+        // arrive, would have put the video behind its audio until then.
         let shown = shown_s(rung, offset_ms, Hears::Late);
         assert!(goes_back(&shown), "{} from {offset_ms} ms: {shown:?}", rung.name());
     }

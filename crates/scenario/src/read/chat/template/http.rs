@@ -1,4 +1,5 @@
-//! Reads where things are on a server of server-sent events: `stream`, `post`, `headers`, `replay` of a `chat.template`.
+//! Reads where things are on a server of server-sent events: `stream`, `post`, `headers`, `replay`
+//! of a `chat.template`.
 
 use super::{SENT, text, text_of};
 use crate::chat::{ChatHttp, ChatText, ChatVariable};
@@ -23,7 +24,8 @@ const OWN_HEADERS: [&str; 11] = [
     "upgrade",
 ];
 /// What a header may have in it: the nickname may change while the stream is open.
-const IN_HEADERS: [ChatVariable; 3] = [ChatVariable::Number, ChatVariable::Room, ChatVariable::Token];
+const IN_HEADERS: [ChatVariable; 3] =
+    [ChatVariable::Number, ChatVariable::Room, ChatVariable::Token];
 
 /// The requests of a template.
 pub(super) fn http(reader: &mut Reader, template: &mut Fields<'_>) -> ChatHttp {
@@ -59,7 +61,10 @@ pub(super) fn path(
     let text = text(reader, fields, key, &SENT)?;
     let written = text.written();
     // The consent of the target's server is for no other.
-    if written.starts_with('/') && !written.starts_with("//") && !written.contains(['\\', '#', ' ', '\n']) {
+    if written.starts_with('/')
+        && !written.starts_with("//")
+        && !written.contains(['\\', '#', ' ', '\n'])
+    {
         return Some(text);
     }
     let message = format!("`{}` is not a path on the target's server", fields.path_of(key));
@@ -71,7 +76,8 @@ fn content_type(reader: &mut Reader, post: &mut Fields<'_>) -> Option<String> {
     let path = post.path_of("content_type");
     let node = post.get("content_type")?;
     let text = reader.text(node, &path, "text such as \"application/json\"")?;
-    let is_type = text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty());
+    let is_type =
+        text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty());
     if is_type && is_value(&text) {
         return Some(text);
     }
@@ -102,7 +108,11 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Cha
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if entry.key.is_empty() || !entry.key.bytes().all(is_token) {
         let help = "write letters, digits and hyphens, such as X-Session";
-        reader.fail(entry.key_span, format!("`{shown}` in `{path}` is not the name of a header"), help);
+        reader.fail(
+            entry.key_span,
+            format!("`{shown}` in `{path}` is not the name of a header"),
+            help,
+        );
         return None;
     }
     if OWN_HEADERS.contains(&entry.key.to_ascii_lowercase().as_str()) {
@@ -111,14 +121,19 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Cha
             "origin" => "write chat.origin",
             _ => "remove it",
         };
-        reader.fail(entry.key_span, format!("`{shown}` in `{path}`: throng sets this header itself"), help);
+        reader.fail(
+            entry.key_span,
+            format!("`{shown}` in `{path}`: throng sets this header itself"),
+            help,
+        );
         return None;
     }
     let path = format!("{path}.{shown}");
     let written = reader.text(&entry.node, &path, "text")?;
     if !is_value(&written) {
-        let message =
-            format!("`{path}` has characters that are not printable ASCII, or begins or ends with a space");
+        let message = format!(
+            "`{path}` has characters that are not printable ASCII, or begins or ends with a space"
+        );
         reader.fail(entry.node.span, message, "write for example \"Bearer {token}\"");
         return None;
     }

@@ -4,7 +4,11 @@ use super::*;
 
 fn check(line: &str, path: &str, status: u16, bytes: u64, protocol: Protocol) {
     let got = parse(line.as_bytes()).unwrap_or_else(|| panic!("not read: {line}"));
-    assert_eq!((&*got.path, got.status, got.bytes, got.protocol), (path, status, bytes, protocol), "{line}");
+    assert_eq!(
+        (&*got.path, got.status, got.bytes, got.protocol),
+        (path, status, bytes, protocol),
+        "{line}"
+    );
 }
 
 #[test]
@@ -30,7 +34,13 @@ fn combined_lines_of_nginx_lighttpd_and_apache_are_read() {
         12,
         Protocol::H3,
     );
-    check(r#"1.2.3.4 - - [t] "GET /say\"hi\" HTTP/1.0" 404 1 "#, r#"/say\"hi\""#, 404, 1, Protocol::H1);
+    check(
+        r#"1.2.3.4 - - [t] "GET /say\"hi\" HTTP/1.0" 404 1 "#,
+        r#"/say\"hi\""#,
+        404,
+        1,
+        Protocol::H1,
+    );
     // Not HTTP at all: nginx logs it with status 400.
     check(r#"1.2.3.4 - - [t] "\x16\x03\x01" 400 157 "-" "-""#, "", 400, 157, Protocol::Other);
     check(r#"1.2.3.4 - - [t] "-" 408 0 "-" "-""#, "", 408, 0, Protocol::Other);
@@ -52,7 +62,13 @@ fn json_lines_of_caddy_and_nginx_are_read() {
         157,
         Protocol::H1,
     );
-    check(r#" {"request":"GET /x?y HTTP/2.0","status":200,"body_bytes_sent":9}"#, "/x", 200, 9, Protocol::H2);
+    check(
+        r#" {"request":"GET /x?y HTTP/2.0","status":200,"body_bytes_sent":9}"#,
+        "/x",
+        200,
+        9,
+        Protocol::H2,
+    );
     // As nginx logs are often configured: each variable that there is.
     check(
         r#"{"uri":"/index.m3u8","request_uri":"/live?t=1","status":200,"bytes_sent":400,"body_bytes_sent":99,"server_protocol":"HTTP/2.0"}"#,
@@ -75,7 +91,12 @@ fn method_time_and_user_agent_are_read_where_the_log_has_them() {
             Some(at),
             Some("throng/0.1.0"),
         ),
-        (r#"::1 - - [25/Nov/2026:18:40:00 +0000] "HEAD /a HTTP/1.1" 200 5 "-" "-""#, "HEAD", Some(at), None),
+        (
+            r#"::1 - - [25/Nov/2026:18:40:00 +0000] "HEAD /a HTTP/1.1" 200 5 "-" "-""#,
+            "HEAD",
+            Some(at),
+            None,
+        ),
         (r#"::1 - - [25/Nov/2026:18:40:00 +0000] "GET /a HTTP/1.1" 200 5"#, "GET", Some(at), None),
         (r#"::1 - - [t] "x" 400 5 "-""#, "", None, None),
         (
