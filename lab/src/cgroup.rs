@@ -29,13 +29,18 @@ impl Group {
         })
     }
 
-    /// Limits memory to this number of bytes, without swap if the kernel allows that limit.
+    /// Limits memory to this number of bytes, without swap: what does not fit is killed.
     pub(crate) fn memory(bytes: u64) -> anyhow::Result<Self> {
         Self::made("memory", "memory", |is_second| {
             if is_second {
                 vec![("memory.max", bytes.to_string()), ("memory.swap.max", "0".into())]
             } else {
-                vec![("memory.limit_in_bytes", bytes.to_string())]
+                // In a group of version 1 a swappiness of 0 is never to swap, other than on the
+                // host (Documentation/admin-guide/cgroup-v1/memory.rst, 5.3).
+                vec![
+                    ("memory.limit_in_bytes", bytes.to_string()),
+                    ("memory.swappiness", "0".into()),
+                ]
             }
         })
     }

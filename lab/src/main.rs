@@ -21,15 +21,18 @@ mod cgroup;
 mod conference;
 mod pion;
 mod planted;
+mod publisher;
 mod search;
+mod stability;
 mod stage;
 mod table;
 
 use planted::{ALL, Planted};
 use search::Lab;
+use stability::Names;
 use table::Judged;
 
-/// Exit code with `--short` if an answer was undecided and none was wrong.
+/// Exit code with `--short` or `--repeat` if an answer was undecided and none was wrong.
 const UNDECIDED: u8 = 4;
 
 /// Plants limits and runs throng on them.
@@ -48,6 +51,9 @@ struct Arguments {
     /// was undecided
     #[arg(long)]
     short: bool,
+    /// Plant each limit N times: more than one name for it is an error
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    repeat: Option<u32>,
     /// Keep the run folders here
     #[arg(long)]
     keep: Option<PathBuf>,
@@ -64,6 +70,9 @@ fn main() -> anyhow::Result<ExitCode> {
         arguments.budget.unwrap_or_else(|| if arguments.short { "60s" } else { "5m" }.to_owned());
     let lab = Lab::new(&arguments.throng, arguments.short, budget, arguments.keep)?;
     let wanted: Vec<&Planted> = ALL.iter().filter(wanted).collect();
+    if let Some(times) = arguments.repeat {
+        return repeated(&lab, &wanted, times);
+    }
     if arguments.short {
         return short(&lab, &wanted);
     }
@@ -115,4 +124,20 @@ fn short(lab: &Lab, wanted: &[&Planted]) -> anyhow::Result<ExitCode> {
         judged.len()
     );
     Ok(if undecided > 0 { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
+}
+
+/// Plants each limit so many times, and compares the names that it was given.
+fn repeated(lab: &Lab, wanted: &[&Planted], times: u32) -> anyhow::Result<ExitCode> {
+    let named = |planted: &&Planted| {
+        Names::of(planted.name, times, (0..times).filter_map(|_| judge(lab, planted)))
+    };
+    let all: Vec<Names> = wanted.iter().map(named).collect();
+    print!("{}", stability::markdown(&all));
+    anyhow::ensure!(!all.is_empty(), "no plant has such a name");
+    anyhow::ensure!(
+        all.iter().all(Names::is_stable),
+        "one limit has several names, or a wrong one"
+    );
+    let is_decided = all.iter().all(Names::is_decided);
+    Ok(if is_decided { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
 }

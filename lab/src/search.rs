@@ -21,10 +21,13 @@ pub(crate) struct Lab {
     scratch: TempDir,
 }
 
+/// The verdict of a plain run, which searches no capacity.
+pub(crate) const RUN: &str = "run";
+
 /// The answer of throng.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
-    /// `capacity.verdict`.
+    /// `capacity.verdict`; [`RUN`] of a plain run.
     pub(crate) verdict: String,
     pub(crate) users: Option<f64>,
     /// `bottleneck.finding`, empty without one.
@@ -32,8 +35,34 @@ pub(crate) struct Answer {
     pub(crate) score: f64,
     /// The explanations of the bottleneck: `bottleneck.other_findings` with that role.
     pub(crate) explained_by: Vec<String>,
-    /// Where its prediction contradicts the price of the same run, in a sentence.
-    pub(crate) contradiction: Option<String>,
+    /// Why it is wrong whatever it names, in a sentence: its prediction contradicts the price of
+    /// the same run, or it says what it must not, or not what it must.
+    pub(crate) objection: Option<String>,
+    /// `bottleneck` and `capacity` of the summary, in which sentences are looked for.
+    pub(crate) said: String,
+}
+
+impl Answer {
+    /// Objects if it names `finding` (empty: none) without all of these words. What it names
+    /// instead is judged as such.
+    #[must_use]
+    pub(crate) fn saying(self, finding: &str, words: &[&str]) -> Self {
+        let missing = words.iter().find(|words| !self.said.contains(**words));
+        let objection = missing.filter(|_| self.finding == finding);
+        self.objecting(objection.map(|words| format!("it does not say “{words}”")))
+    }
+
+    /// Objects if it says any of these words, wherever: in the cause, in what to change, in other
+    /// findings, in what is ruled out or in the capacity.
+    #[must_use]
+    pub(crate) fn never_saying(self, words: &[&str]) -> Self {
+        let said = words.iter().find(|words| self.said.contains(**words));
+        self.objecting(said.map(|words| format!("it says “{words}”")))
+    }
+
+    fn objecting(self, objection: Option<String>) -> Self {
+        Self { objection: self.objection.or(objection), ..self }
+    }
 }
 
 /// An answer and the measured true limit.
@@ -87,19 +116,29 @@ impl Lab {
         watch: &str,
         more: &[&str],
     ) -> anyhow::Result<Answer> {
+        command.args(["find", url, "--budget", &self.budget, "--watch", watch]).args(more);
+        self.answered(command, name)
+    }
+
+    /// A plain run on `url`, whose crowd and length `more` says.
+    pub(crate) fn view(
+        &self,
+        namespace: Option<&Namespace>,
+        name: &str,
+        url: &str,
+        watch: &str,
+        more: &[&str],
+    ) -> anyhow::Result<Answer> {
+        let mut command = self.command(namespace);
+        command.args(["view", url, "--watch", watch]).args(more);
+        self.answered(command, name)
+    }
+
+    /// Runs it into the folder `name`, and reads its answer.
+    fn answered(&self, mut command: Command, name: &str) -> anyhow::Result<Answer> {
         let folder = self.keep.as_deref().unwrap_or(self.scratch.path()).join(name);
         let _ = std::fs::remove_dir_all(&folder);
-        command.args([
-            "find",
-            url,
-            "--budget",
-            &self.budget,
-            "--quiet",
-            "--json",
-            "--watch",
-            watch,
-        ]);
-        command.args(more).arg("--output").arg(&folder);
+        command.args(["--quiet", "--json", "--output"]).arg(&folder);
         let output = match self.is_short {
             // As in `make test`, beside other tests.
             true => command.output_before_others()?,
@@ -112,7 +151,7 @@ impl Lab {
             Some(users) => agreement::contradiction(&summary, &self.price(&folder, users)?),
             None => None,
         };
-        Ok(Answer { contradiction, ..answer(&summary) })
+        Ok(answer(&summary).objecting(contradiction))
     }
 
     /// What `users` need by the run in `folder`, used to the full.
@@ -177,18 +216,55 @@ impl Lab {
 
 fn answer(summary: &Value) -> Answer {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (capacity, bottleneck) = (&summary["capacity"], &summary["bottleneck"]);
     Answer {
-        verdict: text(&summary["capacity"]["verdict"]),
-        users: summary["capacity"]["users"].as_f64(),
-        finding: text(&summary["bottleneck"]["finding"]),
-        score: summary["bottleneck"]["score"].as_f64().unwrap_or(0.0),
-        explained_by: summary["bottleneck"]["other_findings"]
+        verdict: if capacity.is_null() { RUN.to_owned() } else { text(&capacity["verdict"]) },
+        users: capacity["users"].as_f64(),
+        finding: text(&bottleneck["finding"]),
+        score: bottleneck["score"].as_f64().unwrap_or(0.0),
+        explained_by: bottleneck["other_findings"]
             .as_array()
             .into_iter()
             .flatten()
             .filter(|other| other["role"] == "explanation")
             .map(|other| text(&other["finding"]))
             .collect(),
-        contradiction: None,
+        objection: None,
+        said: format!("{bottleneck} {capacity}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_is_objected_to_for_what_it_says_and_for_what_it_leaves_out() {
+        let summary = json!({ "bottleneck": {
+            "finding": "memory", "score": 100.0,
+            "title": "The kernel killed media (PID 7) for lack of memory",
+            "ruled_out": ["a crash under load is a bug"],
+        } });
+        let objection = |with: fn(Answer) -> Answer| with(answer(&summary)).objection;
+        assert_eq!(answer(&summary).verdict, RUN);
+        assert_eq!(objection(|answer| answer.saying("memory", &["The kernel killed"])), None);
+        let expect = "it does not say “fit 20”";
+        let said = objection(|answer| answer.saying("memory", &["killed", "fit 20"]));
+        assert_eq!(said.as_deref(), Some(expect));
+        assert_eq!(objection(|answer| answer.saying("cpu_full", &["fit 20"])), None, "not named");
+        let expect = "it says “is a bug”";
+        let said = objection(|answer| answer.never_saying(&["taskset", "is a bug"]));
+        assert_eq!(said.as_deref(), Some(expect));
+        assert_eq!(objection(|answer| answer.never_saying(&["taskset"])), None);
+    }
+
+    #[test]
+    fn a_search_that_names_nothing_can_be_asked_for_its_notes() {
+        let note = "at the smallest crowd already: delay 290 ms";
+        let summary = json!({ "capacity": { "verdict": "at_least", "notes": [note] } });
+        let answer = answer(&summary).saying("", &["at the smallest crowd already"]);
+        assert_eq!((answer.verdict.as_str(), answer.objection), ("at_least", None));
     }
 }

@@ -39,7 +39,14 @@ impl Judged {
         Self { name, what, expects, verdict, outcome, took, steal_ratio }
     }
 
-    fn is_named(&self) -> bool {
+    /// The key of the finding that it names, or `none`.
+    pub(crate) fn cause(&self) -> &str {
+        let finding = &self.outcome.answer.finding;
+        if finding.is_empty() { "none" } else { finding }
+    }
+
+    /// Whether the cause is a right one.
+    pub(crate) fn is_named(&self) -> bool {
         let answer = &self.outcome.answer;
         let is_expected = self.expects.contains(&answer.finding.as_str());
         if self.expects.is_empty() {
@@ -49,11 +56,11 @@ impl Judged {
         }
     }
 
-    /// The verdict on the capacity's kind and the cause, and whether the answer and the price
-    /// agree.
+    /// The verdict on the capacity's kind and the cause, and whether there is no objection to what
+    /// is said.
     pub(crate) fn is_right(&self) -> bool {
         let answer = &self.outcome.answer;
-        answer.verdict == self.verdict && self.is_named() && answer.contradiction.is_none()
+        answer.verdict == self.verdict && self.is_named() && answer.objection.is_none()
     }
 
     /// The answer is that this host decides nothing, or that the generator was the limit and a
@@ -66,13 +73,13 @@ impl Judged {
         (is_open || is_cpu_stolen) && !self.is_confidently_wrong()
     }
 
-    /// A limit that is not planted is named with confidence, or two figures of one run contradict
-    /// each other. That the generator was the limit is no such claim.
+    /// A limit that is not planted is named with confidence, or there is an objection to what is
+    /// said. That the generator was the limit is no such claim.
     fn is_confidently_wrong(&self) -> bool {
         let answer = &self.outcome.answer;
         let is_wrong =
             !self.is_named() && answer.score >= CONFIDENT && answer.finding != GENERATOR_LIMITED;
-        is_wrong || answer.contradiction.is_some()
+        is_wrong || answer.objection.is_some()
     }
 
     /// The relative error of the capacity.
@@ -87,9 +94,9 @@ impl Judged {
             self.outcome.truth.map_or_else(|| "–".to_owned(), |truth| format!("{truth:.1}"));
         let error =
             self.error().map_or_else(|| "–".to_owned(), |error| format!("{:+.0} %", error * 100.0));
-        let finding = if answer.finding.is_empty() { "none" } else { &answer.finding };
-        let contradiction =
-            answer.contradiction.as_ref().map_or_else(String::new, |said| format!("; {said}"));
+        let finding = self.cause();
+        let objection =
+            answer.objection.as_ref().map_or_else(String::new, |said| format!("; {said}"));
         let busy_with = match answer.explained_by.as_slice() {
             [] => String::new(),
             explains => format!(", by {}", explains.join(", ")),
@@ -100,7 +107,7 @@ impl Judged {
             (false, false) => "wrong",
         };
         format!(
-            "| {} | {} | {} | {finding} ({:.0}){busy_with}{contradiction} | {right} | {truth} | {users} | {error} | {:.0} |",
+            "| {} | {} | {} | {finding} ({:.0}){busy_with}{objection} | {right} | {truth} | {users} | {error} | {:.0} |",
             self.name,
             self.what,
             answer.verdict,
@@ -138,20 +145,20 @@ pub(crate) fn markdown(judged: &[Judged]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::search::Answer;
 
     const PLANTED: Planted = Planted {
         name: "line",
         what: "a line",
-        expects: &["line_rate"],
+        expects: &["line_rate", "path_loss"],
         verdict: "found",
         is_short: true,
         plant: |_| Ok(Outcome::default()),
     };
 
-    fn judged(verdict: &str, finding: &str, steal_ratio: f64) -> Judged {
+    pub(crate) fn judged(verdict: &str, finding: &str, steal_ratio: f64) -> Judged {
         let answer = Answer {
             verdict: verdict.to_owned(),
             finding: finding.to_owned(),
@@ -179,7 +186,7 @@ mod tests {
         }
         assert!(judged("found", "line_rate", 0.0).is_right());
         let mut contradicts = judged("found", "line_rate", 0.0);
-        contradicts.outcome.answer.contradiction = Some("it would give 144".to_owned());
+        contradicts.outcome.answer.objection = Some("it would give 144".to_owned());
         assert!(!contradicts.is_right() && !contradicts.is_undecided());
     }
 }

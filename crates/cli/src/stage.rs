@@ -73,6 +73,7 @@ fn planted(flags: &args::Planted) -> Planted {
         crash_at: flags.crash_at,
         backlog: flags.backlog,
         accept_pause_ms: flags.accept_pause_ms,
+        send_buffer_kb: flags.send_buffer_kb,
         receive_buffer_kb: flags.receive_buffer_kb,
         receive_rate: flags.receive_rate,
         media_folder: flags.media_folder.clone(),

@@ -50,6 +50,9 @@ pub const ADMIN_KEY: &str = "keeper";
 /// A room's `secret`, required to kick a participant.
 const ROOM_SECRET: &str = "bouncer";
 
+/// Where the sound of [`H264`] comes in, on 127.0.0.1 inside the namespace.
+pub const SOUND_PORT: u16 = 5002;
+
 /// Frames per second of both feeds.
 pub const FEED_FPS: u32 = 30;
 
@@ -185,6 +188,15 @@ impl<'a> Janus<'a> {
     /// # Errors
     /// When ffmpeg cannot be started.
     pub fn feed(&self) -> Result<Feed, SimError> {
+        self.feed_with_sound_to(SOUND_PORT)
+    }
+
+    /// The same, with the sound of [`H264`] to another port of 127.0.0.1, from where it is passed
+    /// on to [`SOUND_PORT`].
+    ///
+    /// # Errors
+    /// As [`Self::feed`].
+    pub fn feed_with_sound_to(&self, sound: u16) -> Result<Feed, SimError> {
         let clip = clip()?;
         let mut command = self.namespace.command("ffmpeg");
         command.args([
@@ -200,7 +212,7 @@ impl<'a> Janus<'a> {
         command.arg(clip);
         for (source, payload_type, port) in [
             ("0:v:0", "100", 5004),
-            ("0:a:0", "111", 5002),
+            ("0:a:0", "111", sound),
             ("0:v:1", "100", 5014),
             ("0:a:0", "111", 5012),
         ] {
@@ -518,7 +530,7 @@ admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}  admin_ws_ip = "127.0.0.
     let h264 = r#""h264" fmtp = "profile-level-id=42e01f;packetization-mode=1""#;
     let streaming = [
         "general: { }\n".to_owned(),
-        mountpoint(H264, 5002, 5004, h264, ""),
+        mountpoint(H264, SOUND_PORT, 5004, h264, ""),
         mountpoint(VP8, 5012, 5014, r#""vp8""#, ""),
         mountpoint(H264_WITH_PIN, 5022, 5024, h264, &format!("pin = \"{PIN}\"")),
     ];

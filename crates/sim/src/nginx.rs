@@ -62,7 +62,8 @@ impl Nginx {
         Self::start(&format!("root {}; limit_rate {bytes_per_s};", files.display()))
     }
 
-    /// Starts nginx as [`Self::serving`] does, with more of its directives for the server.
+    /// Starts nginx as [`Self::serving`] does, with more of its directives for the server. The zone
+    /// `addresses` of `limit_conn` counts the connections of each address.
     ///
     /// # Errors
     /// As [`Self::before`].
@@ -246,6 +247,7 @@ http {{
   log_format origins '$request_method $uri $status|$http_origin|$http_referer|'
     '$http_access_control_request_method|$http_access_control_request_headers|$http_authorization';
   access_log origins.log origins;
+  limit_conn_zone $binary_remote_addr zone=addresses:1m;
   client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
   server {{
     listen {address} ssl http2; listen {plain};

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use throng_net::{SendBatch, Sent};
 
 use crate::link::Link;
+use crate::planted::Planted;
 
 /// Outgoing packets of a worker.
 pub(crate) struct Egress {
@@ -123,15 +124,15 @@ impl Egress {
     }
 }
 
-/// A nonblocking UDP socket at `ip` with a send buffer large enough for a burst to a thousand
-/// viewers.
-pub(crate) fn media_socket(ip: IpAddr, receive_buffer: usize) -> io::Result<UdpSocket> {
+/// A nonblocking UDP socket at `ip`, whose buffers are large enough for bursts to and from a
+/// thousand viewers unless smaller ones are planted.
+pub(crate) fn media_socket(ip: IpAddr, planted: &Planted) -> io::Result<UdpSocket> {
     let domain = if ip.is_ipv4() { socket2::Domain::IPV4 } else { socket2::Domain::IPV6 };
     let socket = socket2::Socket::new(domain, socket2::Type::DGRAM, None)?;
     // The kernel caps these at net.core.{w,r}mem_max; less only means that an overload shows
     // earlier.
-    let _ = socket.set_send_buffer_size(8 << 20);
-    let _ = socket.set_recv_buffer_size(receive_buffer);
+    let _ = socket.set_send_buffer_size(planted.send_buffer());
+    let _ = socket.set_recv_buffer_size(planted.receive_buffer());
     socket.set_nonblocking(true)?;
     socket.bind(&SocketAddr::new(ip, 0).into())?;
     Ok(socket.into())
@@ -147,11 +148,11 @@ mod tests {
     #[test]
     fn a_narrow_link_delays_then_drops() {
         let ip = Ipv4Addr::LOCALHOST.into();
-        let (to, start) = (media_socket(ip, 1 << 20).unwrap(), Instant::now());
+        let socket = || media_socket(ip, &Planted::default()).unwrap();
+        let (to, start) = (socket(), Instant::now());
         let ms = Duration::from_millis(1);
         // 125 bytes take 1 ms each.
-        let mut egress =
-            Egress::new(media_socket(ip, 1 << 20).unwrap(), Some((1_000_000, 10 * ms)), start);
+        let mut egress = Egress::new(socket(), Some((1_000_000, 10 * ms)), start);
         for _ in 0..50 {
             egress.send(start, to.local_addr().unwrap(), |buffer| {
                 buffer.extend_from_slice(&[7; 125]);
@@ -172,10 +173,22 @@ mod tests {
     }
 
     #[test]
+    fn a_send_buffer_is_as_small_as_was_planted() {
+        let bytes = |send_buffer_kb: Option<u32>| {
+            let planted = Planted { send_buffer_kb, ..Planted::default() };
+            let socket = media_socket(Ipv4Addr::LOCALHOST.into(), &planted).unwrap();
+            socket2::SockRef::from(&socket).send_buffer_size().unwrap()
+        };
+        // The kernel gives at least room for two small packets (SOCK_MIN_SNDBUF).
+        assert!(bytes(Some(1)) < 10_000 && bytes(None) > 100_000, "{}", bytes(Some(1)));
+    }
+
+    #[test]
     fn what_is_not_written_is_not_sent() {
         let ip = Ipv4Addr::LOCALHOST.into();
-        let (to, now) = (media_socket(ip, 1 << 20).unwrap(), Instant::now());
-        let mut egress = Egress::new(media_socket(ip, 1 << 20).unwrap(), None, now);
+        let socket = || media_socket(ip, &Planted::default()).unwrap();
+        let (to, now) = (socket(), Instant::now());
+        let mut egress = Egress::new(socket(), None, now);
         egress.send(now, to.local_addr().unwrap(), |buffer| {
             buffer.push(1);
             false

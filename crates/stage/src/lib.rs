@@ -106,7 +106,7 @@ impl Stage {
         listener.set_nonblocking(true).map_err(cannot_listen)?;
         let http_addr = listener.local_addr().map_err(cannot_listen)?;
         let (workers, sockets): (Vec<Worker>, Vec<UdpSocket>) = (0..config.workers)
-            .map(|index| worker_at(media_ip, index, config.planted.receive_buffer()))
+            .map(|index| worker_at(media_ip, index, &config.planted))
             .collect::<io::Result<Vec<_>>>()
             .map_err(|source| StageError::Listen { address: SocketAddr::new(media_ip, 0), source })?
             .into_iter()
@@ -231,8 +231,8 @@ impl Drop for Stage {
     }
 }
 
-fn worker_at(ip: IpAddr, index: usize, receive_buffer: usize) -> io::Result<(Worker, UdpSocket)> {
-    let socket = egress::media_socket(ip, receive_buffer)?;
+fn worker_at(ip: IpAddr, index: usize, planted: &Planted) -> io::Result<(Worker, UdpSocket)> {
+    let socket = egress::media_socket(ip, planted)?;
     let worker = Worker {
         inbox: Inbox::new()?,
         counters: stats::WorkerCounters::default(),

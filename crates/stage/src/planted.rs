@@ -12,6 +12,9 @@ use crate::source::Codec;
 /// Backlog of the listener by default, as in the standard library.
 const BACKLOG: u32 = 4_096;
 
+/// Room for a burst to a thousand viewers.
+const SEND_BUFFER_KB: u32 = 8 * 1024;
+
 /// Room for a burst from a thousand viewers.
 const RECEIVE_BUFFER_KB: u32 = 8 * 1024;
 
@@ -35,6 +38,9 @@ pub struct Planted {
     pub backlog: Option<u32>,
     /// Sleep after each accepted connection, milliseconds.
     pub accept_pause_ms: u32,
+    /// Send buffer of each worker's socket, kilobytes (1,024 bytes, `SO_SNDBUF`): what does not fit
+    /// is not sent.
+    pub send_buffer_kb: Option<u32>,
     /// Receive buffer of each worker's socket, kilobytes (1,024 bytes, `SO_RCVBUF`).
     pub receive_buffer_kb: Option<u32>,
     /// Cap on datagrams that each worker receives per second; it sleeps in between.
@@ -69,6 +75,13 @@ impl Planted {
         within("crash_at", self.crash_at.unwrap_or(1) as u64, 1, 100_000, "1 to 100000")?;
         within("backlog", self.backlog.unwrap_or(1).into(), 1, 65_535, "1 to 65535")?;
         within("accept_pause_ms", self.accept_pause_ms.into(), 0, 60_000, "0 to 60000")?;
+        within(
+            "send_buffer_kb",
+            self.send_buffer_kb.unwrap_or(1).into(),
+            1,
+            1_000_000,
+            "1 to 1000000",
+        )?;
         within(
             "receive_buffer_kb",
             self.receive_buffer_kb.unwrap_or(1).into(),
@@ -117,6 +130,11 @@ impl Planted {
     pub(crate) fn ends_at(&self, codec: Codec, now: Instant) -> Option<Instant> {
         let after_s = self.sound_ends_after_s.filter(|_| codec.is_audio())?;
         Some(now + Duration::from_secs(after_s.into()))
+    }
+
+    /// The size of the workers' send buffers, bytes.
+    pub(crate) fn send_buffer(&self) -> usize {
+        self.send_buffer_kb.unwrap_or(SEND_BUFFER_KB) as usize * 1024
     }
 
     /// The size of the workers' receive buffers, bytes.

@@ -38,10 +38,15 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
 /// viewers are simultaneous, and with a shorter queue the burst would be the limit and not the
 /// rate.
 pub(super) fn shape(namespace: &Namespace) -> anyhow::Result<()> {
-    let rate = format!("{RATE_BPS:.0}bit");
+    shape_to(namespace, RATE_BPS, "32kb")
+}
+
+/// The same at this rate, bits a second, after what may leave at once.
+pub(super) fn shape_to(namespace: &Namespace, rate_bps: f64, burst: &str) -> anyhow::Result<()> {
+    let rate = format!("{rate_bps:.0}bit");
     let mut command = namespace.command("tc");
     command.args([
-        "qdisc", "add", "dev", "v0", "root", "tbf", "rate", &rate, "burst", "32kb", "latency", "1s",
+        "qdisc", "add", "dev", "v0", "root", "tbf", "rate", &rate, "burst", burst, "latency", "1s",
     ]);
     let output = command.output()?;
     ensure!(output.status.success(), "tc: {}", String::from_utf8_lossy(&output.stderr));

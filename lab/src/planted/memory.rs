@@ -6,8 +6,8 @@ use crate::cgroup::Group;
 use crate::search::{Lab, Outcome};
 use crate::stage::Stage;
 
-const LIMIT_BYTES: u64 = 200_000_000;
-const PER_VIEWER_MB: u64 = 8;
+pub(super) const LIMIT_BYTES: u64 = 200_000_000;
+pub(super) const PER_VIEWER_MB: u64 = 8;
 
 pub(super) const PLANTED: Planted = Planted {
     name: "memory limit",
@@ -27,5 +27,6 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let answer = lab.find(None, "memory", &stage.url, &watch, &["--ceiling", "100"])?;
     drop(stage);
     let truth = LIMIT_BYTES.saturating_sub(idle) / (PER_VIEWER_MB * 1_000_000);
-    Ok(Outcome { answer, truth: Some(truth as f64) })
+    let answer = answer.saying("memory", &["The kernel killed", "200 MB"]);
+    Ok(Outcome { answer: answer.never_saying(&["server_crashed"]), truth: Some(truth as f64) })
 }

@@ -70,6 +70,9 @@ pub(crate) struct Planted {
     /// How long accepting sleeps after each connection, milliseconds
     #[arg(long, default_value_t = 0, value_name = "MS")]
     pub(crate) accept_pause_ms: u32,
+    /// Send buffer of each worker's socket, KiB: what does not fit is not sent
+    #[arg(long, value_name = "KIB")]
+    pub(crate) send_buffer_kb: Option<u32>,
     /// Receive buffer of each worker's socket, KiB
     #[arg(long, value_name = "KIB")]
     pub(crate) receive_buffer_kb: Option<u32>,
