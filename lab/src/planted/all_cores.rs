@@ -1,6 +1,6 @@
 //! All cores of the host are busy with the server. The generator shares the host, so the server has
-//! a lower priority: the rest of the CPU time is its limit. No CPU is idle, so that neither affinity
-//! nor priority are the advice.
+//! a lower priority: the rest of the CPU time is its limit. No CPU is idle, so that affinity is not
+//! the advice.
 
 use std::process::Command;
 

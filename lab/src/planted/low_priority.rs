@@ -1,9 +1,9 @@
 //! One worker whose core is full, on a host without idle time because of low-priority work, which
 //! yields and is no limit.
 //!
-//! The generator shares the host: if it keeps the worker waiting for 8 % of the time, no CPU is left
-//! for it, and the host is the name (docs/findings.md). No CPU is idle in either case, so that
-//! affinity and priority of the worker are never the advice.
+//! The generator shares the host: if it keeps the worker waiting for 8 % of the time, no CPU is
+//! left for it, and the host is the name (docs/findings.md). No CPU is idle in either case, so that
+//! the affinity of the worker is never the advice.
 
 use std::process::{Child, Command, Stdio};
 
