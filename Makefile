@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 THRONG := $(or $(CARGO_TARGET_DIR),target)/release/throng
 
-.PHONY: help demo study test check lint bench proof lab fmt setup-build setup-check setup-test build
+.PHONY: help demo study test check lint bench proof lab stability fmt setup-build setup-check setup-test build
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,9 @@ bench: setup-test build ## The benchmarks behind docs/performance.md (real Janus
 
 lab: setup-test build ## The truth lab: planted limits, and whether throng finds them (docs/truth.md)
 	cargo run --release --locked -p throng-lab -- --throng $(THRONG)
+
+stability: setup-test build ## One planted limit ten times, which must have one name (docs/truth.md)
+	cargo run --release --locked -p throng-lab -- --throng $(THRONG) --short --repeat 10 --only "one hot thread"
 
 proof: setup-test ## What takes too long for every landing: Miri, sanitizers, soak, the whole lab (docs/testing.md)
 	@scripts/proof.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The checks that take too long for every landing, one after another; docs/testing.md says when to run which and
 # their times.
-#   scripts/proof.sh [long|miri|sanitizers|ring|soak|kubernetes|lab|fresh]...      all of them unless named
+#   scripts/proof.sh [long|miri|sanitizers|ring|soak|kubernetes|lab|stability|fresh]...      all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/steps.sh
@@ -15,10 +15,11 @@ ring() { ring/scripts/proof.sh; }
 soak() { ring/scripts/soak.sh; }
 kubernetes() { make build && scripts/kubernetes_proof.sh; }
 lab() { make lab; }
+stability() { make stability; }
 # Has a table of its own.
 fresh() { env -u THRONG_STEPS scripts/fresh.sh; }
 
-[[ $# -gt 0 ]] || set -- long miri sanitizers ring soak kubernetes lab fresh
+[[ $# -gt 0 ]] || set -- long miri sanitizers ring soak kubernetes lab stability fresh
 for one in "$@"; do
   step "$one" "$one"
 done
