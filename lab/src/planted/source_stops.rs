@@ -1,5 +1,5 @@
-//! The source stops for 10 s, as an encoder that hangs or is started again: all viewers lose their
-//! media in one second, and the server has nothing to do with it.
+//! The source stops for 12 s, as an encoder that hangs or is started again: all viewers lose their
+//! media in one second and fail together, and the server has nothing to do with it.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -13,12 +13,13 @@ use crate::stage::Stage;
 
 /// From the start of throng: 5 s of the idle server, and 15 s of the run.
 const BEFORE: Duration = Duration::from_secs(20);
-/// Less than the stage waits for a publisher (30 s), so that viewers stay connected.
-const STOPS_FOR: Duration = Duration::from_secs(10);
+/// More than viewers wait for media (10 s), so that all fail; less than the stage waits for a
+/// publisher (30 s), so that it is silent until then.
+const STOPS_FOR: Duration = Duration::from_secs(12);
 
 pub(super) const PLANTED: Planted = Planted {
     name: "source stops",
-    what: "stage with a publisher behind a veth pair, which stops for 10 s, 6 viewers",
+    what: "stage with a publisher behind a veth pair, which stops for 12 s, 6 viewers",
     expects: &["source_stopped"],
     verdict: RUN,
     is_short: false,
