@@ -28,6 +28,8 @@ pub struct CpuTimes {
     total: u64,
     idle: u64,
     stolen: u64,
+    /// Interrupts: work of the kernel for whoever has traffic, of no process.
+    interrupts: u64,
     own: u64,
 }
 
@@ -49,6 +51,11 @@ impl CpuTimes {
             // Waiting for I/O is idle too.
             idle: ticks.iter().skip(3).take(2).fold(0, |sum, ticks| sum.saturating_add(*ticks)),
             stolen: ticks.get(7).copied().unwrap_or(0),
+            interrupts: ticks
+                .iter()
+                .skip(5)
+                .take(2)
+                .fold(0, |sum, ticks| sum.saturating_add(*ticks)),
             own: 0,
         }
     }
@@ -73,12 +80,17 @@ impl CpuTimes {
         if total == 0 { 0.0 } else { (total - idle) as f64 / total as f64 }
     }
 
-    /// The share of the time since `earlier` in which CPUs worked for neither this process nor any
-    /// of its children, if those have ended.
+    /// The share of the time since `earlier` in which CPUs worked for other processes than this one
+    /// and its children, if those have ended.
+    ///
+    /// Interrupts are nobody's: the traffic of server and crowd makes most of them, and more in a
+    /// run that is served well. A kernel that counts them to the process that they interrupt makes
+    /// this less than it is, never more.
     #[must_use]
     pub fn others_ratio_since(self, earlier: Self) -> f64 {
         let total = self.total.saturating_sub(earlier.total);
-        let own = self.own.saturating_sub(earlier.own) as f64 / total.max(1) as f64;
+        let not_others = |times: Self| times.own.saturating_add(times.interrupts);
+        let own = not_others(self).saturating_sub(not_others(earlier)) as f64 / total.max(1) as f64;
         (self.busy_ratio_since(earlier) - own).max(0.0)
     }
 }
@@ -110,6 +122,10 @@ mod tests {
             "never below nothing"
         );
         assert!(before.others_ratio_since(before).abs() < 1e-9);
+        // Of 60 ticks of work 20 were of this process and 30 of interrupts.
+        let traffic = CpuTimes::parse("cpu  30 0 20 110 0 10 20 10 0 0\n");
+        let traffic = CpuTimes { own: before.own + 20, ..traffic };
+        assert!((traffic.others_ratio_since(before) - 0.1).abs() < 1e-9, "{traffic:?}");
         assert_eq!(
             own_ticks("7 (a) b) S 1 7 7 0 -1 4194560 9 8 7 6 100 20 3000 400 20 0 1 0"),
             3_520

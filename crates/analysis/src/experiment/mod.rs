@@ -23,10 +23,11 @@ pub use effects::{Difference, FactorEffect, LevelMean, effects};
 pub use interactions::{Contrast, Interaction, interactions};
 pub use noise::Noise;
 pub use pairs::{
-    Claim, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, decide, is_control_off,
+    Claim, OTHERS_MAX, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, SharedCpu, decide,
+    is_control_off, unlike_cpu,
 };
 pub use predict::{CapacityPrediction, predict};
-pub use relief::{NamedLimit, is_relieved, resource_of_relief};
+pub use relief::{NamedLimit, is_relieved, most_named, resource_of_relief};
 pub use resource::resource_of;
 pub use verdict::EffectVerdict;
 

@@ -8,10 +8,70 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use throng_observation::units::percent;
+
 use super::noise::Level;
 
 /// A change of less than this share does not matter.
 pub const RATIO_MARGIN: f64 = 0.05;
+
+/// Most difference of the share of CPU time that a hypervisor took from the runs of a pair: 2
+/// points.
+const STEAL_DIFFERENCE_MAX: f64 = 0.02;
+/// From this share of a machine's CPU time on, others use what a server and its crowd may need.
+pub const OTHERS_MAX: f64 = 0.10;
+/// With less than this share of the CPU time left, a server did not get more of it if it needed
+/// more.
+const IDLE_MIN: f64 = 0.05;
+
+/// Who else had the CPU time of a machine around a run, as shares of all of it, 0 to 1; `None`
+/// where it was not measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SharedCpu {
+    /// A hypervisor, during the run.
+    pub stolen: Option<f64>,
+    /// Other processes, in the second before the run.
+    pub others_before: Option<f64>,
+    /// Other processes, during the run.
+    pub others: Option<f64>,
+    /// Nobody, while the crowd was judged; waiting for disks is part of it.
+    pub idle: Option<f64>,
+}
+
+impl SharedCpu {
+    /// What others took where nothing was left; `None` if the server could have had more.
+    fn missing(&self) -> Option<f64> {
+        self.others
+            .filter(|others| *others > OTHERS_MAX && self.idle.is_some_and(|idle| idle < IDLE_MIN))
+    }
+}
+
+/// Why the runs of a pair cannot be compared, by who else had the CPU time; `None` if they can.
+/// `busy_difference`: the most by which the share of other processes may differ; from 1 on they are
+/// ignored.
+#[must_use]
+pub fn unlike_cpu(a: &SharedCpu, b: &SharedCpu, busy_difference: f64) -> Option<String> {
+    let rules = [
+        (a.stolen, b.stolen, STEAL_DIFFERENCE_MAX, "a hypervisor took"),
+        (
+            a.others_before,
+            b.others_before,
+            busy_difference,
+            "before they began, other processes used",
+        ),
+        (a.others, b.others, busy_difference, "while they ran, other processes used"),
+    ];
+    for (a, b, most, what) in rules {
+        let (Some(a), Some(b)) = (a, b) else { continue };
+        if (a - b).abs() > most {
+            return Some(format!("{what} {:.0} % and {:.0} % of the CPU time", a * 1e2, b * 1e2));
+        }
+    }
+    let missing = [a, b].into_iter().find_map(SharedCpu::missing);
+    missing.filter(|_| busy_difference < 1.0).map(|others| {
+        format!("other processes used {} of the CPU time, and nothing was left", percent(others))
+    })
+}
 
 /// What two neighbouring runs measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -348,6 +408,45 @@ mod tests {
         let same = RatioEstimate { ratio: 1.0, interval: None, pairs: 1 };
         assert_eq!(same.elasticity(0.8), Some((-0.0, None)));
         assert_eq!(same.elasticity(1.0), None);
+    }
+
+    #[test]
+    fn runs_in_which_others_had_the_cpu_are_not_compared() {
+        let of = |stolen, others_before, others, idle| SharedCpu {
+            stolen: Some(stolen),
+            others_before: Some(others_before),
+            others: Some(others),
+            idle: Some(idle),
+        };
+        let quiet = of(0.01, 0.05, 0.03, 0.4);
+        for (other, most, expect) in [
+            (of(0.025, 0.28, 0.27, 0.4), 0.25, None),
+            (of(0.05, 0.05, 0.03, 0.4), 0.25, Some("a hypervisor took 1 % and 5 %")),
+            (of(0.05, 0.05, 0.03, 0.4), 1.0, Some("a hypervisor took 1 % and 5 %")),
+            (
+                of(0.01, 0.60, 0.03, 0.4),
+                0.25,
+                Some("before they began, other processes used 5 % and 60 %"),
+            ),
+            (
+                of(0.01, 0.05, 0.50, 0.4),
+                0.25,
+                Some("while they ran, other processes used 3 % and 50 %"),
+            ),
+            (of(0.01, 0.60, 0.50, 0.0), 1.0, None),
+            // A server that is full by itself.
+            (of(0.01, 0.05, 0.09, 0.0), 0.25, None),
+            (of(0.01, 0.05, 0.20, 0.06), 0.25, None),
+            (of(0.01, 0.05, 0.20, 0.01), 0.25, Some("other processes used 20")),
+            (SharedCpu::default(), 0.25, None),
+        ] {
+            let why = unlike_cpu(&quiet, &other, most);
+            assert_eq!(why.is_some(), expect.is_some(), "{other:?} {why:?}");
+            assert!(why.unwrap_or_default().starts_with(expect.unwrap_or_default()), "{other:?}");
+        }
+        // Both alike, and both without what they needed.
+        let taken = of(0.01, 0.30, 0.30, 0.0);
+        assert!(unlike_cpu(&taken, &taken, 0.25).is_some());
     }
 
     #[test]

@@ -18,6 +18,55 @@ pub struct NamedLimit {
     pub setting: Option<String>,
 }
 
+impl NamedLimit {
+    /// Whether both are one limit, by whichever findings: threads of one name, which numbers at its
+    /// end may tell apart, or the same finding of no thread.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.thread, &other.thread) {
+            (Some(name), Some(other)) => pool(name) == pool(other),
+            (None, None) => self.finding == other.finding,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    /// In words: `thread SW-WebRTC (StreamWorkerCount)`, `network (line_rate)`,
+    /// `configured_ceiling`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let setting = self.setting.as_deref();
+        match (&self.thread, resource_of(&self.finding)) {
+            (Some(name), _) => {
+                let relief = Relief { thread: Some(name.clone()), ..Relief::default() };
+                relief.words(Some(name.as_str()), setting)
+            }
+            (None, Some(resource)) => format!("{resource} ({})", self.finding),
+            (None, None) => self.finding.clone(),
+        }
+    }
+}
+
+/// The name of a pool of threads: `worker-` of `worker-3`.
+fn pool(thread: &str) -> &str {
+    let name = thread.trim_end_matches(|c: char| c.is_ascii_digit());
+    if name.is_empty() { thread } else { name }
+}
+
+/// The limit that most of `limits` (one of each run that names one) are, called by the finding that
+/// most of these call it, and how many they are; of equally many the first. `None` without any.
+#[must_use]
+pub fn most_named(limits: &[NamedLimit]) -> Option<(&NamedLimit, usize)> {
+    let of_same = |limit: &NamedLimit| limits.iter().filter(|other| other.is_same(limit)).count();
+    let of_finding = |limit: &NamedLimit| {
+        let is_called = |other: &&NamedLimit| other.finding == limit.finding;
+        limits.iter().filter(is_called).filter(|other| other.is_same(limit)).count()
+    };
+    let ranked = limits.iter().map(|limit| (limit, of_same(limit), of_finding(limit)));
+    // `max_by_key` takes the last of equals.
+    let most = ranked.rev().max_by_key(|(_, same, called)| (*same, *called));
+    most.map(|(limit, same, _)| (limit, same))
+}
+
 /// The resource that `relief` gives more of; `None` for a finding that no amount of one removes.
 #[must_use]
 pub fn resource_of_relief(relief: &Relief) -> Option<&str> {
@@ -87,6 +136,39 @@ mod tests {
             (&cpu, limit("configured_ceiling", None, None), false),
         ] {
             assert_eq!(is_relieved(&limit, relief), expect, "{relief:?} {limit:?}");
+        }
+    }
+
+    #[test]
+    fn one_thread_by_four_findings_is_the_limit_of_most_runs() {
+        let worker = |finding| limit(finding, Some("SW-WebRTC"), Some("StreamWorkerCount"));
+        let limits = [
+            limit("cpu_full", None, None),
+            worker("cpu_bursts"),
+            worker("run_queue"),
+            worker("one_thread_full"),
+            worker("run_queue"),
+        ];
+        let (named, runs) = most_named(&limits).unwrap();
+        assert_eq!((named.finding.as_str(), runs), ("run_queue", 4));
+        assert_eq!(named.words(), "thread SW-WebRTC (StreamWorkerCount)");
+        assert_eq!(most_named(&[]), None);
+        // Workers of one pool, and another pool.
+        let full = |thread| limit("one_thread_full", Some(thread), None);
+        let limits = [full("7"), full("worker-3"), full("worker-12"), full("AW-WebRTC0")];
+        assert_eq!(most_named(&limits), Some((&limits[1], 2)));
+        let limits = [limit("line_rate", None, None), limit("path_loss", None, None)];
+        assert_eq!(most_named(&limits), Some((&limits[0], 1)), "of equally many the first");
+    }
+
+    #[test]
+    fn a_limit_in_words_says_more_than_the_key_of_its_finding() {
+        for (limit, expect) in [
+            (limit("one_thread_full", Some("worker-3"), None), "thread worker-3"),
+            (limit("line_rate", None, None), "network (line_rate)"),
+            (limit("configured_ceiling", None, None), "configured_ceiling"),
+        ] {
+            assert_eq!(limit.words(), expect);
         }
     }
 

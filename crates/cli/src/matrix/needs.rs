@@ -3,17 +3,15 @@
 
 use std::time::{Duration, Instant};
 
+use throng_analysis::experiment::OTHERS_MAX;
 use throng_observation::limits::STEAL_RATIO_MAX;
 use throng_observation::units::percent;
 use throng_rig::CpuTimes;
-use throng_scenario::units::write_duration;
 
 use crate::interrupt::Interrupt;
 
 /// How long this machine is watched.
 const WATCHED_FOR: Duration = Duration::from_secs(1);
-/// From this share of its CPU time on, others take what the server and its crowd may need.
-const OTHERS_MAX: f64 = 0.10;
 
 /// The use of this machine while nothing of a proof runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,17 +41,18 @@ impl Machine {
     /// What a proof whose planned runs take `takes` needs, in sentences; the last ones are what it
     /// does not have. Two runs of a pair may differ by `busy_difference` in what others use.
     pub(super) fn said(&self, takes: Duration, busy_difference: f64) -> Vec<String> {
-        let minutes = |times: u32| write_duration(Duration::from_secs(takes.as_secs()) * times);
         let cores = self.cores as f64;
+        let left = cores * (1.0 - self.busy_ratio).clamp(0.0, 1.0);
         let mut said = vec![format!(
-            "needs {} to {} (pairs that do not count are made once more) of a machine that others use alike: now {:.2} of {cores} cores",
-            minutes(1),
-            minutes(2),
-            self.busy_ratio * cores
+            "needs {} to {} min (pairs that do not count are made once more); ends sooner once it is decided; others leave {left:.1} of \
+             {cores} cores",
+            minutes(takes),
+            minutes(takes * 2),
         )];
         if self.busy_ratio > OTHERS_MAX {
             said.push(format!(
-                "warning: others use {} of the CPU time, which server and crowd may need; a pair counts if that was within {} before both of its runs",
+                "warning: others use {} of the CPU time, which server and crowd may need; a pair counts if that differs by at most {} \
+                 and something was left in both of its runs",
                 percent(self.busy_ratio),
                 percent(busy_difference)
             ));
@@ -68,6 +67,11 @@ impl Machine {
     }
 }
 
+/// Whole minutes, at least one: nobody waits by the second.
+pub(super) fn minutes(takes: Duration) -> u64 {
+    takes.as_secs().div_ceil(60).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,12 +84,15 @@ mod tests {
         let quiet = said(0.02, 0.01);
         assert_eq!(quiet.len(), 1, "{quiet:?}");
         assert!(
-            quiet[0].starts_with("needs 208s to 416s (")
-                && quiet[0].ends_with("now 0.04 of 2 cores"),
+            quiet[0].starts_with("needs 4 to 7 min (")
+                && quiet[0]
+                    .ends_with("ends sooner once it is decided; others leave 2.0 of 2 cores"),
             "{quiet:?}"
         );
+        assert_eq!([0, 60, 61].map(|s| minutes(Duration::from_secs(s))), [1, 1, 2]);
         let taken = said(0.51, 0.01);
         assert!(taken.len() == 2 && taken[1].contains("others use 51"), "{taken:?}");
+        assert!(taken[0].ends_with("others leave 1.0 of 2 cores"), "{taken:?}");
         let stolen = said(0.02, 0.12);
         assert!(stolen.len() == 2 && stolen[1].contains("a hypervisor takes 12"), "{stolen:?}");
     }

@@ -311,7 +311,7 @@ impl CellRunner<'_> {
             } else {
                 (RunStatus::Failed, Some(format!("throng failed: {said}")))
             };
-        let environment = played_by(&summary).into_iter().collect();
+        let environment = played_by(&summary).into_iter().chain(left(&figures)).collect();
         MatrixRun { status, reason, environment, figures: Some(figures), ..MatrixRun::default() }
     }
 }
@@ -424,6 +424,13 @@ fn played_by(summary: &Summary) -> Option<(String, String)> {
         summary.generator.workers.iter().map(|worker| worker.name.as_str()).collect();
     names.sort_unstable();
     (!names.is_empty()).then(|| ("played_by".to_owned(), names.join(" + ")))
+}
+
+/// The share of CPU time that nobody used while the crowd was judged; waiting for disks is part of
+/// it.
+fn left(figures: &RunFigures) -> Option<(String, String)> {
+    let idle = figures.idle_ratio? + figures.iowait_ratio.unwrap_or(0.0);
+    Some(("idle_ratio".to_owned(), format!("{idle:.4}")))
 }
 
 /// What may differ between runs on one machine, and what tells machines apart.

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use throng_analysis::experiment::{SharedCpu, unlike_cpu};
+
 /// What must be the same of all runs: this machine, and who played the crowd where a fleet did.
 pub(super) const SAME: [&str; 5] = ["cpu_model", "cores", "kernel", "governor", "played_by"];
-/// Most difference of the share of CPU time that a hypervisor took: 2 points.
-const STEAL_DIFFERENCE_MAX: f64 = 0.02;
 
 /// Why two runs cannot be compared; `None` if they can. `busy_difference`: the most by which the
-/// share of this machine's CPU time that others used just before the run may differ. The load
-/// average is no measure of it: it still has the run before in it.
+/// share of this machine's CPU time that others used may differ. The load average is no measure of
+/// it: it still has the run before in it.
 pub(super) fn difference(
     a: &BTreeMap<String, String>,
     b: &BTreeMap<String, String>,
@@ -23,19 +23,17 @@ pub(super) fn difference(
         };
         return Some(format!("{key} was {} and {}", shown(a), shown(b)));
     }
-    let rules = [
-        ("steal_ratio", STEAL_DIFFERENCE_MAX, "a hypervisor took"),
-        ("busy_ratio_before", busy_difference, "before they began, other processes used"),
-    ];
-    for (key, most, what) in rules {
-        let value =
-            |run: &BTreeMap<String, String>| run.get(key).and_then(|text| text.parse::<f64>().ok());
-        let (Some(a), Some(b)) = (value(a), value(b)) else { continue };
-        if (a - b).abs() > most {
-            return Some(format!("{what} {:.0} % and {:.0} % of the CPU time", a * 1e2, b * 1e2));
-        }
+    unlike_cpu(&shared_cpu(a), &shared_cpu(b), busy_difference)
+}
+
+fn shared_cpu(run: &BTreeMap<String, String>) -> SharedCpu {
+    let share = |key: &str| run.get(key).and_then(|text| text.parse::<f64>().ok());
+    SharedCpu {
+        stolen: share("steal_ratio"),
+        others_before: share("busy_ratio_before"),
+        others: share("others_ratio"),
+        idle: share("idle_ratio"),
     }
-    None
 }
 
 #[cfg(test)]
@@ -53,6 +51,8 @@ mod tests {
             ("steal_ratio", "0.0100"),
             ("load_average_before", "0.1"),
             ("busy_ratio_before", "0.05"),
+            ("others_ratio", "0.03"),
+            ("idle_ratio", "0.02"),
             ("played_by", "a + b"),
         ];
         let with = |key: &str, value: &str| {
@@ -69,6 +69,16 @@ mod tests {
                 "busy_ratio_before",
                 "0.60",
                 Some("before they began, other processes used 5 % and 60 % of the CPU time"),
+            ),
+            (
+                "others_ratio",
+                "0.51",
+                Some("while they ran, other processes used 3 % and 51 % of the CPU time"),
+            ),
+            (
+                "others_ratio",
+                "0.20",
+                Some("other processes used 20.0 % of the CPU time, and nothing was left"),
             ),
             ("kernel", "6.2", Some("kernel was 6.1 and 6.2")),
             ("cpu_model", "B", Some("cpu_model was A and B")),

@@ -26,8 +26,8 @@ mod environment;
 
 mod proof;
 pub use proof::{
-    ProofBlock, ProofInput, ProofPair, ProofShrink, ProofVariant, RepeatedPair, VariantProof,
-    is_lost, with_proofs,
+    ProofBlock, ProofInput, ProofPair, ProofShrink, ProofVariant, RepeatedPair, RunId,
+    VariantProof, is_lost, with_proofs,
 };
 pub(crate) mod proof_text;
 
@@ -120,7 +120,8 @@ pub struct MatrixCell {
     /// The resource of that finding: `cpu`, `disk`, `memory`, `network`, `sockets`; `null` for
     /// other findings.
     pub resource: Option<String>,
-    /// Valid runs with this verdict and finding.
+    /// Valid runs that name the limit of this finding, by whichever finding; without one, those
+    /// with this verdict.
     pub agreeing_runs: usize,
     /// Means of the figures of its valid runs; `null` without any.
     pub means: Option<CellMeans>,
@@ -171,8 +172,8 @@ pub struct MatrixRun {
     /// What happened to the server, in sentences.
     pub notes: Vec<String>,
     /// This machine before and during the run: CPU model, kernel, governor, load average, CPU
-    /// steal, the share of its CPU time that others used (`others_ratio`); of a fleet its workers
-    /// (`played_by`).
+    /// steal, the share of its CPU time that others used (`others_ratio`) and that was left while
+    /// the crowd was judged (`idle_ratio`); of a fleet its workers (`played_by`).
     pub environment: BTreeMap<String, String>,
     /// The command that does the same by hand, against a server that runs.
     pub command: Option<String>,

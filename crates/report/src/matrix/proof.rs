@@ -5,12 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::demand::Demand;
 use throng_analysis::experiment::{
-    CapacityPrediction, Claim, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, decide,
-    is_control_off, is_relieved, predict, resource_of, resource_of_relief,
+    CapacityPrediction, Claim, NamedLimit, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair,
+    decide, is_control_off, is_relieved, predict, resource_of, resource_of_relief,
 };
 use throng_observation::Relief;
 
 use super::environment::difference;
+use super::summarise::majority;
 use super::{
     MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunFigures, RunStatus, proof_text,
 };
@@ -45,12 +46,14 @@ pub struct ProofShrink {
     pub is_placebo: bool,
 }
 
-/// Four runs in the order A B B A: cell (its index) and repeat of each.
-pub type ProofBlock = (usize, [(usize, u32); 4]);
+/// A run: the index of its cell, and which run of the cell it is, from 1.
+pub type RunId = (usize, u32);
 
-/// Two runs that were made once more for a pair that did not count: cell (its index) and repeat of
-/// each.
-pub type RepeatedPair = (usize, [(usize, u32); 2]);
+/// Four runs in the order A B B A.
+pub type ProofBlock = (usize, [RunId; 4]);
+
+/// Two runs that were made once more for a pair that did not count.
+pub type RepeatedPair = (usize, [RunId; 2]);
 
 /// A proof, next to the cells of its report.
 #[derive(Clone, Debug, Default)]
@@ -65,9 +68,14 @@ pub struct ProofInput {
     pub looks: usize,
     /// The demand of a user in each valid run of the baseline.
     pub demands: Vec<Vec<Demand>>,
-    /// The most by which the share of CPU time that others used before the two runs of a pair may
-    /// differ.
+    /// The most by which the share of CPU time that others used before and during the two runs of a
+    /// pair may differ.
     pub busy_difference: f64,
+    /// What is measured and why, in a sentence, if a search of the baseline chose it.
+    pub chosen: Option<String>,
+    /// The largest crowd that may be tried, if that search served it well: the baseline has no limit
+    /// then, and nothing is compared.
+    pub no_limit_up_to: Option<u32>,
 }
 
 /// What a proof says about a variant.
@@ -105,10 +113,17 @@ pub struct VariantProof {
     pub elasticity_interval: Option<[f64; 2]>,
     /// The pairs, in the order in which they were made.
     pub pairs: Vec<ProofPair>,
-    /// What limits the baseline: the finding of most of its runs; `null` if there is none.
+    /// What limits the baseline: the limit that most of its runs name, by the finding that most of
+    /// these call it; `null` if there is none.
     pub baseline_finding: Option<String>,
+    /// The same in words: a thread with its setting, or a resource with the finding.
+    #[serde(default)]
+    pub baseline_limit: Option<String>,
     /// What limits the variant.
     pub finding: Option<String>,
+    /// The same in words.
+    #[serde(default)]
+    pub limit: Option<String>,
     /// The capacity that the demand model predicted; `null` for a hold, and where too little is
     /// known.
     pub prediction: Option<CapacityPrediction>,
@@ -139,6 +154,9 @@ pub fn with_proofs(mut report: MatrixReport, input: &ProofInput) -> MatrixReport
         input.variants.iter().filter_map(|variant| proof(&report, input, variant)).collect();
     report.confirmations.clear();
     report.method = method(report.measure, input.looks);
+    if let Some(chosen) = &input.chosen {
+        report.notes.insert(0, chosen.clone());
+    }
     report.headline = proof_text::headline(&report);
     report
 }
@@ -150,19 +168,18 @@ fn proof(
 ) -> Option<VariantProof> {
     let (baseline, cell) = (report.cells.first()?, report.cells.get(variant.cell)?);
     let most = input.busy_difference;
-    let blocks = || input.blocks.iter().filter(|(of, _)| *of == variant.cell);
-    let repeated = input.repeated.iter().filter(|(of, _)| *of == variant.cell);
-    let compared: Vec<(ProofPair, Option<RunPair>)> = blocks()
-        .flat_map(|(_, [a, b, c, d])| [pair(report, [*a, *b], most), pair(report, [*c, *d], most)])
-        .chain(repeated.map(|(_, runs)| pair(report, *runs, most)))
-        .collect();
-    let effect = RatioEstimate::of_looks(&counted(&compared), input.looks);
-    let control: Vec<(ProofPair, Option<RunPair>)> = blocks()
-        .flat_map(|(_, [a, b, c, d])| {
-            [compare(report, *a, *d, most), compare(report, *b, *c, most)]
-        })
-        .collect();
-    let control = RatioEstimate::of(&counted(&control));
+    let pairs = pairs(input, variant.cell);
+    let compared: Vec<(ProofPair, Option<RunPair>)> =
+        pairs.iter().map(|[a, b]| compare(report, *a, *b, most)).collect();
+    let counted: Vec<RunPair> = compared.iter().filter_map(|(_, pair)| *pair).collect();
+    let effect = RatioEstimate::of_looks(&counted, input.looks);
+    let counting = pairs.iter().zip(&compared).filter(|(_, (_, pair))| pair.is_some());
+    let counting: Vec<[RunId; 2]> = counting.map(|(runs, _)| *runs).collect();
+    let control = RatioEstimate::of(&controls(report, &counting, most));
+    let named = [baseline, cell].map(majority);
+    let words = named.each_ref().map(|limit| limit.as_ref().map(NamedLimit::words));
+    let [baseline_limit, limit] = words;
+    let [baseline_finding, finding] = named.map(|limit| limit.map(|limit| limit.finding));
     let is_search = report.measure == MatrixMeasure::Find;
     let names_it =
         |cell: &MatrixCell| variant.relieves.as_ref().map(|relief| is_named(cell, relief));
@@ -179,8 +196,10 @@ fn proof(
         effect,
         control,
         pairs: compared.into_iter().map(|(pair, _)| pair).collect(),
-        baseline_finding: majority(baseline).map(str::to_owned),
-        finding: majority(cell).map(str::to_owned),
+        baseline_finding,
+        baseline_limit,
+        finding,
+        limit,
         prediction: is_search.then(|| predicted(input, variant, baseline, cell)).flatten(),
         ..VariantProof::default()
     };
@@ -196,11 +215,36 @@ fn proof(
         proof.outcome = ProofOutcome::NotDecided;
         proof.reasons.push(reason);
     }
+    proof.reasons.extend(
+        input.no_limit_up_to.map(|users| format!("{}.", proof_text::no_limit(&proof, users))),
+    );
     let repeated = input.repeated.iter().filter(|(of, _)| *of == variant.cell).count();
     let is_other_named = names_it(baseline) == Some(false);
     proof.reasons.extend(reasons(&proof, repeated, is_other_named, is_still_named));
-    proof.answer = proof_text::answer(&proof, report.measure, cell.finding.is_some());
+    proof.answer = match input.no_limit_up_to {
+        Some(users) => {
+            format!("{}: {}", proof.outcome.words(), proof_text::no_limit(&proof, users))
+        }
+        None => proof_text::answer(&proof, report.measure, cell.finding.is_some()),
+    };
     Some(proof)
+}
+
+/// The pairs of a variant, in the order in which they were made, the baseline first.
+fn pairs(input: &ProofInput, variant: usize) -> Vec<[RunId; 2]> {
+    let blocks = input.blocks.iter().filter(|(of, _)| *of == variant);
+    let of_blocks = blocks.flat_map(|(_, [a, b, c, d])| [[*a, *b], [*c, *d]]);
+    let repeated = input.repeated.iter().filter(|(of, _)| *of == variant).map(|(_, runs)| *runs);
+    let baseline_first = |[x, y]: [RunId; 2]| if x.0 == 0 { [x, y] } else { [y, x] };
+    of_blocks.chain(repeated).map(baseline_first).collect()
+}
+
+/// The runs of equal configuration of each two successive pairs that count, the earlier first: of a
+/// block where none is lost. Those that were made once more take part as all others.
+fn controls(report: &MatrixReport, counting: &[[RunId; 2]], busy_difference: f64) -> Vec<RunPair> {
+    let (earlier, later) = (counting.iter().step_by(2), counting.iter().skip(1).step_by(2));
+    let alike = earlier.zip(later).flat_map(|([a, b], [c, d])| [(*a, *c), (*b, *d)]);
+    alike.filter_map(|(first, second)| compare(report, first, second, busy_difference).1).collect()
 }
 
 /// Whether more than half of the valid runs name what `relief` gives more of, by whichever finding.
@@ -234,10 +278,6 @@ fn claim(variant: &ProofVariant) -> Claim {
     }
 }
 
-fn counted(pairs: &[(ProofPair, Option<RunPair>)]) -> Vec<RunPair> {
-    pairs.iter().filter_map(|(_, pair)| *pair).collect()
-}
-
 /// Whether a pair of runs does not count for a reason that it may not have another time: the
 /// generator was the limit, a search could not decide, or others used the machine differently. What
 /// is not possible here, or fails, would be so again.
@@ -251,24 +291,14 @@ pub fn is_lost(runs: [&MatrixRun; 2], busy_difference: f64) -> bool {
     has(RunStatus::Invalid) || difference(&a.environment, &b.environment, busy_difference).is_some()
 }
 
-/// Two neighbouring runs, the baseline first.
-fn pair(
-    report: &MatrixReport,
-    [x, y]: [(usize, u32); 2],
-    busy_difference: f64,
-) -> (ProofPair, Option<RunPair>) {
-    let [x, y] = if x.0 == 0 { [x, y] } else { [y, x] };
-    compare(report, x, y, busy_difference)
-}
-
 /// Two runs, and what their comparison counts as; `None` if they cannot be compared.
 fn compare(
     report: &MatrixReport,
-    a: (usize, u32),
-    b: (usize, u32),
+    a: RunId,
+    b: RunId,
     busy_difference: f64,
 ) -> (ProofPair, Option<RunPair>) {
-    let find = |(cell, repeat): (usize, u32)| {
+    let find = |(cell, repeat): RunId| {
         report.cells.get(cell)?.runs.iter().find(|run| run.repeat == repeat)
     };
     let runs = [find(a), find(b)];
@@ -333,11 +363,6 @@ fn value(measure: MatrixMeasure, figures: &RunFigures) -> Option<(f64, f64)> {
     }
 }
 
-/// The finding that more than half of the valid runs name.
-fn majority(cell: &MatrixCell) -> Option<&str> {
-    cell.finding.as_deref().filter(|_| cell.agreeing_runs * 2 > cell.valid_runs)
-}
-
 fn level_name(report: &MatrixReport, cell: &MatrixCell) -> String {
     let level = cell.levels.first().copied().unwrap_or(0);
     report.factors.first().and_then(|factor| factor.levels.get(level)).cloned().unwrap_or_default()
@@ -360,7 +385,8 @@ fn predicted(
     let relief = variant.relieves.as_ref()?;
     // Without a crowd that failed there is no limit of which there could be more.
     let measured = limit(baseline).filter(|[_, failing]| failing.is_finite())?;
-    let prediction = predict(&input.demands, majority(baseline), relief, variant.more, measured)?;
+    let named = majority(baseline).map(|limit| limit.finding);
+    let prediction = predict(&input.demands, named.as_deref(), relief, variant.more, measured)?;
     Some(match limit(cell) {
         Some([passing, failing]) => prediction.judged(passing, failing),
         None => prediction,
@@ -435,8 +461,10 @@ fn reasons(
         reasons.push(format!("{discarded} of {} pairs do not count{again}.", proof.pairs.len()));
     }
     let accused = &proof.accused;
-    let named = proof.baseline_finding.as_deref().filter(|named| resource_of(named).is_some());
-    if let Some(named) = named.filter(|_| is_other_named) {
+    let is_of_resource =
+        proof.baseline_finding.as_deref().is_some_and(|key| resource_of(key).is_some());
+    if let Some(named) = proof.baseline_limit.as_ref().filter(|_| is_of_resource && is_other_named)
+    {
         reasons.push(format!("The runs of the baseline name {named}, not {accused}."));
     }
     if proof.outcome != ProofOutcome::NotDecided || !proof.reasons.is_empty() {
@@ -473,8 +501,8 @@ fn method(measure: MatrixMeasure, looks: usize) -> Vec<String> {
         "Runs are made in blocks of baseline, variant, variant, baseline, or the reverse, with a new server for each. A ratio is the \
          geometric mean over pairs of neighbouring runs; its 95 % interval is Student's t over the pairs."
             .to_owned(),
-        "A/A is the same ratio for runs of equal configuration within a block. If it is further from 1 than the effect, nothing is \
-         decided."
+        "A/A is the same ratio for the runs of equal configuration in each two successive pairs that count. If it is further from 1 \
+         than the effect, nothing is decided."
             .to_owned(),
         format!("A change within {:.0} % does not matter.", RATIO_MARGIN * 1e2),
     ];

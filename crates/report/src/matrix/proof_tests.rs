@@ -101,7 +101,15 @@ fn proof(
     let demands = vec![demands(); 4];
     with_proofs(
         report,
-        &ProofInput { variants, blocks, repeated, looks: 1, demands, busy_difference: 0.25 },
+        &ProofInput {
+            variants,
+            blocks,
+            repeated,
+            looks: 1,
+            demands,
+            busy_difference: 0.25,
+            ..ProofInput::default()
+        },
     )
 }
 
@@ -166,7 +174,7 @@ fn a_gain_is_confirmed_with_the_next_limit_and_the_prediction() {
     let effect = proof.effect.unwrap();
     assert!((effect.ratio - 2.07).abs() < 0.05 && effect.pairs == 4, "{effect:?}");
     assert!((proof.control.unwrap().ratio - 1.0).abs() < 0.05);
-    assert!(proof.answer.ends_with("; then line_rate is the limit"), "{}", proof.answer);
+    assert!(proof.answer.ends_with("; then network (line_rate) is the limit"), "{}", proof.answer);
     let prediction = proof.prediction.as_ref().unwrap();
     assert_eq!((prediction.users.round(), prediction.held), (130.0, Some(true)), "{prediction:?}");
     let text = text::summary(&report);
@@ -205,7 +213,7 @@ fn a_placebo_comes_out_the_same_and_more_of_what_is_no_limit_is_refuted() {
         proof(MatrixMeasure::Hold, relieving(None), found, |_| Some("path_loss"), untouched);
     let proof = &report.proofs[0];
     assert_eq!(proof.outcome, ProofOutcome::Refuted, "{proof:#?}");
-    assert!(proof.reasons[0].contains("name path_loss, not cpu"), "{:?}", proof.reasons);
+    assert!(proof.reasons[0].contains("name network (path_loss), not cpu"), "{:?}", proof.reasons);
     assert!(proof.answer.starts_with("refuted: cpu does not limit one"), "{}", proof.answer);
 }
 
@@ -292,9 +300,13 @@ fn a_thread_is_confirmed_by_name_and_setting_whichever_finding_names_it() {
     let proof = &workers(true, "SW-WebRTC").proofs[0];
     assert_eq!(proof.outcome, ProofOutcome::NotDecided, "{proof:#?}");
     assert!(proof.reasons[0].contains(&format!("{text} is still named")), "{:?}", proof.reasons);
-    // Another thread is the next limit, of the same resource.
-    let proof = &workers(true, "AW-WebRTC0").proofs[0];
+    // Another thread is the next limit, of the same resource, by another finding in each run.
+    let report = workers(true, "AW-WebRTC0");
+    let proof = &report.proofs[0];
     assert_eq!(proof.outcome, ProofOutcome::Confirmed, "{proof:#?}");
+    assert!(proof.answer.ends_with("; then thread AW-WebRTC0 is the limit"), "{}", proof.answer);
+    assert_eq!(proof.baseline_limit.as_deref(), Some("thread SW-WebRTC"));
+    assert_eq!((report.cells[0].agreeing_runs, report.cells[0].valid_runs), (3, 4));
 }
 
 #[test]
@@ -371,6 +383,90 @@ fn a_pair_that_was_made_once_more_takes_the_place_of_the_lost_one() {
     assert_eq!((proof.effect.unwrap().pairs, proof.pairs.len()), (4, 6), "{proof:#?}");
     assert_eq!(proof.outcome, ProofOutcome::Confirmed);
     assert_eq!(proof.reasons[0], "2 of 6 pairs do not count; 2 were made once more.");
+}
+
+/// The second pair of the first block is lost, and the one that takes its place was made when the
+/// machine was a fifth slower: runs of equal configuration differ by that.
+#[test]
+fn a_pair_that_was_made_once_more_takes_part_in_a_a() {
+    let change = |cells: &mut Vec<MatrixCell>| {
+        cells[1].runs[1].environment.insert("steal_ratio".into(), "0.2000".into());
+        for (cell, users) in [(0, 48), (1, 96)] {
+            let again = run(5, 9 + cell, Found::Capacity(users), Some("one_thread_full"));
+            cells[cell].runs.push(again);
+        }
+    };
+    let found = |cell: usize, _| Found::Capacity(if cell == 0 { 60 } else { 120 });
+    let report =
+        proof(MatrixMeasure::Find, relieving(None), found, |_| Some("one_thread_full"), change);
+    let proof = &report.proofs[0];
+    let (effect, control) = (proof.effect.unwrap(), proof.control.unwrap());
+    assert!((effect.ratio - 2.0).abs() < 0.01 && effect.pairs == 4, "{proof:#?}");
+    // Four comparisons, two of them with the slower machine.
+    assert_eq!(control.pairs, 4);
+    assert!((control.ratio - 0.8f64.sqrt()).abs() < 0.01, "{control:?}");
+}
+
+#[test]
+fn pairs_in_which_others_had_the_cpu_do_not_count_and_are_made_again() {
+    let others = |run: &mut MatrixRun, others: &str, idle: &str| {
+        run.environment.insert("others_ratio".into(), others.into());
+        run.environment.insert("idle_ratio".into(), idle.into());
+    };
+    let change = |cells: &mut Vec<MatrixCell>| {
+        for run in cells.iter_mut().flat_map(|cell| &mut cell.runs) {
+            others(run, "0.02", "0.30");
+        }
+        // In one run of a pair; in both of another, without anything left.
+        others(&mut cells[1].runs[0], "0.50", "0.30");
+        others(&mut cells[1].runs[2], "0.20", "0.00");
+        others(&mut cells[0].runs[2], "0.20", "0.00");
+    };
+    let found = |cell: usize, _| Found::Capacity(if cell == 0 { 60 } else { 120 });
+    let report =
+        proof(MatrixMeasure::Find, relieving(None), found, |_| Some("one_thread_full"), change);
+    let lost: Vec<&str> =
+        report.proofs[0].pairs.iter().filter_map(|pair| pair.discarded.as_deref()).collect();
+    assert_eq!(
+        lost,
+        [
+            "while they ran, other processes used 2 % and 50 % of the CPU time",
+            "other processes used 20.0 % of the CPU time, and nothing was left"
+        ]
+    );
+    let run = |cell: usize, repeat: usize| &report.cells[cell].runs[repeat];
+    assert!(is_lost([run(0, 0), run(1, 0)], 0.25) && !is_lost([run(0, 0), run(1, 0)], 1.0));
+    assert!(is_lost([run(0, 2), run(1, 2)], 0.25) && !is_lost([run(0, 3), run(1, 3)], 0.25));
+}
+
+#[test]
+fn a_baseline_without_a_limit_is_said_and_nothing_is_compared() {
+    let none = |_: usize, _: usize, _: usize| None;
+    let names = ["one", "four"].map(str::to_owned);
+    let cell =
+        |number: usize| MatrixCell { number, levels: vec![number - 1], ..MatrixCell::default() };
+    let report = summarise(MatrixInput {
+        name: None,
+        measure: MatrixMeasure::Find,
+        repeats: 0,
+        seed: 1,
+        order: "abba".into(),
+        factors: vec![MatrixFactor { name: "variant".into(), levels: names.to_vec() }],
+        cells: vec![cell(1), cell(2)],
+        relieved: &none,
+        throng_version: "0".into(),
+    });
+    let input = ProofInput {
+        variants: relieving(None),
+        chosen: Some("why".into()),
+        no_limit_up_to: Some(80),
+        ..ProofInput::default()
+    };
+    let report = with_proofs(report, &input);
+    let text = "not decided: one has no limit up to 80 users, the largest crowd that may be tried";
+    assert_eq!((report.headline.as_str(), report.partial), (text, false));
+    assert_eq!(report.notes[0], "why");
+    assert_eq!(report.proofs[0].reasons.len(), 1, "{:?}", report.proofs[0].reasons);
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure, is_any_named:
         }
         _ => format!("{words}: {variant} has {size}, against {baseline}"),
     };
-    let follows = match (&proof.outcome, &proof.finding) {
+    let follows = match (&proof.outcome, &proof.limit) {
         (ProofOutcome::Confirmed, Some(next)) if proof.shrink.is_none() => {
             format!("; then {next} is the limit")
         }
@@ -65,6 +65,14 @@ pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure, is_any_named:
         _ => String::new(),
     };
     format!("{said}{follows}")
+}
+
+/// That a search of the baseline found nothing that a variant could relieve.
+pub(super) fn no_limit(proof: &VariantProof, users: u32) -> String {
+    format!(
+        "{} has no limit up to {users} users, the largest crowd that may be tried",
+        proof.baseline
+    )
 }
 
 fn interval(interval: Option<[f64; 2]>) -> String {

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use throng_analysis::experiment::{
-    CellValues, Factor, JudgedCell, Noise, Service, confirmations, effects, interactions,
-    resource_of,
+    CellValues, Factor, JudgedCell, NamedLimit, Noise, Service, confirmations, effects,
+    interactions, most_named, resource_of,
 };
 use throng_observation::Relief;
 use throng_observation::limits::STEAL_RATIO_MAX;
@@ -59,9 +59,7 @@ pub fn summarise(input: MatrixInput<'_>) -> MatrixReport {
             number: cell.number,
             service: values(first, cell),
             // A limit that only some runs name is nothing to confirm.
-            limit: super::text::cause(cell)
-                .filter(|_| cell.agreeing_runs * 2 > cell.valid_runs)
-                .and_then(RunFigures::limit),
+            limit: majority(cell),
         })
         .collect();
     let confirmations = confirmations(&factors, &judged, input.relieved, service, first.margin());
@@ -100,6 +98,18 @@ fn valid(cell: &MatrixCell) -> impl Iterator<Item = &RunFigures> {
         .filter_map(|run| run.figures.as_ref())
 }
 
+/// The limit of each valid run that names one.
+fn limits(cell: &MatrixCell) -> Vec<NamedLimit> {
+    valid(cell).filter_map(RunFigures::limit).collect()
+}
+
+/// The limit that more than half of the valid runs name, by whichever finding.
+pub(super) fn majority(cell: &MatrixCell) -> Option<NamedLimit> {
+    let limits = limits(cell);
+    let (limit, runs) = most_named(&limits)?;
+    (runs * 2 > valid(cell).count()).then(|| limit.clone())
+}
+
 fn values(kind: ResponseKind, cell: &MatrixCell) -> CellValues {
     CellValues {
         levels: cell.levels.clone(),
@@ -136,24 +146,25 @@ fn judged(cell: MatrixCell) -> MatrixCell {
         let verdict = without_valid_runs(&cell.runs);
         return MatrixCell { verdict, valid_runs, ..cell };
     }
-    let mut groups: BTreeMap<(Option<&str>, Option<CellVerdict>), Vec<CellVerdict>> =
-        BTreeMap::new();
-    for figures in &figures {
-        // Runs that name the same finding agree, however sure each is of it.
-        let key = match figures.finding.as_deref().filter(|_| figures.verdict.names_a_cause()) {
-            Some(finding) => (Some(finding), None),
-            None => (None, Some(figures.verdict)),
-        };
-        groups.entry(key).or_default().push(figures.verdict);
+    let limits = limits(&cell);
+    let mut unnamed: BTreeMap<CellVerdict, usize> = BTreeMap::new();
+    for figures in figures.iter().filter(|figures| figures.limit().is_none()) {
+        *unnamed.entry(figures.verdict).or_default() += 1;
     }
-    let largest =
-        groups.iter().max_by_key(|((finding, _), verdicts)| (verdicts.len(), finding.is_some()));
-    let (finding, verdict, agreeing_runs) =
-        largest.map_or((None, CellVerdict::Failed, 0), |((finding, _), verdicts)| {
-            // The least sure of them.
-            let verdict = verdicts.iter().copied().max().unwrap_or_default();
-            (finding.map(str::to_owned), verdict, verdicts.len())
-        });
+    let unnamed = unnamed.into_iter().max_by_key(|(_, runs)| *runs);
+    let of_unnamed = unnamed.map_or(0, |(_, runs)| runs);
+    let named = most_named(&limits).filter(|(_, runs)| *runs >= of_unnamed);
+    let (finding, verdict, agreeing_runs) = match (named, unnamed) {
+        (Some((limit, runs)), _) => {
+            // Runs that name the same limit agree, however sure each is of it: the least sure.
+            let names_it =
+                |figures: &&&RunFigures| figures.limit().is_some_and(|other| other.is_same(limit));
+            let verdict = figures.iter().filter(names_it).map(|figures| figures.verdict).max();
+            (Some(limit.finding.clone()), verdict.unwrap_or_default(), runs)
+        }
+        (None, Some((verdict, runs))) => (None, verdict, runs),
+        (None, None) => (None, CellVerdict::Failed, 0),
+    };
     let mean = |of: &dyn Fn(&RunFigures) -> Option<f64>| {
         let known: Vec<f64> = figures.iter().filter_map(|figures| of(figures)).collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)

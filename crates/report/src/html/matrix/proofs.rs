@@ -50,7 +50,7 @@ fn rows(axis: &Axis, proof: &VariantProof) -> String {
         ProofOutcome::Refuted | ProofOutcome::Worse => "refuted",
         _ => "",
     };
-    let finding = |finding: &Option<String>| escape(finding.as_deref().unwrap_or("–"));
+    let limit = |limit: &Option<String>| escape(limit.as_deref().unwrap_or("–"));
     format!(
         "<tr><td>{}</td><td class=\"{class}\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\
          <tr class=\"aa\"><td>A/A</td><td></td><td class=\"n\">{}</td><td>{}</td><td></td><td></td></tr>",
@@ -58,8 +58,8 @@ fn rows(axis: &Axis, proof: &VariantProof) -> String {
         proof.outcome.words(),
         escape(&proof_text::estimate(proof.effect.as_ref())),
         axis.draw(proof.effect.as_ref(), "effect"),
-        finding(&proof.baseline_finding),
-        finding(&proof.finding),
+        limit(&proof.baseline_limit),
+        limit(&proof.limit),
         escape(&proof_text::estimate(proof.control.as_ref())),
         axis.draw(proof.control.as_ref(), "aa"),
     )
