@@ -8,6 +8,7 @@
 //! without repeats there is none, and nothing is said to be the same or different. A proof compares
 //! two configurations by neighbouring runs: `pairs.rs`.
 
+mod choice;
 mod confirm;
 mod effects;
 mod interactions;
@@ -18,6 +19,7 @@ mod relief;
 mod resource;
 mod verdict;
 
+pub use choice::{Choice, FoundLimit, SearchReason};
 pub use confirm::{Confirmation, ConfirmationOutcome, JudgedCell, Service, confirmations};
 pub use effects::{Difference, FactorEffect, LevelMean, effects};
 pub use interactions::{Contrast, Interaction, interactions};

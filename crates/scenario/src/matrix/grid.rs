@@ -16,7 +16,8 @@ pub struct Cell {
 pub struct PlannedRun {
     /// The index of the cell in [`Matrix::cells`].
     pub cell: usize,
-    /// Which run of the cell, from 1.
+    /// Which run of the cell, from 1; 0 for the search of a baseline that comes before
+    /// ([`Matrix::first_search`]).
     pub repeat: u32,
 }
 

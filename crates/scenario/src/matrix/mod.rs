@@ -45,7 +45,7 @@ pub struct Matrix {
     /// even.
     pub pairs: Option<u32>,
     /// Of a proof: the most by which the share of CPU time that other processes used just before
-    /// the two runs of a pair may differ, 0 to 1.
+    /// and during the two runs of a pair may differ, 0 to 1.
     pub busy_difference: f64,
     /// Defaults of variables.
     pub variables: Vec<(String, String)>,
@@ -70,14 +70,25 @@ pub enum Measure {
     /// served?
     Hold(Duration),
     /// A search (`throng find`): how large a crowd is served well?
-    Find {
-        /// The budget of each search.
-        budget: Duration,
-        /// The crowd to begin with.
-        start: Option<u32>,
-        /// The largest crowd to try.
-        ceiling: Option<u32>,
+    Find(SearchKeys),
+    /// Of a proof: one of both, by what a search of the baseline finds before all pairs.
+    Auto {
+        /// How long a crowd would be held.
+        hold: Duration,
+        /// The search of the baseline, and those of the pairs.
+        search: SearchKeys,
     },
+}
+
+/// How a search is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchKeys {
+    /// Its budget.
+    pub budget: Duration,
+    /// The crowd to begin with.
+    pub start: Option<u32>,
+    /// The largest crowd to try.
+    pub ceiling: Option<u32>,
 }
 
 /// The order of cells.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Matrix, PlannedRun};
+use super::{Matrix, Measure, PlannedRun};
 
 /// The name of the only factor of a proof; its first level is the baseline.
 pub const VARIANT: &str = "variant";
@@ -105,6 +105,24 @@ impl Matrix {
     #[must_use]
     pub fn is_proof(&self) -> bool {
         self.pairs.is_some()
+    }
+
+    /// The search of the baseline that comes before all pairs, where it chooses what they measure:
+    /// a run of its own.
+    #[must_use]
+    pub fn first_search(&self) -> Option<PlannedRun> {
+        match self.measure {
+            Measure::Auto { .. } => Some(PlannedRun { cell: 0, repeat: 0 }),
+            Measure::Hold(_) | Measure::Find(_) => None,
+        }
+    }
+
+    /// The least factor by which a variant is known to have more of what it relieves; `None` if none
+    /// of them says it.
+    #[must_use]
+    pub fn least_more(&self) -> Option<f64> {
+        let levels = self.factors.iter().flat_map(|factor| &factor.levels);
+        levels.filter_map(|level| level.more).min_by(f64::total_cmp)
     }
 
     /// The blocks of a proof, in the order in which they are made; none of a matrix. Each variant

@@ -2,11 +2,12 @@
 //! And the file of a proof, which has variants for factors.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::fields::{Fields, Reader};
 use super::tree::{self, Node, Sources, Value};
 use crate::diagnostic::ScenarioError;
-use crate::matrix::{BUILT_IN, Matrix, Measure, Order};
+use crate::matrix::{BUILT_IN, Matrix, Measure, Order, SearchKeys};
 use crate::units;
 
 mod factor;
@@ -59,11 +60,12 @@ fn read(
 }
 
 /// A matrix without its factors: the keys that all files of experiments have. `names` are the
-/// variables of its levels.
+/// variables of its levels, `measure` reads what is measured.
 fn without_factors(
     reader: &mut Reader,
     top: &mut Fields<'_>,
     names: Vec<String>,
+    measure: impl FnOnce(&mut Reader, &mut Fields<'_>) -> Option<Measure>,
 ) -> (Option<Matrix>, Known) {
     let name = words::text_of(reader, top, "name", "text such as \"30 viewers on 1 to 30 files\"");
     let scenario = words::text_of(reader, top, "scenario", "the path of a scenario file");
@@ -101,7 +103,7 @@ fn without_factors(
 
 fn matrix(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Matrix> {
     let names = names_of_factors(top);
-    let (matrix, known) = without_factors(reader, top, names);
+    let (matrix, known) = without_factors(reader, top, names, measure);
     let repeats = reader.integer(top, "repeats", 1, REPEATS_MAX).unwrap_or(1);
     let order = reader.word(top, "order", &["random", "written"]);
     let defaults = matrix.as_ref().map(|matrix| matrix.variables.clone()).unwrap_or_default();
@@ -126,33 +128,35 @@ fn matrix(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Matrix> {
 
 /// What is measured: `hold` or `find`.
 fn measure(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Measure> {
-    let hold = reader.quantity(top, "hold", "20s", units::duration);
-    let hold_span = top.span_of("hold");
-    let is_search = top.get("find").is_some();
-    match (hold_span, is_search) {
+    match (top.span_of("hold"), top.get("find").is_some()) {
         (Some(span), true) => {
             reader.fail(span, "a cell is either held or searched", "remove `hold` or [find]");
-            return None;
+            None
         }
+        (Some(_), false) => hold(reader, top).map(Measure::Hold),
+        (None, true) => search(reader, top).map(Measure::Find),
         (None, false) => {
             if top.lacks("hold") && top.lacks("find") {
                 let help = "write hold = \"20s\", or a [find] with budget = \"1m\"";
                 reader.fail(None, "`hold` is missing", help);
             }
-            return None;
+            None
         }
-        _ => {}
     }
-    if let Some(hold) = hold {
-        let seconds = hold.as_secs();
-        if !(2..=HOLD_MAX_S).contains(&seconds) {
-            reader.fail(hold_span, "`hold` must be from 2 s to 24 h", "write hold = \"20s\"");
-        }
-        return Some(Measure::Hold(hold));
+}
+
+/// How long a crowd is held.
+fn hold(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Duration> {
+    let hold = reader.quantity(top, "hold", "20s", units::duration)?;
+    if !(2..=HOLD_MAX_S).contains(&hold.as_secs()) {
+        let span = top.span_of("hold");
+        reader.fail(span, "`hold` must be from 2 s to 24 h", "write hold = \"20s\"");
     }
-    if !is_search {
-        return None;
-    }
+    Some(hold)
+}
+
+/// The table `[find]`.
+fn search(reader: &mut Reader, top: &mut Fields<'_>) -> Option<SearchKeys> {
     let mut fields = reader.section(top, "find");
     let budget = reader.quantity(&mut fields, "budget", "1m", units::duration);
     if budget.is_none() && fields.lacks("budget") {
@@ -162,7 +166,7 @@ fn measure(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Measure> {
     let start = reader.integer(&mut fields, "start", 1, most);
     let ceiling = reader.integer(&mut fields, "ceiling", 1, most);
     reader.finish(&fields);
-    Some(Measure::Find { budget: budget?, start, ceiling })
+    Some(SearchKeys { budget: budget?, start, ceiling })
 }
 
 fn variables(reader: &mut Reader, top: &mut Fields<'_>) -> Vec<(String, String)> {

@@ -1,18 +1,26 @@
 //! Reads the file of a proof: `[[variant]]` tables, the first of which is the baseline, or
 //! `[shrink]`.
 
+use std::time::Duration;
+
 use super::super::fields::{Fields, Reader};
 use super::factor::{self, NAME_CHARS_MAX};
 use super::words::{Known, text_of};
-use super::{items, names_of_levels, without_factors};
-use crate::matrix::{Factor, Level, Matrix, Order, Server, Shrink, ShrunkResource, VARIANT};
+use super::{hold, items, names_of_levels, search, without_factors};
+use crate::matrix::{
+    Factor, Level, Matrix, Measure, Order, SearchKeys, Server, Shrink, ShrunkResource, VARIANT,
+};
 use crate::units;
 
 const VARIANTS_MAX: usize = 16;
 const PAIRS_MAX: u64 = 100;
 const PAIRS: u32 = 4;
-/// Pairs count if others used the machine alike before both runs, within this share of its CPU
-/// time.
+/// Where neither `hold` nor `[find]` says it: ten seconds show whether a crowd beyond the limit is
+/// served, and a minute finds the limit within a tenth.
+const HOLD: Duration = Duration::from_secs(10);
+const BUDGET: Duration = Duration::from_secs(60);
+/// Pairs count if others used the machine alike before and during both runs, within this share of
+/// its CPU time.
 const BUSY_DIFFERENCE: f64 = 0.25;
 /// What is left of a shrunk resource by default, and the bounds: less than 5 % is lost in the noise
 /// of a run, and a tenth of a resource is another server.
@@ -29,7 +37,7 @@ pub(super) fn proof(
 ) -> Option<Matrix> {
     let mut names = names_of_levels(items(top.get("variant")));
     names.push(VARIANT.to_owned());
-    let (matrix, known) = without_factors(reader, top, names);
+    let (matrix, known) = without_factors(reader, top, names, measure);
     let pairs = pairs(reader, top);
     let busy_difference = busy_difference(reader, top);
     let written = variants(reader, top, &known);
@@ -66,8 +74,32 @@ pub(super) fn proof(
     if let Some(node) = node {
         factor::check_variables(reader, node, &factor, &matrix.variables);
     }
+    let measure = match matrix.measure {
+        // A crowd beyond the limit can only be served better. How far a capacity follows a shrunk
+        // resource, or which of two configurations has more, are questions about capacities.
+        Measure::Auto { search, .. }
+            if !factor.levels.iter().any(|level| level.relieves.is_some()) =>
+        {
+            Measure::Find(search)
+        }
+        measure => measure,
+    };
     let factors = vec![factor];
-    Some(Matrix { order: Order::Abba, pairs: Some(pairs), busy_difference, factors, ..matrix })
+    let order = Order::Abba;
+    Some(Matrix { measure, order, pairs: Some(pairs), busy_difference, factors, ..matrix })
+}
+
+/// What is measured: `hold`, `find`, or what is chosen with them where the file has both or neither.
+fn measure(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Measure> {
+    let (is_held, is_search) = (top.get("hold").is_some(), top.get("find").is_some());
+    let hold = if is_held { hold(reader, top) } else { Some(HOLD) };
+    let usual = SearchKeys { budget: BUDGET, start: None, ceiling: None };
+    let search = if is_search { search(reader, top) } else { Some(usual) };
+    match (is_held, is_search) {
+        (true, false) => hold.map(Measure::Hold),
+        (false, true) => search.map(Measure::Find),
+        (true, true) | (false, false) => Some(Measure::Auto { hold: hold?, search: search? }),
+    }
 }
 
 fn busy_difference(reader: &mut Reader, top: &mut Fields<'_>) -> f64 {

@@ -1,6 +1,10 @@
+use std::time::Duration;
+
 use throng_observation::Relief;
 
-use crate::matrix::{Matrix, Order, Pair, Places, PlannedRun, Shrink, ShrunkResource};
+use crate::matrix::{
+    Matrix, Measure, Order, Pair, Places, PlannedRun, SearchKeys, Shrink, ShrunkResource,
+};
 
 const WORKERS: &str = include_str!("../../../../../fuzz/seeds/proof/workers.toml");
 const SHRINK: &str = include_str!("../../../../../fuzz/seeds/proof/shrink.toml");
@@ -164,6 +168,32 @@ fn the_flag_goes_before_the_file() {
     );
 }
 
+/// A file that has neither `hold` nor `[find]`, or both, leaves the choice to a search of the
+/// baseline; one that relieves nothing searches.
+#[test]
+fn what_is_measured_is_chosen_where_the_file_does_not_say_it() {
+    let of = |keys: &str, more: &str| {
+        let text = format!(
+            "scenario = \"a.toml\"\n{keys}[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n{more}"
+        );
+        let proof = Matrix::parse_proof(&text, None).unwrap_or_else(|error| panic!("{error}"));
+        (proof.measure.clone(), proof.first_search(), proof.least_more())
+    };
+    let seconds = Duration::from_secs;
+    let usual = SearchKeys { budget: seconds(60), start: None, ceiling: None };
+    let first = Some(PlannedRun { cell: 0, repeat: 0 });
+    let relieves = "relieves = \"cpu\"\n";
+    let auto = Measure::Auto { hold: seconds(10), search: usual.clone() };
+    assert_eq!(of("", relieves), (auto, first.clone(), None));
+    assert_eq!(of("", "relieves = \"cpu\"\nmore = 2\n").2, Some(2.0));
+    let search = SearchKeys { start: Some(3), ..usual.clone() };
+    let auto = Measure::Auto { hold: seconds(5), search };
+    let both = "hold = \"5s\"\nfind = { budget = \"1m\", start = 3 }\n";
+    assert_eq!(of(both, relieves), (auto, first, None));
+    assert_eq!(of("hold = \"5s\"\n", relieves), (Measure::Hold(seconds(5)), None, None));
+    assert_eq!(of("", ""), (Measure::Find(usual), None, None));
+}
+
 /// Each wrong file or flag, and what is said about it.
 #[test]
 fn errors_name_the_line_and_the_fix() {
@@ -172,7 +202,7 @@ fn errors_name_the_line_and_the_fix() {
     for (text, shrink, expect) in [
         (head.to_owned(), None, "there is nothing to compare"),
         (format!("{head}[[variant]]\nname = \"a\"\n"), None, "nothing to compare it with"),
-        (format!("scenario = \"a\"\n{two}"), None, "`hold` is missing"),
+        (format!("{head}{two}[find]\nstart = 3\n"), None, "`find.budget` is missing"),
         (format!("{head}pairs = 3\n{two}"), None, "write 4: two pairs are a block"),
         (format!("{head}busy_difference = 25\n{two}"), None, "write 0.25 for a quarter"),
         (format!("{head}pairs = 0\n{two}"), None, "a whole number from 2 to 100"),

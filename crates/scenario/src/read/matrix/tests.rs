@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use throng_observation::Relief;
 
-use crate::matrix::{Matrix, Measure, Places, ReadyWhen, SetTo};
+use crate::matrix::{Matrix, Measure, Places, ReadyWhen, SearchKeys, SetTo};
 
 const CAMPUS: &str = include_str!("../../../../../fuzz/seeds/matrix/campus.toml");
 
@@ -79,7 +79,10 @@ fn a_search_is_the_other_measure() {
     let text = "scenario = \"a\"\n[find]\nbudget = \"1m\"\nceiling = 60\n[[factor]]\nname = \"a\"\nlevels = [1]\n";
     let matrix = Matrix::parse(text).unwrap();
     let budget = Duration::from_secs(60);
-    assert_eq!(matrix.measure, Measure::Find { budget, start: None, ceiling: Some(60) });
+    assert_eq!(
+        matrix.measure,
+        Measure::Find(SearchKeys { budget, start: None, ceiling: Some(60) })
+    );
 }
 
 #[test]
