@@ -27,6 +27,7 @@ use crate::{CliError, say, scenario};
 use crowd::{Crowd, CrowdAction};
 use hold_printer::HoldPrinter;
 use plan::SearchPlan;
+pub(crate) use plan::{of_load, users_allowed};
 use profile_triggers::ProfileTriggers;
 use seconds::Seconds;
 

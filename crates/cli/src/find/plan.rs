@@ -208,11 +208,7 @@ impl Variation {
         let size = ceiling - fixed;
         let last_join =
             asked.crowd.get(varying).and_then(|cohort| cohort.arrival.offsets(size).last());
-        let path = if asked.crowd.len() == 1 {
-            "crowd.size".into()
-        } else {
-            format!("crowd.{varying}.size")
-        };
+        let path = size_path(&asked, varying);
         let scenario = at_its_largest(command, (&path, size), time, last_join)?;
         Ok(Self {
             plan: scenario.plan(),
@@ -304,10 +300,9 @@ fn at_its_largest(
     Ok(scenario::of_find(command, &largest)?.without_jitter())
 }
 
-/// The largest crowd that may be tried. Browsers count as users.
+/// The largest crowd that may be tried.
 fn users_max(command: &Find, scenario: &Scenario) -> u32 {
-    let browsers = scenario.canary.as_ref().map_or(0, |canary| u32::from(canary.browsers));
-    let capped = scenario.caps.users.map(|users| users.saturating_sub(browsers).min(CEILING));
+    let capped = users_allowed(scenario).map(|users| users.min(CEILING));
     command.ceiling.or(capped).unwrap_or(CEILING)
 }
 
@@ -356,13 +351,39 @@ fn before_the_end(holds: Vec<HoldRow>) -> Option<Vec<HoldRow>> {
     Some(shifted.collect())
 }
 
+/// The override, `PATH=VALUE`, with which the crowd of a scenario is the load of so many users in a
+/// search without `--vary`.
+pub(crate) fn of_load(scenario: &Scenario, users: u32) -> String {
+    if scenario.target.rooms > 1 {
+        let of_room = scenario.users() / u64::from(scenario.target.rooms);
+        return format!("{ROOMS}={}", u64::from(users).div_ceil(of_room.max(1)).max(1));
+    }
+    let varying = largest(&scenario.crowd);
+    let fixed: u32 = sizes(&scenario.crowd, Some(varying)).iter().map(|(_, size)| size).sum();
+    format!("{}={}", size_path(scenario, varying), users.saturating_sub(fixed).max(1))
+}
+
+/// The most users that the caps of a scenario allow; `None` without one. Browsers count as users.
+pub(crate) fn users_allowed(scenario: &Scenario) -> Option<u32> {
+    let browsers = scenario.canary.as_ref().map_or(0, |canary| u32::from(canary.browsers));
+    scenario.caps.users.map(|users| users.saturating_sub(browsers))
+}
+
+/// The path of the size of a cohort.
+fn size_path(scenario: &Scenario, cohort: usize) -> String {
+    if scenario.crowd.len() == 1 { "crowd.size".into() } else { format!("crowd.{cohort}.size") }
+}
+
+/// The index of the largest cohort.
+fn largest(cohorts: &[Cohort]) -> usize {
+    let largest = cohorts.iter().enumerate().rev().max_by_key(|(_, cohort)| cohort.size);
+    largest.map_or(0, |(index, _)| index)
+}
+
 /// The index of the named cohort, or of the largest.
 fn varying(scenario: &Scenario, name: Option<&str>) -> Result<usize, CliError> {
     let cohorts = &scenario.crowd;
-    let Some(name) = name else {
-        let largest = cohorts.iter().enumerate().rev().max_by_key(|(_, cohort)| cohort.size);
-        return Ok(largest.map_or(0, |(index, _)| index));
-    };
+    let Some(name) = name else { return Ok(largest(cohorts)) };
     cohorts.iter().position(|cohort| cohort.name == name).ok_or_else(|| {
         let names: Vec<_> = cohorts.iter().map(|cohort| cohort.name.as_str()).collect();
         CliError::usage(format!("--vary: unknown cohort `{name}`; known: {}", names.join(", ")))
@@ -381,6 +402,27 @@ mod tests {
     use throng_observation::Unloaded;
 
     use super::*;
+
+    /// A crowd that a search tried is the same crowd when it is held.
+    #[test]
+    fn a_load_is_a_size_of_the_largest_cohort_or_a_number_of_rooms() {
+        let head = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n";
+        let of = |text: &str, users: u32| {
+            let scenario = Scenario::parse_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
+            of_load(&scenario, users)
+        };
+        assert_eq!(of(&format!("{head}[crowd]\nsize = 5\n"), 26), "crowd.size=26");
+        let two = format!(
+            "{head}[[crowd]]\nname = \"host\"\nsize = 2\n[[crowd]]\nname = \"guest\"\nsize = 5\n"
+        );
+        assert_eq!(of(&two, 26), "crowd.1.size=24");
+        assert_eq!(of(&two, 1), "crowd.1.size=1");
+        let rooms = "[target]\nurl = \"whep+http://127.0.0.1/room-{room}/{n}\"\nrooms = 2\n[crowd]\nsize = 4\n";
+        assert_eq!(
+            (of(rooms, 12), of(rooms, 13)),
+            ("target.rooms=3".into(), "target.rooms=4".into())
+        );
+    }
 
     #[test]
     fn a_search_goes_on_with_what_it_knew_when_it_was_cut_off() {

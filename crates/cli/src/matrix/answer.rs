@@ -95,7 +95,7 @@ fn report(plan: &MatrixPlan, folder: &MatrixFolder) -> MatrixReport {
 }
 
 /// A run as it was recorded, with its figures, and the demand of a user in it.
-fn measured(
+pub(super) fn measured(
     planned: &PlannedRun,
     plan: &MatrixPlan,
     folder: &MatrixFolder,

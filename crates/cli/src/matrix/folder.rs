@@ -4,8 +4,9 @@
 //! matrix.toml  scenario.toml   as they were when it began
 //! options.json                 where the file is, and the flags
 //! journal.jsonl                what has to be undone (throng-rig)
+//! chosen.json                  what the pairs of a proof measure, if a search of the baseline chose it
 //! decided.json                 after how many pairs a proof was decided, if before its end
-//! cells/CELL/REPEAT/           a run folder
+//! cells/CELL/REPEAT/           a run folder; REPEAT 0 is that search
 //!   record.json                how the run ended
 //!   server/                    the server's files and output
 //! matrix.json  report.html     the answer
@@ -18,6 +19,7 @@ use throng_report::matrix::{MatrixRun, RunStatus};
 use throng_scenario::matrix::PlannedRun;
 use throng_store::RunFolder;
 
+use super::choose::Chosen;
 use super::plan::{MatrixPlan, Options};
 use super::shown;
 use crate::CliError;
@@ -27,6 +29,7 @@ const MATRIX: &str = "matrix.toml";
 const SCENARIO: &str = "scenario.toml";
 const OPTIONS: &str = "options.json";
 const RECORD: &str = "record.json";
+const CHOSEN: &str = "chosen.json";
 const DECIDED: &str = "decided.json";
 /// Longer names of cells are cut in paths.
 const NAME_MAX: usize = 80;
@@ -98,7 +101,8 @@ impl MatrixFolder {
             CliError::usage(format!("{}: {error}", shown(&self.path.join(OPTIONS))))
         })?;
         if kept.file.is_file() {
-            return MatrixPlan::read(&kept.file, kept.options).map(|plan| self.as_decided(plan));
+            let plan = MatrixPlan::read(&kept.file, kept.options)?;
+            return Ok(self.as_decided(self.as_chosen(plan)));
         }
         let plan = MatrixPlan::of_copies(
             &self.text(MATRIX)?,
@@ -106,7 +110,24 @@ impl MatrixFolder {
             &kept.file,
             kept.options,
         )?;
-        Ok(self.as_decided(plan))
+        Ok(self.as_decided(self.as_chosen(plan)))
+    }
+
+    /// The plan with what a search of the baseline chose to measure, if it did already.
+    fn as_chosen(&self, plan: MatrixPlan) -> MatrixPlan {
+        let text = std::fs::read_to_string(self.path.join(CHOSEN)).ok();
+        let chosen = text.and_then(|text| serde_json::from_str::<Chosen>(&text).ok());
+        match chosen.filter(|_| plan.matrix.first_search().is_some()) {
+            Some(chosen) => plan.measuring(chosen),
+            None => plan,
+        }
+    }
+
+    /// Writes what the pairs measure: another throng might choose otherwise, and runs of different
+    /// crowds cannot be compared.
+    pub(super) fn choose(&self, chosen: &Chosen) -> Result<(), CliError> {
+        let text = serde_json::to_string(chosen).map_err(CliError::invalid)?;
+        self.put(CHOSEN, &text).map(drop)
     }
 
     /// The plan without the runs that were not needed.

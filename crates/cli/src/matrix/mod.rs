@@ -4,6 +4,7 @@
 
 mod answer;
 mod child;
+mod choose;
 mod folder;
 mod needs;
 mod plan;
@@ -54,23 +55,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
             "--threads is for this machine; of a fleet give it to each `throng worker`",
         ));
     }
-    let (plan, folder) = match (&command.resume, &command.file) {
-        (Some(folder), _) => {
-            let folder = MatrixFolder::open(folder)?;
-            let plan = folder.plan()?;
-            if plan.options.kind != kind {
-                let (holds, other) = (plan.options.kind.noun(), plan.options.kind.command());
-                let path = folder.path().display();
-                return Err(CliError::usage(format!(
-                    "{path} holds a {holds}: throng {other} --resume {path}"
-                )));
-            }
-            folder.check_unchanged(&plan)?;
-            (plan, Some(folder))
-        }
-        (None, Some(file)) => (MatrixPlan::read(file, Options { workers, ..options })?, None),
-        (None, None) => return Err(CliError::usage("write the file, or --resume FOLDER")),
-    };
+    let (plan, folder) = opened(command, Options { workers, ..options })?;
     plan.check()?;
     if command.plan {
         print(&plan.describe());
@@ -89,14 +74,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     let mut journal = Journal::open(&folder.journal()).map_err(CliError::usage)?;
     undo_what_is_left(&mut journal);
     if !command.quiet {
-        say(&plan.introduction(&folder));
-        if kind == Kind::Proof {
-            let machine = needs::Machine::now(&interrupt);
-            machine
-                .said(plan.takes(), plan.matrix.busy_difference)
-                .iter()
-                .for_each(|line| say(line));
-        }
+        introduce(&plan, &folder, &interrupt);
     }
     let crew =
         workers.map(|workers| Crew::start(&command.fleet, workers, &plan.options.allow_target));
@@ -113,9 +91,19 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         consent_secret: command.consent_secret.as_deref(),
         crew,
     };
-    let cut = all_runs(&plan, &folder, &mut runner, command.quiet)?;
-    // Workers of `--on` end here.
-    drop(runner);
+    let (plan, cut) = match choose::measured(&mut runner, command.quiet)? {
+        Ok(plan) => {
+            let mut runner = CellRunner { plan: &plan, ..runner };
+            let cut = all_runs(&plan, &folder, &mut runner, command.quiet)?;
+            // Workers of `--on` end here.
+            drop(runner);
+            (plan, cut)
+        }
+        Err(cut) => {
+            drop(runner);
+            (plan, Some(cut))
+        }
+    };
     let plan = folder.as_decided(plan);
     let report = answer::make(&plan, &folder, command.json)?;
     let Some(cut) = cut else { return Ok(answer::exit(&report)) };
@@ -125,6 +113,41 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         Cut::NoFleet(why) => {
             Err(CliError::invalid(anyhow::anyhow!("the fleet does not play: {why}")))
         }
+    }
+}
+
+/// The plan of a file, or that of the folder to resume, with the folder.
+fn opened(
+    command: &Matrix,
+    options: Options,
+) -> Result<(MatrixPlan, Option<MatrixFolder>), CliError> {
+    let kind = options.kind;
+    match (&command.resume, &command.file) {
+        (Some(folder), _) => {
+            let folder = MatrixFolder::open(folder)?;
+            let plan = folder.plan()?;
+            if plan.options.kind != kind {
+                let (holds, other) = (plan.options.kind.noun(), plan.options.kind.command());
+                let path = folder.path().display();
+                return Err(CliError::usage(format!(
+                    "{path} holds a {holds}: throng {other} --resume {path}"
+                )));
+            }
+            folder.check_unchanged(&plan)?;
+            Ok((plan, Some(folder)))
+        }
+        (None, Some(file)) => Ok((MatrixPlan::read(file, options)?, None)),
+        (None, None) => Err(CliError::usage("write the file, or --resume FOLDER")),
+    }
+}
+
+/// Says what will be done, and what a proof needs.
+fn introduce(plan: &MatrixPlan, folder: &MatrixFolder, interrupt: &Interrupt) {
+    say(&plan.introduction(folder));
+    if plan.matrix.is_proof() {
+        let machine = needs::Machine::now(interrupt);
+        let said = machine.said(plan.takes(), plan.matrix.busy_difference);
+        said.iter().for_each(|line| say(line));
     }
 }
 
@@ -195,11 +218,18 @@ fn all_runs(
             run.notes.iter().for_each(|note| say(&format!("  {note}")));
         }
         if run.status == RunStatus::Pending {
-            // What no signal cut off had nobody to play it, and neither has the next one.
-            let is_cut_off = runner.interrupt.is_set();
-            let no_fleet = || Cut::NoFleet(run.reason.unwrap_or_default());
-            return Ok(Some(if is_cut_off { Cut::Interrupted } else { no_fleet() }));
+            return Ok(Some(cut(runner, run.reason)));
         }
+    }
+}
+
+/// Why a run is not finished: what no signal cut off had nobody to play it, and neither has the next
+/// one.
+fn cut(runner: &CellRunner<'_>, reason: Option<String>) -> Cut {
+    if runner.interrupt.is_set() {
+        Cut::Interrupted
+    } else {
+        Cut::NoFleet(reason.unwrap_or_default())
     }
 }
 

@@ -7,19 +7,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use throng_analysis::experiment::Choice;
 use throng_analysis::findings;
 use throng_report::matrix::{MatrixFactor, MatrixMeasure, ProofInput, ProofShrink, ProofVariant};
 use throng_rig::parse_cpus;
 use throng_scenario::matrix::{
-    Cell, CellConfig, Matrix, Measure, Order, Pair, Places, PlannedRun, ReadyWhen, Template,
+    Cell, CellConfig, Matrix, Measure, Order, Pair, Places, PlannedRun, ReadyWhen, SearchKeys,
+    Template,
 };
 use throng_scenario::{Arrival as _, Override, Scenario, units};
 
+use super::choose::Chosen;
 use super::folder::MatrixFolder;
+use super::needs::minutes;
 use super::run::NOT_WATCHED;
 use super::{shown, shrink};
 use crate::args::Matrix as Arguments;
-use crate::{CliError, fleet, scenario};
+use crate::{CliError, find, fleet, scenario};
 
 /// From the last join until the hold is judged: connected users are judged at once, and have 3 s to
 /// begin (docs/find.md).
@@ -92,6 +96,8 @@ pub(super) struct MatrixPlan {
     pub(super) cells: Vec<Cell>,
     /// Of a proof: after how many pairs it is looked at, by the file.
     pub(super) looks: Vec<u32>,
+    /// What a search of the baseline chose to measure; `None` before it, and where the file says it.
+    pub(super) chosen: Option<Chosen>,
 }
 
 /// The times of a cell's run.
@@ -160,7 +166,19 @@ impl MatrixPlan {
         let looks =
             if options.is_sequential { matrix.looks() } else { matrix.pairs.into_iter().collect() };
         let (text, file) = (text.to_owned(), file.to_owned());
-        Ok(Self { matrix, text, file, base, scenario, scenario_text, options, cells, looks })
+        let chosen = None;
+        Ok(Self {
+            matrix,
+            text,
+            file,
+            base,
+            scenario,
+            scenario_text,
+            options,
+            cells,
+            looks,
+            chosen,
+        })
     }
 
     /// The same of a proof that ends after so many pairs: its runs are the first ones of the longer
@@ -168,6 +186,31 @@ impl MatrixPlan {
     pub(super) fn ending_after(mut self, pairs: u32) -> Self {
         self.matrix.pairs = Some(pairs);
         self
+    }
+
+    /// The same whose pairs measure what was chosen.
+    pub(super) fn measuring(mut self, chosen: Chosen) -> Self {
+        if let Measure::Auto { hold, search } = self.matrix.measure {
+            self.matrix.measure = match chosen.choice {
+                Choice::Hold { .. } => Measure::Hold(hold),
+                Choice::Search(_) | Choice::NoLimit { .. } => Measure::Find(search),
+            };
+        }
+        if let Choice::NoLimit { .. } = chosen.choice {
+            // What has no limit has none to relieve.
+            self.matrix.pairs = Some(0);
+            self.looks.clear();
+        }
+        self.chosen = Some(chosen);
+        self
+    }
+
+    /// The crowd that is held in place of the scenario's, if a search chose it.
+    fn held(&self) -> Option<u32> {
+        match self.chosen.as_ref()?.choice {
+            Choice::Hold { users } => Some(users),
+            Choice::Search(_) | Choice::NoLimit { .. } => None,
+        }
     }
 
     /// After how many pairs this is a look that may end the proof, if the run with this index is
@@ -235,7 +278,10 @@ impl MatrixPlan {
         let joins = match self.matrix.measure {
             Measure::Hold(_) => plan.joins.len(),
             // Without a ceiling a search has joins for all.
-            Measure::Find { ceiling, .. } => ceiling.map_or(usize::MAX, |users| users as usize),
+            Measure::Find(SearchKeys { ceiling, .. })
+            | Measure::Auto { search: SearchKeys { ceiling, .. }, .. } => {
+                ceiling.map_or(usize::MAX, |users| users as usize)
+            }
         };
         fleet::check_crowd(&plan, joins, workers)
     }
@@ -295,6 +341,26 @@ impl MatrixPlan {
         &self,
         config: &CellConfig,
     ) -> Result<(Vec<String>, Option<HoldTimes>), CliError> {
+        let (mut sets, mut parsed) = self.crowd(config, self.held())?;
+        let Measure::Hold(hold) = self.matrix.measure else {
+            scenario::read(&self.scenario, &parsed)?;
+            return Ok((sets, None));
+        };
+        let times = self.hold_times(&parsed, hold)?;
+        sets.push(format!("run.duration=\"{}s\"", times.until_s));
+        sets.push(format!("run.warm_up=\"{}s\"", times.from_s));
+        parsed.extend(scenario::parse_sets(sets.get(sets.len() - 2..).unwrap_or_default())?);
+        scenario::read(&self.scenario, &parsed)?;
+        Ok((sets, Some(times)))
+    }
+
+    /// The overrides of a cell without the times of its hold, as `PATH=VALUE` and read; the crowd
+    /// has `users`, if that is given.
+    fn crowd(
+        &self,
+        config: &CellConfig,
+        users: Option<u32>,
+    ) -> Result<(Vec<String>, Vec<Override>), CliError> {
         let mut sets: Vec<String> =
             config.set.iter().map(|(path, value)| format!("{path}={value}")).collect();
         sets.extend(self.options.set.iter().cloned());
@@ -308,19 +374,42 @@ impl MatrixPlan {
                 &format!("[{}]", list.join(", ")),
             ));
         }
-        let Measure::Hold(hold) = self.matrix.measure else {
-            scenario::read(&self.scenario, &parsed)?;
-            return Ok((sets, None));
-        };
+        if let Some(users) = users {
+            let size = find::of_load(&scenario::read(&self.scenario, &parsed)?, users);
+            parsed.extend(scenario::parse_sets(std::slice::from_ref(&size))?);
+            sets.push(size);
+        }
+        Ok((sets, parsed))
+    }
+
+    /// When the crowd of the scenario with these overrides is held.
+    fn hold_times(&self, parsed: &[Override], hold: Duration) -> Result<HoldTimes, CliError> {
         let long = Override::flag("hold", "run.duration", GATHERS_MAX);
-        let scenario = scenario::read(&self.scenario, &[parsed.clone(), vec![long]].concat())?;
+        let overrides: Vec<Override> = parsed.iter().cloned().chain([long]).collect();
+        let scenario = scenario::read(&self.scenario, &overrides)?;
         let from_s = (gathers(&scenario) + SETTLE).as_secs_f64().ceil() as u64;
-        let times = HoldTimes { from_s, until_s: from_s + hold.as_secs_f64().ceil() as u64 };
-        sets.push(format!("run.duration=\"{}s\"", times.until_s));
-        sets.push(format!("run.warm_up=\"{}s\"", times.from_s));
-        parsed.extend(scenario::parse_sets(sets.get(sets.len() - 2..).unwrap_or_default())?);
-        scenario::read(&self.scenario, &parsed)?;
-        Ok((sets, Some(times)))
+        Ok(HoldTimes { from_s, until_s: from_s + hold.as_secs_f64().ceil() as u64 })
+    }
+
+    /// How long a run takes that holds the crowd of a cell, `users` or that of the scenario.
+    pub(super) fn hold_takes(&self, cell: &Cell, hold: Duration, users: Option<u32>) -> Duration {
+        let config = self.config(cell, Path::new("/dir"));
+        let parsed = self.crowd(&config, users).map(|(_, parsed)| parsed);
+        let times = parsed.and_then(|parsed| self.hold_times(&parsed, hold));
+        let server = &config.server;
+        let is_watched = server.command.is_some() && server.watch.as_deref() != Some(NOT_WATCHED);
+        let baseline = if is_watched { crate::watchers::BASELINE } else { Duration::ZERO };
+        Duration::from_secs(times.map_or(0, |times| times.until_s)) + baseline
+    }
+
+    /// The most users of a held crowd.
+    pub(super) fn users_max(&self, cell: &Cell, search: &SearchKeys) -> u32 {
+        let config = self.config(cell, Path::new("/dir"));
+        let parsed = self.crowd(&config, None).map(|(_, parsed)| parsed);
+        let scenario = parsed.and_then(|parsed| scenario::read(&self.scenario, &parsed)).ok();
+        let allowed = scenario.and_then(|scenario| find::users_allowed(&scenario));
+        let most = |users: Option<u32>| users.unwrap_or(u32::MAX);
+        most(search.ceiling).min(most(allowed))
     }
 
     pub(super) fn runs(&self) -> Vec<PlannedRun> {
@@ -351,8 +440,9 @@ impl MatrixPlan {
 
     pub(super) fn measure(&self) -> MatrixMeasure {
         match self.matrix.measure {
-            Measure::Hold(_) => MatrixMeasure::Hold,
-            Measure::Find { .. } => MatrixMeasure::Find,
+            // Nothing was measured yet.
+            Measure::Hold(_) | Measure::Auto { .. } => MatrixMeasure::Hold,
+            Measure::Find(_) => MatrixMeasure::Find,
         }
     }
 
@@ -364,22 +454,23 @@ impl MatrixPlan {
         }
     }
 
-    /// How long the runs take, without the starts and stops of servers.
+    /// How long the runs take, without the starts and stops of servers. Where a search is to choose
+    /// what they measure, with the crowd of the scenario, and that search.
     pub(super) fn takes(&self) -> Duration {
-        let of = |cell: &Cell| match self.matrix.measure {
-            Measure::Find { budget, .. } => budget,
-            Measure::Hold(_) => {
-                let config = self.config(cell, Path::new("/dir"));
-                let times = self.overrides(&config).ok().and_then(|(_, times)| times);
-                let server = &config.server;
-                let is_watched =
-                    server.command.is_some() && server.watch.as_deref() != Some(NOT_WATCHED);
-                let baseline = if is_watched { crate::watchers::BASELINE } else { Duration::ZERO };
-                Duration::from_secs(times.map_or(0, |times| times.until_s)) + baseline
+        let of = |cell: &Cell| match &self.matrix.measure {
+            Measure::Find(search) => search.budget,
+            Measure::Hold(hold) | Measure::Auto { hold, .. } => {
+                self.hold_takes(cell, *hold, self.held())
             }
         };
+        let first = match &self.matrix.measure {
+            Measure::Auto { search, .. } => search.budget,
+            Measure::Hold(_) | Measure::Find(_) => Duration::ZERO,
+        };
         let all = self.cells.iter().enumerate();
-        all.map(|(index, cell)| of(cell) * self.matrix.repeats_of(index)).sum()
+        let pairs: Duration =
+            all.map(|(index, cell)| of(cell) * self.matrix.repeats_of(index)).sum();
+        first + pairs
     }
 
     /// What a proof compares; `None` for a matrix.
@@ -411,8 +502,20 @@ impl MatrixPlan {
             .collect();
         // Before pairs are made once more there is a further look.
         let looks = self.looks.len() + usize::from(!repeated.is_empty());
-        let demands = Vec::new();
-        Some(ProofInput { variants, blocks, repeated: again, looks, demands, busy_difference })
+        let no_limit_up_to = self.chosen.as_ref().and_then(|chosen| match chosen.choice {
+            Choice::NoLimit { users } => Some(users),
+            Choice::Hold { .. } | Choice::Search(_) => None,
+        });
+        Some(ProofInput {
+            variants,
+            blocks,
+            repeated: again,
+            looks,
+            demands: Vec::new(),
+            busy_difference,
+            chosen: self.chosen.as_ref().map(|chosen| chosen.why.clone()),
+            no_limit_up_to,
+        })
     }
 
     /// `6 cells, 12 runs`.
@@ -426,15 +529,35 @@ impl MatrixPlan {
         }
     }
 
-    /// `about 8m`; `8m or longer` for searches of a short budget.
+    /// `about 8 min`; `8 min or longer` for searches of a short budget.
     fn about(&self) -> String {
-        let about = units::write_duration(Duration::from_secs(self.takes().as_secs()));
-        match self.matrix.measure {
-            Measure::Find { budget, .. } if budget < SHORT_BUDGET => {
+        let about = format!("about {} min", minutes(self.takes()));
+        match &self.matrix.measure {
+            Measure::Find(search) if search.budget < SHORT_BUDGET => {
                 format!("{about} or longer (searches of a short budget)")
             }
-            _ => format!("about {about}"),
+            Measure::Find(_) | Measure::Hold(_) | Measure::Auto { .. } => about,
         }
+    }
+
+    /// What is measured, where a search of the baseline chooses it or has chosen it.
+    fn measured(&self) -> Option<String> {
+        if let Some(chosen) = &self.chosen {
+            return Some(chosen.why.clone());
+        }
+        let Measure::Auto { hold, search } = &self.matrix.measure else { return None };
+        Some(format!(
+            "held for {} or searched: a search of {} chooses it first (budget {})",
+            units::write_duration(*hold),
+            self.baseline(),
+            units::write_duration(search.budget)
+        ))
+    }
+
+    /// The name of a proof's baseline.
+    pub(super) fn baseline(&self) -> &str {
+        let first = self.matrix.factors.first().and_then(|factor| factor.levels.first());
+        first.map_or("the baseline", |level| level.name.as_str())
     }
 
     pub(super) fn introduction(&self, folder: &MatrixFolder) -> String {
@@ -442,13 +565,18 @@ impl MatrixPlan {
         let played =
             self.options.workers.map(|count| format!(", played by {}", counted(count, "worker")));
         let (size, order, played) = (self.size(), self.order(), played.unwrap_or_default());
-        format!("{size}, {order} order, {about}{played}; folder {}", folder.path().display())
+        let measured = self.measured().map(|text| format!("\n{text}")).unwrap_or_default();
+        let path = folder.path().display();
+        format!("{size}, {order} order, {about}{played}; folder {path}{measured}")
     }
 
     /// The cells and the order, for `--plan`.
     pub(super) fn describe(&self) -> String {
         let about = self.about();
         let mut out = format!("{}, {} order, {about}\n", self.size(), self.order());
+        if let Some(measured) = self.measured() {
+            let _ = writeln!(out, "{measured}");
+        }
         for (index, planned) in self.runs().iter().enumerate() {
             let number = self.cell(planned).map_or(0, |cell| cell.number);
             let _ = writeln!(out, "{:>4}  cell {number:>3}  {}", index + 1, self.label(planned));

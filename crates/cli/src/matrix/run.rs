@@ -11,7 +11,7 @@ use throng_rig::{
     CpuTimes, Journal, Limits, Readiness, RunningServer, ServerSpec, SetupError, Sign, StartError,
     Undo, governor, load_average, run_step,
 };
-use throng_scenario::matrix::{CellConfig, Measure, PlannedRun, ReadyWhen, Server};
+use throng_scenario::matrix::{CellConfig, Measure, PlannedRun, ReadyWhen, SearchKeys, Server};
 use throng_scenario::units::write_duration;
 use throng_store::{RunFolder, StoreError};
 
@@ -228,7 +228,8 @@ impl CellRunner<'_> {
     ) -> Vec<String> {
         let mut words = match &self.plan.matrix.measure {
             Measure::Hold(_) => vec!["run".to_owned(), shown(&self.plan.scenario)],
-            Measure::Find { budget, start, ceiling } => {
+            Measure::Find(SearchKeys { budget, start, ceiling })
+            | Measure::Auto { search: SearchKeys { budget, start, ceiling }, .. } => {
                 let mut words = vec!["find".to_owned(), shown(&self.plan.scenario)];
                 words.extend(["--budget".to_owned(), write_duration(*budget)]);
                 for (flag, value) in [("--start", start), ("--ceiling", ceiling)] {
@@ -272,7 +273,7 @@ impl CellRunner<'_> {
             .map_err(|error| NoRun::failed(format!("throng cannot be started: {error}")))?;
         // A search on a server that has ended would go on for a long time; users of a hold count
         // what they did not get.
-        let ends_with_server = matches!(self.plan.matrix.measure, Measure::Find { .. });
+        let ends_with_server = !matches!(self.plan.matrix.measure, Measure::Hold(_));
         Ok(child::wait(child, server, self.interrupt, ends_with_server))
     }
 

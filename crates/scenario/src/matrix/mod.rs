@@ -81,7 +81,7 @@ pub enum Measure {
 }
 
 /// How a search is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchKeys {
     /// Its budget.
     pub budget: Duration,

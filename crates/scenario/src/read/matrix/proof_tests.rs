@@ -183,10 +183,10 @@ fn what_is_measured_is_chosen_where_the_file_does_not_say_it() {
     let usual = SearchKeys { budget: seconds(60), start: None, ceiling: None };
     let first = Some(PlannedRun { cell: 0, repeat: 0 });
     let relieves = "relieves = \"cpu\"\n";
-    let auto = Measure::Auto { hold: seconds(10), search: usual.clone() };
+    let auto = Measure::Auto { hold: seconds(10), search: usual };
     assert_eq!(of("", relieves), (auto, first.clone(), None));
     assert_eq!(of("", "relieves = \"cpu\"\nmore = 2\n").2, Some(2.0));
-    let search = SearchKeys { start: Some(3), ..usual.clone() };
+    let search = SearchKeys { start: Some(3), ..usual };
     let auto = Measure::Auto { hold: seconds(5), search };
     let both = "hold = \"5s\"\nfind = { budget = \"1m\", start = 3 }\n";
     assert_eq!(of(both, relieves), (auto, first, None));
