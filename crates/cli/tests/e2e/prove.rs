@@ -225,6 +225,47 @@ fn more_workers_are_refuted_where_another_limit_holds_and_a_placebo_is_the_same(
     assert!(said(&wrong).contains("throng prove --resume"), "{}", said(&wrong));
 }
 
+/// A file that leaves open what is measured, of a server that takes five viewers against one that
+/// takes twenty: a search of the first finds a crowd that it does not serve, and two pairs of holds
+/// decide. Two minutes: a search of a minute or more, and four runs of 7 s, or eight.
+#[test]
+fn the_crowd_that_is_held_is_found_by_a_search_of_the_baseline() {
+    let server = stage("\"--workers\", \"1\", \"--max-viewers\", \"{{most}}\"", "watch = \"none\"");
+    let text = format!(
+        "hold = \"3s\"\nfind = {{ budget = \"1m\", start = 5, ceiling = 12 }}\n{server}[[variant]]\nname = \"five\"\n\
+         variables = {{ most = 5 }}\n[[variant]]\nname = \"twenty\"\nvariables = {{ most = 20 }}\n\
+         relieves = {{ finding = \"configured_ceiling\" }}\nmore = 4\n"
+    );
+    let stand = Stand::new(&viewers(2), 4, &text);
+    let ended = stand.start_new(None).wait_with_output().unwrap();
+    let text = said(&ended);
+    let chosen = std::fs::read_to_string(stand.output().join("chosen.json")).unwrap();
+    let chosen: Value = serde_json::from_str(&chosen).unwrap();
+    let Some(users) = chosen["choice"]["hold"]["users"].as_u64() else {
+        not_tested(&format!("the search of this machine found no limit of five: {chosen}"));
+    };
+    assert!((6..=12).contains(&users), "{chosen}");
+    let answer = stand.decided_with(&ended, &[5.0 / users as f64, 1.0]);
+    let proof = &answer["proofs"][0];
+    assert_eq!(proof["outcome"], "confirmed", "{proof:#}\n{text}");
+    assert!(
+        answer["notes"][0].as_str().unwrap().starts_with(&format!("held: {users} users; five"))
+    );
+    let runs = answer["cells"].as_array().unwrap().iter();
+    for run in runs.flat_map(|cell| cell["runs"].as_array().unwrap()) {
+        let command = run["command"].as_str().unwrap();
+        assert!(command.contains(&format!("crowd.size={users}")), "{command}");
+    }
+    assert!(stand.output().join("cells/01_variant=five/0/run.db").exists(), "a run of its own");
+    let output = stand.output();
+    let place = ["prove", "--resume", output.to_str().unwrap()];
+    let resumed = |more: &[&str]| said(&plain(&[&place[..], more].concat()));
+    let planned = resumed(&["--plan"]);
+    assert!(planned.contains(&format!("held: {users} users")), "{planned}");
+    let again = resumed(&[]);
+    assert!(!again.contains("[search of five]") && again.contains("confirmed"), "{again}");
+}
+
 /// Six viewers on a line that is enough for them, and not when it is shrunk; in a namespace, whose
 /// line nobody else has. The first throng is killed while the line is shrunk. 70 s: eight runs, one
 /// after the other, each on a new server.
