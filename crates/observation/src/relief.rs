@@ -21,8 +21,8 @@ impl Relief {
         Self { resource: Some(resource.to_owned()), ..Self::default() }
     }
 
-    /// What it gives more of, in words: `thread SW-WebRTC (StreamWorkerCount)`, `cpu`. `thread` and
-    /// `setting` are those that a run names, if one does.
+    /// What it gives more of, in words: `thread SW-WebRTC (StreamWorkerCount)`, `cpu`,
+    /// `finding cpu_full`. `thread` and `setting` are those that a run names, if one does.
     #[must_use]
     pub fn words(&self, thread: Option<&str>, setting: Option<&str>) -> String {
         if let Some(glob) = &self.thread {
@@ -32,8 +32,11 @@ impl Relief {
                 None => format!("thread {name}"),
             };
         }
-        let part = self.setting.as_ref().or(self.finding.as_ref()).or(self.resource.as_ref());
-        part.cloned().unwrap_or_default()
+        match (&self.setting, &self.finding, &self.resource) {
+            (Some(setting), ..) => setting.clone(),
+            (None, Some(finding), _) => format!("finding {finding}"),
+            (None, None, resource) => resource.clone().unwrap_or_default(),
+        }
     }
 }
 
@@ -57,7 +60,7 @@ mod tests {
             (&unset, Some("SW-WebRTC"), Some("of a pack"), "thread SW-WebRTC (of a pack)"),
             (&unset, None, None, "thread SW-"),
             (&setting, Some("SW-WebRTC"), None, "StreamWorkerCount"),
-            (&finding, None, None, "configured_ceiling"),
+            (&finding, None, None, "finding configured_ceiling"),
             (&Relief::of_resource("cpu"), Some("SW-WebRTC"), Some("of a pack"), "cpu"),
         ] {
             assert_eq!(relief.words(thread, named), expect, "{relief:?}");

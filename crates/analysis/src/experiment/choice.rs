@@ -30,6 +30,8 @@ pub enum Choice {
     Hold {
         /// Users.
         users: u32,
+        /// The largest crowd that the baseline served well.
+        passing: u32,
     },
     /// How large a crowd is served well.
     Search(SearchReason),
@@ -71,7 +73,7 @@ impl Choice {
                 if hold_takes(users) > search_takes {
                     Self::Search(SearchReason::Slow)
                 } else {
-                    Self::Hold { users }
+                    Self::Hold { users, passing }
                 }
             }
             Some(_) | None => Self::Search(SearchReason::NotFound),
@@ -130,8 +132,8 @@ mod tests {
         let quick = |_: u32| Duration::from_secs(20);
         let of =
             |found: Option<FoundLimit>, most: u32| Choice::of(found, None, most, quick, MINUTE);
-        assert_eq!(of(found(20, Some(22), false), 2_000), Choice::Hold { users: 26 });
-        assert_eq!(of(found(20, Some(22), false), 24), Choice::Hold { users: 24 });
+        assert_eq!(of(found(20, Some(22), false), 2_000), Choice::Hold { users: 26, passing: 20 });
+        assert_eq!(of(found(20, Some(22), false), 24), Choice::Hold { users: 24, passing: 20 });
         assert_eq!(of(found(80, None, true), 80), Choice::NoLimit { users: 80 });
         for none in [None, found(0, Some(1), false), found(20, None, false)] {
             assert_eq!(of(none, 2_000), Choice::Search(SearchReason::NotFound), "{none:?}");

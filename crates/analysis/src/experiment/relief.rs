@@ -31,7 +31,7 @@ impl NamedLimit {
     }
 
     /// In words: `thread SW-WebRTC (StreamWorkerCount)`, `network (line_rate)`,
-    /// `configured_ceiling`.
+    /// `finding configured_ceiling`.
     #[must_use]
     pub fn words(&self) -> String {
         let setting = self.setting.as_deref();
@@ -41,7 +41,10 @@ impl NamedLimit {
                 relief.words(Some(name.as_str()), setting)
             }
             (None, Some(resource)) => format!("{resource} ({})", self.finding),
-            (None, None) => self.finding.clone(),
+            (None, None) => {
+                let relief = Relief { finding: Some(self.finding.clone()), ..Relief::default() };
+                relief.words(None, None)
+            }
         }
     }
 }
@@ -166,7 +169,7 @@ mod tests {
         for (limit, expect) in [
             (limit("one_thread_full", Some("worker-3"), None), "thread worker-3"),
             (limit("line_rate", None, None), "network (line_rate)"),
-            (limit("configured_ceiling", None, None), "configured_ceiling"),
+            (limit("configured_ceiling", None, None), "finding configured_ceiling"),
         ] {
             assert_eq!(limit.words(), expect);
         }

@@ -38,6 +38,9 @@ pub(super) struct CrowdConfig {
     pub(super) source_ips: Vec<IpAddr>,
     /// How long a join may take before the participant counts as not connected.
     pub(super) patience: Duration,
+    /// When the first of the varying cohort may come: a viewer needs the stream of a cohort that
+    /// publishes.
+    pub(super) varying_from: RunTime,
 }
 
 /// A change of the crowd.
@@ -149,6 +152,12 @@ impl Crowd {
         while self.next_at <= now
             && let Some(slot) = self.slots.iter().position(Option::is_none)
         {
+            if slot >= self.owners.len() {
+                self.next_at = self.next_at.max(self.config.varying_from);
+                if self.next_at > now {
+                    break;
+                }
+            }
             let cohort = self.owner(slot);
             let place = self.free_place(cohort);
             let step =
@@ -278,6 +287,7 @@ mod tests {
             joins_per_s: 10.0,
             source_ips: Vec::new(),
             patience: Duration::from_secs(3),
+            varying_from: RunTime(0),
         })
     }
 
@@ -322,6 +332,19 @@ mod tests {
         assert!(!crowd.was_complete(RunTime(100_000_000)));
         aim(&mut crowd, 4, 300, &mut next);
         assert!(!crowd.was_complete(RunTime(4_200_000)) && crowd.was_complete(RunTime(4_300_000)));
+    }
+
+    #[test]
+    fn viewers_wait_for_the_stream_of_the_cohort_that_publishes_and_come_at_their_rate() {
+        let (mut crowd, mut next) = (crowd(1), 0);
+        crowd.config.varying_from = RunTime(10_000_000);
+        let (called, _) = aim(&mut crowd, 4, 0, &mut next);
+        assert_eq!(called, [(1, 0)]);
+        assert!(aim(&mut crowd, 4, 9_900, &mut next).0.is_empty());
+        assert!(!crowd.was_complete(RunTime(9_900_000)));
+        let (called, _) = aim(&mut crowd, 4, 10_150, &mut next);
+        assert_eq!(called, [(0, 10_000), (0, 10_100)]);
+        assert_eq!(aim(&mut crowd, 4, 10_200, &mut next).0, [(0, 10_200)]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ const JOINS_PER_S: f64 = 20.0;
 const JOINS_PER_S_MIN: f64 = 1.0;
 /// The crowd of the baseline without --start.
 const START: u32 = 5;
+/// The longest that a stream takes to begin after its publisher has come.
+const STREAM_BEGINS_MAX: Duration = Duration::from_secs(30);
 /// The value of `--vary` for the number of rooms.
 const ROOMS: &str = "target.rooms";
 
@@ -61,6 +63,7 @@ impl SearchPlan {
         plan.watch.iter_mut().for_each(|watch| profile_moments(watch, &schedule));
         let bad_if = bad_if(&scenario);
         let crowd = CrowdConfig {
+            varying_from: varying_from(&scenario, &shape),
             shape,
             joins_per_s: joins_per_s(&plan),
             source_ips: session::source_ips(&plan).into_iter().collect(),
@@ -372,6 +375,15 @@ pub(crate) fn users_allowed(scenario: &Scenario) -> Option<u32> {
 /// The path of the size of a cohort.
 fn size_path(scenario: &Scenario, cohort: usize) -> String {
     if scenario.crowd.len() == 1 { "crowd.size".into() } else { format!("crowd.{cohort}.size") }
+}
+
+/// When the first of the varying cohort may come: at its `starts_at`, if that is so soon that it
+/// waits for a stream to begin. A crowd that comes in waves has none of them in a search.
+fn varying_from(scenario: &Scenario, shape: &LoadShape) -> RunTime {
+    let LoadShape::Cohort { varying, .. } = shape else { return RunTime(0) };
+    let cohort = scenario.crowd.get(usize::from(varying.0));
+    let starts_at = cohort.map_or(Duration::ZERO, |cohort| cohort.starts_at);
+    if starts_at > STREAM_BEGINS_MAX { RunTime(0) } else { RunTime::after_start(starts_at) }
 }
 
 /// The index of the largest cohort.

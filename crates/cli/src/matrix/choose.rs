@@ -76,9 +76,8 @@ fn choice(plan: &MatrixPlan, run: &MatrixRun, hold: Duration, search: &SearchKey
     );
     let baseline = plan.baseline();
     let why = match (choice, figures) {
-        (Choice::Hold { users }, Some(figures)) => format!(
-            "held: {users} users; {baseline} serves {} well and {} not{}; a pair takes {}",
-            figures.capacity.unwrap_or(0),
+        (Choice::Hold { users, passing }, Some(figures)) => format!(
+            "held: {users} users; {baseline} serves {passing} well and {} not{}; a pair takes {}",
             figures.first_failing.unwrap_or(users),
             cause(figures),
             write_duration(takes(users) * 2)
@@ -183,7 +182,7 @@ mod tests {
     fn a_crowd_beyond_the_limit_is_held_by_every_run_and_the_next_start_knows_it() {
         let stand = stand("100ms", "");
         let chosen = of(&stand, &search(20, Some(22)));
-        assert_eq!(chosen.choice, Choice::Hold { users: 26 });
+        assert_eq!(chosen.choice, Choice::Hold { users: 26, passing: 20 });
         // 26 come in 2.5 s, have 3 s, and are held for 10 s; the server is not started by throng.
         assert_eq!(
             chosen.why,

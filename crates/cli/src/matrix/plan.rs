@@ -208,7 +208,7 @@ impl MatrixPlan {
     /// The crowd that is held in place of the scenario's, if a search chose it.
     fn held(&self) -> Option<u32> {
         match self.chosen.as_ref()?.choice {
-            Choice::Hold { users } => Some(users),
+            Choice::Hold { users, .. } => Some(users),
             Choice::Search(_) | Choice::NoLimit { .. } => None,
         }
     }
@@ -502,10 +502,13 @@ impl MatrixPlan {
             .collect();
         // Before pairs are made once more there is a further look.
         let looks = self.looks.len() + usize::from(!repeated.is_empty());
-        let no_limit_up_to = self.chosen.as_ref().and_then(|chosen| match chosen.choice {
-            Choice::NoLimit { users } => Some(users),
-            Choice::Hold { .. } | Choice::Search(_) => None,
-        });
+        let (no_limit_up_to, beyond) = match self.chosen.as_ref().map(|chosen| chosen.choice) {
+            Some(Choice::NoLimit { users }) => (Some(users), None),
+            Some(Choice::Hold { users, passing }) => {
+                (None, Some(f64::from(users) / f64::from(passing.max(1))))
+            }
+            Some(Choice::Search(_)) | None => (None, None),
+        };
         Some(ProofInput {
             variants,
             blocks,
@@ -515,6 +518,7 @@ impl MatrixPlan {
             busy_difference,
             chosen: self.chosen.as_ref().map(|chosen| chosen.why.clone()),
             no_limit_up_to,
+            beyond,
         })
     }
 

@@ -76,6 +76,9 @@ pub struct ProofInput {
     /// The largest crowd that may be tried, if that search served it well: the baseline has no limit
     /// then, and nothing is compared.
     pub no_limit_up_to: Option<u32>,
+    /// How many times as large the held crowd is as the largest that the baseline served well, if
+    /// that search chose it.
+    pub beyond: Option<f64>,
 }
 
 /// What a proof says about a variant.
@@ -211,10 +214,14 @@ fn proof(
     {
         (proof.elasticity, proof.elasticity_interval) = (Some(elasticity), interval);
     }
-    if let Some(reason) = cannot_say(&proof, report.measure, [baseline, cell]) {
+    let smallest = smallest_gain(&proof, [baseline, cell], input.beyond);
+    if smallest.is_none()
+        && let Some(reason) = cannot_say(&proof, report.measure, [baseline, cell])
+    {
         proof.outcome = ProofOutcome::NotDecided;
         proof.reasons.push(reason);
     }
+    proof.reasons.extend(smallest);
     proof.reasons.extend(
         input.no_limit_up_to.map(|users| format!("{}.", proof_text::no_limit(&proof, users))),
     );
@@ -405,6 +412,32 @@ fn limit(cell: &MatrixCell) -> Option<[f64; 2]> {
     Some([passing, failing.max(passing)])
 }
 
+/// The share of user-seconds that a cell served well.
+fn served(cell: &MatrixCell) -> Option<f64> {
+    cell.means.as_ref().and_then(|means| means.served_ratio)
+}
+
+/// Whether neither cell serves more of a held crowd than counts.
+fn serve_nobody(cells: [&MatrixCell; 2]) -> bool {
+    cells.into_iter().all(|cell| served(cell).is_some_and(|served| served <= SERVED_MIN))
+}
+
+/// What is refuted by a crowd of which neither side serves anybody: with more of its limit the
+/// variant had served one that is just `beyond` it.
+fn smallest_gain(
+    proof: &VariantProof,
+    cells: [&MatrixCell; 2],
+    beyond: Option<f64>,
+) -> Option<String> {
+    let is_refuted = proof.outcome == ProofOutcome::Refuted && proof.relieves.is_some();
+    let beyond = beyond.filter(|_| is_refuted && serve_nobody(cells))?;
+    Some(format!(
+        "Both serve hardly anybody of a crowd that is {:.0} % larger than what {} serves well: a smaller gain is not excluded.",
+        (beyond - 1.0) * 1e2,
+        proof.baseline
+    ))
+}
+
 /// Why the measurement cannot show what the outcome says.
 fn cannot_say(
     proof: &VariantProof,
@@ -417,10 +450,9 @@ fn cannot_say(
     }
     let is_at_ceiling =
         |figures: &RunFigures| figures.capacity_verdict.as_deref() == Some("at_least");
-    let served = |cell: &MatrixCell| cell.means.as_ref().and_then(|means| means.served_ratio);
     match measure {
         // Twice as many might be served well, and still be few of a crowd far beyond the capacity.
-        MatrixMeasure::Hold if cells.iter().all(|cell| served(cell).is_some_and(|served| served <= SERVED_MIN)) => {
+        MatrixMeasure::Hold if serve_nobody(cells) => {
             Some("Both serve hardly anybody: a difference could not be seen. Hold a smaller crowd, or search ([find]).".to_owned())
         }
         MatrixMeasure::Find if cells.iter().all(|cell| valid(cell).any(is_at_ceiling)) => Some(

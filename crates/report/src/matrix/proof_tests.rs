@@ -334,6 +334,24 @@ fn two_sides_that_serve_hardly_anybody_are_not_the_same() {
     assert_eq!(proof.outcome, ProofOutcome::NotDecided, "{proof:#?}");
     let text = proof.reasons.join(" ");
     assert!(text.contains("hardly anybody"), "{text}");
+    // One that a search found just beyond the limit had been served with more of it; a placebo says
+    // nothing there.
+    let near = |variants: Vec<ProofVariant>| {
+        let input = ProofInput {
+            variants,
+            blocks: blocks(1),
+            looks: 1,
+            busy_difference: 0.25,
+            beyond: Some(1.3),
+            ..ProofInput::default()
+        };
+        with_proofs(report.clone(), &input).proofs.remove(0)
+    };
+    let refuted = near(relieving(Some(2.0)));
+    assert_eq!(refuted.outcome, ProofOutcome::Refuted, "{refuted:#?}");
+    assert!(refuted.reasons[0].contains("30 % larger than what one serves"), "{refuted:#?}");
+    let placebo = near(vec![ProofVariant { cell: 1, ..ProofVariant::default() }]);
+    assert_eq!(placebo.outcome, ProofOutcome::NotDecided, "{placebo:#?}");
 }
 
 #[test]
