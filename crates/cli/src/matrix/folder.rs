@@ -4,9 +4,9 @@
 //! matrix.toml  scenario.toml   as they were when it began
 //! options.json                 where the file is, and the flags
 //! journal.jsonl                what has to be undone (throng-rig)
-//! chosen.json                  what the pairs of a proof measure, if a search of the baseline chose it
+//! chosen.json                  what the pairs of a proof measure, if a search chose it
 //! decided.json                 after how many pairs a proof was decided, if before its end
-//! cells/CELL/REPEAT/           a run folder; REPEAT 0 is that search
+//! cells/CELL/REPEAT/           a run folder; REPEAT 0 of the baseline is that search
 //!   record.json                how the run ended
 //!   server/                    the server's files and output
 //! matrix.json  report.html     the answer

@@ -223,8 +223,8 @@ fn all_runs(
     }
 }
 
-/// Why a run is not finished: what no signal cut off had nobody to play it, and neither has the next
-/// one.
+/// Why a run is not finished: what no signal cut off had nobody to play it, and neither has the
+/// next one.
 fn cut(runner: &CellRunner<'_>, reason: Option<String>) -> Cut {
     if runner.interrupt.is_set() {
         Cut::Interrupted

@@ -96,7 +96,8 @@ pub(super) struct MatrixPlan {
     pub(super) cells: Vec<Cell>,
     /// Of a proof: after how many pairs it is looked at, by the file.
     pub(super) looks: Vec<u32>,
-    /// What a search of the baseline chose to measure; `None` before it, and where the file says it.
+    /// What a search of the baseline chose to measure; `None` before it, and where the file says
+    /// it.
     pub(super) chosen: Option<Chosen>,
 }
 

@@ -73,8 +73,8 @@ pub struct ProofInput {
     pub busy_difference: f64,
     /// What is measured and why, in a sentence, if a search of the baseline chose it.
     pub chosen: Option<String>,
-    /// The largest crowd that may be tried, if that search served it well: the baseline has no limit
-    /// then, and nothing is compared.
+    /// The largest crowd that may be tried, if that search served it well: the baseline has no
+    /// limit then, and nothing is compared.
     pub no_limit_up_to: Option<u32>,
     /// How many times as large the held crowd is as the largest that the baseline served well, if
     /// that search chose it.

@@ -117,8 +117,8 @@ impl Matrix {
         }
     }
 
-    /// The least factor by which a variant is known to have more of what it relieves; `None` if none
-    /// of them says it.
+    /// The least factor by which a variant is known to have more of what it relieves; `None` if
+    /// none of them says it.
     #[must_use]
     pub fn least_more(&self) -> Option<f64> {
         let levels = self.factors.iter().flat_map(|factor| &factor.levels);

@@ -89,7 +89,8 @@ pub(super) fn proof(
     Some(Matrix { measure, order, pairs: Some(pairs), busy_difference, factors, ..matrix })
 }
 
-/// What is measured: `hold`, `find`, or what is chosen with them where the file has both or neither.
+/// What is measured: `hold`, `find`, or what is chosen with them where the file has both or
+/// neither.
 fn measure(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Measure> {
     let (is_held, is_search) = (top.get("hold").is_some(), top.get("find").is_some());
     let hold = if is_held { hold(reader, top) } else { Some(HOLD) };
