@@ -55,7 +55,8 @@ pub enum SearchReason {
 impl Choice {
     /// The choice by what the search of the baseline `found`; `None` if it is not valid. `more`:
     /// how many times as much of the limit a variant has, if that is known. No crowd above `most`
-    /// may be held. `hold_takes` is the time of a run that holds a crowd, `search_takes` that of a search.
+    /// may be held. `hold_takes` is the time of a run that holds a crowd, `search_takes` that of a
+    /// search.
     #[must_use]
     pub fn of(
         found: Option<FoundLimit>,

@@ -83,7 +83,7 @@ fn choice(plan: &MatrixPlan, run: &MatrixRun, hold: Duration, search: &SearchKey
             write_duration(takes(users) * 2)
         ),
         (Choice::Search(SearchReason::Slow), Some(figures)) => format!(
-            "searched: {} users, which {baseline} does not serve well{}, take longer to gather than a search takes",
+            "searched: a run that holds {} users, which {baseline} does not serve well{}, takes longer than a search",
             figures.first_failing.unwrap_or(0),
             cause(figures)
         ),
@@ -213,7 +213,7 @@ mod tests {
             ..search(20, Some(22))
         };
         for (stand, run, choice, why) in [
-            (&slow, search(20, Some(22)), Choice::Search(SearchReason::Slow), "take longer"),
+            (&slow, search(20, Some(22)), Choice::Search(SearchReason::Slow), "takes longer"),
             (
                 &at_once,
                 search(0, Some(1)),
