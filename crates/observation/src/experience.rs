@@ -219,6 +219,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_delay_of_a_recording_has_the_bound_of_a_buffer_and_that_of_a_call_its_own() {
+        let bad_if = BadIf { delay_ms_max: 200.0, ..BadIf::default() };
+        assert_eq!(
+            (bad_if.delay_us_max(false), bad_if.delay_us_max(true)),
+            (200_000.0, 1_000_000.0)
+        );
+    }
+
+    #[test]
     fn each_clause_has_a_bit_and_a_key_of_its_own() {
         let mut bits = 0;
         for (index, clause) in Clause::ALL.into_iter().enumerate() {

@@ -558,3 +558,26 @@ pub struct RunData {
     /// Rows that could not be stored (disk full) and are missing from the lists above.
     pub rows_lost: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The machine was late, which is a part of what a user would have waited.
+    #[test]
+    fn latencies_count_from_the_intended_join() {
+        let at = |s: i64| RunTime(s * 1_000_000);
+        let row = ParticipantRow {
+            participant: ParticipantId(0),
+            cohort: CohortId(0),
+            intended_at: at(1),
+            reached: BTreeMap::from([(Phase::Started, at(3)), (Phase::FirstFrame, at(4))]),
+            ended_at: None,
+            outcome: None,
+            local_address: None,
+        };
+        assert_eq!(row.ms_to(Phase::Started), Some(2_000.0));
+        assert_eq!(row.ms_to(Phase::FirstFrame), Some(3_000.0));
+        assert_eq!(row.ms_to(Phase::Joined), None);
+    }
+}

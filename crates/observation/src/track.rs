@@ -342,6 +342,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn loss_is_a_share_of_what_was_expected_and_silence_is_all_of_it() {
+        let packets = |received, recovered, lost| TrackCounters {
+            packets_received: received,
+            packets_recovered: recovered,
+            packets_lost: lost,
+            active_us: 1_000_000,
+            ..TrackCounters::default()
+        };
+        for (counters, packet_loss, loss) in [
+            (packets(90, 0, 10), Some(0.1), Some(0.1)),
+            (packets(80, 10, 10), Some(0.1), Some(0.1)),
+            (packets(0, 0, 10), Some(1.0), Some(1.0)),
+            // What was counted lost in the second before arrived in this one.
+            (packets(100, 0, -3), Some(0.0), Some(0.0)),
+            (TrackCounters { missing_us: 500_000, ..packets(90, 0, 10) }, Some(0.1), Some(0.55)),
+            (TrackCounters { missing_us: 1_000_000, ..packets(0, 0, 0) }, None, Some(1.0)),
+            (packets(0, 0, 0), None, None),
+        ] {
+            assert_eq!(counters.packet_loss_ratio(), packet_loss, "{counters:?}");
+            assert_eq!(counters.loss_ratio(), loss, "{counters:?}");
+        }
+    }
+
+    #[test]
     fn codecs_are_found_by_every_name_in_any_case() {
         for codec in Codec::ALL {
             assert_eq!(Codec::from_name(&codec.name().to_ascii_lowercase()), codec);

@@ -109,6 +109,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_secret_is_never_printed_and_its_place_is() {
+        let secret = Secret::new("hunter2");
+        let inline = TokenSource::parse("hunter2");
+        for text in [
+            secret.to_string(),
+            format!("{secret:?}"),
+            format!("{:#?}", Some(&secret)),
+            inline.to_string(),
+            format!("{inline:?}"),
+        ] {
+            assert!(text.contains(HIDDEN) && !text.contains("hunter2"), "{text}");
+        }
+        assert_eq!(secret.expose(), "hunter2");
+        for place in ["env:TOKEN", "file:secrets/token"] {
+            assert_eq!(TokenSource::parse(place).to_string(), place);
+        }
+    }
+
+    #[test]
     fn names_are_shown_and_what_may_be_a_secret_is_not() {
         for (name, value, is_shown) in [
             ("app", "live", true),

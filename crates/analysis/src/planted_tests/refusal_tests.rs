@@ -132,6 +132,30 @@ fn when_all_lose_their_media_at_once_the_source_stopped_and_no_maximum_is_met() 
     );
 }
 
+/// Some lose their media while others play: no join failed, and no maximum is met by who was there.
+#[test]
+fn who_loses_media_while_others_play_met_no_maximum() {
+    let mut sim = SimulatedRun::new();
+    sim.impact = UserImpact::NotServed;
+    let mut run = sim.run();
+    let at = RunTime(run.experience.iter().find(|row| row.bad > 0).unwrap().second * 1_000_000);
+    let reached = [Phase::DtlsConnected, Phase::FirstPacket, Phase::FirstFrame];
+    run.participants.extend((0..10).map(|id| ParticipantRow {
+        participant: ParticipantId(id),
+        cohort: Default::default(),
+        intended_at: RunTime(0),
+        reached: reached.iter().map(|phase| (*phase, RunTime(1_000))).collect(),
+        ended_at: Some(at),
+        outcome: Some(Outcome::Failed(Failure::new(FailureReason::MediaLost, "no media"))),
+        local_address: None,
+    }));
+    let found = cause(&run);
+    let others = found.other_findings.iter().map(|other| other.finding.as_str());
+    let mut keys = found.finding.as_deref().into_iter().chain(others);
+    assert!(keys.all(|key| key != "configured_ceiling"), "{found:#?}");
+    assert!(!found.title.contains("users are served"), "{}", found.title);
+}
+
 /// A stream that nobody publishes: viewers connect, and none is served.
 #[test]
 fn where_none_is_served_there_is_no_maximum() {

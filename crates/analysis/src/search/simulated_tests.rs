@@ -129,6 +129,20 @@ fn a_quiet_servers_limit_is_found_within_the_width_that_was_asked_for() {
 }
 
 #[test]
+fn a_load_is_the_limit_only_after_it_failed_again() {
+    for (seed, limit) in [(1, 7.5), (2, 25.5), (3, 131.0)] {
+        let (_, holds, _) = search(settings(budget(10)), &mut Server::new(limit, 0.0, seed));
+        let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+        let failed = holds.iter().filter(|hold| {
+            Some(hold.users) == capacity.first_failing
+                && hold.passed(Goal::Acceptable) == HoldOutcome::No
+        });
+        let purposes: Vec<Purpose> = failed.map(|hold| hold.purpose).collect();
+        assert!(purposes.len() >= 2 && purposes.contains(&Purpose::Confirm), "{purposes:?}");
+    }
+}
+
+#[test]
 fn whole_rooms_are_tried_where_whole_rooms_come_and_go() {
     for (seed, limit) in [(1, 12.0), (2, 64.0), (3, 137.0), (4, 155.0)] {
         let rooms =
