@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The checks that take too long for every landing, one after another; docs/testing.md says when to run which and
 # their times.
-#   scripts/proof.sh [long|miri|sanitizers|ring|soak|kubernetes|lab|stability|fresh]...      all of them unless named
+#   scripts/proof.sh [STEP]...      long mutations miri sanitizers ring soak kubernetes lab stability fresh; all of
+#                                them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/steps.sh
@@ -9,6 +10,7 @@ PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
 
 # Tests that `make test` leaves out: docs/testing.md says what else covers them.
 long() { cargo nextest run --workspace --locked --run-ignored only -E 'test(/(^|::)long::/)'; }
+mutations() { scripts/mutations.sh; }
 miri() { ring/scripts/miri.sh; }
 sanitizers() { ring/scripts/sanitizers.sh; }
 ring() { ring/scripts/proof.sh; }
@@ -19,7 +21,7 @@ stability() { make stability; }
 # Has a table of its own.
 fresh() { env -u THRONG_STEPS scripts/fresh.sh; }
 
-[[ $# -gt 0 ]] || set -- long miri sanitizers ring soak kubernetes lab stability fresh
+[[ $# -gt 0 ]] || set -- long mutations miri sanitizers ring soak kubernetes lab stability fresh
 for one in "$@"; do
   step "$one" "$one"
 done
