@@ -33,7 +33,7 @@ lab: setup-test build ## The truth lab: planted limits, and whether throng finds
 stability: setup-test build ## One planted limit ten times, which must have one name (docs/truth.md)
 	cargo run --release --locked -p throng-lab -- --throng $(THRONG) --short --repeat 10 --only "one hot thread"
 
-proof: setup-test ## What takes too long for every landing: Miri, sanitizers, soak, the whole lab (docs/testing.md)
+proof: setup-test ## What takes too long for every landing: mutations, Miri, sanitizers, soak, the whole lab (docs/testing.md)
 	@scripts/proof.sh
 
 build: ## The release binary
