@@ -299,7 +299,7 @@ impl Search {
                 vec![row]
             }
             Now::Pausing(pause) => {
-                match pause.second(second) {
+                match pause.second(!second.is_limited) {
                     PauseProgress::NotYet => {}
                     PauseProgress::Over => self.decide(second.at),
                     PauseProgress::Never => self.now = Now::Over(End::GeneratorLimited, None),
@@ -307,7 +307,10 @@ impl Search {
                 Vec::new()
             }
             Now::Resting(rest) => {
-                match rest.second(second) {
+                // Seconds close after their end, and leaving takes a while: until the crowd is gone
+                // they are those of the load before.
+                let is_gone = second.is_complete && second.users < self.settings.floor;
+                match rest.second(is_gone && !second.is_limited) {
                     PauseProgress::NotYet => {}
                     PauseProgress::Over => {
                         let Settings { floor, schedule, .. } = self.settings;

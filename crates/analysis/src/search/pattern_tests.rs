@@ -52,17 +52,33 @@ fn late(users: u32, delay_us: u32, bounds: &BadIf) -> Second {
 }
 
 /// A search to its end, whose users see what `second` says by the bounds that it is given.
-fn searched(mut second: impl FnMut(u32, &BadIf) -> Second) -> (Search, Vec<HoldRow>) {
+fn searched(second: impl FnMut(u32, &BadIf) -> Second) -> (Search, Vec<HoldRow>) {
+    searched_while_leaving_takes(0, second)
+}
+
+/// The same where the seconds of a crowd that is to be smaller are those of the larger one for
+/// `leave_s` more.
+fn searched_while_leaving_takes(
+    leave_s: u32,
+    mut second: impl FnMut(u32, &BadIf) -> Second,
+) -> (Search, Vec<HoldRow>) {
     let mut search = Search::new(settings());
     let mut holds: Vec<HoldRow> = Vec::new();
-    let (mut users, mut complete_for) = (0_u32, 0);
+    let (mut users, mut complete_for, mut leaving_for) = (0_u32, 0, 0);
     for at in 1..10_000 {
         if search.end().is_some() {
             break;
         }
         let wants = search.wants();
         complete_for = if users == wants { complete_for + 1 } else { 0 };
-        users = if wants < users { wants } else { wants.min(users + 40) };
+        leaving_for = if wants < users { leaving_for + 1 } else { 0 };
+        users = if leaving_for == 0 {
+            wants.min(users + 40)
+        } else if leaving_for > leave_s {
+            wants
+        } else {
+            users
+        };
         let bounds =
             search.unloaded().map_or(BadIf::default(), |seen| BadIf::default().beyond(seen));
         let second = Second {
@@ -121,6 +137,21 @@ fn a_backlog_that_a_larger_crowd_left_behind_is_no_pattern_of_the_path() {
     let (search, holds) = searched(|users, bounds| {
         // It works it off only while nobody is there.
         is_behind = users > 5 || (is_behind && users > 0);
+        late(users, if is_behind { BURST_US } else { 5_000 }, bounds)
+    });
+    assert_eq!(search.unloaded(), None, "{holds:?}");
+    let is_served =
+        |hold: &HoldRow| hold.users == 1 && hold.passed(Goal::Acceptable) == HoldOutcome::Yes;
+    assert!(holds.iter().any(is_served), "{holds:?}");
+}
+
+#[test]
+fn a_rest_counts_from_when_the_crowd_is_gone() {
+    // The server works its backlog off in four seconds without anybody; leaving takes as long.
+    let (mut is_behind, mut alone_s) = (false, 0);
+    let (search, holds) = searched_while_leaving_takes(4, |users, bounds| {
+        alone_s = if users == 0 { alone_s + 1 } else { 0 };
+        is_behind = users > 5 || (is_behind && alone_s < 4);
         late(users, if is_behind { BURST_US } else { 5_000 }, bounds)
     });
     assert_eq!(search.unloaded(), None, "{holds:?}");

@@ -1,9 +1,9 @@
 //! The pause after a hold that the generator limited: a smaller crowd until the generator keeps up
 //! again. Other load on its host and CPU steal pass; a crowd that is too large for it does not.
 
-use super::{Schedule, Second};
+use super::Schedule;
 
-/// Consecutive seconds in which the generator keeps up before the load is held again.
+/// Consecutive calm seconds before the load is held again.
 const CALM_SECONDS: u32 = 5;
 /// The search gives up after this many times the longest settling time: a minute of a search of ten
 /// minutes.
@@ -31,9 +31,10 @@ impl Pause {
         Self { users, patience_s: schedule.settle_max_s * GIVEN_UP, seconds: 0, calm: 0 }
     }
 
-    pub(crate) fn second(&mut self, second: &Second) -> PauseProgress {
+    /// Adds a second, in which what the pause waits for held, or did not.
+    pub(crate) fn second(&mut self, is_calm: bool) -> PauseProgress {
         self.seconds += 1;
-        self.calm = if second.is_limited { 0 } else { self.calm + 1 };
+        self.calm = if is_calm { self.calm + 1 } else { 0 };
         if self.calm >= CALM_SECONDS {
             return PauseProgress::Over;
         }
