@@ -173,6 +173,11 @@ impl Crowd {
         }
     }
 
+    /// The load begins anew with the next adjustment: others take the place of those that failed.
+    pub(super) fn begin_anew(&mut self) {
+        self.wants = 0;
+    }
+
     /// At `now` all actions so far have been made: by this process at once, by workers elsewhere
     /// later, or much later while nothing reaches them. Until then the seconds are those of another
     /// load.
@@ -435,6 +440,19 @@ mod tests {
         assert_eq!((called.len(), dismissed), (1, vec![0]));
         aim(&mut crowd, 3, 5100, &mut next);
         assert_eq!(present(&crowd), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_load_that_begins_anew_has_others_in_the_place_of_those_that_failed() {
+        let (mut crowd, mut next) = (crowd(0), 0);
+        aim(&mut crowd, 1, 0, &mut next);
+        crowd.note_failed(failed(0));
+        assert_eq!(aim(&mut crowd, 1, 1000, &mut next), (vec![], vec![]));
+        crowd.begin_anew();
+        assert_eq!(aim(&mut crowd, 1, 2000, &mut next), (vec![(0, 2000)], vec![0]));
+        assert_eq!(present(&crowd), [1]);
+        // It has its time to join.
+        assert!(!crowd.was_complete(RunTime(5_900_000)) && crowd.was_complete(RunTime(6_000_000)));
     }
 
     #[test]

@@ -120,6 +120,9 @@ impl SearchLoop<'_> {
                 return None;
             }
             self.take_seconds();
+            if !self.has_values && self.seconds.tries_again(self.wanted()) {
+                self.crowd.begin_anew();
+            }
             if let Some(failure) = self.unreachable() {
                 say(&format!("nobody is served, whatever the load: {failure}; the search ends"));
                 return Some(Ending::Complete);
@@ -155,8 +158,12 @@ impl SearchLoop<'_> {
     /// Why a search is of no use. Of values that vary, such as the target itself, another one may
     /// be reached.
     fn unreachable(&self) -> Option<Failure> {
-        let wanted = self.search.wants().max(self.crowd.fixed());
-        self.seconds.unreachable(wanted).filter(|_| !self.has_values)
+        self.seconds.unreachable(self.wanted()).filter(|_| !self.has_values)
+    }
+
+    /// The size that the crowd should have now.
+    fn wanted(&self) -> u32 {
+        self.search.wants().max(self.crowd.fixed())
     }
 
     /// Passes closed seconds on to the search.
@@ -206,7 +213,7 @@ impl SearchLoop<'_> {
         if now < RunTime(0) {
             return; // The baseline of the idle server.
         }
-        let wants = self.search.wants().max(self.crowd.fixed());
+        let wants = self.wanted();
         self.crowd.adjust(wants, now, |step| match step {
             CrowdAction::Call { cohort, place, at, source_ip } => {
                 Some(handle.add_participant(NewParticipant {

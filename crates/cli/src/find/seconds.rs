@@ -47,9 +47,12 @@ struct TargetReach {
     seconds: u32,
     /// How many these were.
     refused: u32,
+    /// Whether others were asked to try in their place.
+    has_tried_again: bool,
 }
 
-/// So many who fail by the target say it of all; of a smaller crowd all of it.
+/// So many who fail by the target say it of all; of a smaller crowd all of it, and as many who try
+/// in its place.
 const REFUSED_MIN: u32 = 3;
 /// For so many seconds, where more are wanted than have come.
 const SECONDS_MIN: u32 = 2;
@@ -83,6 +86,14 @@ impl Seconds {
     /// by the target, and nobody was ever connected.
     pub(super) fn unreachable(&self, wanted: u32) -> Option<Failure> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).reach.refused_of(wanted).cloned()
+    }
+
+    /// Whether others are to try in the place of the first `wanted`, who all failed by the target
+    /// and are too few to say it of all: true once, and only when [`Self::take_failed`] has said
+    /// who failed.
+    pub(super) fn tries_again(&self, wanted: u32) -> bool {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.failed.all.is_empty() && open.reach.tries_again(wanted)
     }
 }
 
@@ -154,9 +165,19 @@ impl TargetReach {
     }
 
     fn refused_of(&self, wanted: u32) -> Option<&Failure> {
-        let is_enough = self.refused >= wanted.max(1)
-            || self.refused >= REFUSED_MIN && self.seconds >= SECONDS_MIN;
+        let is_enough = if wanted < REFUSED_MIN {
+            // One who fails may have met what the next does not.
+            self.refused >= 2 * wanted.max(1)
+        } else {
+            self.refused >= wanted || self.refused >= REFUSED_MIN && self.seconds >= SECONDS_MIN
+        };
         self.first.as_ref().filter(|_| self.seconds > 0 && is_enough)
+    }
+
+    fn tries_again(&mut self, wanted: u32) -> bool {
+        let are_all_few = wanted < REFUSED_MIN && self.refused >= wanted.max(1);
+        let is_due = self.first.is_some() && self.seconds > 0 && are_all_few;
+        is_due && !std::mem::replace(&mut self.has_tried_again, true)
     }
 }
 
@@ -235,7 +256,7 @@ mod tests {
         let seconds = Seconds::default();
         let is_over = |wanted| seconds.unreachable(wanted).is_some();
         crowd_of(&seconds, 1, 1, &[F::Tcp]);
-        assert!(is_over(1) && !is_over(10), "the whole crowd, or one of ten");
+        assert!(!is_over(1) && !is_over(10), "the whole crowd, or one of ten");
         crowd_of(&seconds, 1, 1, &[]);
         assert!(!is_over(10), "for two seconds, and still one");
         crowd_of(&seconds, 3, 3, &[F::Tcp, F::Tcp]);
@@ -244,6 +265,40 @@ mod tests {
         assert!(!is_over(10), "the fourth is on its way");
         crowd_of(&seconds, 4, 4, &[F::Tcp]);
         assert!(!is_over(10), "for a second");
+    }
+
+    #[test]
+    fn a_search_that_begins_with_one_tries_twice_before_it_ends() {
+        use FailureReason as F;
+        let closed_port = Seconds::default();
+        let ends = |seconds: &Seconds| seconds.unreachable(1).is_some();
+        assert!(!closed_port.tries_again(1), "nobody has tried");
+        crowd_of(&closed_port, 1, 1, &[F::Dns]);
+        assert!(!closed_port.tries_again(1), "the crowd does not know yet who failed");
+        closed_port.take_failed();
+        assert!(closed_port.tries_again(1) && !closed_port.tries_again(1) && !ends(&closed_port));
+        crowd_of(&closed_port, 2, 1, &[]);
+        assert!(!ends(&closed_port), "the second is on its way");
+        crowd_of(&closed_port, 2, 2, &[F::Dns]);
+        closed_port.take_failed();
+        assert!(ends(&closed_port) && !closed_port.tries_again(1));
+
+        let by_chance = Seconds::default();
+        crowd_of(&by_chance, 1, 1, &[F::Tcp]);
+        by_chance.take_failed();
+        assert!(by_chance.tries_again(1));
+        by_chance.observe(&Row::Crowd(CrowdRow {
+            started: 2,
+            failed: 1,
+            connected: 1,
+            ..CrowdRow::default()
+        }));
+        by_chance.observe(&Row::SecondClosed(SecondClosed::default()));
+        assert!(!ends(&by_chance), "the second is served");
+        let crowd = Seconds::default();
+        crowd_of(&crowd, 3, 3, &[F::Tcp]);
+        crowd.take_failed();
+        assert!(!crowd.tries_again(3), "three say it of all");
     }
 
     /// A participant without WebRTC is connected by the request that is answered.

@@ -87,15 +87,19 @@ fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
     assert!(ran.stdout.starts_with("At least 6 viewers"), "{ran}");
 }
 
-/// Ten seconds each: a baseline, and the first second of the smallest crowd. A search for its limit
-/// would take a minute.
+/// Ten seconds each: a baseline, and the first seconds of the smallest crowd. A search for its limit
+/// would take a minute. A crowd of one tries twice.
 #[test]
 fn a_server_that_refuses_all_is_distinguished_from_a_full_one() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--token", "for nobody"]);
-    for (target, reason) in
-        [(stage.target(), "http_401"), ("whep+http://127.0.0.1:9/whep".to_owned(), "tcp")]
-    {
-        let ran = run(None, &[&["find", &target][..], &SHORT].concat()).expect_code(3);
+    let closed_port = "whep+http://127.0.0.1:9/whep".to_owned();
+    for (target, reason, start) in [
+        (stage.target(), "http_401", "5"),
+        (closed_port.clone(), "tcp", "5"),
+        (closed_port, "tcp", "1"),
+    ] {
+        let find = ["find", &target, "--start", start];
+        let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(3);
         assert!(figure(&ran.summary(), "duration_s") < 30.0, "{ran}");
         assert_eq!(ran.summary()["capacity"], Value::Null, "{ran}");
         assert!(ran.stdout.starts_with("None of "), "{ran}");
@@ -104,6 +108,9 @@ fn a_server_that_refuses_all_is_distinguished_from_a_full_one() {
             ran.stderr.contains(&format!("nobody is served, whatever the load: {reason}: ")),
             "{ran}"
         );
+        if start == "1" {
+            assert_eq!(figure(&ran.summary(), "participants.failed"), 2.0, "{ran}");
+        }
     }
 }
 
