@@ -68,6 +68,8 @@ pub struct LiveSnapshot {
     pub worst: Vec<ParticipantFigures>,
     /// How many participants failed, by the key of the reason.
     pub failures: BTreeMap<String, u32>,
+    /// When the last of them failed.
+    pub last_failure_at: Option<RunTime>,
     /// The generator's own health.
     pub generator: GeneratorFigures,
     /// The last [`RECENT_EVENTS`] events, oldest first.

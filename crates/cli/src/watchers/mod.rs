@@ -39,9 +39,9 @@ const ROWS_WAITING_MAX: usize = 65_536;
 /// How long a watcher may send nothing before it counts as lost; it sends its own cost each second.
 const SILENT_MAX: Duration = Duration::from_secs(10);
 
-/// How long a run that ended before its time waits for a watcher to see that a process ended: its
-/// server's, it may be.
-const LAST_LOOK: Duration = Duration::from_secs(3);
+/// How long a run that ended before its time, and soon after a failure, waits for a watcher to see
+/// that a process ended: its server's, it may be.
+pub(crate) const LAST_LOOK: Duration = Duration::from_secs(3);
 /// How often it is asked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 

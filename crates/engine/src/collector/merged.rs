@@ -84,6 +84,7 @@ impl MergedLive {
         if let Some(reason) = row.failure().filter(|_| !self.failed.contains(&row.participant)) {
             self.failed.insert(row.participant);
             *self.snapshot.failures.entry(reason.key().to_owned()).or_default() += 1;
+            self.snapshot.last_failure_at = self.snapshot.last_failure_at.max(row.ended_at);
         }
     }
 

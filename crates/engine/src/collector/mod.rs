@@ -389,6 +389,7 @@ impl Collector {
             && failure.reason != FailureReason::NotStarted
         {
             *self.snapshot.failures.entry(failure.reason.key()).or_default() += 1;
+            self.snapshot.last_failure_at = self.snapshot.last_failure_at.max(Some(ended_at));
             if !connected {
                 self.joins.decided(ended_at, false);
             }
