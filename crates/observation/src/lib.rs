@@ -8,7 +8,10 @@ mod distribution;
 pub use distribution::{Distribution, DistributionError, Quantiles};
 
 mod lifecycle;
-pub use lifecycle::{Failure, FailureReason, IceState, Outcome, Phase, RefusalKind};
+pub use lifecycle::{Failure, FailureReason, IceState, Outcome, Phase};
+
+mod refusal;
+pub use refusal::RefusalKind;
 
 mod capture;
 pub use capture::{

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+use crate::RefusalKind;
+
 /// The phases of a session in their order; one that a protocol does not have is absent.
 ///
 /// Their differences divide the time to first frame: DNS = `Resolved` − `Started`, TCP =
@@ -268,26 +270,16 @@ impl FailureReason {
     #[must_use]
     pub fn refusal(&self) -> Option<RefusalKind> {
         match self {
-            Self::RoomFull | Self::HttpStatus(503) | Self::RtspStatus(453 | 503) => {
-                Some(RefusalKind::Full)
-            }
-            Self::HttpStatus(429) => Some(RefusalKind::RatePerAddress),
-            Self::Unauthorized
-            | Self::HttpStatus(401 | 403 | 407)
-            | Self::RtspStatus(401 | 403) => Some(RefusalKind::Credentials),
-            Self::NoSuchRoom | Self::HttpStatus(404 | 410) | Self::RtspStatus(404) => {
-                Some(RefusalKind::Missing)
-            }
-            Self::Refused
-            | Self::SignallingClosed
-            | Self::HttpStatus(400..=599)
-            | Self::RtspStatus(400..=599) => Some(RefusalKind::Other),
+            Self::HttpStatus(status) => RefusalKind::of_http(*status),
+            Self::RtspStatus(status) => RefusalKind::of_rtsp(*status),
+            Self::RoomFull => Some(RefusalKind::Full),
+            Self::Unauthorized => Some(RefusalKind::Credentials),
+            Self::NoSuchRoom => Some(RefusalKind::Missing),
+            Self::Refused | Self::SignallingClosed => Some(RefusalKind::Other),
             Self::Dns
             | Self::Tcp
             | Self::Quic
             | Self::Tls
-            | Self::HttpStatus(_)
-            | Self::RtspStatus(_)
             | Self::Protocol
             | Self::Kicked
             | Self::RoomEnded
@@ -311,17 +303,8 @@ impl FailureReason {
     /// Refusals that a full server gives are not among them, nor is silence.
     #[must_use]
     pub fn is_of_target(&self) -> bool {
-        match self.refusal() {
-            // 403 is a wrong key, and also what some servers answer beyond their number of users or
-            // that of their licence, and firewalls of applications to an address that asks too
-            // often: another load may not meet it.
-            Some(RefusalKind::Credentials) => {
-                !matches!(self, Self::HttpStatus(403) | Self::RtspStatus(403))
-            }
-            Some(RefusalKind::Missing) => true,
-            Some(RefusalKind::Full | RefusalKind::RatePerAddress | RefusalKind::Other) => false,
-            None => self.is_of_target_without_refusal(),
-        }
+        self.refusal()
+            .map_or_else(|| self.is_of_target_without_refusal(), RefusalKind::is_of_target)
     }
 
     /// The same of what is no refusal.
@@ -361,22 +344,6 @@ impl FailureReason {
     pub fn is_censored(&self) -> bool {
         matches!(self, Self::NotStarted | Self::WorkerLost)
     }
-}
-
-/// What a server that refuses a participant says about why, in whatever protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusalKind {
-    /// It, or the room, is full.
-    Full,
-    /// Too many requests came from one address in a time (HTTP 429, RFC 6585 section 4): a rule for
-    /// each address, and no measure of what the server can do.
-    RatePerAddress,
-    /// The key, PIN or token is missing or wrong.
-    Credentials,
-    /// What was asked for does not exist.
-    Missing,
-    /// Anything else, with or without a reason.
-    Other,
 }
 
 /// A failure with its details.
@@ -492,12 +459,13 @@ mod tests {
             (F::HttpStatus(503), Some(RefusalKind::Full)),
             (F::RtspStatus(453), Some(RefusalKind::Full)),
             (F::RoomFull, Some(RefusalKind::Full)),
-            (F::HttpStatus(403), Some(RefusalKind::Credentials)),
+            (F::HttpStatus(403), Some(RefusalKind::Forbidden)),
+            (F::RtspStatus(403), Some(RefusalKind::Forbidden)),
             (F::Unauthorized, Some(RefusalKind::Credentials)),
             (F::HttpStatus(404), Some(RefusalKind::Missing)),
             (F::RtspStatus(404), Some(RefusalKind::Missing)),
             (F::HttpStatus(409), Some(RefusalKind::Other)),
-            (F::RtspStatus(461), Some(RefusalKind::Other)),
+            (F::RtspStatus(461), Some(RefusalKind::Unsupported)),
             (F::Refused, Some(RefusalKind::Other)),
             (F::HttpStatus(302), None),
             (F::Ice, None),

@@ -25,12 +25,18 @@ const MISSING_MIN: f64 = 0.5;
 const LIMIT_LINES: &[&str] = &["worker_connections", "connection_limit"];
 
 /// Whether a server that is full by its configuration may refuse with this reason. A licence that
-/// is used up may be told like a wrong key. What does not exist is not full, and a rate for each
-/// address is [`address_limit`].
+/// is used up may be told like a wrong key. What does not exist or is never done is not full, and a
+/// rate for each address is [`address_limit`].
 fn is_refusal(reason: &FailureReason) -> bool {
     match reason.refusal() {
-        Some(RefusalKind::Full | RefusalKind::Credentials | RefusalKind::Other) => true,
-        Some(RefusalKind::RatePerAddress | RefusalKind::Missing) | None => false,
+        Some(
+            RefusalKind::Full
+            | RefusalKind::Credentials
+            | RefusalKind::Forbidden
+            | RefusalKind::Other,
+        ) => true,
+        Some(RefusalKind::RatePerAddress | RefusalKind::Missing | RefusalKind::Unsupported)
+        | None => false,
     }
 }
 

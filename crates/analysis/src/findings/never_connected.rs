@@ -149,6 +149,9 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
         Some(RefusalKind::Credentials) => {
             return "Check the key, PIN or token in the target against what the server expects";
         }
+        Some(RefusalKind::Forbidden) => {
+            return "Check the key, PIN or token in the target against what the server expects, and its configuration and licence for a maximum of users, or a firewall that lets this address not in";
+        }
         Some(RefusalKind::Missing) => {
             return "Check the path or room in the target: does it exist, and does anybody publish there?";
         }
@@ -158,7 +161,7 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
         Some(RefusalKind::RatePerAddress) => {
             return "The server limits how often one address may ask (HTTP 429): wait as long as it says, raise that limit for the generator's address, or give the crowd more addresses (--source-ip)";
         }
-        Some(RefusalKind::Other) | None => {}
+        Some(RefusalKind::Unsupported | RefusalKind::Other) | None => {}
     }
     match reason {
         FailureReason::Dns => {

@@ -481,7 +481,7 @@ impl Transfer {
         // responsible (RFC 7838 section 6).
         let may_retry = status.is_server_error() || status == StatusCode::MISDIRECTED_REQUEST;
         let reason = match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureReason::Unauthorized,
+            StatusCode::UNAUTHORIZED => FailureReason::Unauthorized,
             status => FailureReason::HttpStatus(status.as_u16()),
         };
         let (failure, is_refused) = (Failure::new(reason, detail), status.is_client_error());

@@ -171,7 +171,7 @@ impl PageFetch {
         context.client.failed();
         self.has_failed = true;
         let reason = match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureReason::Unauthorized,
+            StatusCode::UNAUTHORIZED => FailureReason::Unauthorized,
             status => FailureReason::HttpStatus(status.as_u16()),
         };
         let wait = retry_after(&head.headers);

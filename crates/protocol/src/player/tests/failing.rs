@@ -12,6 +12,8 @@ fn refusals_end_the_viewer_with_the_status_of_the_server() {
     for (status, expect) in [
         (404, "http_404: http://10.0.0.1/movie.mp4: HTTP status 404 Not Found"),
         (503, "http_503: http://10.0.0.1/movie.mp4: HTTP status 503 Service Unavailable"),
+        // Not "unauthorized": a server may answer so beyond its number of users.
+        (403, "http_403: http://10.0.0.1/movie.mp4: HTTP status 403 Forbidden"),
         (401, "unauthorized: http://10.0.0.1/movie.mp4: HTTP status 401 Unauthorized"),
         (304, "http_304: http://10.0.0.1/movie.mp4: HTTP status 304 Not Modified"),
     ] {
