@@ -283,11 +283,21 @@ impl OpenedRing {
         self.has_delivered = true;
     }
 
-    /// The datagrams dropped since the last call, whether any was delivered since then, and why the
-    /// ring gets nothing any more, once.
-    pub(super) fn finish_second(&mut self) -> (u32, bool, Result<(), String>) {
+    /// Whether a datagram of it was delivered in this second.
+    pub(super) fn has_delivered(&self) -> bool {
+        self.has_delivered
+    }
+
+    /// The datagrams dropped since the last call.
+    pub(super) fn take_drops(&mut self) -> u32 {
         let dropped = self.ring.statistics().map_or(0, |statistics| statistics.drops);
-        let dropped = dropped.saturating_add(std::mem::take(&mut self.dropped_by_older));
+        dropped.saturating_add(std::mem::take(&mut self.dropped_by_older))
+    }
+
+    /// The datagrams dropped since [`Self::take_drops`], whether any was delivered in this second,
+    /// and why the ring gets nothing any more, once.
+    pub(super) fn finish_second(&mut self) -> (u32, bool, Result<(), String>) {
+        let dropped = self.take_drops();
         let ended = match self.ring.check() {
             Err(error) if self.is_open => {
                 self.is_open = false;

@@ -9,7 +9,8 @@ use throng_protocol::participant::Channel;
 use super::opened::OpenedRing;
 use super::path::Step;
 use super::{
-    RING_BYTES_MAX, ReceiveRings, RingEntry, RingNews, RingSecond, SocketStep, change, moment,
+    Entry, RING_BYTES_MAX, ReceiveRings, RingEntry, RingNews, RingSecond, SocketStep, change,
+    moment,
 };
 use crate::clock::ClockPair;
 use crate::sockets::silence::before_shared_burst;
@@ -33,10 +34,15 @@ impl ReceiveRings {
             .get(entry.ring)
             .and_then(Option::as_ref)
             .map_or(clocks.unix(), OpenedRing::heard_until);
+        let needed_ring = entry.path.needs_ring();
         let (step, in_ring, ring) =
             (entry.path.step(moment(clocks, heard)), entry.in_ring, entry.ring);
+        let begins_to_need = !needed_ring && entry.path.needs_ring();
         if !entry.path.is_changing() {
             self.changing.retain(|changing| *changing != id.0);
+        }
+        if begins_to_need {
+            self.begins_to_need(id.0, ring);
         }
         match step {
             Step::Wait => SocketStep::Wait,
@@ -52,6 +58,21 @@ impl ReceiveRings {
                 SocketStep::Wait
             }
         }
+    }
+
+    /// From now on a socket has its datagrams by the ring. What the ring dropped while nobody had
+    /// any by it was lost to nobody: all sockets still had their own.
+    fn begins_to_need(&mut self, id: u32, ring: usize) {
+        if is_needed_by_others(&self.entries, id, ring) {
+            return;
+        }
+        let Some(opened) = self.rings.get_mut(ring).and_then(Option::as_mut) else { return };
+        // Somebody had some in this second, and has left.
+        if opened.has_delivered() || opened.take_drops() == 0 {
+            return;
+        }
+        let users = self.entries.iter_mut().flatten().filter(|entry| entry.ring == ring);
+        users.for_each(|entry| entry.path.dropped());
     }
 
     /// Ring and socket do not have the same. What the socket lacks would not have reached any; what
@@ -175,5 +196,56 @@ impl ReceiveRings {
     /// What is to be told since the last call.
     pub(crate) fn take_news(&mut self) -> Vec<RingNews> {
         std::mem::take(&mut self.news)
+    }
+}
+
+/// Whether what the ring drops is lost to any of its sockets but `id`.
+fn is_needed_by_others(entries: &[Option<Entry>], id: u32, ring: usize) -> bool {
+    (0..).zip(entries).any(|(other, entry): (u32, _)| {
+        let entry = entry.as_ref().filter(|entry| entry.ring == ring && other != id);
+        entry.is_some_and(|entry| entry.path.needs_ring())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+    use throng_net::packet_ring::InRing;
+
+    use super::super::Silence;
+    use super::super::path::{Moment, ReceivePath};
+    use super::*;
+
+    const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 7);
+
+    /// A socket that is compared with a ring, or that was and gets its datagrams by it.
+    fn entry(ring: usize, was_compared: bool) -> Option<Entry> {
+        let start = Instant::now();
+        let unix = |ms: u64| Duration::from_secs(1_700_000_000) + Duration::from_millis(ms);
+        let at = |ms: u64| Moment {
+            now: start + Duration::from_millis(ms),
+            unix: unix(ms),
+            heard: unix(ms),
+        };
+        let mut path = ReceivePath::new(PEER.ip(), at(0));
+        if was_compared {
+            for ms in 100..200 {
+                path.by_ring(unix(ms), 100, PEER);
+                path.by_socket(unix(ms), 100, PEER);
+            }
+            path.step(at(1_100));
+        }
+        let in_ring = InRing { interface: 1, mtu: 65_536, local: Ipv4Addr::LOCALHOST.into() };
+        let (channel, silence) = (Channel(0), Silence::default());
+        Some(Entry { slot: 0, channel, port: 1, ring, in_ring, path, silence, arrived: None })
+    }
+
+    #[test]
+    fn what_a_ring_drops_is_lost_to_those_who_get_their_datagrams_by_it() {
+        let entries = [entry(0, false), None, entry(0, true), entry(1, true)];
+        assert!(!is_needed_by_others(&entries, 2, 0), "the first who gets any by it");
+        assert!(is_needed_by_others(&entries, 0, 0), "another one gets them by it");
+        assert!(!is_needed_by_others(&entries, 3, 1), "the other is on another ring");
     }
 }
