@@ -87,9 +87,9 @@ impl Places {
     }
 }
 
-/// What [`Life::is_same_kind`] compares.
 fn kind(life: &Life) -> (u32, String) {
-    (life.process.target, life.process.name.clone())
+    let (target, name) = life.kind();
+    (target, name.to_owned())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! What is the server's, [`Lives`](crate::context::Lives) knows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use throng_observation::host::catalogue::{self as metric, Metric};
 use throng_observation::host::measured::Window;
@@ -42,9 +42,9 @@ pub(super) struct Killed<'a> {
 /// The lives of the server's processes that ended near the failing load, in the order in which they
 /// were found.
 pub(super) fn of_server<'a>(context: &'a Context<'_>) -> Vec<&'a Life> {
-    let bad = bad_seconds(context);
+    let jobs = Jobs::of(context.lives.all(), bad_seconds(context));
     let its = context.lives.own().filter(|life| is_near_failure(context, life));
-    its.filter(|life| !is_replaceable(context, life) && !is_job(context, life, &bad)).collect()
+    its.filter(|life| !is_replaceable(context, life) && !jobs.have(life)).collect()
 }
 
 /// Who ended it, by the lines of watched logs around its end.
@@ -153,21 +153,35 @@ fn is_replaceable(context: &Context<'_>, life: &Life) -> bool {
     end.how.exit_code() == Some(0) && context.lives.own().any(|other| stays(&other))
 }
 
-/// Whether it ended as its kind does: after a short life, as others did in good seconds.
-fn is_job(context: &Context<'_>, life: &Life, bad: &BTreeSet<i64>) -> bool {
-    let is_unfelt = |other: &&Life| {
-        let second = other.ended.map(RunTime::second);
-        second.is_some_and(|at| bad.range(at - SLACK_S..=at + SLACK_S).next().is_none())
-    };
-    let is_other = |other: &&Life| !std::ptr::eq(*other, life) && other.is_same_kind(life);
-    let jobs = context
-        .lives
-        .all()
-        .iter()
-        .filter(is_other)
-        .filter(|other| is_short(other))
-        .filter(is_unfelt);
-    is_short(life) && jobs.take(JOBS_MIN).count() >= JOBS_MIN
+/// The short lives that ended in good seconds, counted once for all.
+struct Jobs<'a> {
+    /// How many, by their kind.
+    unfelt: HashMap<(u32, &'a str), usize>,
+    /// The bad seconds.
+    bad: BTreeSet<i64>,
+}
+
+impl<'a> Jobs<'a> {
+    fn of(lives: &'a [Life], bad: BTreeSet<i64>) -> Self {
+        let mut jobs = Self { unfelt: HashMap::new(), bad };
+        for life in lives {
+            if jobs.is_unfelt(life) {
+                *jobs.unfelt.entry(life.kind()).or_default() += 1;
+            }
+        }
+        jobs
+    }
+
+    /// Whether `life` ended as its kind does: after a short life, as others did in good seconds.
+    fn have(&self, life: &Life) -> bool {
+        let all = self.unfelt.get(&life.kind()).copied().unwrap_or(0);
+        is_short(life) && all - usize::from(self.is_unfelt(life)).min(all) >= JOBS_MIN
+    }
+
+    fn is_unfelt(&self, life: &Life) -> bool {
+        let second = life.ended.map(RunTime::second).filter(|_| is_short(life));
+        second.is_some_and(|at| self.bad.range(at - SLACK_S..=at + SLACK_S).next().is_none())
+    }
 }
 
 fn is_short(life: &Life) -> bool {
@@ -185,4 +199,42 @@ fn bad_seconds(context: &Context<'_>) -> BTreeSet<i64> {
 /// Whether the watcher found any process.
 pub(super) fn is_any_found(context: &Context<'_>) -> bool {
     context.host.events_of(HostEventKind::ProcessFound).any(|_| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_observation::host::{ProcessEnd, ProcessEvent};
+
+    use super::*;
+
+    /// A life of `seconds` that ended at `at_s`.
+    fn life(name: &str, at_s: i64, seconds: i64) -> Life {
+        let at = |s: i64| RunTime(s * 1_000_000);
+        let end = Some(ProcessEnd::new(HowEnded::Exit { code: 0 }));
+        let process = ProcessEvent { target: 0, name: name.into(), pid: 7, end };
+        Life { process, found: Some(at(at_s - seconds)), ended: Some(at(at_s)) }
+    }
+
+    #[test]
+    fn a_job_is_one_of_three_of_its_kind_of_which_two_were_not_felt() {
+        let lives = [
+            life("job", 10, 1),
+            life("job", 20, 1),
+            life("job", 31, 1),
+            life("other", 31, 1),
+            life("job", 31, 61),
+        ];
+        let jobs = Jobs::of(&lives, BTreeSet::from([30]));
+        let have: Vec<bool> = lives.iter().map(|life| jobs.have(life)).collect();
+        // Of the two that were not felt each has one other.
+        assert_eq!(have, [false, false, true, false, false]);
+    }
+
+    #[test]
+    fn many_ends_of_one_kind_are_told_in_a_moment() {
+        let lives: Vec<Life> = (0..50_000).map(|at_s| life("job", at_s, 1)).collect();
+        // All are felt but the first two, so that each would have to look at all others.
+        let jobs = Jobs::of(&lives, (5..50_010).collect());
+        assert_eq!(lives.iter().filter(|life| jobs.have(life)).count(), 49_998);
+    }
 }

@@ -24,10 +24,10 @@ impl Life {
         self.process.end.as_ref()
     }
 
-    /// Whether `other` was found by the same target under the same name.
+    /// Its kind: what was found by the same target under the same name.
     #[must_use]
-    pub fn is_same_kind(&self, other: &Self) -> bool {
-        self.process.target == other.process.target && self.process.name == other.process.name
+    pub fn kind(&self) -> (u32, &str) {
+        (self.process.target, &self.process.name)
     }
 
     /// For how long it is known to have lived, microseconds; `None` if its begin or its end is not
@@ -110,6 +110,6 @@ mod tests {
                 (None, Some(HowEnded::Unknown)),
             ]
         );
-        assert!(lives[0].is_same_kind(&lives[1]) && !lives[0].is_same_kind(&lives[2]));
+        assert!(lives[0].kind() == lives[1].kind() && lives[0].kind() != lives[2].kind());
     }
 }
