@@ -5,7 +5,7 @@ mod ended_tests;
 mod even_growth_tests;
 mod family_tests;
 mod law_tests;
-mod new_tests;
+mod look_alike_tests;
 mod planted_limits;
 mod refusal_tests;
 mod simulated_run;

@@ -6,7 +6,7 @@ use throng_observation::run::{ParticipantId, ParticipantRow, RunData};
 use throng_observation::{Clause, Failure, FailureReason, Outcome, Phase, RunTime};
 
 use super::explained;
-use super::new_tests::{cause, nobody};
+use super::look_alike_tests::{cause, nobody};
 use super::simulated_run::{Moment, SimulatedRun, UserImpact};
 use crate::bottleneck::BottleneckVerdict;
 

@@ -4,7 +4,7 @@ use throng_observation::Goal;
 use throng_observation::host::{HostEvent, HostId, HostInfo, HostSample, HostSeries, SeriesId};
 use throng_observation::run::RunData;
 
-use super::new_tests::cause;
+use super::look_alike_tests::cause;
 use super::plant_of;
 use super::planted_limits::full;
 use super::simulated_run::SimulatedRun;

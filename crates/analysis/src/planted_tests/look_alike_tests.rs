@@ -1,5 +1,5 @@
-//! What was taken for something else once: each situation as it was met, and what has to be said of
-//! it.
+//! Situations that look like another limit than theirs: each is made, and the answer has to tell it
+//! from the one that it looks like.
 
 use std::collections::BTreeMap;
 
