@@ -19,10 +19,22 @@ pub fn limits_passed(rows: &[GeneratorRow]) -> Vec<String> {
 fn sentence(limit: Limit, row: &GeneratorRow) -> String {
     let subject =
         row.thread.map_or_else(|| "the process".to_owned(), |number| format!("thread {number}"));
+    let max = limit.max();
     match limit {
-        Limit::ThreadCpu => format!("{subject} used {:.0} % of its core", row.cpu_us as f64 / 1e4),
-        Limit::Lag => format!("{subject} was {:.1} ms late (p99)", row.lag_p99_us as f64 / 1e3),
-        Limit::Steal => format!("CPU steal was {:.1} % of the machine", row.steal_ratio * 100.0),
+        Limit::ThreadCpu => format!(
+            "{subject} used {:.0} % of its core, more than {:.0} %",
+            row.cpu_us as f64 / 1e4,
+            max * 100.0
+        ),
+        Limit::Lag => format!(
+            "{subject} was {:.1} ms late (p99), more than {max:.0} ms",
+            row.lag_p99_us as f64 / 1e3
+        ),
+        Limit::Steal => format!(
+            "CPU steal was {:.1} % of the machine, more than {:.0} %",
+            row.steal_ratio * 100.0,
+            max * 100.0
+        ),
         Limit::ReceiveDrops => format!("{subject} dropped {} received datagrams", row.socket_drops),
         Limit::SendDrops => {
             format!("the kernel had no room for {} datagrams of {subject}", row.send_drops)
@@ -290,14 +302,20 @@ mod tests {
         };
         assert!(limits_passed(std::slice::from_ref(&healthy)).is_empty());
         for (row, word) in [
-            (GeneratorRow { cpu_us: 800_000, ..healthy.clone() }, "80 %"),
-            (GeneratorRow { lag_p99_us: 25_000, ..healthy.clone() }, "25.0 ms"),
+            (
+                GeneratorRow { cpu_us: 800_000, ..healthy.clone() },
+                "80 % of its core, more than 70 %",
+            ),
+            (
+                GeneratorRow { lag_p99_us: 25_000, ..healthy.clone() },
+                "25.0 ms late (p99), more than 20 ms",
+            ),
             (GeneratorRow { socket_drops: 1, ..healthy.clone() }, "received"),
             (GeneratorRow { send_drops: 1, ..healthy.clone() }, "no room"),
             (GeneratorRow { observations_dropped: 1, ..healthy.clone() }, "observations"),
             (
                 GeneratorRow { thread: None, steal_ratio: 0.06, ..healthy.clone() },
-                "CPU steal was 6.0 %",
+                "CPU steal was 6.0 % of the machine, more than 5 %",
             ),
         ] {
             let limits = limits_passed(&[row]);

@@ -117,9 +117,13 @@ pub(crate) fn lag_ms(row: &GeneratorRow) -> f64 {
 /// The limits that were passed in the wanted seconds, however often: why loads of a search were not
 /// judged. The reasons of a run are about all its seconds, of which these may be few.
 pub(crate) fn limits_in(run: &RunData, is_wanted: impl Fn(i64) -> bool) -> Vec<String> {
-    let wanted = run.generator.iter().filter(|row| is_wanted(row.second)).cloned().collect();
-    let part = RunData { info: run.info.clone(), generator: wanted, ..RunData::default() };
-    limits(&part, &examine(&part, 0, 0), |_, _| true)
+    let generator = run.generator.iter().filter(|row| is_wanted(row.second)).cloned().collect();
+    let events = run.events.iter().filter(|event| is_wanted(event.at.second())).cloned().collect();
+    let part = RunData { info: run.info.clone(), generator, events, ..RunData::default() };
+    let any = |_: usize, _: f64| true;
+    let mut passed = limits(&part, &examine(&part, 0, 0), any);
+    passed.extend(host_drops(&part, any));
+    passed
 }
 
 /// Each limit that was passed, with the worst figure, where the seconds past it, of all, are
@@ -145,7 +149,7 @@ fn limits(
 
 fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
     let mut reasons = limits(run, health, is_sustained);
-    reasons.extend(host_drops(run));
+    reasons.extend(host_drops(run, is_sustained));
     reasons.extend(
         run.events.iter().filter(|e| e.kind == MEMORY_EVENT).map(|event| event.detail.clone()),
     );
@@ -219,15 +223,16 @@ fn defects(run: &RunData) -> Option<String> {
     first.map(|detail| format!("{people} ended by a defect of the generator: {detail}"))
 }
 
-/// Each such event is a second in which the host dropped frames.
-fn host_drops(run: &RunData) -> Option<String> {
+/// Each such event is a second in which the host dropped frames; `None` unless they are enough, of
+/// all seconds.
+fn host_drops(run: &RunData, is_enough: impl Fn(usize, f64) -> bool) -> Option<String> {
     let mut all: Vec<i64> =
         run.generator.iter().map(|row| row.second).filter(|s| *s >= START_S).collect();
     all.sort_unstable();
     all.dedup();
     let events = || run.events.iter().filter(|event| event.kind == HOST_DROPS_EVENT);
     let bad: usize = events().map(|event| event.count as usize).sum();
-    is_sustained(bad, all.len() as f64).then(|| {
+    (bad > 0 && is_enough(bad, all.len() as f64)).then(|| {
         let first = events().map(|event| event.detail.as_str()).next().unwrap_or_default();
         format!("{first} ({bad} of {} s over the limit)", all.len())
     })
@@ -340,6 +345,13 @@ mod tests {
             ]
         );
         assert_eq!(limits_in(&run, |second| second > 50), [""; 0]);
+        let mut dropping = run;
+        let detail = "this host had no room for 9 of 99 frames";
+        dropping.events.push(event(60, HOST_DROPS_EVENT, detail));
+        assert_eq!(
+            limits_in(&dropping, |second| (58..66).contains(&second)),
+            [format!("{detail} (1 of 8 s over the limit)")]
+        );
     }
 
     #[test]

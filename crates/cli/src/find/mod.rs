@@ -192,7 +192,7 @@ impl SearchLoop<'_> {
             // Before the seconds after it, which other bounds judged.
             self.judge();
             if let Some(end) = self.search.end() {
-                self.printer.end(why(end));
+                self.printer.end(&why(end, self.seconds.limited_by().as_deref()));
                 return;
             }
         }
@@ -235,17 +235,39 @@ impl SearchLoop<'_> {
     }
 }
 
-/// The end of a search in words.
-fn why(end: &End) -> &'static str {
-    match end {
+/// The end of a search in words. `limited_by`: what the generator lacked, if it did.
+fn why(end: &End, limited_by: Option<&str>) -> String {
+    let why = match end {
         End::Found => "the limit is found",
         End::Ceiling => "the largest crowd that may be tried is served well",
         End::GeneratorLimited => {
-            "the generator was the limit too often: the search ends with what it could judge"
+            let limit = limited_by.map_or_else(String::new, |limit| format!(" ({limit})"));
+            return format!(
+                "the generator was the limit too often{limit}: the search ends with what it could judge"
+            );
         }
         End::NeverPasses => "not even the smallest crowd is served well",
         End::TooNoisy => "this host is too noisy: seconds are bad that the load does not explain",
         End::NotSustained => "a crowd below the limit is served well, but not for long",
         End::NoRecovery => "the server does not recover after the load that failed",
+    };
+    why.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_that_the_generator_ended_says_by_what_limit() {
+        let limit = "thread 0 used 93 % of its core, more than 70 %";
+        assert_eq!(
+            why(&End::GeneratorLimited, Some(limit)),
+            format!(
+                "the generator was the limit too often ({limit}): the search ends with what it could judge"
+            )
+        );
+        // It is not the reason of another end.
+        assert_eq!(why(&End::Found, Some(limit)), "the limit is found");
     }
 }

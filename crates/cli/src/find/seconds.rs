@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throng_analysis::windows::SecondQuality;
+use throng_observation::limits::GENERATOR_LIMITED_EVENT;
 use throng_observation::run::{CrowdRow, ParticipantId, ParticipantRow, Row};
 use throng_observation::{Failure, FailureReason, MediaKind, Outcome, RunTime, Unloaded};
 
@@ -30,6 +31,8 @@ struct OpenSeconds {
     media: Unloaded,
     closed: VecDeque<SecondSummary>,
     failed: Failed,
+    /// What the generator lacked when it was last the limit, in words.
+    limited_by: Option<String>,
     reach: TargetReach,
 }
 
@@ -82,6 +85,11 @@ impl Seconds {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).failed)
     }
 
+    /// By what the generator was the limit, and by how much, when it last was.
+    pub(super) fn limited_by(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).limited_by.clone()
+    }
+
     /// Why nobody can be served, whatever the load: all who came of the first `wanted` have failed
     /// by the target, and nobody was ever connected.
     pub(super) fn unreachable(&self, wanted: u32) -> Option<Failure> {
@@ -115,7 +123,11 @@ impl OpenSeconds {
                 self.failed.all.insert(row.participant);
                 if matches!(failure.reason, FailureReason::Generator | FailureReason::WorkerLost) {
                     self.failed.by_generator.insert(row.participant);
+                    self.limited_by = Some(failure.to_string());
                 }
+            }
+            Row::Event(event) if event.kind == GENERATOR_LIMITED_EVENT => {
+                self.limited_by = Some(event.detail.clone());
             }
             Row::SecondClosed(closed) => {
                 let (delay_ms, media) = (self.delay_ms.take(), std::mem::take(&mut self.media));
@@ -198,7 +210,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use throng_observation::run::{CohortId, SeriesRow};
+    use throng_observation::run::{CohortId, EventRow, SeriesRow};
     use throng_observation::{Clause, Distribution, ExperienceRow, Phase, SecondClosed};
 
     /// A second at whose end `began` participants have begun and `gone` have failed, one of them
@@ -319,6 +331,24 @@ mod tests {
             crowd_of(&seconds, 3, 3, &[]);
             assert_eq!(seconds.unreachable(3), None, "{phase:?}");
         }
+    }
+
+    #[test]
+    fn what_the_generator_lacked_last_is_known() {
+        let seconds = Seconds::default();
+        crowd_of(&seconds, 1, 1, &[FailureReason::Tcp]);
+        assert_eq!(seconds.limited_by(), None, "the target's");
+        crowd_of(&seconds, 2, 2, &[FailureReason::Generator]);
+        assert_eq!(seconds.limited_by().as_deref(), Some("generator: 127.0.0.1:9"));
+        let late = "thread 0 was 31.0 ms late (p99), more than 20 ms";
+        seconds.observe(&Row::Event(EventRow {
+            at: RunTime(0),
+            participant: None,
+            kind: GENERATOR_LIMITED_EVENT.to_owned(),
+            count: 1,
+            detail: late.to_owned(),
+        }));
+        assert_eq!(seconds.limited_by().as_deref(), Some(late));
     }
 
     #[test]
