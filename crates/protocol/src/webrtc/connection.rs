@@ -11,6 +11,7 @@ use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Failure, FailureReason, IceState, Layer, MediaPath, Observation};
 
 use self::relay::RelayState;
+use self::senders::Senders;
 use self::tracks::sent;
 use super::local_addresses::LocalAddresses;
 use super::options::ParticipantOptions;
@@ -19,13 +20,14 @@ use super::reflexive::Gathering;
 use super::sender::{Ladder, Sender};
 use super::session::{MediaToSend, Negotiated, Session, SessionError, SessionOutput};
 use crate::participant::{Channel, Input, Open, Output, Transmit};
-use crate::signalling::room::RoomStream;
 
 mod deadlines;
 
 mod negotiation;
 
 mod relay;
+
+mod senders;
 
 mod tracks;
 
@@ -114,8 +116,7 @@ pub(super) struct Connection {
     /// The signalling server's address, once known.
     server: Option<SocketAddr>,
     outgoing: Vec<Outgoing>,
-    /// The senders of the streams, by media section.
-    streams: Vec<RoomStream>,
+    senders: Senders,
     /// The layer that was requested last.
     wanted_layer: Option<Layer>,
     state: State,
@@ -256,7 +257,7 @@ impl Connection {
             server: config.options.toward,
             config,
             outgoing,
-            streams: Vec::new(),
+            senders: Senders::default(),
             wanted_layer: None,
             state: State::Idle,
             transport,

@@ -299,7 +299,7 @@ impl Connection {
                 let (mut receiver, sender) = (Box::new(receiver), sender.map(Box::new));
                 if self.config.in_room {
                     receiver.pictures_are_off(self.wanted_layer == Some(Layer::Off), now);
-                    receiver.sent_in(&self.streams, &[], now);
+                    receiver.sent_in(self.senders.streams(), &[], now);
                 }
                 if sender.as_ref().is_some_and(|sender| sender.is_empty()) {
                     let detail = format!(

@@ -11,21 +11,16 @@ use crate::webrtc::sender::{Ladder, Sender};
 impl Connection {
     /// Sets the streams that the peer sends from now on.
     pub(in crate::webrtc) fn streams(&mut self, now: Instant, streams: Vec<RoomStream>) {
-        let before = std::mem::replace(&mut self.streams, streams);
+        let before = self.senders.replace(streams);
         let State::Playing { receiver, .. } = &mut self.state else { return };
-        receiver.sent_in(&self.streams, &before, now);
+        receiver.sent_in(self.senders.streams(), before.streams(), now);
         let known: Vec<_> = receiver.track_ids().collect();
         for track in &known {
-            let sender = |streams: &[RoomStream], mid: &str| {
-                streams
-                    .iter()
-                    .find(|stream| stream.mid == mid)
-                    .and_then(|stream| stream.from.clone())
-            };
             let Some(mid) = receiver.mid_of(*track) else { continue };
-            let (was, is) = (sender(&before, mid), sender(&self.streams, mid));
+            let (was, is) = (before.of(mid), self.senders.of(mid));
+            let (had_sender, is_taken) = (before.of_media(mid).is_some(), is.is_some());
             if was != is {
-                receiver.sender_changed(*track, was.is_some(), is.is_some(), now);
+                receiver.sender_changed(*track, had_sender, is_taken, now);
             }
         }
         // Observations so far belong to the previous sender.
@@ -37,9 +32,8 @@ impl Connection {
     fn report_sender_of(&mut self, track: TrackId) {
         let State::Playing { receiver, .. } = &mut self.state else { return };
         let Some(mid) = receiver.mid_of(track) else { return };
-        let stream = self.streams.iter().find(|stream| stream.mid == mid);
-        let from = stream.and_then(|stream| stream.from.clone());
-        if let Some(stream) = stream {
+        let from = self.senders.of_media(mid).map(str::to_owned);
+        if let Some(stream) = self.senders.stream(mid) {
             receiver.layers_of(track, &stream.layers, stream.tells_layers);
         }
         self.observe(Observation::TrackFrom { track, from });
