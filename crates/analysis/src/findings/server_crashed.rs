@@ -79,6 +79,7 @@ fn told(lives: &[&Life]) -> String {
 fn advice(end: &ProcessEnd, at_s: f64) -> String {
     let said = match (&end.by, &end.said) {
         (Some(Culprit::Assertion { line }), _) => format!(" (it said: {line})"),
+        (Some(Culprit::Fault { what }), _) => format!(" (the kernel logged: {what})"),
         (_, Some(said)) => format!(" ({said})"),
         (_, None) => String::new(),
     };

@@ -62,8 +62,15 @@ pub enum Culprit {
         group: String,
         /// The memory that the group may use, bytes; `None` if the host's memory was the limit.
         limit_bytes: Option<u64>,
-        /// What the group used when it was last read before, bytes.
+        /// What the group used when it was last read before, bytes; where only the kernel's log
+        /// tells of a lack on the host, what the process had resident.
         used_bytes: u64,
+    },
+    /// The processor stopped it: it accessed memory that it does not have, or executed what is no
+    /// instruction.
+    Fault {
+        /// What, where and in which file, as the kernel logged it.
+        what: String,
     },
     /// The kernel, at a limit of setrlimit(2).
     ResourceLimit {
@@ -81,6 +88,8 @@ pub enum Culprit {
 const ASK: [u8; 3] = [1, 2, 15];
 const SIGABRT: u8 = 6;
 const SIGKILL: u8 = 9;
+/// SIGILL, SIGTRAP, SIGBUS, SIGFPE and SIGSEGV.
+const FAULTS: [u8; 5] = [4, 5, 7, 8, 11];
 const SIGXCPU: u8 = 24;
 const SIGXFSZ: u8 = 25;
 
@@ -149,6 +158,12 @@ impl HowEnded {
         self.signal() == Some(SIGKILL)
     }
 
+    /// Whether the processor stopped it: SIGILL, SIGTRAP, SIGBUS, SIGFPE or SIGSEGV.
+    #[must_use]
+    pub fn is_fault(self) -> bool {
+        self.signal().is_some_and(|number| FAULTS.contains(&number))
+    }
+
     /// Whether somebody asked it to end: SIGHUP, SIGINT or SIGTERM.
     #[must_use]
     pub fn is_asked(self) -> bool {
@@ -209,6 +224,7 @@ impl Culprit {
                 bytes(*used_bytes as f64)
             ),
             Self::ResourceLimit { name } => format!("it ran into {name} (ulimit)"),
+            Self::Fault { what } => format!("the kernel logged: {what}"),
             Self::Assertion { line } => format!("it ended itself: {line}"),
         }
     }
@@ -323,6 +339,23 @@ mod tests {
         assert_eq!(
             end.words(),
             "by signal 9 (SIGKILL): the kernel killed it for lack of memory: control group /media used 255 MB of its 256 MB"
+        );
+    }
+
+    #[test]
+    fn a_fault_is_what_the_processor_stops() {
+        let faults = (1..=31).filter(|number| {
+            let number = *number;
+            HowEnded::Signal { number, core: false }.is_fault()
+        });
+        assert_eq!(faults.collect::<Vec<u8>>(), FAULTS);
+        assert!(!HowEnded::Exit { code: 11 }.is_fault());
+        let by = Culprit::Fault { what: "segfault at 10 ip 5 sp 7 error 4 in media[5+1]".into() };
+        let how = HowEnded::Signal { number: 11, core: true };
+        let end = ProcessEnd { by: Some(by), ..ProcessEnd::new(how) };
+        assert_eq!(
+            end.words(),
+            "by signal 11 (SIGSEGV), with a core dump: the kernel logged: segfault at 10 ip 5 sp 7 error 4 in media[5+1]"
         );
     }
 

@@ -19,6 +19,7 @@ pub(crate) mod cost;
 mod end;
 mod facts;
 pub(crate) mod files;
+mod kernel_log;
 mod machine;
 pub(crate) mod meter;
 mod namespace;
@@ -32,6 +33,7 @@ mod units;
 use cgroup::Cgroup;
 use cost::{Budget, Change, Pace};
 use files::{HELP_DESCRIPTORS, HELP_RIGHTS, ReadFailures, Reader, is_out_of_descriptors};
+use kernel_log::KernelLog;
 use machine::Machine;
 use meter::{Meter, Rate, SeriesSpec, Sink};
 use net::Net;
@@ -78,6 +80,7 @@ pub(crate) struct Sampler {
     dir: Vec<MaybeUninit<u8>>,
     units: Units,
     machine: Machine,
+    kernel_log: KernelLog,
     processes: HashMap<u32, Process>,
     nets: Vec<Net>,
     cgroups: Vec<Cgroup>,
@@ -138,6 +141,7 @@ impl Sampler {
             dir: vec![MaybeUninit::uninit(); DIR_BYTES],
             units: Units::of_this_kernel(),
             machine,
+            kernel_log: KernelLog::open(),
             processes: HashMap::new(),
             nets: Vec::new(),
             cgroups: Vec::new(),
@@ -191,6 +195,7 @@ impl Sampler {
     fn slow_pass(&mut self) {
         self.pass = self.pass.wrapping_add(1);
         let had_any = !self.processes.is_empty();
+        self.kernel_log.read();
         self.find();
         self.has_opened = !had_any && (!self.processes.is_empty() || self.pass == 1);
         let mut ended = Vec::new();
@@ -390,7 +395,9 @@ impl Sampler {
         let how = process.how_ended(how);
         let may_be_killed = how.is_kill() || how == HowEnded::Unknown;
         let seen_by = process.ended_by.get().cloned().flatten().filter(|_| may_be_killed);
-        let by = seen_by.or_else(|| self.killed_for_memory(process, how));
+        let by = seen_by
+            .or_else(|| self.killed_for_memory(process, how))
+            .or_else(|| self.logged_by_kernel(process, how));
         // The command itself is reported by who started it, with its last lines.
         if how != HowEnded::Replaced && self.finder.is_command(process.pid) {
             return self.commands.note_killer(process.pid, by);
@@ -417,6 +424,13 @@ impl Sampler {
         let may_be_it = how.is_kill() || how == HowEnded::Unknown;
         let path = process.cgroup.as_deref().filter(|_| may_be_it)?;
         cgroup::killer(&self.cgroups, path, &mut self.reader)
+    }
+
+    /// Who ended it, where the kernel has logged that.
+    fn logged_by_kernel(&mut self, process: &Process, how: HowEnded) -> Option<Culprit> {
+        self.kernel_log.read();
+        let is_thread = |tid: u32| process.threads.has(tid);
+        self.kernel_log.culprit((process.pid, &*process.name), how, is_thread)
     }
 
     /// Reports once for each target that none of its processes runs.

@@ -116,6 +116,11 @@ impl Threads {
         self.by_tid.values().filter(|thread| thread.is_blocked).count()
     }
 
+    /// Whether it had a thread of this number when it was last read.
+    pub(crate) fn has(&self, tid: u32) -> bool {
+        self.by_tid.contains_key(&tid)
+    }
+
     /// CPU use of each thread in the last full pass, increased by [`STAYS_HOT`] for hot ones.
     pub(crate) fn loads(&self) -> impl Iterator<Item = (f64, u32)> {
         self.by_tid.iter().map(|(tid, thread)| (thread.load(), *tid))
