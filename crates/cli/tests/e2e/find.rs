@@ -87,8 +87,8 @@ fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
     assert!(ran.stdout.starts_with("At least 6 viewers"), "{ran}");
 }
 
-/// Ten seconds each: a baseline, and the first seconds of the smallest crowd. A search for its limit
-/// would take a minute. A crowd of one tries twice.
+/// Ten seconds each: a baseline, and the first seconds of the smallest crowd. A search for its
+/// limit would take a minute. A crowd of one tries twice.
 #[test]
 fn a_server_that_refuses_all_is_distinguished_from_a_full_one() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--token", "for nobody"]);
