@@ -244,11 +244,19 @@ impl Sums {
             let own_bits =
                 own.map_or(0.0, |(bytes, tracks)| *bytes as f64 * 8.0 / f64::from(*tracks));
             let others = u64::from(senders) - u64::from(own.is_some()).min(u64::from(senders));
-            let each = match policy(role) {
-                SubscribePolicy::All => bits - own_bits,
-                policy => (bits - own_bits) / others.max(1) as f64 * policy.count_of(others) as f64,
-            };
-            Some(each * f64::from(*count))
+            let receivers = f64::from(*count);
+            Some(match policy(role) {
+                // Each stream that is sent is left out for its own sender, and for nobody who sends
+                // none.
+                SubscribePolicy::All => {
+                    let own_senders = own.map_or(0, |(_, tracks)| (*tracks).min(*count));
+                    bits * receivers - own_bits * f64::from(own_senders)
+                }
+                policy => {
+                    let each = (bits - own_bits) / others.max(1) as f64;
+                    each * policy.count_of(others) as f64 * receivers
+                }
+            })
         });
         due.sum()
     }

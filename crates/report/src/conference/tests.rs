@@ -129,6 +129,22 @@ fn slow_joins_do_not_lower_the_delivered_ratio() {
 }
 
 #[test]
+fn who_sends_nothing_receives_all_streams() {
+    // Of six one sends nothing: five streams, each with five receivers.
+    let mut run = lesson(6, 30, |_| 1.0);
+    for row in run.sent.iter_mut().filter(|row| row.tracks == 6) {
+        row.tracks = 5;
+        (row.counters.wire_bytes, row.counters.payload_bytes) = (5_000, 5_000);
+    }
+    for row in run.series.iter_mut().filter(|row| row.second >= 5) {
+        (row.counters.wire_bytes, row.counters.payload_bytes) = (25_000, 25_000);
+    }
+    let flow = summarise(&run, None).unwrap().flow;
+    assert!((flow.expected_bps_max.unwrap() - 2.0 * 25_000.0 * 8.0).abs() < 1e-6, "{flow:?}");
+    assert!((flow.delivered_ratio.unwrap() - 1.0).abs() < 1e-9, "{flow:?}");
+}
+
+#[test]
 fn a_crowd_that_never_stands_still_has_no_share_that_was_delivered() {
     let flow = |run: &RunData| summarise(run, None).unwrap().flow;
     let growing = flow(&lesson(30, 30, |_| 1.0));
