@@ -83,7 +83,7 @@ fn go_versions(pion: &Path) -> Vec<String> {
                 versions.push(format!("pion/webrtc {version}"));
             }
             (Some(_), Some(go), None) if go.starts_with("go1") => {
-                versions.push(go.replace("go1", "Go 1"))
+                versions.push(go.replace("go1", "Go 1"));
             }
             _ => {}
         }

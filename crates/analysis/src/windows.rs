@@ -389,7 +389,7 @@ fn worst_interval(
     for (second, _) in quality_by_second.iter().filter(|(_, quality)| is_bad(quality)) {
         match intervals.last_mut() {
             Some((_, until, bad)) if second - *until <= GAP_S_MAX => {
-                (*until, *bad) = (second + 1, *bad + 1)
+                (*until, *bad) = (second + 1, *bad + 1);
             }
             _ => intervals.push((*second, second + 1, 1)),
         }

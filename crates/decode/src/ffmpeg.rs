@@ -298,7 +298,7 @@ impl Decoder {
             match self.child.try_wait() {
                 Ok(Some(status)) => break status.success(),
                 Ok(None) if Instant::now() < given_up_at => {
-                    std::thread::sleep(Duration::from_millis(5))
+                    std::thread::sleep(Duration::from_millis(5));
                 }
                 _ => break false,
             }

@@ -152,7 +152,7 @@ impl Tap {
                 self.epoch.fetch_add(1, Ordering::Release);
             }
             Err(error) => {
-                tracing::warn!("a connection to the tap was not a ring's consumer: {error}")
+                tracing::warn!("a connection to the tap was not a ring's consumer: {error}");
             }
         }
     }

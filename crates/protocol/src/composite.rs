@@ -271,7 +271,7 @@ impl Participant for Composite {
     fn prefetch(&self, level: u8, prefetcher: &mut Prefetcher<'_>) {
         match level.checked_sub(2) {
             Some(level) => {
-                self.parts.iter().for_each(|part| part.participant.prefetch(level, prefetcher))
+                self.parts.iter().for_each(|part| part.participant.prefetch(level, prefetcher));
             }
             None if level == 0 => prefetcher.value(&*self.parts),
             None => self.parts.iter().for_each(|part| prefetcher.value(&*part.participant)),

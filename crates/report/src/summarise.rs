@@ -424,7 +424,7 @@ mod tests {
             let mut run = example::healthy(10, 20);
             let seconds = run.series.iter_mut().filter(|row| row.kind == Some(MediaKind::Video));
             seconds.for_each(|row| {
-                row.counters.missing_us = row.counters.active_us * pictures as u64 / 10
+                row.counters.missing_us = row.counters.active_us * pictures as u64 / 10;
             });
             let tracks = run.tracks.iter_mut().filter(|track| track.kind == MediaKind::Video);
             for track in tracks.take(pictures) {

@@ -209,7 +209,7 @@ fn write_escaped(url: &mut String, text: &str) -> std::fmt::Result {
     for byte in text.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                url.push(char::from(byte))
+                url.push(char::from(byte));
             }
             _ => write!(url, "%{byte:02X}")?,
         }

@@ -222,7 +222,7 @@ impl Room {
                 self.config.planted.crash_if_due(sessions.viewers);
             }
             Role::Publisher => {
-                sessions.streams.entry(channel).or_default().publisher = Some(id.to_owned())
+                sessions.streams.entry(channel).or_default().publisher = Some(id.to_owned());
             }
         }
         let mut load = vec![0_u32; self.workers.len()];

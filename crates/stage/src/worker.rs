@@ -182,7 +182,7 @@ impl Worker {
                 _ => {
                     let egress = &mut self.egress;
                     session.peer.receive(now, source, datagram, &mut |to, bytes| {
-                        egress.send_bytes(now, to, bytes)
+                        egress.send_bytes(now, to, bytes);
                     });
                 }
             }

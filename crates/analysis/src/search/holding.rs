@@ -386,7 +386,7 @@ mod tests {
             match expect {
                 Some(expect) => assert_eq!(came_to, Some(expect), "{seconds}: {row:?}"),
                 None => {
-                    assert_ne!(row.passed(Goal::Acceptable), HoldOutcome::No, "{seconds}: {row:?}")
+                    assert_ne!(row.passed(Goal::Acceptable), HoldOutcome::No, "{seconds}: {row:?}");
                 }
             }
             assert!(

@@ -69,7 +69,7 @@ impl StatsSnapshot {
         for track in &self.received {
             match earlier.get(track.key.as_str()) {
                 Some(was) if track.kind == "video" && was.frames_decoded > 0.0 => {
-                    video(&mut row, was, track)
+                    video(&mut row, was, track);
                 }
                 Some(was) if track.kind == "audio" && was.packets_received > 0.0 => {
                     row.audio_tracks += 1;

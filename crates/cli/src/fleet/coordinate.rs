@@ -385,7 +385,7 @@ fn take(ledger: &mut Ledger, event: FleetEvent, merged: &mut Vec<Row>) {
     match event {
         FleetEvent::Pulse(pulse) => ledger.pulse(&pulse, now),
         FleetEvent::Rows { worker, sequence, bytes } => {
-            ledger.rows(worker, sequence, bytes, now, merged)
+            ledger.rows(worker, sequence, bytes, now, merged);
         }
         FleetEvent::Bus(is_up) => ledger.bus(is_up, now),
         FleetEvent::Ended { worker, end } => ledger.ends(worker, &end, now),

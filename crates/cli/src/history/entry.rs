@@ -106,7 +106,7 @@ impl Entry {
     fn fill_run(&mut self, has_database: bool) {
         match Asked::read(&self.path) {
             Ok(Some(asked)) => {
-                (self.kind, self.scenario) = (asked.command().to_owned(), Some(asked.name()))
+                (self.kind, self.scenario) = (asked.command().to_owned(), Some(asked.name()));
             }
             Ok(None) => {}
             Err(problem) => self.problems.push(problem),

@@ -131,7 +131,7 @@ impl Earlier {
             match (sha256(&path), &media.sha256) {
                 (Ok(is), Some(was)) if is == *was => {}
                 (Ok(_), Some(_)) => {
-                    all.push(format!("the media file {} has changed", path.display()))
+                    all.push(format!("the media file {} has changed", path.display()));
                 }
                 (Ok(_), None) => {}
                 (Err(error), _) => all.push(format!("the media file {}: {error}", path.display())),

@@ -289,7 +289,7 @@ fn the_rows_of_players_have_their_sums_and_their_lives() {
     }
     let at = run.at(4 * S);
     (0..2).for_each(|id| {
-        run.collector.take(DriverEvent::Ended { id, at, outcome: Outcome::Completed })
+        run.collector.take(DriverEvent::Ended { id, at, outcome: Outcome::Completed });
     });
     let rows = run.close(6);
     let of_seconds: Vec<&PlaybackRow> = rows

@@ -250,12 +250,12 @@ fn playback_row(players: &HashMap<u32, PlayerSecond>) -> PlaybackRow {
         row.counters += player.counters;
         row.buffer_us.record(player.buffer_us);
         player.delivery_ppm.iter().for_each(|ppm| {
-            row.shortfall_ppm.record(u64::from(1_000_000_u32.saturating_sub(*ppm)))
+            row.shortfall_ppm.record(u64::from(1_000_000_u32.saturating_sub(*ppm)));
         });
         if let Some(live) = &player.live {
             // Clocks may disagree so much that a latency is negative.
             let record = |samples: &mut Distribution, us: i64| {
-                samples.record(u64::try_from(us).unwrap_or(0))
+                samples.record(u64::try_from(us).unwrap_or(0));
             };
             record(&mut row.edge_latency_us, live.to_edge_us);
             live.since_date_us.iter().for_each(|us| record(&mut row.latency_us, *us));

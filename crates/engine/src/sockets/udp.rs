@@ -349,7 +349,7 @@ impl SourceAddresses {
                 Ok(local) if locals.contains(&local) => {}
                 Ok(local) => locals.push(local),
                 Err(error) if is_unreachable(&error) => {
-                    unreachable.push(format!("{peer} ({error})"))
+                    unreachable.push(format!("{peer} ({error})"));
                 }
                 Err(error) => {
                     return Err(ChannelError::Generator(format!(

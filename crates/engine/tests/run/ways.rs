@@ -47,7 +47,7 @@ fn tls_is_trusted_with_the_servers_authority_or_with_insecure() {
         (TlsOptions::default(), Some(&FailureReason::Tls)),
     ] {
         let seen = play(vec![Ask::WebSocket(format!("wss://{server}/"))], 1, 1500, |config| {
-            config.tls = tls
+            config.tls = tls;
         });
         assert_eq!(reason(&seen, 0), expect, "{:?}", seen.participants[&0].outcome);
     }

@@ -197,7 +197,7 @@ pub(crate) fn wire(transport: Transport, producers: u8) -> Result<Wiring, Transp
             Transport::UnixStream => stream::unix(&mut wiring)?,
             Transport::UnixSeqpacket => seqpacket::pair(&mut wiring)?,
             Transport::Tcp | Transport::WebsocketUnmasked | Transport::Websocket => {
-                stream::tcp(&mut wiring)?
+                stream::tcp(&mut wiring)?;
             }
             // The Python process listens and says where.
             Transport::WebsocketPython => wiring.producers.push(End::default()),

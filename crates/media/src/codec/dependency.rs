@@ -143,7 +143,7 @@ impl Structure {
                 1 => template.temporal_layer += 1, // both stay below TEMPLATES_MAX
                 2 => {
                     (template.temporal_layer, template.spatial_layer) =
-                        (0, template.spatial_layer + 1)
+                        (0, template.spatial_layer + 1);
                 }
                 _ => return Ok(()),
             }

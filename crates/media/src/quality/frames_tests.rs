@@ -226,7 +226,7 @@ fn memory_is_bounded_whatever_comes() {
             captured: None,
         });
         frames.judge((random >> 51) as i64, |v| {
-            dropped += i32::from(!matches!(v, FrameOutcome::Complete(_)))
+            dropped += i32::from(!matches!(v, FrameOutcome::Complete(_)));
         });
         assert!(frames.frames.len() <= 24 && frames.frames.capacity() <= 25);
     }

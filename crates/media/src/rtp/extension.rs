@@ -184,7 +184,7 @@ impl<'a> Extensions<'a> {
             Extension::Rid => self.rid = text(),
             Extension::RepairedRid => self.repaired_rid = text(),
             Extension::AudioLevel => {
-                self.audio_level = data.first().copied().map(AudioLevel::from_byte)
+                self.audio_level = data.first().copied().map(AudioLevel::from_byte);
             }
             Extension::DependencyDescriptor => self.dependency_descriptor = Some(data),
             Extension::VideoOrientation => self.video_orientation = data.first().copied(),

@@ -278,7 +278,7 @@ mod tests {
         for len in 0..28 {
             match RtpHeader::parse(&FULL[..len]) {
                 Err(RtpError::Truncated { needed, len: got }) => {
-                    assert!(got == len && needed > len)
+                    assert!(got == len && needed > len);
                 }
                 other => panic!("{len}: {other:?}"),
             }

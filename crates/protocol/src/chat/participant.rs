@@ -147,7 +147,7 @@ impl Member {
                 }
                 Event::Renamed => self.counters.nick_changes += 1,
                 Event::Odd(detail) => {
-                    self.observe(Observation::ProtocolAnomaly { place: "chat", detail })
+                    self.observe(Observation::ProtocolAnomaly { place: "chat", detail });
                 }
                 Event::Said { body, is_old, .. } => {
                     self.counters.messages_received += 1;

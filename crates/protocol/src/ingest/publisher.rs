@@ -152,7 +152,7 @@ impl Publisher {
                     match event {
                         Event::Greeted => {}
                         Event::Connected => {
-                            self.observe(Observation::Reached(Phase::Described, now))
+                            self.observe(Observation::Reached(Phase::Described, now));
                         }
                         Event::Publishes => self.publishes(now),
                     }

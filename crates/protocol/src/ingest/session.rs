@@ -190,7 +190,7 @@ impl Session {
         let number = message.body.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
         match message.kind {
             kind::WINDOW_SIZE => {
-                self.window_bytes = number.filter(|bytes| *bytes > 0).map(u64::from)
+                self.window_bytes = number.filter(|bytes| *bytes > 0).map(u64::from);
             }
             // The answer is the size of our window (section 5.4.5).
             kind::SET_PEER_BANDWIDTH => {

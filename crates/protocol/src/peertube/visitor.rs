@@ -342,7 +342,7 @@ impl Visitor {
         for output in self.socket.as_mut().map(SocketIo::take_outputs).unwrap_or_default() {
             match output {
                 SocketOutput::Handshake(url) => {
-                    self.calls.get(now, &mut self.outputs, Call::Handshake, &url)
+                    self.calls.get(now, &mut self.outputs, Call::Handshake, &url);
                 }
                 SocketOutput::Poll(url) => self.calls.get(now, &mut self.outputs, Call::Poll, &url),
                 SocketOutput::Post(url, body) => {
@@ -358,7 +358,7 @@ impl Visitor {
                     ));
                 }
                 SocketOutput::Send(text) => {
-                    self.outputs.push(Output::Signal(SOCKET, Message::Text(text)))
+                    self.outputs.push(Output::Signal(SOCKET, Message::Text(text)));
                 }
                 SocketOutput::Close => self.outputs.push(Output::Close(SOCKET)),
             }
@@ -534,7 +534,7 @@ impl Participant for Visitor {
                 self.calls.get(now, &mut self.outputs, Call::Page, &page);
             }
             Input::Download { fetch, event } if self.outcome.is_none() => {
-                self.download(now, fetch, event)
+                self.download(now, fetch, event);
             }
             Input::Opened { .. } => {
                 self.socket.iter_mut().for_each(SocketIo::opened);

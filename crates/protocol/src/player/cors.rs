@@ -142,7 +142,7 @@ impl Embedding {
         match before.referrer.max(Referrer::of(&self.url, url)) {
             Referrer::Full => add(REFERER, self.url.to_string()),
             Referrer::Origin => {
-                add(REFERER, format!("{}/", self.url.origin().ascii_serialization()))
+                add(REFERER, format!("{}/", self.url.origin().ascii_serialization()));
             }
             Referrer::Nothing => {}
         }
@@ -308,7 +308,7 @@ mod tests {
             match result {
                 Ok(()) => assert_eq!(expect, "", "{credentials:?} {headers:?}"),
                 Err(why) => {
-                    assert!(!expect.is_empty() && why.contains(expect), "{why}: {headers:?}")
+                    assert!(!expect.is_empty() && why.contains(expect), "{why}: {headers:?}");
                 }
             }
         }

@@ -242,7 +242,7 @@ impl Stand {
                     self.cancelled.push(fetch);
                 }
                 Output::Observed(observation) => {
-                    self.observed.push((self.now - self.start, observation))
+                    self.observed.push((self.now - self.start, observation));
                 }
                 Output::Ended(outcome) => self.ended = Some(outcome),
                 Output::Timeout(at, _) => {

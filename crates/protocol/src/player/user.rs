@@ -102,7 +102,7 @@ mod tests {
                 match user.poll(now).unwrap() {
                     UserAction::Seek(share) => seeks += i32::from((0.0..1.0).contains(&share)),
                     UserAction::Pause(length) => {
-                        pauses += i32::from(length == Duration::from_secs(5))
+                        pauses += i32::from(length == Duration::from_secs(5));
                     }
                 }
             }

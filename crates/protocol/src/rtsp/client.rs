@@ -316,7 +316,7 @@ impl Client {
             }
             // Only one request is open at a time, so that there is no doubt which one it answers.
             None => {
-                self.anomalies.push(format!("{} was answered without CSeq", pending.step.name()))
+                self.anomalies.push(format!("{} was answered without CSeq", pending.step.name()));
             }
             Some(cseq) => {
                 let (step, expected) = (pending.step.name(), pending.cseq);

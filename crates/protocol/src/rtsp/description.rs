@@ -59,7 +59,7 @@ impl Description {
                     ("control", None) => description.control = Some(value.trim().to_owned()),
                     ("rtpmap", Some(section)) => section.maps.push(value.trim().to_owned()),
                     ("range", _) => {
-                        description.duration = description.duration.or(npt::range(value).1)
+                        description.duration = description.duration.or(npt::range(value).1);
                     }
                     _ => {}
                 }

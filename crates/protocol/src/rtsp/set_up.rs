@@ -34,7 +34,7 @@ impl Session {
         }
         match (self.tracks.get(at).and_then(|track| track.ports), self.server) {
             (Some((rtp_port, rtcp_port)), _) => {
-                self.set_up(now, at, Wanted::Udp { rtp_port, rtcp_port })
+                self.set_up(now, at, Wanted::Udp { rtp_port, rtcp_port });
             }
             (None, Some(server)) => {
                 let rtcp = rtcp_channel(at);

@@ -466,7 +466,7 @@ impl Viewer {
                 );
             }
             (Stage::Active, Doing::Paused { until }) if is_free => {
-                all.push((until, "end of the pause"))
+                all.push((until, "end of the pause"));
             }
             _ => {}
         }

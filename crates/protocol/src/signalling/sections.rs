@@ -70,7 +70,7 @@ fn attribute_of(section: &mut Section, attribute: &str) {
         "mid" => section.mid = short(value),
         "msid" => {
             section.track =
-                value.split_ascii_whitespace().nth(1).map(short).or(section.track.take())
+                value.split_ascii_whitespace().nth(1).map(short).or(section.track.take());
         }
         // Older implementations put the msid into `a=ssrc`.
         "ssrc" if section.track.is_none() => {

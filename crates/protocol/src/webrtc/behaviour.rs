@@ -308,7 +308,7 @@ mod tests {
                 match change {
                     Change::Talk(true) => since = Some(*at),
                     Change::Talk(false) => {
-                        spoken += since.take().map_or(Duration::ZERO, |since| *at - since)
+                        spoken += since.take().map_or(Duration::ZERO, |since| *at - since);
                     }
                     _ => {}
                 }

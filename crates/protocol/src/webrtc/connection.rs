@@ -310,7 +310,7 @@ impl Connection {
             }
             (Socket::Relay, Input::Bytes { bytes, .. }) => self.relay_bytes(now, bytes),
             (Socket::Media, Input::Opened { opening, .. }) => {
-                self.media_opened(now, opening.addresses())
+                self.media_opened(now, opening.addresses());
             }
             (Socket::Relay, Input::Opened { opening, .. }) => self.relay_opened(now, &opening),
             (Socket::Media, Input::Closed { why, .. }) => {
@@ -440,7 +440,7 @@ impl Connection {
             (None, State::Playing { sender: Some(sender), .. }) => prefetcher.value(&**sender),
             (None, State::Playing { receiver, .. }) => prefetcher.value(&**receiver),
             (Some(level), State::Playing { sender: Some(sender), .. }) => {
-                sender.prefetch(level, prefetcher)
+                sender.prefetch(level, prefetcher);
             }
             (Some(level), State::Playing { receiver, .. }) => receiver.prefetch(level, prefetcher),
             _ => {}

@@ -127,7 +127,7 @@ impl Member {
         match output {
             RoomOutput::Open(open) => self.outputs.push_back(Output::Open(SIGNALLING, open)),
             RoomOutput::Signal(message) => {
-                self.outputs.push_back(Output::Signal(SIGNALLING, message))
+                self.outputs.push_back(Output::Signal(SIGNALLING, message));
             }
             RoomOutput::Close => self.outputs.push_back(Output::Close(SIGNALLING)),
             RoomOutput::Fetch(id, request) => self.outputs.push_back(Output::Fetch(id, request)),
@@ -151,7 +151,7 @@ impl Member {
             }
             RoomOutput::RemoteCandidate(id, candidate) => {
                 self.on_connection(now, id, |connection| {
-                    connection.remote_candidate(now, candidate)
+                    connection.remote_candidate(now, candidate);
                 });
             }
             RoomOutput::Streams(id, streams) => {
@@ -212,7 +212,7 @@ impl Member {
             let publisher = self.peers.get_mut(&PeerId::PUBLISHER);
             match change {
                 Change::Subscribe(subscriptions) => {
-                    self.tell(now, RoomInput::Subscribe(&subscriptions))
+                    self.tell(now, RoomInput::Subscribe(&subscriptions));
                 }
                 Change::Talk(is_talking) => {
                     publisher.into_iter().for_each(|peer| peer.set_talking(is_talking));
@@ -281,11 +281,11 @@ impl Member {
                 ConnectionOutput::Offer(sdp) => self.tell(now, RoomInput::Offer(id, sdp)),
                 ConnectionOutput::Answer(sdp) => self.tell(now, RoomInput::Answer(id, sdp)),
                 ConnectionOutput::Candidate(line) => {
-                    self.tell(now, RoomInput::Candidate(id, &line))
+                    self.tell(now, RoomInput::Candidate(id, &line));
                 }
                 ConnectionOutput::CandidatesDone => self.tell(now, RoomInput::CandidatesDone(id)),
                 ConnectionOutput::Negotiated => {
-                    self.observe(Observation::Reached(Phase::Negotiated, now))
+                    self.observe(Observation::Reached(Phase::Negotiated, now));
                 }
                 ConnectionOutput::IceConnected => {
                     self.observe(Observation::Reached(Phase::IceConnected, now));
@@ -472,7 +472,7 @@ impl Participant for Member {
                 self.tell(now, RoomInput::Opened(&opening));
             }
             Input::Message { channel: SIGNALLING, message } => {
-                self.tell(now, RoomInput::Message(&message))
+                self.tell(now, RoomInput::Message(&message));
             }
             Input::Closed { channel: SIGNALLING, why } => self.tell(now, RoomInput::Closed(why)),
             Input::Fetched { fetch, result } => {

@@ -90,7 +90,7 @@ impl Viewer {
         match output {
             SignalOutput::Open(open) => self.outputs.push_back(Output::Open(SIGNALLING, open)),
             SignalOutput::Signal(message) => {
-                self.outputs.push_back(Output::Signal(SIGNALLING, message))
+                self.outputs.push_back(Output::Signal(SIGNALLING, message));
             }
             SignalOutput::Close => self.outputs.push_back(Output::Close(SIGNALLING)),
             SignalOutput::Fetch(id, request) => self.outputs.push_back(Output::Fetch(id, request)),
@@ -105,7 +105,7 @@ impl Viewer {
             }
             SignalOutput::RemoteAnswer(sdp) => self.connection.remote_answer(now, &sdp),
             SignalOutput::RemoteCandidate(candidate) => {
-                self.connection.remote_candidate(now, candidate)
+                self.connection.remote_candidate(now, candidate);
             }
             SignalOutput::Relay(relay) => self.connection.relay_announced(relay),
             SignalOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
@@ -138,10 +138,10 @@ impl Viewer {
             ConnectionOutput::Candidate(line) => self.tell(now, SignalInput::Candidate(&line)),
             ConnectionOutput::CandidatesDone => self.tell(now, SignalInput::CandidatesDone),
             ConnectionOutput::Negotiated => {
-                self.observe(Observation::Reached(Phase::Negotiated, now))
+                self.observe(Observation::Reached(Phase::Negotiated, now));
             }
             ConnectionOutput::IceConnected => {
-                self.observe(Observation::Reached(Phase::IceConnected, now))
+                self.observe(Observation::Reached(Phase::IceConnected, now));
             }
             ConnectionOutput::Connected(path) => {
                 self.observe(Observation::Path(path));
@@ -282,7 +282,7 @@ impl Participant for Viewer {
                 self.tell(now, SignalInput::Opened(&opening));
             }
             Input::Message { channel: SIGNALLING, message } => {
-                self.tell(now, SignalInput::Message(&message))
+                self.tell(now, SignalInput::Message(&message));
             }
             Input::Closed { channel: SIGNALLING, why } => self.tell(now, SignalInput::Closed(why)),
             Input::Fetched { fetch, result } => {

@@ -118,7 +118,7 @@ impl Stand {
                 SignalOutput::Anomaly(what) => check_reported(what),
                 SignalOutput::RemoteOffer(_) => wants_answer = true,
                 SignalOutput::RemoteCandidate(candidate) => {
-                    assert!(candidate.starts_with("candidate:"))
+                    assert!(candidate.starts_with("candidate:"));
                 }
                 SignalOutput::Relay(relay) => assert!(relay.url.starts_with("turn")),
                 _ => {}

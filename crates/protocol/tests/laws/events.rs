@@ -161,7 +161,7 @@ duration = "20s"
                     self.input(Input::Download { fetch, event: DownloadEvent::Finished(Ok(())) })?;
                 }
                 (3, Some(fetch), _) => {
-                    self.head(fetch, [200, 204, 302, 503][usize::from(first) % 4])?
+                    self.head(fetch, [200, 204, 302, 503][usize::from(first) % 4])?;
                 }
                 (_, Some(fetch), _) => {
                     self.head(fetch, 200)?;

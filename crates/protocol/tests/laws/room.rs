@@ -114,10 +114,10 @@ impl Stand {
                 RoomOutput::Anomaly(what) => check_reported(&what),
                 RoomOutput::WantOffer(peer) => wanted.push(RoomInput::Offer(peer, SDP.into())),
                 RoomOutput::RemoteOffer(peer, _) => {
-                    wanted.push(RoomInput::Answer(peer, SDP.into()))
+                    wanted.push(RoomInput::Answer(peer, SDP.into()));
                 }
                 RoomOutput::RemoteCandidate(_, candidate) => {
-                    assert!(candidate.starts_with("candidate:"))
+                    assert!(candidate.starts_with("candidate:"));
                 }
                 RoomOutput::Publishers(names) => assert!(names.len() <= 4_096),
                 _ => {}

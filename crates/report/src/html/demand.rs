@@ -43,7 +43,7 @@ fn row(demand: &Demand) -> Vec<String> {
     let mut note = Vec::new();
     match demand.curve {
         Some(curve) if curve < 0.0 => {
-            note.push("curved: the more users, the less each costs".to_owned())
+            note.push("curved: the more users, the less each costs".to_owned());
         }
         Some(_) => note.push("curved: the more users, the more each costs".to_owned()),
         None => {}

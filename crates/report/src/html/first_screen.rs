@@ -84,7 +84,7 @@ fn figures(summary: &Summary) -> String {
     let mut list: Vec<Figure> = vec![crowd(summary)];
     match summary.sent.as_ref().filter(|_| is_send_only(summary)) {
         Some(sent) => {
-            list.push(("sent", bit_rate(sent.bps), format!("at most {}", bit_rate(sent.bps_max))))
+            list.push(("sent", bit_rate(sent.bps), format!("at most {}", bit_rate(sent.bps_max))));
         }
         None => list.extend(received(summary)),
     }

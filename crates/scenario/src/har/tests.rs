@@ -141,7 +141,7 @@ fn what_is_not_a_plain_request_of_the_page_is_left_out_and_counted() {
         changed(&|e| e["pageref"] = json!("page_2")),
         changed(&|e| e["request"]["url"] = json!("https://tube.example/app.js")),
         changed(&|e| {
-            (e["request"]["method"], e["response"]["status"]) = (json!("HEAD"), json!(204))
+            (e["request"]["method"], e["response"]["status"]) = (json!("HEAD"), json!(204));
         }),
     ]);
     entries[13]["_fromCache"] = json!("memory");

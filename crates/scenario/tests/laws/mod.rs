@@ -32,7 +32,7 @@ pub(crate) fn matrix(bytes: &[u8]) {
             }
         }
         Err(error) => {
-            assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: "))
+            assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: "));
         }
     }
 }
@@ -80,7 +80,7 @@ pub(crate) fn prices(bytes: &[u8]) {
             }
         }
         Err(error) => {
-            assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: "))
+            assert!(!error.diagnostics.is_empty() && error.to_string().starts_with("error: "));
         }
     }
 }
@@ -109,7 +109,7 @@ pub(crate) fn scenario(bytes: &[u8]) {
                 assert!(location.width >= 1 && location.column >= 1);
                 match &location.origin {
                     Origin::File => {
-                        assert!((1..=file.lines().count().max(1) + 1).contains(&location.line))
+                        assert!((1..=file.lines().count().max(1) + 1).contains(&location.line));
                     }
                     Origin::Override(words) => assert!(words.starts_with("--set ")),
                 }

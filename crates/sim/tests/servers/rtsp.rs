@@ -69,7 +69,7 @@ fn every_mount_of_gst_rtsp_server_plays_by_udp_and_tcp() {
             for transport in ["udp", "tcp"] {
                 let url = server.url(mount);
                 scope.spawn(move || {
-                    assert_eq!(codecs(transport, &url).as_deref(), Ok(expected), "{url}")
+                    assert_eq!(codecs(transport, &url).as_deref(), Ok(expected), "{url}");
                 });
             }
         }

@@ -407,7 +407,7 @@ fn a_thousand_participants_for_ten_minutes_read_back_quickly() {
         writer.write(Row::Generator(generator()));
         if second % 60 == 59 {
             (0..1_000).for_each(|id| {
-                writer.write(Row::Participant(Box::new(participant(id, outcome.clone()))))
+                writer.write(Row::Participant(Box::new(participant(id, outcome.clone()))));
             });
             (0..1_000).for_each(|id| writer.write(Row::Track(Box::new(track(id)))));
         }

@@ -259,7 +259,7 @@ fn follow_output(mut output: OutputReader, mut writer: Writer, stop: &AtomicBool
         }
         match waited {
             ReadOutcome::Read(count) => {
-                writer.counter.read(buffer.get(..count).unwrap_or_default())
+                writer.counter.read(buffer.get(..count).unwrap_or_default());
             }
             ReadOutcome::TimedOut if last => break,
             ReadOutcome::TimedOut => {}

@@ -97,7 +97,7 @@ pub fn qdisc(payload: &[u8]) -> Option<Qdisc<'_>> {
         match attribute {
             KIND => kind = value.split(|byte| *byte == 0).next().unwrap_or_default(),
             STATS2 => {
-                queue = attributes(value).find(|(kind, _)| *kind == QUEUE).map(|(_, value)| value)
+                queue = attributes(value).find(|(kind, _)| *kind == QUEUE).map(|(_, value)| value);
             }
             _ => {}
         }

@@ -211,7 +211,7 @@ mod tests {
                         reported.push(spec.id);
                     }
                     HostRow::Sample(spec) if reported.contains(&spec.series) => {
-                        rates.push(spec.value)
+                        rates.push(spec.value);
                     }
                     _ => {}
                 }

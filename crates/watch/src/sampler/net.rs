@@ -236,7 +236,7 @@ impl Net {
         {
             let ours = net_snmp::parse(text).filter(|(protocol, ..)| *protocol == b"TcpExt");
             ours.for_each(|(protocol, name, value)| {
-                add(&|(p, n, ..)| *p == protocol && *n == name, value)
+                add(&|(p, n, ..)| *p == protocol && *n == name, value);
             });
         }
         let now = Instant::now();

@@ -264,7 +264,7 @@ impl Process {
                 match std::fs::read_dir(&self.fds_path) {
                     Ok(entries) => count = Some(entries.count() as u64),
                     Err(error) => {
-                        failures.report(sink, &self.fds_path, &error.to_string(), HELP_RIGHTS)
+                        failures.report(sink, &self.fds_path, &error.to_string(), HELP_RIGHTS);
                     }
                 }
             }

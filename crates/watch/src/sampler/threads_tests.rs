@@ -118,7 +118,7 @@ fn the_first_share_of_a_thread_is_of_the_time_since_it_came_however_seldom_is_re
                 series = Some(row.id);
             }
             HostRow::Sample(sample) if Some(sample.series) == series => {
-                first = first.or(Some(sample.value))
+                first = first.or(Some(sample.value));
             }
             _ => {}
         }

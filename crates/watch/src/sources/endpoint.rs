@@ -33,10 +33,10 @@ pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
         let (key, value) = extra.split_once('=').unwrap_or((extra, ""));
         match key {
             "secret" => {
-                endpoint.credentials = Credentials::Secret(credential(value).map_err(wrong)?)
+                endpoint.credentials = Credentials::Secret(credential(value).map_err(wrong)?);
             }
             "bearer" => {
-                endpoint.credentials = Credentials::Bearer(credential(value).map_err(wrong)?)
+                endpoint.credentials = Credentials::Bearer(credential(value).map_err(wrong)?);
             }
             "basic" => endpoint.credentials = Credentials::Basic(credential(value).map_err(wrong)?),
             "sha256" => endpoint.certificate_sha256 = Some(fingerprint(value).map_err(wrong)?),

@@ -95,7 +95,7 @@ fn drive_with(
             match participant.poll_output(now) {
                 Output::Open(channel, open) => sockets.open(&mut participant, channel, open),
                 Output::Send(channel, transmit) => {
-                    sockets.send(channel, transmit.to, &transmit.bytes)
+                    sockets.send(channel, transmit.to, &transmit.bytes);
                 }
                 Output::Close(channel) => sockets.close(channel),
                 Output::Observed(observation) => observed.push((now, observation)),

@@ -93,17 +93,17 @@ impl Story {
             self.observe(number, reached, Observation::Reached(phase, at));
             match phase {
                 Phase::Negotiated => {
-                    self.observe(number, reached, Observation::Ice(IceState::Checking))
+                    self.observe(number, reached, Observation::Ice(IceState::Checking));
                 }
                 Phase::IceConnected => {
-                    self.observe(number, reached, Observation::Ice(IceState::Connected))
+                    self.observe(number, reached, Observation::Ice(IceState::Connected));
                 }
                 Phase::DtlsConnected => {
                     let path = if number % 4 == 2 { MediaPath::RelayUdp } else { MediaPath::Host };
                     self.observe(number, reached, Observation::Path(path));
                 }
                 Phase::Playing => {
-                    self.observe(number, reached, Observation::Path(MediaPath::Http2))
+                    self.observe(number, reached, Observation::Path(MediaPath::Http2));
                 }
                 _ => {}
             }
@@ -116,7 +116,7 @@ impl Story {
                 self.observe(number, end, Observation::Ice(IceState::Failed));
             }
             Outcome::Completed if number % 9 == 2 => {
-                self.observe(number, end, Observation::LeaveUnanswered)
+                self.observe(number, end, Observation::LeaveUnanswered);
             }
             _ => {}
         }

@@ -25,7 +25,7 @@ impl Demands {
         match (due.back_mut(), demand) {
             (Some(Demand::Deliver(last)), Demand::Deliver(more))
             | (Some(Demand::Ignore(last)), Demand::Ignore(more)) => {
-                *last = last.saturating_add(more)
+                *last = last.saturating_add(more);
             }
             _ => due.push_back(demand),
         }

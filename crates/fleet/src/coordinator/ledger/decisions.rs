@@ -18,7 +18,7 @@ impl Ledger {
         let Decision { worker, gave_up, reassignment } = decision;
         match gave_up {
             Some(why) if !self.is_gone(*worker) => {
-                self.give_up(*worker, why, reassignment.as_ref(), out)
+                self.give_up(*worker, why, reassignment.as_ref(), out);
             }
             _ => reassignment.iter().for_each(|reassignment| self.hand_over(reassignment)),
         }

@@ -249,7 +249,7 @@ impl Stream {
         let shown = timeline.near(shown, decode);
         match self.coding {
             Coding::Audio(AudioCoding::Other) => {
-                self.picture(decode, shown, VideoCoding::Other, frames)
+                self.picture(decode, shown, VideoCoding::Other, frames);
             }
             Coding::Audio(_) => self.sound.stamp = Some(shown),
             Coding::Video(coding) => self.picture(decode, shown, coding, frames),

@@ -102,13 +102,13 @@ impl Stand {
         loop {
             match self.member.poll_output(self.now) {
                 Output::Download(fetch, request, HttpVersion::Negotiated) => {
-                    self.ask(fetch, *request)
+                    self.ask(fetch, *request);
                 }
                 Output::Cancel(fetch) => self.cancelled.push(fetch),
                 Output::Observed(Observation::Reached(phase, _)) => self.reached.push(phase),
                 Output::Observed(Observation::Chat(interval)) => self.intervals.push(*interval),
                 Output::Observed(Observation::ProtocolAnomaly { detail, .. }) => {
-                    self.anomalies.push(detail)
+                    self.anomalies.push(detail);
                 }
                 Output::Ended(outcome) => {
                     self.ended = Some(outcome);

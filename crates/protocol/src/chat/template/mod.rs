@@ -66,7 +66,7 @@ fn escaped(text: &str) -> String {
     text.bytes().fold(String::with_capacity(text.len()), |mut url, byte| {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                url.push(char::from(byte))
+                url.push(char::from(byte));
             }
             // Writing to a String does not fail.
             _ => {

@@ -102,7 +102,7 @@ impl Stand {
                     self.frames.push(sent.bytes);
                 }
                 Output::Send(SIGNALLING, sent) => {
-                    self.requests.push(String::from_utf8(sent.bytes).unwrap())
+                    self.requests.push(String::from_utf8(sent.bytes).unwrap());
                 }
                 Output::Send(channel, sent) => self.datagrams.push((channel, sent.to, sent.bytes)),
                 Output::Observed(observation) => self.observed.push(observation),

@@ -162,7 +162,7 @@ impl LiveKit {
             (Response::Join(join), State::Entering(_)) => self.joined(now, &join),
             (Response::Leave(leave), _) => return Err(disconnect::failure(&leave)),
             (Response::Pong(pong), State::Present(pulse)) => {
-                pulse.answered(now, pong.last_ping_timestamp)
+                pulse.answered(now, pong.last_ping_timestamp);
             }
             (response, State::Present(_)) => return self.handle_present(response),
             _ => return Err(broken(SERVER, "the first message is not join")),

@@ -467,7 +467,7 @@ impl Whep {
                 self.state = State::Leaving { fetch, posted_to, waiting };
             }
             State::Idle | State::Offering | State::Over => {
-                self.outputs.push_back(SignalOutput::Goodbye)
+                self.outputs.push_back(SignalOutput::Goodbye);
             }
         }
     }

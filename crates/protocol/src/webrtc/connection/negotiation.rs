@@ -319,7 +319,7 @@ impl Connection {
                 self.transport.outputs.push_back(ConnectionOutput::Connected(path));
             }
             (Err(error), _) | (_, Err(error)) => {
-                self.fail(now, FailureReason::Dtls, &error.to_string())
+                self.fail(now, FailureReason::Dtls, &error.to_string());
             }
         }
     }

@@ -300,12 +300,12 @@ impl World {
                     self.viewer.handle(self.now, Input::Opened { channel, opening });
                 }
                 Output::Send(_, transmit) if transmit.to == address(STUN) => {
-                    self.asked.push(transmit.bytes)
+                    self.asked.push(transmit.bytes);
                 }
                 Output::Send(channel, transmit) => match &mut self.relay {
                     None => self.carry_to_server(address(VIEWER), transmit.bytes),
                     Some(relay) if channel == Channel(2) => {
-                        relay.hear_client(self.now, &transmit.bytes)
+                        relay.hear_client(self.now, &transmit.bytes);
                     }
                     Some(_) => {}
                 },

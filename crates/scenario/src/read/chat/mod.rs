@@ -75,7 +75,7 @@ fn beside(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Box<Endpoint>>
             reader.fail(node.span, message, format!("write url = {URL}"));
         }
         Err(error) => {
-            reader.fail(node.span, format!("`{path}`: {error}"), format!("write url = {URL}"))
+            reader.fail(node.span, format!("`{path}`: {error}"), format!("write url = {URL}"));
         }
     }
     None

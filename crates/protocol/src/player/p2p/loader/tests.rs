@@ -136,7 +136,7 @@ impl Crowd {
             match action {
                 Action::Load(number) => viewer.from_server.push((number, at)),
                 Action::Abort(number) => {
-                    viewer.from_server.retain(|(loading, _)| *loading != number)
+                    viewer.from_server.retain(|(loading, _)| *loading != number);
                 }
             }
         }
