@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use throng_sim::capture::{Capture, Packet, TCP, UDP};
 use throng_sim::namespace::Namespace;
@@ -306,7 +306,7 @@ fn browser_against(stand: &Stand, answer: &str) -> (Ran, Vec<Packet>, Vec<String
         "-n",
         "1",
         "--for",
-        "9s",
+        "40s",
         "--consent-secret",
         &secret,
         "--set",
@@ -314,10 +314,19 @@ fn browser_against(stand: &Stand, answer: &str) -> (Ran, Vec<Packet>, Vec<String
     ];
     // Whether the generator was fast enough does not matter here.
     let capture = Capture::start(&stand.crowd).unwrap();
-    let ran = Running::start(Some(&stand.crowd), &view).wait();
+    let run = Running::start(Some(&stand.crowd), &view);
+    let posts = || server.asked().iter().filter(|line| line.starts_with("POST /whep")).count();
+    // A browser takes from a second to many until it has started, and 3 s are ample for what it
+    // does with the answer.
+    let given_up_at = Instant::now() + Duration::from_secs(35);
+    while posts() < 2 && Instant::now() < given_up_at {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    std::thread::sleep(Duration::from_secs(3));
+    run.signal("INT");
+    let ran = run.wait();
     let packets = capture.stop();
-    let posts = server.asked().iter().filter(|line| line.starts_with("POST /whep")).count();
-    assert_eq!(posts, 2, "the viewer and the browser\n{ran}");
+    assert_eq!(posts(), 2, "the viewer and the browser\n{ran}");
     assert_eq!(victim.asked(), [""; 0], "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     let refused = run.events.into_iter().filter(|event| event.kind == "canary_refused");

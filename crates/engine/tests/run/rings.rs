@@ -420,7 +420,11 @@ fn each_datagram_comes_once_and_in_order_by_the_ring_and_on_the_way_to_it() {
         }
         let (by_ring, total) = (played.by_ring(), played.total());
         assert!(by_ring * 2 > total && by_ring < total, "{by_ring} of {total} over {ip}");
-        assert_eq!(played.told(RECEIVE_RING_EVENT).len(), 2, "{:?}", played.events);
+        // A ring that was nearly full, as on a busy machine, is replaced by a larger one.
+        let told = played.told(RECEIVE_RING_EVENT);
+        for thread in ["thread 0:", "thread 1:"] {
+            assert!(told.iter().any(|detail| detail.starts_with(thread)), "{:?}", played.events);
+        }
         assert!(played.told(RECEIVE_SOCKETS_EVENT).is_empty(), "{:?}", played.events);
         assert_eq!(played.health.iter().map(|row| row.socket_drops).sum::<u64>(), 0);
     }
