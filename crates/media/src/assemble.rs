@@ -1,6 +1,7 @@
 //! Coded frames from RTP packets, for the few tracks that are decoded. Packets wait for missing
 //! ones before them, bounded in number, bytes and time; after an incomplete frame no frame is
-//! returned until the next key frame, as in a browser's jitter buffer.
+//! returned until the next key frame, as in a browser's jitter buffer. A frame is the packets of one
+//! timestamp; the marker tells its end early, where the source does not set it inside frames too.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -76,6 +77,10 @@ pub struct FrameAssembler {
     next: Option<i64>,
     needs_key_frame: bool,
     is_broken: bool,
+    /// The timestamp of the last frame that was finished.
+    finished: Option<u32>,
+    /// The marker was seen inside a frame: it ends none.
+    has_inner_markers: bool,
 }
 
 impl FrameAssembler {
@@ -90,6 +95,8 @@ impl FrameAssembler {
             next: None,
             needs_key_frame: true,
             is_broken: false,
+            finished: None,
+            has_inner_markers: false,
         }
     }
 
@@ -145,6 +152,14 @@ impl FrameAssembler {
                 self.next = Some(first + 1);
                 return true;
             }
+            if self.finished == Some(packet.timestamp) {
+                // The rest of a frame that was cut at a marker inside it.
+                self.drop_below(first + 1);
+                self.next = Some(first + 1);
+                self.has_inner_markers = true;
+                (self.needs_key_frame, self.is_broken) = (true, true);
+                return true;
+            }
             if let Some(end) = self.end_of_frame(first) {
                 self.finish(first, end, tell);
                 return true;
@@ -163,20 +178,19 @@ impl FrameAssembler {
     fn end_of_frame(&self, first: i64) -> Option<i64> {
         let timestamp = self.waiting.get(&first)?.timestamp;
         let mut expected = first;
+        let mut end = None;
         for (&number, packet) in self.waiting.range(first..) {
-            if number != expected {
-                return None;
+            if number != expected || end.is_some() && packet.payload.is_empty() {
+                return end;
             }
             // Some senders set no marker; the next frame's first packet ends the frame as well.
             if packet.timestamp != timestamp {
                 return Some(number);
             }
             expected += 1;
-            if packet.marker {
-                return Some(expected);
-            }
+            end = (packet.marker && !self.has_inner_markers).then_some(expected);
         }
-        None
+        end
     }
 
     fn finish(&mut self, first: i64, end: i64, tell: &mut impl FnMut(AssembledFrame)) {
@@ -202,6 +216,7 @@ impl FrameAssembler {
         });
         self.drop_below(end);
         self.next = Some(end);
+        self.finished = frame.as_ref().map(|frame| frame.timestamp);
         match frame {
             Some(frame) if is_usable && (key_frame || !self.needs_key_frame) => {
                 (self.needs_key_frame, self.is_broken) = (false, false);
@@ -292,6 +307,16 @@ mod tests {
             assert_eq!(frame.bytes[1..], [number as u8; 29]);
             assert!(!frame.after_break);
         }
+    }
+
+    #[test]
+    fn a_marker_inside_frames_ends_none_of_them() {
+        let mut marked = packets(40, 0);
+        marked.iter_mut().step_by(3).for_each(|first| first.2 = true);
+        let frames = feed(&marked);
+        // The first is cut, as nothing was known yet; the last has no end that is sure.
+        assert_eq!(numbers(&frames), std::iter::once(0).chain(10..39).collect::<Vec<_>>());
+        assert!(frames[1].after_break && frames[1..].iter().all(|frame| frame.bytes.len() == 30));
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! Frames from packets: which are complete, and which of those could be decoded. Nothing is
 //! decoded.
 //!
-//! A frame is the packets of one RTP timestamp. It is complete when every number from its first
-//! packet to its last has arrived. The first is the one after the end of the previous frame, or one
-//! whose payload starts a frame; the last has the marker, or is followed without a gap by another
-//! timestamp (some senders set no marker).
+//! A frame is the packets of one RTP timestamp (RFC 6184 section 5.1, and alike for all video). It
+//! is complete when every number from its first packet to its last has arrived. The first is the
+//! one after the end of the previous frame, or one whose payload starts a frame; the last has the
+//! marker, or is followed without a gap by another timestamp (some senders set no marker).
+//!
+//! The marker tells the end of a frame as early as it is known, and it is only a hint: encoders set
+//! it on each slice, or on parameter sets. Once a packet of the same timestamp follows one with the
+//! marker, only timestamps end the frames of the track; the picture that showed it is counted once.
 //!
 //! Frames are judged in the order of their numbers, which is the order of decoding. A frame with a
 //! hole waits until the hole is filled or [`SequenceMeter`](super::SequenceMeter) counts it lost,
@@ -76,7 +80,7 @@ struct Frame {
     padding: bool,
     /// The payload of packet `first` starts a frame.
     starts: bool,
-    /// The packet `last` has the marker.
+    /// The packet `last` has the marker, as far as markers end frames.
     ends: bool,
     key_frame: bool,
     discardable: bool,
@@ -96,6 +100,10 @@ pub struct FrameMeter {
     /// The decoder has all frames that the next one may refer to.
     intact: bool,
     picture_id: Option<(u16, u8)>,
+    /// The timestamp of the last frame judged, and whether its last packet ended it.
+    judged: Option<(u32, bool)>,
+    /// The marker was seen inside a picture: it ends none.
+    has_inner_markers: bool,
 }
 
 impl FrameMeter {
@@ -113,7 +121,15 @@ impl FrameMeter {
             next: None,
             intact: !headers_read,
             picture_id: None,
+            judged: None,
+            has_inner_markers: false,
         }
+    }
+
+    /// Whether the source sets the marker inside pictures, and not only at their end.
+    #[must_use]
+    pub fn has_inner_markers(&self) -> bool {
+        self.has_inner_markers
     }
 
     /// Whether the next frames can be decoded; `false` before a key frame arrived, and after a
@@ -135,6 +151,10 @@ impl FrameMeter {
         if self.next.is_some_and(|next| packet.number < next) {
             return; // its frame was judged without it
         }
+        if !packet.padding && self.judged == Some((packet.timestamp, true)) {
+            self.found_inner_marker();
+        }
+        let ends = packet.padding || packet.marker && !self.has_inner_markers;
         for (i, frame) in self.frames.iter_mut().enumerate().rev() {
             if packet.padding == frame.padding
                 && (packet.padding || packet.timestamp == frame.timestamp)
@@ -142,17 +162,28 @@ impl FrameMeter {
                 // Padding joins padding only next to it: a frame may be between.
                 let touches = packet.number >= frame.first - 1 && packet.number <= frame.last + 1;
                 if touches || !packet.padding {
-                    return frame.add(packet);
+                    if frame.add(packet, ends) {
+                        self.found_inner_marker();
+                    }
+                    return;
                 }
             }
             if packet.number > frame.last {
-                return self.insert(i + 1, packet);
+                return self.insert(i + 1, packet, ends);
             }
             if packet.number >= frame.first {
                 return; // another timestamp in the middle of a frame: a broken sender
             }
         }
-        self.insert(0, packet);
+        self.insert(0, packet, ends);
+    }
+
+    /// Markers so far may have been inside pictures, those of waiting frames too.
+    fn found_inner_marker(&mut self) {
+        self.has_inner_markers = true;
+        for frame in self.frames.iter_mut().filter(|frame| !frame.padding) {
+            frame.ends = false;
+        }
     }
 
     /// Judges all frames whose outcome is known. All numbers below `resolved_below` have arrived or
@@ -164,7 +195,7 @@ impl FrameMeter {
         loop {
             let Some(&frame) = self.frames.front() else { return };
             let following = self.frames.get(1).copied();
-            let ended = frame.ends || following.is_some_and(|f| f.first == frame.last + 1);
+            let ended = self.is_ended(0);
             let whole = ended && frame.is_whole();
             let follows = self.next == Some(frame.first);
             let hole_resolved = frame.first <= resolved_below;
@@ -200,6 +231,7 @@ impl FrameMeter {
         self.next = None;
         self.intact = !self.headers_read;
         self.picture_id = None;
+        (self.judged, self.has_inner_markers) = (None, false);
     }
 
     /// The last packet of the last frame so far has arrived.
@@ -215,7 +247,7 @@ impl FrameMeter {
         (self.frames_max + 1) * size_of::<Frame>()
     }
 
-    fn insert(&mut self, at: usize, packet: &FramePacket) {
+    fn insert(&mut self, at: usize, packet: &FramePacket, ends: bool) {
         if self.frames.len() > self.frames_max {
             return; // judge() was not called
         }
@@ -225,7 +257,21 @@ impl FrameMeter {
             let room = (2 * self.frames.len()).clamp(most.min(4), most);
             self.frames.reserve_exact(room - self.frames.len());
         }
-        self.frames.insert(at, Frame::of(packet));
+        self.frames.insert(at, Frame::of(packet, ends));
+    }
+
+    /// Whether the last packet of waiting frame `at` has arrived: it has the marker, or is followed
+    /// without a gap.
+    fn is_ended(&self, at: usize) -> bool {
+        self.frames.get(at).is_some_and(|frame| {
+            let following = self.frames.get(at + 1);
+            frame.ends || following.is_some_and(|f| f.first == frame.last + 1)
+        })
+    }
+
+    /// Whether the frame is the rest of a picture that was judged at a marker inside it.
+    fn is_rest(&self, frame: &Frame) -> bool {
+        self.judged.is_some_and(|(timestamp, _)| timestamp == frame.timestamp)
     }
 
     /// Whether the frame can never be complete, or need not be waited for.
@@ -246,8 +292,8 @@ impl FrameMeter {
             && frame.discardable
             && self.next == Some(frame.first)
             && ended
-            && following
-                .is_some_and(|f| f.ends && f.is_whole() && !f.padding && f.first == frame.last + 1);
+            && self.is_ended(1)
+            && following.is_some_and(|f| f.is_whole() && !f.padding && f.first == frame.last + 1);
         settled || overtaken
     }
 
@@ -257,9 +303,11 @@ impl FrameMeter {
         if self.intact {
             return false;
         }
-        let is_ready = |f: &Frame| f.key_frame && f.starts && f.ends && f.is_whole();
-        let Some(at) = self.frames.iter().skip(1).position(is_ready) else { return false };
-        for _ in 0..=at {
+        let is_ready = |f: &Frame| f.key_frame && f.starts && f.is_whole();
+        let ready = self.frames.iter().enumerate().skip(1);
+        let mut ready = ready.filter(|(at, frame)| is_ready(frame) && self.is_ended(*at));
+        let Some((at, _)) = ready.next() else { return false };
+        for _ in 0..at {
             self.give_up_first(tell);
         }
         true
@@ -289,11 +337,15 @@ impl FrameMeter {
     }
 
     fn complete(&mut self, frame: Frame, tell: &mut impl FnMut(FrameOutcome)) {
+        let is_rest = self.is_rest(&frame);
         self.leave(frame);
         if frame.padding {
             return;
         }
         self.intact |= frame.key_frame;
+        if is_rest {
+            return;
+        }
         tell(FrameOutcome::Complete(CompleteFrame {
             timestamp: frame.timestamp,
             first: frame.first,
@@ -308,16 +360,17 @@ impl FrameMeter {
     fn give_up_first(&mut self, tell: &mut impl FnMut(FrameOutcome)) {
         let Some(&frame) = self.frames.front() else { return };
         let follows = frame.starts || self.next == Some(frame.first);
-        if frame.ends && frame.is_whole() && follows && (!self.intact || frame.key_frame) {
+        if self.is_ended(0) && frame.is_whole() && follows && (!self.intact || frame.key_frame) {
             return self.complete(frame, tell);
         }
         let joined_in_its_middle = self.next.is_none() && !frame.starts;
+        let is_rest = self.is_rest(&frame);
         self.leave(frame);
         if frame.padding {
             return;
         }
         self.intact &= frame.discardable || !self.headers_read;
-        if !joined_in_its_middle {
+        if !joined_in_its_middle && !is_rest {
             tell(FrameOutcome::Dropped(frame.timestamp));
         }
     }
@@ -331,11 +384,14 @@ impl FrameMeter {
             _ => frame.last + 1,
         });
         self.picture_id = frame.picture_id.or(self.picture_id);
+        if !frame.padding {
+            self.judged = Some((frame.timestamp, frame.ends));
+        }
     }
 }
 
 impl Frame {
-    fn of(packet: &FramePacket) -> Self {
+    fn of(packet: &FramePacket, ends: bool) -> Self {
         Self {
             timestamp: packet.timestamp,
             first: packet.number,
@@ -343,7 +399,7 @@ impl Frame {
             arrived: 1,
             padding: packet.padding,
             starts: starts(packet),
-            ends: packet.marker || packet.padding,
+            ends,
             key_frame: packet.facts.key_frame,
             discardable: packet.facts.discardable,
             picture_id: packet.facts.picture_id,
@@ -352,14 +408,17 @@ impl Frame {
         }
     }
 
-    fn add(&mut self, packet: &FramePacket) {
+    /// Takes another packet of the frame; true when it shows that a marker was inside the frame.
+    fn add(&mut self, packet: &FramePacket, ends: bool) -> bool {
+        let has_inner_marker =
+            !self.padding && if packet.number > self.last { self.ends } else { ends };
         if packet.number < self.first {
             self.first = packet.number;
             self.starts = starts(packet);
         }
         if packet.number > self.last {
             self.last = packet.number;
-            self.ends = packet.marker || packet.padding;
+            self.ends = ends;
         }
         self.arrived = self.arrived.saturating_add(1);
         self.key_frame |= packet.facts.key_frame;
@@ -367,6 +426,7 @@ impl Frame {
         self.picture_id = self.picture_id.or(packet.facts.picture_id);
         self.arrived_ns = self.arrived_ns.max(packet.arrived_ns);
         self.captured = self.captured.or(packet.captured);
+        has_inner_marker
     }
 
     fn is_whole(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::quality::SequenceMeter;
 
 /// A stream written as words: `3K` a key frame of three packets, `2P` a frame that others refer to,
 /// `1d` a discardable one, `1_` padding. A suffix changes a packet: `!n` loses packet n, `>n` sends
-/// packet n after the next frame, `<` leaves out the marker bit.
+/// packet n after the next frame, `<` leaves out the marker bit, `*n` sets it on packet n as well.
 fn packets(words: &str) -> Vec<FramePacket> {
     let (mut out, mut held): (Vec<FramePacket>, Vec<FramePacket>) = (Vec::new(), Vec::new());
     let mut number = 65_530;
@@ -26,7 +26,8 @@ fn packets(words: &str) -> Vec<FramePacket> {
             let packet = FramePacket {
                 number,
                 timestamp: (frame as u32).wrapping_mul(3000).wrapping_sub(6000),
-                marker: i == count - 1 && !change.contains(&'<') && kind != '_',
+                marker: i == count - 1 && !change.contains(&'<') && kind != '_'
+                    || nth('*') == Some(i),
                 padding: kind == '_',
                 facts: PayloadFacts {
                     starts_frame: i == 0 && kind != '_',
@@ -113,6 +114,40 @@ fn frames_are_complete_decodable_or_dropped() {
     ] {
         assert_eq!(verdicts(&packets(stream)), expect, "{what}: {stream}");
     }
+}
+
+#[test]
+fn a_marker_inside_a_picture_ends_no_frame() {
+    for (what, stream, expect) in [
+        ("two markers a picture", "4K*1 4P*1 4P*1 1P", "K++|"),
+        ("one picture has two", "2K 4P*1 2P 2P 1P", "K+++|"),
+        ("its later packet came first", "4K>1*1 2P 2P 1P", "K++|"),
+        ("the end of a picture is lost", "4K*1 4P*1!3 4P*1 1K 1P", "K|x-K"),
+        ("the middle of a picture is lost", "4K*1 4P*1!1 4P*1 2K 1P", "K|x-K"),
+        ("a slice after a marker is lost", "4K*1 4P*1!2 4P*1 1K 1P", "K|x-K"),
+        ("a whole picture is lost, or the end of one", "2K*0 2P*0 1P!0 2P*0 2K*0 1P", "K|x-K"),
+        ("a key frame ends the wait", "2P*0 3P!1 2K 1P 1P", "-xK+|"),
+    ] {
+        assert_eq!(verdicts(&packets(stream)), expect, "{what}: {stream}");
+    }
+}
+
+#[test]
+fn markers_are_trusted_until_one_is_inside_a_picture() {
+    let mut frames = FrameMeter::new(24, true);
+    let mut reported = String::new();
+    for packet in packets("2K 2P 4P*1 2P 1P") {
+        frames.packet(&packet);
+        frames.judge(i64::MIN, |v| reported.push_str(&letter(v)));
+        // The last packets of the first two frames, and the first half of the third.
+        let ended = ["", "K", "K", "K+", "K+", "K++"];
+        let at = (packet.number - 65_530) as usize;
+        if let Some(ended) = ended.get(at) {
+            assert_eq!(reported, *ended, "{at}");
+        }
+        assert_eq!(frames.has_inner_markers(), at >= 6, "{at}");
+    }
+    assert_eq!(reported, "K+++");
 }
 
 #[test]

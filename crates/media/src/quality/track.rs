@@ -430,6 +430,13 @@ impl TrackMeter {
         self.key_frame
     }
 
+    /// Whether the source of this video sets the RTP marker inside pictures. Frames are counted by
+    /// their timestamps all the same; a browser ends a picture at each marker, and may show none.
+    #[must_use]
+    pub fn has_inner_markers(&self) -> bool {
+        self.pictures.as_ref().is_some_and(|pictures| pictures.has_inner_markers())
+    }
+
     /// The basis of the absolute delays of this track so far.
     #[must_use]
     pub fn capture_basis(&self) -> Option<CaptureBasis> {

@@ -115,6 +115,41 @@ fn a_clean_second_of_video() {
     assert_eq!(next.counters, TrackCounters { active_us: 1000, ..TrackCounters::default() });
 }
 
+/// Packet `i` of a video of 25 fps, each picture in four slices of a packet, all with the marker.
+fn slices(i: u32) -> Packet {
+    let (packet, picture) = (video(i), i / 4);
+    let facts = PayloadFacts {
+        starts_frame: i.is_multiple_of(4),
+        key_frame: picture == 0,
+        ..PayloadFacts::default()
+    };
+    Packet { timestamp: picture * 3_600, marker: true, facts, ..packet }
+}
+
+#[test]
+fn a_picture_of_several_slices_with_markers_is_one_frame() {
+    let mut viewer = Viewer::of(MediaKind::Video, false);
+    let sent = |i: u32| u64::from(i / 4 * 40);
+    (0..400).for_each(|i| viewer.packet(sent(i), slices(i)));
+    let interval = viewer.meter.take_interval(viewer.at(4_000));
+    let counters = interval.counters;
+    // The last picture has no sure end.
+    assert_eq!((counters.frames_complete, counters.frames_decodable), (99, 99));
+    assert_eq!((counters.frames_dropped, interval.source_fps), (0, Some(25.0)));
+    assert!(viewer.meter.has_inner_markers());
+    // Every other picture is lost on the way: half of the frames are missing, and the rate says so.
+    let mut viewer = Viewer::of(MediaKind::Video, false);
+    (0..400)
+        .filter(|i| (i / 4).is_multiple_of(2))
+        .for_each(|i| viewer.packet(sent(i), slices(i)));
+    let counters = viewer.meter.finish(viewer.at(4_500)).counters;
+    assert!(counters.frames_complete <= 50, "{counters:?}");
+    // A source with one marker a picture has none inside.
+    let mut viewer = Viewer::of(MediaKind::Video, false);
+    (0..50).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+    assert!(!viewer.meter.has_inner_markers());
+}
+
 #[test]
 fn frames_are_due_from_the_first_that_can_be_decoded() {
     // It joined in the tenth of fifty frames: the key frame is 1.6 s later.

@@ -58,6 +58,12 @@ impl VideoMeter {
         }
     }
 
+    /// Whether the source sets the marker inside pictures. In a transport stream it has another
+    /// meaning (RFC 2250 section 2).
+    pub(super) fn has_inner_markers(&self) -> bool {
+        self.transport.is_none() && self.frames.has_inner_markers()
+    }
+
     pub(super) fn packet(
         &mut self,
         packet: &Packet,

@@ -76,7 +76,7 @@ fn clip(packets: ReorderBuffer, codec: Codec) -> Result<Clip, ClipError> {
     let mut timeline = Timeline::new(clock_rate);
     // After a frame was left out, those that refer to it are left out as well.
     let mut is_broken = false;
-    let mut frames = frames(packets);
+    let mut frames = frames(packets, is_audio);
     // A recording that ends within a picture: its parts cannot be shown, and would break the turn
     // of the loop. Without markers at the ends of pictures this is not detected.
     let are_marked = frames.iter().any(|frame| frame.is_marked);
@@ -128,9 +128,9 @@ struct RecordedFrame {
     begins_anew: bool,
 }
 
-/// Consecutive packets of one timestamp, up to the marker, are a frame; in audio that is one
-/// packet.
-fn frames(packets: ReorderBuffer) -> Vec<RecordedFrame> {
+/// Consecutive packets of one timestamp are a frame (RFC 6184 section 5.1), wherever the marker is;
+/// in audio that is one packet.
+fn frames(packets: ReorderBuffer, is_audio: bool) -> Vec<RecordedFrame> {
     let mut frames: Vec<RecordedFrame> = Vec::new();
     let mut last: Option<(usize, i64, bool)> = None;
     for (epoch, index, packet) in packets.into_packets() {
@@ -139,9 +139,15 @@ fn frames(packets: ReorderBuffer) -> Vec<RecordedFrame> {
         let (follows, ended) =
             same.map_or((true, true), |(_, before, marker)| (before + 1 == index, marker));
         match frames.last_mut() {
-            Some(frame) if frame.timestamp == packet.timestamp && !(ended && follows) => {
+            Some(frame)
+                if frame.timestamp == packet.timestamp
+                    && !(ended && follows && (is_audio || same.is_none())) =>
+            {
                 frame.is_whole &= follows;
-                frame.is_marked = packet.marker;
+                // Padding repeats the timestamp of the picture before it.
+                if !packet.payload.is_empty() {
+                    frame.is_marked = packet.marker;
+                }
                 frame.payloads.push(packet.payload);
             }
             _ => frames.push(RecordedFrame {
