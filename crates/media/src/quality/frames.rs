@@ -80,8 +80,12 @@ struct Frame {
     padding: bool,
     /// The payload of packet `first` starts a frame.
     starts: bool,
-    /// The packet `last` has the marker, as far as markers end frames.
+    /// The packet `last` ends the frame: by its marker, as far as markers end frames.
     ends: bool,
+    /// The packet `last` has the marker.
+    is_marked: bool,
+    /// Packets with the marker.
+    markers: u16,
     key_frame: bool,
     discardable: bool,
     picture_id: Option<(u16, u8)>,
@@ -104,6 +108,8 @@ pub struct FrameMeter {
     judged: Option<(u32, bool)>,
     /// The marker was seen inside a picture: it ends none.
     has_inner_markers: bool,
+    /// Markers of the last picture whose end is sure, since then.
+    usual_markers: u16,
 }
 
 impl FrameMeter {
@@ -123,6 +129,7 @@ impl FrameMeter {
             picture_id: None,
             judged: None,
             has_inner_markers: false,
+            usual_markers: 0,
         }
     }
 
@@ -193,9 +200,12 @@ impl FrameMeter {
             self.give_up_first(&mut tell);
         }
         loop {
-            let Some(&frame) = self.frames.front() else { return };
+            let Some(mut frame) = self.frames.front().copied() else { return };
             let following = self.frames.get(1).copied();
-            let ended = self.is_ended(0);
+            let is_before_hole = following
+                .is_some_and(|f| f.starts && f.first > frame.last + 1 && f.first <= resolved_below);
+            frame.ends |= is_before_hole && self.seems_ended(&frame);
+            let ended = frame.ends || self.is_ended(0);
             let whole = ended && frame.is_whole();
             let follows = self.next == Some(frame.first);
             let hole_resolved = frame.first <= resolved_below;
@@ -231,7 +241,7 @@ impl FrameMeter {
         self.next = None;
         self.intact = !self.headers_read;
         self.picture_id = None;
-        (self.judged, self.has_inner_markers) = (None, false);
+        (self.judged, self.has_inner_markers, self.usual_markers) = (None, false, 0);
     }
 
     /// The last packet of the last frame so far has arrived.
@@ -267,6 +277,12 @@ impl FrameMeter {
             let following = self.frames.get(at + 1);
             frame.ends || following.is_some_and(|f| f.first == frame.last + 1)
         })
+    }
+
+    /// Whether the hole after a frame is probably another picture: its last packet has a marker, and
+    /// it has as many as usual. Without this a lost picture would be two where markers end none.
+    fn seems_ended(&self, frame: &Frame) -> bool {
+        self.has_inner_markers && frame.is_marked && frame.markers >= self.usual_markers
     }
 
     /// Whether the frame is the rest of a picture that was judged at a marker inside it.
@@ -346,6 +362,9 @@ impl FrameMeter {
         if is_rest {
             return;
         }
+        if self.has_inner_markers {
+            self.usual_markers = frame.markers;
+        }
         tell(FrameOutcome::Complete(CompleteFrame {
             timestamp: frame.timestamp,
             first: frame.first,
@@ -400,6 +419,8 @@ impl Frame {
             padding: packet.padding,
             starts: starts(packet),
             ends,
+            is_marked: packet.marker,
+            markers: u16::from(packet.marker),
             key_frame: packet.facts.key_frame,
             discardable: packet.facts.discardable,
             picture_id: packet.facts.picture_id,
@@ -418,8 +439,9 @@ impl Frame {
         }
         if packet.number > self.last {
             self.last = packet.number;
-            self.ends = ends;
+            (self.ends, self.is_marked) = (ends, packet.marker);
         }
+        self.markers = self.markers.saturating_add(u16::from(packet.marker));
         self.arrived = self.arrived.saturating_add(1);
         self.key_frame |= packet.facts.key_frame;
         self.discardable &= packet.facts.discardable;

@@ -125,7 +125,9 @@ fn a_marker_inside_a_picture_ends_no_frame() {
         ("the end of a picture is lost", "4K*1 4P*1!3 4P*1 1K 1P", "K|x-K"),
         ("the middle of a picture is lost", "4K*1 4P*1!1 4P*1 2K 1P", "K|x-K"),
         ("a slice after a marker is lost", "4K*1 4P*1!2 4P*1 1K 1P", "K|x-K"),
-        ("a whole picture is lost, or the end of one", "2K*0 2P*0 1P!0 2P*0 2K*0 1P", "K|x-K"),
+        ("the end of a picture is lost, with a marker", "4K*1 4P*1 4P*1!3 3P 1K 1P", "K+|x-K"),
+        ("a whole picture is lost", "2K*0 2P*0 2P*0 1P!0 2P*0 2K*0 1P", "K+|+m-K"),
+        ("and no end was sure before", "2K*0 2P*0 1P!0 2P*0 2K*0 1P", "K|+m-K"),
         ("a key frame ends the wait", "2P*0 3P!1 2K 1P 1P", "-xK+|"),
     ] {
         assert_eq!(verdicts(&packets(stream)), expect, "{what}: {stream}");
