@@ -145,6 +145,9 @@ pub enum FailureReason {
     RtspStatus(u16),
     /// The server's message did not follow the protocol: malformed JSON, SDP, HTTP.
     Protocol,
+    /// The server offers what throng does not do, and nothing else: a container, an encryption. It
+    /// did nothing wrong.
+    Unsupported,
     /// The server refused in its own protocol (error code, not authorised).
     Refused,
     /// The room does not exist, or the stream of a server that names it by its signalling.
@@ -203,6 +206,7 @@ impl FailureReason {
             Self::HttpStatus(status) => format!("http_{status}"),
             Self::RtspStatus(status) => format!("rtsp_{status}"),
             Self::Protocol => "protocol".into(),
+            Self::Unsupported => "unsupported".into(),
             Self::Refused => "refused".into(),
             Self::NoSuchRoom => "no_such_room".into(),
             Self::RoomFull => "room_full".into(),
@@ -234,6 +238,7 @@ impl FailureReason {
             "quic" => Self::Quic,
             "tls" => Self::Tls,
             "protocol" => Self::Protocol,
+            "unsupported" => Self::Unsupported,
             "refused" => Self::Refused,
             "no_such_room" => Self::NoSuchRoom,
             "room_full" => Self::RoomFull,
@@ -281,6 +286,7 @@ impl FailureReason {
             | Self::Quic
             | Self::Tls
             | Self::Protocol
+            | Self::Unsupported
             | Self::Kicked
             | Self::RoomEnded
             | Self::CodecRefused
@@ -314,6 +320,7 @@ impl FailureReason {
             | Self::Tcp
             | Self::Quic
             | Self::Tls
+            | Self::Unsupported
             | Self::CodecRefused
             | Self::Cors
             | Self::NotAllowed => true,
@@ -393,6 +400,7 @@ mod tests {
             F::HttpStatus(404),
             F::RtspStatus(461),
             F::Protocol,
+            F::Unsupported,
             F::Refused,
             F::NoSuchRoom,
             F::RoomFull,

@@ -70,10 +70,28 @@ fn waited(context: &Context<'_>, all: &[&ParticipantRow]) -> Candidate {
     let furthest = all.iter().filter_map(|row| row.reached.keys().max()).max();
     let got_to = furthest.map_or("started", |phase| phase.key());
     let since = Reading { base: Some(0.0), fail: Some(all.len() as f64), ..Reading::default() };
+    // What came through a firewall once is not what it drops.
+    let change = match furthest {
+        Some(phase) if *phase >= Phase::Connected => {
+            "The server accepts connections and does not answer: check its log, a backend behind it, and that the URL names its protocol"
+        }
+        Some(_) | None => {
+            "Check for a firewall that drops silently, a wrong address, or a server that accepts and does not answer"
+        }
+    };
     Candidate {
-        evidence: vec![Evidence::count(format!("participants that waited until the end, none beyond {got_to}"), since)],
-        change: "Check for a firewall that drops silently, a wrong address, or a server that accepts and does not answer".into(),
-        ..candidate(context, format!("No participant was connected when the run ended: {} waited, none got beyond {got_to}", all.len()))
+        evidence: vec![Evidence::count(
+            format!("participants that waited until the end, none beyond {got_to}"),
+            since,
+        )],
+        change: change.into(),
+        ..candidate(
+            context,
+            format!(
+                "No participant was connected when the run ended: {} waited, none got beyond {got_to}",
+                all.len()
+            ),
+        )
     }
 }
 
@@ -122,6 +140,7 @@ pub(super) fn what(reason: &FailureReason) -> &'static str {
         FailureReason::HttpStatus(_) => "the server answered with an HTTP error",
         FailureReason::RtspStatus(_) => "the server answered with an RTSP error",
         FailureReason::Protocol => "the server violated the protocol",
+        FailureReason::Unsupported => "the server offers what throng does not do",
         FailureReason::Refused => "the server refused",
         FailureReason::NoSuchRoom => "the room does not exist",
         FailureReason::RoomFull => "the room is full",
@@ -190,6 +209,9 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
         }
         FailureReason::CodecRefused => {
             "Compare the codecs of the crowd (video, audio) with those that the server accepts"
+        }
+        FailureReason::Unsupported => {
+            "Have the server offer the media in another form; the failure says what it offers now"
         }
         FailureReason::Cors => {
             "Check the server's Access-Control-Allow-Origin and -Headers against player.page; the failure has the details"

@@ -85,7 +85,7 @@ struct Frame {
     /// The packet `last` has the marker.
     is_marked: bool,
     /// Packets with the marker.
-    markers: u16,
+    markers: u8,
     key_frame: bool,
     discardable: bool,
     picture_id: Option<(u16, u8)>,
@@ -109,7 +109,7 @@ pub struct FrameMeter {
     /// The marker was seen inside a picture: it ends none.
     has_inner_markers: bool,
     /// Markers of the last picture whose end is sure, since then.
-    usual_markers: u16,
+    usual_markers: u8,
 }
 
 impl FrameMeter {
@@ -420,7 +420,7 @@ impl Frame {
             starts: starts(packet),
             ends,
             is_marked: packet.marker,
-            markers: u16::from(packet.marker),
+            markers: u8::from(packet.marker),
             key_frame: packet.facts.key_frame,
             discardable: packet.facts.discardable,
             picture_id: packet.facts.picture_id,
@@ -441,7 +441,7 @@ impl Frame {
             self.last = packet.number;
             (self.ends, self.is_marked) = (ends, packet.marker);
         }
-        self.markers = self.markers.saturating_add(u16::from(packet.marker));
+        self.markers = self.markers.saturating_add(u8::from(packet.marker));
         self.arrived = self.arrived.saturating_add(1);
         self.key_frame |= packet.facts.key_frame;
         self.discardable &= packet.facts.discardable;

@@ -448,13 +448,15 @@ impl Client {
         let description = Description::read(&String::from_utf8_lossy(response.body()));
         self.aggregate = control_url(&self.base, description.control.as_deref());
         if description.media.is_empty() {
-            let skipped =
-                description.skipped.first().map(|line| format!("; it has m={}", excerpt(line)));
-            let detail = format!(
-                "the description has no audio or video over RTP{}",
-                skipped.unwrap_or_default()
-            );
-            return Err(Failure::new(FailureReason::Protocol, detail));
+            let what = "the description has no audio or video over RTP";
+            return Err(match description.skipped.first() {
+                None => Failure::new(FailureReason::Protocol, what),
+                // Whatever it is, it was described as it should be.
+                Some(line) => Failure::new(
+                    FailureReason::Unsupported,
+                    format!("{what}; it has m={}", excerpt(line)),
+                ),
+            });
         }
         Ok(Answer::Described(description))
     }

@@ -1,6 +1,7 @@
 //! Authentication: Basic (RFC 7617) and Digest with MD5 or SHA-256 (RFC 7616), as a server's 401
 //! asks for it.
 
+use http_auth::digest::Algorithm;
 use http_auth::{PasswordClient, PasswordParams};
 use throng_scenario::Secret;
 
@@ -67,6 +68,25 @@ impl Authentication {
             method,
             body: Some(body),
         };
-        client.respond(&parameters).ok()
+        let mut response = client.respond(&parameters).ok()?;
+        // Without qop http-auth answers as RFC 2069 did, which knew MD5 only. The algorithm has to
+        // be named where it is another (RFC 7616 section 3.4: as in the challenge).
+        if let PasswordClient::Digest(digest) = client
+            && digest.rfc2069_compat()
+            && let Some(name) = name_beyond_md5(digest.algorithm())
+        {
+            response += ", algorithm=";
+            response += name;
+        }
+        Some(response)
+    }
+}
+
+/// The name of an algorithm that is not the default one.
+fn name_beyond_md5(algorithm: Algorithm) -> Option<&'static str> {
+    match algorithm {
+        Algorithm::Sha256 => Some("SHA-256"),
+        Algorithm::Sha512Trunc256 => Some("SHA-512-256"),
+        _ => None,
     }
 }

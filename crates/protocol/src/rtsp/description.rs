@@ -30,12 +30,41 @@ pub(super) struct MediaDescription {
     pub(super) codec: Codec,
     /// The first payload type of the section: that which the server sends.
     pub(super) payload_type: u8,
+    /// Other payload types of the section, whose packets come between those of the media.
+    pub(super) companions: Vec<Companion>,
     /// RTP clock rate, Hz.
     pub(super) clock_rate_hz: u32,
     /// `a=control`.
     pub(super) control: Option<String>,
-    /// RTP profile: `RTP/AVP`, `RTP/AVPF`.
+    /// RTP profile: `RTP/AVP`, `RTP/AVPF`; of a secure one (`RTP/SAVP`, RFC 3711) that of the same
+    /// media in the clear.
     pub(super) profile: String,
+    /// The profile is a secure one: keys are in `a=key-mgmt` (RFC 4567).
+    pub(super) is_secure: bool,
+    /// `a=sendonly`: of a presentation with other media, the direction is the client's, and this is
+    /// a way back to the server (ONVIF Streaming Specification, back channel).
+    is_sendonly: bool,
+}
+
+/// A payload type whose packets share the sequence numbers of other media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Companion {
+    pub(super) payload_type: u8,
+    /// Its packets have the media inside (redundancy, RFC 2198), and not something between them:
+    /// comfort noise (RFC 3389), telephone events (RFC 4733).
+    pub(super) has_media: bool,
+}
+
+impl Companion {
+    /// `None` if the encoding is media of its own.
+    fn of(payload_type: u8, encoding: &str) -> Option<Self> {
+        let name = encoding.split('/').next().unwrap_or_default().to_ascii_lowercase();
+        match name.as_str() {
+            "red" => Some(Self { payload_type, has_media: true }),
+            "cn" | "telephone-event" => Some(Self { payload_type, has_media: false }),
+            _ => None,
+        }
+    }
 }
 
 impl Description {
@@ -49,7 +78,7 @@ impl Description {
                 description.add(section.take());
                 sections += 1;
                 if sections > SECTIONS_MAX {
-                    return description;
+                    break;
                 }
                 section = Some(Section { line: media.to_owned(), ..Section::default() });
             } else if let Some(attribute) = line.strip_prefix("a=") {
@@ -57,6 +86,7 @@ impl Description {
                 match (name, &mut section) {
                     ("control", Some(section)) => section.control = Some(value.trim().to_owned()),
                     ("control", None) => description.control = Some(value.trim().to_owned()),
+                    ("sendonly", Some(section)) => section.is_sendonly = true,
                     ("rtpmap", Some(section)) => section.maps.push(value.trim().to_owned()),
                     ("range", _) => {
                         description.duration = description.duration.or(npt::range(value).1);
@@ -66,6 +96,10 @@ impl Description {
             }
         }
         description.add(section);
+        // Servers that write their own direction write it for all sections.
+        if description.media.iter().any(|media| !media.is_sendonly) {
+            description.media.retain(|media| !media.is_sendonly);
+        }
         description
     }
 
@@ -85,6 +119,7 @@ struct Section {
     line: String,
     control: Option<String>,
     maps: Vec<String>,
+    is_sendonly: bool,
 }
 
 impl Section {
@@ -95,28 +130,39 @@ impl Section {
             "video" => MediaKind::Video,
             _ => return None,
         };
-        let profile = words.nth(1)?;
-        if !profile.to_ascii_uppercase().starts_with("RTP/AVP") {
+        // An interleaved profile in the description, as some servers write it, is the same media.
+        let profile = words.nth(1)?.to_ascii_uppercase();
+        let profile = profile.trim_end_matches("/TCP");
+        let is_secure = profile.starts_with("RTP/SAVP");
+        if !is_secure && !profile.starts_with("RTP/AVP") {
             return None;
         }
         let payload_type: u8 = words.next()?.parse().ok()?;
-        let map = self.maps.iter().find_map(|map| {
-            let (number, encoding) = map.split_once(char::is_whitespace)?;
-            (number.parse() == Ok(payload_type)).then(|| encoding.trim().to_owned())
-        });
-        let map = map.or_else(|| static_map(payload_type).map(str::to_owned))?;
+        let others = words.filter_map(|word| word.parse::<u8>().ok());
+        let companions = others.filter_map(|other| Companion::of(other, self.encoding(other)?));
+        let map = self.encoding(payload_type)?;
         let mut parts = map.split('/');
         let (name, rate) = (parts.next()?, parts.next()?);
         Some(MediaDescription {
             kind,
             codec: Codec::from_name(name),
             payload_type,
+            companions: companions.collect(),
             clock_rate_hz: rate.trim().parse().ok().filter(|rate| *rate > 0)?,
             control: self.control.clone(),
-            // An interleaved profile in the description, as some servers write it, is the same
-            // media.
-            profile: profile.trim_end_matches("/TCP").to_owned(),
+            profile: profile.replace("SAVP", "AVP"),
+            is_secure,
+            is_sendonly: self.is_sendonly,
         })
+    }
+
+    /// The encoding of a payload type, as `name/rate`.
+    fn encoding(&self, payload_type: u8) -> Option<&str> {
+        let map = self.maps.iter().find_map(|map| {
+            let (number, encoding) = map.split_once(char::is_whitespace)?;
+            (number.parse() == Ok(payload_type)).then(|| encoding.trim())
+        });
+        map.or_else(|| static_map(payload_type))
     }
 }
 
@@ -128,6 +174,7 @@ fn static_map(payload_type: u8) -> Option<&'static str> {
         8 => "PCMA/8000",
         9 => "G722/8000",
         10 | 11 => "L16/44100",
+        13 => "CN/8000",
         14 => "MPA/90000",
         26 => "JPEG/90000",
         31 => "H261/90000",
@@ -189,6 +236,51 @@ mod tests {
         let brief: Vec<_> = read.media.iter().map(|m| (m.payload_type, m.clock_rate_hz)).collect();
         assert_eq!(brief, [(32, 90_000), (14, 90_000)]);
         assert_eq!(read.skipped, ["video 0 RTP/AVP 96"]);
+    }
+
+    #[test]
+    fn what_accompanies_the_media_of_a_section_is_known() {
+        let of = |section: &str| {
+            let companions = Description::read(section).media[0].companions.clone();
+            companions.iter().map(|it| (it.payload_type, it.has_media)).collect::<Vec<_>>()
+        };
+        assert_eq!(of("m=audio 0 RTP/AVP 0 13\n"), [(13, false)]);
+        let events = "m=audio 0 RTP/AVP 8 101 96\na=rtpmap:101 telephone-event/8000\n";
+        let both = format!("{events}a=rtpmap:96 RED/8000\n");
+        assert_eq!(of(&both), [(101, false), (96, true)]);
+        // Other media on offer is not what is played.
+        assert!(of("m=audio 0 RTP/AVP 0 8\n").is_empty());
+    }
+
+    #[test]
+    fn a_way_back_to_the_server_is_no_media_of_it() {
+        let video = "m=video 0 RTP/AVP 33\na=recvonly\n";
+        let back = "m=audio 0 RTP/AVP 0\na=sendonly\n";
+        let kinds = |sdp: &str| {
+            let read = Description::read(sdp);
+            assert!(read.skipped.is_empty(), "{sdp}");
+            read.media.iter().map(|media| media.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(&format!("{video}{back}")), [MediaKind::Video]);
+        assert_eq!(kinds(&format!("m=video 0 RTP/AVP 33\n{back}")), [MediaKind::Video]);
+        // A server that writes what it does itself.
+        let sends = format!("m=video 0 RTP/AVP 33\na=sendonly\n{back}");
+        assert_eq!(kinds(&sends), [MediaKind::Video, MediaKind::Audio]);
+    }
+
+    #[test]
+    fn a_secure_profile_is_that_of_the_same_media_in_the_clear() {
+        for (profile, expect) in [
+            ("RTP/AVP", ("RTP/AVP", false)),
+            ("RTP/AVPF/TCP", ("RTP/AVPF", false)),
+            ("RTP/SAVP", ("RTP/AVP", true)),
+            ("RTP/SAVPF/TCP", ("RTP/AVPF", true)),
+        ] {
+            let read = Description::read(&format!("m=video 0 {profile} 33\n"));
+            let media = &read.media[0];
+            assert_eq!((media.profile.as_str(), media.is_secure), expect, "{profile}");
+        }
+        assert!(Description::read("m=video 0 UDP/TLS/RTP/SAVPF 33\n").media.is_empty());
     }
 
     #[test]

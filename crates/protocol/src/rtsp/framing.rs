@@ -157,8 +157,48 @@ fn noise(bytes: &[u8]) -> usize {
 }
 
 fn message(bytes: &[u8]) -> Result<Cut<'_>, FramingError> {
-    match Message::<Vec<u8>>::parse(bytes) {
-        Ok((message, length)) => Ok(Cut::Piece(Piece::Message(Box::new(message)), length)),
+    let length = head_length(bytes);
+    let head = bytes.get(..length.unwrap_or(bytes.len())).unwrap_or_default();
+    let Some(mut text) = with_crlf(head) else { return parsed(bytes, bytes, 0) };
+    if length.is_none() && is_head(bytes) && bytes.len() < MESSAGE_BYTES_MAX {
+        return Ok(Cut::Incomplete(bytes.len() + 1));
+    }
+    let added = text.len() - head.len();
+    text.extend_from_slice(bytes.get(head.len()..).unwrap_or_default());
+    parsed(bytes, &text, added)
+}
+
+/// Length of a message's head with its blank line; `None` before that has arrived.
+fn head_length(bytes: &[u8]) -> Option<usize> {
+    let mut line_ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    line_ends.find_map(|(at, _)| match bytes.get(at + 1..) {
+        Some([b'\n', ..]) => Some(at + 2),
+        Some([b'\r', b'\n', ..]) => Some(at + 3),
+        _ => None,
+    })
+}
+
+/// A head with CRLF in place of each LF alone, which servers of some cameras write and a receiver
+/// should take (RFC 2326 section 4); `None` if there is none.
+fn with_crlf(head: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::with_capacity(head.len());
+    let mut before = 0;
+    for &byte in head {
+        if byte == b'\n' && before != b'\r' {
+            text.push(b'\r');
+        }
+        text.push(byte);
+        before = byte;
+    }
+    (text.len() > head.len()).then_some(text)
+}
+
+/// Reads a message as `text`, which is `bytes` with this many bytes added to its head.
+fn parsed(bytes: &[u8], text: &[u8], added: usize) -> Result<Cut<'static>, FramingError> {
+    match Message::<Vec<u8>>::parse(text) {
+        Ok((message, length)) => {
+            Ok(Cut::Piece(Piece::Message(Box::new(message)), length.saturating_sub(added)))
+        }
         Err(ParseError::Incomplete(more)) => {
             let needed = bytes.len().saturating_add(more.map_or(1, std::num::NonZero::get));
             if needed > MESSAGE_BYTES_MAX {

@@ -25,8 +25,10 @@ pub(super) enum Doing {
     /// The first PLAY is not answered yet.
     Joins,
     Plays,
-    /// The recording has ended; it begins again when PLAY, or a new SETUP, is answered.
+    /// The recording has ended; it begins again when PLAY is answered.
     Restarts,
+    /// The same in a new session: TEARDOWN, SETUP and PLAY are answered one after the other.
+    SetsUpAnew,
     /// PAUSE is not answered yet; what follows it.
     Stops(Then),
     Paused {
@@ -124,6 +126,11 @@ impl Playback {
             .map_or(0.0, |since| now.saturating_duration_since(since).as_secs_f64())
             * scale;
         Duration::try_from_secs_f64((at.as_secs_f64() + moved_s).max(0.0)).unwrap_or(at)
+    }
+
+    /// Whether the description names an end.
+    pub(super) fn has_end(&self) -> bool {
+        self.length.is_some()
     }
 
     /// Since when it plays without a break.

@@ -9,10 +9,12 @@ use throng_media::prefetch::Prefetcher;
 use throng_media::quality::{Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
 use throng_media::rtp::RtpHeader;
-use throng_observation::{MediaKind, Observation, Phase, SENDER_CLOCK_PLACE, TrackId};
+use throng_observation::{
+    MediaKind, Observation, Phase, SENDER_CLOCK_PLACE, TrackId, TrackInterval,
+};
 
-use super::description::MediaDescription;
-use crate::reports::{LastSenderReport, cname, coded_frame, next_second};
+use super::description::{Companion, MediaDescription};
+use crate::reports::{INNER_MARKERS, LastSenderReport, cname, coded_frame, next_second};
 
 /// Mean time between receiver reports of a track (RFC 3550 section 6.2 and its minimum, which RTSP
 /// players use); each is drawn between half and one and a half of it.
@@ -23,6 +25,7 @@ struct Track {
     id: TrackId,
     config: TrackConfig,
     payload_type: u8,
+    companions: Vec<Companion>,
     meter: TrackMeter,
     payloads: PayloadReader,
     ssrc: Option<u32>,
@@ -43,6 +46,7 @@ enum Anomaly {
     BadPayload = 8,
     SenderClock = 16,
     ManySources = 32,
+    InnerMarkers = 64,
 }
 
 /// The settings of a [`Receiver`].
@@ -74,6 +78,14 @@ struct HeldPacket {
     bytes: Vec<u8>,
 }
 
+/// When media of every track is expected.
+#[derive(Clone, Copy)]
+struct Expected {
+    since: Instant,
+    /// The end of a recording.
+    until: Option<Instant>,
+}
+
 /// Packets that are held for a seek's answer, at most: 2 MB. More are metered as they come.
 const HELD_MAX: usize = 1_500;
 
@@ -88,6 +100,9 @@ pub(super) struct Receiver {
     /// What arrived so long before now is known.
     lag: Duration,
     last_media_at: Option<Instant>,
+    /// Media came since it was last expected anew.
+    has_media: bool,
+    expected: Option<Expected>,
     first_packet_seen: bool,
     first_frame_seen: bool,
     is_paused: bool,
@@ -122,6 +137,7 @@ impl Receiver {
                 id,
                 config,
                 payload_type: media.payload_type,
+                companions: media.companions.clone(),
                 meter: TrackMeter::new(config, options.clock, now),
                 payloads: PayloadReader::new(media.codec),
                 ssrc: None,
@@ -143,6 +159,8 @@ impl Receiver {
             next_interval_at: next_second(options.joined_at, now),
             lag: Duration::ZERO,
             last_media_at: None,
+            has_media: false,
+            expected: None,
             first_packet_seen: false,
             first_frame_seen: false,
             is_paused: false,
@@ -184,18 +202,20 @@ impl Receiver {
         let Ok(header) = RtpHeader::parse(bytes) else {
             return self.anomaly(Anomaly::BadRtp, "rtp", "an RTP packet is malformed");
         };
-        if header.payload_type != track.payload_type {
-            let detail = format!(
-                "payload type {} where {} was described",
-                header.payload_type, track.payload_type
-            );
-            return self.anomaly(Anomaly::UnknownPayload, "rtp", detail);
+        let is_of = |it: &&Companion| it.payload_type == header.payload_type;
+        let companion = track.companions.iter().find(is_of).copied();
+        if header.payload_type != track.payload_type && companion.is_none() {
+            return self.unknown_payload(at, arrived_at, overhead_bytes, &header, bytes);
         }
+        // What comes between the packets of the media has their numbers, and is no part of it.
+        let is_video = track.config.kind == MediaKind::Video;
+        let is_between = companion.is_some_and(|companion| !companion.has_media || is_video);
         let wire_bytes = overhead_bytes + bytes.len() as u32;
         let Ok(payload) = header.payload(bytes) else {
             track.meter.discarded();
             return self.anomaly(Anomaly::BadRtp, "rtp", "padding is longer than the payload");
         };
+        let payload: &[u8] = if is_between { &[] } else { payload };
         if track.ssrc != Some(header.ssrc) {
             if track.ssrc.is_some() {
                 self.source_changes = self.source_changes.saturating_add(1);
@@ -212,7 +232,11 @@ impl Receiver {
             track.last_sender_report = LastSenderReport::default();
         }
         // A malformed payload still counts as a packet of its frame.
-        let (facts, malformed) = match track.payloads.read(payload) {
+        let read = match companion {
+            Some(_) => Ok(PayloadFacts::default()),
+            None => track.payloads.read(payload),
+        };
+        let (facts, malformed) = match read {
             Ok(facts) => (facts, None),
             Err(error) => (PayloadFacts::default(), Some(error)),
         };
@@ -244,11 +268,48 @@ impl Receiver {
             let observed = &mut self.observed;
             assembler.packet(&packet, |frame| observed.push(coded_frame(id, codec, clock, frame)));
         }
+        let has_inner_markers = track.meter.has_inner_markers();
         self.last_media_at = Some(arrived_at);
+        self.has_media = true;
         self.report_first(at, arrived_at);
+        if has_inner_markers {
+            self.anomaly(Anomaly::InnerMarkers, "rtp", INNER_MARKERS);
+        }
         if let Some(error) = malformed {
             self.anomaly(Anomaly::BadPayload, "payload", error);
         }
+    }
+
+    /// A packet of a payload type that was not described cannot be played. It is still one of the
+    /// source that sends the track: it was not lost.
+    fn unknown_payload(
+        &mut self,
+        at: usize,
+        arrived_at: Instant,
+        overhead_bytes: u32,
+        header: &RtpHeader,
+        bytes: &[u8],
+    ) {
+        let Some(track) = self.tracks.get_mut(at) else { return };
+        if track.ssrc == Some(header.ssrc) {
+            track.meter.packet(&Packet {
+                arrived_at,
+                sequence: header.sequence,
+                timestamp: header.timestamp,
+                marker: header.marker,
+                facts: PayloadFacts::default(),
+                payload_bytes: 0,
+                header_bytes: bytes.len() as u32,
+                wire_bytes: overhead_bytes + bytes.len() as u32,
+                retransmitted: false,
+                captured: None,
+            });
+        }
+        let detail = format!(
+            "payload type {} where {} was described",
+            header.payload_type, track.payload_type
+        );
+        self.anomaly(Anomaly::UnknownPayload, "rtp", detail);
     }
 
     /// Reports the first packet and frame of the session and of track `at`.
@@ -311,9 +372,10 @@ impl Receiver {
 
     /// No media is expected until [`Self::resume`] or [`Self::go_on`].
     pub(super) fn pause(&mut self, now: Instant) {
+        self.expected = None;
         if !std::mem::replace(&mut self.is_paused, true) {
             self.tracks.iter_mut().for_each(|track| track.meter.pause());
-            self.end_intervals(now);
+            self.end_intervals(now, TrackMeter::take_interval);
         }
     }
 
@@ -332,6 +394,7 @@ impl Receiver {
     pub(super) fn resume(&mut self, now: Instant) {
         self.is_paused = false;
         self.last_media_at = Some(now);
+        self.has_media = false;
         self.tracks.iter_mut().for_each(|track| track.meter.resume(now));
     }
 
@@ -388,14 +451,22 @@ impl Receiver {
         if heard >= self.next_interval_at {
             self.next_interval_at = next_second(self.next_interval_at, heard);
             if !self.is_paused {
-                self.end_intervals(heard);
+                self.end_intervals(heard, TrackMeter::take_interval);
             }
         }
     }
 
-    fn end_intervals(&mut self, now: Instant) {
+    /// The server plays: every track that was set up has media until the recording ends, if it does.
+    pub(super) fn expect(&mut self, since: Instant, until: Option<Instant>) {
+        self.expected = Some(Expected { since, until });
+    }
+
+    fn end_intervals(&mut self, now: Instant, take: fn(&mut TrackMeter, Instant) -> TrackInterval) {
+        let expected = self.expected.filter(|due| due.until.is_none_or(|until| now < until));
         for track in &mut self.tracks {
-            let interval = track.meter.take_interval(now);
+            let due = expected.filter(|_| !track.has_ended && track.meter.is_quiet(now));
+            let mut interval = take(&mut track.meter, now);
+            interval.missing_since = due.map(|due| due.since);
             self.observed.push(Observation::Interval(Box::new(interval)));
         }
     }
@@ -443,9 +514,8 @@ impl Receiver {
     /// Ends every track's last interval, as of the time until which all that arrived is known.
     pub(super) fn finish(&mut self, now: Instant) {
         let heard = now.checked_sub(self.lag).unwrap_or(now);
-        for track in self.tracks.iter_mut().filter(|_| !self.is_paused) {
-            let interval = track.meter.finish(heard);
-            self.observed.push(Observation::Interval(Box::new(interval)));
+        if !self.is_paused {
+            self.end_intervals(heard, TrackMeter::finish);
         }
     }
 
@@ -460,6 +530,16 @@ impl Receiver {
 
     pub(super) fn last_media_at(&self) -> Option<Instant> {
         self.last_media_at
+    }
+
+    /// Whether media came since PLAY was last answered.
+    pub(super) fn has_media(&self) -> bool {
+        self.has_media
+    }
+
+    /// Whether anything came that is no media as described.
+    pub(super) fn has_noticed(&self) -> bool {
+        self.last_anomaly.is_some()
     }
 
     /// The last protocol anomaly, for the failure that explains why no media played.
@@ -497,7 +577,7 @@ impl Receiver {
         if self.anomalies & anomaly as u8 == 0 {
             self.anomalies |= anomaly as u8;
             let detail = detail.to_string();
-            if !matches!(anomaly, Anomaly::SenderClock) {
+            if !matches!(anomaly, Anomaly::SenderClock | Anomaly::InnerMarkers) {
                 self.last_anomaly = Some(detail.clone());
             }
             self.observed.push(Observation::ProtocolAnomaly { place, detail });

@@ -29,7 +29,7 @@ impl Session {
     /// Sets up track `at`: over UDP its ports come first.
     pub(super) fn prepare(&mut self, now: Instant, at: usize) {
         if self.is_interleaved {
-            let channel = u8::try_from(2 * at).unwrap_or(u8::MAX);
+            let (channel, _) = interleaved_channels(at).unwrap_or((u8::MAX, u8::MAX));
             return self.set_up(now, at, Wanted::Interleaved { channel });
         }
         match (self.tracks.get(at).and_then(|track| track.ports), self.server) {
@@ -84,6 +84,11 @@ impl Session {
                 name_of(self.is_interleaved)
             ));
         }
+        let mut granted = granted;
+        if self.is_interleaved {
+            // Some servers do not repeat the channels that were asked for.
+            granted.channels = granted.channels.or_else(|| interleaved_channels(at));
+        }
         let source = granted.source.filter(|ip| !ip.is_unspecified());
         let server_ip = source.or_else(|| self.server.map(|server| server.ip()));
         if let Some(ip) = source.filter(|ip| !(self.options.may_reach)(*ip)) {
@@ -101,6 +106,26 @@ impl Session {
             return Ok(SetUp::More);
         }
         Ok(SetUp::All)
+    }
+
+    /// The description has a secure profile (RTP/SAVP, keys by MIKEY: RFC 3711, RFC 3830, RFC 4567).
+    /// Inside TLS the same media is taken in the clear, as other players do: the connection is
+    /// encrypted already.
+    ///
+    /// # Errors
+    /// It would have to be decrypted, which throng does not do.
+    pub(super) fn take_in_the_clear(&mut self) -> Result<(), Failure> {
+        let is_tls = self.config.url.scheme() == "rtsps";
+        if is_tls && self.config.transport != RtspTransport::Udp {
+            self.is_interleaved = true;
+            return Ok(());
+        }
+        let way = if is_tls { "target.rtsp_transport = \"tcp\"" } else { "a URL with rtsps://" };
+        let detail = format!(
+            "the server encrypts media (RTP/SAVP), and throng decrypts none of RTSP; \
+             inside TLS it comes in the clear: {way}"
+        );
+        Err(Failure::new(FailureReason::Unsupported, detail))
     }
 
     /// 461: the other transport is used for all tracks, as players do.
@@ -130,4 +155,10 @@ impl Session {
             }
         }
     }
+}
+
+/// The channels that are asked for on the RTSP connection for track `at`.
+fn interleaved_channels(at: usize) -> Option<(u8, u8)> {
+    let rtp = u8::try_from(2 * at).ok()?;
+    Some((rtp, rtp.checked_add(1)?))
 }

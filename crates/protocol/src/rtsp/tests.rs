@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use throng_observation::{FailureReason, MediaPath, Observation, Outcome, Phase};
+use throng_observation::{FailureReason, MediaPath, Observation, Outcome, Phase, TrackCounters};
 use throng_scenario::{RtspTransport, Secret};
 
-use self::stand::{RECORDING, SDP, Stand, frame};
+use self::stand::{AUDIO, RECORDING, SDP, SECURE, Stand, audio, frame};
 use super::Credentials;
 use super::framing::{Framing, Piece};
 use crate::participant::{Channel, ChannelError, Input, Open, StreamPeer};
@@ -194,6 +194,15 @@ fn challenges_are_answered_once_and_a_second_refusal_is_unauthorized() {
         "{asked}"
     );
     assert!(stand.requests[0].starts_with("SETUP"), "{:?}", stand.requests);
+    // Without qop the algorithm has to be named all the same, unless it is MD5.
+    for (algorithm, named) in [("MD5", false), ("SHA-256", true), ("SHA-512-256", true)] {
+        let challenge =
+            format!("WWW-Authenticate: Digest realm=\"r\", nonce=\"1\", algorithm={algorithm}\r\n");
+        let mut stand = Stand::of(RtspTransport::Tcp, credentials());
+        stand.answers("OPTIONS", "401 Unauthorized", &challenge, "");
+        let asked = stand.answers("OPTIONS", "200 OK", "", "");
+        assert_eq!(asked.contains(&format!(", algorithm={algorithm}\r\n")), named, "{asked}");
+    }
     // Without credentials the hint says where they go.
     let mut stand = Stand::new(RtspTransport::Tcp);
     stand.answers("OPTIONS", "200 OK", "", "");
@@ -267,6 +276,82 @@ fn answers_that_break_the_protocol_are_named() {
 }
 
 #[test]
+fn what_throng_does_not_do_is_no_violation_of_the_protocol() {
+    let mut stand = Stand::new(RtspTransport::Tcp);
+    stand.described("v=0\r\nm=application 0 RTP/AVP 107\r\n");
+    assert_eq!(stand.failed().0, FailureReason::Unsupported);
+    let mut stand = Stand::new(RtspTransport::Tcp);
+    stand.described("v=0\r\n");
+    assert_eq!(stand.failed().0, FailureReason::Protocol);
+    // Encrypted media, as MediaMTX describes it with rtspEncryption.
+    for (transport, way) in
+        [(RtspTransport::Tcp, "rtsps://"), (RtspTransport::Auto, "a URL with rtsps://")]
+    {
+        let mut stand = Stand::new(transport);
+        stand.described(SECURE);
+        let (reason, detail) = stand.failed();
+        assert_eq!(reason, FailureReason::Unsupported);
+        assert!(detail.contains("RTP/SAVP") && detail.contains(way), "{detail}");
+    }
+    let mut stand = Stand::over_tls(RtspTransport::Udp);
+    stand.described(SECURE);
+    let (reason, detail) = stand.failed();
+    assert!(reason == FailureReason::Unsupported && detail.contains("\"tcp\""), "{detail}");
+}
+
+#[test]
+fn encrypted_media_comes_in_the_clear_inside_tls() {
+    for transport in [RtspTransport::Auto, RtspTransport::Tcp] {
+        let mut stand = Stand::over_tls(transport);
+        stand.described(SECURE);
+        let answer = "Session: 5\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
+        let asked = stand.answers("SETUP", "200 OK", answer, "");
+        assert!(asked.contains("Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"), "{asked}");
+        stand.answers("PLAY", "200 OK", "Session: 5\r\n", "");
+        stand.receives(&frame(0, 1));
+        assert!(stand.has_reached(Phase::FirstFrame));
+        let path = |it: &Observation| matches!(it, Observation::Path(MediaPath::RtpTls));
+        assert!(stand.observed.iter().any(path));
+        assert!(stand.anomalies().is_empty(), "{:?}", stand.anomalies());
+    }
+}
+
+#[test]
+fn a_server_that_does_not_repeat_the_channels_sends_on_those_asked_for() {
+    let mut stand = Stand::new(RtspTransport::Tcp);
+    stand.described(&format!("{SDP}{AUDIO}"));
+    let transport = "Session: 7\r\nTransport: RTP/AVP/TCP;unicast\r\n";
+    stand.answers("SETUP", "200 OK", transport, "");
+    let second = stand.answers("SETUP", "200 OK", transport, "");
+    assert!(second.contains("interleaved=2-3"), "{second}");
+    stand.answers("PLAY", "200 OK", "Session: 7\r\n", "");
+    stand.receives(&frame(0, 1));
+    stand.receives(&audio(2, 0, 1));
+    stand.wait(Duration::from_secs(1));
+    let received: Vec<_> =
+        stand.intervals().iter().map(|it| it.counters.packets_received).collect();
+    assert_eq!(received, [1, 1]);
+}
+
+#[test]
+fn a_server_that_ends_lines_with_lf_alone_is_understood() {
+    let mut stand = Stand::new(RtspTransport::Tcp);
+    let answers = |stand: &mut Stand, headers: &str, body: &str| {
+        let (_, cseq) = stand.request();
+        let length = body.len();
+        let head = format!("RTSP/1.0 200 OK\nCSeq: {cseq}\n{headers}Content-Length: {length}\n\n");
+        stand.receives(format!("{head}{body}").as_bytes());
+    };
+    answers(&mut stand, "Public: DESCRIBE\n", "");
+    answers(&mut stand, "Content-Type: application/sdp\n", SDP);
+    answers(&mut stand, "Session: 7\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\n", "");
+    answers(&mut stand, "Session: 7\n", "");
+    stand.receives(&frame(0, 1));
+    assert!(stand.has_reached(Phase::FirstFrame), "{:?}", stand.ended);
+    assert!(stand.anomalies().is_empty(), "{:?}", stand.anomalies());
+}
+
+#[test]
 fn another_cseq_answers_nothing_and_a_missing_one_is_forgiven() {
     let mut stand = Stand::new(RtspTransport::Tcp);
     stand.request();
@@ -321,6 +406,8 @@ fn the_stream_is_cut_the_same_wherever_reads_end() {
         b"RTSP/1.0 200 OK\r\nCSeq: 4\r\nContent-Length: 3\r\n\r\nabc".to_vec(),
         frame(1, 2),
         b"\r\n".to_vec(),
+        b"RTSP/1.0 200 OK\nCSeq: 5\nContent-Length: 5\n\n\nv=0\n".to_vec(),
+        b"OPTIONS * RTSP/1.0\nCSeq: 9\r\n\n".to_vec(),
         frame(0, 3),
     ]
     .concat();
@@ -340,7 +427,7 @@ fn the_stream_is_cut_the_same_wherever_reads_end() {
         pieces
     };
     let whole = cut(stream.len());
-    assert_eq!(whole.len(), 4);
+    assert_eq!(whole.len(), 6);
     for size in 1..stream.len() {
         assert_eq!(cut(size), whole, "reads of {size} bytes");
     }
@@ -383,6 +470,109 @@ fn media_that_never_comes_or_stops_is_missed() {
     assert_eq!(stand.failed().0, FailureReason::MediaLost);
 }
 
+/// Plays video and audio for fourteen seconds; audio until `audio_s`. How many seconds each missed,
+/// and since when as of PLAY.
+fn missed(audio_s: u64) -> [Vec<Duration>; 2] {
+    let mut stand = Stand::new(RtspTransport::Tcp);
+    stand.described(&format!("{SDP}{AUDIO}"));
+    for channels in ["0-1", "2-3"] {
+        let transport = format!(
+            "Session: 77;timeout=200\r\nTransport: RTP/AVP/TCP;unicast;interleaved={channels}\r\n"
+        );
+        stand.answers("SETUP", "200 OK", &transport, "");
+    }
+    stand.answers("PLAY", "200 OK", "Session: 77\r\n", "");
+    let plays_since = stand.now;
+    for at in 0..350 {
+        stand.now += Duration::from_millis(40);
+        stand.receives(&frame(0, at));
+        if u64::from(at) < audio_s * 25 {
+            stand.receives(&audio(2, 0, at));
+        }
+    }
+    let of = |track: u16| {
+        let mine = stand.intervals().into_iter().filter(|it| it.track.0 == track);
+        mine.filter_map(|it| Some(it.missing_since? - plays_since)).collect()
+    };
+    [of(0), of(1)]
+}
+
+#[test]
+fn a_track_that_was_set_up_and_never_comes_or_stops_is_missing() {
+    let [video, audio] = missed(14);
+    assert!(video.is_empty() && audio.is_empty(), "{audio:?}");
+    let [video, audio] = missed(0);
+    assert!(video.is_empty(), "{video:?}");
+    assert_eq!(audio, vec![Duration::ZERO; audio.len()]);
+    assert!((13..=14).contains(&audio.len()), "{audio:?}");
+    let [video, audio] = missed(5);
+    assert!(video.is_empty() && (8..=9).contains(&audio.len()), "{audio:?}");
+}
+
+#[test]
+fn comfort_noise_and_events_between_audio_are_received_and_no_audio() {
+    let sdp = "v=0\r\nm=audio 0 RTP/AVP 0 13 101\r\na=rtpmap:101 telephone-event/8000\r\n";
+    let mut stand = Stand::playing(sdp);
+    for at in 0..100 {
+        stand.now += Duration::from_millis(20);
+        let payload_type = match at % 16 {
+            7 => 13,
+            9 => 101,
+            _ => 0,
+        };
+        stand.receives(&audio(0, payload_type, at));
+    }
+    // One that was not described is of the same source, too.
+    stand.receives(&audio(0, 97, 100));
+    stand.input(Input::Leave { others_follow: false });
+    let sum = |of: fn(&TrackCounters) -> u64| {
+        stand.intervals().iter().map(|it| of(&it.counters)).sum::<u64>()
+    };
+    assert_eq!(sum(|it| it.packets_received), 101);
+    assert_eq!(stand.intervals().iter().map(|it| it.counters.packets_lost).sum::<i64>(), 0);
+    assert_eq!(sum(|it| it.frames_complete), 88);
+    assert_eq!(stand.anomalies(), ["payload type 97 where 0 was described"]);
+}
+
+#[test]
+fn redundant_audio_is_audio() {
+    let sdp = "v=0\r\nm=audio 0 RTP/AVP 0 96\r\na=rtpmap:96 red/8000\r\n";
+    let mut stand = Stand::playing(sdp);
+    (0..50).for_each(|at| stand.receives(&audio(0, 96, at)));
+    assert!(stand.has_reached(Phase::FirstFrame) && stand.anomalies().is_empty());
+}
+
+#[test]
+fn markers_inside_pictures_are_told_once() {
+    let mut stand = Stand::playing(SDP);
+    for at in 0..40_u16 {
+        stand.now += Duration::from_millis(20);
+        // Two packets with the marker a picture.
+        let mut packet = frame(0, at);
+        packet[8..12].copy_from_slice(&(u32::from(at / 2) * 3_600).to_be_bytes());
+        stand.receives(&packet);
+    }
+    let told = stand.anomalies();
+    assert!(told.len() == 1 && told[0].contains("marker"), "{told:?}");
+    stand.input(Input::Leave { others_follow: false });
+    let frames: u64 = stand.intervals().iter().map(|it| it.counters.frames_complete).sum();
+    assert_eq!(frames, 19, "the last has no sure end");
+}
+
+#[test]
+fn a_stream_without_an_end_that_stops_may_have_been_a_recording() {
+    for (sdp, expect) in [(SDP, true), (RECORDING, false)] {
+        let mut stand = Stand::playing(sdp);
+        stand.receives(&frame(0, 1));
+        stand.wait(Duration::from_secs(11));
+        stand.answers("GET_PARAMETER", "200 OK", "", "");
+        stand.answers("TEARDOWN", "200 OK", "", "");
+        let (reason, detail) = stand.failed();
+        assert_eq!(reason, FailureReason::MediaLost);
+        assert_eq!(detail.contains("names no end"), expect, "{detail}");
+    }
+}
+
 #[test]
 fn a_presentation_with_an_end_is_a_recording() {
     for (sdp, expect) in [(SDP, false), (RECORDING, true)] {
@@ -414,19 +604,49 @@ fn a_recording_is_played_again_from_its_beginning() {
     // A server that cannot play it again is set up anew.
     let mut stand = Stand::playing(RECORDING);
     stand.receives(&frame(0, 1));
+    ends(&mut stand);
+    stand.answers("PLAY", "457 Invalid Range", "", "");
+    is_set_up_anew(&mut stand);
+    assert_eq!(stand.ended, None);
+}
+
+/// The server says that the recording has ended.
+fn ends(stand: &mut Stand) {
     let bye = [0x80, 201, 0, 1, 0, 0, 0, 9, 0x81, 203, 0, 1, 0, 0, 0, 9];
     stand.receives(&[&[b'$', 1, 0, 16][..], &bye].concat());
     stand.wait(Duration::from_millis(300));
-    stand.answers("PLAY", "457 Invalid Range", "", "");
+}
+
+fn is_set_up_anew(stand: &mut Stand) {
     stand.answers("TEARDOWN", "200 OK", "", "");
-    stand.answers(
-        "SETUP",
-        "200 OK",
-        "Session: 78\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n",
-        "",
-    );
-    stand.answers("PLAY", "200 OK", "Session: 78\r\n", "");
-    assert_eq!(stand.ended, None);
+    let transport = "Session: 78\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
+    stand.answers("SETUP", "200 OK", transport, "");
+    let play = stand.answers("PLAY", "200 OK", "Session: 78\r\n", "");
+    assert!(play.contains("Range: npt=0.000-"), "{play}");
+}
+
+/// As Live555 does: PLAY after the end is answered with 200, and nothing follows.
+#[test]
+fn a_recording_that_stays_silent_when_played_again_is_set_up_anew() {
+    let mut stand = Stand::playing(RECORDING);
+    stand.receives(&frame(0, 1));
+    ends(&mut stand);
+    stand.answers("PLAY", "200 OK", "Session: 77\r\n", "");
+    stand.wait(Duration::from_millis(1_900));
+    assert!(stand.requests.is_empty(), "{:?}", stand.requests);
+    stand.wait(Duration::from_millis(200));
+    is_set_up_anew(&mut stand);
+    stand.receives(&frame(0, 2));
+    stand.wait(Duration::from_secs(3));
+    assert!(stand.requests.is_empty() && stand.ended.is_none(), "{:?}", stand.requests);
+    // That is how this server is: the next end needs no other try.
+    ends(&mut stand);
+    is_set_up_anew(&mut stand);
+    assert_eq!(stand.anomalies().len(), 1, "{:?}", stand.anomalies());
+    // A session that cannot be played at all ends as before.
+    stand.wait(Duration::from_secs(11));
+    stand.answers("TEARDOWN", "200 OK", "", "");
+    assert_eq!(stand.failed().0, FailureReason::MediaLost);
 }
 
 #[test]

@@ -26,6 +26,9 @@ const END_PATIENCE: Duration = Duration::from_secs(1);
 /// … and one whose end the server has announced: media may arrive after RTCP BYE, on another
 /// socket.
 const BYE_PATIENCE: Duration = Duration::from_millis(200);
+/// Silence after which a recording that is played again counts as not played: Live555 answers PLAY
+/// after the end with 200 and sends nothing.
+const REPLAY_PATIENCE: Duration = Duration::from_secs(2);
 /// UDP and IP header, bytes.
 const UDP_V4_BYTES: u32 = 28;
 const UDP_V6_BYTES: u32 = 48;
@@ -36,6 +39,10 @@ pub struct Viewer {
     playback: Playback,
     /// Where playback begins.
     start: Duration,
+    /// PLAY was answered in the session in which the recording had ended.
+    is_replay: bool,
+    /// A session of this server plays its recording once.
+    plays_once: bool,
     receiver: Option<Receiver>,
 }
 
@@ -57,6 +64,8 @@ impl Viewer {
             playback: Playback::new(script, options.seed),
             session: Session::new(config, Mode::Play, options),
             start: Duration::ZERO,
+            is_replay: false,
+            plays_once: false,
             receiver: None,
         }
     }
@@ -117,6 +126,11 @@ impl Viewer {
 
     fn described(&mut self, now: Instant, description: &Description) {
         self.session.observe(Observation::Reached(Phase::Described, now));
+        if description.media.iter().any(|media| media.is_secure)
+            && let Err(failure) = self.session.take_in_the_clear()
+        {
+            return self.fail(now, failure);
+        }
         for line in &description.skipped {
             self.session.anomaly("sdp", format!("not played: m={}", excerpt(line)));
         }
@@ -188,13 +202,13 @@ impl Viewer {
         }
         let asked = match self.playback.doing {
             Doing::Joins => Some(self.start),
-            Doing::Restarts => Some(Duration::ZERO),
+            Doing::Restarts | Doing::SetsUpAnew => Some(Duration::ZERO),
             Doing::Continues(Then::Seek(to)) => Some(to),
             _ => None,
         };
         if let Some(receiver) = &mut self.receiver {
             match self.playback.doing {
-                Doing::Restarts => receiver.resume(now),
+                Doing::Restarts | Doing::SetsUpAnew => receiver.resume(now),
                 Doing::Continues(_) => {
                     let tracks = self.session.tracks.iter();
                     let urls =
@@ -212,7 +226,11 @@ impl Viewer {
             self.session.observe(Observation::Path(path));
             self.session.observe(Observation::Reached(Phase::Playing, now));
         }
+        self.is_replay = self.playback.doing == Doing::Restarts;
         self.playback.plays(now, played.from.or(asked), scale);
+        if let Some(receiver) = &mut self.receiver {
+            receiver.expect(now, self.playback.end_at());
+        }
         self.session.stage = Stage::Active;
     }
 
@@ -223,9 +241,7 @@ impl Viewer {
                 let detail =
                     format!("the recording could not be played again ({code}); it is set up anew");
                 self.session.anomaly("rtsp", detail);
-                if !self.session.client.tear_down(now) {
-                    self.gone(now);
-                }
+                self.set_up_anew(now);
             }
             // 457 Invalid Range, 501 Not Implemented: it is played on from where it was.
             Doing::Continues(Then::Seek(_) | Then::Scale(_)) => {
@@ -310,6 +326,9 @@ impl Viewer {
         if !self.session.client.is_free() {
             return;
         }
+        if self.plays_once {
+            return self.set_up_anew(now);
+        }
         if let Some(receiver) = &mut self.receiver {
             receiver.end_position(now);
         }
@@ -318,8 +337,34 @@ impl Viewer {
         self.session.client.play(now, Some(Duration::ZERO), self.playback.scale());
     }
 
+    /// The recording was to be played again, and nothing came.
+    fn stays_silent(&mut self, now: Instant) {
+        let waited_s = REPLAY_PATIENCE.as_secs();
+        self.session.anomaly(
+            "rtsp",
+            format!(
+                "PLAY after the end of the recording was answered, and nothing came in {waited_s} s; \
+                 it is set up anew each time"
+            ),
+        );
+        self.set_up_anew(now);
+    }
+
+    /// Plays the recording again in a new session.
+    fn set_up_anew(&mut self, now: Instant) {
+        if let Some(receiver) = &mut self.receiver {
+            receiver.end_position(now);
+        }
+        self.playback.stopped(now);
+        self.playback.doing = Doing::SetsUpAnew;
+        self.plays_once = true;
+        if !self.session.client.tear_down(now) {
+            self.gone(now);
+        }
+    }
+
     fn gone(&mut self, now: Instant) {
-        if self.session.stage == Stage::Active && self.playback.doing == Doing::Restarts {
+        if self.session.stage == Stage::Active && self.playback.doing == Doing::SetsUpAnew {
             self.session.client.forget_session();
             return self.session.prepare(now, 0);
         }
@@ -408,13 +453,17 @@ impl Viewer {
         else {
             return;
         };
+        if self.silent_replay_at().is_some_and(|at| now >= at) {
+            return self.stays_silent(now);
+        }
         if self.end_at().is_some_and(|at| now >= at) {
             return self.ended(now);
         }
         let timeouts = self.session.options.timeouts;
         let Some(last) = receiver.last_media_at() else {
             if now >= plays_since + timeouts.first_media {
-                let hint = if self.session.is_interleaved {
+                // What came and was no media did pass.
+                let hint = if self.session.is_interleaved || receiver.has_noticed() {
                     ""
                 } else {
                     "; a firewall may drop UDP: target.rtsp_transport = \"tcp\""
@@ -427,9 +476,21 @@ impl Viewer {
             return;
         };
         if now >= last + timeouts.silence {
-            let detail = format!("no media for {:.0} s", timeouts.silence.as_secs_f64());
+            let end = if self.playback.has_end() {
+                ""
+            } else {
+                "; the description names no end (a=range), so it may be that of a recording"
+            };
+            let detail = format!("no media for {:.0} s{end}", timeouts.silence.as_secs_f64());
             self.fail(now, Failure::new(FailureReason::MediaLost, detail));
         }
+    }
+
+    /// When a recording that is played again counts as silent; before its end, however short it is.
+    fn silent_replay_at(&self) -> Option<Instant> {
+        let receiver = self.receiver.as_ref().filter(|_| self.is_replay)?;
+        let at = self.playback.plays_since()? + REPLAY_PATIENCE;
+        (!receiver.has_media()).then(|| self.end_at().map_or(at, |end| at.min(end)))
     }
 
     /// When a recording that fell silent counts as ended.
@@ -454,6 +515,7 @@ impl Viewer {
                 all.extend(last.map(|last| (last + timeouts.silence, "media overdue")));
                 let first = self.playback.plays_since().filter(|_| last.is_none());
                 all.extend(first.map(|at| (at + timeouts.first_media, "first media overdue")));
+                all.extend(self.silent_replay_at().map(|at| (at, "replay overdue")));
                 // While a request is open, its answer or deadline comes first.
                 all.extend(
                     self.end_at().filter(|_| is_free).map(|at| (at, "end of the recording")),

@@ -18,7 +18,7 @@ use super::layer_switches::LayerSwitches;
 use super::payload::Assignments;
 use super::session::Negotiated;
 use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
-use crate::reports::{coded_frame, next_second};
+use crate::reports::{INNER_MARKERS, coded_frame, next_second};
 
 mod anomalies;
 mod binding;
@@ -232,7 +232,7 @@ impl Receiver {
         let (at_track, retransmitted) = match role {
             Role::Media(at) => (at, false),
             Role::Retransmission(at) => (at, true),
-            Role::Ignored => return,
+            Role::Ignored => return self.unplayed(header, plain, arrived_at, wire_bytes),
         };
         let Some(track) = self.tracks.get_mut(at_track) else { return };
         // Media that was not negotiated cannot be played, so it does not count here.
@@ -321,9 +321,33 @@ impl Receiver {
             self.first_frame_seen = true;
             self.observed.push(Observation::Reached(Phase::FirstFrame, seen_at));
         }
+        if track.meter.has_inner_markers() {
+            self.anomaly(AnomalyKind::InnerMarkers, "rtp", INNER_MARKERS);
+        }
         if let Some(error) = malformed {
             self.anomaly(AnomalyKind::BadPayload, "payload", error);
         }
+    }
+
+    /// A packet of a payload type that was not agreed cannot be played. On the SSRC of a track it has
+    /// a number of that track all the same: it was not lost.
+    fn unplayed(&mut self, header: &RtpHeader, plain: &[u8], arrived_at: Instant, wire_bytes: u32) {
+        let is_source = |track: &&mut Track| {
+            track.ssrc == header.ssrc && track.sender_state == SenderState::Active
+        };
+        let Some(track) = self.tracks.iter_mut().find(is_source) else { return };
+        track.meter.packet(&Packet {
+            arrived_at,
+            sequence: header.sequence,
+            timestamp: header.timestamp,
+            marker: header.marker,
+            facts: PayloadFacts::default(),
+            payload_bytes: 0,
+            header_bytes: plain.len() as u32,
+            wire_bytes,
+            retransmitted: false,
+            captured: None,
+        });
     }
 
     fn undecryptable(&mut self, source: Option<usize>) {

@@ -17,6 +17,11 @@ pub(super) const SERVER: &str = "127.0.0.1:8554";
 pub(super) const SDP: &str = "v=0\r\ns=x\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:stream=0\r\n";
 pub(super) const RECORDING: &str = "v=0\r\na=range:npt=0-20\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:stream=0\r\n";
 
+/// A second track, of audio.
+pub(super) const AUDIO: &str = "m=audio 0 RTP/AVP 0\r\na=control:stream=1\r\n";
+/// As MediaMTX describes a path whose media it encrypts.
+pub(super) const SECURE: &str = "v=0\r\nm=video 0 RTP/SAVP 96\r\na=key-mgmt:mikey AQAAA\r\na=rtpmap:96 H264/90000\r\na=control:stream=0\r\n";
+
 /// A participant, and what it has sent and reported.
 pub(super) struct Stand {
     participant: Box<dyn Participant>,
@@ -69,6 +74,13 @@ impl Stand {
 
     pub(super) fn new(transport: RtspTransport) -> Self {
         Self::of(transport, None)
+    }
+
+    /// A viewer of a URL with `rtsps:`.
+    pub(super) fn over_tls(transport: RtspTransport) -> Self {
+        let url = Url::parse("rtsps://127.0.0.1:8554/cam").unwrap();
+        let config = Config { url, credentials: None, transport };
+        Self::with(|now| Box::new(Viewer::new(config, options(now))))
     }
 
     pub(super) fn connected(&mut self) {
@@ -222,6 +234,19 @@ pub(super) fn frame(channel: u8, sequence: u16) -> Vec<u8> {
     packet.extend_from_slice(&sequence.to_be_bytes());
     packet.extend_from_slice(&(u32::from(sequence) * 3_000).to_be_bytes());
     packet.extend_from_slice(&[0, 0, 0, 9, 0x65, 0x88, 1, 2]);
+    let mut frame = vec![b'$', channel];
+    frame.extend_from_slice(&(packet.len() as u16).to_be_bytes());
+    frame.extend_from_slice(&packet);
+    frame
+}
+
+/// An interleaved frame with 20 ms of audio, of this payload type.
+pub(super) fn audio(channel: u8, payload_type: u8, sequence: u16) -> Vec<u8> {
+    let mut packet = vec![0x80, payload_type];
+    packet.extend_from_slice(&sequence.to_be_bytes());
+    packet.extend_from_slice(&(u32::from(sequence) * 160).to_be_bytes());
+    packet.extend_from_slice(&[0, 0, 0, 7]);
+    packet.extend_from_slice(&[0x55; 160]);
     let mut frame = vec![b'$', channel];
     frame.extend_from_slice(&(packet.len() as u16).to_be_bytes());
     frame.extend_from_slice(&packet);

@@ -15,12 +15,13 @@ pub(super) enum AnomalyKind {
     TooManySources = 32,
     BadPayload = 64,
     SenderClock = 128,
+    InnerMarkers = 256,
 }
 
 /// The kinds that were reported, and the last detail.
 #[derive(Default)]
 pub(super) struct AnomalyLog {
-    reported: u8,
+    reported: u16,
     last: Option<String>,
 }
 
@@ -37,10 +38,13 @@ impl Receiver {
         place: &'static str,
         detail: impl std::fmt::Display,
     ) {
-        if self.anomalies.reported & anomaly as u8 == 0 {
-            self.anomalies.reported |= anomaly as u8;
+        if self.anomalies.reported & anomaly as u16 == 0 {
+            self.anomalies.reported |= anomaly as u16;
             let detail = detail.to_string();
-            self.anomalies.last = Some(detail.clone());
+            // What is said of media that came explains no media that are missing.
+            if !matches!(anomaly, AnomalyKind::InnerMarkers) {
+                self.anomalies.last = Some(detail.clone());
+            }
             self.observed.push(Observation::ProtocolAnomaly { place, detail });
         }
     }
@@ -48,8 +52,8 @@ impl Receiver {
     /// The sender's reports do not carry wall time. Media plays nevertheless, so this is not kept
     /// as an explanation for missing media.
     pub(super) fn sender_clock_anomaly(&mut self) {
-        if self.anomalies.reported & AnomalyKind::SenderClock as u8 == 0 {
-            self.anomalies.reported |= AnomalyKind::SenderClock as u8;
+        if self.anomalies.reported & AnomalyKind::SenderClock as u16 == 0 {
+            self.anomalies.reported |= AnomalyKind::SenderClock as u16;
             let detail = "sender reports have no wall clock: their NTP time is more than a day from this host's, or runs at \
                           another rate; one-way delay is not computed from them";
             self.observed.push(Observation::ProtocolAnomaly {
