@@ -67,6 +67,7 @@ impl TimingReader {
                 let framing = Framing::find(&first).ok_or_else(|| unknown(&first))?;
                 Format::Ts(Box::new(Ts::new(framing, self.total_bytes)))
             }
+            Container::Other(name) => return Err(not_read(name)),
             Container::Unknown => return Err(unknown(&first)),
         };
         self.read(&first)
@@ -127,10 +128,34 @@ fn container(first: &[u8], all: bool) -> Option<Container> {
         return Some(Container::Matroska);
     }
     let is_enough = all || first.len() >= SNIFF_LEN;
-    let other = || {
-        if Framing::find(first).is_some() { Container::TransportStream } else { Container::Unknown }
+    let other = || match (Framing::find(first), other_format(first)) {
+        (Some(_), _) => Container::TransportStream,
+        (None, Some(name)) => Container::Other(name),
+        (None, None) => Container::Unknown,
     };
     is_enough.then(other)
+}
+
+/// The name of a format that players know and that is not read here, by its first bytes.
+fn other_format(first: &[u8]) -> Option<&'static str> {
+    const FORMATS: [(&[u8], &str); 5] = [
+        (&[0, 0, 1, 0xba], "MPEG program stream"), // pack header: ISO/IEC 13818-1 section 2.5.3.3
+        (b"FLV\x01", "FLV"),
+        (b"OggS", "Ogg"),
+        (b"RIFF", "RIFF (AVI, WAV)"),
+        (b"fLaC", "FLAC"),
+    ];
+    FORMATS.iter().find(|(begin, _)| first.starts_with(begin)).map(|(_, name)| *name)
+}
+
+fn not_read(name: &'static str) -> TimingError {
+    TimingError {
+        container: Container::Other(name),
+        place: "format".into(),
+        offset: 0,
+        problem: "is not read by throng".into(),
+        hint: "offer it as MP4, MPEG-TS or WebM",
+    }
 }
 
 fn unknown(first: &[u8]) -> TimingError {

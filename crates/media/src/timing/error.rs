@@ -13,6 +13,8 @@ pub enum Container {
     TransportStream,
     /// Matroska (RFC 9559), of which WebM is a subset.
     Matroska,
+    /// A format of media that is not read here, by its name.
+    Other(&'static str),
     /// Not known yet.
     Unknown,
 }
@@ -25,6 +27,7 @@ impl Container {
             Self::Mp4 => "MP4",
             Self::TransportStream => "MPEG-TS",
             Self::Matroska => "Matroska",
+            Self::Other(name) => name,
             Self::Unknown => "media file",
         }
     }
@@ -50,6 +53,14 @@ pub struct TimingError {
     pub problem: Cow<'static, str>,
     /// What that may come from.
     pub hint: &'static str,
+}
+
+impl TimingError {
+    /// Whether the file is media of a format that is not read here: nothing is wrong with it.
+    #[must_use]
+    pub fn is_of_other_format(&self) -> bool {
+        matches!(self.container, Container::Other(_))
+    }
 }
 
 /// The hint for what no muxer writes.

@@ -11,6 +11,7 @@ use url::Url;
 use super::lane::{Context, Sought, TrackMap};
 use super::retry::{FILE_RETRY, NO_RETRY, Retry};
 use super::transfer::{Transfer, TransferError, TransferEvent};
+use super::unreadable::unreadable;
 use crate::participant::{Demand, DownloadEvent, FetchId};
 
 /// Bytes that are asked for at a time: 0.1 s of a stream of 5 Mbit/s, so that a full buffer is
@@ -113,9 +114,9 @@ impl FileLane {
         context.meter.media_bytes(count);
         context.phases.reach(context.client, Phase::FirstPacket, now);
         match content {
-            Some(bytes) => reader.feed(bytes).map_err(|error| {
-                Failure::new(FailureReason::Protocol, format!("{}: {error}", self.url))
-            })?,
+            Some(bytes) => {
+                reader.feed(bytes).map_err(|error| unreadable(&self.url, &error))?;
+            }
             None => reader.ignored(count),
         }
         self.take_frames(now, context);

@@ -60,6 +60,7 @@ mod server_clock;
 mod throughput;
 mod timeline;
 mod transfer;
+mod unreadable;
 mod user;
 mod viewer;
 mod whole;

@@ -13,6 +13,7 @@ use super::decrypt::{Decryption, KEY_LEN};
 use super::lane::Context;
 use super::presentation::{Cursor, Segment};
 use super::transfer::{Transfer, TransferError, TransferEvent};
+use super::unreadable::unreadable;
 use crate::participant::{Demand, DownloadEvent, FetchId};
 
 /// Bytes that are asked for at a time; the next are asked for when half of them have come.
@@ -212,12 +213,12 @@ impl SegmentDownload {
         match (content, &mut self.decryption) {
             (None, _) => self.reader.ignored(count),
             (Some(bytes), None) => {
-                self.reader.feed(bytes).map_err(|error| self.broken(&error.to_string()))?;
+                self.reader.feed(bytes).map_err(|error| unreadable(self.url(), &error))?;
             }
             (Some(bytes), Some(decryption)) => {
                 let clear =
                     decryption.update(bytes).ok_or_else(|| self.broken("cannot be decrypted"))?;
-                self.reader.feed(&clear).map_err(|error| self.broken(&error.to_string()))?;
+                self.reader.feed(&clear).map_err(|error| unreadable(self.url(), &error))?;
             }
         }
         Ok(())
@@ -231,9 +232,9 @@ impl SegmentDownload {
                     "does not end as an encrypted segment does: a wrong key, or it is cut off",
                 )
             })?;
-            self.reader.feed(&clear).map_err(|error| self.broken(&error.to_string()))?;
+            self.reader.feed(&clear).map_err(|error| unreadable(self.url(), &error))?;
         }
-        self.reader.finish().map_err(|error| self.broken(&error.to_string()))
+        self.reader.finish().map_err(|error| unreadable(self.url(), &error))
     }
 
     /// A frame from `starts_us` on belongs to it.

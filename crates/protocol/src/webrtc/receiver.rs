@@ -482,3 +482,5 @@ mod lag_tests;
 #[cfg(test)]
 #[path = "receiver/stand_tests.rs"]
 mod stand;
+#[cfg(test)]
+mod unplayed_tests;

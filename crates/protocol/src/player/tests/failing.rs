@@ -113,6 +113,22 @@ fn what_is_no_media_is_a_failure_that_says_so() {
 }
 
 #[test]
+fn media_of_a_format_that_is_not_read_is_no_fault_of_the_server() {
+    for (begin, name) in [
+        (&[0, 0, 1, 0xba, 0x44][..], "MPEG program stream"),
+        (b"FLV\x01\x05", "FLV"),
+        (b"OggS\0", "Ogg"),
+    ] {
+        let file = [begin, &[0x55; 4_000]].concat();
+        let answers: Answers = Box::new(move |_, range| Some(Reply::range(&file, range)));
+        let mut stand = Stand::new(buffering(5), 1_000_000, answers);
+        stand.seconds(3);
+        let failure = stand.failure();
+        assert!(failure.starts_with("unsupported: ") && failure.contains(name), "{failure}");
+    }
+}
+
+#[test]
 fn a_user_who_has_waited_long_enough_gives_up() {
     let movie = movie(60, true);
     let impatient = PlayerConfig { patience: Some(Duration::from_secs(3)), ..buffering(5) };

@@ -1,0 +1,26 @@
+//! Packets of payload types that were not agreed, between those of a track.
+
+use std::time::Duration;
+
+use super::stand::Stand;
+
+const SDP: &str = "v=0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:v\r\na=rtpmap:96 VP8/90000\r\n\
+    a=sendonly\r\n";
+
+#[test]
+fn packets_between_those_of_a_track_are_not_lost_and_no_media() {
+    let mut stand = Stand::new(SDP, false);
+    for index in 1..=40 {
+        stand.now += Duration::from_millis(33);
+        let payload_type = if index % 10 == 0 { 13 } else { 96 };
+        stand.arrives((payload_type, 8), index, stand.now);
+    }
+    // Of another source nothing is known.
+    stand.arrives((13, 9), 1, stand.now);
+    stand.receiver.finish(stand.now);
+    stand.look();
+    let counters: Vec<_> = stand.intervals.iter().map(|interval| &interval.counters).collect();
+    assert_eq!(counters.iter().map(|it| it.packets_received).sum::<u64>(), 40);
+    assert_eq!(counters.iter().map(|it| it.packets_lost).sum::<i64>(), 0);
+    assert_eq!(counters.iter().map(|it| it.frames_complete).sum::<u64>(), 36);
+}
