@@ -19,7 +19,10 @@ pub use capture::{
 };
 
 mod track;
-pub use track::{Codec, MediaKind, TrackCounters, TrackId, TrackInterval, TrackTotals};
+pub use track::{
+    Codec, INNER_MARKERS_EVENT, INNER_MARKERS_PLACE, MediaKind, TrackCounters, TrackId,
+    TrackInterval, TrackTotals,
+};
 
 mod aggregated;
 pub use aggregated::{AggregatedKind, AggregatedTracks, RowSelector};

@@ -6,6 +6,11 @@ use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 use std::time::Instant;
 
+/// The part of a protocol with the anomaly "the RTP marker is set inside pictures".
+pub const INNER_MARKERS_PLACE: &str = "marker";
+/// The event: `protocol_anomaly_` and the place.
+pub const INNER_MARKERS_EVENT: &str = "protocol_anomaly_marker";
+
 /// Audio or video.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -8,10 +8,6 @@ use throng_media::quality::WallClock;
 use throng_media::rtp::NtpTime;
 use throng_observation::{Codec, CodedFrame, Observation, TrackId};
 
-/// What is reported once where a source sets the RTP marker inside pictures.
-pub(crate) const INNER_MARKERS: &str = "the RTP marker is set inside pictures: their packets have one \
-    timestamp, by which frames are counted; a browser ends a picture at each marker, and may show none";
-
 /// The last sender report of a source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastSenderReport {

@@ -1,8 +1,8 @@
 //! The outcome, and the answer in one sentence.
 
-use throng_observation::FailureReason;
 use throng_observation::run::Ending;
 use throng_observation::units::{bit_rate, percent};
+use throng_observation::{FailureReason, INNER_MARKERS_EVENT};
 
 use crate::canary::CanaryJudgement;
 use crate::capacity;
@@ -193,6 +193,7 @@ fn played(summary: &Summary) -> String {
     let clean = crowd.failed == 0
         && summary.bottleneck.is_none()
         && crowd.playing > 0
+        && !summary.events.contains_key(INNER_MARKERS_EVENT)
         && loss < 0.001
         && summary.playback.as_ref().is_none_or(|playback| playback.stalls == 0)
         && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
@@ -202,6 +203,7 @@ fn played(summary: &Summary) -> String {
         .iter()
         .filter_map(|(name, media)| missing(name, media))
         .chain(summary.playback.iter().filter_map(stalled))
+        .chain(inner_markers(summary))
         .collect();
     if crowd.playing == roles.viewers && crowd.connected == crowd.intended && crowd.failed == 0 {
         return format!("{publishers}{viewers} played {how}for {duration}{missing}");
@@ -255,6 +257,14 @@ fn stalled(playback: &Playback) -> Option<String> {
         .then(|| format!("; {viewers} of them stalled, {} of the time", percent(ratio)))
 }
 
+/// The frames are whole, and browsers may show none of them.
+fn inner_markers(summary: &Summary) -> Option<String> {
+    let has_some = summary.events.contains_key(INNER_MARKERS_EVENT);
+    has_some.then(|| {
+        "; the RTP marker is set inside pictures, which browsers cut there and may not show".into()
+    })
+}
+
 /// Share of packets that may be requested again on a path with negligible loss.
 const REPEATED_RATIO_MAX: f64 = 0.001;
 
@@ -303,8 +313,8 @@ fn seconds(seconds: f64) -> String {
 mod tests {
     use std::time::Duration;
 
-    use throng_observation::RunTime;
     use throng_observation::run::EventRow;
+    use throng_observation::{INNER_MARKERS_EVENT, RunTime};
 
     use crate::{example, summarise};
 
@@ -325,6 +335,18 @@ mod tests {
             sentence(&run),
             "10 viewers played cleanly for 8 s",
             "it was ended before its time"
+        );
+    }
+
+    #[test]
+    fn pictures_that_browsers_may_not_show_are_not_played_cleanly() {
+        let mut run = example::healthy(10, 20);
+        let (at, kind) = (RunTime(2_000_000), INNER_MARKERS_EVENT.to_owned());
+        run.events.push(EventRow { at, participant: None, kind, count: 1, detail: String::new() });
+        assert_eq!(
+            summarise(&run, &[], Duration::ZERO).headline,
+            "10 viewers played for 20 s; the RTP marker is set inside pictures, which browsers cut \
+             there and may not show"
         );
     }
 }

@@ -14,7 +14,7 @@ use throng_observation::{
 };
 
 use super::description::{Companion, MediaDescription};
-use crate::reports::{INNER_MARKERS, LastSenderReport, cname, coded_frame, next_second};
+use crate::reports::{LastSenderReport, cname, coded_frame, next_second};
 
 /// Mean time between receiver reports of a track (RFC 3550 section 6.2 and its minimum, which RTSP
 /// players use); each is drawn between half and one and a half of it.
@@ -273,7 +273,8 @@ impl Receiver {
         self.has_media = true;
         self.report_first(at, arrived_at);
         if has_inner_markers {
-            self.anomaly(Anomaly::InnerMarkers, "rtp", INNER_MARKERS);
+            let detail = "the RTP marker is set inside pictures; frames are counted by timestamps";
+            self.anomaly(Anomaly::InnerMarkers, "rtp", detail);
         }
         if let Some(error) = malformed {
             self.anomaly(Anomaly::BadPayload, "payload", error);

@@ -11,14 +11,14 @@ use throng_media::quality::{
 };
 use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
-use throng_observation::{Codec, MediaKind, Observation, Phase, TrackId};
+use throng_observation::{Codec, INNER_MARKERS_PLACE, MediaKind, Observation, Phase, TrackId};
 
 use super::feedback::{ReportState, Reporter};
 use super::layer_switches::LayerSwitches;
 use super::payload::Assignments;
 use super::session::Negotiated;
 use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
-use crate::reports::{INNER_MARKERS, coded_frame, next_second};
+use crate::reports::{coded_frame, next_second};
 
 mod anomalies;
 mod binding;
@@ -322,7 +322,9 @@ impl Receiver {
             self.observed.push(Observation::Reached(Phase::FirstFrame, seen_at));
         }
         if track.meter.has_inner_markers() {
-            self.anomaly(AnomalyKind::InnerMarkers, "rtp", INNER_MARKERS);
+            let detail = "the RTP marker is set inside pictures; frames are counted by timestamps, \
+                          and a browser ends a picture at each marker, and may show none";
+            self.anomaly(AnomalyKind::InnerMarkers, INNER_MARKERS_PLACE, detail);
         }
         if let Some(error) = malformed {
             self.anomaly(AnomalyKind::BadPayload, "payload", error);

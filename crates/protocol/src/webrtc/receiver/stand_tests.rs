@@ -21,6 +21,8 @@ pub(super) struct Stand {
     /// Packets sent, by source.
     sent: BTreeMap<u32, u64>,
     pub(super) opened: Vec<(MediaKind, Codec)>,
+    /// Places of protocol anomalies.
+    pub(super) anomalies: Vec<&'static str>,
     pub(super) intervals: Vec<TrackInterval>,
 }
 
@@ -49,6 +51,7 @@ impl Stand {
             opener,
             sent: BTreeMap::new(),
             opened: Vec::new(),
+            anomalies: Vec::new(),
             intervals: Vec::new(),
         }
     }
@@ -76,11 +79,21 @@ impl Stand {
     /// Packet `index` of a stream arrived at `arrived_at`, and is passed on now.
     pub(super) fn arrives(
         &mut self,
-        (payload_type, ssrc): (u8, u32),
+        stream: (u8, u32),
         index: u64,
         arrived_at: Instant,
     ) {
-        let timestamp = index as u32 * 3_000;
+        self.arrives_of(stream, index, index as u32 * 3_000, arrived_at);
+    }
+
+    /// The same of a picture with this timestamp.
+    pub(super) fn arrives_of(
+        &mut self,
+        (payload_type, ssrc): (u8, u32),
+        index: u64,
+        timestamp: u32,
+        arrived_at: Instant,
+    ) {
         let fields =
             HeaderFields { payload_type, marker: true, sequence: index as u16, timestamp, ssrc };
         let mut packet = Vec::new();
@@ -99,6 +112,7 @@ impl Stand {
             match observed {
                 Observation::Interval(interval) => self.intervals.push(*interval),
                 Observation::TrackOpened { kind, codec, .. } => self.opened.push((kind, codec)),
+                Observation::ProtocolAnomaly { place, .. } => self.anomalies.push(place),
                 _ => {}
             }
         }

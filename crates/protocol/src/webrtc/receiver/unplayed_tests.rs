@@ -1,6 +1,8 @@
-//! Packets of payload types that were not agreed, between those of a track.
+//! Packets that a browser does not play, or plays otherwise than they were meant.
 
 use std::time::Duration;
+
+use throng_observation::INNER_MARKERS_PLACE;
 
 use super::stand::Stand;
 
@@ -23,4 +25,19 @@ fn packets_between_those_of_a_track_are_not_lost_and_no_media() {
     assert_eq!(counters.iter().map(|it| it.packets_received).sum::<u64>(), 40);
     assert_eq!(counters.iter().map(|it| it.packets_lost).sum::<i64>(), 0);
     assert_eq!(counters.iter().map(|it| it.frames_complete).sum::<u64>(), 36);
+}
+
+#[test]
+fn markers_inside_pictures_are_told_once_and_split_no_picture() {
+    let mut stand = Stand::new(SDP, false);
+    for index in 1..=40_u64 {
+        stand.now += Duration::from_millis(16);
+        // Every packet has the marker, and a picture has two.
+        stand.arrives_of((96, 8), index, (index as u32 - 1) / 2 * 3_000, stand.now);
+    }
+    stand.receiver.finish(stand.now);
+    stand.look();
+    assert_eq!(stand.anomalies, [INNER_MARKERS_PLACE]);
+    let frames: u64 = stand.intervals.iter().map(|it| it.counters.frames_complete).sum();
+    assert_eq!(frames, 19, "the last has no sure end");
 }
