@@ -138,6 +138,18 @@ fn none_that_connected_is_said_not_to_have() {
     }
 }
 
+/// A server that accepts connections and never answers was reached: nothing in between drops.
+#[test]
+fn who_was_let_in_and_waits_does_not_wait_for_a_firewall() {
+    let mut run = nobody(&[], false, true);
+    run.participants[0].reached.insert(Phase::Connected, RunTime(500));
+    let found = cause(&run);
+    assert_eq!(found.finding.as_deref(), Some("never_connected"), "{found:#?}");
+    assert!(found.title.contains("none got beyond connected"), "{}", found.title);
+    let change = found.change.unwrap_or_default();
+    assert!(!change.contains("firewall") && change.contains("does not answer"), "{change}");
+}
+
 #[test]
 fn where_reasons_differ_all_are_said_and_where_there_is_none_that_too() {
     let tls = (FailureReason::Tls, "certificate expired");
@@ -154,6 +166,7 @@ fn where_reasons_differ_all_are_said_and_where_there_is_none_that_too() {
         "{}",
         found.title
     );
+    assert!(found.change.is_some_and(|change| change.contains("firewall")));
     // Participants for which the generator had no resources say nothing about the server.
     let found = cause(&nobody(&[(FailureReason::Generator, "no descriptor")], true, true));
     assert_eq!(found.verdict, BottleneckVerdict::GeneratorLimited, "{found:#?}");

@@ -77,12 +77,7 @@ impl Stand {
     }
 
     /// Packet `index` of a stream arrived at `arrived_at`, and is passed on now.
-    pub(super) fn arrives(
-        &mut self,
-        stream: (u8, u32),
-        index: u64,
-        arrived_at: Instant,
-    ) {
+    pub(super) fn arrives(&mut self, stream: (u8, u32), index: u64, arrived_at: Instant) {
         self.arrives_of(stream, index, index as u32 * 3_000, arrived_at);
     }
 

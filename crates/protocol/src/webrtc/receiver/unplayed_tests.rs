@@ -37,7 +37,8 @@ fn markers_inside_pictures_are_told_once_and_split_no_picture() {
     }
     stand.receiver.finish(stand.now);
     stand.look();
-    assert_eq!(stand.anomalies, [INNER_MARKERS_PLACE]);
+    let told = stand.anomalies.iter().filter(|place| **place == INNER_MARKERS_PLACE);
+    assert_eq!(told.count(), 1, "{:?}", stand.anomalies);
     let frames: u64 = stand.intervals.iter().map(|it| it.counters.frames_complete).sum();
     assert_eq!(frames, 19, "the last has no sure end");
 }
