@@ -1,7 +1,9 @@
 //! Coded frames from RTP packets, for the few tracks that are decoded. Packets wait for missing
 //! ones before them, bounded in number, bytes and time; after an incomplete frame no frame is
-//! returned until the next key frame, as in a browser's jitter buffer. A frame is the packets of one
-//! timestamp; the marker tells its end early, where the source does not set it inside frames too.
+//! returned until the next key frame, as in a browser's jitter buffer.
+//!
+//! A frame is the packets of one timestamp; the marker tells its end early, where the source does
+//! not set it inside frames too.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -279,8 +279,9 @@ impl FrameMeter {
         })
     }
 
-    /// Whether the hole after a frame is probably another picture: its last packet has a marker, and
-    /// it has as many as usual. Without this a lost picture would be two where markers end none.
+    /// Whether the hole after a frame is probably another picture: its last packet has a marker,
+    /// and it has as many as usual. Without this a lost picture would be two where markers end
+    /// none.
     fn seems_ended(&self, frame: &Frame) -> bool {
         self.has_inner_markers && frame.is_marked && frame.markers >= self.usual_markers
     }
@@ -320,9 +321,9 @@ impl FrameMeter {
             return false;
         }
         let is_ready = |f: &Frame| f.key_frame && f.starts && f.is_whole();
-        let ready = self.frames.iter().enumerate().skip(1);
-        let mut ready = ready.filter(|(at, frame)| is_ready(frame) && self.is_ended(*at));
-        let Some((at, _)) = ready.next() else { return false };
+        let mut waiting = self.frames.iter().enumerate().skip(1);
+        let ready = waiting.find(|(at, frame)| is_ready(frame) && self.is_ended(*at));
+        let Some((at, _)) = ready else { return false };
         for _ in 0..at {
             self.give_up_first(tell);
         }

@@ -457,7 +457,8 @@ impl Receiver {
         }
     }
 
-    /// The server plays: every track that was set up has media until the recording ends, if it does.
+    /// The server plays: every track that was set up has media until the recording ends, if it
+    /// does.
     pub(super) fn expect(&mut self, since: Instant, until: Option<Instant>) {
         self.expected = Some(Expected { since, until });
     }

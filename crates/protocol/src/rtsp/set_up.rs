@@ -71,7 +71,7 @@ impl Session {
         &mut self,
         now: Instant,
         at: usize,
-        granted: Granted,
+        mut granted: Granted,
     ) -> Result<SetUp, Failure> {
         let broken = |detail: String| Err(Failure::new(FailureReason::Protocol, detail));
         if granted.is_multicast {
@@ -84,7 +84,6 @@ impl Session {
                 name_of(self.is_interleaved)
             ));
         }
-        let mut granted = granted;
         if self.is_interleaved {
             // Some servers do not repeat the channels that were asked for.
             granted.channels = granted.channels.or_else(|| interleaved_channels(at));
@@ -108,9 +107,9 @@ impl Session {
         Ok(SetUp::All)
     }
 
-    /// The description has a secure profile (RTP/SAVP, keys by MIKEY: RFC 3711, RFC 3830, RFC 4567).
-    /// Inside TLS the same media is taken in the clear, as other players do: the connection is
-    /// encrypted already.
+    /// The description has a secure profile (RTP/SAVP, keys by MIKEY: RFC 3711, RFC 3830, RFC
+    /// 4567). Inside TLS the same media is taken in the clear, as other players do: the connection
+    /// is encrypted already.
     ///
     /// # Errors
     /// It would have to be decrypted, which throng does not do.

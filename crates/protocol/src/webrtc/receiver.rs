@@ -331,8 +331,8 @@ impl Receiver {
         }
     }
 
-    /// A packet of a payload type that was not agreed cannot be played. On the SSRC of a track it has
-    /// a number of that track all the same: it was not lost.
+    /// A packet of a payload type that was not agreed cannot be played. On the SSRC of a track it
+    /// has a number of that track all the same: it was not lost.
     fn unplayed(&mut self, header: &RtpHeader, plain: &[u8], arrived_at: Instant, wire_bytes: u32) {
         let is_source = |track: &&mut Track| {
             track.ssrc == header.ssrc && track.sender_state == SenderState::Active
