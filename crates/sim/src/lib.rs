@@ -3,6 +3,7 @@
 //!
 //! Everything uses plain threads and blocking sockets, so that it works with any runtime or none.
 
+mod http;
 mod support;
 pub use support::SimError;
 
@@ -39,5 +40,6 @@ pub mod livekit;
 pub mod nats;
 pub mod nginx;
 pub mod prosody;
+pub mod real;
 pub mod rtsp;
 pub mod sshd;

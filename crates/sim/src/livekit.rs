@@ -4,8 +4,7 @@
 //! There is no Debian package; `scripts/livekit.sh` builds it once from the Go module and keeps it.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,6 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::http::{self, metric_sum};
 use crate::namespace::Namespace;
 use crate::outcome::skipped;
 use crate::support::{ChildGuard, SimError, cache_folder, wait_for_port};
@@ -155,53 +155,13 @@ impl<'a> LiveKit<'a> {
     /// When the server does not answer.
     pub fn metric(&self, name: &str, label: &str) -> Result<f64, SimError> {
         let metrics = self.exchange(METRICS_PORT, "GET /metrics HTTP/1.1\r\n", "")?;
-        let of_name = metrics.lines().filter(|line| {
-            let rest = line.strip_prefix(name);
-            rest.is_some_and(|rest| rest.starts_with([' ', '{'])) && line.contains(label)
-        });
-        Ok(of_name.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum())
+        Ok(metric_sum(&metrics, name, label))
     }
 
     /// The body of the response to a request.
     fn exchange(&self, port: u16, head: &str, body: &str) -> Result<String, SimError> {
-        let to = SocketAddr::from((self.address, port));
-        let text = self.namespace.enter(|| -> Result<String, SimError> {
-            let mut stream = TcpStream::connect(to)?;
-            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-            let length = body.len();
-            let rest = format!(
-                "Host: {to}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
-            );
-            stream.write_all(format!("{head}{rest}").as_bytes())?;
-            let mut bytes = Vec::new();
-            stream.read_to_end(&mut bytes)?;
-            Ok(String::from_utf8_lossy(&bytes).into_owned())
-        })??;
-        let (head, body) =
-            text.split_once("\r\n\r\n").ok_or_else(|| SimError::Said("LiveKit: cut off".into()))?;
-        if !head.starts_with("HTTP/1.1 200") {
-            return Err(SimError::Said(format!("LiveKit: {text}")));
-        }
-        Ok(if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
-            unchunked(body)
-        } else {
-            body.to_owned()
-        })
+        http::exchange(self.namespace, SocketAddr::from((self.address, port)), head, body)
     }
-}
-
-/// A body without the lengths of its chunks.
-fn unchunked(mut body: &str) -> String {
-    let mut whole = String::new();
-    while let Some((length, rest)) = body.split_once("\r\n") {
-        let length = usize::from_str_radix(length.trim(), 16).unwrap_or(0);
-        let Some((chunk, rest)) = rest.split_at_checked(length).filter(|_| length > 0) else {
-            break;
-        };
-        whole.push_str(chunk);
-        body = rest.trim_start_matches("\r\n");
-    }
-    whole
 }
 
 /// A token for `identity` in `room`, with `more` of the video grant.
@@ -218,16 +178,4 @@ pub fn token(identity: &str, room: &str, more: &Value) -> String {
         format!("{}.{}", encoded(json!({ "alg": "HS256", "typ": "JWT" })), encoded(claims));
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), signed.as_bytes());
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag.as_ref()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_are_put_together() {
-        assert_eq!(unchunked("4\r\nab\r\n\r\n2\r\ncd\r\n0\r\n\r\n"), "ab\r\ncd");
-        assert_eq!(unchunked("ff\r\ncut off"), "");
-        assert_eq!(unchunked(""), "");
-    }
 }

@@ -1,0 +1,33 @@
+//! Galène (Go): rooms, which publishers enter by WHIP, with a chat over WebSocket.
+
+use std::net::Ipv4Addr;
+
+use super::{Launch, RealServer, write};
+use crate::namespace::Namespace;
+use crate::support::SimError;
+
+/// The program.
+pub const PROGRAM: &str = "galene";
+/// WHIP (`/group/room/.whip`) and the WebSocket of rooms (`/ws`).
+pub const PORT: u16 = 8443;
+
+/// A room that everybody may enter and speak in.
+const ROOM: &str = r#"{"public": true, "allow-anonymous": true,
+ "wildcard-user": {"password": {"type": "wildcard"}, "permissions": "present"}}"#;
+
+/// Starts it with the room `room`, without TLS and without a relay.
+///
+/// # Errors
+/// When it is not installed or does not come up.
+pub fn start(namespace: &Namespace, address: Ipv4Addr) -> Result<RealServer<'_>, SimError> {
+    let folder = tempfile::tempdir()?;
+    write(folder.path(), "groups/room.json", ROOM)?;
+    std::fs::create_dir(folder.path().join("data"))?;
+    let listen = format!("{address}:{PORT}");
+    let launch = Launch {
+        program: PROGRAM,
+        arguments: &["-http", &listen, "-insecure", "-turn", ""],
+        ports: &[PORT],
+    };
+    RealServer::start(namespace, address, folder, &launch)
+}

@@ -1,0 +1,29 @@
+//! The media server of Live555 (C++): RTSP of the files in its folder.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+use super::{Launch, RealServer};
+use crate::namespace::Namespace;
+use crate::rtsp::MediaFile;
+use crate::support::{SimError, run};
+
+/// The program.
+pub const PROGRAM: &str = "live555MediaServer";
+/// RTSP, when it runs as root.
+pub const RTSP_PORT: u16 = 554;
+
+/// Starts it with `film.mkv`, H.264 and AAC, and `film.ts`, a transport stream of MPEG-2.
+///
+/// # Errors
+/// When it or ffmpeg is not installed, or it does not come up.
+pub fn start(namespace: &Namespace, address: Ipv4Addr) -> Result<RealServer<'_>, SimError> {
+    let folder = tempfile::tempdir()?;
+    for (file, name) in [(MediaFile::H264, "film.mkv"), (MediaFile::Mpeg2, "film.ts")] {
+        let mut command = Command::new("ffmpeg");
+        command.args(["-nostdin", "-v", "error", "-i"]).arg(file.path()?);
+        run(command.args(["-c", "copy"]).arg(folder.path().join(name)))?;
+    }
+    let launch = Launch { program: PROGRAM, arguments: &[], ports: &[RTSP_PORT] };
+    RealServer::start(namespace, address, folder, &launch)
+}

@@ -1,0 +1,70 @@
+//! SRS 7 (C++): WHEP, WHIP and HLS of a stream that comes by RTMP.
+
+use std::net::Ipv4Addr;
+
+use super::{Feed, Launch, RealServer, Sound, json, sum_of, write};
+use crate::namespace::Namespace;
+use crate::support::SimError;
+
+/// The program.
+pub const PROGRAM: &str = "srs";
+/// RTMP.
+pub const RTMP_PORT: u16 = 1935;
+/// API, WHEP (`/rtc/v1/whep/?app=live&stream=cam`) and WHIP (`/rtc/v1/whip/`).
+pub const API_PORT: u16 = 1985;
+/// HLS: `/live/cam.m3u8`.
+pub const HTTP_PORT: u16 = 8080;
+/// Metrics.
+pub const METRICS_PORT: u16 = 9972;
+
+/// Starts it.
+///
+/// # Errors
+/// When it is not installed or does not come up.
+pub fn start(namespace: &Namespace, address: Ipv4Addr) -> Result<RealServer<'_>, SimError> {
+    let folder = tempfile::tempdir()?;
+    let configuration = format!(
+        "listen {RTMP_PORT};\nmax_connections 1000;\ndaemon off;\nsrs_log_tank console;\n\
+         pid @WORK@/srs.pid;\nquery_latest_version off;\nstats {{ network 0; }}\n\
+         exporter {{ enabled on; listen {METRICS_PORT}; }}\n\
+         http_api {{ enabled on; listen {API_PORT}; }}\n\
+         http_server {{ enabled on; listen {HTTP_PORT}; dir @WORK@/html; }}\n\
+         rtc_server {{ enabled on; listen 8000; candidate {address}; }}\n\
+         vhost __defaultVhost__ {{\n\
+         rtc {{ enabled on; rtmp_to_rtc on; rtc_to_rtmp on; keep_bframe off; }}\n\
+         hls {{ enabled on; hls_path @WORK@/html; hls_fragment 1; hls_window 8; }}\n\
+         play {{ mw_latency 0; mw_msgs 0; gop_cache on; }}\n\
+         min_latency on; tcp_nodelay on;\n}}\n"
+    );
+    write(folder.path(), "srs.conf", &configuration)?;
+    std::fs::create_dir(folder.path().join("html"))?;
+    let launch = Launch {
+        program: PROGRAM,
+        arguments: &["-c", "@WORK@/srs.conf"],
+        ports: &[RTMP_PORT, API_PORT, HTTP_PORT],
+    };
+    RealServer::start(namespace, address, folder, &launch)
+}
+
+/// Publishes `cam` of `live`, H.264 and AAC, by RTMP; viewers by WebRTC get Opus.
+///
+/// # Errors
+/// As [`Feed::start`].
+pub fn feed(server: &RealServer<'_>) -> Result<Feed, SimError> {
+    let url = format!("rtmp://{}:{RTMP_PORT}/live/cam", server.address());
+    Feed::start(server, Sound::Aac, "flv", &url, |server| {
+        streams(server).is_ok_and(|all| sum_of(&all, "frames") > 0.0)
+    })
+}
+
+fn streams(server: &RealServer<'_>) -> Result<serde_json::Value, SimError> {
+    json(&server.get(API_PORT, "/api/v1/streams/", "")?)
+}
+
+/// Bytes that it has sent of all its streams, which it counts anew every few seconds.
+///
+/// # Errors
+/// When it does not answer.
+pub fn sent_bytes(server: &RealServer<'_>) -> Result<f64, SimError> {
+    Ok(sum_of(&streams(server)?, "send_bytes"))
+}
