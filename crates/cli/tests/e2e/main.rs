@@ -42,6 +42,7 @@ mod profile;
 mod prove;
 mod proxy;
 mod rate;
+mod real;
 mod relay;
 mod remote_watch;
 mod requests;

@@ -26,7 +26,8 @@ pub fn start(namespace: &Namespace, address: Ipv4Addr) -> Result<RealServer<'_>,
     let folder = tempfile::tempdir()?;
     let configuration = format!(
         "logLevel: info\nmoq: no\nauthInternalUsers:\n- user: any\n  permissions: \
-         [{{ action: publish }}, {{ action: read }}, {{ action: metrics }}]\nmetrics: yes\nmetricsAddress: :{METRICS_PORT}\n\
+         [{{ action: publish }}, {{ action: read }}, {{ action: metrics }}]\n\
+         metrics: yes\nmetricsAddress: :{METRICS_PORT}\n\
          rtspTransports: [udp, tcp]\nrtspAddress: :{RTSP_PORT}\n\
          hlsAddress: :{HLS_PORT}\nhlsVariant: lowLatency\n\
          webrtcAddress: :{WEBRTC_PORT}\nwebrtcIPsFromInterfaces: no\n\

@@ -1,0 +1,49 @@
+//! go2rtc: RTSP over TCP, WHEP and HLS.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use throng_sim::namespace::Namespace;
+use throng_sim::real::go2rtc::{self, API_PORT, PROGRAM, RTSP_PORT, sent_bytes};
+
+use super::{NEAR, USERS, View, by, can_run, source_fps, table};
+use crate::throng::{figure, valid};
+
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 4, 1);
+
+/// 40 s: two runs of 6 s, 5 s of the idle server before one of them, 10 s of HLS.
+#[test]
+fn go2rtc_plays_by_each_of_its_protocols() {
+    if !can_run(PROGRAM) {
+        return;
+    }
+    let namespace = Namespace::with_veth("go2rtc", ADDRESS).unwrap();
+    let server = go2rtc::start(&namespace, ADDRESS).unwrap();
+    let _feed = go2rtc::feed(&server).unwrap();
+    let rtsp = format!("rtsp://{ADDRESS}:{RTSP_PORT}/live");
+    let whep = format!("whep+http://{ADDRESS}:{API_PORT}/api/webrtc?src=live");
+    let hls = format!("http://{ADDRESS}:{API_PORT}/api/stream.m3u8?src=live&mp4");
+    let fps = source_fps(&namespace, &rtsp);
+    let mut rows = Vec::new();
+    let rtsp = View::of("RTSP over TCP", rtsp).with(&["--set", &by("tcp")]);
+    // Counters of viewers who have left are gone: their growth is compared while they are there.
+    let (ran, counted_bps) = valid(|| {
+        let mut running = rtsp.start(&namespace);
+        running.when_playing(USERS);
+        let (began, before) = (Instant::now(), sent_bytes(&server).unwrap());
+        std::thread::sleep(Duration::from_secs(3));
+        let grown = sent_bytes(&server).unwrap() - before;
+        let counted_bps = grown * 8.0 / began.elapsed().as_secs_f64();
+        (running.wait(), counted_bps)
+    });
+    let mut seen = rtsp.played(ran, fps);
+    let received_bps = figure(&seen.ran.summary(), "received_bps");
+    let ratio = counted_bps / received_bps;
+    // Some of what is on the wire is headers.
+    assert!((0.85..1.0 + NEAR).contains(&ratio), "{counted_bps} of {received_bps}\n{}", seen.ran);
+    seen.row.is_counted = true;
+    rows.push(seen.row);
+    rows.push(View::of("WHEP", whep).watching(&server).plays(&namespace, fps).row);
+    rows.push(View::of_segments("HLS, fMP4", hls).plays(&namespace, fps).row);
+    table::has("go2rtc", &rows);
+}

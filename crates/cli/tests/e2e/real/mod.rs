@@ -1,0 +1,184 @@
+//! Real servers of other projects, by each protocol that they and throng speak: frames against
+//! ffprobe, bytes against the server's own counters, and that nothing is said to limit a server
+//! that three viewers do not burden.
+//!
+//! What was seen is the table of docs/servers.md, which these tests check, and write where
+//! `THRONG_WRITE_DOCS` is set.
+
+mod galene;
+mod go2rtc;
+mod live555;
+mod mediamtx;
+mod oven_media_engine;
+mod srs;
+mod table;
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use throng_sim::namespace::Namespace;
+use throng_sim::real::{RealServer, is_installed};
+use throng_sim::requires_root;
+use throng_store::RunFolder;
+
+use crate::throng::{Ran, Running, figure, valid};
+use table::Row;
+
+/// Viewers of each protocol.
+const USERS: u32 = 3;
+/// How far a frame rate or a count of bytes may be from another program's.
+const NEAR: f64 = 0.05;
+/// Servers count anew every few seconds.
+const COUNTED_WITHIN: Duration = Duration::from_secs(15);
+
+/// Whether the server can run here; otherwise the test is skipped.
+fn can_run(program: &str) -> bool {
+    requires_root() && is_installed(program)
+}
+
+/// How the viewers of a protocol are run.
+struct View<'t> {
+    /// As the table names it.
+    protocol: &'t str,
+    url: String,
+    /// `--for`, such as `6s`.
+    time: &'t str,
+    /// More of the command line.
+    more: Vec<String>,
+}
+
+impl<'t> View<'t> {
+    fn of(protocol: &'t str, url: String) -> Self {
+        Self { protocol, url, time: "6s", more: Vec::new() }
+    }
+
+    /// A live stream of segments needs some seconds until it is smooth.
+    fn of_segments(protocol: &'t str, url: String) -> Self {
+        Self { time: "10s", ..Self::of(protocol, url) }
+    }
+
+    fn with(mut self, more: &[&str]) -> Self {
+        self.more.extend(more.iter().map(|&word| word.to_owned()));
+        self
+    }
+
+    /// Watches the server meanwhile.
+    fn watching(self, server: &RealServer<'_>) -> Self {
+        self.with(&["--watch", &format!("pid={}", server.pid())])
+    }
+
+    /// Starts the viewers.
+    fn start(&self, namespace: &Namespace) -> Running {
+        let users = USERS.to_string();
+        let mut arguments = vec!["view", &self.url, "-n", &users, "--every", "100ms"];
+        arguments.extend(["--for", self.time]);
+        arguments.extend(self.more.iter().map(String::as_str));
+        Running::start(Some(namespace), &arguments)
+    }
+
+    /// All play to the end, at the frame rate of the source, and nothing limits the server.
+    fn plays(&self, namespace: &Namespace, source_fps: f64) -> Seen {
+        let (ran, ()) = valid(|| (self.start(namespace).wait(), ()));
+        self.played(ran, source_fps)
+    }
+
+    #[track_caller]
+    fn played(&self, ran: Ran, source_fps: f64) -> Seen {
+        let (ran, protocol) = (ran.expect_code(0), self.protocol);
+        let summary = ran.summary();
+        assert_eq!(figure(&summary, "participants.failed"), 0.0, "{protocol}\n{ran}");
+        assert_eq!(figure(&summary, "participants.playing"), f64::from(USERS), "{protocol}\n{ran}");
+        let fps = figure(&summary, "video.fps_p50");
+        let is_near = (fps / source_fps - 1.0).abs() <= NEAR;
+        assert!(is_near, "{protocol}: {fps} fps, {source_fps} by ffprobe\n{ran}");
+        assert!(summary["bottleneck"].is_null(), "{protocol}: nothing limits it\n{ran}");
+        if self.more.iter().any(|word| word == "--watch") {
+            assert!(figure(&summary, "hosts.0.rss_bytes_max") > 1e6, "{protocol}\n{ran}");
+        }
+        let bytes = Bytes::of(&ran, &summary);
+        let row = Row::of(protocol, &summary, source_fps);
+        Seen { ran, bytes, row }
+    }
+}
+
+/// What the viewers of a protocol saw.
+struct Seen {
+    ran: Ran,
+    bytes: Bytes,
+    row: Row,
+}
+
+impl Seen {
+    /// The server's own counter says that it sent what the viewers received.
+    #[track_caller]
+    fn counted_by(mut self, sent_bytes: impl Fn() -> f64) -> Row {
+        let until = Instant::now() + COUNTED_WITHIN;
+        let mut counted = sent_bytes();
+        while !self.bytes.agree_with(counted) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(500));
+            counted = sent_bytes();
+        }
+        assert!(
+            self.bytes.agree_with(counted),
+            "{}: the server counts {counted} bytes, {:?}\n{}",
+            self.row.protocol,
+            self.bytes,
+            self.ran
+        );
+        self.row.is_counted = true;
+        self.row
+    }
+}
+
+/// Bytes that the viewers of a run received.
+#[derive(Debug)]
+struct Bytes {
+    /// Media alone.
+    least: f64,
+    /// With all headers, and what was asked for beside the media.
+    most: f64,
+}
+
+impl Bytes {
+    fn of(ran: &Ran, summary: &Value) -> Self {
+        if summary["playback"].is_null() {
+            let tracks = RunFolder::read(ran.folder()).unwrap().tracks;
+            let sum = |of: fn(&throng_observation::TrackCounters) -> u64| {
+                tracks.iter().map(|track| of(&track.counters)).sum::<u64>() as f64
+            };
+            return Self { least: sum(|all| all.payload_bytes), most: sum(|all| all.wire_bytes) };
+        }
+        let media = figure(summary, "playback.media_bytes");
+        Self { least: media, most: media + figure(summary, "playback.other_bytes") }
+    }
+
+    /// Servers differ in which headers they count, and what is on its way at the end is counted by
+    /// one side only.
+    fn agree_with(&self, counted: f64) -> bool {
+        (self.least * (1.0 - NEAR)..=self.most * (1.0 + 2.0 * NEAR)).contains(&counted)
+    }
+}
+
+/// Frames per second of the video at `url`, by the timestamps that ffprobe reads in four seconds
+/// of it.
+fn source_fps(namespace: &Namespace, url: &str) -> f64 {
+    let mut command = namespace.command("ffprobe");
+    command.args(["-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts_time"]);
+    command.args(["-of", "csv=p=0", "-read_intervals", "%+4"]);
+    if url.starts_with("rtsp") {
+        command.args(["-rtsp_transport", "tcp"]);
+    }
+    let output = command.arg(url).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let times = text.lines().filter_map(|line| line.trim_end_matches(',').parse::<f64>().ok());
+    let times: Vec<f64> = times.collect();
+    let first = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let last = times.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    assert!(times.len() > 20 && last > first, "{url}: {} frames: {output:?}", times.len());
+    (times.len() - 1) as f64 / (last - first)
+}
+
+/// `--set target.rtsp_transport=…`.
+fn by(transport: &str) -> String {
+    format!("target.rtsp_transport={transport}")
+}

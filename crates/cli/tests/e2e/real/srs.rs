@@ -1,0 +1,40 @@
+//! SRS: WHEP and HLS of a stream that comes by RTMP, publishers by WHIP.
+
+use std::net::Ipv4Addr;
+
+use throng_sim::namespace::Namespace;
+use throng_sim::real::srs::{self, API_PORT, HTTP_PORT, PROGRAM, sent_bytes};
+
+use super::table::{self, Row};
+use super::{View, can_run, source_fps};
+use crate::throng::{Running, figure};
+
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 1, 1);
+
+/// 45 s: runs of 6 s, 5 s of the idle server before one of them, 10 s of HLS, and up to 15 s until
+/// the server has counted.
+#[test]
+fn srs_plays_by_each_of_its_protocols() {
+    if !can_run(PROGRAM) {
+        return;
+    }
+    let namespace = Namespace::with_veth("srs", ADDRESS).unwrap();
+    let server = srs::start(&namespace, ADDRESS).unwrap();
+    let _feed = srs::feed(&server).unwrap();
+    let fps = source_fps(&namespace, &format!("rtmp://{ADDRESS}:{}/live/cam", srs::RTMP_PORT));
+    let whep = format!("whep+http://{ADDRESS}:{API_PORT}/rtc/v1/whep/?app=live&stream=cam");
+    let hls = format!("http://{ADDRESS}:{HTTP_PORT}/live/cam.m3u8");
+    let before = sent_bytes(&server).unwrap();
+    let view = View::of("WHEP", whep).watching(&server);
+    let seen = view.plays(&namespace, fps);
+    let mut rows = vec![seen.counted_by(|| sent_bytes(&server).unwrap() - before)];
+    rows.push(View::of_segments("HLS", hls).plays(&namespace, fps).row);
+    let whip = format!("whip+http://{ADDRESS}:{API_PORT}/rtc/v1/whip/?app=live&stream=mine");
+    let publish = ["view", &whip, "--set", "crowd.subscribe=none", "-n", "1", "--for", "6s"];
+    let published = Running::start(Some(&namespace), &publish).wait().expect_code(0);
+    let summary = published.summary();
+    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{published}");
+    assert!(figure(&summary, "sent.bps") > 1e5, "{published}\n{}", server.log());
+    rows.push(Row::said("WHIP", "takes what publishers send"));
+    table::has("SRS", &rows);
+}
