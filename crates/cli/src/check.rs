@@ -1,14 +1,21 @@
-//! `throng check FILE`: prints the plan of a scenario, and sends nothing.
+//! `throng check`, and `--dry-run`: prints the plan of a scenario, and sends nothing.
+
+use throng_scenario::Plan;
 
 use crate::args::Check;
 use crate::exit::Exit;
 use crate::{CliError, media, print, scenario, session};
 
 pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
-    let scenario = scenario::read(&command.file, &scenario::parse_sets(&command.set)?)?;
-    let plan = scenario.plan();
-    let clips = media::clips(&plan)?;
-    let pages = media::Pages::read(&plan)?;
+    let overrides = scenario::parse_sets(&command.set)?;
+    describe(&scenario::of_file_or_url(&command.scenario, overrides)?.plan())
+}
+
+/// Prints a plan. A secret or a file that would refuse the run refuses it here too.
+pub(crate) fn describe(plan: &Plan) -> Result<Exit, CliError> {
+    session::read_secrets(plan)?;
+    let clips = media::clips(plan)?;
+    let pages = media::Pages::read(plan)?;
     print(&plan.describe());
     print(&pages.describe());
     for (file, clip) in &clips {
@@ -20,7 +27,7 @@ pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
         let (codec, seconds) = (clip.codec().name(), clip.duration_s());
         print(&format!("plays       {}: {codec}, {seconds:.1} s, {rate}{left_out}\n", file.path));
     }
-    for warning in session::warnings(&plan, &pages) {
+    for warning in session::warnings(plan, &pages) {
         print(&format!("warning: {warning}\n"));
     }
     Ok(Exit::Met)

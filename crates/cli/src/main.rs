@@ -7,6 +7,8 @@ mod check;
 mod compare;
 mod consent;
 mod decode;
+#[cfg(test)]
+mod docs_tests;
 mod exit;
 mod find;
 mod fleet;
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, not errors.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Met };
-            let _ = error.print();
+            answer(&error);
             return exit.into();
         }
     };
@@ -96,6 +98,26 @@ fn main() -> ExitCode {
         stop.exit
     })
     .into()
+}
+
+/// Prints what clap says: help, the version, or what is wrong with the command line.
+fn answer(error: &clap::Error) {
+    use std::io::{IsTerminal, Write};
+    let is_plain = std::env::var_os("NO_COLOR").is_some();
+    let text = |is_terminal: bool| {
+        let text = error.render();
+        let text =
+            if is_terminal && !is_plain { text.ansi().to_string() } else { text.to_string() };
+        text.replace(args::PARTICIPANT.0, args::PARTICIPANT.1)
+    };
+    // A closed pipe is not an error.
+    let _ = if error.use_stderr() {
+        let mut to = std::io::stderr().lock();
+        to.write_all(text(to.is_terminal()).as_bytes())
+    } else {
+        let mut to = std::io::stdout().lock();
+        to.write_all(text(to.is_terminal()).as_bytes())
+    };
 }
 
 /// Logs are for finding faults in throng itself: `RUST_LOG=throng=debug`.

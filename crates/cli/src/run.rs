@@ -14,7 +14,7 @@ use crate::live::{self, Display, State};
 use crate::rolling_objectives::RollingObjectives;
 use crate::session::{self, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
-use crate::{CliError, say};
+use crate::{CliError, check, say};
 
 /// How often the display is updated.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
@@ -28,6 +28,9 @@ pub(crate) fn run(scenario: &Scenario, common: &Common, asked: Asked) -> Result<
     throng_engine::share_one_arena();
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let plan = scenario.plan();
+    if common.dry_run {
+        return check::describe(&plan);
+    }
     if let Some(problem) = session::foreign_source(&plan) {
         return Err(CliError::usage(problem));
     }

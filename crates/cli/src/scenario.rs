@@ -40,11 +40,15 @@ pub(crate) fn of_flags(command: &View) -> Result<(Scenario, Common), CliError> {
 pub(crate) fn of_find(command: &Find, more: &[Override]) -> Result<Scenario, CliError> {
     let mut over = overrides(&command.common)?;
     over.extend_from_slice(more);
-    if !command.scenario.contains("://") {
-        return read(Path::new(&command.scenario), &over);
+    of_file_or_url(&command.scenario, over)
+}
+
+/// The scenario of a file, or of one participant at a target's URL.
+pub(crate) fn of_file_or_url(named: &str, overrides: Vec<Override>) -> Result<Scenario, CliError> {
+    if !named.contains("://") {
+        return read(Path::new(named), &overrides);
     }
-    let form =
-        ScenarioFlags { url: command.scenario.clone(), set: over, ..ScenarioFlags::default() };
+    let form = ScenarioFlags { url: named.to_owned(), set: overrides, ..ScenarioFlags::default() };
     Scenario::from_flags(&form).map_err(|error| problems("the command line", &error))
 }
 

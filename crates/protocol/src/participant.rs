@@ -547,11 +547,18 @@ fn status(status: &u16) -> String {
     words.map_or_else(|| status.to_string(), |words| format!("{status} {words}"))
 }
 
+/// What is wrong where a server answers an upgrade as it answers a browser.
+const NO_WEBSOCKET: &str = "an answer of HTTP to the upgrade: there is no WebSocket at this URL";
+
 impl ChannelError {
     /// The error of an upgrade that was answered with another status than 101: with when to come
     /// again, and the words of the server.
     #[must_use]
     pub fn not_upgraded(status: u16, headers: &http::HeaderMap, words: &str) -> Self {
+        // A page, or where it is: who refuses an upgrade says so by an error.
+        if status < 400 {
+            return Self::Status(status, NO_WEBSOCKET.to_owned());
+        }
         let wait = excerpt::retry_after(headers);
         let said = format!("{}{}", wait.trim_start_matches(", "), excerpt::after_colon(words));
         Self::Status(status, said.trim_start_matches(": ").to_owned())
@@ -641,5 +648,14 @@ mod tests {
             words(&headers, "slowly"),
             "HTTP status 429 Too Many Requests: Retry-After: 7: slowly"
         );
+    }
+
+    #[test]
+    fn a_web_page_in_place_of_a_websocket_is_told_as_that() {
+        for (status, expect) in [(200, "200 OK"), (302, "302 Found")] {
+            let error =
+                ChannelError::not_upgraded(status, &http::HeaderMap::new(), "<html>hello</html>");
+            assert_eq!(error.to_string(), format!("HTTP status {expect}: {NO_WEBSOCKET}"));
+        }
     }
 }

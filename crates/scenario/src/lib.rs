@@ -15,7 +15,7 @@ mod calendar;
 mod target;
 pub use target::{
     ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, RelayTransport, RtspTransport,
-    StunServer, Target, TargetError, TurnHost, TurnServer, TurnUri, TurnUriError,
+    StunServer, TARGET_EXAMPLES, Target, TargetError, TurnHost, TurnServer, TurnUri, TurnUriError,
 };
 
 mod url_template;

@@ -11,6 +11,9 @@ use crate::url_template::{UrlTemplate, UrlValues, UrlVariable};
 mod endpoint;
 pub use endpoint::{Endpoint, JanusId, Protocol, TargetError};
 
+mod schemes;
+pub use schemes::TARGET_EXAMPLES;
+
 mod media;
 pub use media::{IceTransportPolicy, RtspTransport, StunServer};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use throng_scenario::Network;
 
-use super::parsers::{count, fleet_name, image, namespace, secret_name};
+use super::parsers::{count_from_one, fleet_name, image, namespace, secret_name};
 
 /// Where the bus of a fleet is, and who we are on it.
 #[derive(Clone, Debug, Default, Args)]
@@ -13,16 +13,22 @@ pub(crate) struct Bus {
     /// The bus of the fleet: a NATS server with JetStream, such as nats://10.0.0.5 or
     /// tls://bus.example; or env:NAME or file:PATH, which hold that; of a worker also `-`, the
     /// first line of its input
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = "Fleet")]
     pub(crate) fleet: Option<String>,
     /// Credentials file of the bus (.creds)
-    #[arg(long, value_name = "FILE", requires = "fleet")]
+    #[arg(long, value_name = "FILE", requires = "fleet", help_heading = "Fleet")]
     pub(crate) fleet_creds: Option<PathBuf>,
     /// File with the seed of an NKey for the bus
-    #[arg(long, value_name = "FILE", requires = "fleet", conflicts_with = "fleet_creds")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "fleet",
+        conflicts_with = "fleet_creds",
+        help_heading = "Fleet"
+    )]
     pub(crate) fleet_nkey: Option<PathBuf>,
     /// Use TLS on the bus, and trust these certificates (PEM) too
-    #[arg(long, value_name = "FILE", requires = "fleet")]
+    #[arg(long, value_name = "FILE", requires = "fleet", help_heading = "Fleet")]
     pub(crate) fleet_ca: Option<PathBuf>,
 }
 
@@ -32,29 +38,29 @@ pub(crate) struct Fleet {
     #[command(flatten)]
     pub(crate) bus: Bus,
     /// How many workers play, each its share
-    #[arg(long, value_name = "N", value_parser = count, requires = "fleet")]
+    #[arg(long, value_name = "N", value_parser = count_from_one, requires = "fleet", help_heading = "Fleet")]
     pub(crate) workers: Option<usize>,
     /// Start a worker on each of these hosts by ssh, for this run, with a bus of their own
     /// (nats-server must be installed here)
-    #[arg(long, value_name = "HOST,…", value_delimiter = ',', conflicts_with_all = ["fleet", "workers"])]
+    #[arg(long, value_name = "HOST,…", value_delimiter = ',', conflicts_with_all = ["fleet", "workers"], help_heading = "Fleet")]
     pub(crate) on: Vec<String>,
     /// The ssh of --on with its options, such as "ssh -p 2222" [default: ssh]
-    #[arg(long, value_name = "COMMAND", requires = "on")]
+    #[arg(long, value_name = "COMMAND", requires = "on", help_heading = "Fleet")]
     pub(crate) ssh: Option<String>,
     /// The program on the hosts of --on [default: throng]
-    #[arg(long, value_name = "PATH", requires = "on")]
+    #[arg(long, value_name = "PATH", requires = "on", help_heading = "Fleet")]
     pub(crate) remote_throng: Option<String>,
     /// How long to wait for workers, and before that for the bus [default: 30s, and not for the
     /// bus]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "Fleet")]
     pub(crate) fleet_wait: Option<String>,
     /// When a worker is lost: end the run, go on with the others, or let the others play its
     /// participants too [default: abort]
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Fleet")]
     pub(crate) on_loss: Option<OnLoss>,
     /// This host's clock is within so much of true time (UTC), as its owner knows, such as by PTP
     /// [default: what chrony says]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "Fleet")]
     pub(crate) clock_error: Option<String>,
 }
 
@@ -113,7 +119,7 @@ pub(crate) struct Worker {
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
     /// Threads that drive participants [default: by the crowd and the cores]
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = count_from_one)]
     pub(crate) threads: Option<usize>,
     /// How the datagrams of playing participants are received
     #[arg(long, value_enum, default_value_t)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::parsers::count;
+use super::parsers::count_from_one;
 
 #[derive(Debug, Args)]
 pub(crate) struct Matrix {
@@ -28,7 +28,7 @@ pub(crate) struct Matrix {
     #[arg(long, value_name = "CIDR")]
     pub(crate) allow_target: Vec<String>,
     /// Threads that drive participants [default: by the crowd and the cores]
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = count_from_one)]
     pub(crate) threads: Option<usize>,
     /// The secret of the target's consent proof, as for `throng run`; only public targets need one
     #[arg(long, value_name = "SECRET")]

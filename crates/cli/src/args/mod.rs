@@ -28,6 +28,17 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::exit::Exit;
 
+/// How help texts write `{n}`, which clap takes for the end of a line.
+pub(crate) const PARTICIPANT: (&str, &str) = ("⟨n⟩", "{n}");
+
+/// The kinds of targets, for the end of a help text.
+fn targets() -> String {
+    let examples = throng_scenario::TARGET_EXAMPLES;
+    let width = examples.iter().map(|(url, _)| url.len()).max().unwrap_or_default();
+    let lines = examples.iter().map(|(url, what)| format!("  {url:width$}  {what}\n"));
+    format!("Targets:\n{}", lines.collect::<String>())
+}
+
 /// Fills a streaming media server with people until it breaks, and says why.
 #[derive(Debug, Parser)]
 #[command(name = "throng", version, after_help = Exit::HELP, arg_required_else_help = true)]

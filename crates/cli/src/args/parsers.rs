@@ -109,6 +109,12 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "write a whole number, such as 2".into())
 }
 
+/// How many of something of which there must be one.
+pub(super) fn count_from_one(text: &str) -> Result<usize, String> {
+    let known = text.parse().ok().filter(|count: &usize| *count > 0);
+    known.ok_or_else(|| "write a whole number from 1, such as 2".into())
+}
+
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if number > 0.0 && number <= 1e6 {
@@ -155,6 +161,12 @@ pub(super) fn picture_size(text: &str) -> Result<(u32, u32), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_threads_are_no_number_of_threads() {
+        assert_eq!((count("0"), count_from_one("2")), (Ok(0), Ok(2)));
+        assert!(count_from_one("0").is_err() && count_from_one("-1").is_err());
+    }
 
     #[test]
     fn ages_and_labels_are_words() {

@@ -4,74 +4,77 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::parsers::{count, viewers};
+use super::parsers::{count_from_one, viewers};
 
 /// What `run` and `view` have in common.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Common {
     /// Run folder to make [default: a new one under runs/]
-    #[arg(short, long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
     /// Also allow this private network (CIDR, or one address); repeatable
-    #[arg(long, value_name = "CIDR")]
+    #[arg(long, value_name = "CIDR", help_heading = "Server")]
     pub(crate) allow_target: Vec<String>,
     /// Local addresses that participants use in turn, such as 127.0.0.2-127.0.0.20; repeatable
-    #[arg(long, value_name = "RANGE")]
+    #[arg(long, value_name = "RANGE", help_heading = "Server")]
     pub(crate) source_ip: Vec<String>,
     /// Override a value of the scenario, such as crowd.size=50; repeatable
-    #[arg(long, value_name = "PATH=VALUE")]
+    #[arg(long, value_name = "PATH=VALUE", help_heading = "Crowd")]
     pub(crate) set: Vec<String>,
     /// Watch the server too: process=janus, unit=…, cgroup=…, pid=…, port=8188 or command=…, and
     /// more with commas, such as every=200ms,profile=full,logs=/var/log/janus.log; repeatable
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Server")]
     pub(crate) watch: Vec<String>,
     /// Decode what the first N participants receive, to check the meters; more by --set
     /// tap.keep=true, tap.ssim=true, tap.decode=false (then `throng tap` may attach)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Crowd")]
     pub(crate) tap: Option<u32>,
     /// Also use the knowledge packs (*.toml) of this folder; docs/knowledge-packs.md
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub(crate) packs: Option<PathBuf>,
     /// Spread participants over N streams: {stream} in the URL is then 0 to N-1, in turn; by Zipf's
     /// law with --set 'crowd.streams={ count = 10, zipf = 1.0 }'
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Crowd")]
     pub(crate) streams: Option<u32>,
     /// An objective, such as "video.loss p95 < 1%"; repeatable
-    #[arg(long, value_name = "OBJECTIVE")]
+    #[arg(long, value_name = "OBJECTIVE", help_heading = "Crowd")]
     pub(crate) objective: Vec<String>,
     /// Plain summary lines even on a terminal
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) plain: bool,
     /// Print nothing while it runs
-    #[arg(short, long, conflicts_with = "plain")]
+    #[arg(short, long, conflicts_with = "plain", help_heading = "Output")]
     pub(crate) quiet: bool,
     /// Print the figures of every participant at the end
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) details: bool,
     /// Print summary.json at the end instead of the summary
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
     /// Also write series.csv and participants.csv
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) csv: bool,
     /// Also write JUnit XML to this file: a test case for each objective
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) junit: Option<PathBuf>,
     /// Threads that drive participants [default: by the crowd and the cores]
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = count_from_one, help_heading = "Crowd")]
     pub(crate) threads: Option<usize>,
     /// How the datagrams of playing participants are received
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, help_heading = "Crowd")]
     pub(crate) receive: ReceiveWay,
     /// The secret of the consent proof that the target's owner published, or env:NAME, or
     /// file:PATH, as `throng consent` made it; only public targets need one
-    #[arg(long, alias = "consent-token", value_name = "SECRET")]
+    #[arg(long, alias = "consent-token", value_name = "SECRET", help_heading = "Server")]
     pub(crate) consent_secret: Option<String>,
     /// Trust these certificates (PEM) in addition to the system's
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(crate) tls_ca: Option<PathBuf>,
+    /// Print the plan and end; sends nothing
+    #[arg(long, help_heading = "Crowd")]
+    pub(crate) dry_run: bool,
     /// End the run as soon as its last 10 s miss an objective; judged every 2 s after the warm-up
-    #[arg(long)]
+    #[arg(long, help_heading = "Crowd")]
     pub(crate) until_missed: bool,
     #[command(flatten)]
     pub(crate) fleet: super::Fleet,
@@ -134,58 +137,65 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = super::targets())]
 pub(crate) struct View {
-    /// ws://host:3333/app/stream (OvenMediaEngine), janus+ws://host:8188/streaming/1,
-    /// whep+http://host/whep; in path and query {n}, {stream}, {room}, {cohort} and {random} differ
-    /// by participant
+    /// The server, such as whep+http://host/whep; see the list below. In path and query ⟨n⟩,
+    /// {stream}, {room}, {cohort} and {random} differ by participant
     #[arg(required_unless_present = "url")]
     pub(crate) target: Option<String>,
     /// The same as TARGET
     #[arg(long, conflicts_with = "target", value_name = "URL")]
     pub(crate) url: Option<String>,
     /// How many viewers
-    #[arg(short, default_value_t = 1, value_parser = viewers)]
+    #[arg(short, default_value_t = 1, value_parser = viewers, help_heading = "Crowd")]
     pub(crate) n: u32,
     /// Interval between joins, such as 100ms
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "Crowd")]
     pub(crate) every: Option<String>,
     /// How long the run lasts, such as 60s, or forever (until Ctrl-C)
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(
+        long = "for",
+        short = 'd',
+        visible_alias = "duration",
+        value_name = "TIME",
+        help_heading = "Crowd"
+    )]
     pub(crate) duration: Option<String>,
     /// How often plain summary lines come, such as 5s
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "Crowd")]
     pub(crate) summary: Option<String>,
     /// The time at the beginning that objectives leave out, such as 5s
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "Crowd")]
     pub(crate) warm_up: Option<String>,
     /// Bearer token, or env:NAME, or file:PATH
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", help_heading = "Server")]
     pub(crate) token: Option<String>,
     /// Accept any TLS certificate
-    #[arg(long)]
+    #[arg(long, help_heading = "Server")]
     pub(crate) tls_insecure: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = super::targets())]
 pub(crate) struct Find {
     /// The scenario (TOML), or a target's URL
     pub(crate) scenario: String,
     /// About how long the search may take, such as 10m; less time means less precision, which the
     /// search prints [default: the full search, about three quarters of an hour]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "Crowd")]
     pub(crate) budget: Option<String>,
     /// The crowd to begin with [default: 5]
-    #[arg(long, value_name = "N", value_parser = viewers)]
+    #[arg(long, value_name = "N", value_parser = viewers, help_heading = "Crowd")]
     pub(crate) start: Option<u32>,
     /// The largest crowd to try [default: the cap on users, or 2000]
-    #[arg(long, value_name = "N", value_parser = viewers)]
+    #[arg(long, value_name = "N", value_parser = viewers, help_heading = "Crowd")]
     pub(crate) ceiling: Option<u32>,
     /// The cohort whose size is searched [default: the largest], the others stay as they are; or
     /// target.rooms, how many rooms like this one; or a value below `[crowd]`, the lightest first,
     /// such as crowd.publish.video=144p,240p,360p, while the crowd stays as large as it is
-    #[arg(long, value_name = "COHORT|target.rooms|PATH=A,B,C")]
+    #[arg(long, value_name = "COHORT|target.rooms|PATH=A,B,C", help_heading = "Crowd")]
     pub(crate) vary: Option<String>,
     /// Continue the interrupted search of this run folder
     #[arg(long, value_name = "RUN")]
@@ -196,8 +206,8 @@ pub(crate) struct Find {
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The scenario (TOML)
-    pub(crate) file: PathBuf,
+    /// The scenario (TOML), or a target's URL
+    pub(crate) scenario: String,
     /// Override a value of the scenario, such as crowd.size=50; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,

@@ -23,7 +23,7 @@ use crate::interrupt::Interrupt;
 use crate::live::{self, Display, State};
 use crate::session::{self, Generator, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
-use crate::{CliError, say, scenario};
+use crate::{CliError, check, say, scenario};
 use crowd::{Crowd, CrowdAction};
 use hold_printer::HoldPrinter;
 use plan::SearchPlan;
@@ -40,6 +40,9 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let earlier = command.resume.as_deref().map(plan::earlier).transpose()?.unwrap_or_default();
     let search_plan = SearchPlan::of(command)?;
     let (common, plan) = (&command.common, &search_plan.plan);
+    if common.dry_run {
+        return check::describe(plan);
+    }
     if !search_plan.values.is_empty()
         && (common.fleet.bus.fleet.is_some() || !common.fleet.on.is_empty())
     {

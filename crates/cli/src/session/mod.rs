@@ -14,6 +14,7 @@ mod finish;
 
 pub(crate) use engine::{EnginePart, Joins, start_engine};
 pub(crate) use generator::Generator;
+pub(crate) use participants::read_secrets;
 pub(crate) use prepare::Prepared;
 pub(crate) use start::Session;
 pub(crate) use warnings::{foreign_source, print_warnings, source_ips, warnings};

@@ -31,6 +31,16 @@ fn with_header_values(roles: &[Role]) -> Result<Vec<Role>, CliError> {
     Ok(roles)
 }
 
+/// Reads each secret that participants of the plan need: one that is missing ends a run before it
+/// has a folder.
+pub(crate) fn read_secrets(plan: &Plan) -> Result<(), CliError> {
+    token_text(plan.target.token.as_ref())?;
+    plan.target.api_key.as_ref().map(api_secret).transpose()?;
+    plan.target.turn.as_ref().map(|turn| token(&turn.password)).transpose()?;
+    token_text(plan.room.as_ref().and_then(|room| room.admin_key.as_ref()))?;
+    with_header_values(&plan.roles).map(drop)
+}
+
 /// The factory from which the engine gets participants; reads secrets and media files here, once.
 /// `clock` is what capture times of published media are told by.
 pub(super) fn participant_factory(

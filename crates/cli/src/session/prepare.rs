@@ -7,6 +7,7 @@ use throng_observation::pack::Pack;
 use throng_observation::run::RunInfo;
 use throng_scenario::{Plan, Scenario};
 
+use super::participants::read_secrets;
 use crate::args::Common;
 use crate::fleet::Gathered;
 use crate::interrupt::Interrupt;
@@ -41,6 +42,10 @@ impl<'a> Prepared<'a> {
         plan: &'a Plan,
         common: &'a Common,
     ) -> Result<Self, CliError> {
+        // Those of a fleet are the workers'.
+        if common.fleet.bus.fleet.is_none() && common.fleet.on.is_empty() {
+            read_secrets(plan)?;
+        }
         let packs = watchers::packs(common.packs.as_deref())?;
         let agents = Agents::connect(plan);
         let browser = canary::program(plan)?;

@@ -25,6 +25,8 @@ pub(super) struct Host {
     wishes: Vec<ProfileRequest>,
     profiling: Vec<Profiling>,
     pub(super) is_lost: bool,
+    /// Whether it was told that no process of this kind is there.
+    pub(super) is_missing_told: bool,
 }
 
 /// What watches it.
@@ -69,7 +71,17 @@ impl Host {
         let is_lost = watching.is_none();
         let wishes = if is_lost { Vec::new() } else { watch.profile.clone() };
         let (watch, source_watch, profiling) = (watch.clone(), None, Vec::new());
-        (Self { id, watch, watching, source_watch, wishes, profiling, is_lost }, problem)
+        let host = Self {
+            id,
+            watch,
+            watching,
+            source_watch,
+            wishes,
+            profiling,
+            is_lost,
+            is_missing_told: false,
+        };
+        (host, problem)
     }
 
     /// Finds the server's knowledge packs, and reads its logs and endpoints. An agent does both by
@@ -110,6 +122,20 @@ impl Host {
             }
             _ => PackLookup::default(),
         }
+    }
+
+    /// Whether it is about a process of this machine that ought to be there already.
+    pub(super) fn names_a_process(&self) -> bool {
+        let is_here = matches!(self.watching, Some(HostWatcher::Local(_)));
+        is_here
+            && match &self.watch.target {
+                WatchTarget::Process(_)
+                | WatchTarget::Unit(_)
+                | WatchTarget::Cgroup(_)
+                | WatchTarget::Pid(_)
+                | WatchTarget::Port(_) => true,
+                WatchTarget::Command(_) | WatchTarget::ByAgent => false,
+            }
     }
 
     /// The server's packs, when there are new ones because its processes started late.

@@ -39,6 +39,9 @@ const ROWS_WAITING_MAX: usize = 65_536;
 /// How long a watcher may send nothing before it counts as lost; it sends its own cost each second.
 const SILENT_MAX: Duration = Duration::from_secs(10);
 
+/// How long before the crowd joins a process that is to be watched has to be there, seconds.
+const FOUND_BEFORE_S: f64 = 1.0;
+
 /// How long a run that ended before its time, and soon after a failure, waits for a watcher to see
 /// that a process ended: its server's, it may be.
 pub(crate) const LAST_LOOK: Duration = Duration::from_secs(3);
@@ -154,6 +157,15 @@ impl Watchers {
             warnings.extend(said.into_iter().map(|what| (host.id, what)));
             let is_silent =
                 silent.is_some_and(|silent| silent > SILENT_MAX.max(host.watch.every * 5));
+            let is_missing = !has_process && at > -FOUND_BEFORE_S && host.names_a_process();
+            if is_missing && !host.is_lost && !host.is_missing_told {
+                host.is_missing_told = true;
+                let what = format!(
+                    "{}: no such process runs; it is watched when it comes",
+                    host.watch.label()
+                );
+                warnings.push((host.id, what));
+            }
             if !host.is_lost && is_silent {
                 host.is_lost = true;
                 let what =

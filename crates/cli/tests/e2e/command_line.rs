@@ -1,6 +1,8 @@
 //! Command lines of users, and the messages for wrong ones.
 
-use crate::throng::{Stage, figure, plain, run};
+use std::process::Command;
+
+use crate::throng::{Stage, THRONG, figure, plain, run, started};
 
 fn said(args: &[&str]) -> (Option<i32>, String) {
     let output = plain(args);
@@ -90,5 +92,72 @@ fn schemas_are_printed() {
         let (code, text) = said(&["schema", format]);
         assert_eq!(code, Some(0));
         assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn help_names_every_kind_of_target_and_each_variable() {
+    for command in ["view", "find"] {
+        let (code, text) = said(&[command, "--help"]);
+        assert_eq!(code, Some(0), "{text}");
+        for scheme in ["whep+http://", "rtsp://", "xmpp+ws://", "peertube+https://", "srt://"] {
+            assert!(text.contains(scheme), "{scheme} is not in\n{text}");
+        }
+        for heading in ["Crowd:", "Server:", "Output:", "Fleet:"] {
+            assert!(text.contains(heading), "{heading} is not in\n{text}");
+        }
+    }
+    let (_, text) = said(&["view", "--help"]);
+    assert!(text.contains("{n}") && text.contains("--duration"), "{text}");
+}
+
+#[test]
+fn a_plan_is_printed_of_a_url_too_and_nothing_is_sent() {
+    let url = "whep+http://127.0.0.1:9/whep";
+    for arguments in [
+        &["check", url][..],
+        &["view", url, "-n", "7", "-d", "30s", "--dry-run"],
+        &["view", url, "--duration", "30s", "--dry-run"],
+        &["find", url, "--ceiling", "7", "--dry-run"],
+    ] {
+        let (code, text) = said(arguments);
+        assert_eq!(code, Some(0), "{arguments:?}\n{text}");
+        assert!(text.contains("whep+http://127.0.0.1:9/whep"), "{arguments:?}\n{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_there_is_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run").display().to_string();
+    let url = "whep+http://127.0.0.1:9/whep";
+    for (arguments, words) in [
+        (
+            &["view", url, "--token", "env:THRONG_NO_SUCH_TOKEN", "-o", &run][..],
+            "THRONG_NO_SUCH_TOKEN",
+        ),
+        (&["view", url, "--threads", "0", "-o", &run], "a whole number from 1"),
+        (&["view", "whep+http:///whep", "-o", &run], "it has no host"),
+        (&["check", url, "--set", "target.token=env:THRONG_NO_SUCH_TOKEN"], "THRONG_NO_SUCH_TOKEN"),
+        (&["check", "whep+http:///whep"], "it has no host"),
+    ] {
+        let (code, text) = said(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}\n{text}");
+        assert!(text.contains(words), "{arguments:?}\n{text}");
+        assert!(!folder.path().join("run").exists(), "{arguments:?}\n{text}");
+    }
+}
+
+#[test]
+fn the_log_has_the_steps_of_a_participant() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(THRONG);
+    command.args(["view", &stage.target(), "--for", "2s", "--output"]);
+    command.arg(folder.path().join("run")).env("RUST_LOG", "throng=debug");
+    let output = started(&mut command).wait_with_output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    for step in ["participant 0: dtls_connected", "participant 0: first_frame", "0: ended at"] {
+        assert!(log.contains(step), "{step} is not in\n{log}");
     }
 }

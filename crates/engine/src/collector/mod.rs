@@ -299,6 +299,7 @@ impl Collector {
         let Some(record) = self.participants.get_mut(id) else { return };
         let was_connected = record.was_connected();
         let Some(since_intended_us) = record.reached(phase, at, &mut self.seconds) else { return };
+        tracing::debug!("participant {id}: {} at {:.3} s", phase.key(), at.as_secs_f64());
         match phase {
             Phase::FirstFrame => self.first_frame_us.record(since_intended_us),
             Phase::DtlsConnected | Phase::Playing => self.connect_us.record(since_intended_us),
@@ -383,6 +384,11 @@ impl Collector {
         }
         let (participant, connected) = (record.participant(), record.was_connected());
         let rows = record.rows(true);
+        let how = match outcome {
+            Outcome::Completed => "as planned".to_owned(),
+            Outcome::Failed(failure) => format!("{}: {failure}", failure.reason.key()),
+        };
+        tracing::debug!("participant {id}: ended at {:.3} s, {how}", ended_at.as_secs_f64());
         self.participants.ended(id, ended_at.second().max(self.open));
         // A join that the end of the run interrupted is not a failure.
         if let Outcome::Failed(failure) = outcome

@@ -197,7 +197,8 @@ pub(super) fn check_access(
     let (message, help) = match (target.protocol(), room, has_token) {
         (Protocol::LiveKit, None, false) => (
             "LiveKit requires a token",
-            "write under [target] api_key = \"…\" and api_secret = \"env:NAME\", or a token for one participant",
+            "write under [target] api_key = \"…\" and api_secret = \"env:NAME\", or a token for one participant; on \
+             the command line --set target.api_key=… --set target.api_secret=env:NAME, or --token",
         ),
         (Protocol::LiveKit, Some(true), _) => {
             ("`target.room`: the URL names LiveKit's room already", "remove target.room")

@@ -4,6 +4,7 @@ use std::fmt;
 
 use url::Url;
 
+use super::schemes;
 use crate::secret::{HIDDEN, Secret, may_be_shown};
 use crate::url_template::UrlTemplateError;
 
@@ -438,12 +439,15 @@ impl Endpoint {
 
     pub(crate) fn parse(text: &str) -> Result<Self, TargetError> {
         let text = text.trim();
-        let Some((scheme, _)) = text.split_once("://") else {
-            return Err(TargetError::NotUrl {
-                text: before_secrets(text),
-                why: "it has no `scheme://`".into(),
-            });
+        let not_url =
+            |why: &str| TargetError::NotUrl { text: before_secrets(text), why: why.into() };
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(not_url("it has no `scheme://`"));
         };
+        // The URL standard takes what follows more slashes for the host.
+        if rest.is_empty() || rest.starts_with(['/', '\\', '?', '#']) {
+            return Err(not_url("it has no host"));
+        }
         let scheme = scheme.to_ascii_lowercase();
         // The URL standard knows the hosts of ws and http only, so the prefix goes before parsing.
         let plain = |prefix: &str| -> Result<Url, TargetError> {
@@ -749,10 +753,13 @@ fn mend_for(scheme: &str, text: &str) -> String {
                 .into()
         }
         "peertube" | "peertubes" => "write the URL of a watch page: `peertube+https://HOST/w/ID`".into(),
+        "webrtc" | "webrtcs" => {
+            "write the server's WHEP endpoint: of SRS \
+             `whep+http://HOST:1985/rtc/v1/whep/?app=APP&stream=STREAM`"
+                .into()
+        }
         "ome" | "oven" => "write `ws://HOST:3333/APP/STREAM` or `wss://…`".into(),
-        _ => "write `ws://…` for OvenMediaEngine, `janus+ws://…` for Janus, `livekit+ws://…` for LiveKit, \
-              `whep+http://…` for WHEP, `whip+http://…` for WHIP, `rtsp://…` for RTSP, `publish+rtsp://…` to publish by it, `rtmp://…` and `srt://…` to publish, `http://…` for video files, HLS and DASH, `xmpp+wss://…`, `chat+wss://…` and `chat+https://…` for a chat"
-            .into(),
+        _ => format!("write {}", schemes::sentence()),
     }
 }
 

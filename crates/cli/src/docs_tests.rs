@@ -1,0 +1,201 @@
+//! Every example of the documentation is what the program takes: scenarios, packs, prices and
+//! experiments, and the command lines.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use throng_scenario::matrix::Matrix;
+use throng_scenario::{Override, Scenario};
+
+use crate::args::{Arguments, Command};
+use crate::{oven_rtc_tester, scenario};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The pages: name and text.
+fn pages() -> Vec<(String, String)> {
+    let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = docs.chain([root().join("README.md")]).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "md"));
+    files.sort();
+    let text = |file: &PathBuf| std::fs::read_to_string(file).unwrap();
+    files.iter().map(|file| (file.display().to_string(), text(file))).collect()
+}
+
+/// The fenced blocks of a page: what stands after the fence, and the lines between.
+fn blocks(page: &str) -> Vec<(String, String)> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(String, String)> = None;
+    for line in page.lines() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(word), None) => open = Some((word.trim().to_owned(), String::new())),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (None, Some((_, text))) => {
+                let _ = writeln!(text, "{line}");
+            }
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+const VIEWERS: &str = "[target]\nurl = \"https://127.0.0.1:8443/live.m3u8\"\n";
+const LESSON: &str = "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1\"\n[crowd]\n";
+const PROOF: &str = include_str!("../../../examples/prove/stage-workers.toml");
+
+/// Reads a block by what it begins with; parts of a file get the rest of it.
+fn read(block: &str) -> Result<(), String> {
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    let first = block.split(['=', '\n']).next().unwrap_or_default().trim();
+    match first {
+        "pack" => throng_watch::packs::parse("pack", block).map(drop).map_err(|e| said(&e)),
+        "provider" => {
+            throng_scenario::prices::PriceTable::parse(block).map(drop).map_err(|e| said(&e))
+        }
+        "scenario" => Matrix::parse(block).map(drop).map_err(|e| said(&e)),
+        "relieves" => proof(&PROOF.replace("relieves = \"cpu\"", block.trim())),
+        "[shrink]" => {
+            let without_variants = PROOF.split("[[variant]]").next().unwrap_or_default();
+            proof(&format!("{without_variants}{block}"))
+        }
+        "script" => of_scenario(&format!("{LESSON}{block}")),
+        "player" => of_scenario(&format!("{VIEWERS}[crowd]\n{block}")),
+        "origins" => {
+            let page = format!("player = {{ har = \"page.har\", {} }}", block.trim());
+            of_scenario(&format!("{VIEWERS}[crowd]\n{page}\n"))
+        }
+        "metrics" => of_scenario(&format!("{VIEWERS}[[watch]]\nprocess = \"janus\"\n{block}")),
+        // The digits of a fingerprint say nothing to a reader.
+        "[[watch]]" => {
+            let digits = format!("sha256:{}", "0".repeat(64));
+            of_scenario(&format!("{VIEWERS}{}", block.replace('…', &digits)))
+        }
+        "[caps]" | "[[crowd]]" => of_scenario(&format!("{VIEWERS}{block}")),
+        _ => of_scenario(block),
+    }
+}
+
+/// A scenario whose crowd has a size, unless the text has one.
+fn of_scenario(text: &str) -> Result<(), String> {
+    let has_size = text.contains("size = ");
+    let size = Override::flag_toml("the example", "crowd.size", "1");
+    let over = if has_size { Vec::new() } else { vec![size] };
+    Scenario::parse_with(text, &over).map(drop).map_err(|error| error.to_string())
+}
+
+fn proof(text: &str) -> Result<(), String> {
+    Matrix::parse_proof(text, None).map(drop).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_toml_of_the_documentation_is_read() {
+    let (mut count, mut wrong) = (0, String::new());
+    for (page, text) in pages() {
+        for (_, block) in blocks(&text).into_iter().filter(|(word, _)| word == "toml") {
+            count += 1;
+            if let Err(why) = read(&block) {
+                let _ = writeln!(wrong, "{page}:\n{block}\n{why}\n");
+            }
+        }
+    }
+    assert!(count > 20, "{count} examples");
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// The words of a command line as a shell takes them; `None` for a line that is none: what was left
+/// out (`…`, `[…]`), a diagram, an answer.
+fn words(line: &str) -> Option<Vec<String>> {
+    let line = line.strip_prefix("$ ").unwrap_or(line);
+    // What follows is said about the line, or done with its output.
+    let line = ["  ", " > ", " | ", " |"]
+        .iter()
+        .fold(line, |line, end| line.find(end).and_then(|at| line.get(..at)).unwrap_or(line));
+    let is_one = line.starts_with("throng ") && !line.contains('…') && !line.contains(" [");
+    if !is_one || line == "throng stage is playing" {
+        return None;
+    }
+    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    for letter in line.chars() {
+        match (letter, quote) {
+            (' ', None) => words.push(std::mem::take(&mut word)),
+            ('\'' | '"', None) => quote = Some(letter),
+            (letter, Some(open)) if letter == open => quote = None,
+            (letter, _) => word.push(letter),
+        }
+    }
+    words.push(word);
+    Some(words)
+}
+
+/// Whether the program takes the line; of a URL or a file of this repository also the scenario.
+fn takes(words: &[String]) -> Result<(), String> {
+    let line = oven_rtc_tester::translate(words.iter().cloned());
+    let arguments = Arguments::try_parse_from(line).map_err(|error| error.to_string())?;
+    // How much is allowed where the server is somebody else's is a matter of the reader's.
+    let caps = ["users=1000000", "joins_per_s=100000", "mbit_per_s=1000000"];
+    let caps = caps.map(|cap| format!("caps.{cap}"));
+    let read = match arguments.command {
+        Command::View(mut view) if words.iter().any(|word| word.contains("://")) => {
+            view.common.set.extend(caps);
+            scenario::of_flags(&view).map(drop)
+        }
+        Command::Run(mut run) => {
+            let is_ours = |file: &PathBuf| file.starts_with("examples");
+            run.file = run.file.filter(is_ours).map(|file| root().join(file));
+            match run.file {
+                Some(_) => scenario::of_file(&run).map(drop),
+                None => Ok(()),
+            }
+        }
+        Command::Find(mut find) if find.scenario.contains("://") => {
+            find.common.set.extend(caps);
+            scenario::of_find(&find, &[]).map(drop)
+        }
+        // Read by their flags alone.
+        _ => Ok(()),
+    };
+    read.map_err(|stop| format!("{:#}", stop.error))
+}
+
+#[test]
+fn every_command_line_of_the_documentation_is_taken() {
+    let (mut count, mut wrong) = (0, String::new());
+    for (page, text) in pages() {
+        for (_, block) in blocks(&text).into_iter().filter(|(word, _)| word != "toml") {
+            let block = block.replace("\\\n", " ");
+            let lines = block.lines().map(one_blank_between_parts);
+            for words in lines.filter_map(|line| words(&line)) {
+                count += 1;
+                if let Err(why) = takes(&words) {
+                    let _ = writeln!(wrong, "{page}: {}\n{why}\n", words.join(" "));
+                }
+            }
+        }
+    }
+    assert!(count > 100, "{count} command lines");
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// A line that was continued has the next one's indent in it, before a flag.
+fn one_blank_between_parts(line: &str) -> String {
+    let mut line = line.to_owned();
+    while line.contains("   --") {
+        line = line.replace("   --", "  --");
+    }
+    line.replace("  --", " --")
+}
+
+#[test]
+fn a_line_is_cut_into_words_as_a_shell_does() {
+    let words = |line| words(line).unwrap_or_default().join("|");
+    assert_eq!(
+        words("$ throng run a.toml --set 'x={ y = \"1\" }'  # why"),
+        "throng|run|a.toml|--set|x={ y = \"1\" }"
+    );
+    assert_eq!(words("throng view URL --tap 3       decode"), "throng|view|URL|--tap|3");
+    assert_eq!(words("throng view … --receive auto"), "");
+    assert_eq!(words("throng"), "");
+}
