@@ -252,6 +252,13 @@ pub struct KnownEndpoint {
     /// [`Self::series`].
     #[serde(default)]
     pub deny: Vec<String>,
+    /// [Globs](glob_matches) on the names of metrics that only grow, where the endpoint says
+    /// neither by `# TYPE` nor by `_total` that they do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<String>,
+    /// Labels that name single sessions: series that differ in nothing else are added up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drop_labels: Vec<String>,
     /// The metrics that are kept; empty: all.
     #[serde(default)]
     pub series: Vec<KnownSeries>,

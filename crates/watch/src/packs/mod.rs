@@ -12,15 +12,18 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("caddy", include_str!("../../packs/caddy.toml")),
     ("coturn", include_str!("../../packs/coturn.toml")),
     ("ffmpeg", include_str!("../../packs/ffmpeg.toml")),
+    ("go2rtc", include_str!("../../packs/go2rtc.toml")),
     ("gstreamer", include_str!("../../packs/gstreamer.toml")),
     ("janus", include_str!("../../packs/janus.toml")),
     ("lighttpd", include_str!("../../packs/lighttpd.toml")),
+    ("live555", include_str!("../../packs/live555.toml")),
     ("livekit", include_str!("../../packs/livekit.toml")),
     ("mediamtx", include_str!("../../packs/mediamtx.toml")),
     ("nginx", include_str!("../../packs/nginx.toml")),
     ("ovenmediaengine", include_str!("../../packs/ovenmediaengine.toml")),
     ("peertube", include_str!("../../packs/peertube.toml")),
     ("prosody", include_str!("../../packs/prosody.toml")),
+    ("srs", include_str!("../../packs/srs.toml")),
     ("throng", include_str!("../../packs/throng.toml")),
     ("generic", include_str!("../../packs/generic.toml")),
 ];
@@ -199,6 +202,10 @@ struct LogValue {
 #[derive(Deserialize)]
 struct EndpointRule {
     url: Spanned<String>,
+    #[serde(default)]
+    counters: Vec<Spanned<String>>,
+    #[serde(default)]
+    drop_labels: Vec<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -232,6 +239,12 @@ impl SpannedPack {
             .or_else(|| self.logs.iter().find_map(LogRule::problem))
             .or_else(|| duplicate(self.logs.iter().map(|log| &log.id)))
             .or_else(|| self.endpoints.iter().find_map(|endpoint| bad_url(&endpoint.url)))
+            .or_else(|| {
+                let names = |rule: &EndpointRule| {
+                    rule.counters.iter().chain(&rule.drop_labels).find_map(empty)
+                };
+                self.endpoints.iter().find_map(names)
+            })
             .or_else(|| self.uri_groups.iter().find_map(UriGroupRule::problem))
     }
 

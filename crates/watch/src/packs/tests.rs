@@ -131,6 +131,11 @@ fn packs_are_chosen_by_process() {
         ("OvenMediaEngine", "ovenmediaengine"),
         ("prosody", "prosody"),
         ("turnserver", "coturn"),
+        ("srs", "srs"),
+        ("srs-master-4711", "srs"),
+        ("go2rtc", "go2rtc"),
+        ("live555MediaServer", "live555"),
+        ("live555MediaSer", "live555"),
         ("unheard-of", "generic"),
     ];
     for (process, expect) in cases {

@@ -1,4 +1,4 @@
-//! Selects which metrics of an endpoint are kept.
+//! Selects which metrics of an endpoint are kept, and as what.
 
 use throng_observation::pack::{KnownEndpoint, glob_matches};
 
@@ -10,6 +10,10 @@ pub struct Filter {
     pub allow: Vec<String>,
     /// Metrics to drop.
     pub deny: Vec<String>,
+    /// Metrics that only grow, where the endpoint does not say so.
+    pub counters: Vec<String>,
+    /// Labels to drop; series that differ in nothing else are added up.
+    pub dropped_labels: Vec<String>,
 }
 
 impl Filter {
@@ -19,6 +23,8 @@ impl Filter {
         Self {
             allow: endpoint.series.iter().map(|series| series.name.clone()).collect(),
             deny: endpoint.deny.clone(),
+            counters: endpoint.counters.clone(),
+            dropped_labels: endpoint.drop_labels.clone(),
         }
     }
 
@@ -27,7 +33,13 @@ impl Filter {
     #[must_use]
     pub fn for_any() -> Self {
         let deny = ["*_bucket", "*_created", "go_memstats_*", "go_sched_*", "promhttp_*", "*_info"];
-        Self { allow: Vec::new(), deny: deny.iter().map(|glob| (*glob).to_owned()).collect() }
+        Self { deny: deny.iter().map(|glob| (*glob).to_owned()).collect(), ..Self::default() }
+    }
+
+    /// Whether the pack says that this metric is a counter.
+    #[must_use]
+    pub fn counts(&self, name: &str) -> bool {
+        self.counters.iter().any(|glob| glob_matches(glob, name))
     }
 
     /// Whether to keep the metric with this name.
@@ -44,7 +56,8 @@ mod tests {
 
     #[test]
     fn deny_takes_precedence_over_allow() {
-        let filter = Filter { allow: vec!["x_*".into()], deny: vec!["*_bucket".into()] };
+        let (allow, deny) = (vec!["x_*".into()], vec!["*_bucket".into()]);
+        let filter = Filter { allow, deny, ..Filter::default() };
         assert!(filter.keeps("x_total") && !filter.keeps("x_bucket") && !filter.keeps("y"));
         assert!(Filter::default().keeps("anything"));
         assert!(

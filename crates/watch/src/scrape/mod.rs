@@ -15,6 +15,7 @@ mod rates;
 mod round;
 mod scraper;
 mod status_page;
+mod sum;
 mod tls;
 
 pub use endpoint::{AddressCheck, Credentials, Endpoint, EndpointError};

@@ -153,11 +153,14 @@ impl Rates {
     }
 }
 
+/// How names of counters of bytes end, without the suffix of their type.
+const BYTES: [&str; 3] = ["_bytes", "_bytes_sent", "_bytes_received"];
+
 /// The unit of a counter's rate, from the unit suffix of its name: seconds a second are a ratio.
 fn unit_of_rate(name: &str) -> Unit {
     let name = name.strip_suffix("_total").or_else(|| name.strip_suffix("_sum")).unwrap_or(name);
     match name {
-        name if name.ends_with("_bytes") => Unit::BytesPerSecond,
+        name if BYTES.iter().any(|end| name.ends_with(end)) => Unit::BytesPerSecond,
         name if name.ends_with("_seconds") => Unit::Ratio,
         _ => Unit::PerSecond,
     }

@@ -6,11 +6,12 @@ use throng_observation::pack::EndpointKind;
 
 use super::filter::Filter;
 use super::janus::JanusRound;
-use super::openmetrics::{Sample, parse};
+use super::openmetrics::{Kind, Sample, parse};
 use super::oven_media_engine::OvenMediaEngineRound;
 use super::query::{Query, UnexpectedAnswer, beginning};
 use super::rates::{Rates, SERIES_MAX};
 use super::status_page;
+use super::sum::without_labels;
 use crate::reading::Reading;
 
 /// One scrape of an endpoint.
@@ -89,6 +90,7 @@ impl Round {
             Self::OvenMediaEngine(round) => rates.values(at, endpoint, &round.samples()),
         };
         readings.extend(rates.end());
+        readings = without_labels(readings, &filter.dropped_labels);
         let over_limit = rates.take_over_limit();
         if over_limit > 0 {
             readings.push(Reading::unreadable(format!(
@@ -126,7 +128,14 @@ fn page(
                     "the answer is not Prometheus or OpenMetrics text: {line}"
                 )));
             }
-            read.samples
+            let mut samples = read.samples;
+            for sample in &mut samples {
+                // Below zero nothing was counted.
+                if filter.counts(sample.name) && sample.value >= 0.0 {
+                    sample.kind = Kind::Counter;
+                }
+            }
+            samples
         }
     };
     Ok(rates.values(at, endpoint, &samples))
@@ -134,6 +143,8 @@ fn page(
 
 #[cfg(test)]
 mod tests {
+    use throng_observation::host::Unit;
+
     use super::*;
 
     fn read(kind: EndpointKind, answer: &str) -> Result<Vec<Reading>, UnexpectedAnswer> {
@@ -157,6 +168,48 @@ mod tests {
     #[test]
     fn an_endpoint_without_series_is_no_error() {
         assert_eq!(read(EndpointKind::OpenMetrics, "# EOF\n"), Ok(vec![]));
+    }
+
+    /// Two viewers of one stream, as MediaMTX says it: no `# TYPE`, no `_total`, ids of sessions.
+    fn mediamtx(sent: [u32; 2]) -> String {
+        let mut text =
+            format!("paths_bytes_sent{{name=\"live\",state=\"ready\"}} {}\n", sent[0] + sent[1]);
+        for (id, sent) in ["a", "b"].into_iter().zip(sent) {
+            let labels = format!(
+                "{{id=\"{id}\",path=\"live\",remoteAddr=\"10.0.0.1:{id}\",state=\"read\"}}"
+            );
+            text += &format!("rtsp_sessions{labels} 1\nrtsp_sessions_bytes_sent{labels} {sent}\n");
+            text += &format!("rtsp_sessions_rtp_packets_jitter{labels} 7\n");
+        }
+        text
+    }
+
+    #[test]
+    fn counters_of_mediamtx_are_rates_and_its_sessions_are_added_up() {
+        let pack = crate::packs::built_in().into_iter().find(|pack| pack.pack == "mediamtx");
+        let filter = Filter::of_pack(&pack.unwrap().endpoints[0]);
+        let mut rates = Rates::default();
+        let mut scraped = |second: i64, text: &str| {
+            let mut round = Round::new(EndpointKind::OpenMetrics, None);
+            assert!(round.next_query().is_some());
+            round.process(text.as_bytes()).unwrap();
+            round.finish(RunTime(second * 1_000_000), "e", &filter, &mut rates).unwrap()
+        };
+        scraped(0, &mediamtx([0, 100]));
+        let readings = scraped(2, &mediamtx([1_000, 1_100]));
+        let value = |readings: &[Reading], name: &str| {
+            let found = readings.iter().filter_map(|reading| match reading {
+                Reading::Value(value) if value.metric == name => Some((value.unit, value.value)),
+                Reading::Value(_) | Reading::Event(..) => None,
+            });
+            found.collect::<Vec<_>>()
+        };
+        let rate = [(Unit::BytesPerSecond, 1_000.0)];
+        assert_eq!(value(&readings, "paths_bytes_sent"), rate);
+        assert_eq!(value(&readings, "rtsp_sessions_bytes_sent"), rate);
+        assert_eq!(value(&readings, "rtsp_sessions"), [(Unit::Count, 2.0)]);
+        assert!(value(&readings, "rtsp_sessions_rtp_packets_jitter").is_empty(), "no sum");
+        assert_eq!(readings.len(), 3, "{readings:?}");
     }
 
     #[test]

@@ -125,10 +125,17 @@ fn filter_of(kind: EndpointKind, packs: &[Pack]) -> Filter {
     let known: Vec<Filter> = known.map(Filter::of_pack).collect();
     match (kind, known.is_empty()) {
         (EndpointKind::OpenMetrics, true) => Filter::for_any(),
-        _ => Filter {
-            allow: known.iter().flat_map(|filter| filter.allow.clone()).collect(),
-            deny: known.iter().flat_map(|filter| filter.deny.clone()).collect(),
-        },
+        _ => {
+            let all = |of: fn(&Filter) -> &Vec<String>| -> Vec<String> {
+                known.iter().flat_map(|filter| of(filter).iter().cloned()).collect()
+            };
+            Filter {
+                allow: all(|filter| &filter.allow),
+                deny: all(|filter| &filter.deny),
+                counters: all(|filter| &filter.counters),
+                dropped_labels: all(|filter| &filter.dropped_labels),
+            }
+        }
     }
 }
 
