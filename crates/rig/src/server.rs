@@ -59,6 +59,9 @@ pub enum StartError {
     /// Something listens on its port.
     #[error("port {0} is taken: another process listens on it (`ss -ltnp sport = :{0}` names it)")]
     PortTaken(u16),
+    /// There is no such working directory: the error of the program would name the program.
+    #[error("there is no folder {} to start the server in (server.cwd)", .0.display())]
+    NoFolder(PathBuf),
     /// The program could not be started.
     #[error("`{program}` cannot be started: {error}")]
     NotStarted {
@@ -133,6 +136,9 @@ impl RunningServer {
         let port = spec.ready.as_ref().and_then(|ready| ready.sign.port());
         if let Some(port) = port.filter(|port| !is_free(*port)) {
             return Err(StartError::PortTaken(port));
+        }
+        if !spec.cwd.is_dir() {
+            return Err(StartError::NoFolder(spec.cwd));
         }
         let cpus = spec.cpus.as_deref().map(parse_cpus).transpose();
         let cpus = cpus.map_err(|error| StartError::NotPossibleHere(error.to_string()))?;

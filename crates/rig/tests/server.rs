@@ -113,6 +113,10 @@ fn a_server_that_ends_at_once_is_reported_with_its_status() {
     let mut spec = stand.script("");
     spec.command = vec!["/not/there".into()];
     assert!(matches!(stand.start(spec), Err(StartError::NotStarted { .. })));
+    let mut spec = stand.script("echo ready");
+    spec.cwd = "/not/there".into();
+    let error = stand.start(spec).unwrap_err().to_string();
+    assert!(error.contains("no folder /not/there") && !error.contains("`sh`"), "{error}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod repeats;
 mod run;
 #[cfg(test)]
 mod scale_tests;
+mod server_place;
 mod shrink;
 
 use std::path::Path;
@@ -57,6 +58,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     }
     let (plan, folder) = opened(command, Options { workers, ..options })?;
     plan.check()?;
+    plan.check_servers()?;
     if command.plan {
         print(&plan.describe());
         return Ok(Exit::Met);
