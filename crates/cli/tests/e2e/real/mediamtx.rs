@@ -7,9 +7,7 @@ use throng_sim::real::mediamtx::{
     self, HLS_PORT, METRICS_PORT, PROGRAM, RTSP_PORT, WEBRTC_PORT, metric,
 };
 
-use super::table::{self, Row};
-use super::{View, by, can_run, source_fps};
-use crate::throng::{Running, figure};
+use super::{View, by, can_run, source_fps, table, takes_a_publisher};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
 
@@ -39,11 +37,6 @@ fn mediamtx_plays_by_each_of_its_protocols() {
     }
     rows.push(View::of_segments("LL-HLS", hls).plays(&namespace, fps).row);
     let whip = format!("whip+http://{ADDRESS}:{WEBRTC_PORT}/mine/whip");
-    let publish = ["view", &whip, "--set", "crowd.subscribe=none", "-n", "1", "--for", "6s"];
-    let published = Running::start(Some(&namespace), &publish).wait().expect_code(0);
-    let summary = published.summary();
-    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{published}");
-    assert!(figure(&summary, "sent.bps") > 1e5, "{published}\n{}", server.log());
-    rows.push(Row::said("WHIP", "takes what publishers send"));
+    rows.push(takes_a_publisher(&server, &whip));
     table::has("MediaMTX", &rows);
 }

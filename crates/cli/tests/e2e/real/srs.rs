@@ -5,9 +5,7 @@ use std::net::Ipv4Addr;
 use throng_sim::namespace::Namespace;
 use throng_sim::real::srs::{self, API_PORT, HTTP_PORT, PROGRAM, sent_bytes};
 
-use super::table::{self, Row};
-use super::{View, can_run, source_fps};
-use crate::throng::{Running, figure};
+use super::{View, can_run, source_fps, table, takes_a_publisher};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 1, 1);
 
@@ -30,11 +28,6 @@ fn srs_plays_by_each_of_its_protocols() {
     let mut rows = vec![seen.counted_by(|| sent_bytes(&server).unwrap() - before)];
     rows.push(View::of_segments("HLS", hls).plays(&namespace, fps).row);
     let whip = format!("whip+http://{ADDRESS}:{API_PORT}/rtc/v1/whip/?app=live&stream=mine");
-    let publish = ["view", &whip, "--set", "crowd.subscribe=none", "-n", "1", "--for", "6s"];
-    let published = Running::start(Some(&namespace), &publish).wait().expect_code(0);
-    let summary = published.summary();
-    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{published}");
-    assert!(figure(&summary, "sent.bps") > 1e5, "{published}\n{}", server.log());
-    rows.push(Row::said("WHIP", "takes what publishers send"));
+    rows.push(takes_a_publisher(&server, &whip));
     table::has("SRS", &rows);
 }
