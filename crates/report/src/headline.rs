@@ -152,10 +152,15 @@ fn failure(summary: &Summary) -> String {
 
 /// The crowd by its roles.
 fn everybody(summary: &Summary) -> String {
-    if summary.is_chat_only() {
+    if summary.is_chat_only() || summary.conference.is_some() {
         return role_counts::count(summary.participants.intended, "participant");
     }
     RoleCounts::of(summary).all()
+}
+
+/// The noun for who receives media: in a conference they send it too.
+fn receiver(summary: &Summary) -> &'static str {
+    if summary.conference.is_some() { "participant" } else { "viewer" }
 }
 
 fn missed(summary: &Summary) -> String {
@@ -187,7 +192,7 @@ fn played(summary: &Summary) -> String {
         0 => String::new(),
         publishers => format!("{} sent, ", role_counts::count(publishers, "publisher")),
     };
-    let viewers = role_counts::count(roles.viewers, "viewer");
+    let viewers = role_counts::count(roles.viewers, receiver(summary));
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
     // A track that never arrived is lost entirely; and a run with a bottleneck was not clean.
     let clean = crowd.failed == 0
@@ -317,6 +322,13 @@ mod tests {
     use throng_observation::{INNER_MARKERS_EVENT, RunTime};
 
     use crate::{example, summarise};
+
+    #[test]
+    fn who_sends_in_a_conference_is_no_viewer() {
+        let run = crate::conference::tests::lesson(10, 30, |_| 1.0);
+        let headline = summarise(&run, &[], Duration::ZERO).headline;
+        assert!(headline.contains("10 participants") && !headline.contains("viewer"), "{headline}");
+    }
 
     #[test]
     fn waiting_for_goodbyes_is_no_playing() {
