@@ -32,8 +32,9 @@ pub struct PeerConfig {
     pub channels_milli: u32,
     /// Most peers of one viewer; `None`: as many as its engine allows ([`Self::degree_max`]).
     pub degree_max: Option<u32>,
-    /// What is played within this time comes from the server (all engines but [`PeerEngine::V06`]).
-    pub urgent: Duration,
+    /// What is played within this time comes from the server (all engines but [`PeerEngine::V06`]);
+    /// `None`: as PeerTube sets it, which differs for live streams and recordings.
+    pub urgent: Option<Duration>,
     /// Peers are used from then on, since the start of the run.
     pub from: Duration,
     /// And until then.
@@ -57,8 +58,7 @@ impl PeerConfig {
             unreachable_milli,
             channels_milli: 0,
             degree_max: None,
-            // PeerTube's `highDemandTimeWindow` for live streams.
-            urgent: Duration::from_secs(4),
+            urgent: None,
             from: Duration::ZERO,
             until: None,
             seed: 1,

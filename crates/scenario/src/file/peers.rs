@@ -52,7 +52,8 @@ pub(super) struct PeersFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     degree: Option<u32>,
-    /// What is played within this time comes from the server (all engines but 0.6); default 4 s.
+    /// What is played within this time comes from the server (all engines but 0.6); default 4 s,
+    /// of recordings 15 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     urgent: Option<Duration>,
     /// Peers are used from then on, since the start of the run; default: at once.
@@ -82,7 +83,7 @@ pub(super) fn peers(config: &PeerConfig) -> PeersFile {
         unreachable: share(config.unreachable_milli, usual.unreachable_milli),
         data_channels: share(config.channels_milli, usual.channels_milli),
         degree: config.degree_max,
-        urgent: (config.urgent != usual.urgent).then(|| duration(config.urgent)),
+        urgent: config.urgent.map(duration),
         from: (!config.from.is_zero()).then(|| duration(config.from)),
         until: config.until.map(duration),
         seed: (config.seed != usual.seed).then_some(config.seed),

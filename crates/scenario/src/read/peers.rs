@@ -48,9 +48,7 @@ pub(super) fn peers(reader: &mut Reader, player: &mut Fields<'_>) -> Option<Peer
             .share_milli(&mut fields, "data_channels", "0.05")
             .unwrap_or(usual.channels_milli),
         degree_max: reader.integer(&mut fields, "degree", 1, DEGREE_MAX),
-        urgent: reader
-            .quantity(&mut fields, "urgent", "4s", units::duration)
-            .unwrap_or(usual.urgent),
+        urgent: reader.quantity(&mut fields, "urgent", "4s", units::duration),
         from: reader.quantity(&mut fields, "from", "10m", units::duration).unwrap_or(usual.from),
         until: reader.quantity(&mut fields, "until", "20m", units::duration),
         seed: reader.integer(&mut fields, "seed", 0, super::crowd::SEED_MAX).unwrap_or(usual.seed),

@@ -127,7 +127,8 @@ pub(in crate::player) struct PeerLane {
 impl PeerLane {
     pub(in crate::player) fn new(options: PeerOptions) -> Self {
         Self {
-            policy: Policy::new(&options.config),
+            // Until the playlist says whether it is one.
+            policy: Policy::new(&options.config, true),
             hashes: options.config.hashes.clone().map(Hashes::new),
             options,
             loader: None,
@@ -293,11 +294,15 @@ impl PeerLane {
         if self.loader.as_ref().is_none_or(|(rendition, _)| *rendition != shelf.rendition) {
             self.enter(now, context, shelf.rendition);
         }
+        if let Some(segments) = shelf.segments {
+            self.policy = Policy::new(&self.options.config, segments.is_live());
+        }
         self.look(now);
         self.give_up_silent(now, context);
         self.prove(now, context);
         self.judge(now, shelf);
         let Some((_, loader)) = &mut self.loader else { return Ok(()) };
+        loader.decide_by(self.policy);
         loader.keep_from(shelf.first);
         let hashes = &mut self.hashes;
         let mut is_proven = |number: u64, is_new: bool| {

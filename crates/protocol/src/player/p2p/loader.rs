@@ -112,6 +112,11 @@ impl Loader {
         }
     }
 
+    /// Decides by this table from here on.
+    pub(super) fn decide_by(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
     pub(super) fn neighbours(&self) -> &Neighbours {
         &self.neighbours
     }
@@ -384,21 +389,7 @@ impl Loader {
                 let until_us = position_us.saturating_add_unsigned(window.as_micros() as u64);
                 queued.starts_us <= until_us && position_us <= queued.ends_us
             }
-            Urgent::Next(count) => {
-                let before = queue.first().map_or(0, |first| {
-                    let length_us = first.ends_us.saturating_sub(first.starts_us).max(1);
-                    // Segments between the one that is played and the first of the queue.
-                    first
-                        .starts_us
-                        .saturating_sub(position_us)
-                        .saturating_sub(1)
-                        .div_euclid(length_us)
-                        .max(0)
-                });
-                let place =
-                    queued.number.saturating_sub(queue.first().map_or(0, |first| first.number));
-                place.saturating_add(before as u64) < count
-            }
+            Urgent::Next(count) => segments_before(queue, queued, position_us) < count,
         }
     }
 
@@ -464,13 +455,18 @@ impl Loader {
         let peers = self.neighbours.degree(now);
         if self.loading.len() >= self.policy.http_max
             || self.policy.only_sharers_draw && !self.shares
+            || !self.policy.draws_alone && peers == 0
         {
             return;
         }
         let mut open: Vec<u64> = Vec::new();
-        for number in
-            queue.iter().filter(|queued| queued.ends_us >= position_us).map(|queued| queued.number)
-        {
+        let is_near = |queued: &Queued| {
+            let within = self.policy.draws_within;
+            within.is_none_or(|count| segments_before(queue, queued, position_us) < count)
+        };
+        let ahead = queue.iter().filter(|queued| queued.ends_us >= position_us && is_near(queued));
+        let ahead: Vec<u64> = ahead.map(|queued| queued.number).collect();
+        for number in ahead {
             let is_there = self.held.contains_key(&number) || self.loading.contains(&number);
             if !is_there
                 && !self.is_receiving(number)
@@ -486,7 +482,7 @@ impl Loader {
                 open.truncate(self.policy.http_max * all);
                 let mut expected = open.len() as f64 / all as f64;
                 self.dice.shuffle(&mut open);
-                for number in open.into_iter().filter(|_| peers > 0) {
+                for number in open {
                     if expected <= 0.0 || self.loading.len() >= self.policy.http_max {
                         break;
                     }
@@ -506,6 +502,17 @@ impl Loader {
             }
         }
     }
+}
+
+/// Segments between the one that is played and this one of the queue.
+fn segments_before(queue: &[Queued], queued: &Queued, position_us: i64) -> u64 {
+    let before = queue.first().map_or(0, |first| {
+        let length_us = first.ends_us.saturating_sub(first.starts_us).max(1);
+        let until_first_us = first.starts_us.saturating_sub(position_us).saturating_sub(1);
+        until_first_us.div_euclid(length_us).max(0)
+    });
+    let place = queued.number.saturating_sub(queue.first().map_or(0, |first| first.number));
+    place.saturating_add(before as u64)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! How the versions of p2p-media-loader decide: the settings that PeerTube gives them for live
-//! streams.
+//! How the versions of p2p-media-loader decide: the settings that PeerTube gives them, for live
+//! streams and for recordings.
 
 use std::time::Duration;
 
@@ -26,6 +26,11 @@ pub(super) struct Policy {
     pub(super) http_failed_for: Duration,
     /// Segments from the requested one on that are looked at.
     pub(super) ahead_max: usize,
+    /// Of what is played next, so many segments may be loaded at random
+    /// (`httpDownloadMaxPriority` + 1); `None`: all that are looked at.
+    pub(super) draws_within: Option<u64>,
+    /// Who has no peers loads at random too: nobody would get it from there.
+    pub(super) draws_alone: bool,
     /// Who uploads nothing loads nothing from the server at random either.
     pub(super) only_sharers_draw: bool,
     /// What is announced is what was there before the segment that has come.
@@ -54,13 +59,18 @@ pub(super) enum Random {
 /// Segments that are looked at; of recordings there may be thousands.
 const AHEAD_MAX: usize = 64;
 
+/// PeerTube's `highDemandTimeWindow` of live streams, and of recordings.
+const URGENT_LIVE: Duration = Duration::from_secs(4);
+const URGENT_RECORDED: Duration = Duration::from_secs(15);
+
 impl Policy {
-    pub(super) fn new(config: &PeerConfig) -> Self {
+    pub(super) fn new(config: &PeerConfig, is_live: bool) -> Self {
         let seconds = Duration::from_secs;
+        let urgent = if is_live { URGENT_LIVE } else { URGENT_RECORDED };
         match config.engine {
             // hybrid-loader.ts, core.ts 2.2.2; PeerTube hls-options-builder.ts.
             PeerEngine::V22 | PeerEngine::V23 | PeerEngine::V4 => Self {
-                urgent: Urgent::Within(config.urgent),
+                urgent: Urgent::Within(config.urgent.unwrap_or(urgent)),
                 http_max: 2,
                 peers_max: 3,
                 random: Random::ByPeers,
@@ -69,20 +79,27 @@ impl Policy {
                 http_failures_max: 3,
                 http_failed_for: seconds(60),
                 ahead_max: AHEAD_MAX,
+                draws_within: None,
+                draws_alone: false,
                 only_sharers_draw: false,
                 announces_late: config.engine == PeerEngine::V22,
             },
             // hybrid-loader.js 0.6.2; PeerTube 5.0 p2p-media-loader-options-builder.ts.
             PeerEngine::V06 => Self {
-                urgent: Urgent::Next(2),
+                urgent: Urgent::Next(if is_live { 2 } else { 4 }),
                 http_max: 1,
                 peers_max: 3,
-                random: Random::Each { every: seconds(1), probability: 0.1 },
+                random: Random::Each {
+                    every: seconds(1),
+                    probability: if is_live { 0.1 } else { 0.06 },
+                },
                 http_silence: None,
                 peer_silence: seconds(60),
                 http_failures_max: 1,
                 http_failed_for: seconds(1),
-                ahead_max: 20,
+                ahead_max: if is_live { 20 } else { 50 },
+                draws_within: (!is_live).then_some(10),
+                draws_alone: is_live,
                 only_sharers_draw: true,
                 announces_late: false,
             },

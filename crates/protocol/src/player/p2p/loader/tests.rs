@@ -89,7 +89,7 @@ impl Crowd {
             viewer.next = end - BEHIND;
             viewer.position_us = viewer.next as i64 * SEGMENT_US;
             Loader::new(
-                Policy::new(config),
+                Policy::new(config, true),
                 shares,
                 Neighbours::new(membership, None),
                 number as u64 + 1,
@@ -216,7 +216,8 @@ fn what_is_urgent_takes_the_place_of_what_is_not() {
     let (swarms, now) = (Swarms::default(), Instant::now());
     let config = PeerConfig::preset(PeerPreset::Lan);
     let membership = swarms.swarm("a").enter(1, true, None);
-    let mut loader = Loader::new(Policy::new(&config), true, Neighbours::new(membership, None), 1);
+    let mut loader =
+        Loader::new(Policy::new(&config, true), true, Neighbours::new(membership, None), 1);
     let queue: Vec<Queued> = (0..5)
         .map(|number| Queued {
             number,
@@ -247,7 +248,8 @@ fn what_is_waited_for_behind_the_position_is_loaded_and_what_is_not_listed_is_no
     let (swarms, now) = (Swarms::default(), Instant::now());
     let config = PeerConfig::preset(PeerPreset::Lan);
     let membership = swarms.swarm("a").enter(1, true, None);
-    let mut loader = Loader::new(Policy::new(&config), true, Neighbours::new(membership, None), 1);
+    let mut loader =
+        Loader::new(Policy::new(&config, true), true, Neighbours::new(membership, None), 1);
     let queue = [Queued { number: 7, starts_us: 0, ends_us: SEGMENT_US }];
     let behind = SEGMENT_US + 1_000;
     assert_eq!(loader.pump(now, &queue, None, behind, &mut |_, _| true), []);
@@ -270,7 +272,7 @@ fn engine_2_2_announces_what_has_come_when_it_announces_the_next_time() {
         wants.connect(membership.id(), now, 9);
         let has = membership.id();
         let mut loader =
-            Loader::new(Policy::new(&config), true, Neighbours::new(membership, None), 1);
+            Loader::new(Policy::new(&config, true), true, Neighbours::new(membership, None), 1);
         let queue = |number: u64| {
             [Queued {
                 number,
@@ -302,4 +304,64 @@ fn engine_2_2_announces_what_has_come_when_it_announces_the_next_time() {
             "the next download tells of it"
         );
     }
+}
+
+/// The segments of a recording of 4 s each.
+fn recording() -> Vec<Queued> {
+    let segment = |number: u64| Queued {
+        number,
+        starts_us: number as i64 * SEGMENT_US,
+        ends_us: (number as i64 + 1) * SEGMENT_US,
+    };
+    (0..60).map(segment).collect()
+}
+
+/// What a viewer alone loads of a recording within a minute in which it plays nothing, in order.
+fn alone(engine: PeerEngine, is_live: bool) -> Vec<u64> {
+    let (swarms, start) = (Swarms::default(), Instant::now());
+    let config = PeerConfig { engine, ..PeerConfig::preset(PeerPreset::Lan) };
+    let membership = swarms.swarm("a").enter(1, true, None);
+    let policy = Policy::new(&config, is_live);
+    let mut loader = Loader::new(policy, true, Neighbours::new(membership, None), 1);
+    let (queue, mut loaded) = (recording(), Vec::new());
+    for tick in 0..600 {
+        let now = start + STEP * tick;
+        for action in loader.pump(now, &queue, None, 0, &mut |_, _| true) {
+            let Action::Load(number) = action else { panic!("nothing is given up") };
+            loader.loaded(now, number, WholeSegment::opaque(9));
+            loaded.push(number);
+        }
+    }
+    loaded
+}
+
+#[test]
+fn of_a_recording_a_viewer_alone_loads_what_it_plays_next_and_nothing_by_chance() {
+    assert_eq!(alone(PeerEngine::V06, false), [0, 1, 2, 3], "requiredSegmentsPriority 3");
+    assert_eq!(alone(PeerEngine::V22, false), [0, 1, 2, 3], "what is played within 15 s");
+    assert_eq!(alone(PeerEngine::V22, true), [0, 1], "within 4 s, of a live stream");
+    let live = alone(PeerEngine::V06, true);
+    assert!(live.len() > 10, "of a live stream by chance too, though nobody is there: {live:?}");
+}
+
+#[test]
+fn of_a_recording_chance_takes_what_is_played_soon() {
+    let (swarms, start) = (Swarms::default(), Instant::now());
+    let engine = PeerEngine::V06;
+    let config = PeerConfig { engine, ..PeerConfig::preset(PeerPreset::Lan) };
+    let enter = |number| swarms.swarm("a").enter(number, true, None);
+    let (other, membership) = (enter(1), enter(2));
+    other.connect(membership.id(), start, 9);
+    let policy = Policy::new(&config, false);
+    let mut loader = Loader::new(policy, true, Neighbours::new(membership, None), 1);
+    let (queue, mut loaded) = (recording(), std::collections::BTreeSet::new());
+    for tick in 0..6_000 {
+        let now = start + CONNECT_TIME + STEP * tick;
+        for action in loader.pump(now, &queue, None, 0, &mut |_, _| true) {
+            let Action::Load(number) = action else { panic!("nothing is given up") };
+            loader.loaded(now, number, WholeSegment::opaque(9));
+            loaded.insert(number);
+        }
+    }
+    assert!(loaded.into_iter().eq(0..10), "httpDownloadMaxPriority 9");
 }
