@@ -110,7 +110,7 @@ fn every_toml_of_the_documentation_is_read() {
 fn words(line: &str) -> Option<Vec<String>> {
     let line = line.strip_prefix("$ ").unwrap_or(line);
     // What follows is said about the line, or done with its output.
-    let line = ["  ", " > ", " | ", " |"]
+    let line = ["  ", " # ", " > ", " | ", " |"]
         .iter()
         .fold(line, |line, end| line.find(end).and_then(|at| line.get(..at)).unwrap_or(line));
     let is_one = line.starts_with("throng ") && !line.contains('…') && !line.contains(" [");
