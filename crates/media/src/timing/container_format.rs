@@ -2,6 +2,7 @@
 
 use super::error::Container;
 use super::mp4::{self, Mp4};
+use super::packed::{self, Packed};
 use super::ts::{Framing, Ts};
 use super::webm::{self, Webm};
 use super::{MarkedFrame, TimedFrame, TimingError, TimingReader, Want, missed};
@@ -15,6 +16,7 @@ pub(super) enum Format {
     Unknown(Vec<u8>),
     Mp4(Box<Mp4>),
     Ts(Box<Ts>),
+    Packed(Box<Packed>),
     Webm(Box<Webm>),
 }
 
@@ -24,6 +26,7 @@ impl TimingReader {
             Format::Unknown(first) => first.len() as u64,
             Format::Mp4(reader) => reader.position(),
             Format::Ts(reader) => reader.position(),
+            Format::Packed(reader) => reader.position(),
             Format::Webm(reader) => reader.position(),
         }
     }
@@ -35,6 +38,7 @@ impl TimingReader {
             }
             Format::Mp4(reader) => reader.want(),
             Format::Ts(reader) => reader.want(),
+            Format::Packed(reader) => reader.want(),
             Format::Webm(reader) => reader.want(),
         }
     }
@@ -50,6 +54,7 @@ impl TimingReader {
             }
             Format::Mp4(reader) => reader.feed(bytes),
             Format::Ts(reader) => reader.feed(bytes),
+            Format::Packed(reader) => reader.feed(bytes),
             Format::Webm(reader) => reader.feed(bytes),
         }
     }
@@ -65,8 +70,11 @@ impl TimingReader {
             }
             Container::TransportStream => {
                 let framing = Framing::find(&first).ok_or_else(|| unknown(&first))?;
-                Format::Ts(Box::new(Ts::new(framing, self.total_bytes)))
+                let mut reader = Ts::new(framing, self.total_bytes);
+                self.program.iter().for_each(|program| reader.go_on_with(program));
+                Format::Ts(Box::new(reader))
             }
+            Container::PackedAudio => Format::Packed(Box::new(Packed::new(self.total_bytes))),
             Container::Other(name) => return Err(not_read(name)),
             Container::Unknown => return Err(unknown(&first)),
         };
@@ -79,7 +87,8 @@ impl TimingReader {
             Format::Unknown(first) => Err(missed(Container::Unknown, first.len() as u64)),
             Format::Mp4(reader) => reader.ignored(count),
             Format::Webm(reader) => reader.ignored(count),
-            Format::Ts(_) if count == 0 => Ok(()),
+            Format::Ts(_) | Format::Packed(_) if count == 0 => Ok(()),
+            Format::Packed(reader) => Err(missed(Container::PackedAudio, reader.position())),
             Format::Ts(reader) => Err(missed(Container::TransportStream, reader.position())),
         }
     }
@@ -89,6 +98,7 @@ impl TimingReader {
             Format::Unknown(_) => None,
             Format::Mp4(reader) => reader.next_frame(),
             Format::Ts(reader) => reader.next_frame(),
+            Format::Packed(reader) => reader.next_frame(),
             Format::Webm(reader) => reader.next_frame(),
         }
     }
@@ -97,7 +107,7 @@ impl TimingReader {
         match &mut self.format {
             Format::Mp4(reader) => reader.take_marked(),
             Format::Ts(reader) => reader.take_marked(),
-            Format::Unknown(_) | Format::Webm(_) => None,
+            Format::Unknown(_) | Format::Packed(_) | Format::Webm(_) => None,
         }
     }
 
@@ -110,6 +120,7 @@ impl TimingReader {
             Format::Unknown(first) => Err(unknown(first)),
             Format::Mp4(reader) => reader.finish(),
             Format::Ts(reader) => reader.finish(),
+            Format::Packed(reader) => reader.finish(),
             Format::Webm(reader) => reader.finish(),
         }
     }
@@ -128,10 +139,14 @@ fn container(first: &[u8], all: bool) -> Option<Container> {
         return Some(Container::Matroska);
     }
     let is_enough = all || first.len() >= SNIFF_LEN;
-    let other = || match (Framing::find(first), other_format(first)) {
-        (Some(_), _) => Container::TransportStream,
-        (None, Some(name)) => Container::Other(name),
-        (None, None) => Container::Unknown,
+    let other = || {
+        if packed::begins(first) {
+            Container::PackedAudio
+        } else if Framing::find(first).is_some() {
+            Container::TransportStream
+        } else {
+            other_format(first).map_or(Container::Unknown, Container::Other)
+        }
     };
     is_enough.then(other)
 }
@@ -165,7 +180,7 @@ fn unknown(first: &[u8]) -> TimingError {
         place: "format".into(),
         offset: 0,
         problem: format!(
-            "is neither MP4, MPEG-TS nor WebM: begins with \"{}\"",
+            "is neither MP4, MPEG-TS, WebM nor packed audio: begins with \"{}\"",
             begins.escape_ascii()
         )
         .into(),

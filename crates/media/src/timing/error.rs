@@ -15,6 +15,8 @@ pub enum Container {
     Matroska,
     /// A format of media that is not read here, by its name.
     Other(&'static str),
+    /// Frames of audio in no container (RFC 8216 section 3.4).
+    PackedAudio,
     /// Not known yet.
     Unknown,
 }
@@ -28,6 +30,7 @@ impl Container {
             Self::TransportStream => "MPEG-TS",
             Self::Matroska => "Matroska",
             Self::Other(name) => name,
+            Self::PackedAudio => "packed audio",
             Self::Unknown => "media file",
         }
     }

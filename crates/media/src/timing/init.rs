@@ -34,7 +34,7 @@ impl InitSegment {
                 .zip(mp4.tracks())
                 .map(|(movie, tracks)| Kind::Mp4(movie, tracks.to_vec())),
             Format::Webm(webm) => webm.shared_tracks().map(Kind::Webm),
-            Format::Unknown(_) | Format::Ts(_) => None,
+            Format::Unknown(_) | Format::Ts(_) | Format::Packed(_) => None,
         };
         kind.map(Self).ok_or_else(|| match finished {
             Err(error) => error,

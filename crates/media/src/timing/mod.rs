@@ -13,11 +13,13 @@
 //! Times are those of the file: after edit lists in MP4, as they are in transport streams, which
 //! begin anywhere.
 
+mod audio;
 mod container_format;
 mod error;
 mod init;
 mod known;
 mod mp4;
+mod packed;
 mod reader;
 mod scale;
 mod segment_sharing;
@@ -32,7 +34,7 @@ pub use init::InitSegment;
 pub use known::{SegmentId, WholeSegment};
 pub use mp4::{IndexedSegment, SegmentIndex};
 pub use reader::TimingReader;
-pub use ts::Anomalies;
+pub use ts::{Anomalies, Program};
 
 use crate::mark::Mark;
 use container_format::Format;

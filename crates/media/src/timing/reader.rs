@@ -4,8 +4,8 @@
 use super::container_format::Format;
 use super::segment_sharing::Sharing;
 use super::{
-    Anomalies, Container, IndexCache, InitSegment, MarkedFrame, TimedFrame, TimingError, TrackInfo,
-    Want, missed,
+    Anomalies, Container, IndexCache, InitSegment, MarkedFrame, Program, TimedFrame, TimingError,
+    TrackInfo, Want, missed,
 };
 
 /// Reads the timing of one download.
@@ -14,6 +14,8 @@ pub struct TimingReader {
     pub(super) indexes: IndexCache,
     pub(super) total_bytes: Option<u64>,
     pub(super) format: Format,
+    /// What a transport stream goes on with.
+    pub(super) program: Option<Program>,
     failed: Option<TimingError>,
     pub(super) sharing: Sharing,
 }
@@ -27,6 +29,7 @@ impl TimingReader {
             indexes,
             total_bytes,
             format: Format::Unknown(Vec::new()),
+            program: None,
             failed: None,
             sharing: Sharing::Nothing,
         }
@@ -43,6 +46,21 @@ impl TimingReader {
         reader
     }
 
+    /// A [`Self::segment`] of which nothing was read yet goes on with the streams of the one before
+    /// ([`Self::program`]), where it is a transport stream: it needs no tables of its own.
+    pub fn go_on_with(&mut self, program: Program) {
+        self.program = Some(program);
+    }
+
+    /// The streams of a transport stream that was read here, for the segment that follows it.
+    #[must_use]
+    pub fn program(&self) -> Option<Program> {
+        match &self.format {
+            Format::Ts(reader) => reader.streams(),
+            Format::Unknown(_) | Format::Mp4(_) | Format::Packed(_) | Format::Webm(_) => None,
+        }
+    }
+
     /// The format of the file, as far as it is known.
     #[must_use]
     pub fn container(&self) -> Container {
@@ -53,6 +71,7 @@ impl TimingReader {
             Format::Unknown(_) => Container::Unknown,
             Format::Mp4(_) => Container::Mp4,
             Format::Ts(_) => Container::TransportStream,
+            Format::Packed(_) => Container::PackedAudio,
             Format::Webm(_) => Container::Matroska,
         }
     }
@@ -115,10 +134,12 @@ impl TimingReader {
     }
 
     /// The next bytes come from `offset`: after [`Want::Jump`], or to seek, then with an offset of
-    /// [`Self::offset_for`]. Frames between are not reported.
+    /// [`Self::offset_for`]. Frames between are not reported, and what could not be read before is
+    /// forgotten: a file that is cut off can be played again.
     pub fn jumped(&mut self, offset: u64) {
         // Who leaves parts of a segment out cannot share it.
         self.sharing = Sharing::Nothing;
+        self.failed = None;
         match &mut self.format {
             Format::Unknown(first) if offset == 0 => first.clear(),
             Format::Unknown(first) => {
@@ -127,6 +148,7 @@ impl TimingReader {
             }
             Format::Mp4(reader) => reader.jumped(offset),
             Format::Ts(reader) => reader.jumped(offset),
+            Format::Packed(reader) => reader.jumped(offset),
             Format::Webm(reader) => reader.jumped(offset),
         }
     }
@@ -152,15 +174,23 @@ impl TimingReader {
             Format::Unknown(_) => None,
             Format::Mp4(reader) => reader.tracks(),
             Format::Ts(reader) => reader.tracks(),
+            Format::Packed(reader) => reader.tracks(),
             Format::Webm(reader) => reader.tracks(),
         }
+    }
+
+    /// Whether the index of the file says that no frame of this track, an index of
+    /// [`Self::tracks`], is still to come: it may end long before others.
+    #[must_use]
+    pub fn has_ended(&self, track: u16) -> bool {
+        if let Format::Mp4(reader) = &self.format { reader.has_ended(track) } else { false }
     }
 
     /// How long the presentation is, if the file says so.
     #[must_use]
     pub fn duration_us(&self) -> Option<u64> {
         match &self.format {
-            Format::Unknown(_) | Format::Ts(_) => None,
+            Format::Unknown(_) | Format::Ts(_) | Format::Packed(_) => None,
             Format::Mp4(reader) => reader.duration_us(),
             Format::Webm(reader) => reader.duration_us(),
         }
@@ -212,6 +242,7 @@ impl TimingReader {
             Format::Unknown(_) => None,
             Format::Mp4(reader) => reader.offset_for(time_us),
             Format::Ts(reader) => reader.offset_for(time_us),
+            Format::Packed(reader) => reader.offset_for(time_us),
             Format::Webm(reader) => reader.offset_for(time_us),
         }
     }
@@ -243,7 +274,7 @@ mod tests {
         for (file, expect) in [
             (
                 &b""[..],
-                "media file: format at offset 0 is neither MP4, MPEG-TS nor WebM: begins with \"\"",
+                "media file: format at offset 0 is neither MP4, MPEG-TS, WebM nor packed audio: begins with \"\"",
             ),
             (b"<!DOCTYPE html>", "begins with \"<!DOCTYP\"; the URL may lead to a web page"),
             (b"\0\0\0\x10ftypisom\0\0\0\0", "MP4: index (box `moov`) at offset 16 is cut off"),
@@ -266,6 +297,20 @@ mod tests {
         let error = reader.feed(&[b'x'; 2_000]).unwrap_err();
         assert_eq!((reader.feed(&[1]), reader.finish()), (Err(error.clone()), Err(error)));
         assert_eq!((reader.want(), reader.next_frame()), (Want::Done, None));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_can_be_played_again() {
+        let file = b"ID3\x04\0\0\0\0\0\0\xff\xf1\x4c\x80\x02\x1f\xfc.........\xff\xf1\x4c";
+        let mut reader = TimingReader::new(IndexCache::default(), Some(file.len() as u64));
+        for _ in 0..2 {
+            reader.feed(file).unwrap();
+            let error = reader.finish().unwrap_err();
+            assert!(error.to_string().contains("is cut off"), "{error}");
+            assert_eq!(reader.next_frame().map(|frame| frame.decode_us), Some(0));
+            reader.jumped(0);
+            assert!(matches!(reader.want(), Want::Deliver(_)));
+        }
     }
 
     #[test]

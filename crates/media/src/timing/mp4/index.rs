@@ -44,6 +44,11 @@ impl Index {
         self.cursors.iter().all(Option::is_none)
     }
 
+    /// Whether all frames of this track were told.
+    pub(super) fn has_ended(&self, track: u16) -> bool {
+        self.cursors.get(usize::from(track)).is_some_and(Option::is_none)
+    }
+
     pub(super) fn get(&self) -> Option<(&[u8], &Movie)> {
         let (bytes, movie) = self.movie.get()?;
         Some((bytes, movie.0.as_ref().ok()?))

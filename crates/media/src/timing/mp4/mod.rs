@@ -196,6 +196,12 @@ impl Mp4 {
         }
     }
 
+    /// Whether no frame of this track is still to come.
+    pub(super) fn has_ended(&self, track: u16) -> bool {
+        let is_told = self.index.as_ref().is_some_and(|index| index.has_ended(track));
+        is_told && self.jump.is_none() && self.media().is_some()
+    }
+
     /// Whether all there is of the index has been read, and where the media are.
     fn media(&self) -> Option<Range<u64>> {
         let (_, movie) = self.index.as_ref()?.get()?;

@@ -1,7 +1,6 @@
 //! MPEG transport streams (ISO/IEC 13818-1): every packet is looked at, by its header of four
 //! bytes; most of the others go no further.
 
-mod audio;
 mod framing;
 mod picture;
 mod stream;
@@ -13,6 +12,7 @@ use super::error::{Container, DAMAGED};
 use super::{MarkedFrame, TimedFrame, TimingError, TrackInfo, Want, cut};
 use crate::codec::mp2t::{self, PACKET_LEN};
 use crate::codec::program::{ASSOCIATION_STREAM, Section, elementary_streams, maps};
+use crate::octets::u16_at;
 pub(super) use framing::Framing;
 use stream::{Coding, Stream};
 use timeline::Timeline;
@@ -22,6 +22,13 @@ const LOST_MAX: u64 = 1 << 20;
 
 /// Packets without data, which fill a stream up.
 const NULL_STREAM: u16 = 0x1fff;
+
+/// Streams below have tables (ISO/IEC 13818-1 table 2-3, ETSI EN 300 468 table 1).
+const FIRST_MEDIA_STREAM: u16 = 0x20;
+
+/// Bytes of streams that no table has named so far, which are kept until one does: a third of a
+/// segment of 10 s at 10 Mbit/s.
+const UNNAMED_LEN_MAX: usize = 4 << 20;
 
 /// Streams of a program that are read.
 const STREAMS_MAX: usize = 32;
@@ -57,6 +64,13 @@ pub(super) struct Ts {
     /// The streams of program maps; the first program with media is the one that is read.
     maps: Vec<(u16, Section)>,
     program: Option<u16>,
+    /// Its streams are those of the segment before, and no table of this one has named them yet.
+    is_inherited: bool,
+    /// All streams that the map of the program names, of media or not.
+    named: Vec<u16>,
+    /// Packets of streams that no table has named so far. A player goes back to them when it knows
+    /// the streams, as hls.js.
+    unnamed: Vec<u8>,
     tracks: Vec<TrackInfo>,
     streams: Vec<Stream>,
     /// The stream of the last packet: the next one is likely of the same.
@@ -65,6 +79,13 @@ pub(super) struct Ts {
     frames: VecDeque<TimedFrame>,
     anomalies: Anomalies,
     rate: Rate,
+}
+
+/// The streams of a program. A segment may go on with those of the one before, and have no tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    map: u16,
+    streams: Vec<(u16, Coding)>,
 }
 
 /// How many bytes pass for how much time.
@@ -85,6 +106,9 @@ impl Ts {
             association: Section::default(),
             maps: Vec::new(),
             program: None,
+            is_inherited: false,
+            named: Vec::new(),
+            unnamed: Vec::new(),
             tracks: Vec::new(),
             streams: Vec::new(),
             last_stream: 0,
@@ -93,6 +117,20 @@ impl Ts {
             anomalies: Anomalies::default(),
             rate: Rate::default(),
         }
+    }
+
+    /// Knows the streams before a table names them.
+    pub(super) fn go_on_with(&mut self, program: &Program) {
+        (self.program, self.is_inherited) = (Some(program.map), true);
+        self.maps = vec![(program.map, Section::default())];
+        self.named = program.streams.iter().map(|(pid, _)| *pid).collect();
+        program.streams.iter().for_each(|(pid, coding)| self.add_stream(*pid, *coding));
+    }
+
+    /// The streams, once a table has named them.
+    pub(super) fn streams(&self) -> Option<Program> {
+        let streams = self.streams.iter().map(|stream| (stream.pid, stream.coding)).collect();
+        Some(Program { map: self.program?, streams })
     }
 
     pub(super) fn position(&self) -> u64 {
@@ -236,7 +274,7 @@ impl Ts {
         let is_table = stream.is_none()
             && (pid == ASSOCIATION_STREAM || self.maps.iter().any(|(map, _)| *map == pid));
         if stream.is_none() && !is_table {
-            return;
+            return self.keep_unnamed(pid, bytes);
         }
         if control & 0xc0 != 0 {
             self.anomalies.scrambled_packets += 1;
@@ -256,13 +294,43 @@ impl Ts {
         }
     }
 
+    /// Keeps a packet of a stream that the program may turn out to have.
+    fn keep_unnamed(&mut self, pid: u16, bytes: &[u8]) {
+        // Of several programs one is read: most streams are of the others.
+        let is_wanted = pid >= FIRST_MEDIA_STREAM && self.maps.len() <= 1;
+        if is_wanted
+            && !self.named.contains(&pid)
+            && self.unnamed.len() < UNNAMED_LEN_MAX
+            && mp2t::packet(bytes).is_some()
+        {
+            self.unnamed.extend_from_slice(bytes);
+        }
+    }
+
+    /// Goes back to the packets of streams that are known by now.
+    fn read_unnamed(&mut self) {
+        let unnamed = std::mem::take(&mut self.unnamed);
+        for packet in unnamed.chunks_exact(PACKET_LEN) {
+            let pid = u16_at(packet, 1).unwrap_or_default() & 0x1fff;
+            if self.named.contains(&pid) {
+                self.packet(packet);
+            } else {
+                self.unnamed.extend_from_slice(packet);
+            }
+        }
+    }
+
     /// Takes a packet of program association or of a program map.
     fn table(&mut self, packet: &mp2t::TransportPacket<'_>) {
         if packet.stream == ASSOCIATION_STREAM {
             for section in self.association.packet(packet) {
+                let maps = maps(&section).unwrap_or_default();
+                if self.is_inherited && self.program.is_some_and(|map| !maps.contains(&map)) {
+                    self.forget_program();
+                }
                 // An association of several sections has some programs in each; those that leave
                 // cost nothing.
-                for map in maps(&section).unwrap_or_default() {
+                for map in maps {
                     if self.maps.len() < STREAMS_MAX
                         && !self.maps.iter().any(|(known, _)| *known == map)
                     {
@@ -285,17 +353,35 @@ impl Ts {
         }
     }
 
+    /// The segment before was of another program.
+    fn forget_program(&mut self) {
+        (self.program, self.is_inherited) = (None, false);
+        self.maps.clear();
+        self.named.clear();
+        self.streams.clear();
+        self.tracks.clear();
+    }
+
     /// Takes a whole program map section: a new version of it may add and remove streams.
     fn program_map(&mut self, map: u16, section: &[u8]) {
         let Some(streams) = elementary_streams(section) else { return };
-        let streams: Vec<_> = streams
-            .filter_map(|stream| Some((stream.stream, Coding::of(&stream)?)))
+        let all: Vec<_> = streams.collect();
+        let streams: Vec<_> = all
+            .iter()
+            .filter_map(|stream| Some((stream.stream, Coding::of(stream)?)))
             .take(STREAMS_MAX)
             .collect();
         if streams.is_empty() {
             return; // a program of data; another may have media
         }
-        self.program = Some(map);
+        let is_same = |known: &Stream| streams.contains(&(known.pid, known.coding));
+        if self.is_inherited && !self.streams.iter().all(is_same) {
+            // Its tracks are numbered anew, as those of the segment before were.
+            self.forget_program();
+            self.maps.push((map, Section::default()));
+        }
+        (self.program, self.is_inherited) = (Some(map), false);
+        self.named = all.iter().map(|stream| stream.stream).collect();
         let frames = &mut self.frames;
         self.streams.retain_mut(|known| {
             let stays = streams.contains(&(known.pid, known.coding));
@@ -304,12 +390,15 @@ impl Ts {
             }
             stays
         });
-        for (pid, coding) in streams {
-            if self.streams.iter().any(|known| known.pid == pid)
-                || self.tracks.len() >= usize::from(u16::MAX)
-            {
-                continue;
-            }
+        streams.into_iter().for_each(|(pid, coding)| self.add_stream(pid, coding));
+        if !self.unnamed.is_empty() {
+            self.read_unnamed();
+        }
+    }
+
+    fn add_stream(&mut self, pid: u16, coding: Coding) {
+        let is_known = self.streams.iter().any(|known| known.pid == pid);
+        if !is_known && self.tracks.len() < usize::from(u16::MAX) {
             self.streams.push(Stream::new(pid, coding, self.tracks.len() as u16));
             self.tracks.push(coding.info());
         }
@@ -318,6 +407,7 @@ impl Ts {
     pub(super) fn jumped(&mut self, offset: u64) {
         self.position = offset;
         self.pending.clear();
+        self.unnamed.clear();
         self.lost_at = Some(offset);
         self.association = Section::default();
         self.maps.iter_mut().for_each(|(_, section)| *section = Section::default());

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use throng_observation::{Codec, MediaKind};
 
-use super::audio::{AudioCoding, AudioEvent, AudioFrames};
 use super::picture::PictureType;
 use super::timeline::Timeline;
 use crate::codec::mp2t::TransportPacket;
@@ -12,6 +11,7 @@ use crate::codec::pes;
 use crate::codec::program::{ElementaryStream, VideoCoding};
 use crate::mark::MarkFinder;
 use crate::octets::u16_at;
+use crate::timing::audio::{AudioCoding, AudioEvent, AudioFrames};
 use crate::timing::{MarkedFrame, TimedFrame, TrackInfo, scale};
 
 /// Ticks of time stamps a second.

@@ -88,6 +88,57 @@ fn headers_may_be_spread_over_packets() {
 }
 
 #[test]
+fn tables_that_come_late_lose_nothing() {
+    let video = |number: u8| {
+        let stamp = 90_000 + 3_600 * u64::from(number);
+        packet(VIDEO, true, number, &pes(stamp, 0, &[0, 0, 1, 0x65, 1]))
+    };
+    let frame = [&[0xff, 0xf1, 0x50, 0x80, 0x0c, 0x9f, 0xfc][..], &[0; 93]].concat();
+    let audio = |number: u8| {
+        packet(AUDIO, true, number, &pes(90_000 + 2_090 * u64::from(number), 0, &frame))
+    };
+    let of = |numbers: std::ops::Range<u8>| {
+        numbers.flat_map(|number| [video(number), audio(number)].concat()).collect::<Vec<u8>>()
+    };
+    let both = tables(&[(0x1b, VIDEO), (0x0f, AUDIO)]);
+    for (what, file) in [
+        ("first", [&both[..], &of(0..9)].concat()),
+        ("after a third", [&of(0..3)[..], &both, &of(3..9)].concat()),
+        ("last", [&of(0..9)[..], &both].concat()),
+        ("one stream first", [&tables(&[(0x1b, VIDEO)])[..], &of(0..3), &both, &of(3..9)].concat()),
+    ] {
+        let (reader, frames, result) = read(&file);
+        result.unwrap();
+        let count = |track| frames.iter().filter(|frame| frame.track == track).count();
+        assert_eq!((count(0), count(1)), (9, 9), "{what}: {frames:?}");
+        assert_eq!(reader.anomalies(), Anomalies::default(), "{what}");
+    }
+}
+
+#[test]
+fn a_segment_without_tables_goes_on_with_the_streams_of_the_one_before() {
+    let picture = |stream| packet(stream, true, 0, &pes(90_000, 0, &[0, 0, 1, 0x65, 1]));
+    let file = [tables(&[(0x1b, VIDEO)]), picture(VIDEO)].concat();
+    let program = read(&file).0.streams().unwrap();
+    let next = |file: &[u8]| {
+        let mut reader = Ts::new(Framing::find(file).unwrap(), None);
+        reader.go_on_with(&program);
+        reader.feed(file).unwrap();
+        let frames: Vec<_> = {
+            reader.finish().unwrap();
+            std::iter::from_fn(|| reader.next_frame()).collect()
+        };
+        (frames.len(), frames.iter().all(|frame| frame.track == 0), reader.tracks().unwrap().len())
+    };
+    assert_eq!(next(&picture(VIDEO)), (1, true, 1), "it has none");
+    assert_eq!(next(&file), (1, true, 1), "it has the same");
+    let other = [tables(&[(0x24, 0x200)]), picture(0x200)].concat();
+    assert_eq!(next(&other), (1, true, 1), "it has others");
+    let error = read(&picture(VIDEO)).2.unwrap_err().to_string();
+    assert!(error.contains("program map at offset 188 never came"), "{error}");
+}
+
+#[test]
 fn a_repeated_packet_counts_once() {
     let mut file = tables(&[(0x1b, VIDEO)]);
     let first = packet(VIDEO, true, 4, &pes(90_000, 0, &[0, 0, 1, 0x65, 1]));

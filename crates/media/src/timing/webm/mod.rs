@@ -31,6 +31,11 @@ const WHOLE_LEN_MAX: u64 = 4 << 20;
 /// Largest index.
 const CUES_LEN_MAX: u64 = 16 << 20;
 
+/// What the contents of a cluster begin with (RFC 9559 section 5.1.3, RFC 8794 section 11.3):
+/// `Timestamp`, `PrevSize`, `Position`, `CRC-32` or `Void`. By it the id of a cluster is told from
+/// the same bytes elsewhere.
+const FIRST_IN_CLUSTER: [u8; 5] = [0xe7, 0xab, 0xa7, 0xbf, 0xec];
+
 /// Bytes of a block that mostly contain its header.
 const BLOCK_HEAD_LEN: usize = 8;
 
@@ -65,6 +70,8 @@ pub(super) struct Webm {
 enum Step {
     /// The header of an element, of which so many bytes were received.
     Head([u8; HEADER_LEN_MAX], usize),
+    /// Anything: the next cluster is looked for, in these bytes so far.
+    Search(Vec<u8>),
     /// Contents that are not read, to this offset.
     Skip(u64),
     /// The rest of a block of which the frames are known.
@@ -162,6 +169,7 @@ impl Webm {
         match &self.step {
             Step::Skip(until) | Step::Frames(until, ..) => Want::Ignore(until - self.position),
             Step::Head(_, received) => Want::Deliver(left.min((HEADER_LEN_MAX - received) as u64)),
+            Step::Search(_) => Want::Deliver(left),
             _ => Want::Deliver(self.missing()),
         }
     }
@@ -170,6 +178,7 @@ impl Webm {
     fn missing(&self) -> u64 {
         match &self.step {
             Step::Head(..) => 1,
+            Step::Search(_) => u64::MAX,
             Step::Skip(until) | Step::Frames(until, ..) => until - self.position,
             Step::Whole(_, len, bytes) | Step::Block { wanted: len, bytes, .. } => {
                 (len - bytes.len()) as u64
@@ -200,9 +209,29 @@ impl Webm {
         }
     }
 
+    /// Looks for a cluster in what was received, and goes on with it.
+    fn search(&mut self) -> Result<(), TimingError> {
+        let Step::Search(bytes) = &mut self.step else { return Ok(()) };
+        let Some(at) = cluster_in(bytes) else {
+            // Its header may have begun.
+            let passed = bytes.len().saturating_sub(CLUSTER_START_LEN_MAX);
+            bytes.drain(..passed);
+            return Ok(());
+        };
+        let bytes = std::mem::take(bytes);
+        let cluster = bytes.get(at..).unwrap_or_default();
+        self.position -= cluster.len() as u64;
+        self.step = NEXT_ELEMENT;
+        self.feed(cluster)
+    }
+
     /// Takes no more than what the step misses; the position is after it.
     fn take(&mut self, piece: &[u8]) -> Result<(), TimingError> {
         match &mut self.step {
+            Step::Search(bytes) => {
+                bytes.extend_from_slice(piece);
+                return self.search();
+            }
             Step::Head(head, received) => {
                 let end = *received + piece.len();
                 head.get_mut(*received..end).unwrap_or_default().copy_from_slice(piece);
@@ -484,7 +513,10 @@ impl Webm {
 
     pub(super) fn jumped(&mut self, offset: u64) {
         self.position = offset;
-        (self.step, self.cluster, self.group) = (NEXT_ELEMENT, None, None);
+        // Elsewhere is a cluster, or a place that was estimated.
+        let begins_element = offset == 0 || self.cues_at == Some(offset);
+        self.step = if begins_element { NEXT_ELEMENT } else { Step::Search(Vec::new()) };
+        (self.cluster, self.group) = (None, None);
     }
 
     pub(super) fn finish(&mut self) -> Result<(), TimingError> {
@@ -503,9 +535,25 @@ impl Webm {
             Step::Block { .. } => Some(BLOCK),
             Step::Head(..) | Step::Skip(_) if self.cluster.is_some() => Some(CLUSTER),
             Step::Head(..) | Step::Skip(_) => Some(SEGMENT),
+            Step::Search(_) => None,
         };
         inside.map_or(Ok(()), |id| Err(cut(Container::Matroska, name(id), self.position)))
     }
+}
+
+/// The longest beginning of a cluster that is looked for: its header, and the id of its first
+/// element.
+const CLUSTER_START_LEN_MAX: usize = HEADER_LEN_MAX + 1;
+
+/// Where a cluster begins in these bytes, of which enough are there to tell.
+fn cluster_in(bytes: &[u8]) -> Option<usize> {
+    let id = CLUSTER.to_be_bytes();
+    (0..bytes.len()).find(|at| {
+        let rest = bytes.get(*at..).unwrap_or_default();
+        let head = rest.starts_with(&id).then(|| Head::read(rest));
+        let Some(Ok(Some(head))) = head else { return false };
+        rest.get(head.len).is_some_and(|first| FIRST_IN_CLUSTER.contains(first))
+    })
 }
 
 #[cfg(test)]

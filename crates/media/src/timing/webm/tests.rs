@@ -121,3 +121,38 @@ fn what_does_not_fit_is_named() {
     let early = [make(EBML, &[]), endless(SEGMENT, &[&make(CLUSTER, &[&at])])].concat();
     assert!(read(&early, 99).unwrap_err().to_string().contains("before `Tracks`"));
 }
+
+#[test]
+fn a_jump_into_a_cluster_goes_on_with_the_next_one() {
+    let cluster = |ticks: u8, parts: &[&[u8]]| {
+        make(CLUSTER, &[&make(TIMESTAMP, &[&[ticks]]), &make(SIMPLE_BLOCK, parts)])
+    };
+    let head: &[u8] = &[0x81, 0, 0, 0x80];
+    // In the media are the bytes of the id of a cluster.
+    let first = [header(), cluster(0, &[head, &id_bytes(CLUSTER), &[0x81, 0xff, 0xff]])].concat();
+    let file = [&first[..], &cluster(5, &[head, &[1, 2, 3]])].concat();
+    let mut reader = Webm::new(&IndexCache::default(), Some(file.len() as u64));
+    reader.feed(&file).unwrap();
+    assert_eq!(std::iter::from_fn(|| reader.next_frame()).count(), 2);
+    for piece in [1, 3, 10_000] {
+        for offset in header().len() + 1..=first.len() {
+            reader.jumped(offset as u64);
+            for piece in file[offset..].chunks(piece) {
+                assert_eq!(reader.want(), Want::Deliver(file.len() as u64 - reader.position()));
+                reader.feed(piece).unwrap();
+                if reader.position() > first.len() as u64 {
+                    break;
+                }
+            }
+            let rest = &file[reader.position() as usize..];
+            reader.feed(rest).unwrap();
+            reader.finish().unwrap();
+            let times: Vec<_> =
+                std::iter::from_fn(|| reader.next_frame()).map(|frame| frame.decode_us).collect();
+            assert_eq!(times, [5_000], "{piece} {offset}");
+        }
+    }
+    reader.jumped(file.len() as u64 - 1);
+    reader.feed(&file[file.len() - 1..]).unwrap();
+    assert_eq!((reader.finish(), reader.next_frame()), (Ok(()), None), "none follows");
+}

@@ -1,6 +1,6 @@
-//! Frames of audio in a PES stream: PES packets of audio have several, and a frame may go on in the
-//! next one. Each frame begins with a header from which its length follows, so that only the
-//! headers are looked at.
+//! Frames of audio that follow each other, in a PES stream or in no container: PES packets of audio
+//! have several, and a frame may go on in the next one. Each frame begins with a header from which
+//! its length follows, so that only the headers are looked at.
 
 use throng_observation::Codec;
 
@@ -77,7 +77,7 @@ impl Frame {
     }
 }
 
-/// Finds the frames in the payload of PES packets.
+/// Finds the frames.
 #[derive(Clone, Debug)]
 pub(super) struct AudioFrames {
     coding: AudioCoding,
