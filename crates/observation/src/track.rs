@@ -316,12 +316,13 @@ pub struct TrackInterval {
     /// OvenRtcTester's "delay": |time since the first packet − RTP time since the first packet|,
     /// last value, microseconds. For comparison with its reports only: it is drift, not delay.
     pub oven_rtc_tester_delay_us: Option<u32>,
-    /// The frame rate by the RTP timestamps of the source, frames per second; `None` for audio or
+    /// The frame rate by the timestamps of the source, frames per second; `None` for audio or
     /// unknown.
     pub source_fps: Option<f32>,
     /// Time of this interval in which frames were expected, microseconds: for video from the first
     /// decodable frame after it began, or began again; the wait for that frame is part of joining,
-    /// which is measured separately. For audio all of it.
+    /// which is measured separately. For audio all of it. For video that is played from a buffer,
+    /// the time that the source has pictures for, and that of stalls.
     pub frames_due_us: u64,
     /// Since when the first decodable frame is awaited; `None` once it arrived, and for audio. The
     /// reader decides how long that may take.
@@ -331,6 +332,18 @@ pub struct TrackInterval {
     /// when its sender is not muted and its layer is not switched off. The reader decides how long
     /// it may take to begin.
     pub missing_since: Option<Instant>,
+}
+
+impl TrackInterval {
+    /// Whether `frames`, of which `source_fps` were due in a second, are fewer than `ratio_min` of
+    /// those that were due in `due_us`. Of a source that has a picture every two seconds, none may
+    /// be due in a second, and of one that has one a second, none may come in it and two in the
+    /// next: less than a second picture that is missing says nothing.
+    #[must_use]
+    pub fn is_below_source(frames: u64, due_us: u64, source_fps: f64, ratio_min: f64) -> bool {
+        let due = source_fps * due_us as f64 / 1e6;
+        (frames as f64) < ratio_min * due && due - frames as f64 > 1.0
+    }
 }
 
 /// One track over a participant's life.
@@ -367,6 +380,23 @@ mod tests {
         ] {
             assert_eq!(counters.packet_loss_ratio(), packet_loss, "{counters:?}");
             assert_eq!(counters.loss_ratio(), loss, "{counters:?}");
+        }
+    }
+
+    #[test]
+    fn slow_sources_are_not_judged_by_a_picture_more_or_less() {
+        for (frames, due_ms, source_fps, expect) in [
+            (24, 1_000, 30.0, false),
+            (23, 1_000, 30.0, true),
+            (0, 1_000, 0.5, false),
+            (0, 1_000, 1.0, false),
+            (0, 1_000, 2.0, true),
+            (3, 1_000, 5.0, true),
+            (4, 1_000, 5.0, false),
+            (0, 5_000, 0.5, true),
+        ] {
+            let below = TrackInterval::is_below_source(frames, due_ms * 1_000, source_fps, 0.8);
+            assert_eq!(below, expect, "{frames} of {source_fps} in {due_ms} ms");
         }
     }
 

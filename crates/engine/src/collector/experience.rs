@@ -61,13 +61,13 @@ pub(super) fn broken_clauses(
         hold(Clause::Freeze, counters.freeze_us > 0);
         // The wait for the first frame counts as join time.
         if interval.frames_due_us >= RATE_STRETCH_US_MIN {
-            let fps = counters.frames_decodable as f64 * 1e6 / interval.frames_due_us as f64;
+            let (frames, due_us) = (counters.frames_decodable, interval.frames_due_us);
+            let is_below = |source: f64| {
+                TrackInterval::is_below_source(frames, due_us, source, bad_if.fps_ratio_min)
+            };
             let source = interval.source_fps.map(f64::from);
             let never_began = interval.first_frame_awaited_since.is_some();
-            hold(
-                Clause::Fps,
-                source.map_or(never_began, |source| fps < bad_if.fps_ratio_min * source),
-            );
+            hold(Clause::Fps, source.map_or(never_began, is_below));
         }
     }
     bits
@@ -156,13 +156,18 @@ mod tests {
     #[test]
     fn each_clause_is_broken_by_its_own_figure_alone() {
         type Change = fn(&mut TrackInterval);
-        let cases: [(&str, Change, Option<Clause>); 13] = [
+        let cases: [(&str, Change, Option<Clause>); 14] = [
             ("a good second", |_| {}, None),
             ("one packet lost", |i| i.counters.packets_lost = 1, None),
             ("two packets lost", |i| i.counters.packets_lost = 2, Some(Clause::Loss)),
             ("some frames late", |i| i.relative_delay_us[..15].fill(200_000), None),
             ("most frames late", |i| i.relative_delay_us[..16].fill(200_000), Some(Clause::Delay)),
             ("few frames", |i| i.counters.frames_decodable = 23, Some(Clause::Fps)),
+            (
+                "a slide every two seconds",
+                |i| (i.source_fps, i.counters.frames_decodable) = (Some(0.5), 0),
+                None,
+            ),
             (
                 "a short stretch",
                 |i| (i.frames_due_us, i.counters.frames_decodable) = (400_000, 1),

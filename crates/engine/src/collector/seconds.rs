@@ -305,7 +305,9 @@ impl Sums {
             if track.counters.missing_us > 0 {
                 row.tracks_below_source_fps += 1;
             } else if let Some(source) = track.source_fps.map(f64::from) {
-                row.tracks_below_source_fps += u32::from(fps < 0.9 * source);
+                let (frames, due_us) = (track.counters.frames_decodable, track.frames_due_us);
+                let is_below = TrackInterval::is_below_source(frames, due_us, source, 0.9);
+                row.tracks_below_source_fps += u32::from(is_below);
                 source_fps += SourceFps { tracks: 1, sum_milli: (source * 1e3) as u64 };
             }
         }
