@@ -8,6 +8,9 @@ use super::presentation::Cursor;
 /// video, and renditions overlap, by less.
 const JUMP_US: i64 = 1_000_000;
 
+/// More than this between two segments is a gap of the playlist, and no rounding of durations.
+const GAP_US: i64 = 100_000;
+
 /// Time stamps of MPEG-TS begin anew after this, which is no jump: 33 bits at 90 kHz.
 const WRAP_US: i64 = (1 << 33) / 9 * 100;
 
@@ -21,6 +24,8 @@ pub(super) struct Continuity {
 struct Last {
     /// The place behind it.
     after: Cursor,
+    /// Where its playlist says that it ends.
+    due_us: i64,
     /// Where its frames end on the time axis.
     ends_us: i64,
     /// How much later it began than its playlist says.
@@ -46,15 +51,23 @@ impl Continuity {
         self.last.as_ref().filter(|last| last.after == place).map_or(0, |last| last.late_us)
     }
 
-    /// A segment was received: the place behind it, where it should have begun, and where its
-    /// frames begin and end.
+    /// Whether the segment at `place`, which should begin at `starts_us`, is the next one: none was
+    /// left out, nor does the playlist have a gap before it.
+    pub(super) fn follows(&self, place: Cursor, starts_us: i64) -> bool {
+        let last = self.last.as_ref().filter(|last| last.after == place);
+        last.is_some_and(|last| starts_us.saturating_sub(last.due_us) <= GAP_US)
+    }
+
+    /// A segment was received: the place behind it, where its playlist says that it begins and
+    /// ends, and where its frames do.
     pub(super) fn received(
         &mut self,
         after: Cursor,
-        starts_us: i64,
+        (starts_us, due_us): (i64, i64),
         (first_us, ends_us): (i64, i64),
     ) {
-        self.last = Some(Last { after, ends_us, late_us: first_us.saturating_sub(starts_us) });
+        let late_us = first_us.saturating_sub(starts_us);
+        self.last = Some(Last { after, due_us, ends_us, late_us });
     }
 }
 
@@ -75,7 +88,12 @@ mod tests {
         let mut known = Continuity::default();
         assert_eq!(known.jump_us(Cursor::at(0), 0, 500 * S), None, "the first one");
         assert_eq!(known.late_us(Cursor::at(0)), 0);
-        known.received(Cursor::at(7), 96 * S, (96_200_000, 100_200_000));
+        known.received(Cursor::at(7), (96 * S, 100 * S), (96_200_000, 100_200_000));
+        for (place, starts_us, expect) in
+            [(7, 100 * S, true), (7, 100_050_000, true), (7, 102 * S, false), (8, 100 * S, false)]
+        {
+            assert_eq!(known.follows(Cursor::at(place), starts_us), expect, "{place} {starts_us}");
+        }
         assert_eq!((known.late_us(Cursor::at(7)), known.late_us(Cursor::at(8))), (200_000, 0));
         for (place, starts_us, frame_us, expect) in [
             (7, 100 * S, 100_200_000, None),

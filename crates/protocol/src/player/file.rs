@@ -35,6 +35,8 @@ pub(super) struct FileLane {
     last: Option<(i64, u64)>,
     /// Bytes per second of media, once known.
     bytes_per_s: Option<f64>,
+    /// The offset of the last seek, where that was estimated.
+    estimated_at: Option<u64>,
     is_complete: bool,
 }
 
@@ -52,6 +54,7 @@ impl FileLane {
             first: None,
             last: None,
             bytes_per_s: None,
+            estimated_at: None,
             is_complete: false,
         }
     }
@@ -170,7 +173,20 @@ impl FileLane {
             let detail = format!("{}: no audio or video was found in {position} bytes", self.url);
             return Err(Failure::new(FailureReason::Protocol, detail));
         }
+        if self.first.is_none()
+            && let Some(offset) = self.estimated_at.filter(|offset| *offset > 0)
+        {
+            // Nothing that is played begins so near the end.
+            let rest = position.saturating_sub(offset).max(DEMAND_BYTES);
+            self.estimate(context, offset.saturating_sub(rest));
+        }
         Ok(())
+    }
+
+    /// Goes on at an offset where nothing is known to begin.
+    fn estimate(&mut self, context: &mut Context<'_>, offset: u64) {
+        (self.estimated_at, self.is_complete) = (Some(offset), false);
+        self.jump(context, offset);
     }
 
     fn failed(&mut self, now: Instant, error: TransferError) -> Result<(), Failure> {
@@ -200,11 +216,15 @@ impl FileLane {
             Some(Want::Jump(_)) if self.transfer.as_ref().is_some_and(Transfer::is_received) => {
                 return Ok(());
             }
+            Some(Want::Jump(offset)) if self.comes_to(offset) => {}
             Some(Want::Jump(offset)) => self.jump(context, offset),
             // What comes behind the last frame is not needed.
             Some(Want::Done) => {
                 self.stop(context);
-                return self.complete(now, context);
+                self.complete(now, context)?;
+                if self.is_complete {
+                    return Ok(());
+                }
             }
             _ => {}
         }
@@ -221,8 +241,15 @@ impl FileLane {
         Ok(())
     }
 
+    /// Whether the response in progress has what is at `offset`, in its turn: a browser does not ask
+    /// a server for parts that sends all of the file.
+    fn comes_to(&self, offset: u64) -> bool {
+        let position = self.reader.as_ref().map_or(0, TimingReader::position);
+        position <= offset && self.transfer.as_ref().is_some_and(Transfer::is_whole)
+    }
+
     /// Gives up the request in progress.
-    fn stop(&mut self, context: &mut Context<'_>) {
+    pub(super) fn stop(&mut self, context: &mut Context<'_>) {
         if let Some(transfer) = self.transfer.take() {
             transfer.cancel(context.client);
         }
@@ -240,21 +267,24 @@ impl FileLane {
     /// wants more.
     fn demand(&mut self, now: Instant, context: &mut Context<'_>, wants: bool) {
         let (Some(reader), Some(transfer)) = (&self.reader, &mut self.transfer) else { return };
-        // Until the tracks are known there is no time, and no buffer that could be full.
-        if (!wants && !self.tracks.is_empty()) || transfer.outstanding() > DEMAND_BYTES / 2 {
+        let outstanding = transfer.outstanding();
+        // Until the tracks are known there is no time, and no buffer that could be full. Until the
+        // head is there, it is not known which bytes the first ones of the body are.
+        let is_asked = !transfer.has_head() || outstanding > DEMAND_BYTES / 2;
+        if is_asked || !wants && !self.tracks.is_empty() {
             return;
         }
-        let outstanding = transfer.outstanding();
-        match reader.want() {
-            Want::Deliver(bytes) if bytes > outstanding => {
-                let bytes = (bytes - outstanding).min(DEMAND_BYTES);
-                transfer.demand(now, context.client, Demand::Deliver(bytes));
+        let (demand, bytes): (fn(u64) -> Demand, u64) = match reader.want() {
+            Want::Deliver(bytes) => (Demand::Deliver, bytes),
+            Want::Ignore(bytes) => (Demand::Ignore, bytes),
+            Want::Jump(offset) if transfer.is_whole() => {
+                (Demand::Ignore, offset.saturating_sub(reader.position()))
             }
-            Want::Ignore(bytes) if bytes > outstanding => {
-                let bytes = (bytes - outstanding).min(DEMAND_BYTES);
-                transfer.demand(now, context.client, Demand::Ignore(bytes));
-            }
-            _ => {}
+            Want::Jump(_) | Want::Done => return,
+        };
+        if bytes > outstanding {
+            let bytes = (bytes - outstanding).min(DEMAND_BYTES);
+            transfer.demand(now, context.client, demand(bytes));
         }
     }
 
@@ -271,8 +301,13 @@ impl FileLane {
         let offset = self.total_bytes.map_or(offset, |total| offset.min(total.saturating_sub(1)));
         // What begins elsewhere says nothing about the beginning.
         self.tracks.origin_us.get_or_insert(0);
-        self.jump(context, offset);
-        (self.is_complete, self.first, self.last) = (false, None, None);
+        (self.first, self.last) = (None, None);
+        if sought == Sought::Estimated {
+            self.estimate(context, offset);
+        } else {
+            (self.estimated_at, self.is_complete) = (None, false);
+            self.jump(context, offset);
+        }
         sought
     }
 
@@ -287,6 +322,12 @@ impl FileLane {
 
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
+    }
+
+    /// Whether all of this track of the presentation was received.
+    pub(super) fn has_ended(&self, track: usize) -> bool {
+        let of_file = self.tracks.in_file(track).zip(self.reader.as_ref());
+        self.is_complete || of_file.is_some_and(|(track, reader)| reader.has_ended(track))
     }
 
     pub(super) fn brings(&self, track: usize) -> bool {

@@ -16,7 +16,7 @@ use super::meter::Meter;
 use super::p2p::{Found, PeerCounters, PeerLane, Tracker};
 use super::presentation::LiveEdge;
 use super::segments::SegmentLane;
-use super::timeline::{BufferedFrame, Timeline};
+use super::timeline::{BufferedFrame, Filled, Timeline};
 use crate::participant::{DownloadEvent, FetchId};
 
 /// What the lanes of a player share.
@@ -88,6 +88,12 @@ impl TrackMap {
         self.tracks.contains(&Some(track))
     }
 
+    /// Which track of the files this track of the presentation is.
+    pub(super) fn in_file(&self, track: usize) -> Option<u16> {
+        let at = self.tracks.iter().position(|known| *known == Some(track))?;
+        u16::try_from(at).ok()
+    }
+
     /// The track of the presentation that a frame belongs to, and the frame on its axis.
     fn place(&self, frame: &TimedFrame) -> Option<(usize, BufferedFrame)> {
         let at = self.tracks.get(usize::from(frame.track)).copied().flatten()?;
@@ -105,11 +111,11 @@ impl TrackMap {
     }
 
     /// The segment whose frames were received is complete.
-    pub(super) fn append_received(&self, now: Instant, context: &mut Context<'_>) {
+    pub(super) fn append_received(&self, now: Instant, context: &mut Context<'_>, filled: Filled) {
         for at in self.tracks.iter().copied().flatten() {
             let Some(track) = context.timeline.track_mut(at) else { continue };
             let is_first = !track.has_begun();
-            if track.append_pending() {
+            if track.append_pending(filled) {
                 self.decodable(now, context, at, is_first);
             }
         }
@@ -217,6 +223,11 @@ impl Lane {
         either!(self, lane => lane.seek(context, position_us))
     }
 
+    /// Gives up what it downloads.
+    pub(super) fn stop(&mut self, context: &mut Context<'_>) {
+        either!(self, lane => lane.stop(context));
+    }
+
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         either!(self, lane => lane.next_timeout())
     }
@@ -237,6 +248,14 @@ impl Lane {
     /// Whether all of its media from the position on was received.
     pub(super) fn is_complete(&self) -> bool {
         either!(self, lane => lane.is_complete())
+    }
+
+    /// Whether all of this track of the presentation was received, which may end before others.
+    pub(super) fn has_ended(&self, track: usize) -> bool {
+        match self {
+            Self::File(lane) => lane.has_ended(track),
+            Self::Segments(lane) => lane.is_complete(),
+        }
     }
 
     /// Whether it brings this track of the presentation.

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use throng_observation::{
-    LiveInterval, Observation, PlaybackCounters, PlaybackInterval, TrackCounters, TrackInterval,
+    LiveInterval, MediaKind, Observation, PlaybackCounters, PlaybackInterval, TrackCounters,
+    TrackInterval,
 };
 
 use super::client::HttpCounters;
@@ -190,6 +191,12 @@ impl Meter {
         observe(Observation::Playback(Box::new(interval)));
         for track in end.timeline.tracks_mut() {
             let played = track.take_played(end.position_us);
+            let is_video = track.kind == MediaKind::Video;
+            // Pictures are due when the source has some: it may have one every two seconds, or none
+            // any more while the sound goes on.
+            let due_us = if is_video { played.last_us } else { played_us };
+            let own_fps = (played.last_us > 0 && played.frames > 0)
+                .then(|| (played.frames as f64 * 1e6 / played.last_us as f64) as f32);
             let interval = TrackInterval {
                 track: track.id,
                 kind: track.kind,
@@ -207,10 +214,8 @@ impl Meter {
                 absolute_delay_us: Vec::new(),
                 capture_basis: None,
                 oven_rtc_tester_delay_us: None,
-                source_fps: track
-                    .source_fps()
-                    .filter(|_| track.kind == throng_observation::MediaKind::Video),
-                frames_due_us: played_us + stall_us,
+                source_fps: own_fps.or(track.source_fps()).filter(|_| is_video),
+                frames_due_us: due_us + stall_us,
                 first_frame_awaited_since: None,
                 missing_since: None,
             };

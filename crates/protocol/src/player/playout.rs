@@ -53,8 +53,29 @@ pub(super) struct Buffered {
     /// How far playback can go, microseconds on the time axis of the media; `None` while nothing
     /// can be played.
     pub(super) playable_us: Option<i64>,
-    /// All of the media was received.
-    pub(super) is_complete: bool,
+    /// What is behind that.
+    pub(super) behind: Behind,
+}
+
+/// What is behind the media that can be played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Behind {
+    /// Nothing so far.
+    More,
+    /// A hole, and media behind it.
+    Hole,
+    /// Nothing, and nothing will come, though the media does not end there.
+    Failure,
+    /// The end of the media: all of it was received.
+    End,
+}
+
+impl Buffered {
+    /// Media ahead of `position_us`, microseconds.
+    fn ahead_us(&self, position_us: i64) -> u64 {
+        let ahead_us = self.playable_us.map_or(0, |us| us.saturating_sub(position_us));
+        u64::try_from(ahead_us).unwrap_or(0)
+    }
 }
 
 /// The playback position, and what moves it.
@@ -95,10 +116,7 @@ impl Playout {
     }
 
     fn play(&mut self, passed_us: u64, buffered: Buffered) {
-        let ahead_us = buffered
-            .playable_us
-            .map_or(0, |playable_us| playable_us.saturating_sub(self.position_us))
-            .max(0) as u64;
+        let ahead_us = buffered.ahead_us(self.position_us);
         // Real time in which all that is ahead is played.
         let lasts_us = real_us(ahead_us, self.rate_milli);
         let played_us = if passed_us >= lasts_us {
@@ -109,7 +127,7 @@ impl Playout {
         self.times.played_us += played_us;
         self.times.playing_us += passed_us.min(lasts_us);
         self.position_us += played_us as i64;
-        if played_us == ahead_us && buffered.is_complete {
+        if played_us == ahead_us && buffered.behind == Behind::End {
             self.state = State::Ended;
         } else if passed_us > lasts_us {
             let since =
@@ -137,9 +155,14 @@ impl Playout {
     }
 
     fn has_enough(&self, buffered: Buffered) -> bool {
-        buffered.playable_us.is_some_and(|playable_us| {
-            buffered.is_complete || playable_us.saturating_sub(self.position_us) >= self.start_us
-        })
+        let ahead_us = buffered.ahead_us(self.position_us);
+        let is_full = ahead_us >= u64::try_from(self.start_us).unwrap_or(0);
+        match buffered.behind {
+            Behind::More => buffered.playable_us.is_some() && is_full,
+            // It will not become more.
+            Behind::Hole | Behind::Failure => ahead_us > 0,
+            Behind::End => buffered.playable_us.is_some(),
+        }
     }
 
     /// Moves playback to `position_us`.
@@ -229,11 +252,8 @@ impl Playout {
     pub(super) fn next_timeout(&self, buffered: Buffered) -> Option<Instant> {
         match self.state {
             State::Playing => {
-                let ahead_us = buffered
-                    .playable_us
-                    .map_or(0, |playable_us| playable_us.saturating_sub(self.position_us))
-                    .max(0);
-                Some(self.at + Duration::from_micros(real_us(ahead_us as u64, self.rate_milli) + 1))
+                let ahead_us = buffered.ahead_us(self.position_us);
+                Some(self.at + Duration::from_micros(real_us(ahead_us, self.rate_milli) + 1))
             }
             State::Paused { until } => Some(until),
             _ => None,
@@ -260,10 +280,10 @@ mod tests {
     }
 
     fn to(playable_ms: i64) -> Buffered {
-        Buffered { playable_us: Some(playable_ms * 1_000), is_complete: false }
+        Buffered { playable_us: Some(playable_ms * 1_000), behind: Behind::More }
     }
 
-    const NOTHING: Buffered = Buffered { playable_us: None, is_complete: false };
+    const NOTHING: Buffered = Buffered { playable_us: None, behind: Behind::More };
 
     #[test]
     fn playback_begins_with_enough_media_and_stalls_when_it_is_used_up() {
@@ -298,7 +318,7 @@ mod tests {
     #[test]
     fn the_end_of_the_media_is_no_stall_and_needs_no_full_buffer() {
         let start = Instant::now();
-        let whole = Buffered { playable_us: Some(500_000), is_complete: true };
+        let whole = Buffered { playable_us: Some(500_000), behind: Behind::End };
         let mut playout = Playout::new(start, 0, Duration::from_secs(1));
         assert!(playout.resume(whole));
         playout.advance(at(start, 800), whole);
@@ -321,6 +341,26 @@ mod tests {
         let times = playout.take_times();
         assert_eq!((times.skipped_us, times.played_us), (3_000_000, 1_250_000));
         assert_eq!((times.stall_count, playout.position_us()), (0, 6_250_000));
+    }
+
+    #[test]
+    fn a_hole_is_no_end_and_what_is_before_the_next_one_is_enough_to_go_on() {
+        let start = Instant::now();
+        for behind in [Behind::Hole, Behind::Failure] {
+            let until = |playable_ms: i64| Buffered { behind, ..to(playable_ms) };
+            let mut playout = Playout::new(start, 0, Duration::from_secs(1));
+            assert!(playout.resume(until(400)), "it will not become more: {behind:?}");
+            playout.advance(at(start, 500), until(400));
+            assert!(playout.is_stalled() && !playout.has_ended(), "{behind:?}");
+            assert!(!playout.resume(until(400)), "nothing is ahead: {behind:?}");
+            playout.jump(1_000_000);
+            assert!(playout.resume(until(1_100)), "{behind:?}");
+            let times = playout.take_times();
+            assert_eq!(
+                (times.played_us, times.skipped_us, times.stall_count),
+                (400_000, 600_000, 1)
+            );
+        }
     }
 
     #[test]

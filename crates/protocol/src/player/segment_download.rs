@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use throng_media::timing::{IndexCache, InitSegment, SegmentId, TimingReader, Want, WholeSegment};
+use throng_media::timing::{
+    Container, IndexCache, InitSegment, SegmentId, TimingReader, Want, WholeSegment,
+};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
@@ -12,6 +14,7 @@ use super::client::HttpClient;
 use super::decrypt::{Decryption, KEY_LEN};
 use super::lane::Context;
 use super::presentation::{Cursor, Segment};
+use super::timeline::Filled;
 use super::transfer::{Transfer, TransferError, TransferEvent};
 use super::unreadable::unreadable;
 use crate::participant::{Demand, DownloadEvent, FetchId};
@@ -45,6 +48,8 @@ pub(super) struct SegmentDownload {
     decryption: Option<Decryption>,
     /// Where its first frame is on the time axis, microseconds.
     pub(super) begins_us: Option<i64>,
+    /// It goes on where the one before ended.
+    pub(super) follows: bool,
     /// First and last moment of its frames, microseconds.
     span_us: Option<(i64, i64)>,
     /// Its bytes, where they are for others.
@@ -82,6 +87,7 @@ impl SegmentDownload {
             next_look_at,
             decryption,
             begins_us: None,
+            follows: false,
             span_us: None,
             kept: None,
         })
@@ -106,6 +112,7 @@ impl SegmentDownload {
             next_look_at: now,
             decryption: None,
             begins_us: None,
+            follows: false,
             span_us: None,
             kept: None,
         }
@@ -256,6 +263,18 @@ impl SegmentDownload {
         Some((self.begins_us?, self.span_us?.1))
     }
 
+    /// Which times without a frame are no holes of it: players make MP4 of transport streams, and
+    /// put silence into sound that comes with pictures.
+    pub(super) fn filled(&self) -> Filled {
+        match self.reader.container() {
+            Container::TransportStream if self.follows => Filled::Throughout,
+            Container::TransportStream => Filled::Within,
+            Container::Mp4 | Container::Matroska | Container::PackedAudio | Container::Unknown => {
+                Filled::Nothing
+            }
+        }
+    }
+
     /// Its time stamps jumped, in words.
     pub(super) fn jumped(&self, by_us: i64) -> String {
         let by_s = by_us as f64 / 1e6;
@@ -267,7 +286,9 @@ impl SegmentDownload {
         let (first, last) = self.span_us?;
         let has_us = last.abs_diff(first);
         let (said_s, has_s) = (self.segment.duration_us as f64 / 1e6, has_us as f64 / 1e6);
-        (has_us.abs_diff(self.segment.duration_us) > DURATION_TOLERANCE_US).then(|| {
+        // A single frame, such as a slide, does not say how long it lasts.
+        let is_known = has_us > 0;
+        (is_known && has_us.abs_diff(self.segment.duration_us) > DURATION_TOLERANCE_US).then(|| {
             format!("{}: its playlist says {said_s:.1} s, its frames last {has_s:.1} s", self.url())
         })
     }

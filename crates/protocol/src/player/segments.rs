@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use throng_media::manifest::PlaylistCache;
 use throng_media::manifest::dash::Manifest;
-use throng_media::timing::{IndexCache, InitSegment};
+use throng_media::timing::{IndexCache, InitSegment, Program};
 use throng_observation::{Failure, FailureReason};
 use throng_scenario::RenditionPolicy;
 use url::Url;
@@ -69,6 +69,8 @@ pub(super) struct SegmentLane {
     /// The rendition that was played before, until the playlist of this one is there.
     came_from: Option<usize>,
     init: Option<(Arc<Resource>, InitSegment)>,
+    /// The streams of the last transport stream, of which rendition and discontinuity it was.
+    program: Option<((usize, u64), Program)>,
     step: Step,
     tracks: TrackMap,
     /// The discontinuity that the origin of the tracks is for.
@@ -115,6 +117,7 @@ impl SegmentLane {
             waits_for_playlist: false,
             came_from: None,
             init: None,
+            program: None,
             step: Step::Nothing,
             tracks: TrackMap::default(),
             origin_of: None,
@@ -184,7 +187,8 @@ impl SegmentLane {
         (self.next, self.wanted_us, self.is_sought) = (next, wanted_us, false);
     }
 
-    fn stop(&mut self, context: &mut Context<'_>) {
+    /// Gives up what it downloads of media.
+    pub(super) fn stop(&mut self, context: &mut Context<'_>) {
         match std::mem::replace(&mut self.step, Step::Nothing) {
             Step::Nothing | Step::Peers => {}
             Step::Init(whole, _) => whole.cancel(context),

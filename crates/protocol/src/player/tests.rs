@@ -26,14 +26,18 @@ mod dates_ahead;
 mod failing;
 mod file;
 mod hashes;
+mod holes;
 mod jumps;
 mod left_out;
 mod live;
 mod low_latency;
+mod matroska;
 mod movie;
+mod packed_audio;
 mod page;
 mod playing;
 mod segmented;
+mod slow_pictures;
 
 use movie::{Movie, movie};
 

@@ -12,8 +12,22 @@ const FRAMES_MAX: usize = 500_000;
 /// that of a media element does. Chromium plays on over twice the length of a frame; pieces of one
 /// stream are less apart.
 const HOLE_US: i64 = 250_000;
+/// A longer time without sound is not filled with silence (hls.js `MAX_SILENT_FRAME_DURATION`).
+const SILENCE_US_MAX: i64 = 10_000_000;
 /// Frames whose mean duration is the frame rate of the source.
 const RATE_FRAMES: u32 = 60;
+
+/// Which times without a frame are no holes of a segment: a player that makes MP4 of transport
+/// streams, as hls.js, shows the picture before them longer, and puts silence into sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// None: the segment is played as it is.
+    Nothing,
+    /// Those between its frames.
+    Within,
+    /// Those before its first frame too: it follows the segment before.
+    Throughout,
+}
 
 /// A frame on the time axis of the presentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +55,8 @@ impl BufferedFrame {
 pub(super) struct PlayedFrames {
     pub(super) frames: u64,
     pub(super) key_frames: u64,
+    /// Time for which these frames are, by the times at which they begin, microseconds.
+    pub(super) last_us: u64,
 }
 
 /// One track of the presentation.
@@ -57,6 +73,8 @@ pub(super) struct BufferedTrack {
     /// End of the last frame that can be played, from which on media is missing; `None` before the
     /// first.
     end_us: Option<i64>,
+    /// Start of the first frame that can be decoded, since playback began or was moved.
+    begins_us: Option<i64>,
     /// End of the last frame received, pending or not.
     received_us: Option<i64>,
     /// Where media is missing between frames: begin and end, in order.
@@ -67,6 +85,8 @@ pub(super) struct BufferedTrack {
     frame_us: f64,
     /// Frames that were played and not yet taken.
     played: PlayedFrames,
+    /// Start of the last frame played; `None` where the next one does not follow it.
+    last_played_us: Option<i64>,
     /// Bytes received since they were last taken.
     bytes: u64,
     /// Whether a key frame came since playback began or was moved: what comes before it cannot be
@@ -97,7 +117,7 @@ impl BufferedTrack {
     /// Adds a frame behind those that came before. False if decoding cannot begin with it.
     pub(super) fn push(&mut self, frame: BufferedFrame) -> bool {
         self.received(&frame);
-        self.append(frame, false)
+        self.append(frame)
     }
 
     /// Receives a frame of a segment, which can be played when its segment is complete
@@ -115,15 +135,20 @@ impl BufferedTrack {
 
     /// The segment of the pending frames is complete. Whether a frame came with which decoding can
     /// begin.
-    pub(super) fn append_pending(&mut self) -> bool {
+    pub(super) fn append_pending(&mut self, filled: Filled) -> bool {
         let mut is_decodable = false;
+        let mut is_filled = filled == Filled::Throughout;
         for frame in std::mem::take(&mut self.pending) {
             // What was appended before is not replaced: renditions overlap where their segments are
             // not aligned.
             let is_known = self.end_us.is_some_and(|end_us| {
                 frame.starts_us.saturating_add(i64::from(frame.duration_us) / 2) < end_us
             });
-            is_decodable |= !is_known && self.append(frame, true);
+            if !is_known {
+                self.meet_hole(frame.starts_us, is_filled);
+                is_decodable |= self.append(frame);
+            }
+            is_filled = filled != Filled::Nothing;
         }
         is_decodable
     }
@@ -134,15 +159,22 @@ impl BufferedTrack {
         self.received_us = self.end_us;
     }
 
-    fn append(&mut self, frame: BufferedFrame, has_holes: bool) -> bool {
+    /// The next frame of a segment starts at `starts_us`: what is missing before it is a hole,
+    /// unless `is_filled` and it can be. A picture lasts until the next one; of sound, hls.js has
+    /// silent frames of AAC only.
+    fn meet_hole(&mut self, starts_us: i64, is_filled: bool) {
+        let Some(end_us) = self.end_us else { return };
+        let missing_us = starts_us.saturating_sub(end_us);
+        let can_be_filled = self.kind == MediaKind::Video
+            || self.codec == Codec::Aac && missing_us < SILENCE_US_MAX;
+        if missing_us > HOLE_US && !(is_filled && can_be_filled) {
+            self.holes.push_back((end_us, starts_us));
+        }
+    }
+
+    fn append(&mut self, frame: BufferedFrame) -> bool {
         self.is_decodable |= frame.is_key || self.kind == MediaKind::Audio;
         let ends_us = frame.ends_us();
-        if let Some(end_us) = self
-            .end_us
-            .filter(|end_us| has_holes && frame.starts_us.saturating_sub(*end_us) > HOLE_US)
-        {
-            self.holes.push_back((end_us, frame.starts_us));
-        }
         self.end_us = Some(self.end_us.map_or(ends_us, |end_us| end_us.max(ends_us)));
         // A file that does not say how long its frames last says when the next one begins.
         let since_last_us =
@@ -156,6 +188,9 @@ impl BufferedTrack {
             self.frame_us += (duration_us - self.frame_us) * weight;
         }
         self.has_begun |= self.is_decodable;
+        if self.is_decodable {
+            self.begins_us.get_or_insert(frame.starts_us);
+        }
         let is_shown = self.is_decodable && frame.starts_us >= self.shows_from_us;
         if is_shown && self.waiting.len() < FRAMES_MAX {
             self.waiting.push_back((frame.starts_us << 1) | i64::from(frame.is_key));
@@ -168,6 +203,14 @@ impl BufferedTrack {
         self.holes.iter().copied().find(|(_, ends_us)| *ends_us > position_us)
     }
 
+    /// How much is missing between these positions.
+    fn holes_us(&self, from_us: i64, to_us: i64) -> i64 {
+        let within = self.holes.iter().map(|(begins_us, ends_us)| {
+            (*ends_us).min(to_us).saturating_sub((*begins_us).max(from_us)).max(0)
+        });
+        within.fold(0, i64::saturating_add)
+    }
+
     /// Whether a frame that can be decoded ever came.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
@@ -175,13 +218,28 @@ impl BufferedTrack {
 
     /// Counts the frames whose time has come at `position_us`.
     fn play_to(&mut self, position_us: i64) {
+        while let Some(frame) =
+            self.waiting.front().copied().filter(|frame| frame >> 1 < position_us)
+        {
+            let starts_us = frame >> 1;
+            self.pass_holes(starts_us);
+            // A frame is counted with the time since the one before it: that is how long it was
+            // waited for, however unevenly they come.
+            let since_last_us = self.last_played_us.map(|us| starts_us.saturating_sub(us));
+            self.played.last_us += since_last_us.map_or(self.frame_us as u64, i64::unsigned_abs);
+            self.last_played_us = Some(starts_us);
+            self.played.frames += 1;
+            self.played.key_frames += u64::from(frame & 1 == 1);
+            self.waiting.pop_front();
+        }
+        self.pass_holes(position_us);
+    }
+
+    /// Forgets the holes that end before this position.
+    fn pass_holes(&mut self, position_us: i64) {
         while self.holes.front().is_some_and(|(_, ends_us)| *ends_us <= position_us) {
             self.holes.pop_front();
-        }
-        while let Some(frame) = self.waiting.front().filter(|frame| **frame >> 1 < position_us) {
-            self.played.frames += 1;
-            self.played.key_frames += u64::from(*frame & 1 == 1);
-            self.waiting.pop_front();
+            self.last_played_us = None;
         }
     }
 
@@ -236,11 +294,13 @@ impl Timeline {
             waiting: VecDeque::new(),
             pending: Vec::new(),
             end_us: None,
+            begins_us: None,
             received_us: None,
             holes: VecDeque::new(),
             last_us: None,
             frame_us: 0.0,
             played: PlayedFrames::default(),
+            last_played_us: None,
             bytes: 0,
             is_decodable: false,
             has_begun: false,
@@ -269,9 +329,23 @@ impl Timeline {
         position_us: i64,
         has_ended: impl Fn(usize) -> bool,
     ) -> Option<i64> {
-        let hole = self.tracks.iter().filter_map(|track| track.hole_after(position_us)).min();
         let end_us = self.common_end_us(|track| track.end_us, has_ended)?;
-        Some(hole.map_or(end_us, |(begins_us, _)| begins_us.min(end_us)))
+        Some(self.hole_us(position_us).map_or(end_us, |begins_us| begins_us.min(end_us)))
+    }
+
+    /// Where the hole at `position_us`, or the first one behind it, begins.
+    pub(super) fn hole_us(&self, position_us: i64) -> Option<i64> {
+        let holes = self.tracks.iter().filter_map(|track| track.hole_after(position_us));
+        holes.map(|(begins_us, _)| begins_us).min()
+    }
+
+    /// Media ahead of `position_us`, microseconds: to the end of the track that ends first, without
+    /// its holes.
+    pub(super) fn ahead_us(&self, position_us: i64, has_ended: impl Fn(usize) -> bool) -> u64 {
+        let Some(end_us) = self.common_end_us(|track| track.end_us, has_ended) else { return 0 };
+        let holes_us = self.tracks.iter().map(|track| track.holes_us(position_us, end_us)).max();
+        let ahead_us = end_us.saturating_sub(position_us).saturating_sub(holes_us.unwrap_or(0));
+        u64::try_from(ahead_us).unwrap_or(0)
     }
 
     /// The same for what was received, played or not: what counts as delivered.
@@ -287,6 +361,12 @@ impl Timeline {
         let longest = self.tracks.iter().filter_map(&end_us).max()?;
         let open = self.tracks.iter().enumerate().filter(|(at, _)| !has_ended(*at));
         open.map(|(_, track)| end_us(track)).try_fold(longest, |least, end| Some(least.min(end?)))
+    }
+
+    /// Where the media begins, if it does so behind `position_us`.
+    pub(super) fn begins_behind_us(&self, position_us: i64) -> Option<i64> {
+        let begins_us = self.tracks.iter().filter_map(|track| track.begins_us).min()?;
+        (begins_us.saturating_sub(position_us) > HOLE_US).then_some(begins_us)
     }
 
     /// Where media goes on after the hole at `position_us`, if there is one.
@@ -306,6 +386,7 @@ impl Timeline {
             track.shows_from_us = to_us;
             (track.end_us, track.received_us) = (None, None);
             (track.last_us, track.is_decodable) = (None, false);
+            (track.begins_us, track.last_played_us) = (None, None);
         }
     }
 }
@@ -349,9 +430,12 @@ mod tests {
         let mut timeline = filled(0..50, 0..50);
         let video = timeline.track_mut(0).unwrap();
         assert_eq!(video.take_played(0), PlayedFrames::default());
-        assert_eq!(video.take_played(1_000_000), PlayedFrames { frames: 25, key_frames: 1 });
-        assert_eq!(video.take_played(1_000_001), PlayedFrames { frames: 1, key_frames: 1 });
-        assert_eq!(video.take_played(9_000_000), PlayedFrames { frames: 24, key_frames: 0 });
+        for (position_us, frames, key_frames) in
+            [(1_000_000, 25, 1), (1_000_001, 1, 1), (9_000_000, 24, 0)]
+        {
+            let expect = PlayedFrames { frames, key_frames, last_us: 40_000 * frames };
+            assert_eq!(video.take_played(position_us), expect);
+        }
         assert!((video.source_fps().unwrap() - 25.0).abs() < 0.01);
         assert_eq!((video.take_bytes(), video.take_bytes()), (5_000, 0));
     }
@@ -366,7 +450,7 @@ mod tests {
         receive(&mut timeline, 25..75);
         assert_eq!(timeline.playable_us(0, |at| at == 1), Some(2_000_000));
         assert_eq!(timeline.received_us(|at| at == 1), Some(3_000_000));
-        assert!(timeline.track_mut(0).unwrap().append_pending());
+        assert!(timeline.track_mut(0).unwrap().append_pending(Filled::Nothing));
         assert_eq!(timeline.playable_us(0, |at| at == 1), Some(3_000_000));
         assert_eq!(timeline.track_mut(0).unwrap().take_played(9_000_000).frames, 75);
         receive(&mut timeline, 75..80);
@@ -380,8 +464,9 @@ mod tests {
         for at in 0..2 {
             let track = timeline.track_mut(at).unwrap();
             (100..150).for_each(|number| track.receive(frame(number * 40, number % 25 == 0)));
-            track.append_pending();
+            track.append_pending(Filled::Within);
         }
+        assert_eq!(timeline.ahead_us(500_000, |_| false), 3_500_000, "without the hole");
         assert_eq!(timeline.playable_us(500_000, |_| false), Some(2_000_000));
         assert_eq!(
             (timeline.after_hole_us(500_000), timeline.after_hole_us(2_000_000)),
@@ -392,6 +477,48 @@ mod tests {
             timeline.track_mut(at).unwrap().take_played(4_000_000);
         }
         assert_eq!(timeline.after_hole_us(4_000_000), None);
+    }
+
+    #[test]
+    fn what_is_missing_in_a_transport_stream_is_filled_where_a_player_can() {
+        // Sound from 0 to 2 s, and from 4 s on, of which the first second is missing.
+        let holes = |codec, filled, missing_ms: i64| {
+            let mut timeline = Timeline::default();
+            let at = timeline.add(MediaKind::Audio, codec);
+            let track = timeline.track_mut(at).unwrap();
+            (0..50).for_each(|number| track.receive(frame(number * 40, true)));
+            track.append_pending(Filled::Throughout);
+            track.receive(frame(2_000 + missing_ms, true));
+            track.receive(frame(4_000 + 2 * missing_ms, true));
+            track.append_pending(filled);
+            track.holes.len()
+        };
+        for (codec, filled, missing_ms, expect) in [
+            (Codec::Aac, Filled::Nothing, 1_000, 2),
+            (Codec::Aac, Filled::Within, 1_000, 1),
+            (Codec::Aac, Filled::Throughout, 1_000, 0),
+            (Codec::MpegAudio, Filled::Throughout, 1_000, 2),
+            (Codec::Aac, Filled::Throughout, 11_000, 2),
+        ] {
+            let found = holes(codec, filled, missing_ms);
+            assert_eq!(found, expect, "{codec:?} {filled:?} {missing_ms}");
+        }
+    }
+
+    #[test]
+    fn uneven_frames_are_counted_with_the_time_since_the_one_before() {
+        let mut timeline = Timeline::default();
+        let at = timeline.add(MediaKind::Video, Codec::Other);
+        let slides = timeline.track_mut(at).unwrap();
+        for starts_ms in [0, 2_000, 2_100, 9_000] {
+            slides.push(BufferedFrame { duration_us: 0, ..frame(starts_ms, true) });
+        }
+        slides.take_played(1_000_000);
+        assert_eq!(slides.take_played(2_000_000), PlayedFrames::default(), "none was due");
+        let played = slides.take_played(3_000_000);
+        assert_eq!((played.frames, played.last_us), (2, 2_100_000));
+        let played = slides.take_played(9_500_000);
+        assert_eq!((played.frames, played.last_us), (1, 6_900_000));
     }
 
     #[test]

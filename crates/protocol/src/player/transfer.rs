@@ -7,7 +7,9 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderName, HeaderValue, LOCATION};
+use http::header::{
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderName, HeaderValue, LOCATION,
+};
 use http::{HeaderMap, Method, StatusCode};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
@@ -32,7 +34,9 @@ pub(super) struct Transfer {
     url: Url,
     /// First byte of the resource that is wanted, and the last, if not all.
     range: Option<(u64, Option<u64>)>,
-    /// Bytes of the body before the first wanted one: the server sent the whole resource.
+    /// The server sends all of the resource, though a part was asked for.
+    is_whole: bool,
+    /// Bytes of the body before the first wanted one.
     unwanted: u64,
     /// Bytes that were asked for and have not come; the unwanted ones are not among them.
     outstanding: u64,
@@ -143,6 +147,7 @@ impl Transfer {
             method,
             url: url.clone(),
             range,
+            is_whole: false,
             unwanted: 0,
             outstanding: 0,
             remaining: None,
@@ -202,6 +207,11 @@ impl Transfer {
     /// Whether the response has begun: only then is its body asked for.
     pub(super) fn has_head(&self) -> bool {
         self.has_head
+    }
+
+    /// Whether the server knows no ranges: what is elsewhere comes in its turn.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Whether all of the body has come; its end is still to be reported.
@@ -398,7 +408,7 @@ impl Transfer {
             }
             status if status.is_success() => {
                 self.begin_decoding(head)?;
-                self.whole(client);
+                self.whole(client, head);
                 length.filter(|_| !self.is_encoded())
             }
             status if status.is_redirection() => return self.redirect(now, client, head),
@@ -409,7 +419,11 @@ impl Transfer {
 
     /// The server sends all of the resource. If a later part was wanted, what comes before is
     /// received and dropped, as browsers do.
-    fn whole(&mut self, client: &mut HttpClient) {
+    fn whole(&mut self, client: &mut HttpClient, head: &http::response::Parts) {
+        // To a request from the first byte on, 200 is an answer of servers that know ranges too;
+        // Chromium then believes what they say.
+        let accepts = head.headers.get(ACCEPT_RANGES).is_some_and(|value| value == "bytes");
+        self.is_whole = self.range.is_some_and(|(first, _)| first > 0 || !accepts);
         let Some((first, _)) = self.range.filter(|(first, last)| *first > 0 || last.is_some())
         else {
             return;

@@ -16,7 +16,7 @@ use super::manifest::ManifestDownload;
 use super::meter::Meter;
 use super::p2p::{PEERS, Tracker};
 use super::page::Page;
-use super::playout::{Buffered, Playout};
+use super::playout::{Behind, Buffered, Playout};
 use super::presentation::LiveEdge;
 use super::timeline::Timeline;
 use super::user::User;
@@ -52,6 +52,8 @@ pub struct Viewer {
     server_ahead_us: i64,
     /// Absent before the start.
     pub(super) session: Option<Session>,
+    /// Why nothing more will come. What is buffered is played before it ends with that.
+    failure: Option<Failure>,
     outcome: Option<Outcome>,
     has_ended: bool,
 }
@@ -121,6 +123,7 @@ impl Viewer {
             },
             server_ahead_us: 0,
             session: None,
+            failure: None,
             outcome: None,
             has_ended: false,
             config,
@@ -157,21 +160,40 @@ impl Viewer {
 
     /// What is buffered.
     fn buffered(&self) -> Buffered {
-        let brought_by = |track: usize| self.lanes.iter().find(|lane| lane.brings(track));
-        let has_ended = |track: usize| brought_by(track).is_none_or(Lane::is_complete);
         // A lane whose tracks are not known yet may bring one.
         let is_known = self.lanes.iter().all(|lane| lane.has_tracks() || lane.is_complete());
         let position_us = self.session.as_ref().map_or(0, |session| session.playout.position_us());
-        Buffered {
-            playable_us: self.timeline.playable_us(position_us, has_ended).filter(|_| is_known),
-            is_complete: !self.lanes.is_empty() && self.lanes.iter().all(Lane::is_complete),
-        }
+        let playable_us = self
+            .timeline
+            .playable_us(position_us, |track| self.track_has_ended(track))
+            .filter(|_| is_known);
+        let is_at_hole = playable_us.is_some() && playable_us == self.timeline.hole_us(position_us);
+        let behind = if is_at_hole {
+            Behind::Hole
+        } else if self.is_complete() {
+            Behind::End
+        } else if self.failure.is_some() {
+            Behind::Failure
+        } else {
+            Behind::More
+        };
+        Buffered { playable_us, behind }
+    }
+
+    /// Whether all of this track was received.
+    fn track_has_ended(&self, track: usize) -> bool {
+        let mut lanes = self.lanes.iter();
+        lanes.find(|lane| lane.brings(track)).is_none_or(|lane| lane.has_ended(track))
+    }
+
+    /// Whether all media were received.
+    fn is_complete(&self) -> bool {
+        !self.lanes.is_empty() && self.lanes.iter().all(Lane::is_complete)
     }
 
     /// How far all tracks were received, whether it can be played yet or not.
     fn received_us(&self) -> Option<i64> {
-        let brought_by = |track: usize| self.lanes.iter().find(|lane| lane.brings(track));
-        self.timeline.received_us(|track: usize| brought_by(track).is_none_or(Lane::is_complete))
+        self.timeline.received_us(|track| self.track_has_ended(track))
     }
 
     /// The end of the stream, where it is live: that of the lane that ends first.
@@ -179,10 +201,12 @@ impl Viewer {
         self.lanes.iter().filter_map(Lane::edge).min_by_key(|edge| edge.ends_us)
     }
 
-    /// Media ahead of the position, microseconds.
+    /// Media ahead of the position, microseconds; a hole in it is jumped over.
     fn buffer_us(&self, position_us: i64) -> u64 {
-        let playable_us = self.buffered().playable_us.unwrap_or(position_us);
-        u64::try_from(playable_us.saturating_sub(position_us)).unwrap_or(0)
+        if self.buffered().playable_us.is_none() {
+            return 0;
+        }
+        self.timeline.ahead_us(position_us, |track| self.track_has_ended(track))
     }
 
     /// Up to how much media the buffer is filled, and below which it is filled again.
@@ -209,9 +233,9 @@ impl Viewer {
         if !self.has_player(now) {
             return self.lose_patience(now);
         }
-        match self.with_manifest(|manifest, context| manifest.pump(now, context)).transpose() {
-            Ok(received) => self.receive_manifest(now, received.flatten()),
-            Err(failure) => return self.end(now, Outcome::Failed(failure)),
+        self.pump_manifest(now);
+        if self.outcome.is_some() {
+            return;
         }
         let unix_us = self.unix_us(now);
         self.lanes.iter_mut().for_each(|lane| lane.tick(now, unix_us));
@@ -223,11 +247,43 @@ impl Viewer {
         if session.is_positioned && session.playout.resume(buffered) {
             self.phases.reach(&mut self.client, Phase::PlaybackStarted, now);
         }
+        if self.has_run_out(now) {
+            return;
+        }
         self.act_as_user(now);
         self.at_end(now);
         self.pump(now);
         self.pump_tracker(now);
         self.lose_patience(now);
+    }
+
+    /// A lane cannot go on. What is buffered is played all the same, as a media element does whose
+    /// player has given up; but where the run may not go, nothing goes on.
+    fn fail(&mut self, now: Instant, failure: Failure) {
+        if failure.reason == FailureReason::NotAllowed || self.lanes.is_empty() {
+            return self.end(now, Outcome::Failed(failure));
+        }
+        if self.failure.is_some() {
+            return;
+        }
+        self.failure = Some(failure);
+        for at in 0..self.lanes.len() {
+            let stopped = self.with_lane(at, |lane, context| {
+                lane.stop(context);
+                Ok(())
+            });
+            // Stopping cannot fail.
+            let _ = stopped;
+        }
+    }
+
+    /// Ends a viewer that has failed and has played what it had.
+    fn has_run_out(&mut self, now: Instant) -> bool {
+        let session = self.session.as_ref();
+        let waits = session.is_some_and(|session| session.playout.waits_since().is_some());
+        let Some(failure) = self.failure.take_if(|_| waits) else { return false };
+        self.end(now, Outcome::Failed(failure));
+        true
     }
 
     fn lose_patience(&mut self, now: Instant) {
@@ -283,9 +339,9 @@ impl Participant for Viewer {
                     self.with_page(|page, context| page.handle(now, context, fetch, event))
                         .unwrap_or(Ok(()))
                 } else if self.manifest.as_ref().is_some_and(|manifest| manifest.owns(fetch)) {
-                    self.manifest(now, fetch, event)
+                    return self.manifest(now, fetch, event);
                 } else if let Some(at) = self.lanes.iter().position(|lane| lane.owns(fetch)) {
-                    self.lane(now, at, fetch, event)
+                    return self.lane(now, at, fetch, event);
                 } else {
                     return;
                 };

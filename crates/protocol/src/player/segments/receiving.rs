@@ -100,6 +100,7 @@ impl SegmentLane {
             }
         }
         self.renditions.remove(self.current);
+        self.program = None;
         self.current = before - usize::from(before > self.current);
         let is_live = self.is_live();
         self.loader.returned(now, context, is_live);
@@ -189,15 +190,18 @@ impl SegmentLane {
                     frame.decode_us.saturating_sub(starts_us.saturating_add(late_us))
                 }
             };
+            let goes_on = self.origin_of == Some(media.segment.discontinuity)
+                && self.continuity.follows(self.next, starts_us);
             self.origin_of = Some(media.segment.discontinuity);
             self.tracks.origin_us = Some(origin_us);
-            if let Some(first_us) = media.begins_with(frame.decode_us.saturating_sub(origin_us))
-                && let Some(jump_us) = self.continuity.jump_us(self.next, starts_us, first_us)
-            {
-                media.begins_us = Some(first_us.saturating_sub(jump_us));
-                self.tracks.origin_us = Some(origin_us.saturating_add(jump_us));
-                if !is_wrap(jump_us) {
-                    context.client.anomaly(media.jumped(jump_us));
+            if let Some(first_us) = media.begins_with(frame.decode_us.saturating_sub(origin_us)) {
+                media.follows = goes_on;
+                if let Some(jump_us) = self.continuity.jump_us(self.next, starts_us, first_us) {
+                    media.begins_us = Some(first_us.saturating_sub(jump_us));
+                    self.tracks.origin_us = Some(origin_us.saturating_add(jump_us));
+                    if !is_wrap(jump_us) {
+                        context.client.anomaly(media.jumped(jump_us));
+                    }
                 }
             }
             if let Some(starts_us) = self.tracks.receive(context, &frame) {
@@ -210,7 +214,10 @@ impl SegmentLane {
             context.timeline.captured(marked.decode_us.saturating_sub(origin_us), unix_us);
         }
         if media.segment.is_progressive {
-            self.tracks.append_received(now, context);
+            let filled = media.filled();
+            // What was appended of it is followed by what comes now.
+            media.follows |= media.span_us().is_some();
+            self.tracks.append_received(now, context, filled);
         }
     }
 
@@ -230,6 +237,9 @@ impl SegmentLane {
         let Step::Media(media) = std::mem::replace(&mut self.step, Step::Nothing) else {
             return Ok(());
         };
+        if let Some(program) = media.reader.program() {
+            self.program = Some(((self.current, media.segment.discontinuity), program));
+        }
         match finished {
             Ok(()) => self.unreadable = 0,
             // What was read before its end is played.
@@ -239,17 +249,16 @@ impl SegmentLane {
         if let Some(detail) = media.wrong_duration() {
             context.client.anomaly(detail);
         }
-        self.tracks.append_received(now, context);
+        self.tracks.append_received(now, context, media.filled());
+        let starts_us = media.segment.starts_us;
+        let ends_us = starts_us.saturating_add_unsigned(media.segment.duration_us);
         if let Some(span_us) = media.span_us() {
-            self.continuity.received(media.after, media.segment.starts_us, span_us);
+            self.continuity.received(media.after, (starts_us, ends_us), span_us);
         }
         self.retry.progressed();
         let took = now.saturating_duration_since(media.began_at);
         context.meter.segment(took, media.segment.duration_us);
-        self.go_to(
-            media.after,
-            media.segment.starts_us.saturating_add_unsigned(media.segment.duration_us),
-        );
+        self.go_to(media.after, ends_us);
         Ok(())
     }
 

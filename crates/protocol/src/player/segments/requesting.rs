@@ -169,7 +169,11 @@ impl SegmentLane {
         }
         let init = self.init.as_ref().filter(|_| segment.init.is_some()).map(|(_, init)| init);
         let with = (self.options.indexes.clone(), init);
-        let media = SegmentDownload::begin(now, context, (segment, after), with, key)?;
+        let of = (self.current, segment.discontinuity);
+        let mut media = SegmentDownload::begin(now, context, (segment, after), with, key)?;
+        if let Some((_, program)) = self.program.as_ref().filter(|(known, _)| *known == of) {
+            media.reader.go_on_with(program.clone());
+        }
         self.step = Step::Media(Box::new(media));
         Ok(())
     }

@@ -39,6 +39,24 @@ fn a_server_without_ranges_is_read_from_the_beginning_and_named() {
 }
 
 #[test]
+fn an_index_at_the_end_of_a_server_without_ranges_comes_in_its_turn() {
+    let movie = movie(20, false);
+    let body = movie.bytes.clone();
+    let answers: Answers = Box::new(move |_, _| {
+        let length = ("content-length", body.len().to_string());
+        Some(Reply { body: body.clone(), ..Reply::of(200, &[length]) })
+    });
+    let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(5) };
+    let mut stand = Stand::new(once, 10 * movie.bytes_per_s, answers);
+    stand.seconds(25);
+    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
+    assert_eq!(stand.requests, ["/movie.mp4 0"]);
+    assert_eq!(stand.frames_played(0), movie.video_frames);
+    let started = stand.reached(Phase::PlaybackStarted).unwrap();
+    assert!((2.0..2.2).contains(&started.as_secs_f64()), "after all of it: {started:?}");
+}
+
+#[test]
 fn a_broken_connection_is_taken_up_where_it_broke() {
     let movie = movie(20, true);
     let (body, mut requests) = (movie.bytes.clone(), 0);

@@ -414,7 +414,11 @@ fn what_is_no_media_is_left_out_until_nothing_else_comes() {
     assert!(one.anomalies().iter().any(|text| text.contains("low-26.ts")), "{:?}", one.anomalies());
     let mut all = stand(lowest(), 1_000_000, broken(0..999));
     all.seconds(20);
-    assert!(all.failure().contains("is neither MP4, MPEG-TS nor WebM"), "{}", all.failure());
+    assert!(
+        all.failure().contains("is neither MP4, MPEG-TS, WebM nor packed audio"),
+        "{}",
+        all.failure()
+    );
 }
 
 /// The playlist `text` with a key of its own for segments of even and of odd numbers.

@@ -63,19 +63,29 @@ fn track(number: u32, plan: &TrackPlan) -> Vec<u8> {
 
 /// A file of so many seconds, its index before or behind the media.
 pub(super) fn movie(seconds: u32, index_first: bool) -> Movie {
+    make(seconds, seconds, index_first)
+}
+
+/// A file whose pictures end before its sound.
+pub(super) fn with_pictures(seconds: u32, pictures_s: u32) -> Movie {
+    make(seconds, pictures_s, true)
+}
+
+fn make(seconds: u32, pictures_s: u32, index_first: bool) -> Movie {
     let second_bytes = 25 * VIDEO_BYTES + 50 * AUDIO_BYTES;
     let ftyp = boxed(b"ftyp", b"isom\0\0\x02\0isomavc1");
     let index = |media_at: u32| {
         let chunk_bytes = second_bytes / 5;
-        let chunk =
-            |at: u32| (0..5 * seconds).map(|chunk| media_at + chunk * chunk_bytes + at).collect();
+        let chunk = |seconds: u32, at: u32| {
+            (0..5 * seconds).map(|chunk| media_at + chunk * chunk_bytes + at).collect()
+        };
         let video = TrackPlan {
             handler: b"vide",
             entry: b"avc1",
-            frames: 25 * seconds,
+            frames: 25 * pictures_s,
             frame_ms: 40,
             frame_bytes: VIDEO_BYTES,
-            chunks: chunk(0),
+            chunks: chunk(pictures_s, 0),
             key_every: 50,
         };
         let audio = TrackPlan {
@@ -84,7 +94,7 @@ pub(super) fn movie(seconds: u32, index_first: bool) -> Movie {
             frames: 50 * seconds,
             frame_ms: 20,
             frame_bytes: AUDIO_BYTES,
-            chunks: chunk(5 * VIDEO_BYTES),
+            chunks: chunk(seconds, 5 * VIDEO_BYTES),
             key_every: 1,
         };
         let mut mvhd = words(&[0, 0, 0, 1_000, seconds * 1_000]);
@@ -98,7 +108,7 @@ pub(super) fn movie(seconds: u32, index_first: bool) -> Movie {
         if index_first { [ftyp, index, media].concat() } else { [ftyp, media, index].concat() };
     Movie {
         bytes,
-        video_frames: u64::from(25 * seconds),
+        video_frames: u64::from(25 * pictures_s),
         audio_frames: u64::from(50 * seconds),
         bytes_per_s: u64::from(second_bytes),
     }

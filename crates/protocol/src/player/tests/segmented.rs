@@ -6,6 +6,28 @@ use super::*;
 
 /// Packets of a transport stream: its tables, and seconds of H.264 frames with one key frame each.
 pub(super) fn transport_stream(seconds: std::ops::Range<u64>, frame_bytes: usize) -> Vec<u8> {
+    program(seconds, frame_bytes, None)
+}
+
+/// The same with AAC, without what begins between these milliseconds.
+pub(super) fn with_sound(
+    seconds: std::ops::Range<u64>,
+    silent_ms: std::ops::Range<u64>,
+) -> Vec<u8> {
+    program(seconds, 1_800, Some(silent_ms))
+}
+
+/// Frames of AAC at 48 kHz have so many ticks of 90 kHz.
+const SOUND_TICKS: u64 = 1_920;
+
+/// Where the time stamps begin.
+const FIRST_STAMP: u64 = 126_000;
+
+fn program(
+    seconds: std::ops::Range<u64>,
+    frame_bytes: usize,
+    silent_ms: Option<std::ops::Range<u64>>,
+) -> Vec<u8> {
     let mut out = Vec::new();
     let mut counters = BTreeMap::<u16, u8>::new();
     let mut packet = |pid: u16, starts: bool, adaptation: &[u8], payload: &[u8]| {
@@ -42,25 +64,37 @@ pub(super) fn transport_stream(seconds: std::ops::Range<u64>, frame_bytes: usize
         [body, &crc.to_be_bytes()].concat()
     };
     let pat = with_crc(&[0, 0xb0, 13, 0, 1, 0xc1, 0, 0, 0, 1, 0xf0, 0]);
-    let pmt = with_crc(&[2, 0xb0, 18, 0, 1, 0xc1, 0, 0, 0xe1, 0, 0xf0, 0, 0x1b, 0xe1, 0, 0xf0, 0]);
+    let sound: &[u8] = if silent_ms.is_some() { &[0x0f, 0xe1, 1, 0xf0, 0] } else { &[] };
+    let video = [0x1b, 0xe1, 0, 0xf0, 0];
+    let map = [2, 0xb0, 18 + sound.len() as u8, 0, 1, 0xc1, 0, 0, 0xe1, 0, 0xf0, 0];
     packet(0, true, &[], &section(pat));
-    packet(0x1000, true, &[], &section(pmt));
-    for frame in 25 * seconds.start..25 * seconds.end {
-        let pts = 126_000 + frame * 3_600;
-        let mut pes = vec![0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5];
-        pes.extend([
+    packet(0x1000, true, &[], &section(with_crc(&[&map[..], &video, sound].concat())));
+    let head = |stream: u8, ticks: u64| {
+        let pts = FIRST_STAMP + ticks;
+        let time = [
             0x21 | (pts >> 29) as u8 & 0x0e,
             (pts >> 22) as u8,
             1 | (pts >> 14) as u8 & 0xfe,
             (pts >> 7) as u8,
             1 | (pts << 1) as u8,
-        ]);
+        ];
+        [&[0, 0, 1, stream, 0, 0, 0x80, 0x80, 5][..], &time].concat()
+    };
+    for frame in 25 * seconds.start..25 * seconds.end {
+        let mut pes = head(0xe0, frame * 3_600);
         let unit = if frame % 25 == 0 { 5 } else { 1 };
         pes.extend([0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x60 | unit, 0x88]);
         pes.resize(frame_bytes, 0x55);
         for (at, chunk) in pes.chunks(180).enumerate() {
             let adaptation: &[u8] = if at == 0 && frame % 25 == 0 { &[0x40] } else { &[0] };
             packet(0x100, at == 0, adaptation, chunk);
+        }
+        let Some(silent_ms) = &silent_ms else { continue };
+        for ticks in (frame * 3_600..(frame + 1) * 3_600).filter(|at| at % SOUND_TICKS == 0) {
+            if !silent_ms.contains(&(ticks / 90)) {
+                let adts = [0xff, 0xf1, 0x4c, 0x80, 0x0c, 0x9f, 0xfc];
+                packet(0x101, true, &[0], &[&head(0xc0, ticks)[..], &adts, &[0; 93]].concat());
+            }
         }
     }
     out

@@ -72,18 +72,12 @@ impl Viewer {
         all.extend(
             self.page.as_ref().and_then(Page::next_timeout).map(|at| (at, "request of the page")),
         );
-        all.extend(
-            self.manifest
-                .iter()
-                .filter_map(ManifestDownload::next_timeout)
-                .map(|at| (at, "manifest")),
-        );
-        all.extend(
-            self.lanes
-                .iter()
-                .filter_map(Lane::next_timeout)
-                .map(|at| (at, "download overdue or repeated")),
-        );
+        if self.failure.is_none() {
+            let manifest = self.manifest.iter().filter_map(ManifestDownload::next_timeout);
+            all.extend(manifest.map(|at| (at, "manifest")));
+            let lanes = self.lanes.iter().filter_map(Lane::next_timeout);
+            all.extend(lanes.map(|at| (at, "download overdue or repeated")));
+        }
         let tracker = self.tracker.as_ref().and_then(Tracker::next_timeout);
         all.extend(tracker.map(|at| (at, "tracker")));
         let patience = self.config.player.patience;

@@ -59,16 +59,24 @@ impl Viewer {
     }
 
     /// Handles what the driver reports of the manifest's download, which may bring the lanes.
-    pub(super) fn manifest(
-        &mut self,
-        now: Instant,
-        fetch: FetchId,
-        event: DownloadEvent<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn manifest(&mut self, now: Instant, fetch: FetchId, event: DownloadEvent<'_>) {
         let received =
             self.with_manifest(|manifest, context| manifest.handle(now, context, fetch, event));
-        self.receive_manifest(now, received.transpose()?.flatten());
-        Ok(())
+        match received.transpose() {
+            Ok(received) => self.receive_manifest(now, received.flatten()),
+            Err(failure) => self.fail(now, failure),
+        }
+    }
+
+    /// Goes on with the manifest.
+    pub(super) fn pump_manifest(&mut self, now: Instant) {
+        if self.failure.is_some() {
+            return;
+        }
+        match self.with_manifest(|manifest, context| manifest.pump(now, context)).transpose() {
+            Ok(received) => self.receive_manifest(now, received.flatten()),
+            Err(failure) => self.fail(now, failure),
+        }
     }
 
     /// Calls `act` on the manifest.
@@ -141,12 +149,14 @@ impl Viewer {
         at: usize,
         fetch: FetchId,
         event: DownloadEvent<'_>,
-    ) -> Result<(), Failure> {
+    ) {
         self.advance(now);
         let before = self.received_us();
         let result = self.with_lane(at, |lane, context| lane.handle(now, context, fetch, event));
         self.gained(before);
-        result.unwrap_or(Ok(()))
+        if let Some(Err(failure)) = result {
+            self.fail(now, failure);
+        }
     }
 
     /// Media came, where what was received ended at `before`.
@@ -168,7 +178,11 @@ impl Viewer {
         if self.outcome.is_some() {
             return;
         }
-        let is_complete = self.buffered().is_complete;
+        if self.failure.is_some() {
+            self.session.iter_mut().for_each(|session| session.meter.wants(now, false));
+            return;
+        }
+        let is_complete = self.is_complete();
         let (target_us, refill_us) = self.buffer_bounds_us();
         let Some(position_us) = self.session.as_ref().map(|session| session.playout.position_us())
         else {
@@ -187,7 +201,7 @@ impl Viewer {
             if let Some(Err(failure)) =
                 self.with_lane(at, |lane, context| lane.pump(now, context, wants))
             {
-                return self.end(now, Outcome::Failed(failure));
+                return self.fail(now, failure);
             }
         }
         before.into_iter().for_each(|before| self.gained(before));

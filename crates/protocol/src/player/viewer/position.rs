@@ -68,12 +68,17 @@ impl Viewer {
     }
 
     /// Where playback stops at a hole and media goes on behind it, it goes on there, as hls.js's
-    /// does.
+    /// does; and it begins where the media begins, if there is none at its position.
     pub(super) fn jump_over_hole(&mut self) {
-        let Some(session) = self.session.as_mut().filter(|session| session.playout.is_stalled())
-        else {
+        let Some(session) = self.session.as_mut().filter(|session| session.is_positioned) else {
             return;
         };
+        if let Some(begins_us) = self.timeline.begins_behind_us(session.playout.position_us()) {
+            session.playout.starts_at(begins_us);
+        }
+        if !session.playout.is_stalled() {
+            return;
+        }
         if let Some(after_us) = self.timeline.after_hole_us(session.playout.position_us()) {
             session.playout.jump(after_us);
         }
@@ -82,7 +87,8 @@ impl Viewer {
     /// Returns to a live stream that has left playback behind, and plays faster where that is
     /// wanted.
     pub(super) fn follow_live(&mut self, now: Instant) {
-        let Some(edge) = self.edge() else { return };
+        // Who has failed plays what it has, from where it is.
+        let Some(edge) = self.edge().filter(|_| self.failure.is_none()) else { return };
         let Some(session) = self.session.as_ref().filter(|session| session.is_positioned) else {
             return;
         };

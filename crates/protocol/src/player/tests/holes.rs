@@ -1,0 +1,139 @@
+//! Media that is missing: what hls.js fills, what it jumps over, and what ends it.
+
+use std::collections::BTreeMap;
+
+use super::live::{DATED, lowest, stand as live, whole};
+use super::segmented::{serve, transport_stream, with_sound};
+use super::*;
+
+/// Packets of the tables that a segment begins with.
+const TABLES_LEN: usize = 2 * 188;
+
+/// A recording of segments of two seconds, which is played once.
+fn recording(segments: &[Option<Vec<u8>>]) -> Stand {
+    let mut playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-PLAYLIST-TYPE:VOD\n".to_owned();
+    let mut files = BTreeMap::new();
+    for (number, segment) in segments.iter().enumerate() {
+        if segment.is_none() {
+            playlist += "#EXT-X-GAP\n";
+        }
+        playlist += &format!("#EXTINF:2.0,\n{number}.ts\n");
+        files.extend(segment.clone().map(|bytes| (format!("/{number}.ts"), bytes)));
+    }
+    files.insert("/a.m3u8".to_owned(), (playlist + "#EXT-X-ENDLIST\n").into());
+    let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
+    Stand::at("http://10.0.0.1/a.m3u8", once, 1_000_000, serve(files))
+}
+
+fn pictures(number: u64) -> Vec<u8> {
+    transport_stream(2 * number..2 * number + 2, 1_800)
+}
+
+#[test]
+fn sound_that_is_missing_in_a_transport_stream_is_silence() {
+    let segments = (0..5).map(|number| Some(with_sound(2 * number..2 * number + 2, 4_000..4_667)));
+    let mut stand = recording(&segments.collect::<Vec<_>>());
+    stand.seconds(15);
+    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
+    assert_eq!(stand.requests.len(), 6, "each segment once: {:?}", stand.requests);
+    let totals = stand.totals();
+    assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{totals:?}");
+    assert!((9_990_000..10_030_000).contains(&totals.played_us), "{totals:?}");
+    assert_eq!(stand.frames_played(0), 250);
+    let sound = stand.frames_played(1);
+    assert_eq!(sound, 438, "469 frames, of which 31 are missing");
+
+    let mut stand = live(
+        lowest(),
+        1_000_000,
+        Box::new(|path, _| {
+            let number = path.strip_prefix("/low-").and_then(|rest| rest.strip_suffix(".ts"));
+            Some(match number.and_then(|number| number.parse::<u64>().ok()) {
+                Some(number) => whole(with_sound(4 * number..4 * number + 4, 104_000..105_333)),
+                None => DATED.answer(path),
+            })
+        }),
+    );
+    stand.seconds(40);
+    let totals = stand.totals();
+    assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{totals:?}");
+    assert!(totals.played_us > 38_000_000, "{totals:?}");
+}
+
+#[test]
+fn a_hole_is_jumped_over_and_is_not_the_end() {
+    let segments = (0..5).map(|number| (number != 2).then(|| pictures(number)));
+    let mut stand = recording(&segments.collect::<Vec<_>>());
+    stand.seconds(15);
+    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
+    assert_eq!(stand.requests.len(), 5, "{:?}", stand.requests);
+    let totals = stand.totals();
+    assert_eq!((totals.stall_count, totals.skipped_us), (1, 2_000_000), "{totals:?}");
+    assert!(totals.stall_us < 20_000, "{totals:?}");
+    assert_eq!((totals.played_us, stand.frames_played(0)), (8_000_000, 200));
+}
+
+#[test]
+fn a_recording_that_begins_later_is_played_from_there() {
+    let segments = (0..5).map(|number| (number > 1).then(|| pictures(number)));
+    let mut stand = recording(&segments.collect::<Vec<_>>());
+    stand.seconds(10);
+    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
+    let totals = stand.totals();
+    assert_eq!((totals.played_us, totals.stall_count, stand.frames_played(0)), (6_000_000, 0, 150));
+}
+
+#[test]
+fn what_is_buffered_is_played_before_a_missing_segment_ends_the_viewer() {
+    let segments: Vec<_> = (0..5).map(|number| Some(pictures(number))).collect();
+    let mut stand = recording(&segments);
+    let there = (0..2).map(|number| (format!("/{number}.ts"), pictures(number)));
+    stand.answers = serve(there.collect());
+    stand.seconds(3);
+    assert_eq!(stand.ended, None, "it has what it plays");
+    assert!(stand.requests.last().is_some_and(|last| last.starts_with("/2.ts")));
+    stand.seconds(3);
+    assert!(stand.failure().starts_with("http_404: http://10.0.0.1/2.ts"), "{}", stand.failure());
+    let totals = stand.totals();
+    assert_eq!((totals.played_us, stand.frames_played(0)), (4_000_000, 100), "{totals:?}");
+    assert_eq!(totals.requests_failed, 1, "{:?}", stand.requests);
+}
+
+/// A live stream whose segments lack their tables, as `lacks` says by their order.
+fn without_tables(lacks: fn(usize) -> bool) -> Stand {
+    let mut order = Vec::new();
+    let answers: Answers = Box::new(move |path, _| {
+        let mut reply = DATED.answer(path);
+        if path.ends_with(".ts") {
+            if !order.contains(&path.to_owned()) {
+                order.push(path.to_owned());
+            }
+            let at = order.iter().position(|known| known == path).unwrap_or_default();
+            if lacks(at) {
+                reply = whole(reply.body[TABLES_LEN..].to_vec());
+            }
+        }
+        Some(reply)
+    });
+    let mut stand = live(lowest(), 1_000_000, answers);
+    stand.seconds(30);
+    stand
+}
+
+#[test]
+fn a_first_segment_without_tables_is_a_gap_and_later_ones_need_none() {
+    // go2rtc begins each segment with the tables, but for the first one of a session.
+    let first = without_tables(|at| at == 0);
+    let totals = first.totals();
+    assert_eq!((first.ended.is_none(), totals.stall_count, totals.missed), (true, 0, 1));
+    assert_eq!(totals.skipped_us, 0, "it begins with the second one: {totals:?}");
+    let frames = first.frames_played(0);
+    assert!(frames.abs_diff(totals.played_us / 40_000) <= 2, "{frames} {totals:?}");
+    assert!(first.anomalies().iter().any(|text| text.contains("never came")));
+
+    let later = without_tables(|at| at > 0);
+    let totals = later.totals();
+    assert_eq!((totals.stall_count, totals.missed, totals.skipped_us), (0, 0, 0), "{totals:?}");
+    assert_eq!(later.anomalies(), Vec::<&str>::new());
+    assert!(later.frames_played(0) > 700, "{totals:?}");
+}

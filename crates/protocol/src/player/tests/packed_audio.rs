@@ -1,0 +1,58 @@
+//! HLS whose sound is packed audio (RFC 8216 section 3.4), alone and beside pictures.
+
+use std::collections::BTreeMap;
+
+use super::segmented::{serve, transport_stream};
+use super::*;
+
+/// A segment of two seconds: a tag with its time, and AAC at 48 kHz.
+fn segment(number: u64) -> Vec<u8> {
+    // Frames of 1024 samples are 1920 ticks long.
+    let frames = (2 * number * 90_000).div_ceil(1_920)..(2 * (number + 1) * 90_000).div_ceil(1_920);
+    let stamp = (126_000 + frames.start * 1_920).to_be_bytes();
+    let owner = b"com.apple.streaming.transportStreamTimestamp\0";
+    let head = [&b"PRIV"[..], &[0, 0, 0, 53, 0, 0], owner, &stamp].concat();
+    let tag = [&b"ID3\x04\0\0\0\0\0"[..], &[head.len() as u8], &head].concat();
+    let frame = [&[0xff, 0xf1, 0x4c, 0x80, 0x0c, 0x9f, 0xfc][..], &[0; 93]].concat();
+    [tag, frame.repeat((frames.end - frames.start) as usize)].concat()
+}
+
+fn playlist(name: &str, ext: &str) -> Vec<u8> {
+    let listed = (0..5).map(|number| format!("#EXTINF:2.0,\n{name}-{number}.{ext}\n"));
+    let listed = listed.collect::<String>();
+    format!("#EXTM3U\n#EXT-X-TARGETDURATION:2\n{listed}#EXT-X-ENDLIST\n").into_bytes()
+}
+
+fn site() -> BTreeMap<String, Vec<u8>> {
+    let master = "#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"x\",DEFAULT=YES,URI=\"sound.m3u8\"\n\
+                  #EXT-X-STREAM-INF:BANDWIDTH=400000,AUDIO=\"a\"\nlow.m3u8\n";
+    let mut files = BTreeMap::from([
+        ("/master.m3u8".to_owned(), master.into()),
+        ("/low.m3u8".to_owned(), playlist("low", "ts")),
+        ("/sound.m3u8".to_owned(), playlist("sound", "aac")),
+    ]);
+    for number in 0..5 {
+        files.insert(format!("/sound-{number}.aac"), segment(number));
+        let pictures = transport_stream(2 * number..2 * number + 2, 1_800);
+        files.insert(format!("/low-{number}.ts"), pictures);
+    }
+    files
+}
+
+#[test]
+fn packed_audio_is_played_alone_and_beside_pictures() {
+    for (path, frames) in [("/sound.m3u8", &[469][..]), ("/master.m3u8", &[250, 469])] {
+        let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
+        let url = format!("http://10.0.0.1{path}");
+        let mut stand = Stand::at(&url, once, 1_000_000, serve(site()));
+        stand.seconds(15);
+        assert_eq!(stand.ended, Some(Outcome::Completed), "{path}: {:?}", stand.anomalies());
+        let totals = stand.totals();
+        assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{path}: {totals:?}");
+        let tracks = 0..frames.len() as u16;
+        let mut played: Vec<_> = tracks.map(|track| stand.frames_played(track)).collect();
+        played.sort_unstable();
+        assert_eq!(played, frames, "{path}");
+        assert_eq!(stand.anomalies(), Vec::<&str>::new(), "{path}");
+    }
+}

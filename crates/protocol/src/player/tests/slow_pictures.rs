@@ -1,0 +1,71 @@
+//! Pictures that come seldom, or end before the sound: few frames are due.
+
+use std::collections::BTreeMap;
+
+use super::segmented::{serve, transport_stream};
+use super::*;
+
+/// Tables and the first frame of a transport stream.
+const FIRST_FRAME_LEN: usize = (2 + 10) * 188;
+
+/// The rate by which a second is judged: frames that came, and those that were due.
+fn rates(stand: &Stand) -> Vec<(f64, f64)> {
+    let judged = stand.track_intervals(0).filter(|interval| interval.frames_due_us >= 500_000);
+    let rate = |interval: &TrackInterval| {
+        let due_s = interval.frames_due_us as f64 / 1e6;
+        let source = interval.source_fps.map_or(0.0, f64::from);
+        (interval.counters.frames_decodable as f64, source * due_s)
+    };
+    judged.map(rate).collect()
+}
+
+#[test]
+fn slides_are_due_when_they_are() {
+    // A slide every two seconds, in segments of one slide.
+    let slide = |number: u64| {
+        let stream = transport_stream(2 * number..2 * number + 2, 1_800);
+        (format!("/{number}.ts"), stream[..FIRST_FRAME_LEN].to_vec())
+    };
+    let mut files: BTreeMap<String, Vec<u8>> = (0..20).map(slide).collect();
+    let listed = (0..20).map(|number| format!("#EXTINF:2.0,\n{number}.ts\n"));
+    let listed = listed.collect::<String>();
+    let text = format!("#EXTM3U\n#EXT-X-TARGETDURATION:2\n{listed}#EXT-X-ENDLIST\n");
+    files.insert("/a.m3u8".to_owned(), text.into_bytes());
+    let mut stand = Stand::at("http://10.0.0.1/a.m3u8", buffering(10), 1_000_000, serve(files));
+    stand.seconds(30);
+    assert!((14..=15).contains(&stand.frames_played(0)), "{}", stand.frames_played(0));
+    assert_eq!(stand.anomalies(), Vec::<&str>::new());
+    let rates = rates(&stand);
+    assert!(rates.len() > 10, "{rates:?}");
+    for (came, due) in rates {
+        assert!((came - due).abs() < 0.01, "{came} of {due}");
+    }
+}
+
+#[test]
+fn a_file_whose_pictures_end_before_its_sound_is_no_slow_one() {
+    let movie = movie::with_pictures(20, 8);
+    let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(5) };
+    // So fast that it is not downloaded when the pictures have ended.
+    let mut stand = Stand::of(once, movie.bytes_per_s * 12 / 10, &movie);
+    stand.seconds(25);
+    assert_eq!(stand.totals().stall_count, 0, "{:?}", stand.totals());
+    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
+    assert_eq!(stand.frames_played(0), 200);
+    let rates = rates(&stand);
+    assert!((8..=9).contains(&rates.len()), "none is due after 8 s: {rates:?}");
+    for (came, due) in rates {
+        assert!((came - due).abs() < 0.5, "{came} of {due}");
+    }
+}
+
+#[test]
+fn in_a_stall_frames_are_due() {
+    let movie = movie(60, true);
+    let mut stand = Stand::of(buffering(10), 20 * movie.bytes_per_s, &movie);
+    stand.seconds(5);
+    stand.bytes_per_s = 0;
+    stand.seconds(20);
+    let (came, due) = rates(&stand).pop().unwrap();
+    assert!(came == 0.0 && (24.0..26.0).contains(&due), "{came} of {due}");
+}
