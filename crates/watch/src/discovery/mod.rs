@@ -59,6 +59,7 @@ struct Candidate<'a> {
     name: &'a [u8],
     parent: u32,
     group: u32,
+    has_lost_main_thread: bool,
 }
 
 impl Finder {
@@ -204,14 +205,15 @@ fn match_process(
 ) -> Option<TargetProcess> {
     let mut name = [0; 64];
     let candidate = {
-        let Stat { name: full, parent, group, state, .. } =
-            stat::parse(reader.path_one(&format!("/proc/{pid}/stat")).ok()?)?;
-        if state == b'Z' {
+        let stat = stat::parse(reader.path_one(&format!("/proc/{pid}/stat")).ok()?)?;
+        if stat.is_over() {
             return None;
         }
+        let Stat { name: full, parent, group, .. } = stat;
+        let has_lost_main_thread = stat.has_lost_main_thread();
         let length = full.len().min(name.len());
         name.get_mut(..length)?.copy_from_slice(full.get(..length)?);
-        Candidate { pid, name: name.get(..length)?, parent, group }
+        Candidate { pid, name: name.get(..length)?, parent, group, has_lost_main_thread }
     };
     if let Some((target, true)) = watched(candidate.parent) {
         return Some(TargetProcess { pid, with_descendants: true, target });
@@ -257,7 +259,9 @@ fn is_named(wanted: &str, candidate: &Candidate<'_>, reader: &mut Reader) -> boo
     if wanted.as_bytes() == candidate.name {
         return true;
     }
-    let Ok(command_line) = reader.path(&format!("/proc/{}/cmdline", candidate.pid)) else {
+    let other = candidate.has_lost_main_thread.then(|| other_thread(candidate.pid)).flatten();
+    let folder = other.unwrap_or_else(|| format!("/proc/{}", candidate.pid));
+    let Ok(command_line) = reader.path(&format!("{folder}/cmdline")) else {
         return false;
     };
     let mut words = command_line.split(|byte| *byte == 0);
@@ -281,6 +285,15 @@ fn is_interpreter(name: &[u8]) -> bool {
 fn in_groups(reader: &mut Reader, pid: u32, is_it: impl Fn(&str) -> bool) -> bool {
     let Ok(text) = reader.path(&format!("/proc/{pid}/cgroup")) else { return false };
     cgroup::parse(text).any(|membership| is_it(membership.path))
+}
+
+/// The folder of a thread of this process besides its main thread.
+pub(crate) fn other_thread(pid: u32) -> Option<String> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let mut threads =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let thread = threads.find(|thread| *thread != pid)?;
+    Some(format!("/proc/{pid}/task/{thread}"))
 }
 
 /// The command line of a process, for display.

@@ -1,9 +1,11 @@
 //! Finds the processes that hold a port: by the sockets bound to it, in every network namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::other_thread;
 use crate::proc::net_sockets::{self, TCP_LISTEN};
 use crate::proc::scan;
 use crate::sampler::files::Reader;
@@ -17,7 +19,7 @@ pub(crate) fn holders(reader: &mut Reader, port: u16) -> Vec<u32> {
     let mut by_namespace: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
     for pid in processes() {
         // If the link may not be read, the descriptors may not either.
-        if let Ok(link) = std::fs::read_link(format!("/proc/{pid}/ns/net")) {
+        if let Some(link) = namespace(pid) {
             by_namespace.entry(link.as_os_str().as_bytes().to_vec()).or_default().push(pid);
         }
     }
@@ -31,6 +33,17 @@ pub(crate) fn holders(reader: &mut Reader, port: u16) -> Vec<u32> {
         }
     }
     holders
+}
+
+/// The network namespace of a process; of its other threads where its main thread has ended.
+fn namespace(pid: u32) -> Option<PathBuf> {
+    match std::fs::read_link(format!("/proc/{pid}/ns/net")) {
+        Ok(link) => Some(link),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            std::fs::read_link(format!("{}/ns/net", other_thread(pid)?)).ok()
+        }
+        Err(_) => None,
+    }
 }
 
 /// All processes.
@@ -63,8 +76,14 @@ fn holds(pid: u32, is_wanted: impl Fn(u64) -> bool) -> bool {
 
 /// The inodes of a process's open sockets; empty when they may not be read.
 pub(crate) fn socket_inodes(pid: u32) -> impl Iterator<Item = u64> {
-    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
-    entries.filter_map(|entry| socket_inode(&std::fs::read_link(entry.ok()?.path()).ok()?))
+    let entries = |folder: &str| std::fs::read_dir(format!("{folder}/fd")).into_iter().flatten();
+    let mut of_main = entries(&format!("/proc/{pid}")).peekable();
+    // A process whose main thread has ended has them by its other threads.
+    let other = of_main.peek().is_none().then(|| other_thread(pid)).flatten();
+    let of_other = other.into_iter().flat_map(move |folder| entries(&folder));
+    of_main
+        .chain(of_other)
+        .filter_map(|entry| socket_inode(&std::fs::read_link(entry.ok()?.path()).ok()?))
 }
 
 /// `socket:[4711]`.

@@ -48,6 +48,20 @@ impl Stat<'_> {
         since_boot.saturating_sub(started.unwrap_or_default())
     }
 
+    /// Whether all of the process has ended. A main thread that has ended alone (`pthread_exit`)
+    /// is a zombie as long as other threads go on.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, b'Z' | b'X') && self.threads <= 1
+    }
+
+    /// Whether its main thread has ended and others go on: then files that are about memory and
+    /// descriptors are empty, but for those of the other threads.
+    #[must_use]
+    pub fn has_lost_main_thread(&self) -> bool {
+        self.state == b'Z' && self.threads > 1
+    }
+
     /// How a zombie ended. That of others is hidden: it reads as 0, and is known to be 0 where
     /// `is_visible`.
     #[must_use]
@@ -136,6 +150,17 @@ mod tests {
         assert_eq!(ended("256"), Some([HowEnded::Exit { code: 1 }; 2]));
         assert_eq!(ended("9"), Some([HowEnded::Signal { number: 9, core: false }; 2]));
         assert_eq!(ended("134"), Some([HowEnded::Signal { number: 6, core: true }; 2]));
+        for (state, threads, expect) in [
+            ("Z", 1, (true, false)),
+            ("X", 0, (true, false)),
+            ("Z", 2, (false, true)),
+            ("S", 1, (false, false)),
+        ] {
+            let text = format!("7 (x) {state}{}", &figures[1..])
+                .replace(" 21 0 23", &format!(" {threads} 0 23"));
+            let stat = parse(text.as_bytes()).unwrap();
+            assert_eq!((stat.is_over(), stat.has_lost_main_thread()), expect, "{state} {threads}");
+        }
         for rubbish in ["", "1", "1 (x", "1 x) S", "x (y) S 1 1 1", ")(", "1 (y) "] {
             assert_eq!(parse(rubbish.as_bytes()), None, "{rubbish}");
         }

@@ -13,7 +13,7 @@ use super::files::{HELP_RIGHTS, ReadFailures, Reader};
 use super::meter::{Meter, Rate, SeriesSpec, Sink};
 use super::threads::{DirBuffer, Threads, is_gone};
 use super::units::Units;
-use crate::discovery::TargetProcess;
+use crate::discovery::{TargetProcess, other_thread};
 use crate::proc::stat::{self, Stat};
 use crate::proc::{io as proc_io, limits, statm};
 
@@ -174,6 +174,7 @@ impl Process {
         if let Some(how) = self.end_of(&stat) {
             return Err(Gone::Ended(how));
         }
+        let (threads, has_lost_main_thread) = (stat.threads, stat.has_lost_main_thread());
         let pid = self.pid.to_string();
         let labels = [("process", &*self.name), ("pid", &*pid)];
         let spec = |metric| SeriesSpec::new(metric, &labels);
@@ -198,12 +199,24 @@ impl Process {
             f64::from(u8::from(is_stopped)),
             &spec(&metric::PROCESS_STOPPED),
         );
-        Ok(stat.threads)
+        if has_lost_main_thread {
+            self.read_by_another_thread();
+        }
+        Ok(threads)
+    }
+
+    /// Reads memory and descriptors by a thread that goes on.
+    fn read_by_another_thread(&mut self) {
+        let Some(folder) = other_thread(self.pid) else { return };
+        if let Ok(statm) = File::open(format!("{folder}/statm")) {
+            self.statm = statm;
+        }
+        self.fds_path = format!("{folder}/fd");
     }
 
     /// How it ended, if `stat` says so.
     fn end_of(&self, stat: &Stat<'_>) -> Option<HowEnded> {
-        if matches!(stat.state, b'Z' | b'X') {
+        if stat.is_over() {
             return Some(stat.how_ended(self.is_visible()));
         }
         // A process found between its fork and its exec, or as `ip netns exec`, gets its name now.
@@ -231,7 +244,7 @@ impl Process {
     /// Whether it has ended and its parent has not reaped it.
     pub(crate) fn is_zombie(&self, reader: &mut Reader) -> bool {
         let text = reader.one(&self.stat).ok();
-        text.and_then(stat::parse).is_some_and(|stat| matches!(stat.state, b'Z' | b'X'))
+        text.and_then(stat::parse).is_some_and(|stat| stat.is_over())
     }
 
     /// How it ended, where `how` does not tell: its parent may have reaped it.

@@ -62,6 +62,34 @@ fn a_process_is_followed_by_its_name_when_it_restarts() {
 }
 
 #[test]
+fn a_process_whose_main_thread_has_ended_is_watched() {
+    // exit(2) ends the thread that calls it, `exit_group` all of them.
+    let script = "import ctypes, platform, threading, time
+threading.Thread(target=lambda: time.sleep(60)).start()
+ctypes.CDLL(None).syscall({'x86_64': 60}.get(platform.machine(), 93), 0)";
+    let started = Command::new("/usr/bin/python3").args(["-c", script]).spawn();
+    let Ok(child) = started else {
+        return throng_sim::skipped("there is no /usr/bin/python3");
+    };
+    let stat = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let until = std::time::Instant::now() + SOON;
+    while !stat().contains(") Z ") {
+        assert!(std::time::Instant::now() < until, "{}", stat());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let watched = watch(vec![Target::Pid(child.id())]);
+    let mut seen = RecordedRows::default();
+    watched.until(&mut seen, SOON, "its memory", |seen| {
+        seen.max("process.rss", &[]).is_some_and(|bytes| bytes > 1e6)
+    });
+    assert!(!seen.said(ProcessEnded, ""), "it goes on");
+    let gone = format!("(PID {})", child.id());
+    kill(child);
+    watched.until(&mut seen, SOON, "its end", |seen| seen.said(ProcessEnded, &gone));
+    watched.end(seen);
+}
+
+#[test]
 fn a_command_is_started_with_its_children_and_all_of_them_end_with_the_watcher() {
     let named = Named::new("tw-child");
     let child = named.folder.path().join(&named.name);
