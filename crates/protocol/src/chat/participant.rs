@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use throng_observation::{
     ChatCounters, ChatInterval, Failure, FailureReason, Observation, Outcome, Phase,
 };
+use url::Url;
 
 use super::Config;
 use super::delivery::{Deliveries, Inbox};
@@ -14,12 +15,16 @@ use super::event_stream::LinkEvent;
 use super::room_log::{mark, marked, marks};
 use super::session::{Event, Incoming, Session, is_final};
 use super::speech::Speech;
-use super::wire::Wire;
+use super::wire::{self, Wire};
 use super::xmpp::Resumption;
+use crate::excerpt::excerpt;
 use crate::participant::{
     ChannelError, DownloadEvent, FetchId, Input, NEVER, Opening, Output, Participant, Why,
 };
 use crate::webrtc::ParticipantOptions;
+
+/// How often servers may refer to each other.
+const MOVES_MAX: u32 = 20;
 
 /// How often it reports.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -39,6 +44,8 @@ pub struct Member {
     held: Option<Inbox>,
     /// Why the last connection failed.
     last_failure: Option<Failure>,
+    /// How often servers referred to another one since it was in the room.
+    moves: u32,
     /// When it takes the nickname that it has chosen.
     renames_at: Option<Instant>,
     counters: ChatCounters,
@@ -81,6 +88,7 @@ impl Member {
             before: None,
             held: None,
             last_failure: None,
+            moves: 0,
             renames_at: None,
             counters: ChatCounters::default(),
             delays_us: Vec::new(),
@@ -146,6 +154,7 @@ impl Member {
                     self.inbox.iter_mut().for_each(Inbox::resumed);
                 }
                 Event::Renamed => self.counters.nick_changes += 1,
+                Event::Moved(uri) => self.moved(now, &uri),
                 Event::Odd(detail) => {
                     self.observe(Observation::ProtocolAnomaly { place: "chat", detail });
                 }
@@ -171,6 +180,7 @@ impl Member {
         if !self.has_reported.contains(&Phase::Joined) {
             self.renames_at = self.config.rename.as_ref().map(|rename| now + rename.after);
         }
+        self.moves = 0;
         self.reach(Phase::Described, now);
         self.reach(Phase::Joined, now);
         // On a resumed stream what was said while it was away is due to it too.
@@ -216,7 +226,44 @@ impl Member {
         self.lost(now, failure, is_final, is_open);
     }
 
+    /// The server refers to another one (RFC 7395 section 3.6.1): it connects there at once, as
+    /// Strophe does, and from a secure connection to a secure one only.
+    fn moved(&mut self, now: Instant, uri: &str) {
+        let is_secure = |url: &Url| url.scheme() == "wss";
+        let may_be_plain = !is_secure(&self.config.url);
+        let to = Url::parse(uri)
+            .ok()
+            .filter(|to| is_secure(to) || may_be_plain && to.scheme() == "ws")
+            .filter(|_| self.moves < MOVES_MAX);
+        let Some(to) = to else {
+            let detail = format!("the server closes the stream, and refers to {}", excerpt(uri));
+            let failure = Failure::new(FailureReason::SignallingClosed, detail);
+            return self.broken(now, failure, true);
+        };
+        self.moves += 1;
+        self.part(now, false, true);
+        // The page is still that of the first server.
+        self.config.chat.origin = wire::origin(&self.config);
+        self.config.url = to;
+        self.connect(now);
+    }
+
     fn lost(&mut self, now: Instant, failure: Failure, is_final: bool, is_open: bool) {
+        self.part(now, is_final, is_open);
+        if is_final {
+            return self.end(now, Outcome::Failed(failure));
+        }
+        self.last_failure = Some(failure.clone());
+        self.counters.reconnects += 1;
+        self.observe(Observation::ProtocolAnomaly {
+            place: "chat",
+            detail: format!("connects again: {failure}"),
+        });
+        self.state = State::Broken { again_at: now + self.wire.reconnect_after() };
+    }
+
+    /// Leaves the connection, for good if `is_final`.
+    fn part(&mut self, now: Instant, is_final: bool, is_open: bool) {
         self.outputs.extend(self.wire.broken(is_open));
         self.take_traffic();
         if let State::Open(session) = &mut self.state {
@@ -232,16 +279,6 @@ impl Member {
         if is_final || self.before.is_none() && !self.wire.replays() {
             self.abandon_held();
         }
-        if is_final {
-            return self.end(now, Outcome::Failed(failure));
-        }
-        self.last_failure = Some(failure.clone());
-        self.counters.reconnects += 1;
-        self.observe(Observation::ProtocolAnomaly {
-            place: "chat",
-            detail: format!("connects again: {failure}"),
-        });
-        self.state = State::Broken { again_at: now + self.wire.reconnect_after() };
     }
 
     /// The stream of the connection that broke does not go on.

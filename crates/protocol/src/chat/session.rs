@@ -70,6 +70,8 @@ pub(super) enum Event {
     Resumed,
     /// Its nickname has changed.
     Renamed,
+    /// The server closes the stream, and refers to another one at this URI.
+    Moved(String),
     /// Something that a browser would note in its log.
     Odd(String),
 }

@@ -179,6 +179,33 @@ fn talkative() -> ChatConfig {
 }
 
 #[test]
+fn it_follows_a_server_that_refers_to_another_one() {
+    let mut stand = Stand::new(talkative());
+    let refer = |stand: &mut Stand, uri: &str| {
+        stand.receive(&format!("<close xmlns='f' see-other-uri='{uri}'/>"));
+    };
+    let last = |stand: &Stand| match stand.opened.last() {
+        Some((at, Open::WebSocket { url, headers, .. })) => {
+            (at.as_secs(), url.to_string(), headers[0].1.clone())
+        }
+        other => panic!("{other:?}"),
+    };
+    stand.open();
+    refer(&mut stand, "wss://10.0.0.2/ws");
+    let origin = "http://10.0.0.1:5280".to_owned();
+    assert_eq!(last(&stand), (0, "wss://10.0.0.2/ws".to_owned(), origin.clone()), "at once");
+    stand.open();
+    stand.seconds(10);
+    assert!(stand.totals().messages_sent > 0 && stand.totals().messages_missing == 0);
+    assert_eq!((stand.totals().reconnects, stand.opened.len()), (0, 2));
+    // From a secure server only to a secure one: it connects to this one again.
+    refer(&mut stand, "ws://10.0.0.3/ws");
+    stand.seconds(4);
+    let (_, url, _) = last(&stand);
+    assert_eq!((url.as_str(), stand.totals().reconnects), ("wss://10.0.0.2/ws", 1));
+}
+
+#[test]
 fn it_joins_speaks_and_measures_what_comes_back() {
     let mut stand = Stand::new(talkative());
     stand.open();

@@ -109,12 +109,14 @@ impl Wire {
     }
 }
 
-fn web_socket(config: &Config) -> Open {
-    // Browsers send the origin of their page with each WebSocket.
+/// The origin of the page: browsers send it with each WebSocket.
+pub(super) fn origin(config: &Config) -> Option<String> {
     let of_server = || config.url.as_str().replacen("ws", "http", 1);
     let of_page = config.chat.origin.clone();
-    let origin =
-        of_page.or_else(|| Some(Url::parse(&of_server()).ok()?.origin().ascii_serialization()));
-    let headers = origin.into_iter().map(|origin| ("Origin".to_owned(), origin)).collect();
+    of_page.or_else(|| Some(Url::parse(&of_server()).ok()?.origin().ascii_serialization()))
+}
+
+fn web_socket(config: &Config) -> Open {
+    let headers = origin(config).into_iter().map(|origin| ("Origin".to_owned(), origin)).collect();
     Open::WebSocket { url: config.url.clone(), protocols: config.protocol.subprotocols(), headers }
 }

@@ -454,10 +454,30 @@ fn a_stream_that_the_server_has_forgotten_is_made_anew() {
 }
 
 #[test]
+fn a_server_may_write_text_as_cdata() {
+    let frame = "<message><body>1 &lt; 2<![CDATA[ & <b> &amp; ]]>&gt;<i/>3</body><x/></message>";
+    let message = Element::read(frame).unwrap();
+    let body = message.child("body").unwrap();
+    assert_eq!(body.text(), "1 < 2 & <b> &amp; >");
+    assert!(body.child("i").is_some() && message.child("x").is_some());
+    assert_eq!(Element::read("<a><![CDATA[]]></a>").unwrap().text(), "");
+}
+
+#[test]
+fn a_server_may_refer_to_another_one() {
+    let mut stand = Stand::new(config(VcardPolicy::None));
+    stand.receive("<close xmlns='f' see-other-uri='wss://other/ws?a=1&amp;b'/>");
+    assert_eq!(stand.events, [Event::Moved("wss://other/ws?a=1&b".to_owned())]);
+}
+
+#[test]
 fn errors_of_the_stream_are_failures() {
     for (frame, expect) in [
         ("<stream:error><host-unknown/></stream:error>", "stream error: host-unknown"),
-        ("<close xmlns='f' see-other-uri='wss://other/ws'/>", "refers to wss://other/ws"),
+        ("<close xmlns='f'/>", "the server closes the stream"),
+        ("<message><body><![CDATA[a</body></message>", "ends in the middle"),
+        ("<![CDATA[a]]><message/>", "not one element"),
+        ("<message><!-- a --></message>", "does not allow"),
         ("<a><b></a>", "not well-formed"),
         ("hello", "not one element"),
         ("<!DOCTYPE lolz [<!ENTITY lol 'lol'>]><lolz>&lol;</lolz>", "does not allow"),

@@ -3,7 +3,7 @@
 //! A participant of a chat receives a presence from each other one, so that most of what it does is
 //! to read elements of a few hundred bytes. XMPP allows only a part of XML (RFC 6120 section 11.1):
 //! no comments, no processing instructions, no document types, and no entities but the predefined
-//! ones. What has them is an error, so that nothing can expand.
+//! ones. What has them is an error, so that nothing can expand. CDATA is text.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(super) enum XmlError {
     Malformed,
     /// What XMPP does not allow.
     #[error(
-        "it has a comment, a processing instruction, a document type or CDATA, which XMPP does not allow"
+        "it has a comment, a processing instruction or a document type, which XMPP does not allow"
     )]
     Restricted,
     /// More than [`DEPTH_MAX`].
@@ -54,7 +54,8 @@ impl<'a> Element<'a> {
                 Token::Text(text) if depth == 0 && !text.trim().is_empty() => {
                     return Err(XmlError::NotOne);
                 }
-                Token::Text(_) => {}
+                Token::Data(_) if depth == 0 => return Err(XmlError::NotOne),
+                Token::Text(_) | Token::Data(_) => {}
                 Token::Start { .. } if read.is_some() => return Err(XmlError::NotOne),
                 Token::Start { name, attributes, is_empty } => {
                     check_attributes(attributes)?;
@@ -113,7 +114,21 @@ impl<'a> Element<'a> {
 
     /// The text in it, before the first element.
     pub(super) fn text(&self) -> Cow<'a, str> {
-        unescaped(self.content.split('<').next().unwrap_or_default())
+        let mut tokens = Tokens { text: self.content, at: 0 };
+        let mut text = Cow::Borrowed("");
+        while let Ok(Some(token)) = tokens.next() {
+            let part = match token {
+                Token::Text(part) => unescaped(part),
+                Token::Data(part) => Cow::Borrowed(part),
+                Token::Start { .. } | Token::End { .. } => break,
+            };
+            if text.is_empty() {
+                text = part;
+            } else {
+                text.to_mut().push_str(&part);
+            }
+        }
+        text
     }
 }
 
@@ -129,7 +144,7 @@ impl<'a> Iterator for Children<'a> {
         let (mut depth, mut first) = (0_usize, None::<(Element<'a>, usize)>);
         while let Ok(Some(token)) = self.tokens.next() {
             match token {
-                Token::Text(_) => {}
+                Token::Text(_) | Token::Data(_) => {}
                 Token::Start { name, attributes, is_empty } => {
                     if depth == 0 {
                         let element = Element { name, attributes, content: "" };
@@ -165,7 +180,12 @@ enum Token<'a> {
         before: usize,
     },
     Text(&'a str),
+    /// Text in which nothing is escaped.
+    Data(&'a str),
 }
+
+/// What begins and ends [`Token::Data`].
+const DATA: (&str, &str) = ("![CDATA[", "]]>");
 
 struct Tokens<'a> {
     text: &'a str,
@@ -183,6 +203,12 @@ impl<'a> Tokens<'a> {
             self.at += text.len();
             return Ok(Some(Token::Text(text)));
         };
+        let (begins, ends) = DATA;
+        if let Some(data) = tag.strip_prefix(begins) {
+            let (data, _) = data.split_once(ends).ok_or(XmlError::Truncated)?;
+            self.at += 1 + begins.len() + data.len() + ends.len();
+            return Ok(Some(Token::Data(data)));
+        }
         if tag.starts_with(['!', '?']) {
             return Err(XmlError::Restricted);
         }

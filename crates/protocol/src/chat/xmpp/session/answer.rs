@@ -32,6 +32,11 @@ impl Stream {
         {
             management.received();
         }
+        if element.name == "close"
+            && let Some(uri) = element.attribute("see-other-uri")
+        {
+            return Ok(vec![Event::Moved(unescaped(uri).into_owned())]);
+        }
         match element.name {
             "presence" => self.presence(now, &element),
             "message" => Ok(self.message(&element)),
@@ -135,11 +140,7 @@ impl Stream {
                 Err(Failure::new(FailureReason::Refused, format!("stream error: {}", excerpt(why))))
             }
             ("close", _) => {
-                let to = element
-                    .attribute("see-other-uri")
-                    .map(|uri| format!(", and refers to {}", excerpt(uri)));
-                let detail = format!("the server closes the stream{}", to.unwrap_or_default());
-                Err(Failure::new(FailureReason::SignallingClosed, detail))
+                Err(Failure::new(FailureReason::SignallingClosed, "the server closes the stream"))
             }
             // What a later version of XMPP adds.
             _ => Ok(()),
