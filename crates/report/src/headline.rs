@@ -177,7 +177,27 @@ fn missed(summary: &Summary) -> String {
     format!("{noun} missed: {}", missed.join("; "))
 }
 
+/// What is to be said where all have failed, who did something before: `what` they did.
+fn all_failed(summary: &Summary, what: &str) -> Option<String> {
+    let crowd = &summary.participants;
+    let (reason, count) = summary.failures.iter().max_by_key(|(_, count)| **count)?;
+    (crowd.failed > 0 && crowd.failed >= crowd.intended).then(|| {
+        format!("None of {} {what} to the end: {count} failed with {reason}", everybody(summary))
+    })
+}
+
 fn played(summary: &Summary) -> String {
+    let what = if is_send_only(summary) {
+        "sent"
+    } else if summary.is_chat_only() {
+        "stayed"
+    } else {
+        "played"
+    };
+    all_failed(summary, what).unwrap_or_else(|| some_played(summary))
+}
+
+fn some_played(summary: &Summary) -> String {
     let crowd = &summary.participants;
     let duration = duration(summary);
     if let Some(sent) = summary.sent.as_ref().filter(|_| is_send_only(summary)) {
@@ -321,6 +341,7 @@ mod tests {
     use throng_observation::run::EventRow;
     use throng_observation::{INNER_MARKERS_EVENT, RunTime};
 
+    use crate::summary::RunOutcome;
     use crate::{example, summarise};
 
     #[test]
@@ -328,6 +349,21 @@ mod tests {
         let run = crate::conference::tests::lesson(10, 30, |_| 1.0);
         let headline = summarise(&run, &[], Duration::ZERO).headline;
         assert!(headline.contains("10 participants") && !headline.contains("viewer"), "{headline}");
+    }
+
+    #[test]
+    fn of_a_run_in_which_all_failed_none_is_said_to_have_played() {
+        let mut summary = summarise(&example::healthy(2, 20), &[], Duration::ZERO);
+        summary.outcome = RunOutcome::Missed;
+        summary.participants.failed = 2;
+        summary.failures.insert("media_lost".to_owned(), 2);
+        assert_eq!(
+            super::headline(&summary),
+            "None of 2 viewers played to the end: 2 failed with media_lost"
+        );
+        summary.participants.failed = 1;
+        summary.failures.insert("media_lost".to_owned(), 1);
+        assert_eq!(super::headline(&summary), "2 of 2 viewers played in 20 s; 1 failed");
     }
 
     #[test]
