@@ -241,8 +241,8 @@ impl FileLane {
         Ok(())
     }
 
-    /// Whether the response in progress has what is at `offset`, in its turn: a browser asks a server
-    /// that sends all of the file for no parts.
+    /// Whether the response in progress has what is at `offset`, in its turn: a browser asks for no
+    /// parts where the server sends all of the file.
     fn comes_to(&self, offset: u64) -> bool {
         let position = self.reader.as_ref().map_or(0, TimingReader::position);
         position <= offset && self.transfer.as_ref().is_some_and(Transfer::is_whole)

@@ -66,6 +66,8 @@ pub(super) struct SegmentLane {
     loader: PlaylistLoader,
     /// A live rendition was switched to, whose playlist must be loaded first.
     waits_for_playlist: bool,
+    /// The renditions that do not have the next segment.
+    without_next: Vec<usize>,
     /// The rendition that was played before, until the playlist of this one is there.
     came_from: Option<usize>,
     init: Option<(Arc<Resource>, InitSegment)>,
@@ -115,6 +117,7 @@ impl SegmentLane {
             wanted_us: 0,
             is_sought: true,
             waits_for_playlist: false,
+            without_next: Vec::new(),
             came_from: None,
             init: None,
             program: None,
@@ -185,6 +188,7 @@ impl SegmentLane {
     /// What comes next is at this place and time.
     fn go_to(&mut self, next: Cursor, wanted_us: i64) {
         (self.next, self.wanted_us, self.is_sought) = (next, wanted_us, false);
+        self.without_next.clear();
     }
 
     /// Gives up what it downloads of media.
@@ -207,6 +211,7 @@ impl SegmentLane {
         (self.wanted_us, self.is_sought) = (position_us, true);
         self.next = self.at(position_us);
         (self.origin_of, self.continuity) = (None, Continuity::default());
+        self.without_next.clear();
         self.is_complete = false;
         Sought::Exact
     }

@@ -311,7 +311,12 @@ impl SegmentLane {
         if self.retry.failed(now, &error) {
             return Ok(());
         }
-        if !self.is_live() || error.failure.reason == FailureReason::NotAllowed {
+        let is_allowed = error.failure.reason != FailureReason::NotAllowed;
+        if is_allowed && !self.is_live() && self.try_another(now, context) {
+            context.client.anomaly(format!("another rendition instead: {}", error.failure.detail));
+            return Ok(());
+        }
+        if !self.is_live() || !is_allowed {
             return Err(error.failure);
         }
         self.retry.progressed();

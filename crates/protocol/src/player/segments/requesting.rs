@@ -83,7 +83,10 @@ impl SegmentLane {
     /// Whether a segment that is under way may be given up.
     pub(super) fn looks_for_late(&self) -> bool {
         let is_whole = matches!(&self.step, Step::Media(media) if !media.segment.is_progressive);
-        is_whole && self.current > 0 && self.options.policy == RenditionPolicy::Adaptive
+        is_whole
+            && self.current > 0
+            && self.without_next.is_empty()
+            && self.options.policy == RenditionPolicy::Adaptive
     }
 
     /// Requests what comes next.
@@ -93,7 +96,7 @@ impl SegmentLane {
         context: &mut Context<'_>,
         wants: bool,
     ) -> Result<(), Failure> {
-        if wants {
+        if wants && self.without_next.is_empty() {
             self.switch(now, context);
         }
         if self.waits_for_playlist {
@@ -184,6 +187,21 @@ impl SegmentLane {
         if chosen != self.current {
             self.switch_to(now, context, chosen);
         }
+    }
+
+    /// Goes on with another rendition where this one does not have the next segment, as hls.js does
+    /// when it chooses the rendition itself. False: all were tried.
+    pub(super) fn try_another(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
+        self.without_next.push(self.current);
+        let count = self.renditions.len();
+        // From the next lower one on downwards, then from the highest.
+        let mut others = (1..count).map(|below| (self.current + count - below) % count);
+        let chosen = others.find(|other| !self.without_next.contains(other));
+        let may_choose = self.options.policy == RenditionPolicy::Adaptive;
+        let Some(chosen) = chosen.filter(|_| may_choose) else { return false };
+        self.retry.progressed();
+        self.switch_to(now, context, chosen);
+        true
     }
 
     pub(super) fn switch_to(&mut self, now: Instant, context: &mut Context<'_>, chosen: usize) {

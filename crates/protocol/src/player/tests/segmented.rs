@@ -287,6 +287,28 @@ fn a_missing_segment_ends_the_viewer_and_a_failing_one_is_asked_for_again() {
 }
 
 #[test]
+fn a_segment_that_one_rendition_lacks_is_that_of_another() {
+    let mut files = site(20);
+    files.remove("/low-2.ts");
+    let mut stand = stand(buffering(6), 150_000, files);
+    stand.seconds(20);
+    assert_eq!(stand.ended, None, "{:?}", stand.anomalies());
+    let requests = paths(&stand);
+    let at = |path: &str| requests.iter().position(|known| *known == path);
+    assert!(at("/low-2.ts").is_some() && at("/low-2.ts") < at("/high-2.ts"), "{requests:?}");
+    assert!(at("/high-2.ts") < at("/low-3.ts"), "{requests:?}");
+    assert_eq!(requests.iter().filter(|path| **path == "/low-2.ts").count(), 1, "{requests:?}");
+    assert_eq!((stand.totals().requests_failed, stand.totals().skipped_us), (1, 0));
+
+    let mut files = site(20);
+    files.retain(|path, _| !path.ends_with("-2.ts"));
+    let mut without = Stand::at("http://10.0.0.1/master.m3u8", buffering(6), 150_000, serve(files));
+    without.seconds(10);
+    assert!(without.failure().starts_with("http_404"), "{}", without.failure());
+    assert_eq!(without.frames_played(0), 100, "what came before is played");
+}
+
+#[test]
 fn manifests_that_cannot_be_played_are_failures_with_their_line() {
     for (text, expect) in [
         ("<html>", "protocol: http://10.0.0.1/master.m3u8: line 1"),
