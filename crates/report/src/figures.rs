@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use throng_observation::run::{ParticipantRow, RunData, TrackRow};
 use throng_observation::{
-    AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, RunTime, TrackCounters,
+    AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, Players, RunTime, TrackCounters,
 };
-use throng_scenario::Scenario;
+use throng_scenario::{Protocol, Scenario, SubscribePolicy};
 
 use crate::chat::ChatFigures;
 use crate::playback::PlaybackFigures;
@@ -74,8 +74,13 @@ pub(crate) struct Figures<'a> {
     pub(crate) publishers: u64,
     pub(crate) connect: Survival,
     pub(crate) first_frame: Survival,
-    /// To the begin of playback; only of use where there are players.
+    /// Of those intended, who plays from a buffer: who can wait for playback, and stall.
+    pub(crate) players: Vec<&'a ParticipantRow>,
+    /// Of those intended, who plays media as it arrives: whose picture can freeze.
+    pub(crate) receivers: Vec<&'a ParticipantRow>,
+    /// Of the players, to the begin of playback.
     pub(crate) startup: Survival,
+    /// Of those with a page around the player.
     pub(crate) page_loaded: Survival,
     pub(crate) playback: PlaybackFigures<'a>,
     /// To being in the room of a chat.
@@ -110,19 +115,27 @@ impl<'a> Figures<'a> {
         // none arrived.
         let nobody_watches = intended.iter().all(|row| !cohorts.watch(row));
         let waits = |row: &&ParticipantRow| nobody_watches || cohorts.watch(row);
+        let viewers = intended.iter().copied().filter(waits);
+        let first_frame = Survival::of(viewers, &[Phase::FirstFrame], ended_ms);
+        let who = |can: &dyn Fn(&ParticipantRow) -> bool| -> Vec<&'a ParticipantRow> {
+            intended.iter().copied().filter(|row| can(row)).collect()
+        };
+        let players = who(&|row| cohorts.play_from_buffer(row, &run.players));
+        let receivers = who(&|row| cohorts.play_as_it_arrives(row));
         let time_to =
-            |phase| Survival::of(intended.iter().copied().filter(waits), &[phase], ended_ms);
-        let (first_frame, startup) = (time_to(Phase::FirstFrame), time_to(Phase::PlaybackStarted));
-        let page_loaded = time_to(Phase::PageLoaded);
+            |phase, who: &[&ParticipantRow]| Survival::of(who.iter().copied(), &[phase], ended_ms);
+        let startup = time_to(Phase::PlaybackStarted, &players);
+        let page_loaded = time_to(Phase::PageLoaded, &who(&|row| cohorts.load_page(row)));
         // Who closed the chat does not wait for it.
-        let chatters = intended.iter().copied().filter(|row| cohorts.chat(row));
-        let joined = Survival::of(chatters, &[Phase::Joined], ended_ms);
+        let joined = time_to(Phase::Joined, &who(&|row| cohorts.chat(row)));
         Self {
             publishers: publishers as u64,
             video: KindFigures::of(run, MediaKind::Video, &seconds),
             audio: KindFigures::of(run, MediaKind::Audio, &seconds),
             connect: Survival::of(intended.iter().copied(), &Phase::CONNECTED, ended_ms),
             first_frame,
+            players,
+            receivers,
             startup,
             page_loaded,
             playback: PlaybackFigures::of(run, &seconds),
@@ -156,6 +169,8 @@ struct Cohorts(Vec<CohortKind>);
 struct CohortKind {
     publishes_only: bool,
     watches: bool,
+    plays_from_buffer: bool,
+    loads_page: bool,
     is_in_chat: bool,
 }
 
@@ -171,9 +186,15 @@ impl Cohorts {
                 .map(|(destination, (_, role))| {
                     let protocol = destination.target.protocol();
                     let publishes_only = destination.is_send_only();
+                    // A teacher may send only, in a conference.
+                    let receives = !destination.target.is_conference()
+                        || [role.video, role.audio].iter().any(|of| *of != SubscribePolicy::None);
                     CohortKind {
                         publishes_only,
-                        watches: !publishes_only && !protocol.is_chat(),
+                        watches: !publishes_only && !protocol.is_chat() && receives,
+                        plays_from_buffer: protocol.plays_from_buffer(),
+                        loads_page: protocol == Protocol::PeerTube
+                            || role.player.recorded_page.is_some(),
                         is_in_chat: role.is_in_chat(protocol),
                     }
                 })
@@ -197,6 +218,27 @@ impl Cohorts {
         self.kind(row).is_none_or(|kind| kind.watches)
     }
 
+    /// Whether a participant plays from a buffer. Without a scenario to tell, those do who played
+    /// so, and those who failed may have been meant to.
+    fn play_from_buffer(&self, row: &ParticipantRow, players: &Players) -> bool {
+        let did = || players.stalls().contains_key(&row.participant);
+        self.kind(row).map_or_else(
+            || !players.is_empty() && (did() || row.failure().is_some()),
+            |kind| kind.plays_from_buffer,
+        )
+    }
+
+    /// Whether a participant receives media that it plays as it arrives, or may.
+    fn play_as_it_arrives(&self, row: &ParticipantRow) -> bool {
+        self.kind(row).is_none_or(|kind| kind.watches && !kind.plays_from_buffer)
+    }
+
+    /// Whether a participant loads a page around its player, or may.
+    fn load_page(&self, row: &ParticipantRow) -> bool {
+        row.reached.contains_key(&Phase::PageLoaded)
+            || self.kind(row).is_none_or(|kind| kind.loads_page)
+    }
+
     /// Whether a participant is in a chat, or may be.
     fn chat(&self, row: &ParticipantRow) -> bool {
         self.kind(row).is_none_or(|kind| kind.is_in_chat)
@@ -217,8 +259,8 @@ pub(crate) fn duration_s(run: &RunData) -> f64 {
 mod tests {
     use std::collections::BTreeMap;
 
-    use throng_observation::RunTime;
     use throng_observation::run::{CohortId, ParticipantId, RunInfo};
+    use throng_observation::{Failure, FailureReason, Outcome, RunTime};
 
     use super::*;
 
@@ -261,5 +303,65 @@ mod tests {
         assert_eq!(counts(figures.joined), (2, 0));
         assert_eq!(counts(figures.startup), (2, 1));
         assert_eq!(counts(figures.first_frame), (2, 1));
+    }
+
+    /// Five viewers by WebRTC, five of HLS, a publisher; of each kind so many failed.
+    fn mixed(failed_webrtc: u32, failed_hls: u32, failed_publishers: u32) -> RunData {
+        let scenario = "[target]\nurl = \"https://127.0.0.1:5280/live.m3u8\"\n[run]\nduration = \"20s\"\n\
+            [[crowd]]\nname = \"webrtc\"\nsize = 5\nurl = \"whep+http://127.0.0.1:5280/whep\"\n\
+            [[crowd]]\nname = \"hls\"\nsize = 5\n\
+            [[crowd]]\nname = \"camera\"\nsize = 1\nurl = \"whip+http://127.0.0.1:5280/whip\"\n";
+        Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}"));
+        let connected = [Phase::DtlsConnected];
+        let webrtc = [Phase::DtlsConnected, Phase::FirstFrame];
+        let hls = [Phase::Playing, Phase::FirstFrame, Phase::PlaybackStarted];
+        let mut participants = Vec::new();
+        let kinds: [(u16, u32, &[Phase], u32); 3] = [
+            (0, 5, &webrtc, failed_webrtc),
+            (1, 5, &hls, failed_hls),
+            (2, 1, &connected, failed_publishers),
+        ];
+        for (cohort, size, phases, failed) in kinds {
+            for number in 0..size {
+                let fails = number < failed;
+                let id = u32::try_from(participants.len()).unwrap();
+                let mut row = participant(id, cohort, if fails { &[] } else { phases });
+                if fails {
+                    let why = Failure::new(FailureReason::Ice, "no answer");
+                    row.outcome = Some(Outcome::Failed(why));
+                }
+                participants.push(row);
+            }
+        }
+        RunData {
+            info: RunInfo { scenario: scenario.into(), ..RunInfo::default() },
+            ended_at: Some(RunTime(20_000_000)),
+            participants,
+            ..RunData::default()
+        }
+    }
+
+    #[test]
+    fn the_denominator_of_each_objective_is_who_can_have_it() {
+        let result = |run: &RunData, objective: &str| {
+            crate::judge::judge(&objective.parse().unwrap(), &Figures::of(run, 0.0)).result
+        };
+        let startup = "startup p95 < 2s";
+        assert_eq!(result(&mixed(0, 0, 0), startup), "met", "who has no buffer fills none");
+        assert_eq!(result(&mixed(5, 0, 1), startup), "met", "others' failures are none of players");
+        assert_eq!(result(&mixed(0, 1, 0), startup), "missed", "a player that failed never began");
+        assert_eq!(result(&mixed(0, 5, 0), startup), "missed");
+        let freeze = "video.freeze p95 < 1%";
+        assert_eq!(result(&mixed(0, 5, 1), freeze), "not_measured", "none of them has a picture");
+        assert_eq!(result(&mixed(1, 0, 0), freeze), "missed");
+        let stalls = "stall_ratio p95 < 1%";
+        assert_eq!(result(&mixed(5, 0, 1), stalls), "not_measured");
+        assert_eq!(result(&mixed(0, 1, 0), stalls), "missed");
+        assert_eq!(result(&mixed(0, 0, 1), "failed < 5%"), "missed", "anybody can fail");
+        let of = Figures::of(&mixed(1, 2, 1), 0.0);
+        let startup = of.startup.summary();
+        assert_eq!((startup.reached, startup.failed, startup.censored), (3, 2, 0));
+        let first_frame = of.first_frame.summary();
+        assert_eq!((first_frame.reached, first_frame.failed), (7, 3), "a camera waits for none");
     }
 }

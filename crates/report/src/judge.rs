@@ -62,16 +62,12 @@ pub(crate) fn measure(
         },
         Metric::Connect => at.quantile().and_then(|q| figures.connect.quantile_ms(q)),
         Metric::FirstFrame => at.quantile().and_then(|q| figures.first_frame.quantile_ms(q)),
-        Metric::Startup => {
-            // Where nobody is a player, nobody waits for playback.
-            let is_measured = figures.playback.has_players() || figures.failed() > 0;
-            at.quantile().filter(|_| is_measured).and_then(|q| figures.startup.quantile_ms(q))
-        }
+        Metric::Startup => at.quantile().and_then(|q| figures.startup.quantile_ms(q)),
         Metric::StallRatio => match at.quantile() {
             None => figures.playback.counters.stall_ratio(),
-            Some(q) => figures.playback.stall_ratio_quantile(&figures.intended, q),
+            Some(q) => figures.playback.stall_ratio_quantile(&figures.players, q),
         },
-        Metric::Stalls => figures.playback.stalls_quantile(&figures.intended, at.quantile()?),
+        Metric::Stalls => figures.playback.stalls_quantile(&figures.players, at.quantile()?),
         Metric::Delivery => match at.quantile() {
             None => figures.playback.counters.delivery_ratio(),
             Some(q) => figures.playback.delivery_quantile(q),
@@ -98,8 +94,8 @@ fn quantile(distribution: &Distribution, at: Statistic, scale: f64) -> Option<f6
     distribution.quantile(at.quantile()?).map(|value| value as f64 / scale)
 }
 
-/// Over participants, each by its video tracks; a participant that failed without video counts as
-/// frozen throughout.
+/// Over those who play media as it arrives, each by its video tracks; one that failed without video
+/// counts as frozen throughout.
 fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
     let mut by_participant = std::collections::BTreeMap::new();
     for track in figures.tracks.iter().filter(|track| track.kind == MediaKind::Video) {
@@ -108,7 +104,7 @@ fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
         *sum += track.counters;
     }
     let mut ratios: Vec<f64> = figures
-        .intended
+        .receivers
         .iter()
         .filter_map(|row| {
             let of_tracks =

@@ -52,7 +52,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         connect,
         first_frame: figures.first_frame.summary(),
         playback: figures.playback.summary(
-            &figures.intended,
+            &figures.players,
             figures.startup.summary(),
             figures.page_loaded.summary(),
         ),

@@ -47,11 +47,6 @@ impl<'a> PlaybackFigures<'a> {
         figures
     }
 
-    /// Whether any participant was a player.
-    pub(crate) fn has_players(&self) -> bool {
-        self.players.is_some_and(|players| !players.is_empty())
-    }
-
     /// The delivery ratio that a share `quantile` of seconds did not exceed; at most 1.
     pub(crate) fn delivery_quantile(&self, quantile: f64) -> Option<f64> {
         self.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6)
@@ -61,7 +56,7 @@ impl<'a> PlaybackFigures<'a> {
     /// throughout.
     pub(crate) fn stall_ratio_quantile(
         &self,
-        intended: &[&ParticipantRow],
+        meant_to_play: &[&ParticipantRow],
         quantile: f64,
     ) -> Option<f64> {
         let stalls = self.players?.stalls();
@@ -72,13 +67,13 @@ impl<'a> PlaybackFigures<'a> {
             None if row.failure().is_some() => Some(1.0),
             ratio => ratio,
         };
-        ranked(intended.iter().filter_map(|row| ratio(row)), quantile)
+        ranked(meant_to_play.iter().filter_map(|row| ratio(row)), quantile)
     }
 
     /// The stalls of a share of players; one that failed before playback counts as worse than any.
     pub(crate) fn stalls_quantile(
         &self,
-        intended: &[&ParticipantRow],
+        meant_to_play: &[&ParticipantRow],
         quantile: f64,
     ) -> Option<f64> {
         let stalls = self.players?.stalls();
@@ -86,13 +81,13 @@ impl<'a> PlaybackFigures<'a> {
             Some(player) if player.ratio.is_some() => Some(player.count as f64),
             _ => row.failure().map(|_| f64::INFINITY),
         };
-        ranked(intended.iter().filter_map(|row| count(row)), quantile)
+        ranked(meant_to_play.iter().filter_map(|row| count(row)), quantile)
     }
 
     /// The summary; `None` where nobody plays from a buffer.
     pub(crate) fn summary(
         &self,
-        intended: &[&ParticipantRow],
+        meant_to_play: &[&ParticipantRow],
         startup: TimeTo,
         page_loaded: TimeTo,
     ) -> Option<Playback> {
@@ -105,7 +100,7 @@ impl<'a> PlaybackFigures<'a> {
             startup,
             stalls: c.stall_count,
             stall_ratio: c.stall_ratio(),
-            stall_ratio_p95: self.stall_ratio_quantile(intended, 0.95),
+            stall_ratio_p95: self.stall_ratio_quantile(meant_to_play, 0.95),
             viewers_stalled: players.stalls().values().filter(|player| player.count > 0).count()
                 as u64,
             stalled_ratio_max: self.stalled_ratio_max,

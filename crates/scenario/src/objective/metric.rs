@@ -223,7 +223,7 @@ pub const CATALOGUE: [MetricEntry; 19] = [
     MetricEntry {
         metric: Metric::Startup,
         names: &["startup"],
-        doc: "time from the intended join until a player begins playback (CTA-2066 startup time); a participant that failed counts as slower than any",
+        doc: "time from the intended join until a player begins playback (CTA-2066 startup time); a player that failed counts as slower than any",
         unit: Milliseconds,
         population: Participants,
         whole: false,
@@ -243,7 +243,7 @@ pub const CATALOGUE: [MetricEntry; 19] = [
     MetricEntry {
         metric: Metric::Stalls,
         names: &["stalls"],
-        doc: "stalls of a player over its stay; a participant that failed before playback counts as worse than any",
+        doc: "stalls of a player over its stay; a player that failed before playback counts as worse than any",
         unit: Count,
         population: Participants,
         whole: false,

@@ -71,6 +71,13 @@ impl Protocol {
         matches!(self, Protocol::RtspPublish | Protocol::Rtmp | Protocol::Srt | Protocol::Whip)
     }
 
+    /// Whether participants play from a buffer, so that their playback begins and may stall; media
+    /// of the others is played as it arrives.
+    #[must_use]
+    pub fn plays_from_buffer(self) -> bool {
+        matches!(self, Protocol::HttpVideo | Protocol::PeerTube)
+    }
+
     /// Whether it is a chat: text goes both ways, and no media.
     #[must_use]
     pub fn is_chat(self) -> bool {
