@@ -1,5 +1,5 @@
-//! The source stopped: all viewers of a cohort were served, and from one second to the next none
-//! is, while their connections stay. An encoder that was killed, an ingest that broke, a camera
+//! The source stopped: all viewers of a cohort were served, and within moments none is, while their
+//! connections stay. An encoder that was killed, an ingest that broke, a camera
 //! that was switched off: no limit of the server is met by all at once.
 //!
 //! Seen from the crowd. Whether it was the source, or the server or the path stopped, the server's
@@ -16,8 +16,9 @@ use crate::context::{Context, Reading};
 use crate::windows::second_range;
 
 pub(super) const KEY: &str = "source_stopped";
-/// Least viewers that were served before: one viewer may have a fault of its own.
-const VIEWERS_MIN: u32 = 2;
+/// For so long before it, seconds, viewers may fall silent one after the other: each plays what its
+/// buffer has.
+const STAGGER_S: i64 = 8;
 /// Share of them that must still be connected when none receives: who left, or was thrown out, is
 /// no proof.
 const CONNECTED_MIN: f64 = 0.5;
@@ -35,27 +36,44 @@ struct Silence {
     second: i64,
     /// How many seconds were seen without any.
     seconds: usize,
+    /// Seconds from the last one in which all had media to it.
+    within_s: i64,
     viewers: u32,
+}
+
+impl Silence {
+    fn title(&self, is_proven: bool) -> String {
+        let Self { second, seconds, within_s, viewers } = self;
+        match (is_proven, viewers) {
+            (true, 1) => format!(
+                "The source stopped: the only viewer received nothing from second {second} on, for {seconds} s, and stayed connected"
+            ),
+            (true, _) => format!(
+                "The source stopped: all {viewers} viewers received nothing from second {second} on, for {seconds} s, and stayed connected"
+            ),
+            (false, 1) => format!(
+                "The only user lost its media for {seconds} s: the source, the server or the path"
+            ),
+            (false, _) if *within_s <= 1 => format!(
+                "{viewers} users lost their media in one second, for {seconds} s: the source, the server or the path"
+            ),
+            (false, _) => format!(
+                "{viewers} users lost their media within {within_s} s, for {seconds} s: the source, the server or the path"
+            ),
+        }
+    }
 }
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let Some(silence) = silence(context).filter(|silence| !sends(context, silence.second)) else {
         return Err(NoFinding::NotApplicable);
     };
-    let (at, seconds, viewers) = (silence.second, silence.seconds, silence.viewers);
+    let (at, viewers) = (silence.second, silence.viewers);
     let (interface, received) = received(context);
     let source = without_viewers(context, received).filter(|source| *source >= INGEST_BYTES_MIN);
     let is_proven =
         source.zip(received.fail).is_some_and(|(source, fail)| fail < INGEST_MAX * source);
-    let title = if is_proven {
-        format!(
-            "The source stopped: all {viewers} viewers received nothing from second {at} on, for {seconds} s, and stayed connected"
-        )
-    } else {
-        format!(
-            "{viewers} users lost their media in one second, for {seconds} s: the source, the server or the path"
-        )
-    };
+    let title = silence.title(is_proven);
     let none =
         Reading { base: Some(0.0), pass: Some(0.0), ..Reading::at_failure(f64::from(viewers)) };
     Ok(Candidate {
@@ -112,16 +130,21 @@ fn silence(context: &Context<'_>) -> Option<Silence> {
         rows.range(seconds.clone()).find_map(|(second, last)| {
             // A second after the last one with media, as that of the end may have some of it.
             let silent = [second + 1, second + 2].map(|second| rows.get(&second).copied());
-            let stayed = f64::from(last.playing) * CONNECTED_MIN;
+            let before = rows.range(second - STAGGER_S..=*second);
+            let (all_at, all) = before
+                .map(|(second, row)| (*second, row.playing))
+                .max_by_key(|(second, playing)| (*playing, *second))?;
+            let stayed = f64::from(all) * CONNECTED_MIN;
             let is_silent = silent.iter().all(|row| {
                 row.is_some_and(|row| row.playing == 0 && f64::from(row.connected) >= stayed)
             });
-            let has_ended = last.playing >= VIEWERS_MIN && is_silent;
+            let has_ended = last.playing > 0 && is_silent;
             let silent = rows.range(second + 1..).take_while(|(_, row)| row.playing == 0).count();
             has_ended.then_some(Silence {
                 second: second + 1,
                 seconds: silent,
-                viewers: last.playing,
+                within_s: second + 1 - all_at,
+                viewers: all,
             })
         })
     };

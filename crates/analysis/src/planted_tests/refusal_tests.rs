@@ -2,7 +2,7 @@
 //! nobody publishes.
 
 use throng_observation::host::Unit;
-use throng_observation::run::{ParticipantId, ParticipantRow, RunData};
+use throng_observation::run::{CrowdRow, ParticipantId, ParticipantRow, RunData};
 use throng_observation::{Clause, Failure, FailureReason, Outcome, Phase, RunTime};
 
 use super::explained;
@@ -154,6 +154,45 @@ fn who_loses_media_while_others_play_met_no_maximum() {
     let mut keys = found.finding.as_deref().into_iter().chain(others);
     assert!(keys.all(|key| key != "configured_ceiling"), "{found:#?}");
     assert!(!found.title.contains("users are served"), "{}", found.title);
+}
+
+/// Players drain their buffers one after the other; a demo has a single viewer.
+#[test]
+fn a_gap_of_the_source_is_no_limit_of_the_configuration() {
+    let gap = |change: fn(&mut CrowdRow, Option<i64>)| {
+        let mut sim = SimulatedRun::new();
+        sim.is_watched = false;
+        let mut run = without_media(&mut sim, &[], &(FailureReason::MediaLost, "no media"));
+        run.participants.clear();
+        let has_next_none = |pair: &[CrowdRow]| pair[0].playing > 0 && pair[1].playing == 0;
+        let last: Vec<i64> = run
+            .crowd
+            .windows(2)
+            .filter(|pair| has_next_none(pair))
+            .map(|pair| pair[0].second)
+            .collect();
+        for row in &mut run.crowd {
+            let until_last =
+                last.iter().map(|last| row.second - last).find(|s| (-1..=0).contains(s));
+            change(row, until_last);
+        }
+        let found = cause(&run);
+        assert_eq!(found.finding.as_deref(), Some("source_stopped"), "{found:#?}");
+        assert!(!found.change.unwrap_or_default().contains("configuration"), "{}", found.title);
+        found.title
+    };
+    let title = gap(|row, after| {
+        row.playing = match after {
+            Some(-1) => row.playing / 2,
+            Some(_) => 1,
+            None => row.playing,
+        };
+    });
+    assert!(title.contains(" users lost their media within 3 s, for "), "{title}");
+    let title = gap(|row, _| {
+        (row.playing, row.connected) = (row.playing.min(1), row.connected.min(1));
+    });
+    assert!(title.starts_with("The only user lost its media for "), "{title}");
 }
 
 /// A stream that nobody publishes: viewers connect, and none is served.
