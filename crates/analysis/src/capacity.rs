@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use throng_observation::units::count;
 use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose};
 
 use crate::search::criterion;
@@ -182,7 +183,7 @@ impl Capacity {
     #[must_use]
     pub fn statement(&self, noun: &str) -> String {
         let whole =
-            |load: u32| self.values.get(&load).cloned().unwrap_or_else(|| format!("{load} {noun}"));
+            |load: u32| self.values.get(&load).cloned().unwrap_or_else(|| count(load.into(), noun));
         let users = self.users.map_or_else(|| format!("no {noun}"), whole);
         match (self.verdict, self.first_failing) {
             (CapacityVerdict::Found, Some(failing)) => {
@@ -230,11 +231,8 @@ impl Capacity {
 
     fn soaked(&self, noun: &str) -> String {
         let Some(soak) = self.soak else { return String::new() };
-        let of = self
-            .values
-            .get(&soak.users)
-            .cloned()
-            .unwrap_or_else(|| format!("{} {noun}", soak.users));
+        let of =
+            self.values.get(&soak.users).cloned().unwrap_or_else(|| count(soak.users.into(), noun));
         let when = soak.broke_after_s.map_or_else(String::new, |s| format!(" after {s:.0} s"));
         format!(
             "in the soak, {of} had bad service{when} ({} of {} s bad)",

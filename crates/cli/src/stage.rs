@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use throng_engine::preflight::own_addresses;
+use throng_observation::units::count;
 use throng_scenario::units;
 use throng_stage::{Card, EmulatedServer, Planted, Stage, StageConfig};
 
@@ -37,8 +38,10 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
     let stats = stage.stats();
     stage.stop();
     print(&format!(
-        "{} viewers joined, {} packets sent, {} dropped at the egress cap\n",
-        stats.viewers_total, stats.packets_sent, stats.link_drops
+        "{} joined, {} packets sent, {} dropped at the egress cap\n",
+        count(stats.viewers_total, "viewers"),
+        stats.packets_sent,
+        stats.link_drops
     ));
     Ok(Exit::Met)
 }

@@ -115,6 +115,9 @@ impl Ending {
     }
 }
 
+/// The event of a run that ended as [`Ending::Aborted`]; its detail says why.
+pub const ABORT_EVENT: &str = "abort";
+
 /// The crowd at the end of one second, by cohort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrowdRow {

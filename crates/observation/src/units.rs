@@ -47,6 +47,15 @@ pub fn percent(ratio: f64) -> String {
     }
 }
 
+/// `1 viewer`, `2 viewers`, from the plural; of `participants in rooms of 3` its first word.
+#[must_use]
+pub fn count(count: u64, plural: &str) -> String {
+    let end = plural.find(' ').unwrap_or(plural.len());
+    let (noun, rest) = plural.split_at(end);
+    let noun = if count == 1 { noun.strip_suffix('s').unwrap_or(noun) } else { noun };
+    format!("{count} {noun}{rest}")
+}
+
 fn scaled(value: f64, unit: &str) -> String {
     let (value, prefix) = match value.abs() {
         a if a >= 1e9 => (value / 1e9, "G"),
@@ -67,6 +76,13 @@ fn scaled(value: f64, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_a_thing_is_no_plural() {
+        assert_eq!(count(1, "viewers"), "1 viewer");
+        assert_eq!(count(0, "viewers"), "0 viewers");
+        assert_eq!(count(1, "participants in rooms of 3"), "1 participant in rooms of 3");
+    }
 
     #[test]
     fn figures_read_as_people_write_them() {

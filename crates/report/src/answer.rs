@@ -3,6 +3,7 @@
 
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict};
 use throng_analysis::capacity::CapacityVerdict;
+use throng_observation::units::count;
 
 use crate::summary::{RunOutcome, Summary};
 
@@ -15,7 +16,7 @@ pub(crate) fn answer(summary: &Summary) -> Option<String> {
     let failing = capacity.load(capacity.first_failing?);
     let noun = &capacity.noun;
     let with_noun = |load: u32| {
-        if capacity.values.is_empty() { format!("{load} {noun}") } else { capacity.load(load) }
+        if capacity.values.is_empty() { count(load.into(), noun) } else { capacity.load(load) }
     };
     let found = summary.bottleneck.as_ref();
     let said = match capacity.users {

@@ -5,6 +5,7 @@ use throng_analysis::disturbance::Disturbances;
 use throng_analysis::reasons::{self, Reason};
 use throng_analysis::windows::{BySecond, quality_by_second};
 use throng_observation::run::RunData;
+use throng_observation::units::count;
 use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose};
 use throng_scenario::Scenario;
 
@@ -165,7 +166,8 @@ impl SoakSummary {
         };
         let why =
             reasons::words(&self.reasons).map_or_else(String::new, |words| format!(", {words}"));
-        format!("{} users for {} s, {bad}: {sustained}{why}", self.users, self.seconds)
+        let users = count(self.users.into(), "users");
+        format!("{users} for {} s, {bad}: {sustained}{why}", self.seconds)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict, Explanation};
 use throng_analysis::demand::{ChatCost, ChatWork, Demand, Prediction, Resource};
-use throng_observation::units::{bit_rate, bytes, duration_ms};
+use throng_observation::units::{bit_rate, bytes, count, duration_ms};
 
 use crate::health::{self, Share};
 use crate::summary::Summary;
@@ -69,8 +69,9 @@ pub(crate) fn prediction(then: &Prediction) -> String {
     let unknown = unknown(&then.unknown);
     let Some(high) = then.users_high else {
         return format!(
-            "more than {:.0} viewers, as far as the loads tried can show; the next resource to be used up would be: {}{unknown}",
-            then.users, then.next_resource
+            "more than {}, as far as the loads tried can show; the next resource to be used up would be: {}{unknown}",
+            viewers(then.users),
+            then.next_resource
         );
     };
     let range = format!("{:.0}–{high:.0}", then.users_low);
@@ -80,9 +81,14 @@ pub(crate) fn prediction(then: &Prediction) -> String {
         ""
     };
     format!(
-        "about {:.0} viewers ({range}); the next resource to be used up is then: {}{guess}{unknown}",
-        then.users, then.next_resource
+        "about {} ({range}); the next resource to be used up is then: {}{guess}{unknown}",
+        viewers(then.users),
+        then.next_resource
     )
+}
+
+fn viewers(number: f64) -> String {
+    count(number.round() as u64, "viewers")
 }
 
 /// Most resources without a known limit that are named.

@@ -185,13 +185,14 @@ impl Cohorts {
             cohorts
                 .map(|(destination, (_, role))| {
                     let protocol = destination.target.protocol();
-                    let publishes_only = destination.is_send_only();
                     // A teacher may send only, in a conference.
                     let receives = !destination.target.is_conference()
                         || [role.video, role.audio].iter().any(|of| *of != SubscribePolicy::None);
+                    let publishes_only =
+                        destination.is_send_only() || (!receives && role.publish.is_some());
                     CohortKind {
                         publishes_only,
-                        watches: !publishes_only && !protocol.is_chat() && receives,
+                        watches: !publishes_only && !protocol.is_chat(),
                         plays_from_buffer: protocol.plays_from_buffer(),
                         loads_page: protocol == Protocol::PeerTube
                             || role.player.recorded_page.is_some(),

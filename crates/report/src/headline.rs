@@ -1,14 +1,14 @@
 //! The outcome, and the answer in one sentence.
 
 use throng_observation::run::Ending;
-use throng_observation::units::{bit_rate, percent};
+use throng_observation::units::{bit_rate, count, duration_ms, percent};
 use throng_observation::{FailureReason, INNER_MARKERS_EVENT};
 
 use crate::canary::CanaryJudgement;
 use crate::capacity;
 use crate::chat::Chat;
 use crate::playback::Playback;
-use crate::role_counts::{self, RoleCounts, is_send_only};
+use crate::role_counts::{RoleCounts, is_send_only};
 use crate::sent::Sent;
 use crate::summary::{Media, Participants, RunOutcome, Summary};
 
@@ -79,10 +79,10 @@ fn everybody_played_or_was_judged(summary: &Summary) -> bool {
             }))
 }
 
-/// The answer in one sentence.
-pub(crate) fn headline(summary: &Summary) -> String {
+/// The answer in one sentence; `aborted` says what ended a run that was aborted.
+pub(crate) fn headline(summary: &Summary, aborted: &str) -> String {
     let sentence = match summary.outcome {
-        RunOutcome::Error => failure(summary),
+        RunOutcome::Error => failure(summary, aborted),
         _ if summary.capacity.is_some() => {
             let capacity = summary.capacity.as_ref();
             let statement =
@@ -91,11 +91,7 @@ pub(crate) fn headline(summary: &Summary) -> String {
             let is_value = capacity.is_some_and(|capacity| {
                 capacity.values.iter().any(|value| statement.starts_with(value))
             });
-            let mut letters = statement.chars();
-            let statement = match letters.next() {
-                Some(first) if !is_value => first.to_uppercase().chain(letters).collect(),
-                _ => statement.to_owned(),
-            };
+            let statement = if is_value { statement.to_owned() } else { capitalised(statement) };
             format!("{statement}{}", other_load(summary))
         }
         RunOutcome::Invalid => {
@@ -134,33 +130,50 @@ fn other_load(summary: &Summary) -> String {
     })
 }
 
-fn failure(summary: &Summary) -> String {
+fn failure(summary: &Summary, aborted: &str) -> String {
     let crowd = &summary.participants;
     if crowd.intended == 0 {
         return "No participant was to join before the run ended, so there is nothing to judge"
             .into();
     }
-    let most = summary.failures.iter().max_by_key(|(_, count)| **count);
-    match (crowd.connected, most) {
-        (0, Some((reason, count))) => {
-            format!("None of {} connected: {count} failed with {reason}", everybody(summary))
-        }
+    match (crowd.connected, most_failed(summary)) {
+        (0, Some(most)) => format!("None of {} connected: {most}", everybody(summary)),
         (0, None) => format!("None of {} connected", everybody(summary)),
-        _ => "The run was aborted by a guard".into(),
+        _ => capitalised(aborted),
     }
+}
+
+/// The most frequent failure: `3 failed with ice`.
+fn most_failed(summary: &Summary) -> Option<String> {
+    let (reason, failed) = summary.failures.iter().max_by_key(|(_, failed)| **failed)?;
+    Some(format!("{failed} failed with {reason}"))
+}
+
+/// Where everybody failed, though some were served before.
+fn nobody_stayed(summary: &Summary) -> Option<String> {
+    let crowd = &summary.participants;
+    let most = most_failed(summary).filter(|_| crowd.failed >= crowd.intended)?;
+    let (who, after) = (everybody(summary), duration(summary));
+    Some(format!("None of {who} stayed: {most}; the run lasted {after}"))
+}
+
+/// A clause as a sentence.
+fn capitalised(clause: &str) -> String {
+    let mut letters = clause.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// The crowd by its roles.
 fn everybody(summary: &Summary) -> String {
     if summary.is_chat_only() || summary.conference.is_some() {
-        return role_counts::count(summary.participants.intended, "participant");
+        return count(summary.participants.intended, "participants");
     }
     RoleCounts::of(summary).all()
 }
 
 /// The noun for who receives media: in a conference they send it too.
-fn receiver(summary: &Summary) -> &'static str {
-    if summary.conference.is_some() { "participant" } else { "viewer" }
+fn receivers(summary: &Summary) -> &'static str {
+    if summary.conference.is_some() { "participants" } else { "viewers" }
 }
 
 fn missed(summary: &Summary) -> String {
@@ -177,27 +190,10 @@ fn missed(summary: &Summary) -> String {
     format!("{noun} missed: {}", missed.join("; "))
 }
 
-/// What is to be said where all have failed, who did something before: `what` they did.
-fn all_failed(summary: &Summary, what: &str) -> Option<String> {
-    let crowd = &summary.participants;
-    let (reason, count) = summary.failures.iter().max_by_key(|(_, count)| **count)?;
-    (crowd.failed > 0 && crowd.failed >= crowd.intended).then(|| {
-        format!("None of {} {what} to the end: {count} failed with {reason}", everybody(summary))
-    })
-}
-
 fn played(summary: &Summary) -> String {
-    let what = if is_send_only(summary) {
-        "sent"
-    } else if summary.is_chat_only() {
-        "stayed"
-    } else {
-        "played"
-    };
-    all_failed(summary, what).unwrap_or_else(|| some_played(summary))
-}
-
-fn some_played(summary: &Summary) -> String {
+    if let Some(nobody) = nobody_stayed(summary) {
+        return nobody;
+    }
     let crowd = &summary.participants;
     let duration = duration(summary);
     if let Some(sent) = summary.sent.as_ref().filter(|_| is_send_only(summary)) {
@@ -210,9 +206,9 @@ fn some_played(summary: &Summary) -> String {
     let roles = RoleCounts::of(summary);
     let publishers = match roles.publishers {
         0 => String::new(),
-        publishers => format!("{} sent, ", role_counts::count(publishers, "publisher")),
+        publishers => format!("{} sent, ", count(publishers, "publishers")),
     };
-    let viewers = role_counts::count(roles.viewers, receiver(summary));
+    let viewers = count(roles.viewers, receivers(summary));
     let loss = summary.video.loss_ratio.unwrap_or(0.0).max(summary.audio.loss_ratio.unwrap_or(0.0));
     // A track that never arrived is lost entirely; and a run with a bottleneck was not clean.
     let clean = crowd.failed == 0
@@ -242,7 +238,7 @@ fn some_played(summary: &Summary) -> String {
 
 fn chatted(summary: &Summary, chat: &Chat, duration: &str) -> String {
     let crowd = &summary.participants;
-    let all = role_counts::count(crowd.intended, "participant");
+    let all = count(crowd.intended, "participants");
     let missing = match chat.missing_ratio {
         Some(ratio) if chat.messages_missing > 0 => {
             format!("; {} of the messages never came", percent(ratio))
@@ -294,7 +290,7 @@ fn inner_markers(summary: &Summary) -> Option<String> {
 const REPEATED_RATIO_MAX: f64 = 0.001;
 
 fn published(crowd: &Participants, sent: &Sent, duration: &str) -> String {
-    let (all, rate) = (role_counts::count(crowd.intended, "publisher"), bit_rate(sent.bps));
+    let (all, rate) = (count(crowd.intended, "publishers"), bit_rate(sent.bps));
     if crowd.connected == crowd.intended && crowd.failed == 0 {
         let is_clean = sent.packets_repeated as f64 <= sent.packets as f64 * REPEATED_RATIO_MAX;
         let how = if is_clean { "cleanly " } else { "" };
@@ -329,6 +325,8 @@ fn duration(summary: &Summary) -> String {
 fn seconds(seconds: f64) -> String {
     if seconds >= 120.0 {
         format!("{} min {:02} s", (seconds / 60.0) as u64, seconds as u64 % 60)
+    } else if seconds < 1.0 {
+        duration_ms(seconds * 1e3)
     } else {
         format!("{seconds:.0} s")
     }
@@ -338,10 +336,9 @@ fn seconds(seconds: f64) -> String {
 mod tests {
     use std::time::Duration;
 
-    use throng_observation::run::EventRow;
-    use throng_observation::{INNER_MARKERS_EVENT, RunTime};
+    use throng_observation::run::{ABORT_EVENT, Ending, EventRow};
+    use throng_observation::{Failure, FailureReason, INNER_MARKERS_EVENT, Outcome, RunTime};
 
-    use crate::summary::RunOutcome;
     use crate::{example, summarise};
 
     #[test]
@@ -352,18 +349,31 @@ mod tests {
     }
 
     #[test]
-    fn of_a_run_in_which_all_failed_none_is_said_to_have_played() {
-        let mut summary = summarise(&example::healthy(2, 20), &[], Duration::ZERO);
-        summary.outcome = RunOutcome::Missed;
-        summary.participants.failed = 2;
-        summary.failures.insert("media_lost".to_owned(), 2);
+    fn a_run_in_which_everybody_failed_played_nothing_to_its_end() {
+        let mut run = example::healthy(5, 1);
+        for row in &mut run.participants {
+            let why = Failure::new(FailureReason::MediaLost, "no media for 10 s");
+            row.outcome = Some(Outcome::Failed(why));
+        }
+        run.ended_at = Some(RunTime(300_000));
+        let headline = |run: &_| summarise(run, &[], Duration::ZERO).headline;
         assert_eq!(
-            super::headline(&summary),
-            "None of 2 viewers played to the end: 2 failed with media_lost"
+            headline(&run),
+            "None of 5 viewers stayed: 5 failed with media_lost; the run lasted 300 ms"
         );
-        summary.participants.failed = 1;
-        summary.failures.insert("media_lost".to_owned(), 1);
-        assert_eq!(super::headline(&summary), "2 of 2 viewers played in 20 s; 1 failed");
+        run.participants[0].outcome = None;
+        assert!(headline(&run).starts_with("5 of 5 viewers played in 300 ms; 4 failed"));
+    }
+
+    #[test]
+    fn a_run_that_a_guard_ended_says_by_which() {
+        let mut run = example::healthy(5, 20);
+        run.ending = Ending::Aborted;
+        let detail = "15.2 Mbit/s were received and sent, more than the 10 Mbit/s allowed, for 3 s";
+        let (at, kind) = (RunTime(5_000_000), ABORT_EVENT.to_owned());
+        run.events.push(EventRow { at, participant: None, kind, count: 1, detail: detail.into() });
+        let summary = summarise(&run, &[], Duration::ZERO);
+        assert_eq!(summary.headline, format!("Partial: a guard ended the run: {detail}"));
     }
 
     #[test]

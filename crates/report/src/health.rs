@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_analysis::capacity::CapacityVerdict;
 use throng_observation::limits::{HOST_DROPS_EVENT, Limit, MEMORY_EVENT, is_sustained};
 use throng_observation::run::{GeneratorRow, RECEIVE_RING_EVENT, RECEIVE_SOCKETS_EVENT, RunData};
-use throng_observation::{FailureReason, Outcome};
+use throng_observation::{FailureReason, Outcome, units};
 
 use crate::summary::{Generator, Summary};
 use crate::workers;
@@ -160,7 +160,8 @@ fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
         .count();
     if failed > 0 {
         reasons.push(format!(
-            "{failed} participants failed because the generator lacked descriptors, ports or memory"
+            "{} failed because the generator lacked descriptors, ports or memory",
+            units::count(failed as u64, "participants")
         ));
     }
     reasons.extend(defects(run));
@@ -218,8 +219,8 @@ fn defects(run: &RunData) -> Option<String> {
         _ => None,
     });
     let (count, first) =
-        broken.fold((0, None), |(count, first), detail| (count + 1, first.or(Some(detail))));
-    let people = if count == 1 { "1 participant" } else { &format!("{count} participants") };
+        broken.fold((0_u64, None), |(count, first), detail| (count + 1, first.or(Some(detail))));
+    let people = units::count(count, "participants");
     first.map(|detail| format!("{people} ended by a defect of the generator: {detail}"))
 }
 
@@ -303,7 +304,7 @@ fn seconds_past(run: &RunData, limit: Limit) -> Option<(f64, u16, usize, usize)>
 mod tests {
     use std::time::Duration;
 
-    use throng_observation::run::{Ending, EventRow};
+    use throng_observation::run::{ABORT_EVENT, Ending, EventRow};
     use throng_observation::{Failure, RunTime};
 
     use super::*;
@@ -381,18 +382,15 @@ mod tests {
     #[test]
     fn a_run_that_a_guard_ended_for_want_of_memory_is_invalid_and_no_fault_of_the_target() {
         let detail = "the generator uses 83 % of the machine's memory";
-        for (kind, expect) in [(MEMORY_EVENT, RunOutcome::Invalid), ("abort", RunOutcome::Error)] {
+        for (kind, expect) in
+            [(MEMORY_EVENT, RunOutcome::Invalid), (ABORT_EVENT, RunOutcome::Error)]
+        {
             let mut run = crate::example::healthy(10, 30);
             run.ending = Ending::Aborted;
             run.events.push(event(5, kind, detail));
             let summary = crate::summarise(&run, &[], Duration::ZERO);
             assert_eq!(summary.outcome, expect, "{kind}");
-            assert_eq!(
-                summary.headline.contains(detail),
-                expect == RunOutcome::Invalid,
-                "{}",
-                summary.headline
-            );
+            assert!(summary.headline.contains(detail), "{}", summary.headline);
         }
     }
 

@@ -1,6 +1,8 @@
 //! Participants of a run by role: viewers, publishers, or both.
 
-use crate::summary::{Media, Summary};
+use throng_observation::units::count;
+
+use crate::summary::Summary;
 
 /// Participants by role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,18 +14,14 @@ pub(crate) struct RoleCounts {
 impl RoleCounts {
     pub(crate) fn of(summary: &Summary) -> Self {
         let crowd = &summary.participants;
-        let publishers = if is_send_only(summary) {
-            crowd.intended
-        } else {
-            crowd.publishers.min(crowd.intended)
-        };
+        let publishers = crowd.publishers.min(crowd.intended);
         Self { publishers, viewers: crowd.intended - publishers }
     }
 
     /// All of them: `3 publishers and 1 viewer`.
     pub(crate) fn all(self) -> String {
         let (publishers, viewers) =
-            (count(self.publishers, "publisher"), count(self.viewers, "viewer"));
+            (count(self.publishers, "publishers"), count(self.viewers, "viewers"));
         match self {
             Self { publishers: 0, .. } => viewers,
             Self { viewers: 0, .. } => publishers,
@@ -50,15 +48,11 @@ impl RoleCounts {
     }
 }
 
-/// Whether the crowd was of publishers alone.
+/// Whether the crowd was of publishers alone, as its scenario says: viewers that received nothing
+/// are none.
 pub(crate) fn is_send_only(summary: &Summary) -> bool {
-    let is_there = |media: &Media| media.tracks > 0 || media.packets_received > 0;
-    summary.sent.is_some() && !is_there(&summary.video) && !is_there(&summary.audio)
-}
-
-/// `1 viewer`, `2 viewers`.
-pub(crate) fn count(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+    let roles = RoleCounts::of(summary);
+    roles.publishers > 0 && roles.viewers == 0
 }
 
 #[cfg(test)]
@@ -91,6 +85,35 @@ mod tests {
         assert_eq!(RoleCounts::of(&summary), RoleCounts { publishers: 2, viewers: 3 });
         assert_eq!(RoleCounts::of(&summary).all(), "2 publishers and 3 viewers");
         assert_eq!(RoleCounts { publishers: 1, viewers: 0 }.all(), "1 publisher");
+        // Viewers that were all refused are no publishers.
+        let mut refused = run.clone();
+        refused.series.clear();
+        refused.tracks.clear();
+        refused.sent = vec![throng_observation::run::SentRow {
+            second: 3,
+            cohort: throng_observation::run::CohortId(0),
+            kind: throng_observation::MediaKind::Video,
+            tracks: 2,
+            counters: throng_observation::SentCounters {
+                wire_bytes: 125_000,
+                ..Default::default()
+            },
+        }];
+        for row in refused.participants.iter_mut().filter(|row| row.cohort.0 == 1) {
+            let why = throng_observation::FailureReason::HttpStatus(403);
+            let why = throng_observation::Failure::new(why, "forbidden");
+            row.outcome = Some(throng_observation::Outcome::Failed(why));
+            row.reached.clear();
+        }
+        let refused = summarise(&refused, &[], Duration::ZERO);
+        assert_eq!(RoleCounts::of(&refused), RoleCounts { publishers: 2, viewers: 3 });
+        assert!(
+            refused
+                .headline
+                .starts_with("2 publishers sent, 0 of 3 viewers played in 20 s; 3 failed"),
+            "{}",
+            refused.headline
+        );
         // A participant that plays nothing waits for no frame.
         assert_eq!((summary.first_frame.reached, summary.connect.reached), (3, 5));
     }

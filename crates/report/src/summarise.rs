@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_analysis::bottleneck::{BottleneckVerdict, explain};
 use throng_observation::fleet::WORKER_LOST_EVENT;
-use throng_observation::run::{ClockError, Ending, EventRow, ParticipantRow, RunData};
+use throng_observation::run::{ABORT_EVENT, ClockError, Ending, EventRow, ParticipantRow, RunData};
 use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase};
 use throng_scenario::Objective;
 
@@ -89,7 +89,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     cause::explain(explained, &mut summary);
     summary.conference = conference::summarise(run, line_rate_bps(&summary));
     summary.outcome = headline::outcome(&summary, run.ending);
-    summary.headline = headline::headline(&summary);
+    summary.headline = headline::headline(&summary, &aborted(run));
     summary.answer = answer::answer(&summary);
     summary
 }
@@ -154,10 +154,7 @@ fn partial_reasons(run: &RunData) -> Vec<String> {
     match run.ending {
         Ending::Complete => {}
         Ending::Interrupted => because.push("the run was ended early".into()),
-        Ending::Aborted if run.events.iter().any(|event| event.kind == WORKER_LOST_EVENT) => {
-            because.push("a worker of the fleet was lost".into());
-        }
-        Ending::Aborted => because.push("a guard ended the run".into()),
+        Ending::Aborted => because.push(aborted(run)),
         Ending::Unfinished => {
             because
                 .push("no ending was written: the run is in progress, or its process died".into());
@@ -167,6 +164,16 @@ fn partial_reasons(run: &RunData) -> Vec<String> {
         because.push(format!("{} rows could not be stored", run.rows_lost));
     }
     because
+}
+
+/// What ended a run that was aborted, as a clause.
+fn aborted(run: &RunData) -> String {
+    if run.events.iter().any(|event| event.kind == WORKER_LOST_EVENT) {
+        return "a worker of the fleet was lost".into();
+    }
+    let guard = run.events.iter().find(|event| event.kind == ABORT_EVENT);
+    let why = guard.map_or_else(String::new, |event| format!(": {}", event.detail));
+    format!("a guard ended the run{why}")
 }
 
 fn received_bps(run: &RunData, warm_up_s: f64) -> (f64, f64) {
@@ -350,6 +357,8 @@ mod tests {
         let mut run = example::healthy(5, 20);
         run.series.clear();
         run.tracks.clear();
+        run.info.scenario =
+            "[target]\nurl = \"whip+http://127.0.0.1/a\"\n[crowd]\nsize = 5\n".into();
         run.sent = vec![throng_observation::run::SentRow {
             second: 3,
             cohort: throng_observation::run::CohortId(0),

@@ -3,7 +3,7 @@
 
 use throng_observation::host::catalogue::LOG_LINES;
 use throng_observation::run::ParticipantRow;
-use throng_observation::units::percent;
+use throng_observation::units::{count, percent};
 use throng_observation::{FailureReason, Outcome, RefusalKind, RunTime};
 
 use super::address_limit;
@@ -100,7 +100,7 @@ fn with_refusals(context: &Context<'_>, refused: Reading, last: Option<String>) 
     let served = context.users.served.fail();
     let hint = last.map_or_else(String::new, |said| format!(" (it said: {said})"));
     let title =
-        format!("The server takes {served:.0} users and refuses more, with resources to spare");
+        format!("The server takes {} and refuses more, with resources to spare", users(served));
     Candidate {
         used: 1.0,
         refuses: refused.begins(),
@@ -112,12 +112,18 @@ fn with_refusals(context: &Context<'_>, refused: Reading, last: Option<String>) 
     }
 }
 
+/// `1 user`, `2 users`.
+fn users(number: f64) -> String {
+    count(number.round() as u64, "users")
+}
+
 fn with_log_lines(context: &Context<'_>, reported: Reading) -> Candidate {
     let connected = context.users.connected.fail();
     let all = context.host.metric(LOG_LINES).iter();
     let log_lines = all.filter(|series| LIMIT_LINES.contains(&series.label("pattern")));
     let title = format!(
-        "The server's limit of connections is reached with {connected:.0} users, as its log says"
+        "The server's limit of connections is reached with {}, as its log says",
+        users(connected)
     );
     Candidate {
         used: 1.0,
@@ -152,7 +158,9 @@ fn without_refusals(
         );
         ("though the server refused none", change)
     };
-    let title = format!("{served:.0} users are served and further ones fail, {why}");
+    let served = users(served);
+    let are = if served.starts_with("1 ") { "is" } else { "are" };
+    let title = format!("{served} {are} served and further ones fail, {why}");
     Candidate {
         used: 0.6,
         evidence: vec![

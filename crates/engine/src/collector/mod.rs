@@ -27,7 +27,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use throng_observation::limits::{GENERATOR_LIMITED_EVENT, HOST_DROPS_EVENT, MEMORY_EVENT};
-use throng_observation::run::{CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row};
+use throng_observation::run::{
+    ABORT_EVENT, CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row,
+};
 use throng_observation::{
     BadIf, Distribution, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation,
     Outcome, Phase, RefusedDestination, RunTime, SecondClosed, SentInterval, TrackInterval,
@@ -172,7 +174,7 @@ impl Collector {
             return;
         };
         self.stop_written = true;
-        let kind = if stop.ending == Ending::Aborted { "abort" } else { "stop" };
+        let kind = if stop.ending == Ending::Aborted { ABORT_EVENT } else { "stop" };
         let (at, detail) = (self.config.clock.run_time(stop.at), stop.why.clone());
         self.event_row(EventRow { at, participant: None, kind: kind.into(), count: 1, detail });
     }

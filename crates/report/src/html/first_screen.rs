@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use throng_observation::run::RunData;
-use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
+use throng_observation::units::{bit_rate, bytes, count, duration_ms, percent};
 
 use super::markup::escape;
 use crate::chat::Chat;
@@ -131,7 +131,7 @@ fn crowd(summary: &Summary) -> Figure {
         ),
         RoleCounts { viewers, publishers } => {
             let publish = if publishers > 0 {
-                format!(", and {publishers} publishers")
+                format!(", and {}", count(publishers, "publishers"))
             } else {
                 String::new()
             };
@@ -164,8 +164,10 @@ fn played(summary: &Summary, playback: &Playback) -> Vec<Figure> {
             "time stalled",
             known(playback.stall_ratio, percent),
             format!(
-                "{} stalls, {} of {} viewers",
-                playback.stalls, playback.viewers_stalled, playback.players
+                "{}, {} of {}",
+                count(playback.stalls, "stalls"),
+                playback.viewers_stalled,
+                count(playback.players, "viewers")
             ),
         ),
         ("buffer, p5", ms(playback.buffer_ms_p5), format!("p50 {}", ms(playback.buffer_ms_p50))),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use throng_analysis::experiment::{Confirmation, ConfirmationOutcome, EffectVerdict, FactorEffect};
 use throng_analysis::reasons;
-use throng_observation::units::{bit_rate, percent};
+use throng_observation::units::{bit_rate, count, percent};
 use throng_observation::untrusted;
 
 use super::{
@@ -64,7 +64,9 @@ pub fn run_line(run: &MatrixRun) -> String {
             .map_or_else(String::new, |words| format!(" ({of}: {words})"))
     };
     let service = match (figures.capacity, figures.served_ratio) {
-        (Some(capacity), _) => format!("{capacity} users{}", bad("beyond")),
+        (Some(capacity), _) => {
+            format!("{}{}", count(capacity.into(), "users"), bad("beyond"))
+        }
         (None, Some(served)) => format!("{} served well{}", percent(served), bad("bad")),
         _ => "nobody to serve".to_owned(),
     };

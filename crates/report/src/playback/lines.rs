@@ -1,6 +1,6 @@
 //! What is said of players in a line each.
 
-use throng_observation::units::{bytes, duration_ms, percent};
+use throng_observation::units::{bytes, count, duration_ms, percent};
 
 use super::Playback;
 use crate::requests;
@@ -12,11 +12,11 @@ impl Playback {
             None => "nothing played".to_owned(),
             Some(_) if self.stalls == 0 && self.stall_s == 0.0 => "no stalls".to_owned(),
             Some(ratio) => format!(
-                "{} stalls, {} of the time, {} of {} viewers",
-                self.stalls,
+                "{}, {} of the time, {} of {}",
+                count(self.stalls, "stalls"),
                 percent(ratio),
                 self.viewers_stalled,
-                self.players
+                count(self.players, "viewers")
             ),
         }];
         if let Some(ratio) = self.delivery_ratio_p5 {

@@ -3,7 +3,7 @@
 use throng_observation::RunTime;
 use throng_observation::host::Culprit;
 use throng_observation::host::catalogue as metric;
-use throng_observation::units::bytes;
+use throng_observation::units::{bytes, count};
 
 use super::super::ended::Killed;
 use super::super::score::CAP_COMPANY;
@@ -78,7 +78,7 @@ fn of_a_user(demand: &Demand, limit: Option<f64>, is_alone: bool) -> String {
     let users = limit.and_then(|limit| Some((limit, fit.root(limit)?.floor())));
     let fits = users.map_or_else(String::new, |(limit, users)| {
         let alone = if is_alone { "" } else { " if this process alone uses the limit" };
-        format!(", so that {} fit {users:.0} users{alone}", bytes(limit))
+        format!(", so that {} fit {}{alone}", bytes(limit), count(users as u64, "users"))
     });
     format!("A user takes {}{fits}. ", bytes(demand.per_user))
 }
