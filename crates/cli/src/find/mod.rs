@@ -1,6 +1,7 @@
 //! `throng find`: one long run whose crowd grows and shrinks as the search wants, until the largest
 //! load that is served well is known.
 
+mod announced;
 mod crowd;
 mod hold_printer;
 mod plan;
@@ -24,6 +25,7 @@ use crate::live::{self, Display, State};
 use crate::session::{self, Generator, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
 use crate::{CliError, check, say, scenario};
+use announced::Announced;
 use crowd::{Crowd, CrowdAction};
 use hold_printer::HoldPrinter;
 use plan::SearchPlan;
@@ -74,6 +76,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
         rows: &session.rows,
         has_values: !search_plan.values.is_empty(),
         deadline: search_plan.deadline,
+        announced: search_plan.announced(),
         printer: HoldPrinter::new(common.quiet || common.json),
         triggers: ProfileTriggers::new(&search_plan.settings.schedule),
         judged_beyond: None,
@@ -97,6 +100,7 @@ struct SearchLoop<'a> {
     /// Whether a value varies, and not the size of the crowd.
     has_values: bool,
     deadline: RunTime,
+    announced: Announced,
     printer: HoldPrinter,
     /// When the server is profiled.
     triggers: ProfileTriggers,
@@ -136,6 +140,9 @@ impl SearchLoop<'_> {
             if self.handle.now() >= self.deadline.min(self.handle.ends_at()) {
                 say("the time budget is used up; the report holds what the search found so far");
                 return Some(Ending::Complete);
+            }
+            if let Some(correction) = self.announced.correction(self.handle.now()) {
+                say(&correction);
             }
             self.adjust();
             if Instant::now() >= show_at {

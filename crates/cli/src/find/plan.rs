@@ -12,6 +12,7 @@ use throng_scenario::{
 };
 use throng_store::RunFolder;
 
+use super::announced::{Announced, takes};
 use super::crowd::{CrowdConfig, LoadShape, cohort_id, sizes};
 use super::profile_triggers::{PROFILE, near_limit};
 use super::values::ValueVariation;
@@ -127,7 +128,7 @@ impl SearchPlan {
             "searching for {what}, {joins_per_s:.0} joins/s, each load judged for {} s",
             schedule.hold_s
         ));
-        say(&self.takes());
+        say(&takes(self.estimate(), self.budget, self.deadline));
         if let Some(budget) = self.budget {
             let budget = throng_scenario::units::write_duration(budget);
             say(&format!("a budget of {budget} costs precision:"));
@@ -135,33 +136,23 @@ impl SearchPlan {
         }
     }
 
-    /// How long the search takes, and when it is stopped at the latest.
-    fn takes(&self) -> String {
-        let written = |seconds: f64| {
-            let seconds = seconds.round() as u64;
-            match (seconds / 60, seconds % 60) {
-                (0, seconds) => format!("{seconds} s"),
-                (minutes, 0) => format!("{minutes} min"),
-                (minutes, seconds) => format!("{minutes} min {seconds:02} s"),
+    /// What [`Self::introduce`] says of the time that it takes.
+    pub(super) fn announced(&self) -> Announced {
+        let longest =
+            self.estimate().map(|estimate| RunTime(i64::from(estimate.longest_s) * 1_000_000));
+        Announced::new(longest, self.deadline)
+    }
+
+    /// How long it takes; `None` where values vary: how many users join and leave with each is not
+    /// known.
+    fn estimate(&self) -> Option<Estimate> {
+        let patience_s = self.crowd.patience.as_secs_f64();
+        match self.crowd.shape {
+            LoadShape::Values(_) => None,
+            LoadShape::Cohort { .. } | LoadShape::Rooms(_) => {
+                Some(Estimate::of(self.settings, self.crowd.joins_per_s, patience_s))
             }
-        };
-        let ended = format!(
-            "it stops after {} with the result so far",
-            written(self.deadline.as_secs_f64())
-        );
-        // How many users join and leave with each value is not known.
-        if let LoadShape::Values(_) = self.crowd.shape {
-            return ended;
         }
-        let estimate =
-            Estimate::of(self.settings, self.crowd.joins_per_s, self.crowd.patience.as_secs_f64());
-        let [typical, shortest, longest] =
-            [estimate.typical_s, estimate.shortest_s, estimate.longest_s]
-                .map(|s| written(f64::from(s)));
-        format!(
-            "this takes about {typical} ({shortest} to {longest}, by where the limit lies), longer where loads have to be held \
-             again; {ended}"
-        )
     }
 }
 
