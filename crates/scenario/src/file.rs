@@ -70,13 +70,13 @@ enum OneOrMany<T> {
 struct TargetFile {
     /// `ws(s)://HOST:3333/APP/STREAM` (OvenMediaEngine), `janus+ws(s)://HOST:8188/streaming/ID` or
     /// `…/videoroom/ID`, `livekit+ws(s)://HOST:7880/ROOM`, `whep+http(s)://…`, `whip+http(s)://…`,
-    /// `rtsp(s)://…`, `publish+rtsp(s)://…`, `rtmp(s)://HOST/APP/KEY`, `srt://HOST:PORT`,
-    /// `http(s)://…` (a video file, an HLS playlist or a DASH manifest),
+    /// `rtsp(s)://…`, `publish+rtsp(s)://…`, `publish+rtmp(s)://HOST/APP/KEY`,
+    /// `publish+srt://HOST:PORT`, `http(s)://…` (a video file, an HLS playlist or a DASH manifest),
     /// `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE` (a chat), `chat+ws(s)://HOST/PATH` and
     /// `chat+http(s)://HOST/PATH` (a chat with a template). In path and query `{n}`, `{stream}`,
     /// `{room}`, `{cohort}` and `{random}` are variables of the participant.
     #[schemars(regex(
-        pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+|[Xx][Mm][Pp][Pp]\+|[Cc][Hh][Aa][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|([Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+)?[Rr][Tt][Ss][Pp][Ss]?|[Rr][Tt][Mm][Pp][Ss]?|[Ss][Rr][Tt]|([Pp][Ee][Ee][Rr][Tt][Uu][Bb][Ee]\+|[Cc][Hh][Aa][Tt]\+)?[Hh][Tt][Tt][Pp][Ss]?)://"
+        pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+|[Xx][Mm][Pp][Pp]\+|[Cc][Hh][Aa][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|([Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+)?[Rr][Tt][Ss][Pp][Ss]?|[Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+([Rr][Tt][Mm][Pp][Ss]?|[Ss][Rr][Tt])|([Pp][Ee][Ee][Rr][Tt][Uu][Bb][Ee]\+|[Cc][Hh][Aa][Tt]\+)?[Hh][Tt][Tt][Pp][Ss]?)://"
     ))]
     url: String,
     /// `env:NAME`, `file:PATH`, or the token itself.

@@ -119,7 +119,7 @@ mod tests {
                 (1, 0),
             ),
             ("ws://127.0.0.1:3333/a/b", String::new(), (2, 1)),
-            ("rtmp://127.0.0.1/a/{n}", String::new(), (1, 0)),
+            ("publish+rtmp://127.0.0.1/a/{n}", String::new(), (1, 0)),
         ] {
             let plan = plan(url, &format!("[crowd]\nsize = 10\n{keys}\n"));
             assert_eq!(plan.sockets_each(), expect, "{url} {keys}");

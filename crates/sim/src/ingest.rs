@@ -62,7 +62,7 @@ impl IngestServer {
             let log = fs::read_to_string(folder.path().join("error.log")).unwrap_or_default();
             return Err(SimError::Said(format!("{error}; its log:\n{log}")));
         }
-        Ok(Some(Self { _process: process, url: format!("rtmp://{address}/live"), folder }))
+        Ok(Some(Self { _process: process, url: format!("publish+rtmp://{address}/live"), folder }))
     }
 
     /// ffmpeg that listens for SRT and writes HLS with segments of two seconds, with dates.
@@ -91,7 +91,7 @@ impl IngestServer {
         let process = ChildGuard::start(&mut command)?;
         // A caller repeats its handshake; the listener only has to be there soon.
         std::thread::sleep(Duration::from_millis(500));
-        Ok(Some(Self { _process: process, url: format!("srt://{address}"), folder }))
+        Ok(Some(Self { _process: process, url: format!("publish+srt://{address}"), folder }))
     }
 
     /// Where it takes streams: without a key (RTMP).

@@ -95,9 +95,9 @@ fn publishers_that_are_refused_or_find_nobody_fail_and_say_why() {
     let nobody = IngestServer::nobody().unwrap();
     for (url, media, reason, words) in [
         (format!("{}/refused", server.url()), "{}", "signalling_closed", "closed by the server"),
-        (format!("rtmp://{nobody}/live/k"), "{}", "tcp", "refused"),
+        (format!("publish+rtmp://{nobody}/live/k"), "{}", "tcp", "refused"),
         (
-            format!("rtmp://{nobody}/live/k"),
+            format!("publish+rtmp://{nobody}/live/k"),
             "{ video = \"360p\", burn_clock = true }",
             "signalling_closed",
             "Connection refused",
@@ -114,7 +114,14 @@ fn publishers_that_are_refused_or_find_nobody_fail_and_say_why() {
     let nginx = Nginx::before("http://127.0.0.1:9").unwrap();
     let ran = run(
         None,
-        &["view", &format!("rtmp://{}/live/k", nginx.plain_address()), "-n", "1", "--for", "3s"],
+        &[
+            "view",
+            &format!("publish+rtmp://{}/live/k", nginx.plain_address()),
+            "-n",
+            "1",
+            "--for",
+            "3s",
+        ],
     );
     assert_eq!(figure(&ran.summary(), "participants.failed"), 1.0, "{ran}");
 }

@@ -60,7 +60,7 @@ fn ffmpeg_listening() -> Option<(Child, String)> {
     let url = format!("rtmp://127.0.0.1:{port}/live/k");
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-listen", "1", "-i", &url, "-f", "null", "-"]);
-    Some((command.stdin(Stdio::null()).spawn().ok()?, url))
+    Some((command.stdin(Stdio::null()).spawn().ok()?, format!("publish+{url}")))
 }
 
 /// 20 s: 5 s of the idle server, and 12 s of a run that ends in the second in which its server is

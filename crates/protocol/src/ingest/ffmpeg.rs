@@ -18,9 +18,11 @@ pub(super) struct Encoding {
 /// Time between two key frames: the least that segments of HLS are cut at.
 const KEY_FRAMES_EVERY_S: f64 = 2.0;
 
-/// The arguments of an FFmpeg that publishes its standard input at `url`.
+/// The arguments of an FFmpeg that publishes its standard input at `url`, with `options` of its
+/// protocol.
 pub(super) fn arguments(
     url: &str,
+    options: Vec<String>,
     protocol: IngestProtocol,
     encoding: Option<Encoding>,
 ) -> Vec<String> {
@@ -63,7 +65,9 @@ pub(super) fn arguments(
         IngestProtocol::Rtmp => "flv",
         IngestProtocol::Srt => "mpegts",
     };
-    ["-f", format, url].map(str::to_owned).into_iter().for_each(add);
+    ["-f", format].map(str::to_owned).into_iter().for_each(&mut add);
+    options.into_iter().for_each(&mut add);
+    add(url.to_owned());
     arguments
 }
 
@@ -107,15 +111,14 @@ mod tests {
 
     #[test]
     fn media_is_copied_unless_a_clock_is_burnt_in() {
-        let copied = arguments("srt://127.0.0.1:9000", IngestProtocol::Srt, None);
-        assert!(
-            copied.ends_with(
-                &["-c", "copy", "-f", "mpegts", "srt://127.0.0.1:9000"].map(str::to_owned)
-            )
-        );
+        let stream = vec!["-srt_streamid".to_owned(), "#!::r=a".to_owned()];
+        let copied = arguments("srt://127.0.0.1:9000", stream, IngestProtocol::Srt, None);
+        let expect = "-c copy -f mpegts -srt_streamid #!::r=a srt://127.0.0.1:9000";
+        assert!(copied.join(" ").ends_with(expect), "{copied:?}");
         let encoding =
             Encoding { size: (640, 360), fps: 30.0, bitrate_bps: 1e6, midnight_ms: 5_000 };
-        let encoded = arguments("rtmp://127.0.0.1/live/k", IngestProtocol::Rtmp, Some(encoding));
+        let encoded =
+            arguments("rtmp://127.0.0.1/live/k", Vec::new(), IngestProtocol::Rtmp, Some(encoding));
         let after = |name: &str| {
             encoded
                 .iter()

@@ -65,7 +65,7 @@ impl Config {
         }
     }
 
-    /// The URL for FFmpeg.
+    /// The URL for FFmpeg, without what [`Self::options`] has.
     pub(super) fn at(&self, address: SocketAddr) -> String {
         let scheme = match (self.protocol, self.is_tls()) {
             (IngestProtocol::Srt, _) => "srt",
@@ -73,23 +73,56 @@ impl Config {
             (IngestProtocol::Rtmp, true) => "rtmps",
         };
         let path = self.url.path().trim_end_matches('/');
-        let query = self.url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let is_option = |pair: &&str| {
+            let name = pair.split('=').next().unwrap_or_default();
+            self.protocol == IngestProtocol::Srt && SRT_OPTIONS.iter().any(|(of, _)| *of == name)
+        };
+        let query = self.url.query().unwrap_or_default();
+        let others: Vec<&str> = query.split('&').filter(|pair| !is_option(pair)).collect();
+        let query = others.join("&");
+        let query = if query.is_empty() { query } else { format!("?{query}") };
         format!("{scheme}://{address}{path}{query}")
     }
 
-    /// Application and key for RTMP.
+    /// Options of FFmpeg for what it would not decode in a URL.
+    pub(super) fn options(&self) -> Vec<String> {
+        if self.protocol != IngestProtocol::Srt {
+            return Vec::new();
+        }
+        // In a stream id a `+` is one.
+        let query = self.url.query().unwrap_or_default().replace('+', "%2B");
+        let value = |name: &str| {
+            let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+            pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+        };
+        let options = SRT_OPTIONS
+            .iter()
+            .filter_map(|(name, option)| Some([(*option).to_owned(), value(name)?]));
+        options.flatten().collect()
+    }
+
+    /// Application and key for RTMP. A path of one part is the application, as in FFmpeg: servers
+    /// without applications (MediaMTX) join the two.
     pub(super) fn place(&self) -> Place {
         let scheme = if self.is_tls() { "rtmps" } else { "rtmp" };
-        let path = self.url.path().trim_start_matches('/');
-        let (app, key) = path.rsplit_once('/').unwrap_or((path, ""));
+        let path = self.url.path().trim_matches('/');
         let query = self.url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let (app, key) = match path.rsplit_once('/') {
+            Some((app, key)) => (app.to_owned(), format!("{key}{query}")),
+            None => (format!("{path}{query}"), String::new()),
+        };
         Place {
             connection_url: format!("{scheme}://{}:{}/{app}", self.host(), self.port()),
-            app: app.to_owned(),
-            key: format!("{key}{query}"),
+            app,
+            key,
         }
     }
 }
+
+/// Parameters of an SRT URL whose values may have characters that are escaped in a URL, and the
+/// options of FFmpeg for them. Its `-streamid` is another one.
+const SRT_OPTIONS: [(&str, &str); 2] =
+    [("streamid", "-srt_streamid"), ("passphrase", "-passphrase")];
 
 #[cfg(test)]
 mod tests {
@@ -105,6 +138,8 @@ mod tests {
             ("http://h:1935/live/abc", "rtmp://h:1935/live", "live", "abc"),
             ("http://h:1935/a/b/k?x=1&y", "rtmp://h:1935/a/b", "a/b", "k?x=1&y"),
             ("https://h/live/k", "rtmps://h:443/live", "live", "k"),
+            ("http://h:1935/stream", "rtmp://h:1935/stream", "stream", ""),
+            ("http://h:1935/stream?user=a", "rtmp://h:1935/stream?user=a", "stream?user=a", ""),
         ] {
             let place = config(url, IngestProtocol::Rtmp).place();
             assert_eq!((&*place.connection_url, &*place.app, &*place.key), (connection, app, key));
@@ -114,9 +149,18 @@ mod tests {
     #[test]
     fn ffmpeg_is_given_an_address_that_is_allowed_and_no_name() {
         let known: SocketAddr = "10.1.2.3:1".parse().unwrap();
-        let srt = config("http://media.example:9000/?streamid=a", IngestProtocol::Srt);
+        let srt = config(
+            "http://media.example:9000/?streamid=%23!::h=live/x%26y+z,m=publish&latency=2000&passphrase=a%20b",
+            IngestProtocol::Srt,
+        );
         let address = srt.address(Some(known), &|_| true).unwrap();
-        assert_eq!(srt.at(address), "srt://10.1.2.3:9000?streamid=a");
+        assert_eq!(srt.at(address), "srt://10.1.2.3:9000?latency=2000");
+        assert_eq!(
+            srt.options(),
+            ["-srt_streamid", "#!::h=live/x&y+z,m=publish", "-passphrase", "a b"]
+        );
+        let plain = config("http://media.example:9000/", IngestProtocol::Srt);
+        assert_eq!((plain.at(address).as_str(), plain.options().len()), ("srt://10.1.2.3:9000", 0));
         assert_eq!(srt.address(None, &|_| true).unwrap_err().reason, FailureReason::Dns);
         assert_eq!(
             srt.address(Some(known), &|_| false).unwrap_err().reason,

@@ -119,7 +119,12 @@ impl Publisher {
         let feed = Feed::new(&self.media, self.options.clock, self.started_at, now);
         let encoding = feed.encoding(now).filter(|_| self.config.burns_clock);
         self.feed = Some(feed);
-        let arguments = ffmpeg::arguments(&self.config.at(address), self.config.protocol, encoding);
+        let arguments = ffmpeg::arguments(
+            &self.config.at(address),
+            self.config.options(),
+            self.config.protocol,
+            encoding,
+        );
         Ok(Open::Process { program: "ffmpeg", arguments })
     }
 

@@ -139,7 +139,11 @@ fn check_ingest(reader: &mut Reader, protocol: Protocol, cohort: &mut Cohort, sp
         if let Some((Some(PublishConfig { burns_clock: true, .. }), _)) = publish {
             let message =
                 format!("`publish.burn_clock` of {name} has no effect on {}", protocol.name());
-            reader.fail(spans.publish, message, "remove it, or publish by rtmp:// or srt://");
+            reader.fail(
+                spans.publish,
+                message,
+                "remove it, or publish by publish+rtmp:// or publish+srt://",
+            );
         }
         return;
     }

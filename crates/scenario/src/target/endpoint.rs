@@ -27,9 +27,9 @@ pub enum Protocol {
     Rtsp,
     /// Publishing by RTSP (RFC 2326, ANNOUNCE and RECORD): `publish+rtsp(s)://…`.
     RtspPublish,
-    /// Publishing by RTMP: `rtmp(s)://HOST[:1935]/APP/KEY`.
+    /// Publishing by RTMP: `publish+rtmp(s)://HOST[:1935]/APP/KEY`, or `…/STREAM`.
     Rtmp,
-    /// Publishing by SRT: `srt://HOST:PORT[?streamid=…]`.
+    /// Publishing by SRT: `publish+srt://HOST:PORT[?streamid=…]`.
     Srt,
     /// A room of an XMPP chat over WebSocket (RFC 7395):
     /// `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`.
@@ -240,6 +240,9 @@ pub enum TargetError {
         /// A URL that would be valid.
         example: &'static str,
     },
+    /// A fragment, where it can only be meant as a part of a name, key or stream id.
+    #[error("`#` begins a fragment, which no server sees; write `%23` for a `#` in a URL")]
+    Fragment,
     /// A variable is unknown, or where none is allowed.
     #[error(transparent)]
     Template(#[from] UrlTemplateError),
@@ -359,8 +362,11 @@ impl Endpoint {
             Self::PeerTube { url } => format!("peertube+{}", without_secrets(url)),
             Self::Rtsp { url } => as_rtsp(&without_secrets(url)),
             Self::RtspPublish { url } => format!("publish+{}", as_rtsp(&without_secrets(url))),
-            Self::Rtmp { url } => as_rtmp(url),
-            Self::Srt { url } => as_scheme(&without_secrets(url), ("srt", 0), ("srt", 0)),
+            Self::Rtmp { url } => format!("publish+{}", as_rtmp(url)),
+            Self::Srt { url } => {
+                let srt = as_scheme(&without_secrets(url), ("srt", 0), ("srt", 0));
+                format!("publish+{srt}")
+            }
             Self::Xmpp { url, domain, room, account } => {
                 xmpp_url(url, domain, room, account.is_some())
             }
@@ -491,13 +497,10 @@ impl Endpoint {
                 }
             }
             "rtsp" | "rtsps" => Ok(Self::Rtsp { url: rtsp(&scheme, text)? }),
-            "publish+rtsp" | "publish+rtsps" => {
+            "publish+rtsp" | "publish+rtsps" | "publish+rtmp" | "publish+rtmps" | "publish+srt" => {
                 let rest = text.get("publish+".len()..).unwrap_or_default();
-                let scheme = scheme.trim_start_matches("publish+");
-                Ok(Self::RtspPublish { url: rtsp(scheme, rest)? })
+                Self::published(scheme.trim_start_matches("publish+"), rest)
             }
-            "rtmp" | "rtmps" => Self::rtmp(&scheme, text),
-            "srt" => Self::srt(text),
             "peertube+http" | "peertube+https" => {
                 let url = plain("peertube+")?;
                 // A page names its video, and is not that of the instance.
@@ -531,16 +534,26 @@ impl Endpoint {
         Url::parse(&as_rtsp(url.as_str())).ok()
     }
 
+    /// Publishing by a protocol that viewers use too, or whose URLs are those of viewers elsewhere:
+    /// `text` is what stands after `publish+`.
+    fn published(scheme: &str, text: &str) -> Result<Self, TargetError> {
+        match scheme {
+            "srt" => Self::srt(text),
+            "rtmp" | "rtmps" => Self::rtmp(scheme, text),
+            _ => Ok(Self::RtspPublish { url: rtsp(scheme, text)? }),
+        }
+    }
+
     fn rtmp(scheme: &str, text: &str) -> Result<Self, TargetError> {
         let url = with_ports(scheme, text, (RTMP_PORT, RTMPS_PORT))?;
-        match url.path_segments().map_or(0, |parts| parts.filter(|part| !part.is_empty()).count()) {
-            0 | 1 => Err(TargetError::Path {
+        if url.path_segments().into_iter().flatten().all(str::is_empty) {
+            return Err(TargetError::Path {
                 protocol: Protocol::Rtmp.name(),
-                needs: "application and key in the path",
-                example: "rtmp://127.0.0.1:1935/live/KEY",
-            }),
-            _ => Ok(Self::Rtmp { url }),
+                needs: "application and key in the path, or the name of the stream alone",
+                example: "publish+rtmp://127.0.0.1:1935/live/KEY",
+            });
         }
+        Ok(Self::Rtmp { url })
     }
 
     fn srt(text: &str) -> Result<Self, TargetError> {
@@ -549,7 +562,7 @@ impl Endpoint {
             Some(0) | None => Err(TargetError::Path {
                 protocol: Protocol::Srt.name(),
                 needs: "a port",
-                example: "srt://127.0.0.1:9000?streamid=live/KEY",
+                example: "publish+srt://127.0.0.1:9000?streamid=live/KEY",
             }),
             Some(_) => Ok(Self::Srt { url }),
         }
@@ -671,7 +684,10 @@ fn with_ports(scheme: &str, text: &str, (plain, secured): (u16, u16)) -> Result<
     if url.port().is_none() && !has_port && url.set_port(Some(port)).is_err() {
         return Err(not_url("it has no host".into()));
     }
-    url.set_fragment(None);
+    // It is no part of what a server is asked for: a key or stream id would end before it.
+    if url.fragment().is_some() {
+        return Err(TargetError::Fragment);
+    }
     Ok(url)
 }
 
@@ -741,10 +757,10 @@ fn mend_for(scheme: &str, text: &str) -> String {
         "janus+http" | "janus+https" => {
             "throng connects to Janus by WebSocket: write `janus+ws://HOST:8188/streaming/ID`".into()
         }
-        "rtmpt" | "rtmpe" | "rtmpte" | "rtmpts" | "publish+rtmp" => {
-            "write `rtmp://HOST/APP/KEY` or `rtmps://…` to publish by RTMP".into()
+        "rtmp" | "rtmps" | "rtmpt" | "rtmpe" | "rtmpte" | "rtmpts" => {
+            "to publish by RTMP write `publish+rtmp://HOST/APP/KEY` or `publish+rtmps://…` (there are no viewers by RTMP)".into()
         }
-        "publish+srt" => "write `srt://HOST:PORT?streamid=…` to publish by SRT".into(),
+        "srt" => "to publish by SRT write `publish+srt://HOST:PORT?streamid=…` (there are no viewers by SRT)".into(),
         "rtspu" | "rtspt" => "write `rtsp://…`, and target.rtsp_transport = \"udp\" or \"tcp\"".into(),
         "rtsp+publish" | "rtsps+publish" | "announce+rtsp" | "record+rtsp" => {
             "to publish by RTSP write `publish+rtsp://…` or `publish+rtsps://…`".into()

@@ -12,8 +12,8 @@ pub const TARGET_EXAMPLES: [(&str, &str); 14] = [
     ("rtsp://HOST/PATH", "viewers on any RTSP server"),
     ("whip+http://HOST/PATH", "publishers by WHIP"),
     ("publish+rtsp://HOST/PATH", "publishers by RTSP"),
-    ("rtmp://HOST/APP/KEY", "publishers by RTMP"),
-    ("srt://HOST:9000", "publishers by SRT"),
+    ("publish+rtmp://HOST/APP/KEY", "publishers by RTMP"),
+    ("publish+srt://HOST:9000", "publishers by SRT"),
     ("xmpp+ws://HOST/PATH?room=ROOM@SERVICE", "participants of an XMPP chat"),
     ("chat+ws://HOST/PATH", "participants of another chat, by template"),
 ];

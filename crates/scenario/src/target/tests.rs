@@ -23,9 +23,10 @@ fn the_scheme_names_the_protocol_and_the_real_url() {
         ("whep+http://h/x", Protocol::Whep, "http://h/x"),
         ("publish+rtsp://h/live", Protocol::RtspPublish, "http://h:554/live"),
         ("Publish+RTSPS://h:8322/live", Protocol::RtspPublish, "https://h:8322/live"),
-        ("rtmp://h/live/key", Protocol::Rtmp, "http://h:1935/live/key"),
-        ("RTMPS://h/a/b/key?x=1#f", Protocol::Rtmp, "https://h/a/b/key?x=1"),
-        ("srt://h:9000?streamid=a", Protocol::Srt, "http://h:9000/?streamid=a"),
+        ("publish+rtmp://h/live/key", Protocol::Rtmp, "http://h:1935/live/key"),
+        ("publish+rtmp://h/stream", Protocol::Rtmp, "http://h:1935/stream"),
+        ("Publish+RTMPS://h/a/b/key?x=1", Protocol::Rtmp, "https://h/a/b/key?x=1"),
+        ("publish+srt://h:9000?streamid=a", Protocol::Srt, "http://h:9000/?streamid=a"),
         ("WHEP+HTTPS://h/x?y=1", Protocol::Whep, "https://h/x?y=1"),
     ] {
         let target = target(text);
@@ -57,9 +58,16 @@ fn other_urls_are_refused_with_the_mend() {
         ("http://h/whep", "`whep+http://h/whep`"),
         ("janus://h", "janus+ws://"),
         ("gopher://h/x", "janus+ws://"),
-        ("rtmp://h/x", "rtmp://127.0.0.1:1935/live/KEY"),
-        ("rtmpt://h/live/x", "rtmp://HOST/APP/KEY"),
-        ("srt://h", "srt://127.0.0.1:9000"),
+        ("publish+rtmp://h/", "publish+rtmp://127.0.0.1:1935/live/KEY"),
+        ("rtmp://h/live/x", "publish+rtmp://HOST/APP/KEY"),
+        ("rtmps://h/live/x", "publish+rtmps://"),
+        ("rtmpt://h/live/x", "publish+rtmp://HOST/APP/KEY"),
+        ("publish+srt://h", "publish+srt://127.0.0.1:9000"),
+        ("srt://h:9000?streamid=publish:live", "publish+srt://HOST:PORT"),
+        ("publish+srt://h:9000?streamid=#!::h=live/x,m=publish", "write `%23`"),
+        ("publish+rtmp://h/live/key#1", "write `%23`"),
+        ("publish+rtsp://h/live#1", "write `%23`"),
+        ("rtsp://h/cam#1", "write `%23`"),
         ("rtspt://h/x", "rtsp_transport"),
         ("rtsp+publish://h/x", "publish+rtsp://"),
         ("ws://h:8188/", "janus+ws://"),
@@ -88,9 +96,9 @@ fn nothing_shown_holds_a_secret() {
         "whep+http://joe:hunter2@h/x?token=hunter2",
         "https://joe:hunter2@h/film.mp4?signature=hunter2",
         "publish+rtsp://joe:hunter2@h/x?token=hunter2",
-        "rtmp://h/live/hunter2",
-        "rtmps://joe:hunter2@h:8443/live/hunter2?token=hunter2",
-        "srt://h:9000?streamid=a&passphrase=hunter2",
+        "publish+rtmp://h/live/hunter2",
+        "publish+rtmps://joe:hunter2@h:8443/live/hunter2?token=hunter2",
+        "publish+srt://h:9000?streamid=a&passphrase=hunter2",
         "livekit+ws://h/room?path=/p&secret=hunter2",
         "janus+ws://h/streaming/1?pin=hunter2",
         "wss://h/app/stream?policy=hunter2&signature=hunter2&transport=tcp",
@@ -98,9 +106,12 @@ fn nothing_shown_holds_a_secret() {
         let shown = format!("{} {:?}", target(text).display(), target(text).token);
         assert!(!shown.contains("hunter2"), "{shown}");
     }
-    for text in
-        ["http://joe:hunter2@h/whep?token=hunter2", "ws://joe:hunter2@?hunter2", "x?hunter2"]
-    {
+    for text in [
+        "http://joe:hunter2@h/whep?token=hunter2",
+        "ws://joe:hunter2@?hunter2",
+        "x?hunter2",
+        "rtmp://h/live/hunter2",
+    ] {
         let error = Target::parse(text).expect_err(text).to_string();
         assert!(!error.contains("hunter2"), "{error}");
     }
@@ -118,12 +129,13 @@ fn nothing_shown_holds_a_secret() {
 #[test]
 fn what_is_displayed_without_secrets_reads_back_as_the_same_target() {
     for text in [
-        "rtmp://127.0.0.1/live/key",
-        "rtmp://127.0.0.1:80/live/key",
-        "rtmps://[::1]:8443/live/key",
-        "rtmps://localhost/live/key",
-        "srt://127.0.0.1:80/",
-        "srt://h:9000/",
+        "publish+rtmp://127.0.0.1/live/key",
+        "publish+rtmp://127.0.0.1/stream",
+        "publish+rtmp://127.0.0.1:80/live/key",
+        "publish+rtmps://[::1]:8443/live/key",
+        "publish+rtmps://localhost/live/key",
+        "publish+srt://127.0.0.1:80/",
+        "publish+srt://h:9000/",
         "ws://host:3333/app/stream",
         "janus+ws://h:8188/streaming/1",
         "janus+wss://h/streaming/a%2Fb?path=/janus",
