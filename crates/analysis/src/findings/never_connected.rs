@@ -193,7 +193,7 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
             "Does the server speak HTTP/3, and does it listen on UDP at this address and port (ss -lun)? A firewall in between may drop UDP"
         }
         FailureReason::Tls => {
-            "Check the server's certificate and its name, and http against https; the failure has the details"
+            "Check the server's certificate (an issuer that is not known here is trusted with --tls-ca) and its name, and http against https; the failure has the details"
         }
         FailureReason::RtspStatus(454 | 461) => {
             "Check the server's log; for 461 try the other transport: target.rtsp_transport = \"tcp\" or \"udp\""

@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 
 use super::DnsCache;
 use super::stream::{MaybeTlsStream, Socket};
-use super::tls::tls_config;
+use super::tls::{in_words, tls_config};
 use crate::config::{EngineError, Reach, RunConfig};
 
 /// The host and port to connect to.
@@ -158,7 +158,7 @@ impl Dialer {
         let secured = TlsConnector::from(Arc::clone(config))
             .connect(name.server_name()?, socket)
             .await
-            .map_err(|e| ChannelError::Tls(e.to_string()))?;
+            .map_err(|error| ChannelError::Tls(in_words(&error)))?;
         opening.secured_at = Some(Instant::now());
         Ok((MaybeTlsStream::Secured(Box::new(secured)), opening))
     }

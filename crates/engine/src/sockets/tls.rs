@@ -16,6 +16,20 @@ pub(crate) fn tls_config(options: &TlsOptions, alpn: &[&[u8]]) -> Result<ClientC
     Ok(config)
 }
 
+/// The words of a failed handshake, with what a user can do who trusts the server.
+pub(crate) fn in_words(error: &dyn std::fmt::Display) -> String {
+    let said = error.to_string();
+    if said.contains(UNKNOWN_ISSUER) {
+        return format!(
+            "the issuer of the server's certificate is unknown; trust it with --tls-ca FILE ({said})"
+        );
+    }
+    said
+}
+
+/// How the TLS library names a certificate of an authority that is not trusted.
+const UNKNOWN_ISSUER: &str = "UnknownIssuer";
+
 fn roots(options: &TlsOptions) -> Result<RootCertStore, String> {
     let mut roots = system_roots();
     if let Some(pem) = &options.extra_ca_pem {
@@ -35,6 +49,15 @@ fn roots(options: &TlsOptions) -> Result<RootCertStore, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_issuer_is_named_with_what_to_do() {
+        let unknown = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let said = in_words(&std::io::Error::new(std::io::ErrorKind::InvalidData, unknown));
+        assert!(said.contains("issuer") && said.contains("--tls-ca FILE"), "{said}");
+        let expired = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
+        assert_eq!(in_words(&expired), expired.to_string());
+    }
 
     #[test]
     fn an_extra_ca_without_a_certificate_is_an_error() {

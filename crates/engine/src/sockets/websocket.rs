@@ -12,6 +12,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Error, handshake::client::Request};
 use url::Url;
 
+use super::tls::in_words;
 use super::{Dialer, Host, MaybeTlsStream};
 
 /// Longest message accepted from a server, bytes.
@@ -145,7 +146,7 @@ fn failure(error: Error) -> ChannelError {
             ChannelError::not_upgraded(response.status().as_u16(), response.headers(), &words)
         }
         Error::Io(e) => ChannelError::Tcp(e.to_string()),
-        Error::Tls(e) => ChannelError::Tls(e.to_string()),
+        Error::Tls(error) => ChannelError::Tls(in_words(&error)),
         Error::ConnectionClosed | Error::AlreadyClosed => ChannelError::ClosedByPeer(None),
         // A server that drops the connection without a close frame broke TCP, not the protocol.
         Error::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => {

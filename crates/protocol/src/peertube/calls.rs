@@ -8,10 +8,13 @@ use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, ORIGIN, REFERER,
 };
 use http::{Method, StatusCode};
+use throng_observation::{Failure, FailureReason};
 use url::Url;
 
 use crate::excerpt::retry_after;
-use crate::participant::{Demand, DownloadEvent, FetchId, HttpVersion, Opening, Output, Request};
+use crate::participant::{
+    ChannelError, Demand, DownloadEvent, FetchId, HttpVersion, Opening, Output, Request,
+};
 
 /// How long a response may take after its head should have been there.
 const BODY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -45,7 +48,7 @@ pub(super) enum Called {
     /// A usable response.
     Body(Vec<u8>),
     /// None; why.
-    Failed(String, Option<StatusCode>),
+    Failed(Failure),
 }
 
 /// Requests under way.
@@ -115,7 +118,8 @@ impl Calls {
             Ok(parts) => parts,
             Err(error) => {
                 self.counters.failed += 1;
-                return self.ended.push((call, Called::Failed(error.to_string(), None)));
+                let why = Failure::new(FailureReason::Protocol, error.to_string());
+                return self.ended.push((call, Called::Failed(why)));
             }
         };
         let accept = if call == Call::Page {
@@ -196,7 +200,7 @@ impl Calls {
                 let call = open.call;
                 let called = match result {
                     Ok(()) => open.finish(),
-                    Err(error) => Called::Failed(error.to_string(), open.status),
+                    Err(error) => Called::Failed(open.broken(error)),
                 };
                 self.counters.failed += u64::from(matches!(called, Called::Failed(..)));
                 Some((call, called))
@@ -215,12 +219,12 @@ impl Calls {
             let is_late = now >= open.late_at;
             if is_late || open.is_too_long {
                 let why = if is_late {
-                    "no end of the response in time"
+                    Failure::new(FailureReason::SignallingTimeout, "no end of the response in time")
                 } else {
-                    "a body that is too long"
+                    Failure::new(FailureReason::Protocol, "a body that is too long")
                 };
                 self.counters.failed += 1;
-                self.ended.push((open.call, Called::Failed(why.to_owned(), None)));
+                self.ended.push((open.call, Called::Failed(why)));
             } else if !gives_up(open.call) {
                 return true;
             }
@@ -240,14 +244,30 @@ impl Calls {
 }
 
 impl Open {
+    fn bad_status(&self) -> Option<StatusCode> {
+        self.status.filter(|status| !status.is_success())
+    }
+
+    /// Why a request failed that broke.
+    fn broken(&self, error: ChannelError) -> Failure {
+        match (self.bad_status(), self.status) {
+            (Some(bad), _) => {
+                Failure::new(FailureReason::HttpStatus(bad.as_u16()), error.to_string())
+            }
+            (None, Some(_)) => error.after_opening(),
+            (None, None) => error.into(),
+        }
+    }
+
     fn finish(self) -> Called {
         use std::io::Read;
-        let status = self.status;
-        if let Some(bad) = status.filter(|status| !status.is_success()) {
-            return Called::Failed(format!("HTTP status {bad}{}", self.retry_after), status);
+        let unreadable = |why: String| Called::Failed(Failure::new(FailureReason::Protocol, why));
+        if let Some(bad) = self.bad_status() {
+            let why = format!("HTTP status {bad}{}", self.retry_after);
+            return Called::Failed(Failure::new(FailureReason::HttpStatus(bad.as_u16()), why));
         }
         if self.is_too_long {
-            return Called::Failed(format!("a body of more than {BODY_LEN_MAX} bytes"), status);
+            return unreadable(format!("a body of more than {BODY_LEN_MAX} bytes"));
         }
         if !self.is_gzip {
             return Called::Body(self.body);
@@ -256,10 +276,8 @@ impl Open {
         let limit = BODY_LEN_MAX as u64 + 1;
         match GzDecoder::new(&self.body[..]).take(limit).read_to_end(&mut decoded) {
             Ok(length) if length <= BODY_LEN_MAX => Called::Body(decoded),
-            Ok(_) => {
-                Called::Failed(format!("a body of more than {BODY_LEN_MAX} bytes, decoded"), status)
-            }
-            Err(error) => Called::Failed(format!("a body that is not gzip: {error}"), status),
+            Ok(_) => unreadable(format!("a body of more than {BODY_LEN_MAX} bytes, decoded")),
+            Err(error) => unreadable(format!("a body that is not gzip: {error}")),
         }
     }
 }

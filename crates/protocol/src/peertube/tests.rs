@@ -12,12 +12,15 @@ use throng_scenario::{ChatConfig, HttpVersionPolicy, PeerConfig, PeerPreset, Pla
 
 use super::*;
 use crate::participant::{
-    Channel, DownloadEvent, FetchId, Input, Message, Opening, Output, Participant,
+    Channel, ChannelError, DownloadEvent, FetchId, Input, Message, Opening, Output, Participant,
 };
 use crate::webrtc::ParticipantOptions;
 use std::time::{Duration, Instant};
 
 const PAGE: &str = "http://10.0.0.1/w/abc";
+
+/// In place of a status: TLS does not come up.
+const NO_TLS: u16 = 0;
 
 /// An instance of these answers, by path.
 struct Stand {
@@ -154,6 +157,10 @@ impl Stand {
             Some((status, body)) => (*status, body.clone()),
             None => (200, "{}".to_owned()),
         };
+        if status == NO_TLS {
+            let event = DownloadEvent::Finished(Err(ChannelError::Tls(body)));
+            return self.visitor.handle(self.now, Input::Download { fetch, event });
+        }
         let (mut head, ()) = http::Response::new(()).into_parts();
         head.status = StatusCode::from_u16(status).unwrap();
         head.headers.insert("content-length", body.len().to_string().parse().unwrap());
@@ -253,6 +260,15 @@ fn a_page_that_is_not_there_is_a_failure_and_less_than_that_is_not() {
     });
     assert!(
         matches!(&broken.ended, Some(Outcome::Failed(failure)) if failure.reason == FailureReason::Protocol)
+    );
+    let untrusted = Stand::new(|answers| {
+        answers.insert("/w/abc", (NO_TLS, "an unknown issuer".into()));
+    });
+    assert!(
+        matches!(&untrusted.ended, Some(Outcome::Failed(failure))
+            if failure.reason == FailureReason::Tls && failure.detail.contains("an unknown issuer")),
+        "{:?}",
+        untrusted.ended
     );
     let without_chat = Stand::new(|answers| {
         answers.insert("/plugins/livechat/router/api/configuration/room/u", (404, String::new()));

@@ -189,29 +189,23 @@ impl Visitor {
                 self.put_socket_outputs(now);
             }
             (Call::Other | Call::Heartbeat, Called::Body(_)) => {}
-            (Call::Page | Call::Video, Called::Failed(why, status)) => {
-                let reason = match status {
-                    Some(status) if !status.is_success() => {
-                        FailureReason::HttpStatus(status.as_u16())
-                    }
-                    _ => FailureReason::SignallingClosed,
-                };
-                self.fail(now, reason, &why);
+            (Call::Page | Call::Video, Called::Failed(why)) => {
+                self.fail(now, why.reason, &why.detail);
             }
-            (Call::Live, Called::Failed(why, _)) => {
-                self.anomaly(format!("the live is not described: {why}"));
+            (Call::Live, Called::Failed(why)) => {
+                self.anomaly(format!("the live is not described: {}", why.detail));
                 self.live = Some(Live::USUAL);
                 self.play(now);
             }
-            (Call::Handshake | Call::Poll | Call::Message, Called::Failed(why, _)) => {
-                self.anomaly(format!("socket.io: {why}"));
+            (Call::Handshake | Call::Poll | Call::Message, Called::Failed(why)) => {
+                self.anomaly(format!("socket.io: {}", why.detail));
                 let event = self.socket.as_mut().and_then(SocketIo::broken);
                 self.told(now, event);
             }
-            (Call::LivechatSettings | Call::LivechatRoom, Called::Failed(why, _)) => {
-                self.anomaly(format!("there is no chat: {why}"));
+            (Call::LivechatSettings | Call::LivechatRoom, Called::Failed(why)) => {
+                self.anomaly(format!("there is no chat: {}", why.detail));
             }
-            (Call::Other | Call::Heartbeat, Called::Failed(why, _)) => self.anomaly(why),
+            (Call::Other | Call::Heartbeat, Called::Failed(why)) => self.anomaly(why.detail),
         }
     }
 

@@ -18,6 +18,7 @@ use throng_protocol::participant::{ChannelError, Opening};
 use super::super::origin::Origin;
 use super::socket::{Broken, QuicSocket};
 use crate::sockets::tcp::source_toward;
+use crate::sockets::tls::in_words;
 use crate::sockets::{Dialer, Host};
 
 /// Flow-control windows of a stream and a connection, bytes: those of Chromium
@@ -182,7 +183,7 @@ fn failure(error: &ConnectionError, broken: &Broken, server: &str, when: &str) -
     }
     match error {
         ConnectionError::TransportError(error) if CRYPTO_ERRORS.contains(&error.code.into()) => {
-            ChannelError::Tls(error.reason.clone())
+            ChannelError::Tls(in_words(&error.reason))
         }
         ConnectionError::ConnectionClosed(close)
             if CRYPTO_ERRORS.contains(&close.error_code.into()) =>
