@@ -75,7 +75,9 @@ pub fn run(
         collector: None,
         threads: Vec::new(),
     };
+    let dialer = Arc::new(Dialer::new(&config)?);
     let collector = Collector::new(CollectorConfig {
+        addresses: Arc::clone(&dialer.chosen),
         clock,
         ends_at: config.ends_at,
         cohorts: config.cohorts,
@@ -93,7 +95,7 @@ pub fn run(
         participants.div_ceil(threads),
         &plan,
         wakers,
-        &factory,
+        (&factory, &dialer),
         &events,
     )?;
     for asked in config.consents {
@@ -121,10 +123,9 @@ impl RunHandle {
         participants: usize,
         plan: &Arc<[Join]>,
         wakers: Vec<Arc<Waker>>,
-        factory: &Arc<dyn ParticipantFactory>,
+        (factory, dialer): (&Arc<dyn ParticipantFactory>, &Arc<Dialer>),
         events: &SyncSender<Vec<DriverEvent>>,
     ) -> Result<(), EngineError> {
-        let dialer = Arc::new(Dialer::new(config)?);
         let threads = wakers.len();
         for (number, waker) in wakers.into_iter().enumerate() {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -132,7 +133,7 @@ impl RunHandle {
                 .max_blocking_threads(4)
                 .build()?;
             let (signalling, inbox) =
-                SignallingChannels::new(Arc::clone(&dialer), config.body_bytes_max);
+                SignallingChannels::new(Arc::clone(dialer), config.body_bytes_max);
             let io = IoContextConfig {
                 thread: u16::try_from(number).unwrap_or(u16::MAX),
                 reach: Arc::clone(&config.reach),

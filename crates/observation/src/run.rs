@@ -118,6 +118,10 @@ impl Ending {
 /// The event of a run that ended as [`Ending::Aborted`]; its detail says why.
 pub const ABORT_EVENT: &str = "abort";
 
+/// What the kind of an event begins with that counts the participants at one address of the
+/// server's name, where it has several; then the address follows.
+pub const ADDRESS_EVENT: &str = "address_";
+
 /// The crowd at the end of one second, by cohort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrowdRow {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use throng_analysis::bottleneck::{BottleneckVerdict, explain};
 use throng_observation::fleet::WORKER_LOST_EVENT;
-use throng_observation::run::{ABORT_EVENT, ClockError, Ending, EventRow, ParticipantRow, RunData};
+use throng_observation::run::{
+    ABORT_EVENT, ADDRESS_EVENT, ClockError, Ending, EventRow, ParticipantRow, RunData,
+};
 use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase};
 use throng_scenario::Objective;
 
@@ -64,7 +66,8 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         layer_switches: sent::layer_switches(run),
         capacity: capacity::summarise(run, was_generator, &generator.reasons),
         generator,
-        media_paths: paths(run),
+        media_paths: counted(run, MediaPath::EVENT),
+        addresses: counted(run, ADDRESS_EVENT),
         events: events(run),
         hosts: server::summarise(run),
         decoded: decoded::summarise(run),
@@ -217,21 +220,24 @@ fn failures(figures: &Figures<'_>) -> BTreeMap<String, FailureExample> {
 }
 
 /// Participants by media path.
-fn paths(run: &RunData) -> BTreeMap<String, u64> {
-    let mut paths = BTreeMap::new();
+/// Counts of the events whose kind begins so, by the rest of it.
+fn counted(run: &RunData, prefix: &str) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
     for event in &run.events {
-        if let Some(path) = event.kind.strip_prefix(MediaPath::EVENT) {
-            *paths.entry(path.to_owned()).or_default() += u64::from(event.count);
+        if let Some(what) = event.kind.strip_prefix(prefix) {
+            *counts.entry(what.to_owned()).or_default() += u64::from(event.count);
         }
     }
-    paths
+    counts
 }
 
-/// Counts of events by kind; failures and media paths have their own tables.
+/// Counts of events by kind; failures, media paths and addresses have their own tables.
 fn events(run: &RunData) -> BTreeMap<String, u64> {
     let mut events = BTreeMap::new();
-    let is_told =
-        |event: &&EventRow| event.kind != "failed" && !event.kind.starts_with(MediaPath::EVENT);
+    let is_told = |event: &&EventRow| {
+        event.kind != "failed"
+            && ![MediaPath::EVENT, ADDRESS_EVENT].iter().any(|of| event.kind.starts_with(of))
+    };
     for event in run.events.iter().filter(is_told) {
         *events.entry(event.kind.clone()).or_default() += u64::from(event.count);
     }

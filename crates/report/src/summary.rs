@@ -100,6 +100,10 @@ pub struct Summary {
     /// `process`, `http1`, `http2`, `http3`. Empty in unfinished runs.
     #[serde(default)]
     pub media_paths: BTreeMap<String, u64>,
+    /// Participants by the server's address that they chose, where its name has several. Empty in
+    /// unfinished runs.
+    #[serde(default)]
+    pub addresses: BTreeMap<String, u64>,
     /// Counts of events by stable key: `refused_ice_candidate`, `refused_redirect`, `refused_send`,
     /// `unreachable_send`, `protocol_anomaly_rtcp`, `leave_unanswered`, `abort`, `host_drops`,
     /// `host_buffers_full`, `burst_drops`, `ring_burst_drops`, `protocol_anomaly_sender_clock`,

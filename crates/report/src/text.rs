@@ -4,6 +4,7 @@ mod host;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
 use throng_analysis::reasons;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
@@ -95,6 +96,11 @@ fn crowd_lines(out: &mut String, summary: &Summary) {
     line(out, "connect", &time_to(&summary.connect));
     if !summary.media_paths.is_empty() {
         line(out, "path", &paths_line(&summary.media_paths));
+    }
+    // That of a name for this machine says nothing.
+    let is_own = |address: &String| address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    if summary.addresses.len() > 1 || summary.addresses.keys().any(|address| !is_own(address)) {
+        line(out, "addresses", &counts(&summary.addresses));
     }
     if let Some(chat) = &summary.chat {
         line(out, "joined", &time_to(&chat.joined));

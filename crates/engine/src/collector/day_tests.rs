@@ -57,6 +57,7 @@ fn collector(day: &Day) -> (Collector, mpsc::Receiver<Row>) {
     let control = Control::new(Vec::<Arc<Waker>>::new(), plan.len() as u32);
     let (rows, written) = mpsc::sync_channel(1 << 10);
     let config = CollectorConfig {
+        addresses: Arc::default(),
         clock: RunClock { start: Instant::now() },
         ends_at: RunTime(day.seconds * 1_000_000),
         cohorts: 1,

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use throng_observation::limits::{GENERATOR_LIMITED_EVENT, HOST_DROPS_EVENT, MEMORY_EVENT};
 use throng_observation::run::{
-    ABORT_EVENT, CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row,
+    ABORT_EVENT, ADDRESS_EVENT, CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row,
 };
 use throng_observation::{
     BadIf, Distribution, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation,
@@ -43,6 +43,7 @@ use crate::driver::DriverEvent;
 use crate::guards::{JoinFailureGuard, LoadGuard};
 use crate::live::{LiveSnapshot, RunState};
 use crate::requests::RequestTable;
+use crate::sockets::ChosenAddresses;
 use generator::{Health, event_of_second};
 use participant_record::ParticipantRecord;
 use participants::{Participants, Sender};
@@ -76,6 +77,8 @@ pub(crate) struct CollectorConfig {
     pub(crate) bad_if: BadIf,
     pub(crate) control: Arc<Control>,
     pub(crate) live: Arc<Mutex<LiveSnapshot>>,
+    /// Which address of a name participants chose.
+    pub(crate) addresses: Arc<ChosenAddresses>,
     pub(crate) rows: SyncSender<Row>,
 }
 
@@ -586,6 +589,15 @@ impl Collector {
         }
     }
 
+    /// Writes one row for each address of a name with several, with the number of participants.
+    fn write_addresses(&mut self, at: RunTime) {
+        for (address, count) in self.config.addresses.take() {
+            let kind = format!("{ADDRESS_EVENT}{address}");
+            let detail = format!("{count} participants chose this address of the server's name");
+            self.write(Row::Event(EventRow { at, participant: None, kind, count, detail }));
+        }
+    }
+
     fn finish(self) -> RunEnd {
         let ended_at = self.now();
         self.finish_at(ended_at)
@@ -604,6 +616,7 @@ impl Collector {
         self.write_requests();
         self.write_unwritten_events(ended_at);
         self.write_media_paths(ended_at);
+        self.write_addresses(ended_at);
         let stop = self.config.control.stopped();
         self.snapshot.state = RunState::Finished;
         self.snapshot.at = ended_at;

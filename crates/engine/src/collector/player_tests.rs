@@ -50,6 +50,7 @@ impl Run {
         let plan: Arc<[Join]> = joins.iter().enumerate().map(join).collect();
         let (rows, written) = mpsc::sync_channel(1 << 12);
         let config = CollectorConfig {
+            addresses: Arc::default(),
             clock: RunClock { start: Instant::now() },
             ends_at: RunTime(60 * S),
             cohorts: 1,

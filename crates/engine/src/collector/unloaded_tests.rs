@@ -25,6 +25,7 @@ fn late_seconds(delays_us: &[u32], from_s: usize, unloaded: Unloaded) -> Vec<boo
     let control = Arc::new(Control::new(Vec::<Arc<Waker>>::new(), 1));
     let clock = RunClock { start: Instant::now() };
     let mut collector = Collector::new(CollectorConfig {
+        addresses: Arc::default(),
         clock,
         ends_at: RunTime(60 * S),
         cohorts: 1,

@@ -129,11 +129,25 @@ pub(crate) struct SignallingChannels {
 }
 
 /// The channels and idle HTTP connections of one participant.
-#[derive(Default)]
 struct SlotChannels {
+    dialer: Arc<Dialer>,
     channels: Vec<(Channel, SendQueue)>,
     downloads: Downloads,
     pool: Pool,
+}
+
+/// Those of the participant in `slot`, which begins with none.
+fn of_slot<'a>(
+    slots: &'a mut HashMap<u32, SlotChannels>,
+    dialer: &Dialer,
+    slot: u32,
+) -> &'a mut SlotChannels {
+    slots.entry(slot).or_insert_with(|| SlotChannels {
+        dialer: Arc::new(dialer.of_one()),
+        channels: Vec::new(),
+        downloads: Downloads::default(),
+        pool: Pool::default(),
+    })
 }
 
 impl SignallingChannels {
@@ -223,10 +237,10 @@ impl SignallingChannels {
     fn open(&mut self, slot: u32, source: Option<IpAddr>, channel: Channel, open: Open) {
         let events = self.events(slot);
         let (sender, outgoing) = send_queue();
-        let slot_channels = self.slots.entry(slot).or_default();
+        let slot_channels = of_slot(&mut self.slots, &self.dialer, slot);
         slot_channels.channels.retain(|(open, _)| *open != channel);
         slot_channels.channels.push((channel, sender));
-        let (dialer, upgrades) = (Arc::clone(&self.dialer), self.upgrades.clone());
+        let (dialer, upgrades) = (Arc::clone(&slot_channels.dialer), self.upgrades.clone());
         tokio::spawn(async move {
             let served =
                 serve_channel((&dialer, &upgrades), source, channel, open, outgoing, &events).await;
@@ -253,8 +267,9 @@ impl SignallingChannels {
 
     fn fetch(&mut self, slot: u32, source: Option<IpAddr>, id: FetchId, request: Request) {
         let events = self.events(slot);
-        let pool = self.slots.entry(slot).or_default().pool.clone();
-        let (dialer, body_bytes_max) = (Arc::clone(&self.dialer), self.body_bytes_max);
+        let slot_channels = of_slot(&mut self.slots, &self.dialer, slot);
+        let (dialer, pool) = (Arc::clone(&slot_channels.dialer), slot_channels.pool.clone());
+        let body_bytes_max = self.body_bytes_max;
         tokio::spawn(async move {
             let result = fetch(&dialer, &pool, source, request, body_bytes_max).await;
             events.send(SignallingEvent::Fetched(id, Box::new(result))).await;
@@ -270,9 +285,9 @@ impl SignallingChannels {
         version: HttpVersion,
     ) {
         let events = self.events(slot);
-        let dialer = Arc::clone(&self.dialer);
-        let SlotChannels { downloads, pool, .. } = self.slots.entry(slot).or_default();
-        let pool = pool.clone();
+        let SlotChannels { dialer, downloads, pool, .. } =
+            of_slot(&mut self.slots, &self.dialer, slot);
+        let (dialer, pool) = (Arc::clone(dialer), pool.clone());
         let open = OpenRequest::new(&request.head, Instant::now());
         downloads.begin(id, open, &mut self.requests, |serial, demands| {
             let parts = PartSender::new(events, id, serial);

@@ -17,7 +17,7 @@ pub(crate) use udp::{
 };
 
 mod resolve;
-pub(crate) use resolve::DnsCache;
+pub(crate) use resolve::{ChosenAddresses, DnsCache};
 
 mod stream;
 pub(crate) use stream::MaybeTlsStream;

@@ -1,7 +1,7 @@
 //! Host names are resolved once per run and cached, so that no later answer can point the crowd
-//! elsewhere.
+//! elsewhere. Each participant chooses among the addresses of a name, as a client does.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -71,19 +71,73 @@ impl DnsCache {
             }
         }
     }
+}
 
-    /// Keeps only `address` for `host`: the one that accepted a connection.
-    pub(crate) async fn pin(&self, host: &str, address: IpAddr) {
-        let entry = {
-            let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-            entries.get(&host.to_ascii_lowercase()).cloned()
-        };
-        if let Some(entry) = entry {
-            let mut entry = entry.lock().await;
-            if matches!(&*entry, Entry::Addresses(all) if all.len() > 1) {
-                *entry = Entry::Addresses(vec![address]);
-            }
+/// The addresses that one participant uses.
+#[derive(Debug, Default)]
+pub(crate) struct Choice {
+    /// Its place in the turns of all participants.
+    turn: usize,
+    /// The address of each name that accepted its connection: a session stays there.
+    kept: Mutex<Vec<(String, IpAddr)>>,
+}
+
+impl Choice {
+    pub(crate) fn new(turn: usize) -> Self {
+        Self { turn, kept: Mutex::default() }
+    }
+
+    /// The addresses of `host` to try, in this order.
+    pub(crate) fn among(&self, host: &str, addresses: &[IpAddr]) -> Vec<IpAddr> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match kept.iter().find(|(name, _)| name.eq_ignore_ascii_case(host)) {
+            Some((_, address)) if addresses.contains(address) => vec![*address],
+            _ => in_turn(addresses, self.turn),
         }
+    }
+
+    /// `address` of `host` accepted a connection. Whether it is kept: not if another one was first.
+    pub(crate) fn keep(&self, host: &str, address: IpAddr) -> bool {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = !kept.iter().any(|(name, _)| name.eq_ignore_ascii_case(host));
+        if is_first {
+            kept.push((host.to_owned(), address));
+        }
+        is_first
+    }
+}
+
+/// The order in which the client of `turn` tries `addresses`: name servers begin with another one
+/// in each answer, and clients take the families in turns, that of the first address first (RFC
+/// 8305 section 4).
+fn in_turn(addresses: &[IpAddr], turn: usize) -> Vec<IpAddr> {
+    let Some(first) = addresses.first() else { return Vec::new() };
+    let (mut preferred, mut others): (Vec<IpAddr>, Vec<IpAddr>) =
+        addresses.iter().partition(|address| address.is_ipv4() == first.is_ipv4());
+    for family in [&mut preferred, &mut others] {
+        let by = turn.checked_rem(family.len()).unwrap_or(0);
+        family.rotate_left(by);
+    }
+    let mut ordered = Vec::with_capacity(addresses.len());
+    for place in 0..addresses.len() {
+        ordered.extend(preferred.get(place));
+        ordered.extend(others.get(place));
+    }
+    ordered
+}
+
+/// Participants by the address that they chose, of names that have several.
+#[derive(Debug, Default)]
+pub(crate) struct ChosenAddresses(Mutex<BTreeMap<IpAddr, u32>>);
+
+impl ChosenAddresses {
+    pub(crate) fn add(&self, address: IpAddr) {
+        let mut chosen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *chosen.entry(address).or_default() += 1;
+    }
+
+    pub(crate) fn take(&self) -> BTreeMap<IpAddr, u32> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -91,13 +145,36 @@ impl DnsCache {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn a_pinned_name_keeps_the_address_that_answered() {
-        let names = DnsCache::default();
-        let first = names.resolve("LOCALHOST").await.unwrap();
-        assert!(first.iter().all(IpAddr::is_loopback) && !first.is_empty());
-        names.pin("localhost", [127, 0, 0, 1].into()).await;
-        assert!(names.resolve("localhost").await.unwrap().len() == 1);
+    fn addresses(text: &str) -> Vec<IpAddr> {
+        text.split_whitespace().map(|address| address.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_crowd_takes_the_addresses_of_a_name_in_turns_and_the_families_too() {
+        let all = addresses("192.0.2.1 192.0.2.2 192.0.2.3");
+        let mut chosen = BTreeMap::new();
+        for turn in 0..30 {
+            let first = Choice::new(turn).among("media.example", &all)[0];
+            *chosen.entry(first).or_insert(0) += 1;
+        }
+        assert_eq!(chosen.into_values().collect::<Vec<_>>(), [10, 10, 10]);
+        let both = addresses("2001:db8::1 2001:db8::2 192.0.2.1 192.0.2.2 192.0.2.3");
+        assert_eq!(
+            in_turn(&both, 1),
+            addresses("2001:db8::2 192.0.2.2 2001:db8::1 192.0.2.3 192.0.2.1")
+        );
+        assert_eq!(in_turn(&addresses("192.0.2.1"), 7), addresses("192.0.2.1"));
+    }
+
+    #[test]
+    fn a_participant_stays_at_the_address_that_answered_it_and_others_choose_theirs() {
+        let all = addresses("192.0.2.1 192.0.2.2");
+        let (one, other) = (Choice::new(0), Choice::new(1));
+        assert!(one.keep("Media.example", all[1]), "the first one did not answer");
+        assert_eq!(one.among("media.example", &all), [all[1]]);
+        assert!(!one.keep("media.example", all[0]), "a session stays where it is");
+        assert_eq!(one.among("other.example", &all)[0], all[0]);
+        assert_eq!(other.among("media.example", &all), [all[1], all[0]]);
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
@@ -14,9 +15,10 @@ use rustls::pki_types::ServerName;
 use throng_observation::units;
 use throng_protocol::participant::{ChannelError, Opening};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-use super::DnsCache;
+use super::resolve::{Choice, ChosenAddresses, DnsCache};
 use super::stream::{MaybeTlsStream, Socket};
 use super::tls::{in_words, tls_config};
 use crate::config::{EngineError, Reach, RunConfig};
@@ -55,9 +57,14 @@ impl Host {
     }
 }
 
-/// What all connections of a run share.
+/// What the connections of one participant need; nearly all of it is the whole run's.
 pub(crate) struct Dialer {
-    pub(crate) names: DnsCache,
+    pub(crate) names: Arc<DnsCache>,
+    /// The participant's own.
+    choice: Choice,
+    pub(crate) chosen: Arc<ChosenAddresses>,
+    /// How many participants have got a [`Self::choice`].
+    turns: Arc<AtomicUsize>,
     pub(crate) reach: Reach,
     /// For one HTTP/1.1 connection of its own: a WebSocket.
     pub(crate) tls: Arc<ClientConfig>,
@@ -71,7 +78,10 @@ impl Dialer {
         // A WebSocket upgrade is HTTP/1.1 (RFC 6455 section 4.1).
         let tls = tls_config(&config.tls, &[b"http/1.1"]).map_err(EngineError::Tls)?;
         Ok(Self {
-            names: DnsCache::default(),
+            names: Arc::default(),
+            choice: Choice::default(),
+            chosen: Arc::default(),
+            turns: Arc::default(),
             reach: Arc::clone(&config.reach),
             tls: Arc::new(tls),
             timeout: config.connect_timeout,
@@ -79,7 +89,21 @@ impl Dialer {
         })
     }
 
-    /// The addresses of `host` that this run may contact, at least one.
+    /// The same for one more participant, which chooses among the addresses of a name by itself.
+    pub(crate) fn of_one(&self) -> Self {
+        Self {
+            names: Arc::clone(&self.names),
+            choice: Choice::new(self.turns.fetch_add(1, Ordering::Relaxed)),
+            chosen: Arc::clone(&self.chosen),
+            turns: Arc::clone(&self.turns),
+            reach: Arc::clone(&self.reach),
+            tls: Arc::clone(&self.tls),
+            timeout: self.timeout,
+            receive_buffer_bytes: self.receive_buffer_bytes,
+        }
+    }
+
+    /// The addresses of `host` that this participant may contact, at least one, in its order.
     pub(super) async fn addresses(
         &self,
         host: &Host,
@@ -95,7 +119,21 @@ impl Dialer {
             }
         };
         addresses.retain(|ip| (self.reach)(*ip));
-        if addresses.is_empty() { Err(not_allowed(host, port)) } else { Ok(addresses) }
+        match host {
+            _ if addresses.is_empty() => Err(not_allowed(host, port)),
+            Host::Ip(_) => Ok(addresses),
+            Host::Name(name) => Ok(self.choice.among(name, &addresses)),
+        }
+    }
+
+    /// `ip`, one of so many addresses of `host`, accepted a connection.
+    pub(super) fn connected(&self, host: &Host, ip: IpAddr, addresses: usize) {
+        if let Host::Name(name) = host
+            && addresses > 1
+            && self.choice.keep(name, ip)
+        {
+            self.chosen.add(ip);
+        }
     }
 
     /// A TLS configuration for one participant that offers `alpn`. It trusts what [`Self::tls`]
@@ -133,22 +171,9 @@ impl Dialer {
     ) -> Result<(MaybeTlsStream, Opening), ChannelError> {
         let mut opening = Opening::default();
         let addresses = self.addresses(host, port, &mut opening).await?;
-        let mut last = not_allowed(host, port);
-        let mut connected = None;
-        for ip in addresses {
-            match connect(SocketAddr::new(ip, port), source_toward(ip, source)).await {
-                Ok(stream) => {
-                    connected = Some((stream, ip));
-                    break;
-                }
-                Err(error) => last = error,
-            }
-        }
-        let Some((stream, ip)) = connected else { return Err(last) };
+        let (stream, ip) = first_to_accept(&addresses, port, source).await?;
         opening.connected_at = Some(Instant::now());
-        if let Host::Name(name) = host {
-            self.names.pin(name, ip).await;
-        }
+        self.connected(host, ip, addresses.len());
         // Signalling messages are small: waiting to fill a segment would only add latency.
         let _ = stream.set_nodelay(true);
         opening.local = stream.local_addr().ok();
@@ -180,6 +205,42 @@ fn text(host: &Host) -> String {
     }
 }
 
+/// How long a client waits for one address before it tries the next as well (RFC 8305 section 5).
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+
+/// Connects to the first of `addresses` that accepts, as clients do: the next one is tried when one
+/// fails, or has not answered for [`ATTEMPT_DELAY`].
+async fn first_to_accept(
+    addresses: &[IpAddr],
+    port: u16,
+    source: Option<IpAddr>,
+) -> Result<(TcpStream, IpAddr), ChannelError> {
+    if let [ip] = addresses {
+        let stream = connect(SocketAddr::new(*ip, port), source_toward(*ip, source)).await?;
+        return Ok((stream, *ip));
+    }
+    let mut waiting = addresses.iter().copied();
+    let mut attempts = JoinSet::new();
+    let mut failed = ChannelError::Tcp("no address to connect to".into());
+    loop {
+        match waiting.next() {
+            Some(ip) => {
+                let source = source_toward(ip, source);
+                attempts
+                    .spawn(async move { (ip, connect(SocketAddr::new(ip, port), source).await) });
+            }
+            None if attempts.is_empty() => return Err(failed),
+            None => {}
+        }
+        match tokio::time::timeout(ATTEMPT_DELAY, attempts.join_next()).await {
+            Ok(Some(Ok((ip, Ok(stream))))) => return Ok((stream, ip)),
+            Ok(Some(Ok((_, Err(error))))) => failed = error,
+            Ok(Some(Err(error))) => failed = ChannelError::Generator(error.to_string()),
+            Ok(None) | Err(_) => {}
+        }
+    }
+}
+
 async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, ChannelError> {
     let ours = |e: io::Error| ChannelError::Generator(format!("socket: {e}"));
     let socket =
@@ -195,4 +256,23 @@ async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, Ch
         }
         _ => ChannelError::Tcp(format!("{to}: {e}")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_next_address_is_tried_when_one_refuses() {
+        let listener = TcpListener::bind("127.0.0.2:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let addresses = [3, 2].map(|last| IpAddr::from([127, 0, 0, last]));
+        let (_, ip) = first_to_accept(&addresses, port, None).await.unwrap();
+        assert_eq!(ip, addresses[1]);
+        let nobody = [3, 4].map(|last| IpAddr::from([127, 0, 0, last]));
+        let error = first_to_accept(&nobody, port, None).await.unwrap_err();
+        assert!(matches!(error, ChannelError::Tcp(_)), "{error}");
+    }
 }

@@ -80,6 +80,7 @@ pub(super) fn collected(clock: RunClock, told: &[Told], worker: Option<usize>) -
     let ids: BTreeMap<u32, u32> = plan.iter().map(|join| join.participant.0).zip(0..).collect();
     let (rows, written) = mpsc::sync_channel(1 << 16);
     let mut collector = Collector::new(CollectorConfig {
+        addresses: Arc::default(),
         clock,
         ends_at: ENDS_AT,
         cohorts: COHORTS.len() as u16,

@@ -76,15 +76,14 @@ async fn connect_without_timeout(
 ) -> Result<(Quic, Opening), ChannelError> {
     let mut opening = Opening::default();
     let mut last = ChannelError::NotAllowed(origin.to_string());
-    for ip in dialer.addresses(&origin.host, origin.port, &mut opening).await? {
+    let addresses = dialer.addresses(&origin.host, origin.port, &mut opening).await?;
+    for ip in addresses.iter().copied() {
         let remote = SocketAddr::new(ip, origin.port);
         let source = source_toward(ip, source);
         let attempt = attempt(remote, source, origin, config.clone(), dialer.receive_buffer_bytes);
         match attempt.await {
             Ok((quic, local)) => {
-                if let Host::Name(name) = &origin.host {
-                    dialer.names.pin(name, ip).await;
-                }
+                dialer.connected(&origin.host, ip, addresses.len());
                 opening.secured_at = Some(Instant::now());
                 (opening.local, opening.remote) = (Some(local), Some(remote));
                 return Ok((quic, opening));
