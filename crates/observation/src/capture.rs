@@ -148,6 +148,13 @@ impl OneWayDelay {
         }
     }
 
+    /// Forgets delays of `basis`.
+    pub fn withdraw(&mut self, basis: CaptureBasis) {
+        if self.basis == Some(basis) {
+            *self = Self::default();
+        }
+    }
+
     /// Whether samples of `basis` count here.
     fn prepare(&mut self, basis: CaptureBasis) -> bool {
         match self.basis {

@@ -6,9 +6,10 @@ use crate::canary::{CanaryData, CanaryRow};
 use crate::fleet::WorkerInfo;
 use crate::host::{HostData, HostRow};
 use crate::{
-    AggregatedTracks, ChatRow, Codec, Distribution, ExperienceRow, FailureReason, HoldRow,
-    HttpRequestRow, HttpRequestTotals, IceState, Layer, MediaKind, OneWayDelay, Outcome, Phase,
-    PlaybackRow, PlayerRow, Players, RunTime, SecondClosed, SentCounters, TrackCounters, TrackId,
+    AggregatedTracks, CaptureBasis, ChatRow, Codec, Distribution, ExperienceRow, FailureReason,
+    HoldRow, HttpRequestRow, HttpRequestTotals, IceState, Layer, MediaKind, OneWayDelay, Outcome,
+    Phase, PlaybackRow, PlayerRow, Players, RunTime, SENDER_CLOCK_EVENT, SecondClosed,
+    SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -566,6 +567,24 @@ pub struct RunData {
     pub rows_lost: u64,
 }
 
+impl RunData {
+    /// Whether the reports of a sender were found to have no wall-clock time.
+    #[must_use]
+    pub fn has_wrong_sender_clock(&self) -> bool {
+        self.events.iter().any(|event| event.kind == SENDER_CLOCK_EVENT)
+    }
+
+    /// Withdraws the delays by senders' reports from the start where a sender's clock was found
+    /// wrong later: what it had said before was wrong as well, and rows are sums over senders.
+    pub fn withdraw_sender_clocks(&mut self) {
+        if self.has_wrong_sender_clock() {
+            let of_series = self.series.iter_mut().map(|row| &mut row.absolute_delay);
+            let of_tracks = self.tracks.iter_mut().map(|row| &mut row.absolute_delay);
+            of_series.chain(of_tracks).for_each(|delay| delay.withdraw(CaptureBasis::SenderReport));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -586,5 +605,25 @@ mod tests {
         assert_eq!(row.ms_to(Phase::Started), Some(2_000.0));
         assert_eq!(row.ms_to(Phase::FirstFrame), Some(3_000.0));
         assert_eq!(row.ms_to(Phase::Joined), None);
+    }
+
+    #[test]
+    fn delays_by_a_clock_that_was_found_wrong_are_withdrawn_from_the_start() {
+        let row = |basis| {
+            let mut row = SeriesRow::default();
+            row.absolute_delay.record(basis, 15_900_000);
+            row
+        };
+        let series = vec![row(CaptureBasis::SenderReport), row(CaptureBasis::Mark)];
+        let mut run = RunData { series, ..RunData::default() };
+        let bases = |run: &RunData| -> Vec<Option<CaptureBasis>> {
+            run.series.iter().map(|row| row.absolute_delay.basis()).collect()
+        };
+        run.withdraw_sender_clocks();
+        assert_eq!(bases(&run)[0], Some(CaptureBasis::SenderReport), "nobody doubts it");
+        let (at, kind) = (RunTime(7_000_000), SENDER_CLOCK_EVENT.to_owned());
+        run.events.push(EventRow { at, participant: None, kind, count: 1, detail: String::new() });
+        run.withdraw_sender_clocks();
+        assert_eq!(bases(&run), [None, Some(CaptureBasis::Mark)]);
     }
 }

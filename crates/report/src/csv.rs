@@ -8,7 +8,8 @@ use throng_observation::host::{HostId, HostSeries, SeriesId, Unit};
 use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
 use throng_observation::untrusted;
 use throng_observation::{
-    Distribution, LatencyBasis, Outcome, Phase, PlaybackCounters, PlaybackRow, PlayerRow, RunTime,
+    CaptureBasis, Distribution, LatencyBasis, Outcome, Phase, PlaybackCounters, PlaybackRow,
+    PlayerRow, RunTime,
 };
 
 use crate::conference::Matrix;
@@ -308,7 +309,11 @@ fn unit(unit: Unit) -> &'static str {
 fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
     let at =
         |d: &Distribution, q, scale: f64| number(d.quantile(q).map(|value| value as f64 / scale));
-    let one_way = |q| number(row.absolute_delay.quantile_us(q).map(|us| us as f64 / 1e3));
+    let mut one_way_delay = row.absolute_delay.clone();
+    if run.has_wrong_sender_clock() {
+        one_way_delay.withdraw(CaptureBasis::SenderReport);
+    }
+    let one_way = |q| number(one_way_delay.quantile_us(q).map(|us| us as f64 / 1e3));
     let c = &row.counters;
     // Media that does not come as packets has no figures of packets.
     let of_packets = |text: String| if c.has_packets() { text } else { String::new() };
@@ -330,7 +335,7 @@ fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
         at(&row.relative_delay_us, 0.99, 1e3),
         one_way(0.50),
         one_way(0.95),
-        row.absolute_delay.basis().map_or_else(String::new, |basis| basis.key().into()),
+        one_way_delay.basis().map_or_else(String::new, |basis| basis.key().into()),
         at(&row.jitter_us, 0.95, 1e3),
         of_packets(c.freeze_count.to_string()),
         of_packets(number(Some(c.freeze_us as f64 / 1e3))),

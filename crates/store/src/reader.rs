@@ -12,14 +12,16 @@ use crate::{StoreError, canary, host, http_requests, info, playback};
 /// Reads the run at `path`.
 pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
     at_one_moment(path, |db| {
-        Ok(RunData {
+        let mut run = RunData {
             participants: list(db)?,
             series: list(db)?,
             tracks: list(db)?,
             decoded: list(db)?,
             playback: list(db)?,
             ..read_most(db)?
-        })
+        };
+        run.withdraw_sender_clocks();
+        Ok(run)
     })
 }
 

@@ -69,6 +69,7 @@ pub(crate) fn read(path: &Path, selector: &mut dyn RowSelector) -> Result<RunDat
         add_samples(db, &stretches, &mut run.series)?;
         add_playback_samples(db, &stretches, &mut run.playback)?;
         select_tracks(db, selector, &mut run)?;
+        run.withdraw_sender_clocks();
         Ok(run)
     })
 }

@@ -21,11 +21,23 @@ const RATE_OVER_NS: u64 = 30 * 1_000_000_000;
 /// server that stalled may have delayed a report for some seconds.
 const RATE_OFF_MAX: (u64, u64) = (1, 3);
 
+/// A clock that shows the same time in two reports this far apart stands still. Of less a server may
+/// send several at once.
+const STANDS_NS_MIN: u64 = 500_000_000;
+
+/// The last sender report.
+#[derive(Clone, Copy, Debug)]
+struct Report {
+    ntp_unix_ns: u64,
+    rtp_timestamp: u32,
+    arrived_unix_ns: u64,
+}
+
 /// Capture times of one track.
 #[derive(Clone, Copy, Debug)]
 pub struct CaptureMeter {
     clock_hz: i64,
-    report: Option<(u64, u32)>,
+    report: Option<Report>,
     /// The first report's NTP time, and when it arrived.
     first: Option<(u64, u64)>,
     /// Reports were received whose NTP time is not wall-clock time.
@@ -43,7 +55,7 @@ impl CaptureMeter {
 
     /// A sender report that arrived at `arrived_unix_ns` maps `rtp_timestamp` to `ntp_unix_ns`.
     /// Returns `false` if that is not wall-clock time; reports are then ignored until the source
-    /// changes.
+    /// changes, and [`Self::basis`] is not theirs any more: what they said before was wrong too.
     pub fn sender_report(
         &mut self,
         ntp_unix_ns: u64,
@@ -57,9 +69,19 @@ impl CaptureMeter {
         let is_other_pace = ours_ns >= RATE_OVER_NS
             && u128::from(clock_ns.abs_diff(ours_ns)) * u128::from(RATE_OFF_MAX.1)
                 > u128::from(ours_ns) * u128::from(RATE_OFF_MAX.0);
+        // The media went on: it is no report that was sent twice.
+        let stands = self.report.is_some_and(|last| {
+            last.ntp_unix_ns == ntp_unix_ns
+                && last.rtp_timestamp != rtp_timestamp
+                && arrived_unix_ns.saturating_sub(last.arrived_unix_ns) >= STANDS_NS_MIN
+        });
         self.is_other_clock |=
-            is_other_pace || ntp_unix_ns.abs_diff(arrived_unix_ns) > APART_NS_MAX;
-        self.report = (!self.is_other_clock).then_some((ntp_unix_ns, rtp_timestamp));
+            is_other_pace || stands || ntp_unix_ns.abs_diff(arrived_unix_ns) > APART_NS_MAX;
+        let report = Report { ntp_unix_ns, rtp_timestamp, arrived_unix_ns };
+        self.report = (!self.is_other_clock).then_some(report);
+        if self.is_other_clock {
+            self.basis = self.basis.filter(|basis| *basis != CaptureBasis::SenderReport);
+        }
         !self.is_other_clock
     }
 
@@ -94,7 +116,7 @@ impl CaptureMeter {
         if self.basis.is_some_and(|basis| basis < CaptureBasis::SenderReport) {
             return None; // figures of two bases do not mix
         }
-        let (ntp_unix_ns, rtp_timestamp) = self.report?;
+        let Report { ntp_unix_ns, rtp_timestamp, .. } = self.report?;
         let after_ns = i64::from(super::timestamp::step(rtp_timestamp, timestamp)) * 1_000_000_000
             / self.clock_hz;
         Some(CaptureTime {
@@ -150,6 +172,18 @@ mod tests {
         meter.sender_report(NOW, 0, NOW);
         meter.restart();
         assert_eq!(meter.frame(NOW, 0, None), None);
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_is_none_and_what_it_said_is_withdrawn() {
+        let mut meter = CaptureMeter::new(90_000);
+        assert!(meter.sender_report(NOW, 0, NOW));
+        assert_eq!(meter.frame(NOW + 20_000_000, 0, None), Some(20_000));
+        // The same report again, and one of the same moment, say nothing.
+        assert!(meter.sender_report(NOW, 0, NOW + 5_000_000_000));
+        assert!(meter.sender_report(NOW, 90, NOW + 5_001_000_000));
+        assert!(!meter.sender_report(NOW, 450_000, NOW + 10_000_000_000));
+        assert_eq!((meter.basis(), meter.frame(NOW + 10_000_000_000, 450_000, None)), (None, None));
     }
 
     #[test]

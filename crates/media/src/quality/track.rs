@@ -229,6 +229,9 @@ impl TrackMeter {
         if is_wall_clock && !self.is_transport_stream() {
             self.playout.delay.sender_report(ntp_unix_ns, rtp_timestamp);
         }
+        if !is_wall_clock && self.capture_basis().is_none() {
+            self.playout.absolute_us.clear();
+        }
         self.sender_report = Some((ntp_unix_ns, arrived_at));
         is_wall_clock
     }

@@ -445,6 +445,16 @@ fn a_growing_queue_shows_in_the_relative_delay() {
 }
 
 #[test]
+fn delays_by_a_clock_that_stands_still_are_withdrawn() {
+    let mut viewer = Viewer::of(MediaKind::Audio, false);
+    assert!(viewer.meter.sender_report(UNIX_NS, 0, viewer.start));
+    (0..50).for_each(|i| viewer.packet(u64::from(i) * 20 + 33, audio(i)));
+    assert!(!viewer.meter.sender_report(UNIX_NS, 48_000, viewer.at(1_000)));
+    let interval = viewer.meter.finish(viewer.at(1_000));
+    assert_eq!((interval.absolute_delay_us.len(), interval.capture_basis), (0, None));
+}
+
+#[test]
 fn a_sender_report_gives_the_absolute_delay_of_audio() {
     let mut viewer = Viewer::of(MediaKind::Audio, false);
     viewer.meter.sender_report(UNIX_NS, 0, viewer.start);
