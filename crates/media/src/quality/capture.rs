@@ -21,8 +21,8 @@ const RATE_OVER_NS: u64 = 30 * 1_000_000_000;
 /// server that stalled may have delayed a report for some seconds.
 const RATE_OFF_MAX: (u64, u64) = (1, 3);
 
-/// A clock that shows the same time in two reports this far apart stands still. Of less a server may
-/// send several at once.
+/// A clock that shows the same time in two reports this far apart stands still; a server may send
+/// several at once.
 const STANDS_NS_MIN: u64 = 500_000_000;
 
 /// The last sender report.

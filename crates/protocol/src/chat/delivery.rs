@@ -19,7 +19,8 @@ pub(super) struct Deliveries {
     pub(super) delays_us: Vec<u64>,
     /// Messages that did not come in [`MISSING_AFTER`].
     pub(super) missing: u64,
-    /// Messages that came more than once.
+    /// Messages of others that came more than once. Servers send authors their own more often (the
+    /// livechat of PeerTube: as the room's, and as an echo), which their pages show once.
     pub(super) duplicates: u64,
     /// Messages that came before one that the same participant had said earlier.
     pub(super) out_of_order: u64,
@@ -33,23 +34,26 @@ pub(super) struct Inbox {
     first: u64,
     /// Whether each message from `first` on has come.
     came: VecDeque<bool>,
-    /// Whose messages are not due to it: its own, where the server does not send them back.
-    without: Option<u64>,
+    /// Who it is.
+    own: u64,
+    /// Whether the server sends it its own messages.
+    has_echo: bool,
     /// How much had been said when the connection broke; `None` while it is there.
     broken_at: Option<u64>,
     deliveries: Deliveries,
 }
 
 impl Inbox {
-    /// Of a participant that joined now: what is said from now on is due to it, but for what
-    /// `without` says.
-    pub(super) fn joined(log: RoomLog, without: Option<u64>) -> Self {
+    /// Of participant `own`, which joined now: what is said from now on is due to it; what it says
+    /// itself only where the server `has_echo`.
+    pub(super) fn joined(log: RoomLog, own: u64, has_echo: bool) -> Self {
         let first = log.len();
         Self {
             log,
             first,
             came: VecDeque::new(),
-            without,
+            own,
+            has_echo,
             broken_at: None,
             deliveries: Deliveries::default(),
         }
@@ -87,7 +91,7 @@ impl Inbox {
         }
         let Some(came) = self.came.get_mut(at) else { return };
         if std::mem::replace(came, true) {
-            self.deliveries.duplicates += 1;
+            self.deliveries.duplicates += u64::from(logged.who != self.own);
             return;
         }
         self.deliveries.due += 1;
@@ -114,7 +118,7 @@ impl Inbox {
             let has_come = self.came.front().copied().unwrap_or(false);
             let logged = self.log.get(self.first);
             let is_lost = logged.is_some_and(|logged| is_lost(self.first, &logged));
-            let is_due = logged.is_none_or(|logged| Some(logged.who) != self.without);
+            let is_due = logged.is_none_or(|logged| self.has_echo || logged.who != self.own);
             if !has_come && !is_lost && is_due {
                 break;
             }
@@ -137,7 +141,7 @@ mod tests {
         let (log, start) = (RoomLog::default(), Instant::now());
         let at = |ms: u64| start + Duration::from_millis(ms);
         let before = log.say(1, start);
-        let mut inbox = Inbox::joined(log.clone(), None);
+        let mut inbox = Inbox::joined(log.clone(), 9, true);
         let numbers: Vec<u64> =
             (0..4).map(|second| log.say(second % 2, at(second * 1_000))).collect();
         inbox.received(at(10), before);
@@ -159,9 +163,21 @@ mod tests {
     }
 
     #[test]
+    fn authors_get_their_own_messages_as_often_as_the_server_likes() {
+        let (log, now) = (RoomLog::default(), Instant::now());
+        let mut inbox = Inbox::joined(log.clone(), 7, true);
+        for number in [7, 8].map(|who| log.say(who, now)) {
+            inbox.received(now, number);
+            inbox.received(now, number);
+        }
+        let seen = inbox.take(now);
+        assert_eq!((seen.due, seen.duplicates, seen.delays_us.len()), (2, 1, 2), "of another");
+    }
+
+    #[test]
     fn what_a_server_does_not_send_back_is_not_due_to_its_author() {
         let (log, start) = (RoomLog::default(), Instant::now());
-        let mut inbox = Inbox::joined(log.clone(), Some(7));
+        let mut inbox = Inbox::joined(log.clone(), 7, false);
         log.say(7, start);
         let other = log.say(8, start);
         inbox.received(start, other);
@@ -173,7 +189,7 @@ mod tests {
     #[test]
     fn what_was_on_its_way_when_the_connection_broke_was_due_and_is_missing() {
         let (log, start) = (RoomLog::default(), Instant::now());
-        let mut inbox = Inbox::joined(log.clone(), Some(7));
+        let mut inbox = Inbox::joined(log.clone(), 7, false);
         let numbers = [8, 7, 8, 8].map(|who| log.say(who, start));
         inbox.received(start, numbers[2]);
         inbox.broken();
@@ -189,7 +205,7 @@ mod tests {
     #[test]
     fn settled_messages_are_forgotten() {
         let (log, now) = (RoomLog::default(), Instant::now());
-        let mut inbox = Inbox::joined(log.clone(), None);
+        let mut inbox = Inbox::joined(log.clone(), 9, true);
         for _ in 0..10_000 {
             let number = log.say(1, now);
             inbox.received(now, number);

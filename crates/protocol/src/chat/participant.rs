@@ -184,9 +184,9 @@ impl Member {
         self.reach(Phase::Described, now);
         self.reach(Phase::Joined, now);
         // On a resumed stream what was said while it was away is due to it too.
-        let without = (!self.config.protocol.has_echo()).then_some(self.options.seed);
+        let (own, has_echo) = (self.options.seed, self.config.protocol.has_echo());
         let log = &self.config.log;
-        self.inbox.get_or_insert_with(|| Inbox::joined(log.clone(), without));
+        self.inbox.get_or_insert_with(|| Inbox::joined(log.clone(), own, has_echo));
         self.abandon_held();
     }
 
