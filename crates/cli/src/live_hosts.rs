@@ -143,6 +143,11 @@ impl LiveHosts {
         self.hosts.values().map(HostState::figures).collect()
     }
 
+    /// CPU of the watched processes of a host together, cores.
+    pub(crate) fn cpu(&self, host: HostId) -> Option<f64> {
+        self.hosts.get(&host)?.figures().cpu
+    }
+
     /// How long no row of a host was received; `None` if none ever was.
     pub(crate) fn silent_for(&self, host: HostId) -> Option<Duration> {
         self.hosts.get(&host)?.last_row_at.map(|at| at.elapsed())

@@ -49,8 +49,10 @@ pub enum WatchTarget {
 }
 
 impl WatchTarget {
-    /// The keys of a `[[watch]]` that select processes of this host.
-    pub const KEYS: [&'static str; 6] = ["process", "unit", "cgroup", "pid", "port", "command"];
+    /// The keys of a `[[watch]]` that select processes of this host; `target` is read as the
+    /// `port` of the target.
+    pub const KEYS: [&'static str; 7] =
+        ["process", "unit", "cgroup", "pid", "port", "command", "target"];
 
     /// Its key in a scenario.
     #[must_use]
@@ -204,6 +206,8 @@ pub(crate) fn inline_table(text: &str) -> String {
     let quoted = |text: &str| toml::Value::String(text.trim().to_owned()).to_string();
     let mut pairs: Vec<(String, Vec<String>)> = Vec::new();
     for part in text.split(',') {
+        // `--watch target` is short for target=true.
+        let part = if part.trim() == "target" { "target=true" } else { part };
         let Some((key, value)) = part.split_once('=') else { return quoted(text) };
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let key = key.trim();
@@ -219,6 +223,9 @@ pub(crate) fn inline_table(text: &str) -> String {
         let written = match (key.as_str(), values.as_slice()) {
             ("pid" | "port", [number]) if number.trim().parse::<u32>().is_ok() => {
                 number.trim().to_owned()
+            }
+            ("target", [flag]) if ["true", "false"].contains(&flag.trim()) => {
+                flag.trim().to_owned()
             }
             ("command", [words]) => list(words.split_whitespace().map(quoted)),
             (_, [one]) => quoted(one),

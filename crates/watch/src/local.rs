@@ -9,10 +9,11 @@ use throng_observation::host::{HostEventKind, HostId};
 use crate::background::BackgroundThread;
 use crate::commands::Commands;
 use crate::config::{WatchConfig, WatchError, WatchedProcess};
-use crate::discovery::Finder;
+use crate::discovery::{Finder, holders};
 use crate::logs::Output;
 use crate::rows::RowSender;
 use crate::sampler::cost::Pace;
+use crate::sampler::files::Reader;
 use crate::sampler::meter::Sink;
 use crate::sampler::{Sampler, Settings, SharedProcesses};
 use crate::target::Target;
@@ -156,6 +157,17 @@ impl LocalWatch {
     pub fn stop(self) {
         drop(self);
     }
+}
+
+/// PID and name (`comm`) of the processes of this host that listen on TCP `port`, or are bound to
+/// UDP `port`. Those of other users only root sees.
+#[must_use]
+pub fn listeners(port: u16) -> Vec<(u32, String)> {
+    let named = |pid: u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        Some((pid, name.trim_end().to_owned()))
+    };
+    holders(&mut Reader::new(), port).into_iter().filter_map(named).collect()
 }
 
 /// This host's name.

@@ -21,8 +21,9 @@ pub(crate) struct Common {
     /// Override a value of the scenario, such as crowd.size=50; repeatable
     #[arg(long, value_name = "PATH=VALUE", help_heading = "Crowd")]
     pub(crate) set: Vec<String>,
-    /// Watch the server too: process=janus, unit=…, cgroup=…, pid=…, port=8188 or command=…, and
-    /// more with commas, such as every=200ms,profile=full,logs=/var/log/janus.log; repeatable
+    /// Watch the server too: target (who listens on the target's port), process=janus, unit=…,
+    /// cgroup=…, pid=…, port=8188 or command=…, and more with commas, such as
+    /// every=200ms,profile=full,logs=/var/log/janus.log; repeatable
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Server")]
     pub(crate) watch: Vec<String>,
     /// Decode what the first N participants receive, to check the meters; more by --set

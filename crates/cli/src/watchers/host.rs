@@ -11,7 +11,8 @@ use throng_scenario::{Moment, ProfileRequest, Watch, WatchTarget};
 use throng_watch::profiler::{self, Options};
 use throng_watch::remote::{RemoteAgent, RemoteWatch};
 use throng_watch::{
-    LocalHost, LocalWatch, RowSender, SourceConfig, SourceWatch, Target, WatchConfig, packs,
+    LocalHost, LocalWatch, RowSender, SourceConfig, SourceWatch, Target, WatchConfig,
+    WatchedProcess, packs,
 };
 
 use super::profile_schedule::{is_due, run_time};
@@ -27,6 +28,8 @@ pub(super) struct Host {
     pub(super) is_lost: bool,
     /// Whether it was told that no process of this kind is there.
     pub(super) is_missing_told: bool,
+    /// The target's port, until it was looked who listens there; `None` where that does not matter.
+    target_port: Option<u16>,
 }
 
 /// What watches it.
@@ -53,7 +56,7 @@ impl Host {
     /// counts as lost.
     pub(super) fn begin(
         id: HostId,
-        watch: &Watch,
+        (watch, target_port): (&Watch, Option<u16>),
         agent: impl FnOnce() -> Result<RemoteAgent, String>,
         zero: Instant,
         rows: &RowSender,
@@ -71,6 +74,14 @@ impl Host {
         let is_lost = watching.is_none();
         let wishes = if is_lost { Vec::new() } else { watch.profile.clone() };
         let (watch, source_watch, profiling) = (watch.clone(), None, Vec::new());
+        // Who chose by the port has whom the crowd meets; an agent is on another host.
+        let target_port = match &watch.target {
+            WatchTarget::Port(_) | WatchTarget::Command(_) | WatchTarget::ByAgent => None,
+            WatchTarget::Process(_)
+            | WatchTarget::Unit(_)
+            | WatchTarget::Cgroup(_)
+            | WatchTarget::Pid(_) => target_port,
+        };
         let host = Self {
             id,
             watch,
@@ -80,6 +91,7 @@ impl Host {
             profiling,
             is_lost,
             is_missing_told: false,
+            target_port,
         };
         (host, problem)
     }
@@ -136,6 +148,16 @@ impl Host {
                 | WatchTarget::Port(_) => true,
                 WatchTarget::Command(_) | WatchTarget::ByAgent => false,
             }
+    }
+
+    /// Where the watched processes do nothing under the crowd (`cores` of CPU): whether others
+    /// listen on the target's port. Looked at once.
+    pub(super) fn watches_another(&mut self, cores: Option<f64>) -> Option<String> {
+        let port = self.target_port.take_if(|_| cores.is_some())?;
+        let HostWatcher::Local(watching) = self.watching.as_ref()? else { return None };
+        let is_idle = cores.is_some_and(|cores| cores < IDLE_CORES_MAX);
+        let listening = if is_idle { throng_watch::listeners(port) } else { Vec::new() };
+        another_listens(&self.watch.label(), port, &watching.processes(), &listening)
     }
 
     /// The server's packs, when there are new ones because its processes started late.
@@ -239,6 +261,27 @@ impl Profiling {
     }
 }
 
+/// Processes that use less CPU than this under a crowd do not serve it, cores.
+const IDLE_CORES_MAX: f64 = 0.01;
+
+/// What to say where none of the `watched` processes listens on the target's port and others do.
+fn another_listens(
+    label: &str,
+    port: u16,
+    watched: &[WatchedProcess],
+    listening: &[(u32, String)],
+) -> Option<String> {
+    let is_watched = |pid: u32| watched.iter().any(|process| process.pid == pid);
+    let (pid, name) = listening.first()?;
+    let is_another = !watched.is_empty() && !listening.iter().any(|(pid, _)| is_watched(*pid));
+    is_another.then(|| {
+        format!(
+            "{label} does nothing under this crowd, and {name} (PID {pid}) listens on the target's port {port}: \
+             --watch target watches that"
+        )
+    })
+}
+
 fn local(id: HostId, watch: &Watch, zero: Instant, rows: &RowSender) -> Result<LocalWatch, String> {
     let config = WatchConfig {
         name: watch.name.clone(),
@@ -260,4 +303,26 @@ fn targets(watched: &WatchTarget) -> Vec<Target> {
         WatchTarget::Command(words) => Target::Command(words),
         WatchTarget::ByAgent => return Vec::new(),
     }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_that_finds_a_bot_and_not_the_server_is_said_to() {
+        let process = |pid, name: &str| WatchedProcess { pid, name: name.into(), target: 0 };
+        let bot = [process(7, "node")];
+        let server = [(9, "peertube".to_owned())];
+        let said = another_listens("process node", 9000, &bot, &server).unwrap();
+        assert_eq!(
+            said,
+            "process node does nothing under this crowd, and peertube (PID 9) listens on the target's port 9000: \
+             --watch target watches that"
+        );
+        let both = [process(7, "node"), process(9, "peertube")];
+        assert_eq!(another_listens("process node", 9000, &both, &server), None);
+        assert_eq!(another_listens("process node", 9000, &bot, &[]), None, "nobody is seen there");
+        assert_eq!(another_listens("process typo", 9000, &[], &server), None);
+    }
 }

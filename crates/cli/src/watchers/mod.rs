@@ -48,6 +48,9 @@ pub(crate) const LAST_LOOK: Duration = Duration::from_secs(3);
 /// How often it is asked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// How long the whole crowd is there before processes that do nothing are told, seconds.
+const FULL_FOR_S: f64 = 2.0;
+
 /// Prints that a watched run begins with a baseline of the idle server.
 pub(crate) fn announce_baseline(plan: &Plan) {
     if let [first, more @ ..] = plan.watch.as_slice() {
@@ -114,10 +117,11 @@ impl Watchers {
             Ok(forwarder) => watchers.forwarder = Some(forwarder),
             Err(error) => watchers.warn(None, &format!("nothing is watched: {error}")),
         }
+        let target_port = plan.target.is_loopback().then(|| plan.target.host_and_port().1);
         for (index, watch) in plan.watch.iter().enumerate() {
             let id = HostId(u8::try_from(index).unwrap_or(u8::MAX));
             let (mut host, problem) =
-                Host::begin(id, watch, || agents.take(index), zero, &watchers.rows);
+                Host::begin(id, (watch, target_port), || agents.take(index), zero, &watchers.rows);
             if let Some(problem) = problem {
                 watchers.warn(Some(id), &problem);
             }
@@ -151,10 +155,14 @@ impl Watchers {
         for host in &mut self.hosts {
             let of_hosts = self.forwarder.as_ref().map(|forwarder| forwarder.hosts());
             let silent = of_hosts.as_ref().and_then(|hosts| hosts.silent_for(host.id));
+            let cores = of_hosts.as_ref().and_then(|hosts| hosts.cpu(host.id));
             let has_process = of_hosts.is_some_and(|hosts| hosts.has_found_process(host.id));
             let moment = (at, self.full_at, has_failed);
             let said = host.profile_when_due(moment, has_process, &self.rows);
             warnings.extend(said.into_iter().map(|what| (host.id, what)));
+            if at > self.full_at.as_secs_f64() + FULL_FOR_S {
+                warnings.extend(host.watches_another(cores).map(|what| (host.id, what)));
+            }
             let is_silent =
                 silent.is_some_and(|silent| silent > SILENT_MAX.max(host.watch.every * 5));
             let is_missing = !has_process && at > -FOUND_BEFORE_S && host.names_a_process();

@@ -8,7 +8,7 @@ use super::{Duration, OneOrMany};
 use crate::watch::{Moment, ProfileRequest, Watch, WatchTarget};
 
 /// Processes to monitor, selected by exactly one of `process`, `unit`, `cgroup`, `pid`, `port`,
-/// `command`, `agent`.
+/// `command`, `target`, `agent`.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct WatchFile {
@@ -37,6 +37,9 @@ pub(super) struct WatchFile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<String>")]
     command: Vec<String>,
+    /// `true`: the processes that listen on the target's port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<bool>,
     /// The agent on the server's host: `tls://HOST:PORT`, on loopback also `tcp://`. Its own flags
     /// set what it reads, so `every`, `logs`, `access_log` and `metrics` cannot be combined with
     /// it.

@@ -93,7 +93,8 @@ fn read(text: &str, overrides: &[Override], is_redacted: bool) -> Result<Scenari
     let conversation = conference::conversation(&mut reader, &mut fields);
     let room = conference::room(&mut reader, &mut fields);
     let objectives = objectives(&mut reader, &mut fields);
-    let watch = watch::watches(&mut reader, &mut fields);
+    let port = target.as_ref().map(|target| target.host_and_port().1);
+    let watch = watch::watches(&mut reader, &mut fields, port);
     let tap = tap::tap(&mut reader, &mut fields);
     let canary = canary::canary(&mut reader, &mut fields);
     let output = output(&mut reader, &mut fields);

@@ -28,7 +28,12 @@ const FINGERPRINT_DIGITS: usize = 64;
 
 const WATCH: &str = "a table `[[watch]]` such as { process = \"janus\" }";
 
-pub(super) fn watches<'t>(reader: &mut Reader, top: &mut Fields<'t>) -> Vec<Watch> {
+/// Reads all `[[watch]]`; `port` is that of the target.
+pub(super) fn watches<'t>(
+    reader: &mut Reader,
+    top: &mut Fields<'t>,
+    port: Option<u16>,
+) -> Vec<Watch> {
     let Some(node) = top.get("watch") else { return Vec::new() };
     let (items, is_list): (&[Node], bool) = match &node.value {
         Value::List(items) => (items, true),
@@ -45,7 +50,7 @@ pub(super) fn watches<'t>(reader: &mut Reader, top: &mut Fields<'t>) -> Vec<Watc
         let path = if is_list { format!("watch.{index}") } else { "watch".into() };
         let Some(mut fields) = reader.table(item, &path, WATCH) else { continue };
         let name = name(reader, &mut fields, &mut names);
-        watches.extend(watch(reader, &mut fields, name));
+        watches.extend(watch(reader, &mut fields, name, port));
         reader.finish(&fields);
     }
     watches
@@ -68,10 +73,15 @@ fn name(
     None
 }
 
-fn watch(reader: &mut Reader, fields: &mut Fields<'_>, name: Option<String>) -> Option<Watch> {
+fn watch(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    name: Option<String>,
+    port: Option<u16>,
+) -> Option<Watch> {
     let is_remote = fields.get("agent").is_some();
     let agent = agent(reader, fields);
-    let target = if is_remote { by_agent(reader, fields) } else { watched(reader, fields) };
+    let target = if is_remote { by_agent(reader, fields) } else { watched(reader, fields, port) };
     let every_span = fields.span_of("every");
     let every = reader.quantity(fields, "every", "1s", units::duration).unwrap_or(Watch::EVERY);
     if !(EVERY.0..=EVERY.1).contains(&every) {
@@ -99,6 +109,7 @@ fn by_agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget>
     let Some((key, span)) = wrong else { return Some(WatchTarget::ByAgent) };
     let flag = match key {
         "command" => "`-- COMMAND`".to_owned(),
+        "target" => "`--port`".to_owned(),
         "logs" => "`--log`".to_owned(),
         _ => format!("`--{}`", key.replace('_', "-")),
     };
@@ -108,7 +119,7 @@ fn by_agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget>
     None
 }
 
-fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget> {
+fn watched(reader: &mut Reader, fields: &mut Fields<'_>, port: Option<u16>) -> Option<WatchTarget> {
     let present: Vec<(&'static str, &Node)> = WatchTarget::KEYS
         .into_iter()
         .filter_map(|key| fields.get(key).map(|node| (key, node)))
@@ -136,6 +147,14 @@ fn watched(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<WatchTarget> 
                 _ => reader.integer(fields, key, 1, most).map(WatchTarget::Port),
             }
         }
+        "target" => match reader.boolean(fields, key)? {
+            true => port.map(WatchTarget::Port),
+            false => {
+                let message = format!("`{path}` is false, so that nothing is watched");
+                reader.fail(node.span, message, "write target = true, or remove the table");
+                None
+            }
+        },
         "command" => {
             let words =
                 texts(reader, fields, "command", "[\"/usr/sbin/nginx\", \"-g\", \"daemon off;\"]");

@@ -29,6 +29,7 @@ fn every_way_to_name_a_server_is_read() {
         ("cgroup = \"/system.slice/x\"", WatchTarget::Cgroup("/system.slice/x".into())),
         ("pid = 17", WatchTarget::Pid(17)),
         ("port = 8188", WatchTarget::Port(8188)),
+        ("target = true", WatchTarget::Port(7080)),
         ("command = [\"sleep\", \"60\"]", WatchTarget::Command(vec!["sleep".into(), "60".into()])),
     ] {
         for head in ["[watch]", "[[watch]]"] {
@@ -143,12 +144,13 @@ fn errors_have_their_line_and_help() {
 #[test]
 fn the_short_form_means_the_same_as_a_table() {
     let file = read(
-        "[[watch]]\nprocess = \"janus\"\nevery = \"200ms\"\nlogs = [\"/a\", \"/b c\"]\nprofile = [\"full\"]\n[[watch]]\nport = 8188\n[[watch]]\ncommand = [\"sleep\", \"5\"]\n",
+        "[[watch]]\nprocess = \"janus\"\nevery = \"200ms\"\nlogs = [\"/a\", \"/b c\"]\nprofile = [\"full\"]\n[[watch]]\nport = 8188\n[[watch]]\ncommand = [\"sleep\", \"5\"]\n[[watch]]\ntarget = true\nevery = \"200ms\"\n",
     );
     let flags = quick(&[
         "process=janus, every=200ms,logs=/a,logs=/b c,profile=full",
         "port=8188",
         "command=sleep 5",
+        "target,every=200ms",
     ]);
     assert_eq!(flags.unwrap_or_else(|error| panic!("{error}")).watch, file.unwrap().watch);
 }

@@ -15,7 +15,7 @@ use crate::sampler::threads::DirBuffer;
 use crate::target::Target;
 
 mod port;
-pub(crate) use port::socket_inodes;
+pub(crate) use port::{holders, socket_inodes};
 
 /// Processes that are remembered; on a machine with more, the others are examined in every pass.
 const KNOWN_MAX: usize = 65_536;
