@@ -41,8 +41,8 @@ pub(crate) fn seed() -> u64 {
     SEED.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed).err().unwrap_or(new)
 }
 
-/// Takes the seed of a fleet: participants of one run have their mark in common, wherever they are
-/// played.
+/// Takes the seed of a fleet, or one that was asked for: participants of one run have their mark in
+/// common, wherever they are played.
 pub(crate) fn adopt_seed(seed: u64) {
     SEED.store(seed.max(1), Ordering::Relaxed);
 }

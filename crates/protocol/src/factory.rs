@@ -54,7 +54,8 @@ pub struct TargetFactory {
     /// An address of the server when the host in its URL was resolved before; it selects the
     /// interface on which a viewer that makes the offer receives.
     pub server: Option<SocketAddr>,
-    /// Seed of the run; each participant derives its own from it.
+    /// Seed of the run, from which each participant has its identities: session ids, SSRCs, names of
+    /// peers. What participants do is by the seeds of the scenario.
     pub seed: u64,
     /// How long each step of a session may take.
     pub timeouts: StepTimeouts,
@@ -192,13 +193,18 @@ impl TargetFactory {
         }
     }
 
+    /// The seed of what tells participant `number` from those of this and other runs. An odd
+    /// multiplier spreads neighbouring numbers over all seeds.
+    fn identity_seed(&self, number: u32) -> u64 {
+        self.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
     fn options(&self, number: u32) -> ParticipantOptions {
         ParticipantOptions {
             may_reach: Arc::clone(&self.may_reach),
             clock: self.clock,
             toward: self.server.or_else(|| named_address(self.endpoint.url())),
-            // An odd multiplier spreads neighbouring numbers over all seeds.
-            seed: self.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            seed: self.identity_seed(number),
             timeouts: self.timeouts,
             is_tapped: self.tapped.holds(number),
             relay_only: self.ice_transport_policy == IceTransportPolicy::Relay,
@@ -336,6 +342,7 @@ impl TargetFactory {
             may_reach: Arc::clone(&self.may_reach),
             clock: self.clock,
             number,
+            identity_seed: self.identity_seed(number),
             head_timeout: self.timeouts.signalling,
             indexes: self.indexes.clone(),
             playlists: self.playlists.clone(),

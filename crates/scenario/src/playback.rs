@@ -12,6 +12,8 @@ pub struct PlaybackScript {
     pub steps: Vec<PlaybackStep>,
     /// What it does at the end of the recording.
     pub at_end: AtEnd,
+    /// Seed of random positions.
+    pub seed: u64,
 }
 
 /// A position in a recording.
@@ -100,7 +102,7 @@ impl PlaybackScript {
             }
         }
         steps.sort_by_key(|step| step.at);
-        Self { start, steps, at_end: AtEnd::Repeat }
+        Self { start, steps, at_end: AtEnd::Repeat, seed }
     }
 }
 
@@ -128,7 +130,7 @@ mod tests {
         assert_ne!(script, draw(2));
         let idle =
             PlaybackScript::drawn(PlaybackPosition::default(), UserHabits::default(), s(60), 1);
-        assert_eq!(idle, PlaybackScript::default());
+        assert_eq!(idle, PlaybackScript { seed: 1, ..PlaybackScript::default() });
         let hectic = UserHabits { seek_every: Some(Duration::ZERO), ..UserHabits::default() };
         let hectic = PlaybackScript::drawn(PlaybackPosition::default(), hectic, Duration::MAX, 1);
         assert_eq!(hectic.steps.len(), STEPS_MAX / 2);

@@ -74,6 +74,10 @@ pub(crate) struct Common {
     /// Print the plan and end; sends nothing
     #[arg(long, help_heading = "Crowd")]
     pub(crate) dry_run: bool,
+    /// Make the identities of participants (session ids, SSRCs, names of peers) from this number; a
+    /// random one for each run without it, which command.json of the run folder has
+    #[arg(long, value_name = "NUMBER", help_heading = "Crowd")]
+    pub(crate) seed: Option<u64>,
     /// End the run as soon as its last 10 s miss an objective; judged every 2 s after the warm-up
     #[arg(long, help_heading = "Crowd")]
     pub(crate) until_missed: bool,

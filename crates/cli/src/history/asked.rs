@@ -12,7 +12,7 @@ use throng_store::RunFolder;
 
 use super::summary_file;
 use crate::args::{Common, Find, ReceiveWay, Run};
-use crate::{media, say};
+use crate::{media, run_id, say};
 
 const FILE: &str = "command.json";
 pub(super) const SCENARIO: &str = "scenario.toml";
@@ -48,6 +48,10 @@ pub(crate) struct Asked {
     pub(super) packs: Option<PathBuf>,
     #[serde(default)]
     pub(super) until_missed: bool,
+    /// The number from which the identities of its participants were made; a run of the same
+    /// scenario makes others. `None` in runs of earlier versions, which all had the same.
+    #[serde(default)]
+    seed: Option<u64>,
     /// Where the secret of the consent proof comes from, if it was not given itself.
     pub(super) consent_secret: Option<String>,
     pub(super) budget: Option<String>,
@@ -117,6 +121,7 @@ impl Asked {
             tls_ca: common.tls_ca.clone(),
             packs: common.packs.clone(),
             until_missed: common.until_missed,
+            seed: Some(common.seed.unwrap_or_else(run_id::seed)),
             secrets: if is_given && consent_secret.is_none() {
                 vec![CONSENT.to_owned()]
             } else {

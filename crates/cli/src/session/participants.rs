@@ -59,7 +59,7 @@ pub(super) fn participant_factory(
         may_reach: permission.address_filter(),
         clock,
         server: permission.server(),
-        seed: 0,
+        seed: run_id::seed(),
         timeouts: StepTimeouts::default(),
         tapped: plan.tap.as_ref().map(|tap| tap.selection.clone()).unwrap_or_default(),
         conference: conference(plan)?,

@@ -13,7 +13,7 @@ use crate::fleet::Gathered;
 use crate::interrupt::Interrupt;
 use crate::permission::{self, Permission};
 use crate::watchers::{self, Agents};
-use crate::{CliError, canary, media};
+use crate::{CliError, canary, media, run_id};
 
 /// A run that may begin.
 pub(crate) struct Prepared<'a> {
@@ -45,6 +45,9 @@ impl<'a> Prepared<'a> {
         // Those of a fleet are the workers'.
         if common.fleet.bus.fleet.is_none() && common.fleet.on.is_empty() {
             read_secrets(plan)?;
+        }
+        if let Some(seed) = common.seed {
+            run_id::adopt_seed(seed);
         }
         let packs = watchers::packs(common.packs.as_deref())?;
         let agents = Agents::connect(plan);

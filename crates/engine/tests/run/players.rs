@@ -68,6 +68,7 @@ pub(crate) fn watch_with(
         may_reach: is_loopback,
         clock: WallClock { at: Instant::now(), unix_ns: since_1970.as_nanos() as u64 },
         number: 0,
+        identity_seed: 0,
         head_timeout: Duration::from_secs(10),
         indexes: IndexCache::default(),
         playlists: PlaylistCache::default(),

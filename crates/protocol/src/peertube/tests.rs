@@ -78,6 +78,7 @@ impl Stand {
             may_reach: Arc::new(|_| true),
             clock: WallClock { at: now, unix_ns: 0 },
             number: 1,
+            identity_seed: 0,
             head_timeout: Duration::from_secs(10),
             indexes: IndexCache::default(),
             playlists: PlaylistCache::default(),

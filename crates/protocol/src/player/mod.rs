@@ -101,6 +101,8 @@ pub struct Config {
     pub clock: WallClock,
     /// The viewer's number, which makes its user's random choices its own.
     pub number: u32,
+    /// Seed of what tells this viewer from those of other runs: its name among peers.
+    pub identity_seed: u64,
     /// How long the head of a response may take.
     pub head_timeout: Duration,
     /// The indexes of files that several viewers play.

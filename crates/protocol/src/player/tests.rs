@@ -116,6 +116,7 @@ fn config(url: &str, player: PlayerConfig) -> Config {
         may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
         clock: WallClock { at: Instant::now(), unix_ns: STARTS_AT_S * 1_000_000_000 },
         number: 3,
+        identity_seed: 0,
         head_timeout: Duration::from_secs(10),
         indexes: IndexCache::default(),
         playlists: PlaylistCache::default(),

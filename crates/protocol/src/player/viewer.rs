@@ -113,8 +113,8 @@ impl Viewer {
             phases: Phases::default(),
             keys: Keys::default(),
             tracker: config.player.peers.as_ref().and_then(|peers| {
-                let seed =
-                    peers.seed ^ u64::from(config.number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let of_number = u64::from(config.number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let seed = peers.seed ^ of_number ^ config.identity_seed;
                 Some(Tracker::new(peers.tracker.clone()?, peers.engine, seed))
             }),
             peer_socket: match &config.player.peers {

@@ -67,8 +67,8 @@ pub(super) enum Due {
 }
 
 impl Playback {
-    pub(super) fn new(script: PlaybackScript, seed: u64) -> Self {
-        let PlaybackScript { start, steps, at_end } = script;
+    pub(super) fn new(script: PlaybackScript) -> Self {
+        let PlaybackScript { start, steps, at_end, seed } = script;
         Self {
             start,
             steps: steps.into(),
@@ -77,8 +77,7 @@ impl Playback {
             began_at: None,
             length: None,
             position: Position { at: Duration::ZERO, moves_since: None, scale: 1.0 },
-            // Other than that of packets, so that a script does not change them.
-            dice: fastrand::Rng::with_seed(seed ^ 0x5eed),
+            dice: fastrand::Rng::with_seed(seed),
         }
     }
 
@@ -179,7 +178,7 @@ mod tests {
 
     fn playback(length: Option<Duration>, steps: Vec<PlaybackStep>) -> Playback {
         let script = PlaybackScript { steps, ..PlaybackScript::default() };
-        let mut playback = Playback::new(script, 7);
+        let mut playback = Playback::new(script);
         playback.described(length);
         playback
     }
@@ -230,19 +229,21 @@ mod tests {
 
     #[test]
     fn random_positions_lie_in_the_recording_and_a_live_presentation_has_none() {
-        let script =
-            PlaybackScript { start: PlaybackPosition::Random, ..PlaybackScript::default() };
-        let starts: Vec<Duration> = (0..100)
-            .map(|seed| Playback::new(script.clone(), seed).described(Some(100 * S)).0)
-            .collect();
+        let script = |seed| PlaybackScript {
+            start: PlaybackPosition::Random,
+            seed,
+            ..PlaybackScript::default()
+        };
+        let starts: Vec<Duration> =
+            (0..100).map(|seed| Playback::new(script(seed)).described(Some(100 * S)).0).collect();
         assert!(starts.iter().all(|start| *start < 100 * S));
         assert!(
             starts.iter().any(|start| *start < 30 * S)
                 && starts.iter().any(|start| *start > 70 * S)
         );
-        assert_eq!(Playback::new(script, 1).described(None), (Duration::ZERO, true));
+        assert_eq!(Playback::new(script(1)).described(None), (Duration::ZERO, true));
         assert_eq!(
-            Playback::new(PlaybackScript::default(), 1).described(None),
+            Playback::new(PlaybackScript::default()).described(None),
             (Duration::ZERO, false)
         );
     }

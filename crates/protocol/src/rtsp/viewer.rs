@@ -61,7 +61,7 @@ impl Viewer {
         options: ParticipantOptions,
     ) -> Self {
         Self {
-            playback: Playback::new(script, options.seed),
+            playback: Playback::new(script),
             session: Session::new(config, Mode::Play, options),
             start: Duration::ZERO,
             is_replay: false,
