@@ -34,6 +34,8 @@ pub(super) enum Call {
     Live,
     LivechatSettings,
     LivechatRoom,
+    /// What the page recommends, by search.
+    Recommended,
     /// What the page shows, and nothing follows from.
     Other,
     Heartbeat,

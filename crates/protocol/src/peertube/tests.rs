@@ -242,6 +242,40 @@ fn who_waits_for_the_live_asks_again_when_it_begins() {
 }
 
 #[test]
+fn a_page_of_7_0_searches_for_what_it_recommends_and_lists_only_where_it_finds_nothing() {
+    let page = r#"{"serverVersion":"7.0.0","a":"bbbbbbbbbbbbbbbbb"}"#;
+    let settings = "GET /api/v1/plugins/peertube-plugin-livechat/public-settings";
+    for (found, listed) in [(r#"{"data":[{"id":7},{"id":8}]}"#, 0), (r#"{"data":[{"id":7}]}"#, 1)] {
+        let stand = Stand::new(|answers| {
+            answers.insert("/w/abc", (200, page.into()));
+            answers.insert("/api/v1/search/videos", (200, found.into()));
+        });
+        for (request, times) in [
+            ("GET /api/v1/config/", 1),
+            ("GET /api/v1/oauth-clients/local", 1),
+            ("GET /api/v1/search/videos", 1),
+            ("GET /api/v1/videos", listed),
+            (settings, 3),
+        ] {
+            assert_eq!(stand.asked(request), times, "{request}: {:?}", stand.requests);
+        }
+    }
+    let newer = Stand::new(|_| {});
+    let asked = ["GET /api/v1/search/videos", "GET /api/v1/videos", settings];
+    assert_eq!(asked.map(|request| newer.asked(request)), [0, 1, 1]);
+}
+
+#[test]
+fn a_recording_has_nothing_that_socket_io_could_tell() {
+    let recording = video(1, PLAYLIST).replace(r#""isLive":true"#, r#""isLive":false"#);
+    let stand = Stand::new(|answers| {
+        answers.insert("/api/v1/videos/abc", (200, recording.clone()));
+    });
+    assert_eq!(stand.asked("GET /socket.io/"), 0, "{:?}", stand.requests);
+    assert!(stand.asked("GET /hls/u/master.m3u8") > 0, "it plays all the same");
+}
+
+#[test]
 fn a_page_that_is_not_there_is_a_failure_and_less_than_that_is_not() {
     for (path, reason) in [
         ("/w/abc", FailureReason::HttpStatus(502)),

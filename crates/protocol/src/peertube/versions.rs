@@ -13,17 +13,22 @@ pub(super) struct Version {
     pub(super) has_player_settings: bool,
     /// Heartbeats carry `sessionId`, by which viewers are told apart.
     pub(super) has_sessions: bool,
+    /// The page asks for the configuration and for a client of OAuth, and searches for what it
+    /// recommends; livechat asks for its settings three times. Seen on 7.0.0, and not looked for in
+    /// others.
+    pub(super) searches: bool,
     /// The P2P engine of its player.
     pub(super) engine: PeerEngine,
 }
 
 /// The newest first.
-const VERSIONS: [Version; 6] = [
+const VERSIONS: [Version; 7] = [
     Version {
         since: (9, 0),
         has_chapters: true,
         has_player_settings: true,
         has_sessions: true,
+        searches: false,
         engine: PeerEngine::V4,
     },
     Version {
@@ -31,6 +36,7 @@ const VERSIONS: [Version; 6] = [
         has_chapters: true,
         has_player_settings: true,
         has_sessions: true,
+        searches: false,
         engine: PeerEngine::V22,
     },
     Version {
@@ -38,13 +44,23 @@ const VERSIONS: [Version; 6] = [
         has_chapters: true,
         has_player_settings: false,
         has_sessions: true,
+        searches: false,
         engine: PeerEngine::V22,
+    },
+    Version {
+        since: (7, 0),
+        has_chapters: true,
+        has_player_settings: false,
+        has_sessions: true,
+        searches: true,
+        engine: PeerEngine::V06,
     },
     Version {
         since: (6, 1),
         has_chapters: true,
         has_player_settings: false,
         has_sessions: true,
+        searches: false,
         engine: PeerEngine::V06,
     },
     Version {
@@ -52,6 +68,7 @@ const VERSIONS: [Version; 6] = [
         has_chapters: true,
         has_player_settings: false,
         has_sessions: false,
+        searches: false,
         engine: PeerEngine::V06,
     },
     Version {
@@ -59,6 +76,7 @@ const VERSIONS: [Version; 6] = [
         has_chapters: false,
         has_player_settings: false,
         has_sessions: false,
+        searches: false,
         engine: PeerEngine::V06,
     },
 ];
@@ -106,6 +124,7 @@ mod tests {
             (r#"x = "{\"serverVersion\":\"6.3.3\",\"a\":\"bbbbbbbbbbbb\"}""#, (6, 1)),
             (r#"{"serverVersion":"9.0.0-rc.1","a":"bbbbbbbbbbbbbbbbb"}"#, (9, 0)),
             (r#"{"serverVersion":"8.2.4","a":"bbbbbbbbbbbbbbbbb"}"#, (8, 0)),
+            (r#"{"serverVersion":"7.0.0","a":"bbbbbbbbbbbbbbbbb"}"#, (7, 0)),
             (r#"{"serverVersion":"7.10.0","a":"bbbbbbbbbbbbbbbbb"}"#, (7, 1)),
             ("", (8, 0)),
             ("serverVersion", (8, 0)),

@@ -19,6 +19,15 @@ pub(super) struct Video {
     pub(super) streaming_playlists: Vec<StreamingPlaylist>,
     #[serde(default)]
     tracker_urls: Vec<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+/// A list of videos, as far as it is of interest.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Found {
+    #[serde(default)]
+    pub(super) data: Vec<serde::de::IgnoredAny>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -56,6 +65,18 @@ pub(super) struct Room {
 }
 
 impl Video {
+    /// The query of the search for what the page recommends: videos with one of its tags.
+    pub(super) fn recommended(&self) -> String {
+        let tags = self.tags.iter().map(|tag| {
+            let tag: String = url::form_urlencoded::byte_serialize(tag.as_bytes()).collect();
+            format!("&tagsOneOf={tag}")
+        });
+        let tags: String = tags.collect();
+        format!(
+            "start=0&count=6&skipCount=true&nsfw=false&sort=-publishedAt{tags}&searchTarget=local"
+        )
+    }
+
     /// What is to be played, if it can be.
     pub(super) fn playlist(&self) -> Option<&StreamingPlaylist> {
         let is_published = self.state.as_ref().is_none_or(|state| state.id == PUBLISHED);

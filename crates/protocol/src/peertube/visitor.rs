@@ -11,7 +11,7 @@ use super::heartbeat::Heartbeat;
 use super::rhythm::{self, Rhythm};
 use super::socket_io::{SocketEvent, SocketIo, SocketOutput};
 use super::versions::{self, Version};
-use super::video::{Live, Room, Video};
+use super::video::{Found, Live, Room, Video};
 use super::{ChatRoom, Config};
 use crate::chat;
 use crate::composite::{Part, is_of_whole, place};
@@ -25,6 +25,10 @@ use crate::webrtc::ParticipantOptions;
 /// The places of player and chat among the parts; the page itself has the first.
 const PLAYER: usize = 1;
 const CHAT: usize = 2;
+
+/// The newest videos, which a page recommends.
+const RECENT: &str = "/api/v1/videos?start=0&count=5&sort=-publishedAt&nsfw=false";
+const LIVECHAT_SETTINGS: &str = "/api/v1/plugins/peertube-plugin-livechat/public-settings";
 
 /// The channel of socket.io.
 const SOCKET: Channel = Channel(0);
@@ -124,6 +128,11 @@ impl Visitor {
         last.unwrap_or_default().to_owned()
     }
 
+    /// Whether its version searches for what it recommends.
+    fn searches(&self) -> bool {
+        self.version.is_some_and(|version| version.searches)
+    }
+
     /// Asks for all that the page shows of the video.
     fn ask(&mut self, now: Instant) {
         let Some(version) = self.version else { return };
@@ -145,6 +154,10 @@ impl Visitor {
             (Call::Page, Called::Body(page)) => {
                 self.version = Some(versions::of_page(&page));
                 self.rhythm = Some(rhythm::of_page(&page));
+                if self.searches() {
+                    self.get(now, Call::Other, "/api/v1/config/");
+                    self.get(now, Call::Other, "/api/v1/oauth-clients/local");
+                }
                 self.ask(now);
             }
             (Call::Video, Called::Body(body)) => match serde_json::from_slice::<Video>(&body) {
@@ -188,6 +201,13 @@ impl Visitor {
                 self.socket.iter_mut().for_each(SocketIo::posted);
                 self.put_socket_outputs(now);
             }
+            (Call::Recommended, Called::Body(body)) => {
+                // The video itself is found too.
+                let found: Found = serde_json::from_slice(&body).unwrap_or_default();
+                if found.data.len() <= 1 {
+                    self.get(now, Call::Other, RECENT);
+                }
+            }
             (Call::Other | Call::Heartbeat, Called::Body(_)) => {}
             (Call::Page | Call::Video, Called::Failed(why)) => {
                 self.fail(now, why.reason, &why.detail);
@@ -205,7 +225,9 @@ impl Visitor {
             (Call::LivechatSettings | Call::LivechatRoom, Called::Failed(why)) => {
                 self.anomaly(format!("there is no chat: {}", why.detail));
             }
-            (Call::Other | Call::Heartbeat, Called::Failed(why)) => self.anomaly(why.detail),
+            (Call::Recommended | Call::Other | Call::Heartbeat, Called::Failed(why)) => {
+                self.anomaly(why.detail);
+            }
         }
     }
 
@@ -217,24 +239,30 @@ impl Visitor {
     /// The API has said what the video is.
     fn learn(&mut self, now: Instant, video: Video) {
         let (id, uuid, is_live) = (video.id, video.uuid.clone(), video.is_live);
+        let search = format!("/api/v1/search/videos?{}", video.recommended());
         self.video = Some(video);
         self.get(
             now,
             Call::Other,
             &format!("/api/v1/videos/{uuid}/comment-threads?start=0&count=10&sort=-createdAt"),
         );
-        self.get(now, Call::Other, "/api/v1/videos?start=0&count=5&sort=-publishedAt&nsfw=false");
-        if self.socket.is_none() {
+        if self.searches() {
+            self.get(now, Call::Recommended, &search);
+        } else {
+            self.get(now, Call::Other, RECENT);
+        }
+        // What socket.io tells is of lives only.
+        if is_live && self.socket.is_none() {
             let socket = self.socket.insert(SocketIo::new(&self.config.page, id));
             socket.start();
             self.put_socket_outputs(now);
         }
         if !std::mem::replace(&mut self.has_asked_for_chat, true) && self.config.chat.is_some() {
-            self.get(
-                now,
-                Call::LivechatSettings,
-                "/api/v1/plugins/peertube-plugin-livechat/public-settings",
-            );
+            self.get(now, Call::LivechatSettings, LIVECHAT_SETTINGS);
+            if self.searches() {
+                self.get(now, Call::Other, LIVECHAT_SETTINGS);
+                self.get(now, Call::Other, LIVECHAT_SETTINGS);
+            }
         }
         if is_live {
             self.get(now, Call::Live, &format!("/api/v1/videos/live/{uuid}"));
