@@ -54,7 +54,7 @@ pub struct TargetFactory {
     /// An address of the server when the host in its URL was resolved before; it selects the
     /// interface on which a viewer that makes the offer receives.
     pub server: Option<SocketAddr>,
-    /// Seed of the run, from which each participant has its identities: session ids, SSRCs, its name
+    /// Seed of the run, from which each participant has its identities: session ids, SSRCs, names
     /// among peers. What participants do is by the seeds of the scenario.
     pub seed: u64,
     /// How long each step of a session may take.
