@@ -53,6 +53,18 @@ pub enum Observation {
         /// When it was complete.
         at: Instant,
     },
+    /// The picture of a track changed its size without a request for another layer: the first
+    /// decodable key frame of the new size.
+    SizeChanged {
+        /// Id within the participant.
+        track: TrackId,
+        /// Width and height before, pixels.
+        from: (u16, u16),
+        /// Width and height from then on, pixels.
+        to: (u16, u16),
+        /// When that key frame was complete.
+        at: Instant,
+    },
     /// Another layer of a simulcast was requested; shown or not.
     LayerSwitched(LayerSwitch),
     /// The counters of a sent track over the interval that just ended.

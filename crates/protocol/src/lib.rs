@@ -20,3 +20,4 @@ pub use published::PublishedMedia;
 
 mod excerpt;
 mod reports;
+mod shown_size;

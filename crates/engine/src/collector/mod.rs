@@ -276,6 +276,11 @@ impl Collector {
             }
             Observation::Sent(interval) => self.sent(id, &interval),
             Observation::LayerSwitched(switch) => self.layer_switched(id, &switch),
+            Observation::SizeChanged { track, from, to, at } => {
+                let detail =
+                    format!("track {}: from {}×{} to {}×{}", track.0, from.0, from.1, to.0, to.1);
+                self.event(id, at, "resolution_changed", detail);
+            }
             Observation::Refused(what, to) => {
                 let kind = match what {
                     RefusedDestination::IceCandidate => "refused_ice_candidate",

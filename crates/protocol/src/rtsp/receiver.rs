@@ -15,6 +15,7 @@ use throng_observation::{
 
 use super::description::{Companion, MediaDescription};
 use crate::reports::{LastSenderReport, cname, coded_frame, next_second};
+use crate::shown_size::{Shown, ShownSize};
 
 /// Mean time between receiver reports of a track (RFC 3550 section 6.2 and its minimum, which RTSP
 /// players use); each is drawn between half and one and a half of it.
@@ -35,6 +36,7 @@ struct Track {
     /// The server has sent RTCP BYE: its end was reached.
     has_ended: bool,
     assembler: Option<Box<FrameAssembler>>,
+    picture: ShownSize,
 }
 
 /// Anomalies, each reported once, so that a hostile server cannot fill the run with them.
@@ -147,6 +149,7 @@ impl Receiver {
                 has_ended: false,
                 assembler: (options.is_tapped && media.kind == MediaKind::Video)
                     .then(|| Box::new(FrameAssembler::new(media.codec))),
+                picture: ShownSize::default(),
             }
         });
         let tracks = tracks.collect();
@@ -253,6 +256,19 @@ impl Receiver {
             captured: None,
         };
         track.meter.packet_with_payload(&packet, payload);
+        // Parameter sets may come in packets of their own.
+        track.picture.packet(track.config.codec, header.timestamp, payload);
+        if track.picture.awaits_key_frame()
+            && let Some((timestamp, at)) = track.meter.last_key_frame()
+        {
+            let change = track.picture.shown(timestamp).and_then(Shown::change);
+            self.observed.extend(change.map(|(from, to)| Observation::SizeChanged {
+                track: track.id,
+                from,
+                to,
+                at,
+            }));
+        }
         if let (Some(assembler), None) = (&mut track.assembler, &malformed) {
             let RtpHeader { sequence, timestamp, marker, .. } = header;
             let packet = MediaPacket {

@@ -3,19 +3,17 @@
 
 use std::time::Instant;
 
-use throng_media::codec::picture_size;
 use throng_observation::{Codec, Layer, LayerSwitch, TrackId};
 
-/// Pixels, width and height.
-type Size = (u16, u16);
+use crate::shown_size::{ShownSize, Size};
 
 /// The layers of one track.
 #[derive(Debug, Default)]
 pub(super) struct LayerSwitches {
     /// The size of the shown video.
-    size: Option<Size>,
-    /// A key frame of this timestamp and size is arriving.
-    coming: Option<(u32, Size)>,
+    picture: ShownSize,
+    /// A change of it that nobody asked for: before and after, and since when.
+    changed: Option<(Size, Size, Instant)>,
     asked: Option<Asked>,
     /// The layer of the last request.
     wanted: Option<Layer>,
@@ -103,7 +101,7 @@ impl LayerSwitches {
     ) -> Option<LayerSwitch> {
         let before = self.give_up(track);
         let was_off = self.wanted.replace(layer) == Some(Layer::Off);
-        let (from, to) = (self.size.filter(|_| !was_off), self.size_of(layer));
+        let (from, to) = (self.picture.size().filter(|_| !was_off), self.size_of(layer));
         let is_sent = self.is_told && self.sent == Some(layer);
         // A layer that is shown already is no switch.
         let is_shown = if to.is_some() { to == from } else { is_sent && from.is_some() };
@@ -125,14 +123,12 @@ impl LayerSwitches {
 
     /// A packet of a key frame arrived.
     pub(super) fn key_packet(&mut self, codec: Codec, timestamp: u32, payload: &[u8]) {
-        if let Some(size) = picture_size(codec, payload) {
-            self.coming = Some((timestamp, size));
-        }
+        self.picture.packet(codec, timestamp, payload);
     }
 
     /// Whether [`Self::shown`] must be called when key frames become decodable.
     pub(super) fn awaits_key_frame(&self) -> bool {
-        self.coming.is_some()
+        self.picture.awaits_key_frame()
     }
 
     /// The last decodable key frame has `timestamp` and was complete at `at`. Returns the request
@@ -143,11 +139,19 @@ impl LayerSwitches {
         timestamp: u32,
         at: Instant,
     ) -> Option<LayerSwitch> {
-        let (_, size) = self.coming.take_if(|(coming, _)| *coming == timestamp)?;
-        self.size = Some(size);
+        let shown = self.picture.shown(timestamp)?;
+        let size = shown.size;
+        if self.asked.is_none() {
+            self.changed = shown.change().map(|(from, to)| (from, to, at));
+        }
         self.asked.as_mut().filter(|asked| at >= asked.at)?.see(at, size);
         let shown = self.asked.as_ref()?.met(self.is_told, at)?;
         self.asked.take().map(|asked| asked.ended(track, Some(shown)))
+    }
+
+    /// A change of the size that nobody asked for, once: before and after, and since when.
+    pub(super) fn take_change(&mut self) -> Option<(Size, Size, Instant)> {
+        self.changed.take()
     }
 
     /// The track ended. Returns the open request.
@@ -184,6 +188,11 @@ mod tests {
         assert_eq!(layer_switches.shown(TRACK, 20, at(150)), None, "the old layer once more");
         layer_switches.key_packet(Codec::Vp8, 30, &key(200));
         let switch = layer_switches.shown(TRACK, 30, at(180));
+        assert_eq!(layer_switches.take_change(), None, "it was asked for");
+        layer_switches.key_packet(Codec::Vp8, 40, &key(100));
+        assert_eq!(layer_switches.shown(TRACK, 40, at(900)), None);
+        assert_eq!(layer_switches.take_change(), Some(((200, 90), (100, 90), at(900))));
+        assert_eq!(layer_switches.take_change(), None, "told once");
         let shown = Some((at(180), 200, 90));
         assert_eq!(
             switch,

@@ -100,6 +100,24 @@ pub(super) struct Track {
 }
 
 impl Track {
+    /// Reports what the last decodable key frame shows first: the layer that was requested, or a
+    /// change of size that nobody requested.
+    fn tell_size(&mut self, track: TrackId, observed: &mut Vec<Observation>) {
+        if self.layer_switches.awaits_key_frame()
+            && let Some((timestamp, at)) = self.meter.last_key_frame()
+        {
+            let switch = self.layer_switches.shown(track, timestamp, at);
+            observed.extend(switch.map(Observation::LayerSwitched));
+            let changed = self.layer_switches.take_change();
+            observed.extend(changed.map(|(from, to, at)| Observation::SizeChanged {
+                track,
+                from,
+                to,
+                at,
+            }));
+        }
+    }
+
     /// Whether it is measured and reported on: key frames are not requested for a track without a
     /// sender.
     pub(super) fn has_sender(&self) -> bool {
@@ -295,13 +313,8 @@ impl Receiver {
             assembler
                 .packet(&packet, |frame| observed.push(coded_frame(id, codec, &self.clock, frame)));
         }
-        if track.layer_switches.awaits_key_frame()
-            && let Some((timestamp, at)) = track.meter.last_key_frame()
-        {
-            let id = TrackId(self.first_track.saturating_add(at_track as u16));
-            let switch = track.layer_switches.shown(id, timestamp, at);
-            self.observed.extend(switch.map(Observation::LayerSwitched));
-        }
+        let id = TrackId(self.first_track.saturating_add(at_track as u16));
+        track.tell_size(id, &mut self.observed);
         if !self.first_packet_seen {
             self.first_packet_seen = true;
             self.observed.push(Observation::Reached(Phase::FirstPacket, arrived_at));
