@@ -323,7 +323,6 @@ impl Receiver {
             && let Some(at) = track.meter.first_frame_at()
         {
             track.first_frame_told = true;
-            let id = TrackId(self.first_track.saturating_add(at_track as u16));
             self.observed.push(Observation::TrackFirstFrame { track: id, at });
         }
         let counts = track.kind == MediaKind::Video || !self.assignments.expects_video;
