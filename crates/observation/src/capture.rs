@@ -12,6 +12,11 @@ pub const SENDER_CLOCK_PLACE: &str = "sender_clock";
 /// The event: `protocol_anomaly_` and the place.
 pub const SENDER_CLOCK_EVENT: &str = "protocol_anomaly_sender_clock";
 
+/// The part of a protocol with the anomaly "the RTP time of video jumps ahead".
+pub const TIME_JUMP_PLACE: &str = "time_jump";
+/// The event: `protocol_anomaly_` and the place.
+pub const TIME_JUMP_EVENT: &str = "protocol_anomaly_time_jump";
+
 /// Where a capture time comes from, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -235,6 +240,7 @@ mod tests {
     #[test]
     fn the_event_of_an_anomaly_is_its_place() {
         assert_eq!(SENDER_CLOCK_EVENT, format!("protocol_anomaly_{SENDER_CLOCK_PLACE}"));
+        assert_eq!(TIME_JUMP_EVENT, format!("protocol_anomaly_{TIME_JUMP_PLACE}"));
     }
 
     #[test]

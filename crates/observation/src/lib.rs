@@ -16,6 +16,7 @@ pub use refusal::RefusalKind;
 mod capture;
 pub use capture::{
     CaptureBasis, ClockDisagreement, OneWayDelay, SENDER_CLOCK_EVENT, SENDER_CLOCK_PLACE,
+    TIME_JUMP_EVENT, TIME_JUMP_PLACE,
 };
 
 mod track;

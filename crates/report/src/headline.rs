@@ -2,7 +2,7 @@
 
 use throng_observation::run::Ending;
 use throng_observation::units::{bit_rate, count, duration_ms, percent};
-use throng_observation::{FailureReason, INNER_MARKERS_EVENT};
+use throng_observation::{FailureReason, INNER_MARKERS_EVENT, TIME_JUMP_EVENT};
 
 use crate::canary::CanaryJudgement;
 use crate::capacity;
@@ -216,6 +216,7 @@ fn played(summary: &Summary) -> String {
         && crowd.playing > 0
         && !summary.events.contains_key(INNER_MARKERS_EVENT)
         && loss < 0.001
+        && !summary.events.contains_key(TIME_JUMP_EVENT)
         && summary.playback.as_ref().is_none_or(|playback| playback.stalls == 0)
         && summary.video.freeze_ratio.unwrap_or(0.0) < 0.001;
     let how = if clean { "cleanly " } else { "" };

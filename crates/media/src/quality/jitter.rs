@@ -12,6 +12,10 @@ use super::timestamp;
 /// them would dominate the next hundred packets.
 const DISCONTINUITY_S: f64 = 5.0;
 
+/// A step of the source's clock that is so much longer than what passed between two arrivals is a
+/// jump of that clock: a path makes packets late, never early. Seconds.
+const JUMP_S: f64 = 1.0;
+
 /// Jitter of one stream.
 #[derive(Clone, Copy, Debug)]
 pub struct JitterMeter {
@@ -33,18 +37,22 @@ impl JitterMeter {
         }
     }
 
-    /// A packet arrived.
-    pub fn packet(&mut self, arrived_ns: i64, timestamp: u32) {
+    /// A packet arrived. Returns whether the source's clock jumped ahead since the one before, if
+    /// none is missing between the two.
+    pub fn packet(&mut self, arrived_ns: i64, timestamp: u32) -> bool {
+        let mut has_jumped = false;
         if let Some((arrived_before, timestamp_before)) = self.previous {
             let arrival = (arrived_ns - arrived_before) as f64 * 1e-9 * self.clock_hz;
             let step = f64::from(timestamp::step(timestamp_before, timestamp));
             let difference = (arrival - step).abs();
+            has_jumped = step - arrival > JUMP_S * self.clock_hz;
             if difference < DISCONTINUITY_S * self.clock_hz {
                 self.jitter_ticks += (difference - self.jitter_ticks) / 16.0;
                 self.steps = true;
             }
         }
         self.previous = Some((arrived_ns, timestamp));
+        has_jumped
     }
 
     /// The next packet belongs to another timeline; the figure so far stays.

@@ -61,6 +61,8 @@ pub struct TrackMeter {
     /// Of the last decodable key frame: RTP timestamp, and when its last packet arrived.
     key_frame: Option<(u32, Instant)>,
     counters: TrackCounters,
+    /// How often the source's clock jumped ahead.
+    time_jumps: u32,
     sequence: SequenceMeter,
     /// The packet after which the next one may show that the source has restarted.
     suspect: Option<(Packet, Box<[u8]>)>,
@@ -143,6 +145,7 @@ impl TrackMeter {
             frames_due: FramesDue::Awaited(now),
             key_frame: None,
             counters: TrackCounters::default(),
+            time_jumps: 0,
             sequence: SequenceMeter::new(window, holes, patience_ms),
             suspect: None,
             nacks: NackList::new(if config.nack { nacks } else { 0 }),
@@ -440,6 +443,13 @@ impl TrackMeter {
         self.pictures.as_ref().is_some_and(|pictures| pictures.has_inner_markers())
     }
 
+    /// How often the RTP time of video jumped ahead by more than a second with no packet missing:
+    /// browsers hold such frames back or drop them, which no figure here shows.
+    #[must_use]
+    pub fn time_jumps(&self) -> u32 {
+        self.time_jumps
+    }
+
     /// The basis of the absolute delays of this track so far.
     #[must_use]
     pub fn capture_basis(&self) -> Option<CaptureBasis> {
@@ -502,20 +512,26 @@ impl TrackMeter {
         if recovered {
             self.counters.packets_recovered += 1;
         } else {
-            self.first_transmission(packet, matches!(arrival, Arrival::Next(_)));
+            let follows = matches!(
+                arrival,
+                Arrival::Next(number) if self.sequence.missing_before(number) == 0
+            );
+            self.first_transmission(packet, matches!(arrival, Arrival::Next(_)), follows);
         }
         if !came_late {
             self.media(packet, payload, number);
         }
     }
 
-    fn first_transmission(&mut self, packet: &Packet, is_in_order: bool) {
+    /// `follows`: no packet is missing before it.
+    fn first_transmission(&mut self, packet: &Packet, is_in_order: bool, follows: bool) {
         self.counters.packets_received += 1;
         let arrived_ns = self.ns(packet.arrived_at);
         // What the network reordered is jitter; what the sender sent in the order of decoding is
         // not.
         if !is_in_order || !self.sent_order.is_reordered(packet.timestamp) {
-            self.jitter.packet(arrived_ns, packet.timestamp);
+            let has_jumped = self.jitter.packet(arrived_ns, packet.timestamp);
+            self.time_jumps += u32::from(has_jumped && follows && self.pictures.is_some());
         }
         self.oven.packet(arrived_ns, packet.timestamp, self.pictures.is_none() || packet.marker);
     }

@@ -445,6 +445,26 @@ fn a_growing_queue_shows_in_the_relative_delay() {
 }
 
 #[test]
+fn jumps_of_the_media_time_are_counted_and_pauses_of_the_sender_are_none() {
+    let ahead = |packet: Packet, ticks: u32| Packet {
+        timestamp: packet.timestamp.wrapping_add(ticks),
+        ..packet
+    };
+    let mut jumps = Viewer::of(MediaKind::Video, false);
+    for i in 0..60 {
+        let ticks = if (20..40).contains(&i) { 2 * 90_000 } else { 0 };
+        jumps.packet(sent_ms(i), ahead(video(i), ticks));
+    }
+    assert_eq!(jumps.meter.time_jumps(), 1, "there, and back");
+    let mut pauses = Viewer::of(MediaKind::Video, false);
+    for i in 0..60 {
+        let paused_s = if i < 20 { 0 } else { 3 };
+        pauses.packet(sent_ms(i) + paused_s * 1_000, ahead(video(i), paused_s as u32 * 90_000));
+    }
+    assert_eq!(pauses.meter.time_jumps(), 0);
+}
+
+#[test]
 fn delays_by_a_clock_that_stands_still_are_withdrawn() {
     let mut viewer = Viewer::of(MediaKind::Audio, false);
     assert!(viewer.meter.sender_report(UNIX_NS, 0, viewer.start));

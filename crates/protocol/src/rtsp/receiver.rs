@@ -10,11 +10,11 @@ use throng_media::quality::{Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
 use throng_media::rtp::RtpHeader;
 use throng_observation::{
-    MediaKind, Observation, Phase, SENDER_CLOCK_PLACE, TrackId, TrackInterval,
+    MediaKind, Observation, Phase, SENDER_CLOCK_PLACE, TIME_JUMP_PLACE, TrackId, TrackInterval,
 };
 
 use super::description::{Companion, MediaDescription};
-use crate::reports::{LastSenderReport, cname, coded_frame, next_second};
+use crate::reports::{LastSenderReport, TIME_JUMP, cname, coded_frame, next_second};
 use crate::shown_size::{Shown, ShownSize};
 
 /// Mean time between receiver reports of a track (RFC 3550 section 6.2 and its minimum, which RTSP
@@ -49,6 +49,7 @@ enum Anomaly {
     SenderClock = 16,
     ManySources = 32,
     InnerMarkers = 64,
+    TimeJump = 128,
 }
 
 /// The settings of a [`Receiver`].
@@ -285,6 +286,7 @@ impl Receiver {
             assembler.packet(&packet, |frame| observed.push(coded_frame(id, codec, clock, frame)));
         }
         let has_inner_markers = track.meter.has_inner_markers();
+        let has_jumped = track.meter.time_jumps() > 0;
         self.last_media_at = Some(arrived_at);
         self.has_media = true;
         self.report_first(at, arrived_at);
@@ -294,6 +296,9 @@ impl Receiver {
         }
         if let Some(error) = malformed {
             self.anomaly(Anomaly::BadPayload, "payload", error);
+        }
+        if has_jumped {
+            self.anomaly(Anomaly::TimeJump, TIME_JUMP_PLACE, TIME_JUMP);
         }
     }
 

@@ -11,14 +11,16 @@ use throng_media::quality::{
 };
 use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
-use throng_observation::{Codec, INNER_MARKERS_PLACE, MediaKind, Observation, Phase, TrackId};
+use throng_observation::{
+    Codec, INNER_MARKERS_PLACE, MediaKind, Observation, Phase, TIME_JUMP_PLACE, TrackId,
+};
 
 use super::feedback::{ReportState, Reporter};
 use super::layer_switches::LayerSwitches;
 use super::payload::Assignments;
 use super::session::Negotiated;
 use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
-use crate::reports::{coded_frame, next_second};
+use crate::reports::{TIME_JUMP, coded_frame, next_second};
 
 mod anomalies;
 mod binding;
@@ -333,13 +335,18 @@ impl Receiver {
             self.first_frame_seen = true;
             self.observed.push(Observation::Reached(Phase::FirstFrame, seen_at));
         }
-        if track.meter.has_inner_markers() {
+        let has_jumped = track.meter.time_jumps() > 0;
+        let has_inner_markers = track.meter.has_inner_markers();
+        if has_inner_markers {
             let detail = "the RTP marker is set inside pictures; frames are counted by timestamps, \
                           and a browser ends a picture at each marker, and may show none";
             self.anomaly(AnomalyKind::InnerMarkers, INNER_MARKERS_PLACE, detail);
         }
         if let Some(error) = malformed {
             self.anomaly(AnomalyKind::BadPayload, "payload", error);
+        }
+        if has_jumped {
+            self.anomaly(AnomalyKind::TimeJump, TIME_JUMP_PLACE, TIME_JUMP);
         }
     }
 

@@ -16,6 +16,7 @@ pub(super) enum AnomalyKind {
     BadPayload = 64,
     SenderClock = 128,
     InnerMarkers = 256,
+    TimeJump = 512,
 }
 
 /// The kinds that were reported, and the last detail.
