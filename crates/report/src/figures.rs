@@ -359,7 +359,8 @@ mod tests {
         assert_eq!(result(&mixed(5, 0, 1), stalls), "not_measured");
         assert_eq!(result(&mixed(0, 1, 0), stalls), "missed");
         assert_eq!(result(&mixed(0, 0, 1), "failed < 5%"), "missed", "anybody can fail");
-        let of = Figures::of(&mixed(1, 2, 1), 0.0);
+        let run = mixed(1, 2, 1);
+        let of = Figures::of(&run, 0.0);
         let startup = of.startup.summary();
         assert_eq!((startup.reached, startup.failed, startup.censored), (3, 2, 0));
         let first_frame = of.first_frame.summary();

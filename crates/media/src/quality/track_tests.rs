@@ -139,7 +139,9 @@ fn a_picture_of_several_slices_with_markers_is_one_frame() {
     assert!(viewer.meter.has_inner_markers());
     // Every other picture is lost on the way: half of the frames are missing, and the rate says so.
     let mut viewer = Viewer::of(MediaKind::Video, false);
-    (0..400).filter(|i| (i / 4).is_multiple_of(2)).for_each(|i| viewer.packet(sent(i), slices(i)));
+    (0..400_u32)
+        .filter(|i| (i / 4).is_multiple_of(2))
+        .for_each(|i| viewer.packet(sent(i), slices(i)));
     let counters = viewer.meter.finish(viewer.at(4_500)).counters;
     assert!((49..=50).contains(&counters.frames_complete), "{counters:?}");
     assert!((49..=50).contains(&counters.frames_dropped), "{counters:?}");

@@ -269,9 +269,11 @@ impl SegmentDownload {
         match self.reader.container() {
             Container::TransportStream if self.follows => Filled::Throughout,
             Container::TransportStream => Filled::Within,
-            Container::Mp4 | Container::Matroska | Container::PackedAudio | Container::Unknown => {
-                Filled::Nothing
-            }
+            Container::Mp4
+            | Container::Matroska
+            | Container::PackedAudio
+            | Container::Other(_)
+            | Container::Unknown => Filled::Nothing,
         }
     }
 

@@ -14,7 +14,7 @@ pub(super) fn with_sound(
     seconds: std::ops::Range<u64>,
     silent_ms: std::ops::Range<u64>,
 ) -> Vec<u8> {
-    program(seconds, 1_800, Some(silent_ms))
+    program(seconds, 1_800, Some(&silent_ms))
 }
 
 /// Frames of AAC at 48 kHz have so many ticks of 90 kHz.
@@ -26,7 +26,7 @@ const FIRST_STAMP: u64 = 126_000;
 fn program(
     seconds: std::ops::Range<u64>,
     frame_bytes: usize,
-    silent_ms: Option<std::ops::Range<u64>>,
+    silent_ms: Option<&std::ops::Range<u64>>,
 ) -> Vec<u8> {
     let mut out = Vec::new();
     let mut counters = BTreeMap::<u16, u8>::new();
@@ -89,7 +89,7 @@ fn program(
             let adaptation: &[u8] = if at == 0 && frame % 25 == 0 { &[0x40] } else { &[0] };
             packet(0x100, at == 0, adaptation, chunk);
         }
-        let Some(silent_ms) = &silent_ms else { continue };
+        let Some(silent_ms) = silent_ms else { continue };
         for ticks in (frame * 3_600..(frame + 1) * 3_600).filter(|at| at % SOUND_TICKS == 0) {
             if !silent_ms.contains(&(ticks / 90)) {
                 let adts = [0xff, 0xf1, 0x4c, 0x80, 0x0c, 0x9f, 0xfc];

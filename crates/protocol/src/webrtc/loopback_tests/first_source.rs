@@ -27,10 +27,10 @@ fn kept_to(locals: &[&str], served: &str) -> SocketAddr {
             match output {
                 SessionOutput::Timeout(_) => break,
                 SessionOutput::Connected(_) => connected[0] = true,
-                SessionOutput::Transmit { source, bytes, .. } => {
-                    if *first.get_or_insert(source) == source {
-                        let _ = there.datagram(now, source, address(served), &bytes);
-                    }
+                SessionOutput::Transmit { source, bytes, .. }
+                    if *first.get_or_insert(source) == source =>
+                {
+                    let _ = there.datagram(now, source, address(served), &bytes);
                 }
                 _ => {}
             }
