@@ -99,6 +99,9 @@ mod tests {
                 ..Default::default()
             },
         }];
+        for row in refused.participants.iter_mut().filter(|row| row.cohort.0 == 0) {
+            row.reached.retain(|phase, _| !throng_observation::Phase::PLAYING.contains(phase));
+        }
         for row in refused.participants.iter_mut().filter(|row| row.cohort.0 == 1) {
             let why = throng_observation::FailureReason::HttpStatus(403);
             let why = throng_observation::Failure::new(why, "forbidden");

@@ -144,7 +144,8 @@ fn a_picture_of_several_slices_with_markers_is_one_frame() {
         .for_each(|i| viewer.packet(sent(i), slices(i)));
     let counters = viewer.meter.finish(viewer.at(4_500)).counters;
     assert!((49..=50).contains(&counters.frames_complete), "{counters:?}");
-    assert!((49..=50).contains(&counters.frames_dropped), "{counters:?}");
+    // The hole before the last picture is judged with it.
+    assert!((48..=50).contains(&counters.frames_dropped), "{counters:?}");
     // A source with one marker a picture has none inside.
     let mut viewer = Viewer::of(MediaKind::Video, false);
     (0..50).for_each(|i| viewer.packet(sent_ms(i), video(i)));

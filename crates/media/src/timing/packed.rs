@@ -145,7 +145,8 @@ impl Packed {
             self.base = time(tag).unwrap_or(self.base);
             self.head.drain(..len);
         }
-        if self.head.len() < CODING_LEN {
+        let is_tag = self.head.starts_with(TAG);
+        if self.head.len() < CODING_LEN || is_tag && self.head.len() < TAG_HEADER_LEN {
             return Ok(());
         }
         let Some(coding) = coding(&self.head) else {
@@ -351,6 +352,7 @@ mod tests {
         reader.feed(&frames(3)[50..]).unwrap();
         let next = reader.next_frame().unwrap();
         assert!((21_343_000..21_345_000).contains(&next.decode_us), "{next:?}");
+        while reader.next_frame().is_some() {}
         reader.jumped(0);
         reader.feed(&frames(1)).unwrap();
         assert_eq!(reader.next_frame().map(|frame| frame.decode_us), Some(0));
