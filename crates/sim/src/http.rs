@@ -22,8 +22,14 @@ pub(crate) fn exchange(
         let rest =
             format!("Host: {to}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
         stream.write_all(format!("{head}{rest}").as_bytes())?;
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes)?;
+        let (mut bytes, mut chunk) = (Vec::new(), [0; 16 << 10]);
+        // Some servers leave the connection open all the same.
+        while !is_whole(&bytes) {
+            match stream.read(&mut chunk)? {
+                0 => break,
+                length => bytes.extend_from_slice(&chunk[..length]),
+            }
+        }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     })??;
     let (head, body) =
@@ -36,6 +42,17 @@ pub(crate) fn exchange(
     } else {
         body.to_owned()
     })
+}
+
+/// Whether a response has as many bytes as its `Content-Length` says.
+fn is_whole(response: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(response);
+    let Some((head, _)) = text.split_once("\r\n\r\n") else { return false };
+    let named = head.lines().filter_map(|line| line.split_once(':'));
+    let mut lengths = named
+        .filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .filter_map(|(_, length)| length.trim().parse::<usize>().ok());
+    lengths.next().is_some_and(|length| response.len() >= head.len() + 4 + length)
 }
 
 /// The sum of a metric of Prometheus's text format over all its labels that contain `label`.

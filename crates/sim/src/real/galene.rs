@@ -22,7 +22,10 @@ const ROOM: &str = r#"{"public": true, "allow-anonymous": true,
 pub fn start(namespace: &Namespace, address: Ipv4Addr) -> Result<RealServer<'_>, SimError> {
     let folder = tempfile::tempdir()?;
     write(folder.path(), "groups/room.json", ROOM)?;
-    std::fs::create_dir(folder.path().join("data"))?;
+    // It wants its pages to be there, and serves none here.
+    for name in ["data", "static"] {
+        std::fs::create_dir(folder.path().join(name))?;
+    }
     let listen = format!("{address}:{PORT}");
     let launch = Launch {
         program: PROGRAM,

@@ -53,5 +53,5 @@ fn streams(server: &RealServer<'_>) -> Result<serde_json::Value, SimError> {
 /// # Errors
 /// When it does not answer.
 pub fn sent_bytes(server: &RealServer<'_>) -> Result<f64, SimError> {
-    Ok(sum_of(&streams(server)?["live"]["consumers"], "bytes_send"))
+    Ok(sum_of(&streams(server)?["live"]["consumers"], "bytes"))
 }

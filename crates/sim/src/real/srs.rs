@@ -53,18 +53,10 @@ pub fn start(namespace: &Namespace, address: Ipv4Addr) -> Result<RealServer<'_>,
 pub fn feed(server: &RealServer<'_>) -> Result<Feed, SimError> {
     let url = format!("rtmp://{}:{RTMP_PORT}/live/cam", server.address());
     Feed::start(server, Sound::Aac, "flv", &url, |server| {
-        streams(server).is_ok_and(|all| sum_of(&all, "frames") > 0.0)
+        streams(server).is_ok_and(|all| sum_of(&all, "recv_bytes") > 0.0)
     })
 }
 
 fn streams(server: &RealServer<'_>) -> Result<serde_json::Value, SimError> {
     json(&server.get(API_PORT, "/api/v1/streams/", "")?)
-}
-
-/// Bytes that it has sent of all its streams, which it counts anew every few seconds.
-///
-/// # Errors
-/// When it does not answer.
-pub fn sent_bytes(server: &RealServer<'_>) -> Result<f64, SimError> {
-    Ok(sum_of(&streams(server)?, "send_bytes"))
 }

@@ -82,6 +82,21 @@ impl<'t> View<'t> {
         self.played(ran, source_fps)
     }
 
+    /// The same, and the server's own counter `sent` of bytes grows by what the viewers received.
+    #[track_caller]
+    fn plays_as_counted(
+        &self,
+        namespace: &Namespace,
+        source_fps: f64,
+        sent: impl Fn() -> f64,
+    ) -> Row {
+        let (ran, before) = valid(|| {
+            let before = sent();
+            (self.start(namespace).wait(), before)
+        });
+        self.played(ran, source_fps).counted_by(|| sent() - before)
+    }
+
     #[track_caller]
     fn played(&self, ran: Ran, source_fps: f64) -> Seen {
         let (ran, protocol) = (ran.expect_code(0), self.protocol);
