@@ -136,7 +136,7 @@ fn repeated(lab: &Lab, wanted: &[&Planted], times: u32) -> anyhow::Result<ExitCo
     anyhow::ensure!(!all.is_empty(), "no plant has such a name");
     anyhow::ensure!(
         all.iter().all(Names::is_stable),
-        "one limit has several names, or a wrong one"
+        "one limit has several names, or a wrong answer"
     );
     let is_decided = all.iter().all(Names::is_decided);
     Ok(if is_decided { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })

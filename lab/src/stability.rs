@@ -13,7 +13,7 @@ pub(crate) struct Names {
     plant: &'static str,
     repeats: u32,
     given: BTreeMap<String, u32>,
-    /// Whether each name is a right one.
+    /// Whether each decided answer is right: its verdict, its name, and no objection to it.
     are_right: bool,
 }
 
@@ -27,12 +27,12 @@ impl Names {
         let mut names = Self { plant, repeats, given: BTreeMap::new(), are_right: true };
         for answer in answers.filter(|answer| !answer.is_undecided()) {
             *names.given.entry(answer.cause().to_owned()).or_default() += 1;
-            names.are_right &= answer.is_named();
+            names.are_right &= answer.is_right();
         }
         names
     }
 
-    /// Whether it has one name at most, and that is a right one.
+    /// Whether it has one name at most, and each answer is right.
     pub(crate) fn is_stable(&self) -> bool {
         self.given.len() <= 1 && self.are_right
     }
@@ -75,7 +75,7 @@ pub(crate) fn markdown(all: &[Names]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::tests::judged;
+    use crate::table::tests::{judged, objected};
 
     fn names(answers: &[(&str, &str)]) -> Names {
         let answers = answers.iter().map(|(verdict, finding)| judged(verdict, finding, 0.0));
@@ -102,6 +102,16 @@ mod tests {
                 "{answers:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_right_name_in_a_wrong_answer_is_not_stable() {
+        let line = || judged("found", "line_rate", 0.0);
+        let of = |last: Judged| Names::of("line", 4, [line(), line(), line(), last].into_iter());
+        assert!(of(line()).is_stable());
+        assert!(!of(judged("at_least", "line_rate", 0.0)).is_stable(), "another verdict");
+        assert!(!of(objected("found", "line_rate")).is_stable(), "an objection to what is said");
+        assert!(!of(objected("undecidable", "line_rate")).is_stable(), "an objection is no disturbance");
     }
 
     #[test]

@@ -168,6 +168,13 @@ pub(crate) mod tests {
         Judged::of(&PLANTED, Outcome { answer, truth: None }, Duration::from_secs(60), steal_ratio)
     }
 
+    /// An answer with an objection to what is said.
+    pub(crate) fn objected(verdict: &str, finding: &str) -> Judged {
+        let mut one = judged(verdict, finding, 0.0);
+        one.outcome.answer.objection = Some("it would give 144".to_owned());
+        one
+    }
+
     #[test]
     fn the_generator_is_an_excuse_only_while_a_hypervisor_takes_its_cpu_time() {
         for (verdict, finding, steal_ratio, expect) in [
@@ -185,8 +192,7 @@ pub(crate) mod tests {
             assert!(!one.is_right());
         }
         assert!(judged("found", "line_rate", 0.0).is_right());
-        let mut contradicts = judged("found", "line_rate", 0.0);
-        contradicts.outcome.answer.objection = Some("it would give 144".to_owned());
+        let contradicts = objected("found", "line_rate");
         assert!(!contradicts.is_right() && !contradicts.is_undecided());
     }
 }

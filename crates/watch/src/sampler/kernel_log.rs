@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use throng_observation::host::{Culprit, HowEnded};
 
@@ -15,6 +16,9 @@ const RECORD_BYTES_MAX: usize = 8 * 1024;
 const RECORDS_MAX: usize = 1024;
 /// Ends that are kept until the watcher sees them: a pass or two later.
 const ENDS_MAX: usize = 64;
+/// How long after its record the end of a process may be seen: a core dump of some GB is written
+/// between. The kernel gives numbers again, so that an older record may be of another process.
+const END_AGE_MAX: Duration = Duration::from_secs(30);
 
 /// The log from the start of the watch on.
 #[derive(Debug)]
@@ -42,14 +46,14 @@ impl KernelLog {
     }
 
     /// Reads what is new; it never waits. Each read(2) returns a record.
-    pub(super) fn read(&mut self) {
+    pub(super) fn read(&mut self, now: Instant) {
         for _ in 0..RECORDS_MAX {
             let Some(file) = &mut self.file else { return };
             match file.read(&mut self.record) {
                 Ok(0) => return,
                 Ok(bytes) => {
                     let record = self.record.get(..bytes).unwrap_or_default();
-                    self.ends.record(&String::from_utf8_lossy(record));
+                    self.ends.record(&String::from_utf8_lossy(record), now);
                 }
                 Err(error) => match error.kind() {
                     // Records were overwritten before they were read: the next read returns the
@@ -62,26 +66,31 @@ impl KernelLog {
         }
     }
 
-    /// Who ended a process of this number and name, which ended in this way, as far as was read.
-    /// `has_thread` says whether it had a thread of a number.
-    pub(super) fn culprit(
+    /// Who ended a process of this number and name, of which is seen now that it ended in this way,
+    /// as far as was read. `thread_name`: that of its thread of a number. The name counts as well as
+    /// the number: the numbers of the log are not those of a container.
+    pub(super) fn culprit<'a>(
         &self,
         (pid, name): (u32, &str),
         how: HowEnded,
-        has_thread: impl Fn(u32) -> bool,
+        now: Instant,
+        thread_name: impl Fn(u32) -> Option<&'a str>,
     ) -> Option<Culprit> {
-        let is_its = |end: &&LoggedEnd| match end.by {
-            // The name too: the numbers of the log are not those of a container.
-            Culprit::OutOfMemory { .. } => {
-                end.id == pid && end.name == name && (how.is_kill() || how == HowEnded::Unknown)
+        let is_its = |end: &&LoggedEnd| {
+            let is_process = end.id == pid && end.name == name;
+            match end.by {
+                Culprit::OutOfMemory { .. } => {
+                    is_process && (how.is_kill() || how == HowEnded::Unknown)
+                }
+                Culprit::Fault { .. } => {
+                    let is_thread = thread_name(end.id).is_some_and(|name| name == end.name);
+                    (how.is_fault() || how == HowEnded::Unknown) && (is_process || is_thread)
+                }
+                Culprit::ResourceLimit { .. } | Culprit::Assertion { .. } => false,
             }
-            Culprit::Fault { .. } => {
-                let is_fault = how.is_fault() || how == HowEnded::Unknown;
-                is_fault && (has_thread(end.id) || end.id == pid && end.name == name)
-            }
-            Culprit::ResourceLimit { .. } | Culprit::Assertion { .. } => false,
         };
-        self.ends.ends.iter().rev().find(is_its).map(|end| end.by.clone())
+        let mut recent = self.ends.ends.iter().rev().filter(|end| end.is_recent(now));
+        recent.find(is_its).map(|end| end.by.clone())
     }
 }
 
@@ -101,6 +110,14 @@ struct LoggedEnd {
     /// The name of either.
     name: String,
     by: Culprit,
+    /// When its record was read.
+    read_at: Instant,
+}
+
+impl LoggedEnd {
+    fn is_recent(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.read_at) <= END_AGE_MAX
+    }
 }
 
 /// What the kernel logs of a lack of memory before it says whom it killed.
@@ -117,7 +134,7 @@ struct Lack {
 impl LoggedEnds {
     /// Takes in a record as `/dev/kmsg` has it: `PRIORITY,NUMBER,MICROSECONDS,FLAGS;TEXT`, and lines
     /// with properties after it.
-    fn record(&mut self, record: &str) {
+    fn record(&mut self, record: &str, read_at: Instant) {
         let Some((head, text)) = record.split_once(';') else { return };
         let priority = head.split(',').next().and_then(|priority| priority.parse::<u32>().ok());
         // Above the three bits of the level: programs write here too, as another facility.
@@ -130,14 +147,13 @@ impl LoggedEnds {
         } else if self.lack.learn(text) {
             return;
         }
-        let kill = killed(text).and_then(|(id, name)| {
-            Some(LoggedEnd { id, name, by: std::mem::take(&mut self.lack).culprit(text)? })
-        });
-        if let Some(end) = kill.or_else(|| fault(text)) {
+        let kill = killed(text)
+            .and_then(|(id, name)| Some((id, name, std::mem::take(&mut self.lack).culprit(text)?)));
+        if let Some((id, name, by)) = kill.or_else(|| fault(text)) {
             if self.ends.len() >= ENDS_MAX {
                 self.ends.pop_front();
             }
-            self.ends.push_back(end);
+            self.ends.push_back(LoggedEnd { id, name, by, read_at });
         }
     }
 }
@@ -191,14 +207,15 @@ fn killed(text: &str) -> Option<(u32, String)> {
 const FAULTS: &[&str] =
     &["]: segfault at ", "] general protection fault", "] trap ", "]: unhandled exception: "];
 
-/// `media[7]: segfault at 10 ip … error 4 in media[…]`, `traps: media[7] trap invalid opcode …`.
-fn fault(text: &str) -> Option<LoggedEnd> {
+/// `media[7]: segfault at 10 ip … error 4 in media[…]`, `traps: media[7] trap invalid opcode …`: the
+/// number and the name of the thread, and what it did.
+fn fault(text: &str) -> Option<(u32, String, Culprit)> {
     let text = text.strip_prefix("traps: ").unwrap_or(text);
     let (thread, said) = text.split_at(FAULTS.iter().filter_map(|fault| text.find(fault)).min()?);
     let (name, id) = thread.rsplit_once('[')?;
     let said = said.trim_start_matches([']', ':', ' ']);
     let what = said.split(" likely on CPU").next().unwrap_or(said).trim_end().to_owned();
-    Some(LoggedEnd { id: id.parse().ok()?, name: name.into(), by: Culprit::Fault { what } })
+    Some((id.parse().ok()?, name.to_owned(), Culprit::Fault { what }))
 }
 
 /// The bytes of `NAME123kB`, wherever it stands.
@@ -222,13 +239,20 @@ mod tests {
     fn log(messages: &[&str]) -> KernelLog {
         let mut log = KernelLog::at(Path::new("/nowhere"));
         for (number, message) in messages.iter().enumerate() {
-            log.ends.record(&format!("3,{number},52104033,-;{message}\n SUBSYSTEM=memory\n"));
+            let record = format!("3,{number},52104033,-;{message}\n SUBSYSTEM=memory\n");
+            log.ends.record(&record, Instant::now());
         }
         log
     }
 
+    /// A process that ended now, and had no other thread.
+    fn culprit(log: &KernelLog, process: (u32, &str), how: HowEnded) -> Option<Culprit> {
+        log.culprit(process, how, Instant::now(), |_| None)
+    }
+
     fn said(log: &KernelLog, pid: u32, how: HowEnded) -> Option<String> {
-        log.culprit((pid, "media"), how, |tid| tid == 4711).map(|by| by.words())
+        let thread_name = |tid: u32| (tid == 4711).then_some("SW-WebRTC[0]");
+        log.culprit((pid, "media"), how, Instant::now(), thread_name).map(|by| by.words())
     }
 
     #[test]
@@ -249,7 +273,7 @@ mod tests {
         assert_eq!(said(&log, 1234, HowEnded::Unknown).as_deref(), Some(expect));
         assert_eq!(said(&log, 1234, SEGV), None, "it ended otherwise");
         assert_eq!(said(&log, 1235, KILL), None);
-        assert_eq!(log.culprit((1234, "other"), KILL, |_| false), None, "of another namespace");
+        assert_eq!(culprit(&log, (1234, "other"), KILL), None, "of another namespace");
     }
 
     #[test]
@@ -262,7 +286,7 @@ mod tests {
             "Memory cgroup out of memory: Kill process 77 (media) score 981 or sacrifice child",
             "Killed process 77 (media) total-vm:205432kB, anon-rss:99328kB, file-rss:512kB, shmem-rss:0kB",
         ]);
-        let by = old.culprit((77, "media"), KILL, |_| false);
+        let by = culprit(&old, (77, "media"), KILL);
         let group = "/docker/3f".to_owned();
         let (limit_bytes, used_bytes) = (Some(104_857_600), 104_857_600);
         assert_eq!(by, Some(Culprit::OutOfMemory { group, limit_bytes, used_bytes }));
@@ -274,7 +298,7 @@ mod tests {
             "Out of memory: Killed process 77 (media) total-vm:9043216kB, anon-rss:3906252kB, file-rss:0kB, \
              shmem-rss:4kB, UID:998 pgtables:8020kB oom_score_adj:0",
         ]);
-        let by = host.culprit((77, "media"), KILL, |_| false);
+        let by = culprit(&host, (77, "media"), KILL);
         let group = "/system.slice/media.service".to_owned();
         let used_bytes = (3_906_252 + 4) * 1024;
         assert_eq!(by, Some(Culprit::OutOfMemory { group, limit_bytes: None, used_bytes }));
@@ -292,10 +316,24 @@ mod tests {
         let main = "the kernel logged: segfault at 10 ip 000055d0c7a0b16d sp 00007ffd3a3b8a20 error 4 in media[55d0c7a0b000+1000]";
         let expect: Vec<_> = log.ends.ends.iter().map(|end| (end.id, end.name.as_str())).collect();
         assert_eq!(expect, [(1234, "media"), (4711, "SW-WebRTC[0]"), (99, "job")]);
-        let by_main = log.culprit((1234, "media"), SEGV, |_| false).map(|by| by.words());
+        let by_main = culprit(&log, (1234, "media"), SEGV).map(|by| by.words());
         assert_eq!(by_main.as_deref(), Some(main));
         assert!(said(&log, 7, SEGV).is_some_and(|said| said.contains("trap invalid opcode")));
         assert_eq!(said(&log, 7, KILL), None, "no fault ends by SIGKILL");
+    }
+
+    #[test]
+    fn a_fault_is_of_a_process_by_number_name_and_time() {
+        let log = log(&["job[99]: segfault at 10 ip 0 sp 0 error 4 in libc.so.6[7f00+195000]"]);
+        let now = Instant::now();
+        let by = |name: &'static str, now| {
+            let thread_name = |tid: u32| (tid == 99).then_some(name);
+            log.culprit((7, "media"), SEGV, now, thread_name)
+        };
+        assert!(by("job", now).is_some(), "its thread");
+        assert_eq!(by("SW-WebRTC[0]", now), None, "its thread 99 is not that of the log");
+        assert!(by("job", now + END_AGE_MAX / 2).is_some(), "a core dump was written");
+        assert_eq!(by("job", now + END_AGE_MAX * 2), None, "the number was given again");
     }
 
     #[test]
@@ -305,12 +343,13 @@ mod tests {
         let foreign = format!("11,5,1,-;{text}\n");
         let records = [foreign.as_str(), text, "", ";", "3,1,1,-;", "x,1,1,-;[: segfault at"];
         for record in records {
-            log.ends.record(record);
+            log.ends.record(record, Instant::now());
         }
-        log.ends.record("3,1,1,-;Killed process 1234 (media) total-vm:1kB");
+        log.ends.record("3,1,1,-;Killed process 1234 (media) total-vm:1kB", Instant::now());
         assert!(log.ends.ends.is_empty(), "{:?}", log.ends);
         for number in 0..200 {
-            log.ends.record(&format!("6,1,1,c;job[{number}]: segfault at 0 ip 0 sp 0 error 4"));
+            let record = format!("6,1,1,c;job[{number}]: segfault at 0 ip 0 sp 0 error 4");
+            log.ends.record(&record, Instant::now());
         }
         assert_eq!(log.ends.ends.len(), ENDS_MAX);
         assert_eq!(log.ends.ends.back().map(|end| end.id), Some(199));
@@ -322,12 +361,12 @@ mod tests {
         let line = |pid: u32| format!("6,1,1,-;media[{pid}]: segfault at 0 ip 0 sp 0 error 4\n");
         std::fs::write(file.path(), line(1)).unwrap();
         let mut log = KernelLog::at(file.path());
-        log.read();
+        log.read(Instant::now());
         assert!(log.ends.ends.is_empty(), "before the watch");
         let mut writer = OpenOptions::new().append(true).open(file.path()).unwrap();
         std::io::Write::write_all(&mut writer, line(2).as_bytes()).unwrap();
-        log.read();
+        log.read(Instant::now());
         assert_eq!(log.ends.ends.back().map(|end| end.id), Some(2));
-        KernelLog::at(Path::new("/nowhere")).read();
+        KernelLog::at(Path::new("/nowhere")).read(Instant::now());
     }
 }

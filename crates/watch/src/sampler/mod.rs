@@ -195,7 +195,7 @@ impl Sampler {
     fn slow_pass(&mut self) {
         self.pass = self.pass.wrapping_add(1);
         let had_any = !self.processes.is_empty();
-        self.kernel_log.read();
+        self.kernel_log.read(Instant::now());
         self.find();
         self.has_opened = !had_any && (!self.processes.is_empty() || self.pass == 1);
         let mut ended = Vec::new();
@@ -428,9 +428,10 @@ impl Sampler {
 
     /// Who ended it, where the kernel has logged that.
     fn logged_by_kernel(&mut self, process: &Process, how: HowEnded) -> Option<Culprit> {
-        self.kernel_log.read();
-        let is_thread = |tid: u32| process.threads.has(tid);
-        self.kernel_log.culprit((process.pid, &*process.name), how, is_thread)
+        let now = Instant::now();
+        self.kernel_log.read(now);
+        let thread_name = |tid: u32| process.threads.name_of(tid);
+        self.kernel_log.culprit((process.pid, &*process.name), how, now, thread_name)
     }
 
     /// Reports once for each target that none of its processes runs.

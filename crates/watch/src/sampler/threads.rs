@@ -116,9 +116,9 @@ impl Threads {
         self.by_tid.values().filter(|thread| thread.is_blocked).count()
     }
 
-    /// Whether it had a thread of this number when it was last read.
-    pub(crate) fn has(&self, tid: u32) -> bool {
-        self.by_tid.contains_key(&tid)
+    /// The name of its thread of this number when that was last read.
+    pub(crate) fn name_of(&self, tid: u32) -> Option<&str> {
+        self.by_tid.get(&tid).map(|thread| &*thread.name)
     }
 
     /// CPU use of each thread in the last full pass, increased by [`STAYS_HOT`] for hot ones.
