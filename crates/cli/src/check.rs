@@ -4,7 +4,7 @@ use throng_scenario::Plan;
 
 use crate::args::Check;
 use crate::exit::Exit;
-use crate::{CliError, media, print, scenario, session};
+use crate::{CliError, media, print, scenario, session, watchers};
 
 pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
     let overrides = scenario::parse_sets(&command.set)?;
@@ -14,6 +14,7 @@ pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
 /// Prints a plan. A secret or a file that would refuse the run refuses it here too.
 pub(crate) fn describe(plan: &Plan) -> Result<Exit, CliError> {
     session::read_secrets(plan)?;
+    watchers::refuse_port_elsewhere(plan, watchers::may_be_own_host(plan))?;
     let clips = media::clips(plan)?;
     let pages = media::Pages::read(plan)?;
     print(&plan.describe());

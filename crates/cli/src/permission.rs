@@ -252,6 +252,11 @@ impl Permission {
         })
     }
 
+    /// Whether all addresses of the target that get load are this host's.
+    pub(crate) fn is_own_host(&self) -> bool {
+        self.is_own_host
+    }
+
     /// The target's signalling address, as resolved.
     pub(crate) fn server(&self) -> Option<SocketAddr> {
         Some(self.server)

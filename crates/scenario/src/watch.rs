@@ -42,6 +42,8 @@ pub enum WatchTarget {
     Pid(u32),
     /// The processes that listen on this port, TCP or UDP.
     Port(u16),
+    /// The processes that listen on this port, that of the target, which must be on this host.
+    TargetPort(u16),
     /// A command that the watcher starts with the run and ends with it: program and arguments.
     Command(Vec<String>),
     /// The target that the agent was started with.
@@ -49,8 +51,7 @@ pub enum WatchTarget {
 }
 
 impl WatchTarget {
-    /// The keys of a `[[watch]]` that select processes of this host; `target` is read as the
-    /// `port` of the target.
+    /// The keys of a `[[watch]]` that select processes of this host.
     pub const KEYS: [&'static str; 7] =
         ["process", "unit", "cgroup", "pid", "port", "command", "target"];
 
@@ -63,6 +64,7 @@ impl WatchTarget {
             Self::Cgroup(_) => "cgroup",
             Self::Pid(_) => "pid",
             Self::Port(_) => "port",
+            Self::TargetPort(_) => "target",
             Self::Command(_) => "command",
             Self::ByAgent => "agent",
         }
@@ -76,7 +78,7 @@ impl fmt::Display for WatchTarget {
             Self::Unit(name) => write!(f, "unit {name}"),
             Self::Cgroup(path) => write!(f, "cgroup {path}"),
             Self::Pid(pid) => write!(f, "pid {pid}"),
-            Self::Port(port) => write!(f, "port {port}"),
+            Self::Port(port) | Self::TargetPort(port) => write!(f, "port {port}"),
             Self::Command(words) => write!(f, "command {}", words.join(" ")),
             Self::ByAgent => write!(f, "the target of its agent"),
         }

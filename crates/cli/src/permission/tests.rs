@@ -3,6 +3,7 @@
 use throng_scenario::Scenario;
 
 use super::*;
+use crate::watchers;
 
 /// What the guard says of viewers of a video on loopback, with these keys.
 fn judged(keys: &str, target: &str) -> Result<Permission, CliError> {
@@ -42,6 +43,37 @@ fn chats_trackers_and_hashes_elsewhere_are_refused_before_the_run_as_a_target_is
         assert_eq!(error.exit, Exit::Target);
         assert!(error.error.to_string().starts_with(expect), "{}", error.error);
     }
+}
+
+#[test]
+fn the_port_of_a_target_is_watched_only_where_the_target_is_this_host() {
+    let plan = |host: &str, watch: &str| {
+        let text = format!(
+            "[target]\nurl = \"http://{host}/a.m3u8\"\n[crowd]\nsize = 3\n[[watch]]\n{watch}\n"
+        );
+        Scenario::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}")).plan()
+    };
+    let said = |host: &str, watch: &str| {
+        let plan = plan(host, watch);
+        let is_own = watchers::may_be_own_host(&plan);
+        watchers::refuse_port_elsewhere(&plan, is_own).err().map(|error| error.error.to_string())
+    };
+    let refused = said("192.0.2.8:8080", "target = true").unwrap();
+    for words in ["port 8080 of this host", "192.0.2.8 is not this host", "--port 8080", "agent="] {
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
+    assert!(said("[2001:db8::1]:8080", "target = true").is_some());
+    for (host, watch) in [
+        ("127.0.0.1:9", "target = true"),
+        ("[::1]:9", "target = true"),
+        ("localhost:9", "target = true"),
+        ("192.0.2.8:8080", "port = 8080"),
+    ] {
+        assert_eq!(said(host, watch), None, "{host}, {watch}");
+    }
+    let named = plan("media.example:8080", "target = true");
+    assert!(watchers::may_be_own_host(&named), "before its name is resolved");
+    assert!(watchers::refuse_port_elsewhere(&named, false).is_err(), "it is another host's");
 }
 
 #[test]

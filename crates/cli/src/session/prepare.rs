@@ -58,6 +58,7 @@ impl<'a> Prepared<'a> {
         let tls = tls(plan, common)?;
         let permission =
             permission::permission(plan, common.consent_secret.as_deref(), &tls, &agents)?;
+        watchers::refuse_port_elsewhere(plan, permission.is_own_host())?;
         let pages = pages.within(plan, &|url| permission.host(url))?;
         Ok(Self {
             scenario,

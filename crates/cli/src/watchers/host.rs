@@ -76,7 +76,10 @@ impl Host {
         let (watch, source_watch, profiling) = (watch.clone(), None, Vec::new());
         // Who chose by the port has whom the crowd meets; an agent is on another host.
         let target_port = match &watch.target {
-            WatchTarget::Port(_) | WatchTarget::Command(_) | WatchTarget::ByAgent => None,
+            WatchTarget::Port(_)
+            | WatchTarget::TargetPort(_)
+            | WatchTarget::Command(_)
+            | WatchTarget::ByAgent => None,
             WatchTarget::Process(_)
             | WatchTarget::Unit(_)
             | WatchTarget::Cgroup(_)
@@ -145,19 +148,22 @@ impl Host {
                 | WatchTarget::Unit(_)
                 | WatchTarget::Cgroup(_)
                 | WatchTarget::Pid(_)
-                | WatchTarget::Port(_) => true,
+                | WatchTarget::Port(_)
+                | WatchTarget::TargetPort(_) => true,
                 WatchTarget::Command(_) | WatchTarget::ByAgent => false,
             }
     }
 
-    /// Where the watched processes do nothing under the crowd (`cores` of CPU): whether others
+    /// Where the watched processes use almost no CPU under the crowd (`cores`): whether others
     /// listen on the target's port. Looked at once.
     pub(super) fn watches_another(&mut self, cores: Option<f64>) -> Option<String> {
-        let port = self.target_port.take_if(|_| cores.is_some())?;
+        let cores = cores?;
+        let port = self.target_port.take()?;
         let HostWatcher::Local(watching) = self.watching.as_ref()? else { return None };
-        let is_idle = cores.is_some_and(|cores| cores < IDLE_CORES_MAX);
+        let is_idle = cores < IDLE_CORES_MAX;
         let listening = if is_idle { throng_watch::listeners(port) } else { Vec::new() };
-        another_listens(&self.watch.label(), port, &watching.processes(), &listening)
+        let (label, watched) = (self.watch.label(), watching.processes());
+        another_listens((label.as_str(), watched.as_slice()), cores, port, &listening)
     }
 
     /// The server's packs, when there are new ones because its processes started late.
@@ -261,23 +267,26 @@ impl Profiling {
     }
 }
 
-/// Processes that use less CPU than this under a crowd do not serve it, cores.
+/// Processes that use less CPU than this under a crowd may not be those that serve it, cores.
 const IDLE_CORES_MAX: f64 = 0.01;
 
 /// What to say where none of the `watched` processes listens on the target's port and others do.
+/// Those may be a proxy in front of the watched ones, whose crowd costs them little: only the user
+/// knows.
 fn another_listens(
-    label: &str,
+    (label, watched): (&str, &[WatchedProcess]),
+    cores: f64,
     port: u16,
-    watched: &[WatchedProcess],
     listening: &[(u32, String)],
 ) -> Option<String> {
     let is_watched = |pid: u32| watched.iter().any(|process| process.pid == pid);
     let (pid, name) = listening.first()?;
     let is_another = !watched.is_empty() && !listening.iter().any(|(pid, _)| is_watched(*pid));
     is_another.then(|| {
+        let percent = cores * 100.0;
         format!(
-            "{label} does nothing under this crowd, and {name} (PID {pid}) listens on the target's port {port}: \
-             --watch target watches that"
+            "{label} used {percent:.1} % of a core under this crowd, and {name} (PID {pid}) listens on the target's port {port}: \
+             if that serves the crowd, --watch target watches it"
         )
     })
 }
@@ -299,7 +308,7 @@ fn targets(watched: &WatchTarget) -> Vec<Target> {
         WatchTarget::Unit(name) => Target::Unit(name),
         WatchTarget::Cgroup(path) => Target::Cgroup(path),
         WatchTarget::Pid(pid) => Target::Pid(pid),
-        WatchTarget::Port(port) => Target::Port(port),
+        WatchTarget::Port(port) | WatchTarget::TargetPort(port) => Target::Port(port),
         WatchTarget::Command(words) => Target::Command(words),
         WatchTarget::ByAgent => return Vec::new(),
     }]
@@ -314,15 +323,19 @@ mod tests {
         let process = |pid, name: &str| WatchedProcess { pid, name: name.into(), target: 0 };
         let bot = [process(7, "node")];
         let server = [(9, "peertube".to_owned())];
-        let said = another_listens("process node", 9000, &bot, &server).unwrap();
+        let said = |watched: &[WatchedProcess], listening: &[(u32, String)]| {
+            another_listens(("process node", watched), 0.004, 9000, listening)
+        };
         assert_eq!(
-            said,
-            "process node does nothing under this crowd, and peertube (PID 9) listens on the target's port 9000: \
-             --watch target watches that"
+            said(&bot, &server).as_deref(),
+            Some(
+                "process node used 0.4 % of a core under this crowd, and peertube (PID 9) listens on the target's port 9000: \
+                 if that serves the crowd, --watch target watches it"
+            )
         );
         let both = [process(7, "node"), process(9, "peertube")];
-        assert_eq!(another_listens("process node", 9000, &both, &server), None);
-        assert_eq!(another_listens("process node", 9000, &bot, &[]), None, "nobody is seen there");
-        assert_eq!(another_listens("process typo", 9000, &[], &server), None);
+        assert_eq!(said(&both, &server), None);
+        assert_eq!(said(&bot, &[]), None, "nobody is seen there");
+        assert_eq!(said(&[], &server), None);
     }
 }

@@ -2,6 +2,7 @@
 //! queue, and stop after the crowd has left. Their failures are reported and never end the run,
 //! except the loss of an agent that consented to the load.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use throng_observation::RunTime;
 use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow};
 use throng_observation::pack::Pack;
 use throng_observation::run::{EventRow, Row};
-use throng_scenario::{Moment, Plan};
+use throng_scenario::{Moment, Plan, WatchTarget};
 use throng_watch::{RowSender, SourceConfig};
 
 use crate::live_hosts::ServerFigures;
@@ -48,7 +49,7 @@ pub(crate) const LAST_LOOK: Duration = Duration::from_secs(3);
 /// How often it is asked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long the whole crowd is there before processes that do nothing are told, seconds.
+/// How long the whole crowd is there before processes that do little are told, seconds.
 const FULL_FOR_S: f64 = 2.0;
 
 /// Prints that a watched run begins with a baseline of the idle server.
@@ -61,6 +62,32 @@ pub(crate) fn announce_baseline(plan: &Plan) {
             "watching {label}{more}: the idle server for {seconds} s, then the crowd joins"
         ));
     }
+}
+
+/// Refuses to watch the port of a target that is elsewhere: who listens on the same port of this
+/// host has nothing to do with the crowd. `is_own_host`: all addresses of the target are this
+/// host's.
+pub(crate) fn refuse_port_elsewhere(plan: &Plan, is_own_host: bool) -> Result<(), CliError> {
+    let is_wanted =
+        plan.watch.iter().any(|watch| matches!(watch.target, WatchTarget::TargetPort(_)));
+    if is_own_host || !is_wanted {
+        return Ok(());
+    }
+    let (host, port) = plan.target.host_and_port();
+    Err(CliError::usage(format!(
+        "--watch target watches who listens on port {port} of this host, and {host} is not this host alone; run \
+         `throng watch --listen … --port {port}` there, and write --watch agent=tls://… as it prints it"
+    )))
+}
+
+/// Whether the target may be this host: names are not resolved.
+pub(crate) fn may_be_own_host(plan: &Plan) -> bool {
+    let (host, _) = plan.target.host_and_port();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let is_own = |address: IpAddr| {
+        address.is_loopback() || throng_engine::preflight::own_addresses().contains(&address)
+    };
+    address.map_or(true, |address| is_own(address.to_canonical()))
 }
 
 /// The knowledge packs: the built-in ones, and those with which the user's folder extends or

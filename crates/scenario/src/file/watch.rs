@@ -126,6 +126,7 @@ pub(super) fn watch_file(watch: &Watch) -> WatchFile {
         WatchTarget::Cgroup(path) => file.cgroup = Some(path),
         WatchTarget::Pid(pid) => file.pid = Some(pid),
         WatchTarget::Port(port) => file.port = Some(port),
+        WatchTarget::TargetPort(_) => file.target = Some(true),
         WatchTarget::Command(words) => file.command = words,
         WatchTarget::ByAgent => {}
     }

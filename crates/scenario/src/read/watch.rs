@@ -148,7 +148,7 @@ fn watched(reader: &mut Reader, fields: &mut Fields<'_>, port: Option<u16>) -> O
             }
         }
         "target" => match reader.boolean(fields, key)? {
-            true => port.map(WatchTarget::Port),
+            true => port.map(WatchTarget::TargetPort),
             false => {
                 let message = format!("`{path}` is false, so that nothing is watched");
                 reader.fail(node.span, message, "write target = true, or remove the table");

@@ -29,7 +29,7 @@ fn every_way_to_name_a_server_is_read() {
         ("cgroup = \"/system.slice/x\"", WatchTarget::Cgroup("/system.slice/x".into())),
         ("pid = 17", WatchTarget::Pid(17)),
         ("port = 8188", WatchTarget::Port(8188)),
-        ("target = true", WatchTarget::Port(7080)),
+        ("target = true", WatchTarget::TargetPort(7080)),
         ("command = [\"sleep\", \"60\"]", WatchTarget::Command(vec!["sleep".into(), "60".into()])),
     ] {
         for head in ["[watch]", "[[watch]]"] {
@@ -40,6 +40,8 @@ fn every_way_to_name_a_server_is_read() {
                 (&watch.target, watch.every, watch.agent.is_none()),
                 (&expect, Watch::EVERY, true)
             );
+            let back = Scenario::parse(&scenario.to_toml()).unwrap();
+            assert_eq!(back.watch[0].target, expect, "as it is stored");
         }
     }
 }
