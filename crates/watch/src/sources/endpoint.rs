@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use throng_observation::pack::{EndpointKind, Pack};
+use throng_observation::pack::{EndpointKind, KnownEndpoint, Pack};
 
 use crate::fingerprint::Fingerprint;
 use crate::scrape::{Credentials, Endpoint, EndpointError, Filter};
@@ -28,7 +28,7 @@ pub fn endpoint(text: &str, packs: &[Pack]) -> Result<Endpoint, EndpointError> {
     };
     let kind = kind.unwrap_or_else(|| derived_kind(url, packs));
     let mut endpoint = Endpoint::new(name_of(url), url, kind)?;
-    endpoint.filter = filter_of(kind, packs);
+    endpoint.filter = filter_of(&endpoint, packs);
     for extra in extras.split('&').filter(|extra| !extra.is_empty()) {
         let (key, value) = extra.split_once('=').unwrap_or((extra, ""));
         match key {
@@ -118,12 +118,22 @@ fn derived_kind(url: &str, packs: &[Pack]) -> EndpointKind {
 }
 
 /// The metrics filter that the packs define for endpoints of this kind; without one, the default
-/// filter for any server.
-fn filter_of(kind: EndpointKind, packs: &[Pack]) -> Filter {
-    let known =
-        packs.iter().flat_map(|pack| &pack.endpoints).filter(|endpoint| endpoint.kind == kind);
-    let known: Vec<Filter> = known.map(Filter::of_pack).collect();
-    match (kind, known.is_empty()) {
+/// filter for any server. Where the processes match several packs, that of the server whose endpoint
+/// usually has this port: what one server counts, another may call a level.
+fn filter_of(endpoint: &Endpoint, packs: &[Pack]) -> Filter {
+    let of_kind: Vec<&KnownEndpoint> = packs
+        .iter()
+        .flat_map(|pack| &pack.endpoints)
+        .filter(|known| known.kind == endpoint.kind)
+        .collect();
+    let port = endpoint.url.port_or_known_default();
+    let has_port = |known: &&KnownEndpoint| {
+        url::Url::parse(&known.url).is_ok_and(|url| url.port_or_known_default() == port)
+    };
+    let of_port: Vec<&KnownEndpoint> = of_kind.iter().copied().filter(has_port).collect();
+    let known = if of_port.is_empty() { of_kind } else { of_port };
+    let known: Vec<Filter> = known.into_iter().map(Filter::of_pack).collect();
+    match (endpoint.kind, known.is_empty()) {
         (EndpointKind::OpenMetrics, true) => Filter::for_any(),
         _ => {
             let all = |of: fn(&Filter) -> &Vec<String>| -> Vec<String> {
@@ -210,6 +220,21 @@ mod tests {
                 && !known.filter.keeps("go_memstats_frees_total")
         );
         assert!(endpoint("http://h/metrics", &[]).unwrap().filter.keeps("anything"));
+    }
+
+    #[test]
+    fn of_several_packs_that_of_the_endpoints_port_counts() {
+        let packs = packs_of(&["mediamtx", "srs"]);
+        let filter = |text| endpoint(text, &packs).unwrap().filter;
+        let counter = "rtsp_sessions_packets_lost";
+        let mediamtx = filter("http://10.0.0.5:9998/metrics");
+        assert!(mediamtx.counts(counter) && !mediamtx.dropped_labels.is_empty());
+        assert!(!mediamtx.keeps("srs_streams"));
+        let srs = filter("http://10.0.0.5:9972/metrics");
+        assert!(!srs.counts(counter) && srs.dropped_labels.is_empty());
+        assert!(srs.keeps("srs_streams") && !srs.keeps("paths"));
+        let elsewhere = filter("http://10.0.0.5:8000/metrics");
+        assert!(elsewhere.keeps("srs_streams") && elsewhere.keeps("paths"), "either may be there");
     }
 
     #[test]
