@@ -209,18 +209,21 @@ fn is_needed_by_others(entries: &[Option<Entry>], id: u32, ring: usize) -> bool 
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
     use throng_net::packet_ring::InRing;
 
-    use super::super::Silence;
+    use super::super::opened::RingToOpen;
     use super::super::path::{Moment, ReceivePath};
+    use super::super::{LocalPorts, ReceiveConfig, Silence};
     use super::*;
+    use crate::clock::Clocks;
+    use crate::config::Receive;
 
     const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 7);
 
-    /// A socket that is compared with a ring, or that was and gets its datagrams by it.
-    fn entry(ring: usize, was_compared: bool) -> Option<Entry> {
+    /// A socket that has the same as a ring, and gets its datagrams by it or is yet to.
+    fn entry(ring: usize, is_by_ring: bool) -> Option<Entry> {
         let start = Instant::now();
         let unix = |ms: u64| Duration::from_secs(1_700_000_000) + Duration::from_millis(ms);
         let at = |ms: u64| Moment {
@@ -229,11 +232,11 @@ mod tests {
             heard: unix(ms),
         };
         let mut path = ReceivePath::new(PEER.ip(), at(0));
-        if was_compared {
-            for ms in 100..200 {
-                path.by_ring(unix(ms), 100, PEER);
-                path.by_socket(unix(ms), 100, PEER);
-            }
+        for ms in 100..200 {
+            path.by_ring(unix(ms), 100, PEER);
+            path.by_socket(unix(ms), 100, PEER);
+        }
+        if is_by_ring {
             path.step(at(1_100));
         }
         let in_ring = InRing { interface: 1, mtu: 65_536, local: Ipv4Addr::LOCALHOST.into() };
@@ -247,5 +250,55 @@ mod tests {
         assert!(!is_needed_by_others(&entries, 2, 0), "the first who gets any by it");
         assert!(is_needed_by_others(&entries, 0, 0), "another one gets them by it");
         assert!(!is_needed_by_others(&entries, 3, 1), "the other is on another ring");
+    }
+
+    /// A ring that nobody reads and that has dropped datagrams, with these sockets.
+    fn overfull(entries: Vec<Option<Entry>>) -> ReceiveRings {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        let ports = LocalPorts::only(to.port()..=to.port());
+        let ring = RingToOpen::at((to.ip(), true), ports.range(), 1).and_then(RingToOpen::open);
+        // More than twice its two blocks of 128 KiB.
+        for _ in 0..600 {
+            socket.send_to(&[0; 1_200], to).unwrap();
+        }
+        let (receive, ring_bytes) = (Receive::Ring, Some(1));
+        let config = ReceiveConfig { receive, ports, planned: 2, threads: 1, ring_bytes };
+        let mut rings = ReceiveRings::new(config);
+        rings.rings.push(Some(ring.unwrap()));
+        rings.entries = entries;
+        rings
+    }
+
+    #[test]
+    fn what_a_ring_dropped_before_anybody_needed_it_was_lost_to_nobody() {
+        if !throng_sim::requires_root() {
+            return;
+        }
+        for (needed_before, has_delivered, is_lost, why) in [
+            (false, false, false, "the first who gets any by it"),
+            (true, false, true, "another one lost some of it"),
+            (false, true, true, "one who has left lost some of it"),
+        ] {
+            let mut rings = overfull(vec![entry(0, needed_before), entry(0, true)]);
+            if has_delivered {
+                rings.rings[0].as_mut().unwrap().delivers();
+            }
+            rings.begins_to_need(1, 0);
+            rings.finish_second_of(0, Instant::now());
+            assert_eq!(rings.second.dropped > 0, is_lost, "{why}: {:?}", rings.second);
+        }
+    }
+
+    #[test]
+    fn a_comparison_that_was_right_is_the_begin_of_a_need() {
+        if !throng_sim::requires_root() {
+            return;
+        }
+        let mut rings = overfull(vec![entry(0, false)]);
+        assert_eq!(rings.step(RingEntry(0), Clocks::new().read()), SocketStep::Wait);
+        let needs_ring = rings.entries[0].as_ref().unwrap().path.needs_ring();
+        rings.finish_second_of(0, Instant::now());
+        assert_eq!((needs_ring, rings.second.dropped), (true, 0), "its socket had all so far");
     }
 }
