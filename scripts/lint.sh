@@ -26,7 +26,17 @@ formatting() {
     { echo "comments above are wider than 100 columns"; return 1; }
 }
 
+# A rule that is written anew leaves its mutation behind.
+mutations() {
+  local patch status=0
+  for patch in scripts/mutations/*.patch; do
+    git apply --check "$patch" || { echo "$patch does not apply: adapt it"; status=1; }
+  done
+  return $status
+}
+
 step "formatting" formatting
+step "mutations" mutations
 step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 step "docs" docs
 step "formatting, clippy and docs of the ring" env CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}" ring/scripts/lint.sh
