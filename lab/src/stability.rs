@@ -111,7 +111,10 @@ mod tests {
         assert!(of(line()).is_stable());
         assert!(!of(judged("at_least", "line_rate", 0.0)).is_stable(), "another verdict");
         assert!(!of(objected("found", "line_rate")).is_stable(), "an objection to what is said");
-        assert!(!of(objected("undecidable", "line_rate")).is_stable(), "an objection is no disturbance");
+        assert!(
+            !of(objected("undecidable", "line_rate")).is_stable(),
+            "an objection is no disturbance"
+        );
     }
 
     #[test]

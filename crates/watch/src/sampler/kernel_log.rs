@@ -67,8 +67,8 @@ impl KernelLog {
     }
 
     /// Who ended a process of this number and name, of which is seen now that it ended in this way,
-    /// as far as was read. `thread_name`: that of its thread of a number. The name counts as well as
-    /// the number: the numbers of the log are not those of a container.
+    /// as far as was read. `thread_name`: that of its thread of a number. The name counts as well
+    /// as the number: the numbers of the log are not those of a container.
     pub(super) fn culprit<'a>(
         &self,
         (pid, name): (u32, &str),
@@ -132,8 +132,8 @@ struct Lack {
 }
 
 impl LoggedEnds {
-    /// Takes in a record as `/dev/kmsg` has it: `PRIORITY,NUMBER,MICROSECONDS,FLAGS;TEXT`, and lines
-    /// with properties after it.
+    /// Takes in a record as `/dev/kmsg` has it: `PRIORITY,NUMBER,MICROSECONDS,FLAGS;TEXT`, and
+    /// lines with properties after it.
     fn record(&mut self, record: &str, read_at: Instant) {
         let Some((head, text)) = record.split_once(';') else { return };
         let priority = head.split(',').next().and_then(|priority| priority.parse::<u32>().ok());
@@ -207,8 +207,8 @@ fn killed(text: &str) -> Option<(u32, String)> {
 const FAULTS: &[&str] =
     &["]: segfault at ", "] general protection fault", "] trap ", "]: unhandled exception: "];
 
-/// `media[7]: segfault at 10 ip … error 4 in media[…]`, `traps: media[7] trap invalid opcode …`: the
-/// number and the name of the thread, and what it did.
+/// `media[7]: segfault at 10 ip … error 4 in media[…]`, `traps: media[7] trap invalid opcode …`:
+/// the number and the name of the thread, and what it did.
 fn fault(text: &str) -> Option<(u32, String, Culprit)> {
     let text = text.strip_prefix("traps: ").unwrap_or(text);
     let (thread, said) = text.split_at(FAULTS.iter().filter_map(|fault| text.find(fault)).min()?);

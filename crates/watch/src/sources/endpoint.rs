@@ -118,8 +118,8 @@ fn derived_kind(url: &str, packs: &[Pack]) -> EndpointKind {
 }
 
 /// The metrics filter that the packs define for endpoints of this kind; without one, the default
-/// filter for any server. Where the processes match several packs, that of the server whose endpoint
-/// usually has this port: what one server counts, another may call a level.
+/// filter for any server. Where the processes match several packs, that of the server whose
+/// endpoint usually has this port: what one server counts, another may call a level.
 fn filter_of(endpoint: &Endpoint, packs: &[Pack]) -> Filter {
     let of_kind: Vec<&KnownEndpoint> = packs
         .iter()
