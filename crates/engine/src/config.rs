@@ -199,6 +199,8 @@ pub struct RunConfig {
     pub added_participants_max: u32,
     /// The tap for frames of tapped participants.
     pub tap: Option<Arc<Tap>>,
+    /// Its number among the workers of a fleet, from 0: each begins with another address of a name.
+    pub worker: u16,
 }
 
 impl RunConfig {
@@ -229,6 +231,7 @@ impl RunConfig {
             bad_if: BadIf::default(),
             added_participants_max: 0,
             tap: None,
+            worker: 0,
         }
     }
 

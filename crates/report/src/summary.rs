@@ -100,8 +100,8 @@ pub struct Summary {
     /// `process`, `http1`, `http2`, `http3`. Empty in unfinished runs.
     #[serde(default)]
     pub media_paths: BTreeMap<String, u64>,
-    /// Participants by the server's address that they chose, where its name has several. Empty in
-    /// unfinished runs.
+    /// Participants by the server's address that they used, where its name has several; one that
+    /// left an address counts at both. Empty in unfinished runs.
     #[serde(default)]
     pub addresses: BTreeMap<String, u64>,
     /// Counts of events by stable key: `refused_ice_candidate`, `refused_redirect`, `refused_send`,

@@ -647,6 +647,29 @@ mod tests {
     }
 
     #[test]
+    fn addresses_are_reported_with_their_counts_but_a_name_of_this_machine_alone() {
+        let said = |addresses: &[(&str, u32)]| {
+            let mut run = example::healthy(10, 20);
+            for (address, count) in addresses {
+                let kind = format!("{}{address}", throng_observation::run::ADDRESS_EVENT);
+                let (at, count, detail) = (RunTime(20_000_000), *count, String::new());
+                run.events.push(EventRow { at, participant: None, kind, count, detail });
+            }
+            let summary = summarise(&run, &[], Duration::ZERO);
+            assert!(summary.events.is_empty(), "{:?}", summary.events);
+            assert_eq!(summary.addresses.len(), addresses.len());
+            super::summary(&summary)
+        };
+        let text = said(&[("192.0.2.1", 3), ("192.0.2.2", 7)]);
+        let line = text.lines().find(|line| line.trim_start().starts_with("addresses"));
+        let line = line.unwrap_or_else(|| panic!("{text}"));
+        assert!(line.contains("192.0.2.1") && line.contains("192.0.2.2"), "{line}");
+        assert!(line.contains('3') && line.contains('7'), "{line}");
+        assert!(said(&[("192.0.2.1", 10)]).contains("addresses"), "it may be the wrong one");
+        assert!(!said(&[("127.0.0.1", 10)]).contains("addresses"));
+    }
+
+    #[test]
     fn a_watched_server_takes_three_to_six_lines() {
         let run = crate::server::tests::watched();
         let lines = |run| {

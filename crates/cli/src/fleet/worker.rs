@@ -151,6 +151,7 @@ fn play(
             wall: (now, clock.us_at(now).saturating_mul(1000)),
             added_participants_max: share.added_participants_max,
             is_fed: share.feed.is_some(),
+            worker: assignment.order.worker,
         };
         Ok((engine_part.prepare(&prepared)?, clock))
     });

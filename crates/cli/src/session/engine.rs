@@ -60,6 +60,8 @@ pub(crate) struct EnginePart<'a> {
     pub(crate) added_participants_max: Option<u32>,
     /// Its joins are added while it plays, because others may come between them.
     pub(crate) is_fed: bool,
+    /// The number of this process among the workers.
+    pub(crate) worker: u16,
 }
 
 impl EnginePart<'_> {
@@ -68,7 +70,7 @@ impl EnginePart<'_> {
         let usual = config(prepared, self.joins);
         let mbit_per_s_max = usual.guards.mbit_per_s_max.map(|most| most * self.load_ratio);
         let guards = Guards { mbit_per_s_max, ..usual.guards };
-        let config = RunConfig { guards, ..usual };
+        let config = RunConfig { guards, worker: self.worker, ..usual };
         let config = match self.added_participants_max {
             Some(most) => by_search(config, most),
             None if self.is_fed => fed(config),

@@ -598,7 +598,7 @@ impl Collector {
     fn write_addresses(&mut self, at: RunTime) {
         for (address, count) in self.config.addresses.take() {
             let kind = format!("{ADDRESS_EVENT}{address}");
-            let detail = format!("{count} participants chose this address of the server's name");
+            let detail = format!("{count} participants used this address of a name with several");
             self.write(Row::Event(EventRow { at, participant: None, kind, count, detail }));
         }
     }

@@ -328,3 +328,22 @@ fn the_rows_of_players_have_their_sums_and_their_lives() {
     assert_eq!((playback.players, playback.so_far.stall_count), (0, 1), "they have left");
     assert!(live.startup_ms.is_some_and(|startup| startup.count == 2));
 }
+
+#[test]
+fn participants_are_told_by_the_addresses_that_they_used() {
+    let Run { collector, written } = Run::new(&[0]);
+    let address = |last| std::net::IpAddr::from([192, 0, 2, last]);
+    for last in [1, 2, 1] {
+        collector.config.addresses.add(address(last));
+    }
+    collector.finish_at(RunTime(S));
+    let told: BTreeMap<String, u32> = written
+        .try_iter()
+        .filter_map(|row| match row {
+            Row::Event(row) if row.kind.starts_with(ADDRESS_EVENT) => Some((row.kind, row.count)),
+            _ => None,
+        })
+        .collect();
+    let expect = [("address_192.0.2.1", 2), ("address_192.0.2.2", 1)];
+    assert_eq!(told, expect.map(|(kind, count)| (kind.to_owned(), count)).into());
+}

@@ -16,6 +16,8 @@ pub(crate) use udp::{
     DatagramSocket, LostDatagrams, PeerAddresses, RingUse, SendResult, SourceAddresses,
 };
 
+mod race;
+
 mod resolve;
 pub(crate) use resolve::{ChosenAddresses, DnsCache};
 

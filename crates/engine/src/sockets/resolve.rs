@@ -28,9 +28,9 @@ enum Entry {
 }
 
 impl DnsCache {
-    /// A cache that holds `address` for `host`, which is then never resolved.
-    pub(crate) fn known(host: &str, address: IpAddr) -> Self {
-        let entry = Arc::new(tokio::sync::Mutex::new(Entry::Addresses(vec![address])));
+    /// A cache that holds `addresses` for `host`, which is then never resolved.
+    pub(crate) fn known(host: &str, addresses: Vec<IpAddr>) -> Self {
+        let entry = Arc::new(tokio::sync::Mutex::new(Entry::Addresses(addresses)));
         Self { entries: Mutex::new([(host.to_ascii_lowercase(), entry)].into()) }
     }
 
@@ -73,35 +73,94 @@ impl DnsCache {
     }
 }
 
+/// Whose turn it is at each name: one count for all names would give the crowd's cohorts, which join
+/// alternately at different names, an address each.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    /// The first turn of each name: workers of a fleet begin at different ones.
+    first: usize,
+    /// The next turn of the names that were used.
+    next: Mutex<HashMap<String, usize>>,
+}
+
+impl Turns {
+    /// Turns that begin with `first` at each name.
+    pub(crate) fn beginning_with(first: usize) -> Self {
+        Self { first, next: Mutex::default() }
+    }
+
+    fn take(&self, host: &str) -> usize {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = next.entry(host.to_ascii_lowercase()).or_insert(self.first);
+        let turn = *next;
+        *next = next.wrapping_add(1);
+        turn
+    }
+}
+
 /// The addresses that one participant uses.
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
-    /// Its place in the turns of all participants.
+    /// Those of all participants.
+    turns: Arc<Turns>,
+    chosen: Mutex<Chosen>,
+}
+
+#[derive(Debug, Default)]
+struct Chosen {
+    names: Vec<ChosenName>,
+    /// Addresses of any name that accepted a connection.
+    used: Vec<IpAddr>,
+}
+
+/// A name with several addresses.
+#[derive(Debug)]
+struct ChosenName {
+    name: String,
+    /// The participant's turn among those that use the name.
     turn: usize,
-    /// The address of each name that accepted its connection: a session stays there.
-    kept: Mutex<Vec<(String, IpAddr)>>,
+    /// The address that accepted the last connection: a session stays there while it does.
+    kept: Option<IpAddr>,
+}
+
+impl Chosen {
+    fn name(&mut self, host: &str, turns: &Turns) -> Option<&mut ChosenName> {
+        if !self.names.iter().any(|chosen| chosen.name.eq_ignore_ascii_case(host)) {
+            let turn = turns.take(host);
+            self.names.push(ChosenName { name: host.to_owned(), turn, kept: None });
+        }
+        self.names.iter_mut().find(|chosen| chosen.name.eq_ignore_ascii_case(host))
+    }
 }
 
 impl Choice {
-    pub(crate) fn new(turn: usize) -> Self {
-        Self { turn, kept: Mutex::default() }
+    pub(crate) fn new(turns: Arc<Turns>) -> Self {
+        Self { turns, chosen: Mutex::default() }
     }
 
-    /// The addresses of `host` to try, in this order.
+    /// The addresses of `host` to try, in this order: the one that is kept, then the others.
     pub(crate) fn among(&self, host: &str, addresses: &[IpAddr]) -> Vec<IpAddr> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        match kept.iter().find(|(name, _)| name.eq_ignore_ascii_case(host)) {
-            Some((_, address)) if addresses.contains(address) => vec![*address],
-            _ => in_turn(addresses, self.turn),
+        if addresses.len() < 2 {
+            return addresses.to_vec();
         }
+        let mut chosen = self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(chosen) = chosen.name(host, &self.turns) else { return addresses.to_vec() };
+        let mut ordered = in_turn(addresses, chosen.turn);
+        // A stable sort: the others keep their order.
+        ordered.sort_by_key(|address| Some(*address) != chosen.kept);
+        ordered
     }
 
-    /// `address` of `host` accepted a connection. Whether it is kept: not if another one was first.
+    /// `address`, one of several of `host`, accepted a connection, and is kept. Whether it is the
+    /// participant's first connection there, by whatever name.
     pub(crate) fn keep(&self, host: &str, address: IpAddr) -> bool {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_first = !kept.iter().any(|(name, _)| name.eq_ignore_ascii_case(host));
+        let mut chosen = self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(name) = chosen.name(host, &self.turns) {
+            name.kept = Some(address);
+        }
+        let is_first = !chosen.used.contains(&address);
         if is_first {
-            kept.push((host.to_owned(), address));
+            chosen.used.push(address);
         }
         is_first
     }
@@ -126,7 +185,7 @@ fn in_turn(addresses: &[IpAddr], turn: usize) -> Vec<IpAddr> {
     ordered
 }
 
-/// Participants by the address that they chose, of names that have several.
+/// Participants by the address that they used, of names that have several.
 #[derive(Debug, Default)]
 pub(crate) struct ChosenAddresses(Mutex<BTreeMap<IpAddr, u32>>);
 
@@ -153,8 +212,9 @@ mod tests {
     fn a_crowd_takes_the_addresses_of_a_name_in_turns_and_the_families_too() {
         let all = addresses("192.0.2.1 192.0.2.2 192.0.2.3");
         let mut chosen = BTreeMap::new();
-        for turn in 0..30 {
-            let first = Choice::new(turn).among("media.example", &all)[0];
+        let turns = Arc::new(Turns::default());
+        for _ in 0..30 {
+            let first = Choice::new(Arc::clone(&turns)).among("media.example", &all)[0];
             *chosen.entry(first).or_insert(0) += 1;
         }
         assert_eq!(chosen.into_values().collect::<Vec<_>>(), [10, 10, 10]);
@@ -167,20 +227,64 @@ mod tests {
     }
 
     #[test]
+    fn cohorts_that_join_alternately_at_names_of_their_own_use_all_addresses_of_both() {
+        let all = addresses("192.0.2.1 192.0.2.2");
+        let turns = Arc::new(Turns::default());
+        let mut first_of = BTreeMap::<_, Vec<IpAddr>>::new();
+        for number in 0..8 {
+            let name = if number % 2 == 0 { "in.example" } else { "out.example" };
+            let first = Choice::new(Arc::clone(&turns)).among(name, &all)[0];
+            first_of.entry(name).or_default().push(first);
+        }
+        for (name, first) in first_of {
+            assert_eq!(first, [all[0], all[1], all[0], all[1]], "{name}");
+        }
+    }
+
+    #[test]
+    fn each_worker_of_a_fleet_begins_with_another_address() {
+        let all = addresses("192.0.2.1 192.0.2.2 192.0.2.3");
+        for (worker, first) in all.iter().enumerate() {
+            let turns = Arc::new(Turns::beginning_with(worker));
+            assert_eq!(Choice::new(turns).among("media.example", &all)[0], *first);
+        }
+    }
+
+    #[test]
     fn a_participant_stays_at_the_address_that_answered_it_and_others_choose_theirs() {
         let all = addresses("192.0.2.1 192.0.2.2");
-        let (one, other) = (Choice::new(0), Choice::new(1));
+        let turns = Arc::new(Turns::default());
+        let (one, other) = (Choice::new(Arc::clone(&turns)), Choice::new(turns));
+        assert_eq!(one.among("media.example", &all), all);
         assert!(one.keep("Media.example", all[1]), "the first one did not answer");
-        assert_eq!(one.among("media.example", &all), [all[1]]);
-        assert!(!one.keep("media.example", all[0]), "a session stays where it is");
+        assert_eq!(one.among("media.example", &all), [all[1], all[0]]);
         assert_eq!(one.among("other.example", &all)[0], all[0]);
         assert_eq!(other.among("media.example", &all), [all[1], all[0]]);
+    }
+
+    #[test]
+    fn a_participant_leaves_an_address_that_died_and_stays_at_the_next() {
+        let all = addresses("192.0.2.1 192.0.2.2 192.0.2.3");
+        let choice = Choice::default();
+        assert!(choice.keep("media.example", all[1]));
+        assert_eq!(choice.among("media.example", &all), [all[1], all[0], all[2]]);
+        assert!(choice.keep("media.example", all[2]), "the others did not answer");
+        assert_eq!(choice.among("media.example", &all), [all[2], all[0], all[1]]);
+    }
+
+    #[test]
+    fn a_participant_counts_once_at_each_address_that_it_used() {
+        let all = addresses("192.0.2.1 192.0.2.2");
+        let choice = Choice::default();
+        let used = [("a.example", 0), ("b.example", 0), ("a.example", 1), ("a.example", 0)];
+        let counted = used.map(|(name, address)| choice.keep(name, all[address]));
+        assert_eq!(counted, [true, false, true, false]);
     }
 
     #[tokio::test]
     async fn a_cached_name_is_not_resolved() {
         let address = IpAddr::from([192, 0, 2, 9]);
-        let names = DnsCache::known("Localhost", address);
+        let names = DnsCache::known("Localhost", vec![address]);
         assert_eq!(names.resolve("localhost").await.unwrap(), [address]);
     }
 

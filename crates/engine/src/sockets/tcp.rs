@@ -6,7 +6,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
@@ -15,10 +14,10 @@ use rustls::pki_types::ServerName;
 use throng_observation::units;
 use throng_protocol::participant::{ChannelError, Opening};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-use super::resolve::{Choice, ChosenAddresses, DnsCache};
+use super::race::first_to_accept;
+use super::resolve::{Choice, ChosenAddresses, DnsCache, Turns};
 use super::stream::{MaybeTlsStream, Socket};
 use super::tls::{in_words, tls_config};
 use crate::config::{EngineError, Reach, RunConfig};
@@ -63,8 +62,7 @@ pub(crate) struct Dialer {
     /// The participant's own.
     choice: Choice,
     pub(crate) chosen: Arc<ChosenAddresses>,
-    /// How many participants have got a [`Self::choice`].
-    turns: Arc<AtomicUsize>,
+    turns: Arc<Turns>,
     pub(crate) reach: Reach,
     /// For one HTTP/1.1 connection of its own: a WebSocket.
     pub(crate) tls: Arc<ClientConfig>,
@@ -81,7 +79,7 @@ impl Dialer {
             names: Arc::default(),
             choice: Choice::default(),
             chosen: Arc::default(),
-            turns: Arc::default(),
+            turns: Arc::new(Turns::beginning_with(usize::from(config.worker))),
             reach: Arc::clone(&config.reach),
             tls: Arc::new(tls),
             timeout: config.connect_timeout,
@@ -93,7 +91,7 @@ impl Dialer {
     pub(crate) fn of_one(&self) -> Self {
         Self {
             names: Arc::clone(&self.names),
-            choice: Choice::new(self.turns.fetch_add(1, Ordering::Relaxed)),
+            choice: Choice::new(Arc::clone(&self.turns)),
             chosen: Arc::clone(&self.chosen),
             turns: Arc::clone(&self.turns),
             reach: Arc::clone(&self.reach),
@@ -171,7 +169,8 @@ impl Dialer {
     ) -> Result<(MaybeTlsStream, Opening), ChannelError> {
         let mut opening = Opening::default();
         let addresses = self.addresses(host, port, &mut opening).await?;
-        let (stream, ip) = first_to_accept(&addresses, port, source).await?;
+        let connecting = |ip| connect(SocketAddr::new(ip, port), source_toward(ip, source));
+        let (stream, ip) = first_to_accept(&addresses, connecting).await?;
         opening.connected_at = Some(Instant::now());
         self.connected(host, ip, addresses.len());
         // Signalling messages are small: waiting to fill a segment would only add latency.
@@ -205,42 +204,6 @@ fn text(host: &Host) -> String {
     }
 }
 
-/// How long a client waits for one address before it tries the next as well (RFC 8305 section 5).
-const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
-
-/// Connects to the first of `addresses` that accepts, as clients do: the next one is tried when one
-/// fails, or has not answered for [`ATTEMPT_DELAY`].
-async fn first_to_accept(
-    addresses: &[IpAddr],
-    port: u16,
-    source: Option<IpAddr>,
-) -> Result<(TcpStream, IpAddr), ChannelError> {
-    if let [ip] = addresses {
-        let stream = connect(SocketAddr::new(*ip, port), source_toward(*ip, source)).await?;
-        return Ok((stream, *ip));
-    }
-    let mut waiting = addresses.iter().copied();
-    let mut attempts = JoinSet::new();
-    let mut failed = ChannelError::Tcp("no address to connect to".into());
-    loop {
-        match waiting.next() {
-            Some(ip) => {
-                let source = source_toward(ip, source);
-                attempts
-                    .spawn(async move { (ip, connect(SocketAddr::new(ip, port), source).await) });
-            }
-            None if attempts.is_empty() => return Err(failed),
-            None => {}
-        }
-        match tokio::time::timeout(ATTEMPT_DELAY, attempts.join_next()).await {
-            Ok(Some(Ok((ip, Ok(stream))))) => return Ok((stream, ip)),
-            Ok(Some(Ok((_, Err(error))))) => failed = error,
-            Ok(Some(Err(error))) => failed = ChannelError::Generator(error.to_string()),
-            Ok(None) | Err(_) => {}
-        }
-    }
-}
-
 async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, ChannelError> {
     let ours = |e: io::Error| ChannelError::Generator(format!("socket: {e}"));
     let socket =
@@ -260,19 +223,54 @@ async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, Ch
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use throng_observation::run::RunTime;
     use tokio::net::TcpListener;
 
     use super::*;
 
+    /// The connections of one participant that may go anywhere.
+    fn of_one() -> Dialer {
+        let config = RunConfig::new(Vec::new(), RunTime::default(), Arc::new(|_| true));
+        Dialer::new(&config).unwrap().of_one()
+    }
+
     #[tokio::test]
-    async fn the_next_address_is_tried_when_one_refuses() {
-        let listener = TcpListener::bind("127.0.0.2:0").await.unwrap();
+    async fn a_participant_stays_at_the_address_that_accepts_and_leaves_it_when_it_refuses() {
+        let [one, other] = [3, 2].map(|last| IpAddr::from([127, 0, 0, last]));
+        let listener = TcpListener::bind((other, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let addresses = [3, 2].map(|last| IpAddr::from([127, 0, 0, last]));
-        let (_, ip) = first_to_accept(&addresses, port, None).await.unwrap();
-        assert_eq!(ip, addresses[1]);
-        let nobody = [3, 4].map(|last| IpAddr::from([127, 0, 0, last]));
-        let error = first_to_accept(&nobody, port, None).await.unwrap_err();
+        let mut dialer = of_one();
+        dialer.names = Arc::new(DnsCache::known("media.example", vec![one, other]));
+        let name = Host::Name("media.example".into());
+        let server = async || {
+            let (_, opening) = dialer.dial(None, &name, port, None).await?;
+            Ok::<_, ChannelError>(opening.remote.map(|server| server.ip()))
+        };
+        assert_eq!(server().await, Ok(Some(other)), "the first one refuses");
+        let listener_of_one = TcpListener::bind((one, port)).await.unwrap();
+        assert_eq!(server().await, Ok(Some(other)), "its session is there");
+        drop(listener);
+        assert_eq!(server().await, Ok(Some(one)), "its server ended");
+        assert_eq!(dialer.chosen.take(), BTreeMap::from([(one, 1), (other, 1)]));
+        drop(listener_of_one);
+        let error = server().await.unwrap_err();
         assert!(matches!(error, ChannelError::Tcp(_)), "{error}");
+    }
+
+    #[test]
+    fn participants_are_counted_at_the_addresses_of_names_that_have_several() {
+        let dialer = of_one();
+        let [one, other] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
+        let name = Host::Name("media.example".into());
+        dialer.connected(&Host::Ip(one), one, 1);
+        dialer.connected(&name, one, 1);
+        assert_eq!(dialer.chosen.take(), BTreeMap::new(), "there was nothing to choose");
+        dialer.connected(&name, one, 2);
+        dialer.connected(&name, one, 2);
+        dialer.of_one().connected(&name, one, 2);
+        dialer.of_one().connected(&name, other, 2);
+        assert_eq!(dialer.chosen.take(), BTreeMap::from([(one, 2), (other, 1)]));
     }
 }

@@ -17,6 +17,7 @@ use throng_protocol::participant::{ChannelError, Opening};
 
 use super::super::origin::Origin;
 use super::socket::{Broken, QuicSocket};
+use crate::sockets::race::first_to_accept;
 use crate::sockets::tcp::source_toward;
 use crate::sockets::tls::in_words;
 use crate::sockets::{Dialer, Host};
@@ -75,23 +76,16 @@ async fn connect_without_timeout(
     config: ClientConfig,
 ) -> Result<(Quic, Opening), ChannelError> {
     let mut opening = Opening::default();
-    let mut last = ChannelError::NotAllowed(origin.to_string());
     let addresses = dialer.addresses(&origin.host, origin.port, &mut opening).await?;
-    for ip in addresses.iter().copied() {
-        let remote = SocketAddr::new(ip, origin.port);
-        let source = source_toward(ip, source);
-        let attempt = attempt(remote, source, origin, config.clone(), dialer.receive_buffer_bytes);
-        match attempt.await {
-            Ok((quic, local)) => {
-                dialer.connected(&origin.host, ip, addresses.len());
-                opening.secured_at = Some(Instant::now());
-                (opening.local, opening.remote) = (Some(local), Some(remote));
-                return Ok((quic, opening));
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
+    let attempts = |ip| {
+        let (remote, source) = (SocketAddr::new(ip, origin.port), source_toward(ip, source));
+        attempt(remote, source, origin, config.clone(), dialer.receive_buffer_bytes)
+    };
+    let ((quic, local), ip) = first_to_accept(&addresses, attempts).await?;
+    dialer.connected(&origin.host, ip, addresses.len());
+    opening.secured_at = Some(Instant::now());
+    (opening.local, opening.remote) = (Some(local), Some(SocketAddr::new(ip, origin.port)));
+    Ok((quic, opening))
 }
 
 async fn attempt(
