@@ -10,6 +10,7 @@ use crate::url_template::{UrlTemplate, UrlValues, UrlVariable};
 
 mod endpoint;
 pub use endpoint::{Endpoint, JanusId, Protocol, TargetError};
+pub(crate) use endpoint::{KeyPlace, STREAM_ID};
 
 mod schemes;
 pub use schemes::TARGET_EXAMPLES;
@@ -65,8 +66,8 @@ impl Target {
     /// When the text is not a URL, its scheme is unknown, its path is incomplete, or a variable in
     /// it is unknown or not allowed there.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        let template = UrlTemplate::read(text)?;
-        let endpoint = match &template {
+        let mut template = UrlTemplate::read(text)?;
+        let endpoint = match &mut template {
             None => Endpoint::parse(text)?,
             Some(template) => {
                 let [one, other] = template.examples();
@@ -74,6 +75,7 @@ impl Target {
                 if one.host_and_port() != other.host_and_port() {
                     return Err(template.misplaced().into());
                 }
+                template.hide(one.hidden_key());
                 one
             }
         };

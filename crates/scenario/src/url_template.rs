@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::secret::{HIDDEN, Secret, may_be_shown};
 use crate::suggestion::nearest;
+use crate::target::{KeyPlace, STREAM_ID};
 
 /// A variable of a URL template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +96,13 @@ impl UrlTemplate {
             }
             variables.push(variable);
         }
-        let shown = without_secrets(text);
+        let shown = without_secrets(text, None);
         Ok((!variables.is_empty()).then(|| Self { text: Secret::new(text), shown, variables }))
+    }
+
+    /// Shows no key there.
+    pub(crate) fn hide(&mut self, key: Option<KeyPlace>) {
+        self.shown = without_secrets(self.text.expose(), key);
     }
 
     pub(crate) fn has(&self, variable: UrlVariable) -> bool {
@@ -217,8 +223,9 @@ fn write_escaped(url: &mut String, text: &str) -> std::fmt::Result {
     Ok(())
 }
 
-/// `text` with user info and values of the query redacted that may be secrets; variables stay.
-fn without_secrets(text: &str) -> String {
+/// `text` with user info, what is at `key`, and values of the query redacted that may be secrets;
+/// variables stay.
+fn without_secrets(text: &str, key: Option<KeyPlace>) -> String {
     let text = text.trim().split('#').next().unwrap_or_default();
     let (head, query) =
         text.split_once('?').map_or((text, None), |(head, query)| (head, Some(query)));
@@ -230,32 +237,65 @@ fn without_secrets(text: &str) -> String {
         }
         None => place.to_owned(),
     };
-    let pairs = query.map(|query| query.split('&').map(shown_pair).collect::<Vec<_>>());
+    let path = match key {
+        Some(KeyPlace::LastPart) => without_last_part(path),
+        Some(KeyPlace::StreamId) | None => path.to_owned(),
+    };
+    let pairs =
+        query.map(|query| query.split('&').map(|pair| shown_pair(pair, key)).collect::<Vec<_>>());
     pairs.map_or_else(
         || format!("{place}{path}"),
         |pairs| format!("{place}{path}?{}", pairs.join("&")),
     )
 }
 
+/// A path whose last part is redacted.
+fn without_last_part(path: &str) -> String {
+    // In a URL of these schemes both are the same.
+    let slashes = ['/', '\\'];
+    let path = path.trim_end_matches(slashes);
+    let last = path.rfind(slashes).map_or(0, |slash| slash + 1);
+    let (before, last) = path.split_at_checked(last).unwrap_or((path, ""));
+    format!("{before}{}", around_variables(last))
+}
+
 /// A parameter of the query. Variables stay; the text around them is redacted if it may be a
 /// secret.
-fn shown_pair(pair: &str) -> String {
-    let Some((key, value)) = pair.split_once('=') else { return HIDDEN.to_owned() };
-    let mut shown = format!("{key}=");
-    let mut filled = shown.clone();
+fn shown_pair(pair: &str, key: Option<KeyPlace>) -> String {
+    let Some((name, value)) = pair.split_once('=') else { return HIDDEN.to_owned() };
+    let mut filled = format!("{name}=");
     for (index, piece) in value.split('{').enumerate() {
+        match piece.split_once('}') {
+            Some((_, rest)) if index > 0 => {
+                filled.push('0');
+                filled.push_str(rest);
+            }
+            _ => filled.push_str(piece),
+        }
+    }
+    let is_key = key == Some(KeyPlace::StreamId) && name == STREAM_ID;
+    if may_be_shown(&filled) && !is_key {
+        pair.to_owned()
+    } else {
+        format!("{name}={}", around_variables(value))
+    }
+}
+
+/// The variables of `text`; all else is redacted.
+fn around_variables(text: &str) -> String {
+    let mut shown = String::new();
+    for (index, piece) in text.split('{').enumerate() {
         let rest = match piece.split_once('}') {
             Some((word, rest)) if index > 0 => {
+                // Writing to a String does not fail.
                 let _ = write!(shown, "{{{word}}}");
-                filled.push('0');
                 rest
             }
             _ => piece,
         };
         shown.push_str(if rest.is_empty() { "" } else { HIDDEN });
-        filled.push_str(rest);
     }
-    if may_be_shown(&filled) { pair.to_owned() } else { shown }
+    shown
 }
 
 #[cfg(test)]

@@ -140,6 +140,7 @@ fn check_host(
 pub(super) fn target_url(reader: &mut Reader, node: &Node, path: &str) -> Option<Target> {
     let text =
         reader.text(node, path, "a URL such as \"janus+ws://127.0.0.1:8188/streaming/1\"")?;
+    let text = if reader.is_redacted { as_written_today(text) } else { text };
     let error = match Target::parse(&text) {
         Ok(target) => return Some(target),
         Err(error) => error,
@@ -153,6 +154,18 @@ pub(super) fn target_url(reader: &mut Reader, node: &Node, path: &str) -> Option
         error.split_once("; ").or_else(|| error.split_once(": ")).unwrap_or((&error, ""));
     reader.fail(span, format!("`{path}`: {message}"), help);
     None
+}
+
+/// The URL of a stored run: what published had no `publish+`, and a fragment was not refused.
+fn as_written_today(text: String) -> String {
+    let scheme = text.split("://").next().unwrap_or_default().to_ascii_lowercase();
+    let publishes = ["rtmp", "rtmps", "srt"].contains(&scheme.as_str());
+    let had_fragments = publishes || scheme.starts_with("publish+") || scheme.starts_with("rtsp");
+    let text = match text.split_once('#') {
+        Some((before, _)) if had_fragments => before.to_owned(),
+        _ => text,
+    };
+    if publishes { format!("publish+{text}") } else { text }
 }
 
 /// LiveKit's API key and secret, and the room that a WHIP URL does not contain.

@@ -207,6 +207,27 @@ fn a_stored_scenario_holds_no_secret_and_asks_for_it_when_run_again() {
 }
 
 #[test]
+fn a_run_that_was_stored_before_publishers_had_a_prefix_can_still_be_read() {
+    for (stored, url) in [
+        ("rtmp://h/live/…", "publish+rtmp://h/live/…"),
+        ("RTMP://h/live/cam{n}", "publish+RTMP://h/live/…{n}"),
+        ("rtmps://127.0.0.1/live/key#1", "publish+rtmps://127.0.0.1/live/key"),
+        ("srt://h:9000?streamid=#!::r=live/x,m=publish", "publish+srt://h:9000/?streamid=…"),
+        ("publish+rtsp://h/live#1", "publish+rtsp://h/live"),
+        ("rtsp://h/cam#1", "rtsp://h/cam"),
+        ("whep+http://h/x#1", "whep+http://h/x"),
+    ] {
+        let text = SMALL.replace("whep+http://127.0.0.1:7080/whep", stored);
+        assert!(text.contains(stored), "{text}");
+        let asked = Scenario::parse_stored(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        assert_eq!(asked.target.display(), url);
+        if !stored.starts_with("whep") {
+            assert!(Scenario::parse(&text).is_err(), "nobody runs it unknowingly: {text}");
+        }
+    }
+}
+
+#[test]
 fn overrides_replace_add_and_choose() {
     let scenario = set(
         FULL,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use url::Url;
 
-use super::schemes;
+use super::{is_loopback, schemes};
 use crate::secret::{HIDDEN, Secret, may_be_shown};
 use crate::url_template::UrlTemplateError;
 
@@ -363,10 +363,7 @@ impl Endpoint {
             Self::Rtsp { url } => as_rtsp(&without_secrets(url)),
             Self::RtspPublish { url } => format!("publish+{}", as_rtsp(&without_secrets(url))),
             Self::Rtmp { url } => format!("publish+{}", as_rtmp(url)),
-            Self::Srt { url } => {
-                let srt = as_scheme(&without_secrets(url), ("srt", 0), ("srt", 0));
-                format!("publish+{srt}")
-            }
+            Self::Srt { url } => format!("publish+{}", as_srt(url)),
             Self::Xmpp { url, domain, room, account } => {
                 xmpp_url(url, domain, room, account.is_some())
             }
@@ -381,6 +378,18 @@ impl Endpoint {
                 janus_url(url, "/videoroom", room, pin.is_some())
             }
         }
+    }
+
+    /// Where its URL has a key that is not shown: on loopback all is shown.
+    pub(crate) fn hidden_key(&self) -> Option<KeyPlace> {
+        let place = if matches!(self, Self::Rtmp { .. }) {
+            KeyPlace::LastPart
+        } else if matches!(self, Self::Srt { .. }) {
+            KeyPlace::StreamId
+        } else {
+            return None;
+        };
+        (!is_loopback(self.url())).then_some(place)
     }
 
     /// Host and port.
@@ -723,23 +732,39 @@ fn as_rtsp(url: &str) -> String {
     as_scheme(url, ("rtsp", RTSP_PORT), ("rtsps", RTSPS_PORT))
 }
 
-/// The key, the last part of the path, is the publisher's password: it is shown on loopback only.
+/// Where the URL of a publication has its key, which is the publisher's password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyPlace {
+    /// RTMP: the last part of the path.
+    LastPart,
+    /// SRT: in the parameter [`STREAM_ID`], where user name and password may be too.
+    StreamId,
+}
+
+/// The parameter of an SRT URL that says who publishes what.
+pub(crate) const STREAM_ID: &str = "streamid";
+
+/// The key is shown on loopback only.
 fn as_rtmp(url: &Url) -> String {
     let text = as_scheme(&without_secrets(url), ("rtmp", RTMP_PORT), ("rtmps", RTMPS_PORT));
-    let is_loopback = match url.host() {
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        Some(url::Host::Domain(name)) => name == "localhost",
-        None => false,
-    };
     let (place, query) = text.split_at(text.find('?').unwrap_or(text.len()));
-    match place.rsplit_once('/') {
-        // A variable is no password.
-        Some((app, key)) if !is_loopback && !key.contains("%7B") => {
-            format!("{app}/{HIDDEN}{query}")
-        }
+    match place.trim_end_matches('/').rsplit_once('/') {
+        Some((app, _)) if !is_loopback(url) => format!("{app}/{HIDDEN}{query}"),
         _ => text,
     }
+}
+
+/// The stream id is shown on loopback only.
+fn as_srt(url: &Url) -> String {
+    let mut shown = url.clone();
+    if let Some(query) = url.query().filter(|_| !is_loopback(url)) {
+        let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+            Some((STREAM_ID, _)) => format!("{STREAM_ID}={HIDDEN}"),
+            _ => pair.to_owned(),
+        });
+        shown.set_query(Some(&pairs.collect::<Vec<_>>().join("&")));
+    }
+    as_scheme(&without_secrets(&shown), ("srt", 0), ("srt", 0))
 }
 
 /// A path segment, percent-decoded.
@@ -786,15 +811,26 @@ fn mend_for(scheme: &str, text: &str) -> String {
     }
 }
 
-/// The part of a URL-like text before its query, without user info, cut to a line's length.
+/// The part of a URL-like text before its query, without user info and without the path of RTMP,
+/// which ends with a key; cut to a line's length.
 fn before_secrets(text: &str) -> String {
     let head = text.split(['?', '#']).next().unwrap_or_default();
     let head = match head.split_once("://") {
-        Some((scheme, rest)) => match rest.split_once('@') {
+        Some((scheme, rest)) => match rest.rsplit_once('@') {
             Some((_, host)) => format!("{scheme}://{HIDDEN}@{host}"),
             None => head.to_owned(),
         },
         None => head.to_owned(),
+    };
+    let is_rtmp = |scheme: &str| {
+        scheme.to_ascii_lowercase().trim_start_matches("publish+").starts_with("rtmp")
+    };
+    let head = match head.split_once(':') {
+        Some((scheme, rest)) if is_rtmp(scheme) => {
+            let host = rest.strip_prefix("//").and_then(|rest| rest.split(['/', '\\']).next());
+            format!("{scheme}://{}/{HIDDEN}", host.unwrap_or_default())
+        }
+        _ => head,
     };
     head.chars().take(120).collect()
 }

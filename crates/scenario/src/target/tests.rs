@@ -97,6 +97,16 @@ fn nothing_shown_holds_a_secret() {
         "https://joe:hunter2@h/film.mp4?signature=hunter2",
         "publish+rtsp://joe:hunter2@h/x?token=hunter2",
         "publish+rtmp://h/live/hunter2",
+        "publish+rtmp://h/live/hunter2/",
+        "publish+rtmp://h/hunter2%7B",
+        "publish+rtmp://h/live/hunter2{n}?x={n}",
+        "publish+rtmp://h/app{n}/hunter2",
+        "publish+rtmp://h/app{n}/hunter2/",
+        "publish+rtmp://h/app{n}\\hunter2",
+        "publish+srt://h:9000?streamid=live/hunter2",
+        "publish+srt://h:9000?streamid=publish:cam:joe:hunter2&latency=20",
+        "publish+srt://h:9000?streamid=publish:cam{n}:joe:hunter2",
+        "publish+srt://h:9000?latency={n}&streamid=hunter2",
         "publish+rtmps://joe:hunter2@h:8443/live/hunter2?token=hunter2",
         "publish+srt://h:9000?streamid=a&passphrase=hunter2",
         "livekit+ws://h/room?path=/p&secret=hunter2",
@@ -111,6 +121,11 @@ fn nothing_shown_holds_a_secret() {
         "ws://joe:hunter2@?hunter2",
         "x?hunter2",
         "rtmp://h/live/hunter2",
+        "publish+rtmp:///live/hunter2",
+        "Publish+RTMP:///hunter2",
+        "publish+rtmp:/live/hunter2",
+        "publish+rtmps://h:x/live/hunter2",
+        "publish+rtmp://joe:a@hunter2@/live/x",
     ] {
         let error = Target::parse(text).expect_err(text).to_string();
         assert!(!error.contains("hunter2"), "{error}");
@@ -119,6 +134,20 @@ fn nothing_shown_holds_a_secret() {
         target("wss://h/app/stream?signature=x&transport=tcp").display(),
         "wss://h/app/stream?signature=…&transport=tcp"
     );
+    for (text, shown) in [
+        ("publish+rtmp://h/live/key/", "publish+rtmp://h/live/…"),
+        ("publish+rtmp://h/app{n}/cam{n}b", "publish+rtmp://h/app{n}/…{n}…"),
+        (
+            "publish+srt://h:9000?latency=20&streamid=a",
+            "publish+srt://h:9000/?latency=20&streamid=…",
+        ),
+        ("publish+srt://h:9000?streamid=a{n}", "publish+srt://h:9000?streamid=…{n}"),
+        // On loopback nobody else is let in by it.
+        ("publish+rtmp://127.0.0.1/live/cam{n}", "publish+rtmp://127.0.0.1/live/cam{n}"),
+        ("publish+srt://127.0.0.1:9000?streamid=a", "publish+srt://127.0.0.1:9000/?streamid=a"),
+    ] {
+        assert_eq!(target(text).display(), shown);
+    }
     // Streams that are named in the query are distinguished.
     assert_eq!(
         target("whep+http://h/rtc/v1/whep/?app=live&stream=lesson-2&token=x").display(),
