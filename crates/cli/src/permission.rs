@@ -43,7 +43,7 @@ pub(crate) struct Permission {
     request: Option<ProofRequest>,
     agreements: Vec<Agreement>,
     caps: Caps,
-    server: SocketAddr,
+    servers: Vec<SocketAddr>,
     is_own_host: bool,
 }
 
@@ -115,22 +115,22 @@ pub(crate) fn permission(
         .iter()
         .filter_map(|address| Some((*address, policy.permits(*address).ok()?)))
         .collect();
-    let Some((first, _)) = permits.first() else {
+    if permits.is_empty() {
         let none =
             unproven.first().map_or_else(|| "it has no address".to_owned(), ToString::to_string);
         return Err(CliError::target(format!("{host}: no address agreed to load: {none}")));
-    };
+    }
     let is_own_host = permits
         .iter()
         .all(|(_, permit)| matches!(permit, PermitReason::Loopback | PermitReason::OwnAddress));
-    let server = SocketAddr::new(*first, port);
+    let servers = permits.iter().map(|(address, _)| SocketAddr::new(*address, port)).collect();
     Ok(Permission {
         policy: Arc::new(policy),
         proven,
         request,
         agreements,
         caps,
-        server,
+        servers,
         is_own_host,
     })
 }
@@ -257,9 +257,14 @@ impl Permission {
         self.is_own_host
     }
 
-    /// The target's signalling address, as resolved.
+    /// The target's first signalling address, as resolved.
     pub(crate) fn server(&self) -> Option<SocketAddr> {
-        Some(self.server)
+        self.servers.first().copied()
+    }
+
+    /// All its addresses that may get load.
+    pub(crate) fn servers(&self) -> Vec<SocketAddr> {
+        self.servers.clone()
     }
 
     /// What the engine asks again during the run: each address, the name, and the agents.

@@ -34,6 +34,9 @@ use crate::{peertube, player, rtsp};
 
 mod chat;
 mod media;
+mod servers;
+
+pub use servers::Servers;
 
 use media::{card_ladder, fed, outgoing, picture, published, sent_layers};
 
@@ -51,9 +54,9 @@ pub struct TargetFactory {
     pub may_reach: MayReach,
     /// One reading of both clocks, shared by the whole run.
     pub clock: WallClock,
-    /// An address of the server when the host in its URL was resolved before; it selects the
-    /// interface on which a viewer that makes the offer receives.
-    pub server: Option<SocketAddr>,
+    /// The addresses of the server. The first one selects the interface on which a viewer that
+    /// makes the offer receives; publishers by a process take them in turns.
+    pub servers: Servers,
     /// Seed of the run, from which each participant has its identities: session ids, SSRCs, names
     /// among peers. What participants do is by the seeds of the scenario.
     pub seed: u64,
@@ -203,7 +206,7 @@ impl TargetFactory {
         ParticipantOptions {
             may_reach: Arc::clone(&self.may_reach),
             clock: self.clock,
-            toward: self.server.or_else(|| named_address(self.endpoint.url())),
+            toward: self.servers.first().or_else(|| named_address(self.endpoint.url())),
             seed: self.identity_seed(number),
             timeouts: self.timeouts,
             is_tapped: self.tapped.holds(number),
@@ -319,7 +322,10 @@ impl TargetFactory {
         role: &Role,
     ) -> Box<dyn Participant> {
         let burns_clock = role.publish.as_ref().is_some_and(|publish| publish.burns_clock);
-        let config = ingest::Config { url: url.clone(), protocol, burns_clock };
+        let mut config = ingest::Config { url: url.clone(), protocol, burns_clock, chosen: None };
+        if config.needs_ffmpeg() {
+            config.chosen = self.servers.take_turn();
+        }
         let media = fed(role, number, &self.conference.clips);
         Box::new(ingest::Publisher::new(config, media, self.options(number)))
     }

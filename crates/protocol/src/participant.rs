@@ -243,6 +243,8 @@ pub enum Open {
         program: &'static str,
         /// Its arguments.
         arguments: Vec<String>,
+        /// The address in them that the participant uses, where the server's name has several.
+        chosen: Option<IpAddr>,
     },
     /// A WebSocket (RFC 6455).
     WebSocket {

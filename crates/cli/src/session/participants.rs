@@ -10,7 +10,7 @@ use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
 use throng_protocol::chat::RoomLogs;
-use throng_protocol::factory::{ConferenceConfig, TargetFactory};
+use throng_protocol::factory::{ConferenceConfig, Servers, TargetFactory};
 use throng_protocol::player::Swarms;
 use throng_protocol::signalling::RelayServer;
 use throng_protocol::signalling::janus::NewRoom;
@@ -42,12 +42,14 @@ pub(crate) fn read_secrets(plan: &Plan) -> Result<(), CliError> {
 }
 
 /// The factory from which the engine gets participants; reads secrets and media files here, once.
-/// `clock` is what capture times of published media are told by.
+/// `clock` is what capture times of published media are told by, `worker` the number of this
+/// process in a fleet.
 pub(super) fn participant_factory(
     plan: &Plan,
     permission: &Permission,
     pages: &media::Pages,
     clock: WallClock,
+    worker: u16,
 ) -> Result<Arc<dyn ParticipantFactory>, CliError> {
     // Made now: the self-tests of cryptography take 0.1 s, which the first joins would contain
     // otherwise.
@@ -58,7 +60,7 @@ pub(super) fn participant_factory(
         api_key: plan.target.api_key.as_ref().map(api_secret).transpose()?,
         may_reach: permission.address_filter(),
         clock,
-        server: permission.server(),
+        servers: Servers::of_worker(worker, permission.servers()),
         seed: run_id::seed(),
         timeouts: StepTimeouts::default(),
         tapped: plan.tap.as_ref().map(|tap| tap.selection.clone()).unwrap_or_default(),

@@ -48,9 +48,12 @@ fn a_process_is_a_stream_and_its_last_words_are_the_reason_of_its_end() {
             let is_closed = input.is_some();
             input.into_iter().for_each(|input| sender.push(Outgoing::Bytes(input)).unwrap());
             let keeps = (!is_closed).then_some(sender);
-            let open = Open::Process { program: "sh", arguments: vec!["-c".into(), script.into()] };
+            let arguments = vec!["-c".into(), script.into()];
+            let open = Open::Process { program: "sh", arguments, chosen: None };
             let mut process = match &open {
-                Open::Process { program, arguments } => Process::start(program, arguments).unwrap(),
+                Open::Process { program, arguments, .. } => {
+                    Process::start(program, arguments).unwrap()
+                }
                 _ => unreachable!(),
             };
             let carried = carry_bytes(process.pipes().unwrap(), CHANNEL, outgoing, &events).await;

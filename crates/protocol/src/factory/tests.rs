@@ -13,7 +13,7 @@ fn factory(endpoint: Endpoint, seed: u64) -> TargetFactory {
         api_key: None,
         may_reach: Arc::new(|_| true),
         clock: WallClock { at: Instant::now(), unix_ns: 0 },
-        server: None,
+        servers: Servers::default(),
         seed,
         timeouts: StepTimeouts { signalling: Duration::from_secs(3), ..StepTimeouts::default() },
         tapped: TapSelection::default(),
@@ -97,4 +97,47 @@ fn who_a_participant_is_differs_by_run_and_what_it_does_by_the_scenario() {
     let of = |factory: &TargetFactory| factory.player_config(3, &url, &player);
     assert_ne!(of(&one).identity_seed, of(&other).identity_seed);
     assert_eq!(of(&one).player, of(&other).player);
+}
+
+#[test]
+fn publishers_by_a_process_take_the_addresses_of_the_server_in_turns() {
+    let now = Instant::now();
+    let peer = |factory: &TargetFactory, number: u32| {
+        let publish = throng_scenario::PublishConfig {
+            video: None,
+            simulcast: Vec::new(),
+            codec: throng_observation::Codec::H264,
+            audio: true,
+            video_file: None,
+            audio_file: None,
+            adapts: false,
+            burns_clock: false,
+        };
+        let role = Role { publish: Some(publish), ..Role::default() };
+        let mut publisher = factory.participant(number, Duration::ZERO, &role);
+        publisher.handle(now, Input::Start { intended_at: now });
+        loop {
+            match publisher.poll_output(now) {
+                Output::Open(_, Open::Process { arguments, chosen, .. }) => {
+                    break (arguments.last().cloned().unwrap_or_default(), chosen);
+                }
+                Output::Observed(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    let endpoint = Endpoint::Srt { url: Url::parse("http://media.example:9000/").unwrap() };
+    let [one, other] = [1, 2].map(|last| SocketAddr::from(([192, 0, 2, last], 9000)));
+    let at = |address: SocketAddr| (format!("srt://{address}"), Some(address.ip()));
+    let of_worker = |worker| TargetFactory {
+        servers: Servers::of_worker(worker, vec![one, other]),
+        ..factory(endpoint.clone(), 1)
+    };
+    let local = of_worker(0);
+    // Every second one of the crowd, as where a cohort of viewers joins alternately.
+    assert_eq!([0, 2, 4].map(|number| peer(&local, number)), [at(one), at(other), at(one)]);
+    assert_eq!(peer(&of_worker(1), 0), at(other));
+    let alone =
+        TargetFactory { servers: Servers::of_worker(1, vec![one]), ..factory(endpoint.clone(), 1) };
+    assert_eq!(peer(&alone, 0), (format!("srt://{one}"), None), "there is nothing to choose");
 }

@@ -26,11 +26,13 @@ pub struct Config {
     pub protocol: IngestProtocol,
     /// FFmpeg encodes the picture again, with a clock in it.
     pub burns_clock: bool,
+    /// The address that an FFmpeg process gets, where the host has several.
+    pub chosen: Option<IpAddr>,
 }
 
 impl Config {
     /// Whether an FFmpeg process publishes.
-    pub(super) fn needs_ffmpeg(&self) -> bool {
+    pub(crate) fn needs_ffmpeg(&self) -> bool {
         self.burns_clock || self.protocol == IngestProtocol::Srt
     }
 
@@ -54,7 +56,7 @@ impl Config {
         may_reach: &dyn Fn(IpAddr) -> bool,
     ) -> Result<SocketAddr, Failure> {
         let literal = self.host().trim_matches(['[', ']']).parse::<IpAddr>().ok();
-        let ip = literal.or(known.map(|known| known.ip())).ok_or_else(|| {
+        let ip = literal.or(self.chosen).or(known.map(|known| known.ip())).ok_or_else(|| {
             Failure::new(FailureReason::Dns, format!("the address of {} is not known", self.host()))
         })?;
         if may_reach(ip) {
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     fn config(url: &str, protocol: IngestProtocol) -> Config {
-        Config { url: Url::parse(url).unwrap(), protocol, burns_clock: false }
+        Config { url: Url::parse(url).unwrap(), protocol, burns_clock: false, chosen: None }
     }
 
     #[test]

@@ -125,7 +125,7 @@ impl Publisher {
             self.config.protocol,
             encoding,
         );
-        Ok(Open::Process { program: "ffmpeg", arguments })
+        Ok(Open::Process { program: "ffmpeg", arguments, chosen: self.config.chosen })
     }
 
     fn opened(&mut self, now: Instant, opening: &Opening) {

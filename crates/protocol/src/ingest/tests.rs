@@ -41,7 +41,7 @@ impl Stand {
             clock: WallClock { at: now, unix_ns: BEGAN_UNIX_NS },
             ..ParticipantOptions::for_tests(now)
         };
-        let config = Config { url: Url::parse(url).unwrap(), protocol, burns_clock };
+        let config = Config { url: Url::parse(url).unwrap(), protocol, burns_clock, chosen: None };
         let clips = [card::picture(Rung::P144, Codec::H264).unwrap(), card::tone_aac().unwrap()];
         let media = clips.map(|clip| PublishedMedia { clip, offset: Duration::ZERO });
         let mut stand = Self {
@@ -304,7 +304,7 @@ fn an_address_without_consent_is_not_contacted() {
 #[test]
 fn ffmpeg_gets_a_file_in_real_time_and_plays_once_it_has_sent() {
     let mut stand = Stand::new("http://127.0.0.1:9000/?streamid=x", IngestProtocol::Srt, true);
-    let Some(Open::Process { program, arguments }) = stand.open.clone() else {
+    let Some(Open::Process { program, arguments, .. }) = stand.open.clone() else {
         panic!("{:?}", stand.open)
     };
     assert_eq!(program, "ffmpeg");
