@@ -345,5 +345,5 @@ fn participants_are_told_by_the_addresses_that_they_used() {
         })
         .collect();
     let expect = [("address_192.0.2.1", 2), ("address_192.0.2.2", 1)];
-    assert_eq!(told, expect.map(|(kind, count)| (kind.to_owned(), count)).into());
+    assert_eq!(told, BTreeMap::from(expect.map(|(kind, count)| (kind.to_owned(), count))));
 }
