@@ -225,7 +225,7 @@ async fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<TcpStream, Ch
 mod tests {
     use std::collections::BTreeMap;
 
-    use throng_observation::run::RunTime;
+    use throng_observation::RunTime;
     use tokio::net::TcpListener;
 
     use super::*;
