@@ -73,8 +73,8 @@ impl DnsCache {
     }
 }
 
-/// Whose turn it is at each name: with one count for all names, two cohorts that join alternately at
-/// names of their own would have an address each.
+/// Whose turn it is at each name: with one count for all names, two cohorts that join alternately
+/// at names of their own would have an address each.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     /// The first turn of each name: workers of a fleet begin at different ones.
