@@ -8,12 +8,15 @@ use crate::{CliError, media, print, scenario, session, watchers};
 
 pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
     let overrides = scenario::parse_sets(&command.set)?;
-    describe(&scenario::of_file_or_url(&command.scenario, overrides)?.plan())
+    describe(&scenario::of_file_or_url(&command.scenario, overrides)?.plan(), true)
 }
 
-/// Prints a plan. A secret or a file that would refuse the run refuses it here too.
-pub(crate) fn describe(plan: &Plan) -> Result<Exit, CliError> {
-    session::read_secrets(plan)?;
+/// Prints a plan. A secret or a file that would refuse the run refuses it here too; where workers
+/// of a fleet play it (not `plays_here`) the secrets are theirs.
+pub(crate) fn describe(plan: &Plan, plays_here: bool) -> Result<Exit, CliError> {
+    if plays_here {
+        session::read_secrets(plan)?;
+    }
     watchers::refuse_port_elsewhere(plan, watchers::may_be_own_host(plan))?;
     let clips = media::clips(plan)?;
     let pages = media::Pages::read(plan)?;
@@ -32,4 +35,19 @@ pub(crate) fn describe(plan: &Plan) -> Result<Exit, CliError> {
         print(&format!("warning: {warning}\n"));
     }
     Ok(Exit::Met)
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn secrets_of_workers_are_not_read_here() {
+        let text = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"env:THRONG_TEST_NO_SUCH_TOKEN\"\n[crowd]\nsize = 1\n";
+        let plan = Scenario::parse_with(text, &[]).unwrap_or_else(|e| panic!("{e}")).plan();
+        assert!(describe(&plan, true).is_err());
+        assert_eq!(describe(&plan, false).ok(), Some(Exit::Met));
+    }
 }

@@ -105,10 +105,25 @@ fn every_toml_of_the_documentation_is_read() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// The line without what stands before the program: `sudo -E `, `NAME=value `.
+fn of_throng(line: &str) -> &str {
+    let is_variable = |word: &str| {
+        word.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty()
+                && name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_')
+        })
+    };
+    let line = line.strip_prefix("sudo -E ").unwrap_or(line);
+    match line.split_once(' ') {
+        Some((word, rest)) if is_variable(word) => of_throng(rest),
+        Some(_) | None => line,
+    }
+}
+
 /// The words of a command line as a shell takes them; `None` for a line that is none: what was left
 /// out (`…`, `[…]`), a diagram, an answer.
 fn words(line: &str) -> Option<Vec<String>> {
-    let line = line.strip_prefix("$ ").unwrap_or(line);
+    let line = of_throng(line.strip_prefix("$ ").unwrap_or(line));
     // What follows is said about the line, or done with its output.
     let line = ["  ", " # ", " > ", " | ", " |"]
         .iter()
@@ -154,10 +169,36 @@ fn takes(words: &[String]) -> Result<(), String> {
             find.common.set.extend(caps);
             scenario::of_find(&find, &[]).map(drop)
         }
+        Command::Check(check) if check.scenario.starts_with("examples/") => {
+            let file = root().join(&check.scenario).display().to_string();
+            scenario::parse_sets(&check.set)
+                .and_then(|sets| scenario::of_file_or_url(&file, sets))
+                .map(drop)
+        }
+        Command::Matrix(matrix) => return experiment(matrix.file.as_deref(), Matrix::parse),
+        Command::Prove(prove) => {
+            let shrink = prove.shrink.as_deref();
+            let file = prove.experiment.file.as_deref();
+            return experiment(file, |text| Matrix::parse_proof(text, shrink));
+        }
         // Read by their flags alone.
         _ => Ok(()),
     };
     read.map_err(|stop| format!("{:#}", stop.error))
+}
+
+/// Reads a matrix or a proof of this repository, with its scenario.
+fn experiment<E: std::fmt::Display>(
+    file: Option<&Path>,
+    parse: impl Fn(&str) -> Result<Matrix, E>,
+) -> Result<(), String> {
+    let Some(file) = file.filter(|file| file.starts_with("examples")) else { return Ok(()) };
+    let file = root().join(file);
+    let text =
+        std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let matrix = parse(&text).map_err(|error| error.to_string())?;
+    let scenario = file.parent().unwrap().join(&matrix.scenario);
+    scenario.is_file().then_some(()).ok_or_else(|| format!("{}: no file", scenario.display()))
 }
 
 #[test]
@@ -196,6 +237,12 @@ fn a_line_is_cut_into_words_as_a_shell_does() {
         "throng|run|a.toml|--set|x={ y = \"1\" }"
     );
     assert_eq!(words("throng view URL --tap 3       decode"), "throng|view|URL|--tap|3");
+    assert_eq!(
+        words("$ sudo -E RUST_LOG=throng=debug throng prove a.toml  # why"),
+        "throng|prove|a.toml"
+    );
+    assert_eq!(words("TOKEN=a JWT_SECRET=b throng check a.toml"), "throng|check|a.toml");
+    assert_eq!(words("x=1 throng check a.toml"), "");
     assert_eq!(words("throng view … --receive auto"), "");
     assert_eq!(words("throng"), "");
 }

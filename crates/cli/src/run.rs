@@ -29,7 +29,7 @@ pub(crate) fn run(scenario: &Scenario, common: &Common, asked: Asked) -> Result<
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let plan = scenario.plan();
     if common.dry_run {
-        return check::describe(&plan);
+        return check::describe(&plan, common.fleet.plays_here());
     }
     if let Some(problem) = session::foreign_source(&plan) {
         return Err(CliError::usage(problem));

@@ -219,7 +219,6 @@ fn failures(figures: &Figures<'_>) -> BTreeMap<String, FailureExample> {
     failures
 }
 
-/// Participants by media path.
 /// Counts of the events whose kind begins so, by the rest of it.
 fn counted(run: &RunData, prefix: &str) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();

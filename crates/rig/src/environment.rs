@@ -22,7 +22,7 @@ fn first_number(text: &str) -> Option<f64> {
 }
 
 /// CPU time of this machine so far, in ticks (`/proc/stat`), and how much of it was this process's
-/// and that of its children that have ended (`/proc/self/stat`).
+/// and that of its children that have ended (`/proc/self/stat`), and of others that it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     total: u64,
@@ -39,6 +39,16 @@ impl CpuTimes {
     pub fn so_far() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self { own: own_ticks(&read("/proc/self/stat")), ..Self::parse(&read("/proc/stat")) }
+    }
+
+    /// The same with what these processes have used, and their children that have ended: they live,
+    /// so that nothing of it is this process's yet.
+    #[must_use]
+    pub fn with(self, pids: &[u32]) -> Self {
+        let ticks = |pid: &u32| {
+            own_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default())
+        };
+        Self { own: pids.iter().map(ticks).fold(self.own, u64::saturating_add), ..self }
     }
 
     /// user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time.
@@ -80,8 +90,8 @@ impl CpuTimes {
         if total == 0 { 0.0 } else { (total - idle) as f64 / total as f64 }
     }
 
-    /// The share of the time since `earlier` in which CPUs worked for other processes than this one
-    /// and its children, if those have ended.
+    /// The share of the time since `earlier` in which CPUs worked for other processes than this one,
+    /// its children, if those have ended, and those of [`Self::with`].
     ///
     /// Interrupts are nobody's: the traffic of server and crowd makes most of them, and more in a
     /// run that is served well. A kernel that counts them to the process that they interrupt makes
@@ -131,6 +141,11 @@ mod tests {
             3_520
         );
         assert_eq!(own_ticks(""), 0);
+        // A process that is not there has used nothing, this one what its own file says.
+        assert_eq!(before.with(&[u32::MAX]), before);
+        let own = CpuTimes::so_far().own;
+        let this = CpuTimes { own: 7, ..before }.with(&[std::process::id()]);
+        assert!(this.own >= own + 7, "{this:?} {own}");
         assert_eq!(first_number("0.42 0.30 0.20 1/99 77\n"), Some(0.42));
     }
 }

@@ -1,5 +1,6 @@
 //! The server of a cell: started, waited for, stopped, and nothing of it left.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -209,6 +210,15 @@ impl RunningServer {
     #[must_use]
     pub fn control_group(&self) -> Option<String> {
         self.group.as_ref().map(ControlGroup::path)
+    }
+
+    /// Its processes that live: what it started, by whatever way, unless others did that for it, as
+    /// a container's daemon or an init system does.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        let marked = self.marker.processes().into_iter().map(|(pid, _)| pid);
+        let of_group = self.group.as_ref().map(ControlGroup::members).unwrap_or_default();
+        marked.chain(of_group).collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
     /// The TCP port by which it is known to be ready.

@@ -50,6 +50,9 @@ pub enum SearchReason {
     NotFound,
     /// A run that holds the crowd takes longer than a search: it gathers slowly.
     Slow,
+    /// A variant has so little more of the limit that it would not serve the first crowd that
+    /// failed either.
+    TooLittle,
 }
 
 impl Choice {
@@ -70,11 +73,12 @@ impl Choice {
                 Self::NoLimit { users: passing }
             }
             Some(FoundLimit { passing, failing: Some(failing), .. }) if passing > 0 => {
-                let users = held_users(passing, failing, more).min(most).max(failing);
-                if hold_takes(users) > search_takes {
-                    Self::Search(SearchReason::Slow)
-                } else {
-                    Self::Hold { users, passing }
+                match held_users(passing, failing, more).map(|users| users.min(most).max(failing)) {
+                    None => Self::Search(SearchReason::TooLittle),
+                    Some(users) if hold_takes(users) > search_takes => {
+                        Self::Search(SearchReason::Slow)
+                    }
+                    Some(users) => Self::Hold { users, passing },
                 }
             }
             Some(_) | None => Self::Search(SearchReason::NotFound),
@@ -84,11 +88,13 @@ impl Choice {
 
 /// The smallest crowd that the baseline surely serves badly, and that a variant with `more` times
 /// as much of its limit serves well: halfway, as a ratio, to the `more` times larger crowd at most.
-fn held_users(passing: u32, failing: u32, more: Option<f64>) -> u32 {
+/// `None` if it would serve none that failed.
+fn held_users(passing: u32, failing: u32, more: Option<f64>) -> Option<u32> {
     let clear = (f64::from(failing) * BEYOND).ceil();
-    let halfway = |more: f64| (f64::from(failing) * f64::from(passing) * more).sqrt().floor();
-    let users = more.map_or(clear, |more| clear.min(halfway(more)));
-    (users as u32).max(failing)
+    let Some(more) = more else { return Some(clear as u32) };
+    let served = f64::from(passing) * more;
+    let halfway = (f64::from(failing) * served).sqrt().floor();
+    (f64::from(failing) <= served).then_some((clear.min(halfway) as u32).max(failing))
 }
 
 #[cfg(test)]
@@ -105,14 +111,15 @@ mod tests {
     fn the_held_crowd_is_clearly_too_large_for_the_baseline_and_not_for_the_variant() {
         for (passing, failing, more, expect) in [
             // One StreamWorker serves 20; two could serve 40.
-            (20, 22, None, 26),
-            (20, 22, Some(2.0), 26),
+            (20, 22, None, Some(26)),
+            (20, 22, Some(2.0), Some(26)),
             // A fifth more is all that there is: 24.
-            (20, 22, Some(1.2), 22),
-            (5, 6, None, 7),
-            (1, 2, Some(2.0), 2),
-            // What fails is never below what failed.
-            (10, 11, Some(1.01), 11),
+            (20, 22, Some(1.2), Some(22)),
+            (5, 6, None, Some(7)),
+            (1, 2, Some(2.0), Some(2)),
+            // A crowd that failed is beyond the variant too.
+            (10, 11, Some(1.01), None),
+            (1, 2, Some(1.5), None),
         ] {
             assert_eq!(held_users(passing, failing, more), expect, "{passing} {failing} {more:?}");
         }
@@ -120,10 +127,14 @@ mod tests {
         for passing in 1..500u32 {
             let failing = passing + 1 + passing / 10;
             for more in [1.5, 2.0, 4.0] {
-                let users = held_users(passing, failing, Some(more));
                 let served = more * f64::from(passing);
-                assert!(users >= failing, "{users} of {passing} and {failing}");
-                assert!(f64::from(users) <= served.max(f64::from(failing)), "{users} {served}");
+                match held_users(passing, failing, Some(more)) {
+                    Some(users) => {
+                        assert!(users >= failing, "{users} of {passing} and {failing}");
+                        assert!(f64::from(users) <= served, "{users} {served}");
+                    }
+                    None => assert!(f64::from(failing) > served, "{failing} {served}"),
+                }
             }
         }
     }
@@ -139,6 +150,9 @@ mod tests {
         for none in [None, found(0, Some(1), false), found(20, None, false)] {
             assert_eq!(of(none, 2_000), Choice::Search(SearchReason::NotFound), "{none:?}");
         }
+        // A twentieth more of the limit serves no crowd that failed.
+        let little = Choice::of(found(20, Some(22), false), Some(1.05), 2_000, quick, MINUTE);
+        assert_eq!(little, Choice::Search(SearchReason::TooLittle));
         // A viewer each ten seconds.
         let slow = |users: u32| Duration::from_secs(10 * u64::from(users));
         let choice = Choice::of(found(20, Some(22), false), None, 2_000, slow, MINUTE);

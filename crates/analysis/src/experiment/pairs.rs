@@ -32,7 +32,8 @@ pub struct SharedCpu {
     pub stolen: Option<f64>,
     /// Other processes, in the second before the run.
     pub others_before: Option<f64>,
-    /// Other processes, during the run.
+    /// Other processes, during the run. Not known where some of them may be the server: one that a
+    /// daemon started, or that was there before.
     pub others: Option<f64>,
     /// Nobody, while the crowd was judged; waiting for disks is part of it.
     pub idle: Option<f64>,
@@ -265,6 +266,16 @@ mod tests {
             same.extend([pair(first, fourth), pair(second, third)]);
         }
         (RatioEstimate::of(&pairs), RatioEstimate::of(&same))
+    }
+
+    /// A server whose CPU time is not known to be its own is none of the others.
+    #[test]
+    fn where_others_are_not_known_they_discard_no_pair() {
+        let known =
+            |others: Option<f64>| SharedCpu { others, idle: Some(0.0), ..SharedCpu::default() };
+        assert!(unlike_cpu(&known(Some(0.4)), &known(Some(0.4)), 0.25).is_some());
+        assert!(unlike_cpu(&known(Some(0.0)), &known(Some(0.4)), 0.25).is_some());
+        assert_eq!(unlike_cpu(&known(None), &known(None), 0.25), None);
     }
 
     #[test]

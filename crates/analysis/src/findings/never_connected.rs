@@ -70,15 +70,7 @@ fn waited(context: &Context<'_>, all: &[&ParticipantRow]) -> Candidate {
     let furthest = all.iter().filter_map(|row| row.reached.keys().max()).max();
     let got_to = furthest.map_or("started", |phase| phase.key());
     let since = Reading { base: Some(0.0), fail: Some(all.len() as f64), ..Reading::default() };
-    // What came through a firewall once is not what it drops.
-    let change = match furthest {
-        Some(phase) if *phase >= Phase::Connected => {
-            "The server accepts connections and does not answer: check its log, a backend behind it, and that the URL names its protocol"
-        }
-        Some(_) | None => {
-            "Check for a firewall that drops silently, a wrong address, or a server that accepts and does not answer"
-        }
-    };
+    let change = waited_for(furthest.copied());
     Candidate {
         evidence: vec![Evidence::count(
             format!("participants that waited until the end, none beyond {got_to}"),
@@ -92,6 +84,34 @@ fn waited(context: &Context<'_>, all: &[&ParticipantRow]) -> Candidate {
                 all.len()
             ),
         )
+    }
+}
+
+/// What to check by how far those got that waited. What came through a firewall once is not what
+/// it drops; media may come another way than signalling.
+fn waited_for(furthest: Option<Phase>) -> &'static str {
+    match furthest {
+        Some(Phase::Connected | Phase::Secured | Phase::PageLoaded) => {
+            "The server accepts connections and does not answer: check its log, a backend behind it, and that the URL names its protocol"
+        }
+        Some(Phase::Described) => {
+            "The server described the media and did not answer what followed: check its log, and a backend behind it"
+        }
+        Some(Phase::IceConnected) => change(&FailureReason::Dtls),
+        Some(
+            Phase::Negotiated
+            | Phase::DtlsConnected
+            | Phase::Playing
+            | Phase::FirstPacket
+            | Phase::FirstFrame
+            | Phase::PlaybackStarted
+            | Phase::Joined,
+        ) => {
+            "Signalling was answered and media did not come up: check for a firewall that drops UDP, and the addresses that the server offers (its candidates, its public address, its port range)"
+        }
+        Some(Phase::Started | Phase::Resolved) | None => {
+            "Check for a firewall that drops silently, a wrong address, or a server that accepts and does not answer"
+        }
     }
 }
 

@@ -141,13 +141,23 @@ fn none_that_connected_is_said_not_to_have() {
 /// A server that accepts connections and never answers was reached: nothing in between drops.
 #[test]
 fn who_was_let_in_and_waits_does_not_wait_for_a_firewall() {
-    let mut run = nobody(&[], false, true);
-    run.participants[0].reached.insert(Phase::Connected, RunTime(500));
-    let found = cause(&run);
-    assert_eq!(found.finding.as_deref(), Some("never_connected"), "{found:#?}");
-    assert!(found.title.contains("none got beyond connected"), "{}", found.title);
-    let change = found.change.unwrap_or_default();
-    assert!(!change.contains("firewall") && change.contains("does not answer"), "{change}");
+    for (phase, said, unsaid) in [
+        (Phase::Connected, "does not answer", "firewall"),
+        (Phase::Secured, "does not answer", "firewall"),
+        // Signalling is TCP: what drops UDP lets it through.
+        (Phase::Described, "described the media", "firewall"),
+        (Phase::Negotiated, "a firewall that drops UDP", "does not answer"),
+        (Phase::IceConnected, "UDP packets of 1,200 bytes", "does not answer"),
+    ] {
+        let mut run = nobody(&[], false, true);
+        run.participants[0].reached.insert(phase, RunTime(500));
+        let found = cause(&run);
+        assert_eq!(found.finding.as_deref(), Some("never_connected"), "{found:#?}");
+        let furthest = format!("none got beyond {}", phase.key());
+        assert!(found.title.contains(&furthest), "{}", found.title);
+        let change = found.change.unwrap_or_default();
+        assert!(change.contains(said) && !change.contains(unsaid), "{phase:?}: {change}");
+    }
 }
 
 #[test]

@@ -41,6 +41,17 @@ impl Estimate {
             longest_s: at(seconds.len() - 1),
         }
     }
+
+    /// The same of a search whose first participant comes `wait_s` after its beginning.
+    #[must_use]
+    pub fn after(self, wait_s: u32) -> Self {
+        let after = |seconds: u32| seconds.saturating_add(wait_s);
+        Self {
+            shortest_s: after(self.shortest_s),
+            typical_s: after(self.typical_s),
+            longest_s: after(self.longest_s),
+        }
+    }
 }
 
 /// The seconds of a search on a server that serves up to `capacity` users well and none beyond.
@@ -100,6 +111,11 @@ mod tests {
             assert!(estimate.typical_s >= before, "{minutes} min: {estimate:?}");
             before = estimate.typical_s;
         }
+        let (soon, later) = (estimate(10, 20), estimate(10, 20).after(30));
+        assert_eq!(
+            [later.shortest_s, later.typical_s, later.longest_s],
+            [soon.shortest_s, soon.typical_s, soon.longest_s].map(|seconds| seconds + 30)
+        );
         // A small ceiling is reached soon.
         assert!(estimate(10, 20).longest_s < estimate(10, 2_000).longest_s);
     }

@@ -310,7 +310,10 @@ impl Search {
                 // Seconds close after their end, and leaving takes a while: until the crowd is gone
                 // they are those of the load before.
                 let is_gone = second.is_complete && second.users < self.settings.floor;
-                match rest.second(is_gone && !second.is_limited) {
+                if !is_gone {
+                    return Vec::new();
+                }
+                match rest.second(!second.is_limited) {
                     PauseProgress::NotYet => {}
                     PauseProgress::Over => {
                         let Settings { floor, schedule, .. } = self.settings;

@@ -160,6 +160,16 @@ fn a_rest_counts_from_when_the_crowd_is_gone() {
     assert!(holds.iter().any(is_served), "{holds:?}");
 }
 
+/// The generator keeps up all the while.
+#[test]
+fn a_crowd_that_takes_long_to_leave_is_no_limit_of_the_generator() {
+    let (search, holds) = searched_while_leaving_takes(120, |users, bounds| {
+        late(users, if users == 0 { 0 } else { BURST_US }, bounds)
+    });
+    assert!(search.unloaded().is_some(), "{holds:?}");
+    assert_ne!(search.end(), Some(&End::GeneratorLimited), "{holds:?}");
+}
+
 #[test]
 fn a_delay_that_grows_while_the_smallest_crowd_is_held_is_the_server() {
     let mut delay_us = 200_000;

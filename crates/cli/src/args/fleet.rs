@@ -64,6 +64,13 @@ pub(crate) struct Fleet {
     pub(crate) clock_error: Option<String>,
 }
 
+impl Fleet {
+    /// Whether this process plays the crowd, and no workers.
+    pub(crate) fn plays_here(&self) -> bool {
+        self.bus.fleet.is_none() && self.on.is_empty()
+    }
+}
+
 /// What happens when a worker is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum OnLoss {

@@ -29,7 +29,7 @@ use announced::Announced;
 use crowd::{Crowd, CrowdAction};
 use hold_printer::HoldPrinter;
 use plan::SearchPlan;
-pub(crate) use plan::{of_load, users_allowed};
+pub(crate) use plan::{BUDGET_MIN, ceiling, of_load, stops_after, users_allowed};
 use profile_triggers::ProfileTriggers;
 use seconds::Seconds;
 
@@ -43,11 +43,9 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let search_plan = SearchPlan::of(command)?;
     let (common, plan) = (&command.common, &search_plan.plan);
     if common.dry_run {
-        return check::describe(plan);
+        return check::describe(plan, common.fleet.plays_here());
     }
-    if !search_plan.values.is_empty()
-        && (common.fleet.bus.fleet.is_some() || !common.fleet.on.is_empty())
-    {
+    if !search_plan.values.is_empty() && !common.fleet.plays_here() {
         return Err(CliError::usage(
             "--vary of a value is searched by one machine: leave --fleet and --on away",
         ));

@@ -22,6 +22,8 @@ use crate::{CliError, say, scenario, session};
 
 /// A search is ended after this many times its budget.
 const OVERTIME: f64 = 2.0;
+/// A search takes at least this long, whatever its budget (docs/find.md).
+pub(crate) const BUDGET_MIN: Duration = Duration::from_secs(60);
 /// What the full schedule may take.
 const FULL: Duration = Duration::from_secs(75 * 60);
 /// The largest crowd without --ceiling and without a cap on users.
@@ -56,8 +58,7 @@ impl SearchPlan {
     pub(super) fn of(command: &Find) -> Result<Self, CliError> {
         let budget =
             command.budget.as_deref().map(|text| duration("--budget", text)).transpose()?;
-        let time =
-            budget.map_or(FULL, |budget| budget.max(Duration::from_secs(60)).mul_f64(OVERTIME));
+        let time = budget.map_or(FULL, stops_after);
         let Variation { scenario, mut plan, shape, values, start, floor, step, ceiling } =
             Variation::of(command, time)?;
         let schedule = budget.map_or_else(Schedule::default, Schedule::of_budget);
@@ -150,7 +151,9 @@ impl SearchPlan {
         match self.crowd.shape {
             LoadShape::Values(_) => None,
             LoadShape::Cohort { .. } | LoadShape::Rooms(_) => {
-                Some(Estimate::of(self.settings, self.crowd.joins_per_s, patience_s))
+                let wait_s = self.crowd.varying_from.as_secs_f64().ceil() as u32;
+                let estimate = Estimate::of(self.settings, self.crowd.joins_per_s, patience_s);
+                Some(estimate.after(wait_s))
             }
         }
     }
@@ -193,7 +196,7 @@ impl Variation {
         let fixed: u32 = sizes(&asked.crowd, Some(varying)).iter().map(|(_, size)| size).sum();
         let is_conference = asked.target.is_conference();
         let floor = fixed + if is_conference && fixed == 0 { 2 } else { 1 };
-        let ceiling = users_max(command, &asked);
+        let ceiling = users_max(command.ceiling, &asked);
         if ceiling < floor {
             return Err(CliError::usage(format!(
                 "--ceiling {ceiling} is below {floor}, the smallest crowd of this scenario"
@@ -230,7 +233,7 @@ impl Variation {
             )));
         }
         let each = u32::try_from(asked.users()).unwrap_or(u32::MAX);
-        let most = (users_max(command, &asked) / each).min(ROOMS_MAX);
+        let most = (users_max(command.ceiling, &asked) / each).min(ROOMS_MAX);
         if most == 0 {
             return Err(CliError::usage(format!(
                 "--ceiling is below {each}, the users of one room"
@@ -294,10 +297,26 @@ fn at_its_largest(
     Ok(scenario::of_find(command, &largest)?.without_jitter())
 }
 
-/// The largest crowd that may be tried.
-fn users_max(command: &Find, scenario: &Scenario) -> u32 {
+/// When a search with this budget is stopped, finished or not.
+pub(crate) fn stops_after(budget: Duration) -> Duration {
+    budget.max(BUDGET_MIN).mul_f64(OVERTIME)
+}
+
+/// The largest crowd that may be tried; `asked`: by `--ceiling`.
+fn users_max(asked: Option<u32>, scenario: &Scenario) -> u32 {
     let capped = users_allowed(scenario).map(|users| users.min(CEILING));
-    command.ceiling.or(capped).unwrap_or(CEILING)
+    asked.or(capped).unwrap_or(CEILING)
+}
+
+/// The largest load of a search without `--vary`, users: whole rooms where there are several.
+pub(crate) fn ceiling(asked: Option<u32>, scenario: &Scenario) -> u32 {
+    let most = users_max(asked, scenario);
+    if scenario.target.rooms <= 1 {
+        return most;
+    }
+    let of_room = scenario.users() / u64::from(scenario.target.rooms);
+    let each = u32::try_from(of_room).unwrap_or(u32::MAX).max(1);
+    (most / each).min(ROOMS_MAX) * each
 }
 
 /// Adds the profiles of a search. The cause shows best in a comparison of two profiles: one under
@@ -405,6 +424,29 @@ mod tests {
     use throng_observation::Unloaded;
 
     use super::*;
+
+    #[test]
+    fn the_largest_load_is_the_ceiling_or_the_caps_in_whole_rooms() {
+        let head = "[target]\nurl = \"whep+http://127.0.0.1/room-{room}/{n}\"\n";
+        let of = |text: &str, asked: Option<u32>| {
+            let text = format!("{head}{text}");
+            let scenario = Scenario::parse_with(&text, &[]).unwrap_or_else(|e| panic!("{e}"));
+            ceiling(asked, &scenario)
+        };
+        let one = "[crowd]\nsize = 5\n";
+        assert_eq!((of(one, None), of(one, Some(80))), (CEILING, 80));
+        let capped = "[crowd]\nsize = 5\n[caps]\nusers = 300\n";
+        assert_eq!((of(capped, None), of(capped, Some(80))), (300, 80));
+        let rooms = "rooms = 2\n[crowd]\nsize = 30\n";
+        assert_eq!((of(rooms, None), of(rooms, Some(100))), (1_980, 90));
+    }
+
+    #[test]
+    fn a_search_is_stopped_after_twice_its_budget_and_no_search_is_shorter_than_two_minutes() {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        assert_eq!(stops_after(minutes(5)), minutes(10));
+        assert_eq!(stops_after(Duration::from_secs(10)), minutes(2));
+    }
 
     /// A crowd that a search tried is the same crowd when it is held.
     #[test]

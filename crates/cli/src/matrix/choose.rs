@@ -12,10 +12,14 @@ use throng_scenario::units::write_duration;
 use super::plan::MatrixPlan;
 use super::run::CellRunner;
 use super::{Cut, answer, cut};
-use crate::{CliError, say};
+use crate::{CliError, find, say};
 
-/// A search takes at least this long, whatever its budget (docs/find.md).
-const SEARCH_MIN: Duration = Duration::from_secs(60);
+/// How often the search is made where it says nothing: the generator was the limit, or nothing
+/// could be decided, which may be otherwise another time.
+const TRIES: u32 = 2;
+
+/// The verdict of a search in which no load failed for certain.
+const NO_LIMIT: &str = "at_least";
 
 /// What the pairs measure, as the folder keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,26 +41,54 @@ pub(super) fn measured(
     else {
         return Ok(Ok(plan.clone()));
     };
-    let is_made = |run: &MatrixRun| run.status != RunStatus::Pending;
-    if !folder.record(&first, plan).as_ref().is_some_and(is_made) {
-        let run = runner.run(&first);
-        let run = MatrixRun { repeat: first.repeat, ..run };
-        folder.keep(&first, plan, &run)?;
-        if !is_quiet {
-            say(&format!("[search of {}] {}", plan.baseline(), text::run_line(&run)));
-            run.notes.iter().for_each(|note| say(&format!("  {note}")));
-        }
-        if !is_made(&run) {
-            return Ok(Err(cut(runner, run.reason)));
-        }
+    // One that failed or was not possible may be so now; one that chose is not looked at again.
+    if folder.record(&first, plan).is_none_or(|run| run.status != RunStatus::Valid) {
+        made(|| {
+            let run = runner.run(&first);
+            let run = MatrixRun { repeat: first.repeat, ..run };
+            folder.keep(&first, plan, &run)?;
+            if !is_quiet {
+                say(&format!("[search of {}] {}", plan.baseline(), text::run_line(&run)));
+                run.notes.iter().for_each(|note| say(&format!("  {note}")));
+            }
+            Ok(run.status)
+        })?;
     }
     let (run, _) = answer::measured(&first, plan, folder);
+    match run.status {
+        RunStatus::Valid | RunStatus::Invalid => {}
+        RunStatus::Pending => return Ok(Err(cut(runner, run.reason))),
+        RunStatus::Failed | RunStatus::Skipped => {
+            return Ok(Err(Cut::NoSearch(not_made(plan.baseline(), &run))));
+        }
+    }
     let chosen = choice(plan, &run, *hold, search);
     folder.choose(&chosen)?;
+    let plan = plan.clone().measuring(chosen);
     if !is_quiet {
-        say(&chosen.why);
+        plan.chosen.iter().for_each(|chosen| say(&chosen.why));
+        if !plan.runs().is_empty() {
+            say(&plan.needs());
+        }
     }
-    Ok(Ok(plan.clone().measuring(chosen)))
+    Ok(Ok(plan))
+}
+
+/// Makes the search, and again if it is invalid.
+fn made(mut search: impl FnMut() -> Result<RunStatus, CliError>) -> Result<(), CliError> {
+    for _ in 0..TRIES {
+        if search()? != RunStatus::Invalid {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Why nothing is chosen: without a search it is not known what pairs are to measure.
+fn not_made(baseline: &str, run: &MatrixRun) -> String {
+    let what = if run.status == RunStatus::Skipped { "is not possible here" } else { "failed" };
+    let reason = run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("the search of {baseline}, which chooses what the pairs measure, {what}{reason}")
 }
 
 /// The choice by the search of the baseline, and why.
@@ -67,12 +99,13 @@ fn choice(plan: &MatrixPlan, run: &MatrixRun, hold: Duration, search: &SearchKey
         baseline.map_or(Duration::ZERO, |cell| plan.hold_takes(cell, hold, Some(users)))
     };
     let most = plan.cells.first().map_or(u32::MAX, |cell| plan.users_max(cell, search));
+    let ceiling = plan.ceiling(search);
     let choice = Choice::of(
-        figures.and_then(found),
+        figures.and_then(|figures| found(figures, ceiling)),
         plan.matrix.least_more(),
         most,
         takes,
-        search.budget.max(SEARCH_MIN),
+        search.budget.max(find::BUDGET_MIN),
     );
     let baseline = plan.baseline();
     let why = match (choice, figures) {
@@ -87,14 +120,17 @@ fn choice(plan: &MatrixPlan, run: &MatrixRun, hold: Duration, search: &SearchKey
             figures.first_failing.unwrap_or(0),
             cause(figures)
         ),
+        (Choice::Search(SearchReason::TooLittle), Some(figures)) => format!(
+            "searched: a variant has too little more of the limit to serve {} users, which {baseline} does not serve well{}",
+            figures.first_failing.unwrap_or(0),
+            cause(figures)
+        ),
         (Choice::NoLimit { users }, _) => format!(
             "{baseline} serves {users} users well, the largest crowd that may be tried: nothing is compared; raise the `ceiling` of \
              [find]"
         ),
         (Choice::Search(_) | Choice::Hold { .. }, _) => {
-            let reason = run.reason.clone().or_else(|| {
-                run.figures.as_ref().map(|_| "nobody was served well, or no load failed".to_owned())
-            });
+            let reason = run.reason.clone().or_else(|| figures.map(no_limit));
             let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
             format!("searched: the search of {baseline} found no crowd to hold{reason}")
         }
@@ -102,13 +138,23 @@ fn choice(plan: &MatrixPlan, run: &MatrixRun, hold: Duration, search: &SearchKey
     Chosen { choice, why }
 }
 
-/// The limit that a search found.
-fn found(figures: &RunFigures) -> Option<FoundLimit> {
-    Some(FoundLimit {
-        passing: figures.capacity?,
-        failing: figures.first_failing,
-        is_at_ceiling: figures.capacity_verdict.as_deref() == Some("at_least"),
-    })
+/// The limit that a search found whose largest crowd is `ceiling`. That no load failed is also said
+/// of a search that ran out of time.
+fn found(figures: &RunFigures, ceiling: Option<u32>) -> Option<FoundLimit> {
+    let passing = figures.capacity?;
+    let has_no_limit = figures.capacity_verdict.as_deref() == Some(NO_LIMIT);
+    let is_at_ceiling = has_no_limit && ceiling.is_some_and(|ceiling| passing >= ceiling);
+    Some(FoundLimit { passing, failing: figures.first_failing, is_at_ceiling })
+}
+
+/// Why a valid search found no limit.
+fn no_limit(figures: &RunFigures) -> String {
+    match (figures.capacity, figures.capacity_verdict.as_deref()) {
+        (Some(users), Some(NO_LIMIT)) => format!(
+            "the search ran out of time: {users} users were served well; give it more `budget` in [find], or a larger `start`"
+        ),
+        _ => "nobody was served well, or no load failed".to_owned(),
+    }
 }
 
 /// What the search named as the limit: `: Thread SW-WebRTC is full (one_thread_full, 97)`.
@@ -207,6 +253,7 @@ mod tests {
     fn without_a_crowd_to_hold_the_pairs_search_or_nothing_is_compared() {
         let at_once = stand("100ms", "");
         let slow = stand("5s", "");
+        let capped = stand("100ms", "hold = \"10s\"\n[find]\nbudget = \"1m\"\nceiling = 80\n");
         let invalid = MatrixRun {
             status: RunStatus::Invalid,
             reason: Some("the generator was the limit".into()),
@@ -226,7 +273,21 @@ mod tests {
                 Choice::Search(SearchReason::NotFound),
                 "(the generator was the limit)",
             ),
-            (&at_once, search(80, None), Choice::NoLimit { users: 80 }, "serves 80 users well"),
+            (&capped, search(80, None), Choice::NoLimit { users: 80 }, "serves 80 users well"),
+            (&at_once, search(2_000, None), Choice::NoLimit { users: 2_000 }, "2000 users well"),
+            // The budget was used up below the largest crowd.
+            (
+                &at_once,
+                search(591, None),
+                Choice::Search(SearchReason::NotFound),
+                "ran out of time: 591 users",
+            ),
+            (
+                &capped,
+                search(79, None),
+                Choice::Search(SearchReason::NotFound),
+                "ran out of time: 79 users",
+            ),
         ] {
             let chosen = of(stand, &run);
             assert_eq!(chosen.choice, choice, "{chosen:?}");
@@ -238,9 +299,38 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_invalid_search_is_made_once_more_and_a_failed_one_chooses_nothing() {
+        use RunStatus::{Failed, Invalid, Pending, Skipped, Valid};
+        for (statuses, expect) in [
+            (vec![Valid], 1),
+            (vec![Invalid, Valid], 2),
+            (vec![Invalid, Invalid], 2),
+            (vec![Invalid, Failed], 2),
+            (vec![Failed], 1),
+            (vec![Skipped], 1),
+            (vec![Pending], 1),
+        ] {
+            let mut count = 0;
+            made(|| {
+                count += 1;
+                Ok(statuses[count - 1])
+            })
+            .unwrap_or_else(|_| panic!("no error"));
+            assert_eq!(count, expect, "{statuses:?}");
+        }
+        let reason = Some("the server did not start".to_owned());
+        let run = |status| MatrixRun { status, reason: reason.clone(), ..MatrixRun::default() };
+        assert_eq!(
+            not_made("one", &run(Failed)),
+            "the search of one, which chooses what the pairs measure, failed: the server did not start"
+        );
+        assert!(not_made("one", &run(Skipped)).contains("is not possible here: the server"));
+    }
+
     /// The search is a run of its own, beside those of the pairs.
     #[test]
-    fn a_search_that_was_made_is_not_made_again() {
+    fn a_search_is_kept_beside_the_pairs() {
         let stand = stand("100ms", "");
         let first = stand.plan.matrix.first_search().unwrap();
         let failed = MatrixRun {
@@ -252,8 +342,9 @@ mod tests {
         let path = stand.folder.run_folder(&first, &stand.plan);
         assert!(path.ends_with("cells/01_variant=one/0"), "{path:?}");
         let (kept, _) = answer::measured(&first, &stand.plan, &stand.folder);
-        let chosen = of(&stand, &kept);
-        assert!(chosen.why.contains("(the server did not start)"), "{chosen:?}");
+        assert_eq!(kept.reason.as_deref(), Some("the server did not start"));
+        let plan = stand.folder.plan().unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        assert!(plan.matrix.first_search().is_some(), "it is made again");
         let all = super::super::repeats::runs(&stand.plan, &stand.folder);
         assert!(all.iter().all(|run| run.repeat > 0), "{all:?}");
     }

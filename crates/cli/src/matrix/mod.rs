@@ -35,6 +35,8 @@ enum Cut {
     Interrupted,
     /// The workers did not come, or one did not play.
     NoFleet(String),
+    /// What a proof measures is not chosen: why.
+    NoSearch(String),
 }
 
 pub(crate) fn matrix(command: &Matrix) -> Result<Exit, CliError> {
@@ -115,6 +117,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         Cut::NoFleet(why) => {
             Err(CliError::invalid(anyhow::anyhow!("the fleet does not play: {why}")))
         }
+        Cut::NoSearch(why) => Err(CliError::invalid(anyhow::anyhow!("not decided: {why}"))),
     }
 }
 

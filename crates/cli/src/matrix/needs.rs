@@ -38,16 +38,17 @@ impl Machine {
         }
     }
 
-    /// What a proof whose planned runs take `takes` needs, in sentences; the last ones are what it
-    /// does not have. Two runs of a pair may differ by `busy_difference` in what others use.
-    pub(super) fn said(&self, takes: Duration, busy_difference: f64) -> Vec<String> {
+    /// What a proof needs whose planned runs take between these times, in sentences; the last ones
+    /// are what it does not have. Two runs of a pair may differ by `busy_difference` in what others
+    /// use.
+    pub(super) fn said(&self, [least, most]: [Duration; 2], busy_difference: f64) -> Vec<String> {
         let cores = self.cores as f64;
         let left = cores * (1.0 - self.busy_ratio).clamp(0.0, 1.0);
         let mut said = vec![format!(
             "needs {} to {} min (pairs that do not count are made once more); ends sooner once it is decided; others leave {left:.1} of \
              {cores} cores",
-            minutes(takes),
-            minutes(takes * 2),
+            minutes(least),
+            minutes(most * 2),
         )];
         if self.busy_ratio > OTHERS_MAX {
             said.push(format!(
@@ -79,7 +80,7 @@ mod tests {
     #[test]
     fn what_a_machine_lacks_is_said_before_the_first_run() {
         let said = |busy_ratio: f64, steal_ratio: f64| {
-            Machine { cores: 2, busy_ratio, steal_ratio }.said(Duration::from_secs(208), 0.25)
+            Machine { cores: 2, busy_ratio, steal_ratio }.said([Duration::from_secs(208); 2], 0.25)
         };
         let quiet = said(0.02, 0.01);
         assert_eq!(quiet.len(), 1, "{quiet:?}");

@@ -28,8 +28,6 @@ use crate::{CliError, find, fleet, scenario};
 /// From the last join until the hold is judged: connected users are judged at once, and have 3 s to
 /// begin (docs/find.md).
 const SETTLE: Duration = Duration::from_secs(3);
-/// Searches with less take longer than it (docs/find.md).
-const SHORT_BUDGET: Duration = Duration::from_secs(300);
 /// Arrivals that last longer are no part of a cell.
 const GATHERS_MAX: &str = "50m";
 
@@ -403,11 +401,21 @@ impl MatrixPlan {
         Duration::from_secs(times.map_or(0, |times| times.until_s)) + baseline
     }
 
+    /// The scenario of a cell; `None` if it cannot be read.
+    pub(super) fn scenario_of(&self, config: &CellConfig) -> Option<Scenario> {
+        let (_, parsed) = self.crowd(config, None).ok()?;
+        scenario::read(&self.scenario, &parsed).ok()
+    }
+
+    /// The largest crowd that a search of the baseline tries.
+    pub(super) fn ceiling(&self, search: &SearchKeys) -> Option<u32> {
+        let config = self.config(self.cells.first()?, Path::new("/dir"));
+        Some(find::ceiling(search.ceiling, &self.scenario_of(&config)?))
+    }
+
     /// The most users of a held crowd.
     pub(super) fn users_max(&self, cell: &Cell, search: &SearchKeys) -> u32 {
-        let config = self.config(cell, Path::new("/dir"));
-        let parsed = self.crowd(&config, None).map(|(_, parsed)| parsed);
-        let scenario = parsed.and_then(|parsed| scenario::read(&self.scenario, &parsed)).ok();
+        let scenario = self.scenario_of(&self.config(cell, Path::new("/dir")));
         let allowed = scenario.and_then(|scenario| find::users_allowed(&scenario));
         let most = |users: Option<u32>| users.unwrap_or(u32::MAX);
         most(search.ceiling).min(most(allowed))
@@ -455,17 +463,22 @@ impl MatrixPlan {
         }
     }
 
-    /// How long the runs take, without the starts and stops of servers. Where a search is to choose
-    /// what they measure, with the crowd of the scenario, and that search.
-    pub(super) fn takes(&self) -> Duration {
+    /// How long the runs take, without the starts and stops of servers: with searches as long as
+    /// their budget, and with searches that are stopped unfinished. Where a search is to choose what
+    /// they measure, with the crowd of the scenario, and that search.
+    pub(super) fn takes(&self) -> [Duration; 2] {
+        [self.takes_with(|budget| budget), self.takes_with(find::stops_after)]
+    }
+
+    fn takes_with(&self, search_takes: impl Fn(Duration) -> Duration) -> Duration {
         let of = |cell: &Cell| match &self.matrix.measure {
-            Measure::Find(search) => search.budget,
+            Measure::Find(search) => search_takes(search.budget),
             Measure::Hold(hold) | Measure::Auto { hold, .. } => {
                 self.hold_takes(cell, *hold, self.held())
             }
         };
         let first = match &self.matrix.measure {
-            Measure::Auto { search, .. } => search.budget,
+            Measure::Auto { search, .. } => search_takes(search.budget),
             Measure::Hold(_) | Measure::Find(_) => Duration::ZERO,
         };
         let all = self.cells.iter().enumerate();
@@ -534,15 +547,19 @@ impl MatrixPlan {
         }
     }
 
-    /// `about 8 min`; `8 min or longer` for searches of a short budget.
+    /// `about 8 min`; of searches `about 8 to 16 min`.
     fn about(&self) -> String {
-        let about = format!("about {} min", minutes(self.takes()));
-        match &self.matrix.measure {
-            Measure::Find(search) if search.budget < SHORT_BUDGET => {
-                format!("{about} or longer (searches of a short budget)")
-            }
-            Measure::Find(_) | Measure::Hold(_) | Measure::Auto { .. } => about,
+        let [least, most] = self.takes().map(minutes);
+        if least < most {
+            format!("about {least} to {most} min")
+        } else {
+            format!("about {least} min")
         }
+    }
+
+    /// The runs and how long they take: `1 variant, 4 pairs each, 8 runs, about 3 min`.
+    pub(super) fn needs(&self) -> String {
+        format!("{}, {}", self.size(), self.about())
     }
 
     /// What is measured, where a search of the baseline chooses it or has chosen it.

@@ -72,10 +72,10 @@ impl CellRunner<'_> {
             self.plan.matrix.is_proof().then(|| needs::Machine::now(self.interrupt).busy_ratio);
         let (started, load) = (CpuTimes::so_far(), load_average());
         let mut notes = Vec::new();
-        let mut run = match self.measured(planned, &mut notes) {
-            Ok(run) => run,
+        let (mut run, used) = match self.measured(planned, &mut notes) {
+            Ok(measured) => measured,
             Err(NoRun { status, reason }) => {
-                MatrixRun { status, reason: Some(reason), ..MatrixRun::default() }
+                (MatrixRun { status, reason: Some(reason), ..MatrixRun::default() }, None)
             }
         };
         for problem in self.journal.undo_down_to(before) {
@@ -91,6 +91,9 @@ impl CellRunner<'_> {
         run.environment.extend(environment(load, CpuTimes::so_far(), started));
         run.environment
             .extend(busy.map(|busy| ("busy_ratio_before".to_owned(), format!("{busy:.3}"))));
+        let others = used.map(|used| used.others_ratio_since(started));
+        run.environment
+            .extend(others.map(|others| ("others_ratio".to_owned(), format!("{others:.4}"))));
         run
     }
 
@@ -99,11 +102,12 @@ impl CellRunner<'_> {
         self.crew.as_mut().and_then(Crew::gone)
     }
 
+    /// The run, and the CPU time of server and crowd until the server was stopped, if it is known.
     fn measured(
         &mut self,
         planned: &PlannedRun,
         notes: &mut Vec<String>,
-    ) -> Result<MatrixRun, NoRun> {
+    ) -> Result<(MatrixRun, Option<CpuTimes>), NoRun> {
         let cell = self
             .plan
             .cell(planned)
@@ -130,6 +134,8 @@ impl CellRunner<'_> {
         };
         let arguments = self.arguments(&sets, server.as_ref(), &config.server, &folder);
         let crowd = self.crowd(&arguments, &folder, &format!("{name}-crowd"), &mut server);
+        // What a stopped server's helpers used is counted nowhere if their parent ends first.
+        let used = self.used(&config, server.as_ref());
         // Before anything else: the next cell needs the port.
         if let Some(server) = server {
             notes.extend(server.stop().notes);
@@ -140,7 +146,19 @@ impl CellRunner<'_> {
         run.folder = folder.join("run.db").exists().then(|| folder::relative(planned, self.plan));
         let crew = self.crew.as_ref().map(Crew::by_hand).unwrap_or_default();
         run.command = Some(by_hand(&[arguments.as_slice(), crew].concat()));
-        Ok(run)
+        Ok((run, used))
+    }
+
+    /// The CPU time so far, with that of this process, its crowds and the server; `None` where it
+    /// is not known whose the server's is, so that it would count as that of others.
+    fn used(&self, config: &CellConfig, server: Option<&RunningServer>) -> Option<CpuTimes> {
+        let target = self.plan.scenario_of(config)?.target;
+        let own = server.map(RunningServer::processes).unwrap_or_default();
+        let listening: Vec<u32> = throng_watch::listeners(target.host_and_port().1)
+            .into_iter()
+            .map(|(pid, _)| pid)
+            .collect();
+        is_accounted(&own, &listening, target.is_loopback()).then(|| CpuTimes::so_far().with(&own))
     }
 
     fn set_up(&mut self, config: &CellConfig, folder: &Path) -> Result<(), NoRun> {
@@ -434,6 +452,13 @@ fn left(figures: &RunFigures) -> Option<(String, String)> {
     Some(("idle_ratio".to_owned(), format!("{idle:.4}")))
 }
 
+/// Whether the CPU time of the target's server is that of the processes that were started (`own`),
+/// by who is `listening` on the target's port here. A server that a daemon starts (a container, a
+/// unit), or that was there before, is none of them; one on another machine uses nothing here.
+fn is_accounted(own: &[u32], listening: &[u32], is_loopback: bool) -> bool {
+    if listening.is_empty() { !is_loopback } else { listening.iter().all(|pid| own.contains(pid)) }
+}
+
 /// What may differ between runs on one machine, and what tells machines apart.
 fn environment(load: Option<f64>, now: CpuTimes, started: CpuTimes) -> BTreeMap<String, String> {
     let mut facts = throng_engine::host::fingerprint();
@@ -441,8 +466,6 @@ fn environment(load: Option<f64>, now: CpuTimes, started: CpuTimes) -> BTreeMap<
     facts.extend(governor().map(|governor| ("governor".to_owned(), governor)));
     facts.extend(load.map(|load| ("load_average_before".to_owned(), format!("{load:.2}"))));
     facts.insert("steal_ratio".to_owned(), format!("{:.4}", now.steal_ratio_since(started)));
-    // Server and crowd have ended, and count as this process's.
-    facts.insert("others_ratio".to_owned(), format!("{:.4}", now.others_ratio_since(started)));
     facts
 }
 
@@ -465,6 +488,16 @@ mod tests {
         ];
         let line = by_hand(&words.map(str::to_owned));
         assert_eq!(line, "throng run a.toml --set 'crowd.arrival={ every = \"1s\" }'");
+    }
+
+    #[test]
+    fn a_server_that_somebody_else_started_is_not_counted_as_others() {
+        let (own, docker) = ([7, 8], 99);
+        assert!(is_accounted(&own, &[8], true), "a helper of the server listens");
+        assert!(!is_accounted(&own, &[docker], true) && !is_accounted(&own, &[8, docker], true));
+        assert!(!is_accounted(&[], &[docker], false), "no command, and it is here");
+        assert!(!is_accounted(&own, &[], true), "somebody whom only root sees");
+        assert!(is_accounted(&own, &[], false), "the server is on another machine");
     }
 
     #[test]

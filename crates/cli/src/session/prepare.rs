@@ -43,7 +43,7 @@ impl<'a> Prepared<'a> {
         common: &'a Common,
     ) -> Result<Self, CliError> {
         // Those of a fleet are the workers'.
-        if common.fleet.bus.fleet.is_none() && common.fleet.on.is_empty() {
+        if common.fleet.plays_here() {
             read_secrets(plan)?;
         }
         if let Some(seed) = common.seed {

@@ -154,16 +154,34 @@ impl Host {
             }
     }
 
+    /// The watched processes of this machine.
+    pub(super) fn processes(&self) -> Vec<WatchedProcess> {
+        match &self.watching {
+            Some(HostWatcher::Local(watching)) => watching.processes(),
+            Some(HostWatcher::Agent(_)) | None => Vec::new(),
+        }
+    }
+
+    /// Whether it is still to be looked who listens on the target's port.
+    pub(super) fn may_watch_another(&self) -> bool {
+        self.target_port.is_some()
+    }
+
     /// Where the watched processes use almost no CPU under the crowd (`cores`): whether others
-    /// listen on the target's port. Looked at once.
-    pub(super) fn watches_another(&mut self, cores: Option<f64>) -> Option<String> {
+    /// listen on the target's port than those that any watch is of (`all`). Looked at once.
+    pub(super) fn watches_another(
+        &mut self,
+        cores: Option<f64>,
+        all: &[WatchedProcess],
+    ) -> Option<String> {
         let cores = cores?;
         let port = self.target_port.take()?;
-        let HostWatcher::Local(watching) = self.watching.as_ref()? else { return None };
-        let is_idle = cores < IDLE_CORES_MAX;
-        let listening = if is_idle { throng_watch::listeners(port) } else { Vec::new() };
-        let (label, watched) = (self.watch.label(), watching.processes());
-        another_listens((label.as_str(), watched.as_slice()), cores, port, &listening)
+        // One that watches nothing is told to.
+        if cores >= IDLE_CORES_MAX || self.processes().is_empty() {
+            return None;
+        }
+        let label = self.watch.label();
+        another_listens((label.as_str(), all), cores, port, &throng_watch::listeners(port))
     }
 
     /// The server's packs, when there are new ones because its processes started late.
@@ -270,7 +288,8 @@ impl Profiling {
 /// Processes that use less CPU than this under a crowd may not be those that serve it, cores.
 const IDLE_CORES_MAX: f64 = 0.01;
 
-/// What to say where none of the `watched` processes listens on the target's port and others do.
+/// What to say where none of the processes that are `watched`, by whichever watch, listens on the
+/// target's port and others do.
 /// Those may be a proxy in front of the watched ones, whose crowd costs them little: only the user
 /// knows.
 fn another_listens(
@@ -333,6 +352,7 @@ mod tests {
                  if that serves the crowd, --watch target watches it"
             )
         );
+        // The server is of this watch or of another one.
         let both = [process(7, "node"), process(9, "peertube")];
         assert_eq!(said(&both, &server), None);
         assert_eq!(said(&bot, &[]), None, "nobody is seen there");

@@ -179,6 +179,14 @@ impl Watchers {
     pub(crate) fn look(&mut self, has_failed: bool) {
         let at = since(self.zero);
         let mut warnings = Vec::new();
+        let has_settled = at > self.full_at.as_secs_f64() + FULL_FOR_S;
+        let may_be_another = has_settled && self.hosts.iter().any(Host::may_watch_another);
+        // Two watches may share the work: one of a helper, one of who listens.
+        let watched: Vec<_> = if may_be_another {
+            self.hosts.iter().flat_map(Host::processes).collect()
+        } else {
+            Vec::new()
+        };
         for host in &mut self.hosts {
             let of_hosts = self.forwarder.as_ref().map(|forwarder| forwarder.hosts());
             let silent = of_hosts.as_ref().and_then(|hosts| hosts.silent_for(host.id));
@@ -187,8 +195,9 @@ impl Watchers {
             let moment = (at, self.full_at, has_failed);
             let said = host.profile_when_due(moment, has_process, &self.rows);
             warnings.extend(said.into_iter().map(|what| (host.id, what)));
-            if at > self.full_at.as_secs_f64() + FULL_FOR_S {
-                warnings.extend(host.watches_another(cores).map(|what| (host.id, what)));
+            if has_settled {
+                let another = host.watches_another(cores, &watched);
+                warnings.extend(another.map(|what| (host.id, what)));
             }
             let is_silent =
                 silent.is_some_and(|silent| silent > SILENT_MAX.max(host.watch.every * 5));

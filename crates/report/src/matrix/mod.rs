@@ -172,8 +172,9 @@ pub struct MatrixRun {
     /// What happened to the server, in sentences.
     pub notes: Vec<String>,
     /// This machine before and during the run: CPU model, kernel, governor, load average, CPU
-    /// steal, the share of its CPU time that others used (`others_ratio`) and that was left while
-    /// the crowd was judged (`idle_ratio`); of a fleet its workers (`played_by`).
+    /// steal, the share of its CPU time that others used (`others_ratio`; not where it is not known
+    /// which processes are the server's) and that was left while the crowd was judged
+    /// (`idle_ratio`); of a fleet its workers (`played_by`).
     pub environment: BTreeMap<String, String>,
     /// The command that does the same by hand, against a server that runs.
     pub command: Option<String>,

@@ -214,7 +214,7 @@ fn proof(
     {
         (proof.elasticity, proof.elasticity_interval) = (Some(elasticity), interval);
     }
-    let smallest = smallest_gain(&proof, [baseline, cell], input.beyond);
+    let smallest = smallest_gain(&mut proof, [baseline, cell], input.beyond);
     if smallest.is_none()
         && let Some(reason) = cannot_say(&proof, report.measure, [baseline, cell])
     {
@@ -422,15 +422,19 @@ fn serve_nobody(cells: [&MatrixCell; 2]) -> bool {
     cells.into_iter().all(|cell| served(cell).is_some_and(|served| served <= SERVED_MIN))
 }
 
-/// What is refuted by a crowd of which neither side serves anybody: with more of its limit the
-/// variant had served one that is just `beyond` it.
+/// What follows from a crowd of which neither side serves anybody, and is just `beyond` what the
+/// baseline serves. Refuted is the accused limit only if the variant has so much more of it that it
+/// had served this crowd; else the gain may be smaller than that, and nothing is decided.
 fn smallest_gain(
-    proof: &VariantProof,
+    proof: &mut VariantProof,
     cells: [&MatrixCell; 2],
     beyond: Option<f64>,
 ) -> Option<String> {
     let is_refuted = proof.outcome == ProofOutcome::Refuted && proof.relieves.is_some();
     let beyond = beyond.filter(|_| is_refuted && serve_nobody(cells))?;
+    if proof.more.is_none_or(|more| more <= beyond * (1.0 + RATIO_MARGIN)) {
+        proof.outcome = ProofOutcome::NotDecided;
+    }
     Some(format!(
         "Both serve hardly anybody of a crowd that is {:.0} % larger than what {} serves well: a smaller gain is not excluded.",
         (beyond - 1.0) * 1e2,
@@ -448,15 +452,16 @@ fn cannot_say(
     if !is_no_change {
         return None;
     }
-    let is_at_ceiling =
+    let has_no_limit =
         |figures: &RunFigures| figures.capacity_verdict.as_deref() == Some("at_least");
     match measure {
         // Twice as many might be served well, and still be few of a crowd far beyond the capacity.
         MatrixMeasure::Hold if serve_nobody(cells) => {
             Some("Both serve hardly anybody: a difference could not be seen. Hold a smaller crowd, or search ([find]).".to_owned())
         }
-        MatrixMeasure::Find if cells.iter().all(|cell| valid(cell).any(is_at_ceiling)) => Some(
-            "Both serve the largest crowd that may be tried: a difference could not be seen. Raise `find.ceiling`."
+        MatrixMeasure::Find if cells.iter().all(|cell| valid(cell).any(has_no_limit)) => Some(
+            "Both serve the largest crowd that was tried: a difference could not be seen. Raise `find.ceiling`, or `find.budget` if the \
+             searches ran out of time."
                 .to_owned(),
         ),
         // More of a resource cannot serve a crowd better that is served well.

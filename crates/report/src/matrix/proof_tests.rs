@@ -350,6 +350,14 @@ fn two_sides_that_serve_hardly_anybody_are_not_the_same() {
     let refuted = near(relieving(Some(2.0)));
     assert_eq!(refuted.outcome, ProofOutcome::Refuted, "{refuted:#?}");
     assert!(refuted.reasons[0].contains("30 % larger than what one serves"), "{refuted:#?}");
+    // A third more had not served a crowd that is 30 % too large, nor is that known without `more`:
+    // the limit may be the accused one.
+    for more in [Some(1.33), None] {
+        let open = near(relieving(more));
+        assert_eq!(open.outcome, ProofOutcome::NotDecided, "{open:#?}");
+        assert_eq!(open.reasons[0], refuted.reasons[0]);
+        assert!(open.answer.starts_with("not decided"), "{}", open.answer);
+    }
     let placebo = near(vec![ProofVariant { cell: 1, ..ProofVariant::default() }]);
     assert_eq!(placebo.outcome, ProofOutcome::NotDecided, "{placebo:#?}");
 }
