@@ -160,14 +160,26 @@ fn a_rest_counts_from_when_the_crowd_is_gone() {
     assert!(holds.iter().any(is_served), "{holds:?}");
 }
 
-/// The generator keeps up all the while.
 #[test]
 fn a_crowd_that_takes_long_to_leave_is_no_limit_of_the_generator() {
-    let (search, holds) = searched_while_leaving_takes(120, |users, bounds| {
-        late(users, if users == 0 { 0 } else { BURST_US }, bounds)
-    });
-    assert!(search.unloaded().is_some(), "{holds:?}");
-    assert_ne!(search.end(), Some(&End::GeneratorLimited), "{holds:?}");
+    let rest = |is_limited: bool| {
+        let mut search = Search::new(settings());
+        search.now = Now::Resting(Pause::new(0, &settings().schedule));
+        for at in 0..900 {
+            let (users, is_complete) = if at < 600 { (10, false) } else { (0, true) };
+            let at = RunTime(at * 1_000_000);
+            search.second(&Second { at, users, is_complete, is_limited, ..Second::default() });
+            if at < RunTime(600_000_000) {
+                assert_eq!(search.end(), None, "they are leaving");
+            }
+            if !matches!(search.now, Now::Resting(_)) {
+                break;
+            }
+        }
+        search
+    };
+    assert!(matches!(rest(false).now, Now::Holding(_)), "the smallest crowd is held again");
+    assert_eq!(rest(true).end(), Some(&End::GeneratorLimited));
 }
 
 #[test]

@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_is_stopped_after_twice_its_budget_and_no_search_is_shorter_than_two_minutes() {
+    fn a_search_is_stopped_after_twice_its_budget_and_never_before_two_minutes() {
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         assert_eq!(stops_after(minutes(5)), minutes(10));
         assert_eq!(stops_after(Duration::from_secs(10)), minutes(2));

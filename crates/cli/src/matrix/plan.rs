@@ -467,7 +467,7 @@ impl MatrixPlan {
     /// their budget, and with searches that are stopped unfinished. Where a search is to choose what
     /// they measure, with the crowd of the scenario, and that search.
     pub(super) fn takes(&self) -> [Duration; 2] {
-        [self.takes_with(|budget| budget), self.takes_with(find::stops_after)]
+        [self.takes_with(|budget| budget.max(find::BUDGET_MIN)), self.takes_with(find::stops_after)]
     }
 
     fn takes_with(&self, search_takes: impl Fn(Duration) -> Duration) -> Duration {
