@@ -32,7 +32,7 @@ fn mediamtx_plays_by_each_of_its_protocols() {
         View::of("RTSP over TCP", rtsp.clone()).with(&["--set", &by("tcp")]),
         View::of("WHEP", whep).with(&["--watch", &watch]),
     ] {
-        rows.push(view.plays_as_counted(&namespace, fps, &sent));
+        rows.push(view.plays_as_counted(&namespace, fps, sent));
     }
     rows.push(View::of_segments("LL-HLS", hls).plays(&namespace, fps).row);
     let whip = format!("whip+http://{ADDRESS}:{WEBRTC_PORT}/mine/whip");

@@ -35,7 +35,7 @@ fn oven_media_engine_plays_by_each_of_its_protocols() {
         View::of_segments("LL-HLS", ll_hls),
         View::of_segments("HLS", hls),
     ] {
-        rows.push(view.plays_as_counted(&namespace, fps, &sent));
+        rows.push(view.plays_as_counted(&namespace, fps, sent));
     }
     table::has("OvenMediaEngine", &rows);
 }
