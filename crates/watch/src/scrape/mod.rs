@@ -14,8 +14,8 @@ mod query;
 mod rates;
 mod round;
 mod scraper;
+mod series;
 mod status_page;
-mod sum;
 mod tls;
 
 pub use endpoint::{AddressCheck, Credentials, Endpoint, EndpointError};

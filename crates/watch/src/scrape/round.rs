@@ -6,12 +6,11 @@ use throng_observation::pack::EndpointKind;
 
 use super::filter::Filter;
 use super::janus::JanusRound;
-use super::openmetrics::{Kind, Sample, parse};
+use super::openmetrics::{Kind, SAMPLES_MAX, Sample, parse};
 use super::oven_media_engine::OvenMediaEngineRound;
 use super::query::{Query, UnexpectedAnswer, beginning};
-use super::rates::{Rates, SERIES_MAX};
+use super::rates::{COUNTERS_MAX, Rates, SERIES_MAX};
 use super::status_page;
-use super::sum::without_labels;
 use crate::reading::Reading;
 
 /// One scrape of an endpoint.
@@ -82,24 +81,41 @@ impl Round {
         rates: &mut Rates,
     ) -> Result<Vec<Reading>, UnexpectedAnswer> {
         rates.begin();
-        let mut readings = match self {
+        let mut readings = Vec::new();
+        match self {
             Self::Page { kind, answer, .. } => {
-                page(kind, &answer.unwrap_or_default(), at, endpoint, filter, rates)?
+                page(kind, &answer.unwrap_or_default(), at, endpoint, filter, rates)?;
             }
-            Self::Janus(round) => round.finish(at, endpoint, rates),
-            Self::OvenMediaEngine(round) => rates.values(at, endpoint, &round.samples()),
-        };
-        readings.extend(rates.end());
-        readings = without_labels(readings, &filter.dropped_labels);
-        let over_limit = rates.take_over_limit();
-        if over_limit > 0 {
-            readings.push(Reading::unreadable(format!(
-                "the endpoint {endpoint} has more than {SERIES_MAX} allowed series: {over_limit} values are not \
-                 kept; allow fewer metrics, or deny those with many labels"
-            )));
+            Self::Janus(round) => readings = round.finish(at, endpoint, rates),
+            Self::OvenMediaEngine(round) => {
+                rates.add(at, endpoint, &round.samples(), &filter.dropped_labels);
+            }
         }
+        readings.extend(rates.end());
+        readings.extend(left_out(endpoint, rates));
         Ok(readings)
     }
+}
+
+/// Events for what is not among the readings of a scrape.
+fn left_out(endpoint: &str, rates: &mut Rates) -> Vec<Reading> {
+    let mut events = Vec::new();
+    let over_limit = rates.take_over_limit();
+    if over_limit > 0 {
+        events.push(Reading::unreadable(format!(
+            "the endpoint {endpoint} has more than {SERIES_MAX} allowed series: {over_limit} values are not \
+             kept; allow fewer metrics, or deny those with many labels"
+        )));
+    }
+    let partial = rates.partial();
+    if partial > 0 {
+        events.push(Reading::unreadable(format!(
+            "the endpoint {endpoint} has too many sessions: {partial} series would lack some of them, and are \
+             left out; at most {SAMPLES_MAX} samples of an answer and {COUNTERS_MAX} counters of sessions are \
+             kept: allow fewer metrics, or deny some"
+        )));
+    }
+    events
 }
 
 fn page(
@@ -109,7 +125,7 @@ fn page(
     endpoint: &str,
     filter: &Filter,
     rates: &mut Rates,
-) -> Result<Vec<Reading>, UnexpectedAnswer> {
+) -> Result<(), UnexpectedAnswer> {
     let fixed = |samples: Option<Vec<Sample<'static>>>, page: &str| {
         samples.ok_or_else(|| {
             UnexpectedAnswer(format!("the answer is not {page}: {}", beginning(text)))
@@ -128,6 +144,9 @@ fn page(
                     "the answer is not Prometheus or OpenMetrics text: {line}"
                 )));
             }
+            if read.samples_over_limit > 0 {
+                rates.cut_answer();
+            }
             let mut samples = read.samples;
             for sample in &mut samples {
                 // Below zero nothing was counted.
@@ -138,7 +157,8 @@ fn page(
             samples
         }
     };
-    Ok(rates.values(at, endpoint, &samples))
+    rates.add(at, endpoint, &samples, &filter.dropped_labels);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -170,11 +190,11 @@ mod tests {
         assert_eq!(read(EndpointKind::OpenMetrics, "# EOF\n"), Ok(vec![]));
     }
 
-    /// Two viewers of one stream, as MediaMTX says it: no `# TYPE`, no `_total`, ids of sessions.
-    fn mediamtx(sent: [u32; 2]) -> String {
-        let mut text =
-            format!("paths_bytes_sent{{name=\"live\",state=\"ready\"}} {}\n", sent[0] + sent[1]);
-        for (id, sent) in ["a", "b"].into_iter().zip(sent) {
+    /// Viewers of one stream, as MediaMTX says it: no `# TYPE`, no `_total`, ids of sessions.
+    fn mediamtx(sent: &[u32]) -> String {
+        let sum: u32 = sent.iter().sum();
+        let mut text = format!("paths_bytes_sent{{name=\"live\",state=\"ready\"}} {sum}\n");
+        for (id, sent) in sent.iter().enumerate() {
             let labels = format!(
                 "{{id=\"{id}\",path=\"live\",remoteAddr=\"10.0.0.1:{id}\",state=\"read\"}}"
             );
@@ -184,32 +204,65 @@ mod tests {
         text
     }
 
-    #[test]
-    fn counters_of_mediamtx_are_rates_and_its_sessions_are_added_up() {
+    /// A scrape of MediaMTX as its pack says.
+    fn scraped(rates: &mut Rates, second: i64, text: &str) -> Vec<Reading> {
         let pack = crate::packs::built_in().into_iter().find(|pack| pack.pack == "mediamtx");
         let filter = Filter::of_pack(&pack.unwrap().endpoints[0]);
+        let mut round = Round::new(EndpointKind::OpenMetrics, None);
+        assert!(round.next_query().is_some());
+        round.process(text.as_bytes()).unwrap();
+        round.finish(RunTime(second * 1_000_000), "e", &filter, rates).unwrap()
+    }
+
+    fn value(readings: &[Reading], name: &str) -> Vec<(Unit, f64)> {
+        let found = readings.iter().filter_map(|reading| match reading {
+            Reading::Value(value) if value.metric == name => Some((value.unit, value.value)),
+            Reading::Value(_) | Reading::Event(..) => None,
+        });
+        found.collect()
+    }
+
+    #[test]
+    fn counters_of_mediamtx_are_rates_and_its_sessions_are_added_up() {
         let mut rates = Rates::default();
-        let mut scraped = |second: i64, text: &str| {
-            let mut round = Round::new(EndpointKind::OpenMetrics, None);
-            assert!(round.next_query().is_some());
-            round.process(text.as_bytes()).unwrap();
-            round.finish(RunTime(second * 1_000_000), "e", &filter, &mut rates).unwrap()
-        };
-        scraped(0, &mediamtx([0, 100]));
-        let readings = scraped(2, &mediamtx([1_000, 1_100]));
-        let value = |readings: &[Reading], name: &str| {
-            let found = readings.iter().filter_map(|reading| match reading {
-                Reading::Value(value) if value.metric == name => Some((value.unit, value.value)),
-                Reading::Value(_) | Reading::Event(..) => None,
-            });
-            found.collect::<Vec<_>>()
-        };
+        scraped(&mut rates, 0, &mediamtx(&[0, 100]));
+        let readings = scraped(&mut rates, 2, &mediamtx(&[1_000, 1_100]));
         let rate = [(Unit::BytesPerSecond, 1_000.0)];
         assert_eq!(value(&readings, "paths_bytes_sent"), rate);
         assert_eq!(value(&readings, "rtsp_sessions_bytes_sent"), rate);
         assert_eq!(value(&readings, "rtsp_sessions"), [(Unit::Count, 2.0)]);
         assert!(value(&readings, "rtsp_sessions_rtp_packets_jitter").is_empty(), "no sum");
         assert_eq!(readings.len(), 3, "{readings:?}");
+    }
+
+    #[test]
+    fn of_more_sessions_than_series_are_kept_the_sum_is_that_of_all() {
+        let mut rates = Rates::default();
+        let sent: Vec<u32> = (0..3_000).collect();
+        scraped(&mut rates, 0, &mediamtx(&sent));
+        let sent: Vec<u32> = sent.into_iter().map(|sent| sent + 1_000).collect();
+        let readings = scraped(&mut rates, 2, &mediamtx(&sent));
+        let rate = [(Unit::BytesPerSecond, 1_500_000.0)];
+        assert_eq!(value(&readings, "paths_bytes_sent"), rate);
+        assert_eq!(value(&readings, "rtsp_sessions_bytes_sent"), rate);
+        assert_eq!(value(&readings, "rtsp_sessions"), [(Unit::Count, 3_000.0)]);
+        assert_eq!(readings.len(), 3, "nothing is left out");
+    }
+
+    #[test]
+    fn a_part_of_the_sessions_is_no_sum() {
+        let line = |id| format!("rtsp_sessions{{id=\"{id}\",path=\"live\"}} 1\n");
+        let sessions: String = (0..=SAMPLES_MAX).map(line).collect();
+        let text = format!("paths{{name=\"live\"}} 1\n{sessions}");
+        let readings = scraped(&mut Rates::default(), 0, &text);
+        assert_eq!(value(&readings, "paths"), [(Unit::Count, 1.0)], "no sum");
+        let left_out = value(&readings, "rtsp_sessions");
+        assert!(left_out.len() == 1 && left_out[0].1.is_nan(), "{left_out:?}");
+        let said = readings.last();
+        assert!(
+            matches!(said, Some(Reading::Event(_, detail)) if detail.contains("1 series would lack")),
+            "{said:?}"
+        );
     }
 
     #[test]

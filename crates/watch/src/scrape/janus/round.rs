@@ -1,5 +1,6 @@
 //! One scrape of Janus's admin API: sessions, their handles, and the traffic of each handle.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value as Json, json};
@@ -7,6 +8,7 @@ use throng_observation::RunTime;
 use throng_observation::host::Unit;
 
 use crate::reading::{Reading, SeriesValue};
+use crate::scrape::openmetrics::{Kind, Sample};
 use crate::scrape::query::{Query, UnexpectedAnswer, beginning, labels};
 use crate::scrape::rates::Rates;
 
@@ -150,6 +152,7 @@ impl JanusRound {
         self.counters.push((handle, counters));
     }
 
+    /// The readings of levels; counters are added to the rates.
     pub(in crate::scrape) fn finish(
         self,
         at: RunTime,
@@ -190,16 +193,22 @@ impl JanusRound {
                 *count as f64,
             ));
         }
-        // By handle, so that the end of one does not look like a counter reset.
-        for (index, metric) in COUNTERS.into_iter().enumerate() {
-            let grown = |(handle, counters): &(u64, [f64; 2])| {
-                let labels = BTreeMap::from([("handle".to_owned(), handle.to_string())]);
-                rates.counter(at, metric, &labels, counters.get(index).copied().unwrap_or(0.0))
-            };
-            let rate: f64 = self.counters.iter().filter_map(grown).sum();
-            readings.push(value(metric, Unit::PerSecond, &[], rate));
-        }
+        rates.add(at, endpoint, &self.samples(), &["handle".to_owned()]);
         readings
+    }
+
+    /// Counters by handle, so that the end of one does not look like a counter reset.
+    fn samples(&self) -> Vec<Sample<'static>> {
+        let of_handle = |(handle, counters): &(u64, [f64; 2])| {
+            let handle = handle.to_string();
+            COUNTERS.into_iter().zip(*counters).map(move |(name, value)| Sample {
+                name,
+                labels: vec![("handle", Cow::Owned(handle.clone()))],
+                value,
+                kind: Kind::Counter,
+            })
+        };
+        self.counters.iter().flat_map(of_handle).collect()
     }
 }
 
@@ -258,8 +267,8 @@ mod tests {
         let mut round = JanusRound::new(Some("hush"));
         answers(&mut round, |question| janus(question, sessions, nacks));
         rates.begin();
-        let readings = round.finish(RunTime(at * 1_000_000), "e", rates);
-        rates.end();
+        let mut readings = round.finish(RunTime(at * 1_000_000), "e", rates);
+        readings.extend(rates.end());
         let value = |readings: Reading| match readings {
             Reading::Value(value) => {
                 let more = value
@@ -295,6 +304,23 @@ mod tests {
         // One handle ends: the sum of the others is not a counter reset.
         let got = read(&mut rates, 10, 1, 25);
         assert_eq!(of(&got, "janus.nacks_received"), Some(1.0));
+    }
+
+    #[test]
+    fn a_rate_is_that_of_all_handles_also_of_more_than_series_are_kept() {
+        let mut rates = Rates::default();
+        let mut rate = |second: i64, nacks: f64| {
+            let mut round = JanusRound::new(None);
+            round.counters = (0..2_500).map(|handle| (handle, [nacks, 0.0])).collect();
+            rates.begin();
+            round.finish(RunTime(second * 1_000_000), "e", &mut rates);
+            rates.end().into_iter().find_map(|reading| match reading {
+                Reading::Value(value) if value.metric == COUNTERS[0] => Some(value.value),
+                Reading::Value(_) | Reading::Event(..) => None,
+            })
+        };
+        assert_eq!(rate(0, 0.0), None);
+        assert_eq!(rate(2, 10.0), Some(12_500.0));
     }
 
     #[test]
