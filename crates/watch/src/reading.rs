@@ -151,7 +151,8 @@ impl ReadingWriter {
         };
         if known.announced && self.rows.send(HostRow::Sample(HostSample { series: id, at, value }))
         {
-            known.last = Some((at, value));
+            // As in `end`: the receiver may drop a series that has ended.
+            (known.last, known.announced) = (Some((at, value)), !value.is_nan());
         }
     }
 
@@ -262,6 +263,18 @@ mod tests {
             "{again:?}"
         );
         assert_eq!(again.len(), 2);
+    }
+
+    #[test]
+    fn a_series_that_ends_and_goes_on_is_announced_again() {
+        let (mut rows, receiver, _) = writer(10);
+        rows.write(second(0), [value(1.0)]);
+        rows.write(second(1), [value(f64::NAN)]);
+        rows.write(second(2), [value(f64::NAN)]);
+        rows.write(second(3), [value(1.0)]);
+        let got: Vec<_> = receiver.try_iter().collect();
+        let announced = got.iter().filter(|row| matches!(row, HostRow::Series(_))).count();
+        assert_eq!((announced, got.len()), (2, 5), "{got:?}");
     }
 
     #[test]
