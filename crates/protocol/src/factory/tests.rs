@@ -1,9 +1,13 @@
 //! Each endpoint has its participant.
 
+use std::collections::HashSet;
+use std::time::Instant;
+
+use throng_scenario::{PeerConfig, PeerPreset};
+
 use super::*;
 use crate::chat::RoomLogs;
 use crate::participant::{Input, Open, Output};
-use std::time::Instant;
 
 /// A factory for `endpoint`, of a run with this seed.
 fn factory(endpoint: Endpoint, seed: u64) -> TargetFactory {
@@ -140,4 +144,18 @@ fn publishers_by_a_process_take_the_addresses_of_the_server_in_turns() {
     let alone =
         TargetFactory { servers: Servers::of_worker(1, vec![one]), ..factory(endpoint.clone(), 1) };
     assert_eq!(peer(&alone, 0), (format!("srt://{one}"), None), "there is nothing to choose");
+    }
+
+    #[test]
+fn each_viewer_of_a_run_has_a_name_of_its_own_among_peers() {
+    let url = Url::parse("http://127.0.0.1/a.m3u8").unwrap();
+    let player = PlayerConfig::default();
+    let mut names = HashSet::new();
+    for seed in [1, 2] {
+        let factory = factory(Endpoint::PeerTube { url: url.clone() }, seed);
+        let peers = PeerConfig { seed, ..PeerConfig::preset(PeerPreset::Lan) };
+        let of = |number| factory.player_config(number, &url, &player).name_seed(&peers);
+        names.extend((0..1_000).map(of));
+    }
+    assert!(names.len() >= 1_990, "{}", names.len());
 }

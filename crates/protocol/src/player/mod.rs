@@ -23,7 +23,7 @@ use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
 use throng_scenario::har::PagePlan;
-use throng_scenario::{HttpVersionPolicy, PlayerConfig, Secret};
+use throng_scenario::{HttpVersionPolicy, PeerConfig, PlayerConfig, Secret};
 use url::Url;
 
 use crate::webrtc::MayReach;
@@ -111,6 +111,13 @@ pub struct Config {
     pub playlists: PlaylistCache,
     /// The peers of the run, for viewers that get segments from each other.
     pub swarms: Swarms,
+}
+
+impl Config {
+    /// The seed of its name among peers. Its number is in [`Self::identity_seed`].
+    pub(crate) fn name_seed(&self, peers: &PeerConfig) -> u64 {
+        peers.seed ^ self.identity_seed
+    }
 }
 
 #[cfg(test)]

@@ -113,8 +113,7 @@ impl Viewer {
             phases: Phases::default(),
             keys: Keys::default(),
             tracker: config.player.peers.as_ref().and_then(|peers| {
-                let of_number = u64::from(config.number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                let seed = peers.seed ^ of_number ^ config.identity_seed;
+                let seed = config.name_seed(peers);
                 Some(Tracker::new(peers.tracker.clone()?, peers.engine, seed))
             }),
             peer_socket: match &config.player.peers {
@@ -266,6 +265,10 @@ impl Viewer {
         if self.failure.is_some() {
             return;
         }
+        if self.session.as_ref().is_some_and(|session| session.playout.waits_since().is_none()) {
+            // It may be long until it ends.
+            self.client.anomaly(format!("plays what it has, and nothing more comes: {failure}"));
+        }
         self.failure = Some(failure);
         for at in 0..self.lanes.len() {
             let stopped = self.with_lane(at, |lane, context| {
@@ -312,7 +315,10 @@ impl Viewer {
 
     fn leave(&mut self, now: Instant) {
         let has_begun = self.lanes.iter().any(Lane::is_described);
-        let outcome = if has_begun {
+        let outcome = if let Some(failure) = self.failure.take() {
+            // It has not come to the end of what it had, but nothing more would have come.
+            Outcome::Failed(failure)
+        } else if has_begun {
             Outcome::Completed
         } else {
             Outcome::Failed(Failure::new(
