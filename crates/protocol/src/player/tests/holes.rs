@@ -84,6 +84,41 @@ fn a_recording_that_begins_later_is_played_from_there() {
 }
 
 #[test]
+fn who_begins_inside_a_hole_begins_behind_it() {
+    // So much sound that no silence is put in: from 2 s to 14 s.
+    let files = BTreeMap::from([
+        ("/0.ts".to_owned(), with_sound(0..20, 2_000..14_000)),
+        (
+            "/a.m3u8".to_owned(),
+            "#EXTM3U\n#EXT-X-TARGETDURATION:20\n#EXTINF:20,\n0.ts\n#EXT-X-ENDLIST\n".into(),
+        ),
+    ]);
+    let position = PlaybackPosition::At(Duration::from_secs(5));
+    let once = PlayerConfig { at_end: AtEnd::Leave, position, ..buffering(20) };
+    let mut stand = Stand::at("http://10.0.0.1/a.m3u8", once, 5_000_000, serve(files));
+    stand.seconds(12);
+    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.totals());
+    let totals = stand.totals();
+    assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{totals:?}");
+    assert!((5_900_000..6_100_000).contains(&totals.played_us), "{totals:?}");
+}
+
+#[test]
+fn who_leaves_before_its_buffer_is_empty_has_failed_if_nothing_more_came() {
+    let segments: Vec<_> = (0..5).map(|number| Some(pictures(number))).collect();
+    let mut stand = recording(&segments);
+    let there = (0..2).map(|number| (format!("/{number}.ts"), pictures(number)));
+    stand.answers = serve(there.collect());
+    stand.seconds(2);
+    assert_eq!(stand.ended, None, "it has what it plays");
+    let anomalies = stand.anomalies();
+    assert!(anomalies.iter().any(|text| text.contains("nothing more comes: http_404")));
+    stand.viewer.handle(stand.now, Input::Leave { others_follow: false });
+    stand.drain();
+    assert!(stand.failure().starts_with("http_404: http://10.0.0.1/2.ts"), "{}", stand.failure());
+}
+
+#[test]
 fn what_is_buffered_is_played_before_a_missing_segment_ends_the_viewer() {
     let segments: Vec<_> = (0..5).map(|number| Some(pictures(number))).collect();
     let mut stand = recording(&segments);

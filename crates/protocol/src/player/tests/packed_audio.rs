@@ -56,3 +56,29 @@ fn packed_audio_is_played_alone_and_beside_pictures() {
         assert_eq!(stand.anomalies(), Vec::<&str>::new(), "{path}");
     }
 }
+
+#[test]
+fn who_has_failed_while_its_buffer_was_full_sleeps_until_it_is_played() {
+    // Pictures are requested before the sound that fills the buffer, and refused after it.
+    let mut serve = serve(site());
+    let answers: Answers = Box::new(move |path, range| match path {
+        "/sound-2.aac" => {
+            Some(Reply { not_before: Duration::from_millis(500), ..serve(path, range)? })
+        }
+        "/low-3.ts" => {
+            Some(Reply { not_before: Duration::from_millis(700), ..Reply::of(404, &[]) })
+        }
+        _ => serve(path, range),
+    });
+    let url = "http://10.0.0.1/master.m3u8";
+    let mut stand = Stand::at(url, buffering(5), 1_000_000, answers);
+    stand.seconds(1);
+    assert!(stand.anomalies().iter().any(|text| text.contains("nothing more comes")));
+    let before = stand.wakes;
+    stand.seconds(4);
+    assert_eq!(stand.ended, None, "it has what it plays");
+    let wakes = stand.wakes - before;
+    assert!(wakes < 20, "{wakes} in 4 s");
+    stand.seconds(3);
+    assert!(stand.failure().starts_with("http_404"), "{}", stand.failure());
+}

@@ -91,7 +91,7 @@ impl Viewer {
             edge.and_then(|edge| session.follower.next_look(&edge))
                 .map(|look| (session.playout.at() + look, "speed")),
         );
-        if session.playout.is_playing() && !session.is_filling {
+        if session.playout.is_playing() && !session.is_filling && self.failure.is_none() {
             // When so much was played that the buffer is filled again.
             let (_, refill_us) = self.buffer_bounds_us();
             let spare_us = self.buffer_us(position_us).saturating_sub(refill_us);

@@ -68,7 +68,7 @@ impl Viewer {
     }
 
     /// Where playback stops at a hole and media goes on behind it, it goes on there, as hls.js's
-    /// does; and it begins where the media begins, if there is none at its position.
+    /// does; and it begins where the media begins, or goes on, if there is none at its position.
     pub(super) fn jump_over_hole(&mut self) {
         let Some(session) = self.session.as_mut().filter(|session| session.is_positioned) else {
             return;
@@ -76,11 +76,14 @@ impl Viewer {
         if let Some(begins_us) = self.timeline.begins_behind_us(session.playout.position_us()) {
             session.playout.starts_at(begins_us);
         }
-        if !session.playout.is_stalled() {
+        let Some(after_us) = self.timeline.after_hole_us(session.playout.position_us()) else {
             return;
-        }
-        if let Some(after_us) = self.timeline.after_hole_us(session.playout.position_us()) {
+        };
+        if session.playout.is_stalled() {
             session.playout.jump(after_us);
+        } else {
+            // Only where it has not begun.
+            session.playout.starts_at(after_us);
         }
     }
 
