@@ -193,8 +193,8 @@ impl Meter {
             let played = track.take_played(end.position_us);
             let is_video = track.kind == MediaKind::Video;
             // Pictures are due when the source has some: it may have one every two seconds, or none
-            // any more while the sound goes on.
-            let due_us = if is_video { played.last_us } else { played_us };
+            // any more while the sound goes on. Where some are missing, they were due too.
+            let due_us = if is_video { played.last_us + played.missing_us } else { played_us };
             let own_fps = (played.last_us > 0 && played.frames > 0)
                 .then(|| (played.frames as f64 * 1e6 / played.last_us as f64) as f32);
             let interval = TrackInterval {

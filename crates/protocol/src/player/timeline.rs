@@ -16,6 +16,11 @@ const HOLE_US: i64 = 250_000;
 const SILENCE_US_MAX: i64 = 10_000_000;
 /// Frames whose mean duration is the frame rate of the source.
 const RATE_FRAMES: u32 = 60;
+/// In a transport stream, which does not say how long a picture lasts, a longer time between two of
+/// them is that of pictures that are missing: so many mean durations, and so long. Who shares a
+/// screen that does not change sends a picture a second.
+const MISSING_FRAMES: f64 = 10.0;
+const MISSING_US: f64 = 1_500_000.0;
 
 /// Which times without a frame are no holes of a segment: a player that makes MP4 of transport
 /// streams, as hls.js, shows the picture before them longer, and puts silence into sound.
@@ -57,6 +62,8 @@ pub(super) struct PlayedFrames {
     pub(super) key_frames: u64,
     /// Time for which these frames are, by the times at which they begin, microseconds.
     pub(super) last_us: u64,
+    /// Time in which there were none, though there should have been some, microseconds.
+    pub(super) missing_us: u64,
 }
 
 /// One track of the presentation.
@@ -79,10 +86,13 @@ pub(super) struct BufferedTrack {
     received_us: Option<i64>,
     /// Where media is missing between frames: begin and end, in order.
     holes: VecDeque<(i64, i64)>,
+    /// Where pictures are missing and the one before is shown: begin and end, in order.
+    missing: VecDeque<(i64, i64)>,
     /// Start of the last frame received.
     last_us: Option<i64>,
-    /// Mean duration of frames, microseconds.
+    /// Mean duration of frames, microseconds, and of how many frames, up to [`RATE_FRAMES`].
     frame_us: f64,
+    rate_frames: u32,
     /// Frames that were played and not yet taken.
     played: PlayedFrames,
     /// Start of the last frame played; `None` where the next one does not follow it.
@@ -117,7 +127,7 @@ impl BufferedTrack {
     /// Adds a frame behind those that came before. False if decoding cannot begin with it.
     pub(super) fn push(&mut self, frame: BufferedFrame) -> bool {
         self.received(&frame);
-        self.append(frame)
+        self.append(frame, false)
     }
 
     /// Receives a frame of a segment, which can be played when its segment is complete
@@ -146,7 +156,7 @@ impl BufferedTrack {
             });
             if !is_known {
                 self.meet_hole(frame.starts_us, is_filled);
-                is_decodable |= self.append(frame);
+                is_decodable |= self.append(frame, is_filled);
             }
             is_filled = filled != Filled::Nothing;
         }
@@ -172,20 +182,33 @@ impl BufferedTrack {
         }
     }
 
-    fn append(&mut self, frame: BufferedFrame) -> bool {
+    /// Adds a frame; `is_stretched`: the one before was shown until it came, whether it was to be
+    /// or not.
+    fn append(&mut self, frame: BufferedFrame, is_stretched: bool) -> bool {
         self.is_decodable |= frame.is_key || self.kind == MediaKind::Audio;
         let ends_us = frame.ends_us();
         self.end_us = Some(self.end_us.map_or(ends_us, |end_us| end_us.max(ends_us)));
         // A file that does not say how long its frames last says when the next one begins.
         let since_last_us =
             self.last_us.map_or(0, |last_us| frame.starts_us.saturating_sub(last_us));
+        let longest_us =
+            self.longest_us().filter(|_| is_stretched && self.kind == MediaKind::Video);
+        if longest_us.is_some_and(|longest_us| since_last_us as f64 > longest_us) {
+            let lasts_us = since_last_us.min(self.frame_us as i64);
+            self.missing.push_back((
+                frame.starts_us.saturating_sub(since_last_us).saturating_add(lasts_us),
+                frame.starts_us,
+            ));
+        }
         self.last_us = Some(frame.starts_us);
         let duration_us =
             if frame.duration_us > 0 { i64::from(frame.duration_us) } else { since_last_us };
         if duration_us > 0 {
-            let duration_us = duration_us as f64;
-            let weight = if self.frame_us == 0.0 { 1.0 } else { 1.0 / f64::from(RATE_FRAMES) };
-            self.frame_us += (duration_us - self.frame_us) * weight;
+            // The picture before missing ones lasts as long as they do. Those that come seldom from
+            // now on change the mean all the same.
+            let duration_us = (duration_us as f64).min(longest_us.unwrap_or(f64::MAX));
+            self.rate_frames = (self.rate_frames + 1).min(RATE_FRAMES);
+            self.frame_us += (duration_us - self.frame_us) / f64::from(self.rate_frames);
         }
         self.has_begun |= self.is_decodable;
         if self.is_decodable {
@@ -196,6 +219,12 @@ impl BufferedTrack {
             self.waiting.push_back((frame.starts_us << 1) | i64::from(frame.is_key));
         }
         self.is_decodable
+    }
+
+    /// How long the time between two pictures can be without one missing, microseconds; `None`
+    /// before their rate is known.
+    fn longest_us(&self) -> Option<f64> {
+        (self.rate_frames > 0).then(|| (MISSING_FRAMES * self.frame_us).max(MISSING_US))
     }
 
     /// The hole at `position_us`, or the first one behind it.
@@ -223,6 +252,7 @@ impl BufferedTrack {
         {
             let starts_us = frame >> 1;
             self.pass_holes(starts_us);
+            self.pass_missing(starts_us);
             // A frame is counted with the time since the one before it: that is how long it was
             // waited for, however unevenly they come.
             let since_last_us = self.last_played_us.map(|us| starts_us.saturating_sub(us));
@@ -233,6 +263,23 @@ impl BufferedTrack {
             self.waiting.pop_front();
         }
         self.pass_holes(position_us);
+        self.pass_missing(position_us);
+    }
+
+    /// Counts the time before this position in which pictures are missing.
+    fn pass_missing(&mut self, position_us: i64) {
+        while let Some((begins_us, ends_us)) =
+            self.missing.front().copied().filter(|(begins_us, _)| *begins_us < position_us)
+        {
+            self.missing.pop_front();
+            let until_us = ends_us.min(position_us);
+            self.played.missing_us += begins_us.abs_diff(until_us);
+            if until_us < ends_us {
+                self.missing.push_front((until_us, ends_us));
+            } else {
+                self.last_played_us = None;
+            }
+        }
     }
 
     /// Forgets the holes that end before this position.
@@ -297,8 +344,10 @@ impl Timeline {
             begins_us: None,
             received_us: None,
             holes: VecDeque::new(),
+            missing: VecDeque::new(),
             last_us: None,
             frame_us: 0.0,
+            rate_frames: 0,
             played: PlayedFrames::default(),
             last_played_us: None,
             bytes: 0,
@@ -383,6 +432,7 @@ impl Timeline {
             track.waiting.clear();
             track.pending.clear();
             track.holes.clear();
+            track.missing.clear();
             track.shows_from_us = to_us;
             (track.end_us, track.received_us) = (None, None);
             (track.last_us, track.is_decodable) = (None, false);
@@ -433,7 +483,8 @@ mod tests {
         for (position_us, frames, key_frames) in
             [(1_000_000, 25, 1), (1_000_001, 1, 1), (9_000_000, 24, 0)]
         {
-            let expect = PlayedFrames { frames, key_frames, last_us: 40_000 * frames };
+            let last_us = 40_000 * frames;
+            let expect = PlayedFrames { frames, key_frames, last_us, missing_us: 0 };
             assert_eq!(video.take_played(position_us), expect);
         }
         assert!((video.source_fps().unwrap() - 25.0).abs() < 0.01);
@@ -519,6 +570,43 @@ mod tests {
         assert_eq!((played.frames, played.last_us), (2, 2_100_000));
         let played = slides.take_played(9_500_000);
         assert_eq!((played.frames, played.last_us), (1, 6_900_000));
+    }
+
+    #[test]
+    fn pictures_that_are_missing_are_due_where_the_one_before_is_shown_longer() {
+        for (filled, missing_us) in
+            [(Filled::Throughout, [0, 960_000, 1_000_000, 6_000_000]), (Filled::Nothing, [0; 4])]
+        {
+            let mut timeline = Timeline::default();
+            let at = timeline.add(MediaKind::Video, Codec::Other);
+            let video = timeline.track_mut(at).unwrap();
+            // The reader of a transport stream takes the time to the next picture for a duration.
+            (0..50).for_each(|number| video.receive(frame(number * 40, true)));
+            video.receive(BufferedFrame { duration_us: 8_000_000, ..frame(2_000, true) });
+            (0..50).for_each(|number| video.receive(frame(10_000 + number * 40, true)));
+            video.append_pending(filled);
+            let at_us = [2_000_001, 3_000_000, 4_000_000, 10_000_001];
+            for (position_us, missing_us) in at_us.into_iter().zip(missing_us) {
+                let played = video.take_played(position_us);
+                assert!(played.missing_us.abs_diff(missing_us) < 50_000, "{filled:?} {played:?}");
+            }
+            let played = video.take_played(11_000_001);
+            assert_eq!((played.frames, played.missing_us), (25, 0), "{filled:?}");
+            assert!(video.source_fps().unwrap() > 10.0 || filled == Filled::Nothing);
+        }
+    }
+
+    #[test]
+    fn pictures_that_come_seldom_are_not_missing() {
+        let mut timeline = Timeline::default();
+        let at = timeline.add(MediaKind::Video, Codec::Other);
+        let slides = timeline.track_mut(at).unwrap();
+        for starts_ms in [0, 2_000, 4_000, 4_100, 6_000, 12_000] {
+            slides.receive(BufferedFrame { duration_us: 0, ..frame(starts_ms, true) });
+            slides.append_pending(Filled::Throughout);
+        }
+        let played = slides.take_played(13_000_000);
+        assert_eq!((played.frames, played.missing_us), (6, 0));
     }
 
     #[test]

@@ -1,20 +1,23 @@
-//! Pictures that come seldom, or end before the sound: few frames are due.
+//! Pictures that come seldom, or end before the sound: few frames are due. Where pictures are
+//! missing, they are due all the same.
 
 use std::collections::BTreeMap;
 
-use super::segmented::{serve, transport_stream};
+use super::segmented::{serve, transport_stream, with_sound};
 use super::*;
 
 /// Tables and the first frame of a transport stream.
 const FIRST_FRAME_LEN: usize = (2 + 10) * 188;
 
-/// The rate by which a second is judged: frames that came, and those that were due.
-fn rates(stand: &Stand) -> Vec<(f64, f64)> {
+/// The rate by which a second of a source of `fps` is judged: frames that came, and those that were
+/// due.
+fn rates(stand: &Stand, fps: f64) -> Vec<(f64, f64)> {
     let judged = stand.track_intervals(0).filter(|interval| interval.frames_due_us >= 500_000);
     let rate = |interval: &TrackInterval| {
         let due_s = interval.frames_due_us as f64 / 1e6;
         let source = interval.source_fps.map_or(0.0, f64::from);
-        (interval.counters.frames_decodable as f64, source * due_s)
+        assert!((source - fps).abs() < fps / 50.0, "{source} of {fps}");
+        (interval.counters.frames_decodable as f64, fps * due_s)
     };
     judged.map(rate).collect()
 }
@@ -35,7 +38,7 @@ fn slides_are_due_when_they_are() {
     stand.seconds(30);
     assert!((14..=15).contains(&stand.frames_played(0)), "{}", stand.frames_played(0));
     assert_eq!(stand.anomalies(), Vec::<&str>::new());
-    let rates = rates(&stand);
+    let rates = rates(&stand, 0.5);
     assert!(rates.len() > 10, "{rates:?}");
     for (came, due) in rates {
         assert!((came - due).abs() < 0.01, "{came} of {due}");
@@ -52,7 +55,7 @@ fn a_file_whose_pictures_end_before_its_sound_is_no_slow_one() {
     assert_eq!(stand.totals().stall_count, 0, "{:?}", stand.totals());
     assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
     assert_eq!(stand.frames_played(0), 200);
-    let rates = rates(&stand);
+    let rates = rates(&stand, 25.0);
     assert!((8..=9).contains(&rates.len()), "none is due after 8 s: {rates:?}");
     for (came, due) in rates {
         assert!((came - due).abs() < 0.5, "{came} of {due}");
@@ -66,6 +69,42 @@ fn in_a_stall_frames_are_due() {
     stand.seconds(5);
     stand.bytes_per_s = 0;
     stand.seconds(20);
-    let (came, due) = rates(&stand).pop().unwrap();
+    let (came, due) = rates(&stand, 25.0).pop().unwrap();
     assert!(came == 0.0 && (24.0..26.0).contains(&due), "{came} of {due}");
+}
+
+/// A transport stream without the packets of its pictures.
+fn without_pictures(stream: &[u8]) -> Vec<u8> {
+    let is_sound = |packet: &&[u8]| (packet[1] & 0x1f, packet[2]) != (1, 0);
+    stream.chunks(188).filter(is_sound).flatten().copied().collect()
+}
+
+#[test]
+fn a_picture_that_stands_still_while_the_sound_goes_on_is_bad() {
+    for missing in [0..0, 4..8] {
+        // The pictures of 8 s are missing.
+        let segment = |number: u64| {
+            let stream = with_sound(2 * number..2 * number + 2, 0..0);
+            let is_missing = missing.contains(&number);
+            let stream = if is_missing { without_pictures(&stream) } else { stream };
+            (format!("/{number}.ts"), stream)
+        };
+        let mut files: BTreeMap<String, Vec<u8>> = (0..15).map(segment).collect();
+        let listed = (0..15).map(|number| format!("#EXTINF:2.0,\n{number}.ts\n"));
+        let listed = listed.collect::<String>();
+        let text = format!("#EXTM3U\n#EXT-X-TARGETDURATION:2\n{listed}#EXT-X-ENDLIST\n");
+        files.insert("/a.m3u8".to_owned(), text.into_bytes());
+        let mut stand = Stand::at("http://10.0.0.1/a.m3u8", buffering(10), 1_000_000, serve(files));
+        stand.seconds(25);
+        let totals = stand.totals();
+        assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{:?}", stand.anomalies());
+        let is_bad = |interval: &&TrackInterval| {
+            let (frames, due_us) = (interval.counters.frames_decodable, interval.frames_due_us);
+            let source = interval.source_fps.map_or(0.0, f64::from);
+            TrackInterval::is_below_source(frames, due_us, source, 0.8)
+        };
+        let bad = stand.track_intervals(0).filter(is_bad).count() as u64;
+        let expect = 2 * (missing.end - missing.start);
+        assert!(bad.abs_diff(expect) <= expect / 8, "{bad} s of {expect} s");
+    }
 }
