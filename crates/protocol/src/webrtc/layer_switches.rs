@@ -113,6 +113,11 @@ impl LayerSwitches {
         before
     }
 
+    /// Another sender is shown from now on: its first picture is no change.
+    pub(super) fn sender_changed(&mut self) {
+        self.picture = ShownSize::default();
+    }
+
     /// The server signals that it forwards `layer` from now on.
     pub(super) fn sent(&mut self, now: Instant, layer: Layer) {
         self.sent = Some(layer);
@@ -199,6 +204,24 @@ mod tests {
             Some(LayerSwitch { track: TRACK, layer: Layer::High, requested_at: at(100), shown })
         );
         assert_eq!(layer_switches.give_up(TRACK), None, "reported once");
+    }
+
+    #[test]
+    fn the_size_of_another_sender_is_no_change() {
+        let now = Instant::now();
+        for is_other in [true, false] {
+            let mut layer_switches = LayerSwitches::default();
+            layer_switches.ask(now, TRACK, Layer::High);
+            layer_switches.key_packet(Codec::Vp8, 10, &key(100));
+            assert!(layer_switches.shown(TRACK, 10, now).is_some());
+            if is_other {
+                layer_switches.sender_changed();
+            }
+            layer_switches.key_packet(Codec::Vp8, 20, &key(200));
+            layer_switches.shown(TRACK, 20, now);
+            assert_eq!(layer_switches.take_change().is_none(), is_other);
+            assert_eq!(layer_switches.wanted, Some(Layer::High));
+        }
     }
 
     #[test]

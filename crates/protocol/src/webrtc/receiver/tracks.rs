@@ -67,6 +67,7 @@ impl Receiver {
         track.meter = TrackMeter::new(track.config, self.clock, now);
         track.sender_state = if is_taken { SenderState::Awaited } else { SenderState::Absent };
         track.first_frame_told = false;
+        track.layer_switches.sender_changed();
     }
 
     /// The tracks opened so far.
