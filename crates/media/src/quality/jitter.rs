@@ -12,8 +12,8 @@ use super::timestamp;
 /// them would dominate the next hundred packets.
 const DISCONTINUITY_S: f64 = 5.0;
 
-/// A step of the source's clock that is so much longer than what passed between two arrivals is a
-/// jump of that clock: a path makes packets late, never early. Seconds.
+/// A packet that comes so much earlier than the fastest so far is one of a source whose clock has
+/// jumped: a path makes packets late, never early. Seconds.
 const JUMP_S: f64 = 1.0;
 
 /// Jitter of one stream.
@@ -21,6 +21,8 @@ const JUMP_S: f64 = 1.0;
 pub struct JitterMeter {
     clock_hz: f64,
     previous: Option<(i64, u32)>,
+    /// How much later the previous packet came than the fastest so far, by its timestamp.
+    late_ticks: f64,
     jitter_ticks: f64,
     steps: bool,
 }
@@ -32,6 +34,7 @@ impl JitterMeter {
         Self {
             clock_hz: f64::from(clock_rate_hz.max(1)),
             previous: None,
+            late_ticks: 0.0,
             jitter_ticks: 0.0,
             steps: false,
         }
@@ -45,7 +48,10 @@ impl JitterMeter {
             let arrival = (arrived_ns - arrived_before) as f64 * 1e-9 * self.clock_hz;
             let step = f64::from(timestamp::step(timestamp_before, timestamp));
             let difference = (arrival - step).abs();
-            has_jumped = step - arrival > JUMP_S * self.clock_hz;
+            // The one before may have been late itself.
+            self.late_ticks += arrival - step;
+            has_jumped = self.late_ticks < -JUMP_S * self.clock_hz;
+            self.late_ticks = self.late_ticks.max(0.0);
             if difference < DISCONTINUITY_S * self.clock_hz {
                 self.jitter_ticks += (difference - self.jitter_ticks) / 16.0;
                 self.steps = true;
@@ -57,7 +63,7 @@ impl JitterMeter {
 
     /// The next packet belongs to another timeline; the figure so far stays.
     pub fn restart(&mut self) {
-        self.previous = None;
+        (self.previous, self.late_ticks) = (None, 0.0);
     }
 
     /// In timestamp units, as in a receiver report.
@@ -111,6 +117,28 @@ mod tests {
         }
         let micros = meter.micros().unwrap();
         assert!((1_000..10_000).contains(&micros), "{micros}");
+    }
+
+    #[test]
+    fn what_comes_in_time_after_a_late_packet_is_no_jump() {
+        // A slide every two seconds.
+        let jumps = |late_ms: [i64; 6], ahead_s: [u32; 6]| {
+            let mut meter = JitterMeter::new(90_000);
+            let slides = late_ms.into_iter().zip(ahead_s).zip(0_u32..);
+            let jumps = slides.map(|((late_ms, ahead_s), number)| {
+                meter.packet(
+                    (i64::from(number) * 2_000 + late_ms) * MS,
+                    (2 * number + ahead_s).wrapping_mul(90_000),
+                )
+            });
+            jumps.collect::<Vec<_>>()
+        };
+        assert_eq!(jumps([0, 0, 1_500, 0, 0, 0], [0; 6]), [false; 6]);
+        assert_eq!(jumps([9_000, 0, 0, 0, 0, 0], [0; 6])[2..], [false; 4]);
+        let jumped = [false, false, true, false, false, false];
+        assert_eq!(jumps([0; 6], [0, 0, 2, 2, 2, 2]), jumped);
+        let jumped = [false, false, false, true, false, false];
+        assert_eq!(jumps([0, 0, 1_500, 0, 0, 0], [0, 0, 0, 2, 2, 2]), jumped);
     }
 
     #[test]

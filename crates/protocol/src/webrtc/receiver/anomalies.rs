@@ -43,7 +43,7 @@ impl Receiver {
             self.anomalies.reported |= anomaly as u16;
             let detail = detail.to_string();
             // What is said of media that came explains no media that are missing.
-            if !matches!(anomaly, AnomalyKind::InnerMarkers) {
+            if !matches!(anomaly, AnomalyKind::InnerMarkers | AnomalyKind::TimeJump) {
                 self.anomalies.last = Some(detail.clone());
             }
             self.observed.push(Observation::ProtocolAnomaly { place, detail });
