@@ -96,11 +96,24 @@ impl Description {
             }
         }
         description.add(section);
-        // Servers that write their own direction write it for all sections.
-        if description.media.iter().any(|media| !media.is_sendonly) {
-            description.media.retain(|media| !media.is_sendonly);
-        }
+        description.leave_out_ways_back();
         description
+    }
+
+    /// Servers that write their own direction write it for all sections; a way back to the server
+    /// is one for sound.
+    fn leave_out_ways_back(&mut self) {
+        if self.media.iter().any(|media| !media.is_sendonly) {
+            let skipped = &mut self.skipped;
+            self.media.retain(|media| {
+                let is_way_back = media.is_sendonly && media.kind == MediaKind::Audio;
+                if is_way_back {
+                    let (profile, payload_type) = (&media.profile, media.payload_type);
+                    skipped.push(format!("audio {profile} {payload_type} (sendonly)"));
+                }
+                !is_way_back
+            });
+        }
     }
 
     fn add(&mut self, section: Option<Section>) {
@@ -258,10 +271,15 @@ mod tests {
         let back = "m=audio 0 RTP/AVP 0\na=sendonly\n";
         let kinds = |sdp: &str| {
             let read = Description::read(sdp);
-            assert!(read.skipped.is_empty(), "{sdp}");
+            let sections = sdp.matches("m=").count();
+            assert_eq!(read.media.len() + read.skipped.len(), sections, "{sdp}");
+            assert!(read.skipped.iter().all(|line| line.contains("(sendonly)")), "{sdp}");
             read.media.iter().map(|media| media.kind).collect::<Vec<_>>()
         };
         assert_eq!(kinds(&format!("{video}{back}")), [MediaKind::Video]);
+        // Pictures go no way back.
+        let mixed = "m=video 0 RTP/AVP 33\na=sendonly\nm=audio 0 RTP/AVP 0\n";
+        assert_eq!(kinds(mixed), [MediaKind::Video, MediaKind::Audio]);
         assert_eq!(kinds(&format!("m=video 0 RTP/AVP 33\n{back}")), [MediaKind::Video]);
         // A server that writes what it does itself.
         let sends = format!("m=video 0 RTP/AVP 33\na=sendonly\n{back}");

@@ -114,6 +114,8 @@ pub(super) struct Receiver {
     observed: Vec<Observation>,
     anomalies: u8,
     last_anomaly: Option<String>,
+    /// Control packets came.
+    has_control: bool,
 }
 
 /// Changes of a stream's source that are followed; more are an anomaly.
@@ -173,6 +175,7 @@ impl Receiver {
             observed,
             anomalies: 0,
             last_anomaly: None,
+            has_control: false,
         }
     }
 
@@ -357,6 +360,7 @@ impl Receiver {
     /// Takes an RTCP packet of track `at`.
     pub(super) fn rtcp(&mut self, at: usize, arrived_at: Instant, bytes: &[u8]) {
         let Some(track) = self.tracks.get_mut(at) else { return };
+        self.has_control = true;
         let (mut is_bad, mut is_other_clock) = (false, false);
         for packet in Compound::new(bytes) {
             match packet {
@@ -560,9 +564,9 @@ impl Receiver {
         self.has_media
     }
 
-    /// Whether anything came that is no media as described.
+    /// Whether anything came that is no media as described, such as control packets.
     pub(super) fn has_noticed(&self) -> bool {
-        self.last_anomaly.is_some()
+        self.has_control || self.last_anomaly.is_some()
     }
 
     /// The last protocol anomaly, for the failure that explains why no media played.
@@ -600,7 +604,8 @@ impl Receiver {
         if self.anomalies & anomaly as u8 == 0 {
             self.anomalies |= anomaly as u8;
             let detail = detail.to_string();
-            if !matches!(anomaly, Anomaly::SenderClock | Anomaly::InnerMarkers) {
+            if !matches!(anomaly, Anomaly::SenderClock | Anomaly::InnerMarkers | Anomaly::TimeJump)
+            {
                 self.last_anomaly = Some(detail.clone());
             }
             self.observed.push(Observation::ProtocolAnomaly { place, detail });

@@ -456,6 +456,34 @@ fn a_session_that_the_server_has_forgotten_is_a_failure() {
 }
 
 #[test]
+fn a_firewall_is_suspected_only_where_nothing_came() {
+    for is_reported in [true, false] {
+        let mut stand = Stand::new(RtspTransport::Auto);
+        stand.described(SDP);
+        stand.ports(50_000);
+        let transport = "RTP/AVP;unicast;client_port=50000-50001;server_port=6000-6001";
+        let headers = format!("Session: 77;timeout=20\r\nTransport: {transport}\r\n");
+        stand.answers("SETUP", "200 OK", &headers, "");
+        stand.answers("PLAY", "200 OK", "Session: 77\r\n", "");
+        if is_reported {
+            stand.input(Input::Datagram {
+                channel: Channel(2),
+                source: "127.0.0.1:6001".parse().unwrap(),
+                local: None,
+                arrived_at: stand.now,
+                bytes: &mut [0x80, 201, 0, 1, 0, 0, 0, 1],
+            });
+        }
+        stand.wait(Duration::from_secs(11));
+        stand.answers("GET_PARAMETER", "200 OK", "Session: 77\r\n", "");
+        stand.answers("TEARDOWN", "200 OK", "", "");
+        let (reason, detail) = stand.failed();
+        assert_eq!(reason, FailureReason::NoMedia);
+        assert_eq!(detail.contains("a firewall may drop UDP"), !is_reported, "{detail}");
+    }
+}
+
+#[test]
 fn media_that_never_comes_or_stops_is_missed() {
     let mut stand = Stand::playing(SDP);
     stand.wait(Duration::from_secs(11));
