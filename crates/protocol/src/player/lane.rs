@@ -112,6 +112,10 @@ impl TrackMap {
 
     /// The segment whose frames were received is complete.
     pub(super) fn append_received(&self, now: Instant, context: &mut Context<'_>, filled: Filled) {
+        // Silence is put in beside pictures only (`alignedWithVideo` of hls.js).
+        let has_video =
+            context.timeline.tracks().iter().any(|track| track.kind == MediaKind::Video);
+        let filled = if has_video { filled } else { Filled::Nothing };
         for at in self.tracks.iter().copied().flatten() {
             let Some(track) = context.timeline.track_mut(at) else { continue };
             let is_first = !track.has_begun();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::live::{DATED, lowest, stand as live, whole};
-use super::segmented::{serve, transport_stream, with_sound};
+use super::segmented::{serve, sound_alone, transport_stream, with_sound};
 use super::*;
 
 /// Packets of the tables that a segment begins with.
@@ -58,6 +58,17 @@ fn sound_that_is_missing_in_a_transport_stream_is_silence() {
     let totals = stand.totals();
     assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{totals:?}");
     assert!(totals.played_us > 38_000_000, "{totals:?}");
+}
+
+#[test]
+fn sound_alone_gets_no_silence() {
+    let sound = |number: u64| sound_alone(2 * number..2 * number + 2, 4_000..4_667);
+    let mut stand = recording(&(0..5).map(|number| Some(sound(number))).collect::<Vec<_>>());
+    stand.seconds(15);
+    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
+    let totals = stand.totals();
+    assert_eq!(totals.stall_count, 1, "{totals:?}");
+    assert!((640_000..680_000).contains(&totals.skipped_us), "{totals:?}");
 }
 
 #[test]

@@ -17,12 +17,21 @@ pub(super) fn with_sound(
     program(seconds, 1_800, Some(&silent_ms))
 }
 
+/// The same with AAC alone.
+pub(super) fn sound_alone(
+    seconds: std::ops::Range<u64>,
+    silent_ms: std::ops::Range<u64>,
+) -> Vec<u8> {
+    program(seconds, 0, Some(&silent_ms))
+}
+
 /// Frames of AAC at 48 kHz have so many ticks of 90 kHz.
 const SOUND_TICKS: u64 = 1_920;
 
 /// Where the time stamps begin.
 const FIRST_STAMP: u64 = 126_000;
 
+/// With pictures of `frame_bytes`, if they have some.
 fn program(
     seconds: std::ops::Range<u64>,
     frame_bytes: usize,
@@ -65,10 +74,11 @@ fn program(
     };
     let pat = with_crc(&[0, 0xb0, 13, 0, 1, 0xc1, 0, 0, 0, 1, 0xf0, 0]);
     let sound: &[u8] = if silent_ms.is_some() { &[0x0f, 0xe1, 1, 0xf0, 0] } else { &[] };
-    let video = [0x1b, 0xe1, 0, 0xf0, 0];
-    let map = [2, 0xb0, 18 + sound.len() as u8, 0, 1, 0xc1, 0, 0, 0xe1, 0, 0xf0, 0];
+    let video: &[u8] = if frame_bytes > 0 { &[0x1b, 0xe1, 0, 0xf0, 0] } else { &[] };
+    let len = (13 + video.len() + sound.len()) as u8;
+    let map = [2, 0xb0, len, 0, 1, 0xc1, 0, 0, 0xe1, 0, 0xf0, 0];
     packet(0, true, &[], &section(pat));
-    packet(0x1000, true, &[], &section(with_crc(&[&map[..], &video, sound].concat())));
+    packet(0x1000, true, &[], &section(with_crc(&[&map[..], video, sound].concat())));
     let head = |stream: u8, ticks: u64| {
         let pts = FIRST_STAMP + ticks;
         let time = [
@@ -84,6 +94,7 @@ fn program(
         let mut pes = head(0xe0, frame * 3_600);
         let unit = if frame % 25 == 0 { 5 } else { 1 };
         pes.extend([0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x60 | unit, 0x88]);
+        // Without pictures nothing is left of it.
         pes.resize(frame_bytes, 0x55);
         for (at, chunk) in pes.chunks(180).enumerate() {
             let adaptation: &[u8] = if at == 0 && frame % 25 == 0 { &[0x40] } else { &[0] };
