@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::error::Container;
-use super::{Anomalies, MarkedFrame, TimedFrame, TimingError, TrackInfo, Want, cut, missed};
+use super::{
+    Anomalies, MarkedFrame, Program, TimedFrame, TimingError, TrackInfo, Want, cut, missed,
+};
 
 /// First bytes that are compared.
 pub(super) const COMPARED_LEN: usize = 1_024;
@@ -31,6 +33,7 @@ impl WholeSegment {
             bytes,
             container: Container::Unknown,
             tracks: Vec::new(),
+            program: None,
             frames: Vec::new(),
             marked: None,
             anomalies: Anomalies::default(),
@@ -64,6 +67,8 @@ pub(super) struct KnownSegment {
     bytes: u64,
     container: Container,
     tracks: Vec<TrackInfo>,
+    /// The streams of a transport stream.
+    program: Option<Program>,
     /// The frames, and after how many bytes each was complete.
     frames: Vec<(u64, TimedFrame)>,
     marked: Option<MarkedFrame>,
@@ -227,12 +232,20 @@ impl Recording {
         segments: &KnownSegments,
         bytes: u64,
         container: Container,
-        tracks: Vec<TrackInfo>,
+        (tracks, program): (Vec<TrackInfo>, Option<Program>),
         anomalies: Anomalies,
     ) -> Known {
         let Self { id, _token, first, frames, marked, told, is_mark_told } = self;
-        let segment =
-            Arc::new(KnownSegment { first, bytes, container, tracks, frames, marked, anomalies });
+        let segment = Arc::new(KnownSegment {
+            first,
+            bytes,
+            container,
+            tracks,
+            program,
+            frames,
+            marked,
+            anomalies,
+        });
         if let Some(id) = id {
             segments.add(id, Arc::clone(&segment));
         }
@@ -320,6 +333,10 @@ impl Known {
 
     pub(super) fn tracks(&self) -> Option<&[TrackInfo]> {
         self.is_equal().then_some(&self.segment.tracks)
+    }
+
+    pub(super) fn program(&self) -> Option<Program> {
+        self.segment.program.clone().filter(|_| self.is_equal())
     }
 
     pub(super) fn next_frame(&mut self) -> Option<TimedFrame> {

@@ -52,9 +52,13 @@ impl TimingReader {
         self.program = Some(program);
     }
 
-    /// The streams of a transport stream that was read here, for the segment that follows it.
+    /// The streams of a transport stream that was read here, or by others, for the segment that
+    /// follows it.
     #[must_use]
     pub fn program(&self) -> Option<Program> {
+        if let Sharing::Knows(known) = &self.sharing {
+            return known.program();
+        }
         match &self.format {
             Format::Ts(reader) => reader.streams(),
             Format::Unknown(_) | Format::Mp4(_) | Format::Packed(_) | Format::Webm(_) => None,

@@ -103,10 +103,10 @@ impl TimingReader {
             return;
         }
         let (container, anomalies) = (self.container(), self.anomalies());
-        let tracks = self.tracks().unwrap_or_default().to_vec();
+        let streams = (self.tracks().unwrap_or_default().to_vec(), self.program());
         if let Sharing::Records(recording) = std::mem::replace(&mut self.sharing, Sharing::Nothing)
         {
-            let known = recording.finish(&self.indexes.known, bytes, container, tracks, anomalies);
+            let known = recording.finish(&self.indexes.known, bytes, container, streams, anomalies);
             self.sharing = Sharing::Knows(Box::new(known));
         }
     }

@@ -36,6 +36,7 @@ fn same(a: &Played, b: &Played) {
 fn what_one_has_read_others_learn_from_its_first_kilobyte() {
     for (bytes, init) in segments() {
         let (indexes, init) = (IndexCache::default(), init.as_ref());
+        let is_ts = init.is_none();
         let id = || Some(id(bytes.len() as u64));
         let alone = play(&bytes, &mut reader(&IndexCache::default(), init, None), 1, 3_000);
         let mut first = reader(&indexes, init, id());
@@ -53,6 +54,7 @@ fn what_one_has_read_others_learn_from_its_first_kilobyte() {
             let learnt = play(&bytes, &mut later, seed, 300_000);
             same(&alone, &learnt);
             assert_eq!((later.tracks(), later.container()), (first.tracks(), first.container()));
+            assert_eq!((later.program(), later.program().is_some()), (first.program(), is_ts));
         }
         let mut exact = reader(&indexes, init, id());
         assert_eq!(exact.want(), Want::Deliver(1_024));

@@ -30,6 +30,10 @@ const FIRST_MEDIA_STREAM: u16 = 0x20;
 /// segment of 10 s at 10 Mbit/s.
 const UNNAMED_LEN_MAX: usize = 4 << 20;
 
+/// The same once a map was read: the newest of them, since the map that names them, if one does,
+/// comes soon.
+const UNNAMED_BY_MAP_LEN_MAX: usize = 1_400 * PACKET_LEN;
+
 /// Streams of a program that are read.
 const STREAMS_MAX: usize = 32;
 
@@ -298,13 +302,17 @@ impl Ts {
     fn keep_unnamed(&mut self, pid: u16, bytes: &[u8]) {
         // Of several programs one is read: most streams are of the others.
         let is_wanted = pid >= FIRST_MEDIA_STREAM && self.maps.len() <= 1;
-        if is_wanted
-            && !self.named.contains(&pid)
-            && self.unnamed.len() < UNNAMED_LEN_MAX
-            && mp2t::packet(bytes).is_some()
-        {
-            self.unnamed.extend_from_slice(bytes);
+        if !is_wanted || self.named.contains(&pid) || mp2t::packet(bytes).is_none() {
+            return;
         }
+        if self.program.is_some() && !self.is_inherited {
+            if self.unnamed.len() >= UNNAMED_BY_MAP_LEN_MAX {
+                self.unnamed.drain(..UNNAMED_BY_MAP_LEN_MAX / 2);
+            }
+        } else if self.unnamed.len() >= UNNAMED_LEN_MAX {
+            return;
+        }
+        self.unnamed.extend_from_slice(bytes);
     }
 
     /// Goes back to the packets of streams that are known by now.
@@ -318,6 +326,9 @@ impl Ts {
                 self.unnamed.extend_from_slice(packet);
             }
         }
+        let too_many = self.unnamed.len().saturating_sub(UNNAMED_BY_MAP_LEN_MAX);
+        self.unnamed.drain(..too_many);
+        self.unnamed.shrink_to(UNNAMED_BY_MAP_LEN_MAX);
     }
 
     /// Takes a packet of program association or of a program map.
@@ -381,7 +392,8 @@ impl Ts {
             self.maps.push((map, Section::default()));
         }
         (self.program, self.is_inherited) = (Some(map), false);
-        self.named = all.iter().map(|stream| stream.stream).collect();
+        let named = all.iter().map(|stream| stream.stream).collect();
+        let has_other_names = std::mem::replace(&mut self.named, named) != self.named;
         let frames = &mut self.frames;
         self.streams.retain_mut(|known| {
             let stays = streams.contains(&(known.pid, known.coding));
@@ -391,7 +403,8 @@ impl Ts {
             stays
         });
         streams.into_iter().for_each(|(pid, coding)| self.add_stream(pid, coding));
-        if !self.unnamed.is_empty() {
+        // The same map comes several times a second.
+        if has_other_names && !self.unnamed.is_empty() {
             self.read_unnamed();
         }
     }
@@ -415,6 +428,12 @@ impl Ts {
     }
 
     pub(super) fn finish(&mut self) -> Result<(), TimingError> {
+        let result = self.end();
+        self.unnamed = Vec::new();
+        result
+    }
+
+    fn end(&mut self) -> Result<(), TimingError> {
         let error = |place: &str, offset| Err(cut(Container::TransportStream, place, offset));
         if self.lost_at.is_some() {
             // The last packets of a file have none after them to be recognised by.

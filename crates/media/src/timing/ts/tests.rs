@@ -116,6 +116,33 @@ fn tables_that_come_late_lose_nothing() {
 }
 
 #[test]
+fn of_streams_that_no_table_names_little_is_kept_once_there_was_a_map() {
+    let frame = [&[0xff, 0xf1, 0x50, 0x80, 0x0c, 0x9f, 0xfc][..], &[0; 93]].concat();
+    let audio = (0..3_000_u32).map(|number| {
+        let stamp = 90_000 + 2_090 * u64::from(number);
+        packet(AUDIO, true, number as u8, &pes(stamp, 0, &frame))
+    });
+    let audio = audio.collect::<Vec<_>>().concat();
+    let video = tables(&[(0x1b, VIDEO)]);
+    let both = tables(&[(0x1b, VIDEO), (0x0f, AUDIO)]);
+    let kept = UNNAMED_BY_MAP_LEN_MAX / PACKET_LEN;
+    for (what, before, after, lens) in [
+        ("no map", &[][..], &both[..], 3_000..3_001),
+        ("a map", &video[..], &both[..], kept / 2..kept + 1),
+        ("no map but this", &[][..], &video[..], 0..1),
+    ] {
+        let mut reader = Ts::new(Framing::find(&video).unwrap(), None);
+        [before, &audio, after].iter().for_each(|part| reader.feed(part).unwrap());
+        assert!(reader.unnamed.len() <= UNNAMED_BY_MAP_LEN_MAX, "{what}");
+        assert!(reader.unnamed.capacity() <= 2 * UNNAMED_BY_MAP_LEN_MAX, "{what}");
+        reader.finish().unwrap();
+        assert_eq!(reader.unnamed.capacity(), 0, "{what}");
+        let frames = std::iter::from_fn(|| reader.next_frame()).count();
+        assert!(lens.contains(&frames), "{what}: {frames}");
+    }
+}
+
+#[test]
 fn a_segment_without_tables_goes_on_with_the_streams_of_the_one_before() {
     let picture = |stream| packet(stream, true, 0, &pes(90_000, 0, &[0, 0, 1, 0x65, 1]));
     let file = [tables(&[(0x1b, VIDEO)]), picture(VIDEO)].concat();
