@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
-use throng_media::timing::{IndexCache, InitSegment, WholeSegment};
+use throng_media::timing::{IndexCache, InitSegment, Program, WholeSegment};
 use throng_observation::Failure;
 use url::Url;
 
@@ -46,9 +46,17 @@ pub(in crate::player) struct Shelf<'a> {
     pub(in crate::player) segments: Option<&'a Segments>,
     pub(in crate::player) indexes: &'a IndexCache,
     pub(in crate::player) init: Option<&'a InitSegment>,
+    /// The streams of the last transport stream, and which discontinuity it was of.
+    pub(in crate::player) program: Option<(u64, &'a Program)>,
 }
 
 impl Shelf<'_> {
+    /// The streams with which a segment of this discontinuity goes on.
+    fn program_of(&self, discontinuity: u64) -> Option<Program> {
+        let (_, program) = self.program.filter(|(known, _)| *known == discontinuity)?;
+        Some(program.clone())
+    }
+
     fn find(&self, number: u64) -> Option<(Box<Segment>, Cursor)> {
         self.segments?.whole(number)
     }
@@ -396,7 +404,9 @@ impl PeerLane {
             return Ok(());
         };
         let with = (shelf.indexes.clone(), shelf.init);
+        let program = shelf.program_of(found.0.discontinuity);
         let mut media = SegmentDownload::begin(now, context, found, with, None)?;
+        program.into_iter().for_each(|program| media.reader.go_on_with(program));
         media.share_alike();
         if self.options.config.has_any_channels() && self.lacks_bytes(number) {
             media.keep_bytes();

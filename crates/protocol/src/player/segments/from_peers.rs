@@ -172,6 +172,11 @@ impl SegmentLane {
             segments: self.segments(),
             indexes: &self.options.indexes,
             init: self.init.as_ref().map(|(_, init)| init),
+            program: self
+                .program
+                .as_ref()
+                .filter(|((rendition, _), _)| *rendition == self.current)
+                .map(|((_, discontinuity), program)| (*discontinuity, program)),
         }
     }
 }

@@ -99,9 +99,13 @@ impl SegmentLane {
                 self.step = Step::Nothing;
             }
         }
-        self.renditions.remove(self.current);
+        let left = self.current;
+        self.renditions.remove(left);
         self.program = None;
-        self.current = before - usize::from(before > self.current);
+        let renumbered = |at: usize| at - usize::from(at > left);
+        self.current = renumbered(before);
+        self.without_next.retain(|at| *at != left);
+        self.without_next.iter_mut().for_each(|at| *at = renumbered(*at));
         let is_live = self.is_live();
         self.loader.returned(now, context, is_live);
         self.waits_for_playlist = is_live;

@@ -320,6 +320,28 @@ fn a_segment_that_one_rendition_lacks_is_that_of_another() {
 }
 
 #[test]
+fn a_rendition_that_is_left_out_hides_no_other_one() {
+    // The player begins with the one that is listed first, and tries the lower one before.
+    let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=800000\nlow.m3u8\n\
+                  #EXT-X-STREAM-INF:BANDWIDTH=300000\nmissing.m3u8\n\
+                  #EXT-X-STREAM-INF:BANDWIDTH=1600000\nhigh.m3u8\n";
+    let mut files = site(5);
+    files.insert("/master.m3u8".to_owned(), master.into());
+    files.remove("/low-0.ts");
+    let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
+    let mut stand = stand(once, 1_000_000, files);
+    stand.seconds(15);
+    let requests = paths(&stand);
+    assert_eq!(
+        requests[..4],
+        ["/master.m3u8", "/low.m3u8", "/low-0.ts", "/missing.m3u8"],
+        "{requests:?}"
+    );
+    assert!(requests.contains(&"/high-0.ts"), "{requests:?}");
+    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
+}
+
+#[test]
 fn manifests_that_cannot_be_played_are_failures_with_their_line() {
     for (text, expect) in [
         ("<html>", "protocol: http://10.0.0.1/master.m3u8: line 1"),

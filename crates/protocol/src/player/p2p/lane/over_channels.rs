@@ -124,7 +124,7 @@ impl PeerLane {
                     ));
                 }
             }
-            read(&arrived.bytes, shelf)
+            read(&arrived.bytes, shelf, segment.discontinuity)
                 .map(Some)
                 .map_err(|why| format!("segment {}: {why}", arrived.number))
         });
@@ -132,8 +132,10 @@ impl PeerLane {
 }
 
 /// Reads the timing of a segment that a peer sent.
-fn read(bytes: &[u8], shelf: &Shelf<'_>) -> Result<WholeSegment, String> {
+fn read(bytes: &[u8], shelf: &Shelf<'_>, discontinuity: u64) -> Result<WholeSegment, String> {
     let mut reader = TimingReader::segment(shelf.indexes.clone(), shelf.init);
+    let program = shelf.program_of(discontinuity);
+    program.into_iter().for_each(|program| reader.go_on_with(program));
     reader.share_alike();
     reader.feed(bytes).and_then(|()| reader.finish()).map_err(|error| error.to_string())?;
     reader.whole().ok_or_else(|| "cannot be shared".into())
