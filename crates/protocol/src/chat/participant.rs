@@ -26,6 +26,9 @@ use crate::webrtc::ParticipantOptions;
 /// How often servers may refer to each other.
 const MOVES_MAX: u32 = 20;
 
+/// How long a server that refers to another one may take to close the WebSocket.
+const MOVES_AFTER: Duration = Duration::from_millis(200);
+
 /// How often it reports.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -63,6 +66,11 @@ enum State {
     /// The connection broke; the next one is made then.
     Broken {
         again_at: Instant,
+    },
+    /// The server has referred to another one. The next connection is made when this one is closed,
+    /// whose end would be taken for that of the next one, or then.
+    Moving {
+        by: Instant,
     },
     /// It has said goodbye, and waits until that has arrived.
     Leaving {
@@ -226,8 +234,8 @@ impl Member {
         self.lost(now, failure, is_final, is_open);
     }
 
-    /// The server refers to another one (RFC 7395 section 3.6.1): it connects there at once, as
-    /// Strophe does, and from a secure connection to a secure one only.
+    /// The server refers to another one (RFC 7395 section 3.6.1): it connects there without a wait
+    /// of its own, as Strophe does, and from a secure connection to a secure one only.
     fn moved(&mut self, now: Instant, uri: &str) {
         let is_secure = |url: &Url| url.scheme() == "wss";
         let may_be_plain = !is_secure(&self.config.url);
@@ -241,11 +249,11 @@ impl Member {
             return self.broken(now, failure, true);
         };
         self.moves += 1;
-        self.part(now, false, true);
+        self.part(now, false, false);
         // The page is still that of the first server.
         self.config.chat.origin = wire::origin(&self.config);
         self.config.url = to;
-        self.connect(now);
+        self.state = State::Moving { by: now + MOVES_AFTER };
     }
 
     fn lost(&mut self, now: Instant, failure: Failure, is_final: bool, is_open: bool) {
@@ -341,7 +349,11 @@ impl Member {
         match &mut self.state {
             State::Idle | State::Over | State::Connecting => {}
             State::Broken { again_at } if now >= *again_at => self.connect(now),
-            State::Broken { .. } => {}
+            State::Moving { by } if now >= *by => {
+                self.outputs.extend(self.wire.close(true));
+                self.connect(now);
+            }
+            State::Broken { .. } | State::Moving { .. } => {}
             State::Leaving { until, outcome } => {
                 if now >= *until || self.wire.is_idle() {
                     let outcome = outcome.clone();
@@ -439,6 +451,7 @@ impl Member {
         let state = match &self.state {
             State::Open(session) => session.next_timeout(),
             State::Broken { again_at } => Some((*again_at, "connects again")),
+            State::Moving { by } => Some((*by, "connects to another server")),
             State::Leaving { until, .. } => return (*until, "what was said has not arrived"),
             State::Idle | State::Connecting | State::Over => None,
         };
@@ -477,6 +490,7 @@ impl Participant for Member {
             }
             (Input::Closed { why, .. }, State::Open(_)) => self.broken(now, closed(why), false),
             (Input::Closed { why, .. }, State::Connecting) => self.broken(now, why.into(), false),
+            (Input::Closed { .. }, State::Moving { .. }) => self.connect(now),
             (Input::Download { fetch, event }, _) => self.download(now, fetch, event),
             (Input::Leave { .. }, _) => self.leave(now),
             // Due work is done when the outputs are drained.

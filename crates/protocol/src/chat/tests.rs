@@ -192,12 +192,20 @@ fn it_follows_a_server_that_refers_to_another_one() {
     };
     stand.open();
     refer(&mut stand, "wss://10.0.0.2/ws");
+    assert_eq!(stand.opened.len(), 1, "the end of this connection is none of the next one");
+    let why = ChannelError::ClosedByPeer(None);
+    stand.input(Input::Closed { channel: SIGNALLING, why });
     let origin = "http://10.0.0.1:5280".to_owned();
     assert_eq!(last(&stand), (0, "wss://10.0.0.2/ws".to_owned(), origin.clone()), "at once");
     stand.open();
     stand.seconds(10);
     assert!(stand.totals().messages_sent > 0 && stand.totals().messages_missing == 0);
     assert_eq!((stand.totals().reconnects, stand.opened.len()), (0, 2));
+    // A server that leaves it open.
+    refer(&mut stand, "wss://10.0.0.2/ws");
+    stand.seconds(1);
+    assert_eq!(last(&stand), (10, "wss://10.0.0.2/ws".to_owned(), origin));
+    stand.open();
     // From a secure server only to a secure one: it connects to this one again.
     refer(&mut stand, "ws://10.0.0.3/ws");
     stand.seconds(4);
