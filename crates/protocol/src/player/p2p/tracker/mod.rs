@@ -224,7 +224,11 @@ impl Tracker {
             return;
         }
         self.counters.reconnects += 1;
-        self.complain(format!("{}: {why}", self.url));
+        // Proxies close a WebSocket that is silent for a minute or so: the page notices nothing but
+        // that it cannot be opened again.
+        if matches!(self.state, State::Opening) {
+            self.complain(format!("{}: {why}", self.url));
+        }
         let doubled = RECONNECT_MIN.saturating_mul(1 << self.retries.min(16)).min(RECONNECT_MAX);
         let varied = Duration::from_secs_f64(self.dice.f64() * RECONNECT_VARIANCE_S);
         self.retries += 1;

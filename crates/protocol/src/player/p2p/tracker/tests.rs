@@ -208,3 +208,24 @@ fn who_has_no_room_offers_nothing_and_promises_nothing() {
     let announce = sent(&mut a).remove(0);
     assert_eq!((announce.get("offers"), &announce["numwant"]), (None, &json!(0)));
 }
+
+#[test]
+fn a_socket_that_was_open_may_be_closed_and_one_that_cannot_be_opened_is_an_anomaly() {
+    let (now, mut tracker) = (Instant::now(), tracker());
+    tracker.enter(now, STREAM, 0);
+    tracker.tick(now, &mut Nowhere);
+    tracker.opened(now);
+    tracker.take_outputs();
+    let mut complaints = |now: Instant| {
+        tracker.closed(now, "closed by the server");
+        let again_at = tracker.next_timeout().unwrap();
+        tracker.tick(again_at, &mut Nowhere);
+        let outputs = tracker.take_outputs();
+        let is_complaint = |output: &&TrackerOutput| matches!(output, TrackerOutput::Anomaly(_));
+        (outputs.iter().filter(is_complaint).count(), again_at)
+    };
+    let (of_idle, again_at) = complaints(now + Duration::from_secs(60));
+    assert_eq!(of_idle, 0);
+    assert_eq!(complaints(again_at).0, 1, "refused");
+    assert_eq!(tracker.take_counters().reconnects, 2);
+}
