@@ -144,9 +144,9 @@ fn publishers_by_a_process_take_the_addresses_of_the_server_in_turns() {
     let alone =
         TargetFactory { servers: Servers::of_worker(1, vec![one]), ..factory(endpoint.clone(), 1) };
     assert_eq!(peer(&alone, 0), (format!("srt://{one}"), None), "there is nothing to choose");
-    }
+}
 
-    #[test]
+#[test]
 fn each_viewer_of_a_run_has_a_name_of_its_own_among_peers() {
     let url = Url::parse("http://127.0.0.1/a.m3u8").unwrap();
     let player = PlayerConfig::default();

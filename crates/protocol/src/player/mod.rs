@@ -116,7 +116,8 @@ pub struct Config {
 impl Config {
     /// The seed of its name among peers. Its number is in [`Self::identity_seed`].
     pub(crate) fn name_seed(&self, peers: &PeerConfig) -> u64 {
-        peers.seed ^ self.identity_seed
+        // Both are often small numbers, which would cancel each other.
+        peers.seed.rotate_left(32) ^ self.identity_seed
     }
 }
 
