@@ -64,7 +64,8 @@ impl Programs {
     pub(crate) fn packet(&mut self, packet: &TransportPacket<'_>) {
         if packet.stream == ASSOCIATION_STREAM {
             for section in self.association.packet(packet) {
-                let maps = maps(&section).unwrap_or_default();
+                // What is no association, such as zeros that fill the packet, says nothing.
+                let Some(maps) = maps(&section) else { continue };
                 self.maps.retain(|(stream, _)| maps.contains(stream));
                 for stream in maps {
                     if !self.maps.iter().any(|(known, _)| *known == stream) {
@@ -79,7 +80,9 @@ impl Programs {
             && self.video.is_none_or(|(map, _)| map == *stream)
         {
             for section in section.packet(packet) {
-                self.video = video(&section).map(|video| (*stream, video));
+                if elementary_streams(&section).is_some() {
+                    self.video = video(&section).map(|video| (*stream, video));
+                }
             }
         }
     }
@@ -254,6 +257,20 @@ pub(crate) mod tests {
             let unknown = [packets(0x1000, &map), packets(0, &association)].concat();
             assert_eq!(read(&unknown).video(), None, "no association before the map");
         }
+    }
+
+    #[test]
+    fn zeros_behind_a_section_are_none() {
+        // As go2rtc fills its packets.
+        let [association, map] = sections(&[(0x1b, 0x65)]);
+        let filled = |stream, section: &[u8]| {
+            let end = 5 + section.len();
+            let mut packet = packets(stream, section);
+            packet[end..].fill(0);
+            packet
+        };
+        let payload = [filled(0, &association), filled(0x1000, &map), filled(0, &association)];
+        assert_eq!(read(&payload.concat()).video(), Some((0x65, VideoCoding::H264)));
     }
 
     #[test]

@@ -30,25 +30,30 @@ struct Last {
     ends_us: i64,
     /// How much later it began than its playlist says.
     late_us: i64,
+    /// By how much all segments were moved since, so that the next one begins where it ended.
+    moved_us: i64,
 }
 
 impl Continuity {
     /// By how much the time stamps jumped before the first frame, at `frame_us`, of the segment at
     /// `place`, which should begin at `starts_us`. What the playlist knows of, such as a hole in
-    /// the program, is no jump; what the playlist has wrong and the time stamps right, such as
-    /// durations, is none either.
+    /// the program or in its last segment, is no jump; what the playlist has wrong and the time
+    /// stamps right, such as durations, is none either.
     pub(super) fn jump_us(&self, place: Cursor, starts_us: i64, frame_us: i64) -> Option<i64> {
         let last = self.last.as_ref().filter(|last| last.after == place)?;
-        let jump_us = frame_us.saturating_sub(starts_us).saturating_sub(last.late_us);
+        let said_us = starts_us.saturating_sub(last.moved_us);
+        let since_said_us = frame_us.saturating_sub(said_us).saturating_sub(last.late_us);
         let since_last_us = frame_us.saturating_sub(last.ends_us);
         let is_jump = |us: i64| us.saturating_abs() > JUMP_US;
-        (is_jump(jump_us) && is_jump(since_last_us)).then_some(jump_us)
+        let jump_us = if last.moved_us == 0 { since_said_us } else { since_last_us };
+        (is_jump(since_said_us) && is_jump(since_last_us)).then_some(jump_us)
     }
 
     /// How much later than its playlist says the segment at `place` begins, if it goes on like the
     /// one before.
     pub(super) fn late_us(&self, place: Cursor) -> i64 {
-        self.last.as_ref().filter(|last| last.after == place).map_or(0, |last| last.late_us)
+        let last = self.last.as_ref().filter(|last| last.after == place && last.moved_us == 0);
+        last.map_or(0, |last| last.late_us)
     }
 
     /// Whether the segment at `place`, which should begin at `starts_us`, is the next one: none was
@@ -59,15 +64,17 @@ impl Continuity {
     }
 
     /// A segment was received: the place behind it, where its playlist says that it begins and
-    /// ends, and where its frames do.
+    /// ends, where its frames do, and by how much segments were moved for that.
     pub(super) fn received(
         &mut self,
         after: Cursor,
         (starts_us, due_us): (i64, i64),
         (first_us, ends_us): (i64, i64),
+        moved_us: i64,
     ) {
         let late_us = first_us.saturating_sub(starts_us);
-        self.last = Some(Last { after, due_us, ends_us, late_us });
+        let due_us = due_us.saturating_add(moved_us);
+        self.last = Some(Last { after, due_us, ends_us, late_us, moved_us });
     }
 }
 
@@ -88,7 +95,7 @@ mod tests {
         let mut known = Continuity::default();
         assert_eq!(known.jump_us(Cursor::at(0), 0, 500 * S), None, "the first one");
         assert_eq!(known.late_us(Cursor::at(0)), 0);
-        known.received(Cursor::at(7), (96 * S, 100 * S), (96_200_000, 100_200_000));
+        known.received(Cursor::at(7), (96 * S, 100 * S), (96_200_000, 100_200_000), 0);
         for (place, starts_us, expect) in
             [(7, 100 * S, true), (7, 100_050_000, true), (7, 102 * S, false), (8, 100 * S, false)]
         {
@@ -106,6 +113,23 @@ mod tests {
         ] {
             let jump_us = known.jump_us(Cursor::at(place), starts_us, frame_us);
             assert_eq!(jump_us, expect, "{place} {starts_us} {frame_us}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_at_the_end_of_a_segment_is_no_jump_and_a_wrong_duration_is_none() {
+        // The playlist said 96 to 100 s, the frames were from 96 to 97 s, and the segments behind
+        // it were moved by as much.
+        let mut known = Continuity::default();
+        known.received(Cursor::at(7), (96 * S, 100 * S), (96 * S, 97 * S), -3 * S);
+        let next = Cursor::at(7);
+        assert!(known.follows(next, 97 * S) && known.late_us(next) == 0);
+        for (frame_us, expect) in [
+            (97 * S, None),          // the duration was wrong
+            (100 * S, None),         // the media was missing
+            (157 * S, Some(60 * S)), // its time stamps jumped
+        ] {
+            assert_eq!(known.jump_us(next, 97 * S, frame_us), expect, "{frame_us}");
         }
     }
 

@@ -19,6 +19,7 @@ use throng_scenario::LivePolicy;
 
 use super::playout::NORMAL_RATE_MILLI;
 use super::presentation::LiveEdge;
+use super::segments::LOOK_UP_TOLERANCE_US;
 use super::timeline::as_us;
 
 /// Target durations behind the edge at which a player begins (hls.js `liveSyncDurationCount`).
@@ -101,17 +102,19 @@ impl LiveFollower {
         position_us.clamp(edge.starts_us, last_us)
     }
 
-    /// Whether playback must return to the edge: what comes next is not in the playlist any more
-    /// and nothing is buffered, or it is further behind than the scenario allows.
+    /// Whether playback must return to the edge: it `starves`, waits with nothing buffered, and
+    /// what comes next is not in the playlist any more; or it is further behind than the scenario
+    /// allows.
     pub(super) fn must_jump(
         &self,
         edge: &LiveEdge,
         now: Instant,
         position_us: i64,
-        waits: bool,
+        starves: bool,
     ) -> bool {
         let sync_us = self.sync_position_us(edge, now);
-        let is_outside = waits && position_us < edge.starts_us;
+        let from_us = edge.starts_us.saturating_sub(LOOK_UP_TOLERANCE_US);
+        let is_outside = starves && position_us < from_us;
         let is_too_late = self.policy.latency_max.is_some_and(|latency_max| {
             position_us < edge.ends_us.saturating_sub(as_us(latency_max))
         });
@@ -256,6 +259,7 @@ mod tests {
         let usual = follower(None, None, 1_000);
         assert!(usual.must_jump(&edge(now), now, 99 * S, true));
         assert!(!usual.must_jump(&edge(now), now, 99 * S, false), "its buffer lasts");
+        assert!(!usual.must_jump(&edge(now), now, 100 * S - 200_000, true), "it comes next");
         assert!(!usual.must_jump(&edge(now), now, 101 * S, true));
         let bounded = follower(None, Some(30), 1_000);
         assert!(bounded.must_jump(&edge(now), now, 129 * S, false));

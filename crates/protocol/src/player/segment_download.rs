@@ -263,6 +263,21 @@ impl SegmentDownload {
         Some((self.begins_us?, self.span_us?.1))
     }
 
+    /// How much later its media ends than its playlist says. A single frame that does not say how
+    /// long it lasts, lasts for `frame_us`, but no longer than the segment.
+    pub(super) fn ends_later_us(&self, frame_us: Option<u64>) -> Option<i64> {
+        let (first_us, last_us) = self.span_us()?;
+        let said_us = self.segment.duration_us;
+        let least_us = first_us.saturating_add_unsigned(frame_us.unwrap_or(said_us).min(said_us));
+        let ends_us = if last_us > first_us { last_us } else { least_us };
+        Some(ends_us.saturating_sub(self.segment.starts_us.saturating_add_unsigned(said_us)))
+    }
+
+    /// It has no media.
+    pub(super) fn without_media(&self) -> Failure {
+        self.broken(&format!("no audio or video was found in its {} bytes", self.bytes))
+    }
+
     /// Which times without a frame are no holes of it: players make MP4 of transport streams, and
     /// put silence into sound that comes with pictures.
     pub(super) fn filled(&self) -> Filled {

@@ -31,10 +31,14 @@ const INIT_LEN_MAX: usize = 4 << 20;
 
 /// Renditions may begin their segments so much apart and still mean the same (hls.js
 /// `maxFragLookUpTolerance`).
-const LOOK_UP_TOLERANCE_US: i64 = 250_000;
+pub(super) const LOOK_UP_TOLERANCE_US: i64 = 250_000;
 
 /// Segments in a row that cannot be read before a live stream is given up.
 const UNREADABLE_MAX: u32 = 3;
+
+/// Segments without media in a row before a live stream is given up (hls.js `fragLoadPolicy`, whose
+/// repeats these are).
+const WITHOUT_MEDIA_MAX: u32 = 6;
 
 /// Places that are passed over at a time because nothing can be loaded there.
 const PASSED_MAX: usize = 1_000;

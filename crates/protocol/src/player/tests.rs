@@ -37,6 +37,7 @@ mod packed_audio;
 mod page;
 mod playing;
 mod segmented;
+mod short_segments;
 mod slow_pictures;
 
 use movie::{Movie, movie};

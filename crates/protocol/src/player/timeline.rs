@@ -331,6 +331,13 @@ impl Timeline {
         Some(position_us.saturating_add(*origin_us))
     }
 
+    /// How long the frames last of the track whose frames last longest, by their mean; `None`
+    /// before any is known.
+    pub(super) fn longest_frame_us(&self) -> Option<u64> {
+        let means_us = self.tracks.iter().map(|track| track.frame_us as u64);
+        means_us.max().filter(|mean_us| *mean_us > 0)
+    }
+
     /// Adds a track; its index.
     pub(super) fn add(&mut self, kind: MediaKind, codec: Codec) -> usize {
         let at = self.tracks.len();

@@ -3,7 +3,10 @@
 //!
 //! The axis is that of the program, microseconds since 1970, where the playlist has dates
 //! (`EXT-X-PROGRAM-DATE-TIME`), for as long as these go on (`program_time`). Else it is the numbers
-//! of the segments times the target duration at first, continued by durations.
+//! of the segments times the target duration at first, continued by durations; where the media of a
+//! segment ends elsewhere than its duration says, what comes behind it follows the media, as by
+//! hls.js (`updateFragPTSDTS` of `level-helper.ts`). Else a playlist whose durations are wrong
+//! would run away from its media, and playback after it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,6 +17,10 @@ use url::Url;
 use super::hls;
 use super::presentation::{Cursor, Found, LiveEdge, Resource, Segment};
 use super::program_time::{JUMP_US, ProgramTime};
+
+/// Media that ends so much earlier or later than its playlist says is where its time stamps are;
+/// less is the rounding of durations, and the difference between tracks.
+const ROUNDING_US: u64 = 100_000;
 
 /// The playlist as it was received last.
 #[derive(Clone, Debug)]
@@ -73,6 +80,15 @@ impl Window {
     fn move_axis(&mut self, by_us: i64) {
         self.program_time.shift(by_us.saturating_neg());
         self.base_us = self.base_us.saturating_add(by_us);
+    }
+
+    /// The media of a segment ends so much later than its playlist says. By how much all segments
+    /// were moved for that: dates say themselves where theirs are.
+    pub(super) fn ends_later(&mut self, by_us: i64) -> i64 {
+        let is_moved = !self.has_program_time && by_us.unsigned_abs() > ROUNDING_US;
+        let moved_us = if is_moved { by_us } else { 0 };
+        self.base_us = self.base_us.saturating_add(moved_us);
+        moved_us
     }
 
     /// Puts it on the axis of another rendition's window.

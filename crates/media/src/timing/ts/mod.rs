@@ -335,7 +335,8 @@ impl Ts {
     fn table(&mut self, packet: &mp2t::TransportPacket<'_>) {
         if packet.stream == ASSOCIATION_STREAM {
             for section in self.association.packet(packet) {
-                let maps = maps(&section).unwrap_or_default();
+                // What is no association, such as zeros that fill the packet, says nothing.
+                let Some(maps) = maps(&section) else { continue };
                 if self.is_inherited && self.program.is_some_and(|map| !maps.contains(&map)) {
                     self.forget_program();
                 }

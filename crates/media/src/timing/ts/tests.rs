@@ -159,6 +159,15 @@ fn a_segment_without_tables_goes_on_with_the_streams_of_the_one_before() {
     };
     assert_eq!(next(&picture(VIDEO)), (1, true, 1), "it has none");
     assert_eq!(next(&file), (1, true, 1), "it has the same");
+    // As go2rtc fills the packets of its tables.
+    let zeros = |stream, section: &[u8]| {
+        let mut packet = packets(stream, section);
+        packet[5 + section.len()..].fill(0);
+        packet
+    };
+    let [association, map] = sections(&[(0x1b, VIDEO)]);
+    let filled = [zeros(0, &association), zeros(0x1000, &map), picture(VIDEO)].concat();
+    assert_eq!(next(&filled), (1, true, 1), "it has the same, and zeros behind them");
     let other = [tables(&[(0x24, 0x200)]), picture(0x200)].concat();
     assert_eq!(next(&other), (1, true, 1), "it has others");
     let error = read(&picture(VIDEO)).2.unwrap_err().to_string();

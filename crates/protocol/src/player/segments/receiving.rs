@@ -5,13 +5,14 @@ use std::time::Instant;
 use throng_media::timing::InitSegment;
 use throng_observation::{Failure, FailureReason, Phase};
 
-use super::{LOOK_UP_TOLERANCE_US, SegmentLane, Step, UNREADABLE_MAX, protocol};
+use super::{LOOK_UP_TOLERANCE_US, SegmentLane, Step, UNREADABLE_MAX, WITHOUT_MEDIA_MAX, protocol};
 use crate::participant::{DownloadEvent, FetchId};
 use crate::player::continuity::is_wrap;
 use crate::player::decrypt::KEY_LEN;
 use crate::player::lane::Context;
 use crate::player::playlist::Loaded;
-use crate::player::presentation::{Cursor, Found};
+use crate::player::presentation::{Cursor, Found, Segments};
+use crate::player::segment_download::SegmentDownload;
 use crate::player::transfer::{TransferError, TransferEvent};
 use crate::player::whole::WholeEvent;
 
@@ -244,6 +245,14 @@ impl SegmentLane {
         if let Some(program) = media.reader.program() {
             self.program = Some(((self.current, media.segment.discontinuity), program));
         }
+        let is_whole = finished.is_ok();
+        // Part of a segment may have no frame.
+        let is_listed_live = self.segments().and_then(Segments::window).is_some();
+        let must_have_media = is_listed_live && media.after.part == 0;
+        if media.begins_us.is_none() && must_have_media {
+            let failure = finished.err().unwrap_or_else(|| media.without_media());
+            return self.without_media(context, failure);
+        }
         match finished {
             Ok(()) => self.unreadable = 0,
             // What was read before its end is played.
@@ -254,15 +263,56 @@ impl SegmentLane {
             context.client.anomaly(detail);
         }
         self.tracks.append_received(now, context, media.filled());
-        let starts_us = media.segment.starts_us;
-        let ends_us = starts_us.saturating_add_unsigned(media.segment.duration_us);
-        if let Some(span_us) = media.span_us() {
-            self.continuity.received(media.after, (starts_us, ends_us), span_us);
-        }
+        let ends_us = self.follow_media(context, &media, is_whole);
         self.retry.progressed();
         let took = now.saturating_duration_since(media.began_at);
         context.meter.segment(took, media.segment.duration_us);
         self.go_to(media.after, ends_us);
+        Ok(())
+    }
+
+    /// What comes behind a segment begins where its media ended, if all of it came: where that is.
+    fn follow_media(
+        &mut self,
+        context: &Context<'_>,
+        media: &SegmentDownload,
+        is_whole: bool,
+    ) -> i64 {
+        let starts_us = media.segment.starts_us;
+        let ends_us = starts_us.saturating_add_unsigned(media.segment.duration_us);
+        // How long a part of a segment is may be known by its limit only.
+        let later_us = media
+            .ends_later_us(context.timeline.longest_frame_us())
+            .filter(|_| is_whole && media.after.part == 0);
+        let segments =
+            self.renditions.get_mut(self.current).and_then(|known| known.segments.as_mut());
+        let moved_us =
+            later_us.zip(segments).map_or(0, |(later_us, segments)| segments.ends_later(later_us));
+        if let Some(span_us) = media.span_us() {
+            self.continuity.received(media.after, (starts_us, ends_us), span_us, moved_us);
+        }
+        ends_us.saturating_add(moved_us)
+    }
+
+    /// A segment of a live stream has no media. As by hls.js (`updateLevelTiming` of
+    /// `base-stream-controller.ts`, `error-controller.ts`) the first one is left out, the next one
+    /// is asked for again at once, and what comes then is played where the playlist says.
+    fn without_media(
+        &mut self,
+        context: &mut Context<'_>,
+        failure: Failure,
+    ) -> Result<(), Failure> {
+        self.unreadable += 1;
+        if self.unreadable >= WITHOUT_MEDIA_MAX {
+            return Err(failure);
+        }
+        context.client.failed();
+        context.client.anomaly(failure.detail);
+        self.origin_of = None;
+        // Peers do not send a segment twice.
+        if self.unreadable == 1 || self.peers.is_some() {
+            self.skip(context);
+        }
         Ok(())
     }
 

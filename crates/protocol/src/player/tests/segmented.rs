@@ -6,7 +6,12 @@ use super::*;
 
 /// Packets of a transport stream: its tables, and seconds of H.264 frames with one key frame each.
 pub(super) fn transport_stream(seconds: std::ops::Range<u64>, frame_bytes: usize) -> Vec<u8> {
-    program(seconds, frame_bytes, None)
+    pictures(25 * seconds.start..25 * seconds.end, frame_bytes)
+}
+
+/// The same of frames by their numbers, of which 25 are a second.
+pub(super) fn pictures(frames: std::ops::Range<u64>, frame_bytes: usize) -> Vec<u8> {
+    program(frames, frame_bytes, None)
 }
 
 /// The same with AAC, without what begins between these milliseconds.
@@ -14,7 +19,7 @@ pub(super) fn with_sound(
     seconds: std::ops::Range<u64>,
     silent_ms: std::ops::Range<u64>,
 ) -> Vec<u8> {
-    program(seconds, 1_800, Some(&silent_ms))
+    program(25 * seconds.start..25 * seconds.end, 1_800, Some(&silent_ms))
 }
 
 /// The same with AAC alone.
@@ -33,7 +38,7 @@ const FIRST_STAMP: u64 = 126_000;
 
 /// With pictures of `frame_bytes`, if they have some.
 fn program(
-    seconds: std::ops::Range<u64>,
+    frames: std::ops::Range<u64>,
     frame_bytes: usize,
     silent_ms: Option<&std::ops::Range<u64>>,
 ) -> Vec<u8> {
@@ -90,7 +95,7 @@ fn program(
         ];
         [&[0, 0, 1, stream, 0, 0, 0x80, 0x80, 5][..], &time].concat()
     };
-    for frame in 25 * seconds.start..25 * seconds.end {
+    for frame in frames {
         let mut pes = head(0xe0, frame * 3_600);
         let unit = if frame % 25 == 0 { 5 } else { 1 };
         pes.extend([0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x60 | unit, 0x88]);

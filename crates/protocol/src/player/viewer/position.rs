@@ -98,10 +98,12 @@ impl Viewer {
         let position_us = session.playout.position_us();
         let waits = session.playout.waits_since().is_some();
         let buffer_us = self.buffer_us(position_us);
+        // What is buffered will be played, however short the playlist is.
+        let starves = waits && buffer_us == 0;
         let Some(session) = &mut self.session else { return };
         let rate_milli = session.follower.rate_milli(&edge, now, position_us, buffer_us);
         session.playout.set_rate(rate_milli);
-        if session.follower.must_jump(&edge, now, position_us, waits) {
+        if session.follower.must_jump(&edge, now, position_us, starves) {
             let sync_us = session.follower.sync_position_us(&edge, now);
             let sought = self.seek_lanes(sync_us);
             if let Some(session) = &mut self.session {
