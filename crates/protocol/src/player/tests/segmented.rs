@@ -27,7 +27,7 @@ pub(super) fn sound_alone(
     seconds: std::ops::Range<u64>,
     silent_ms: std::ops::Range<u64>,
 ) -> Vec<u8> {
-    program(seconds, 0, Some(&silent_ms))
+    program(25 * seconds.start..25 * seconds.end, 0, Some(&silent_ms))
 }
 
 /// Frames of AAC at 48 kHz have so many ticks of 90 kHz.
