@@ -90,8 +90,8 @@ impl CpuTimes {
         if total == 0 { 0.0 } else { (total - idle) as f64 / total as f64 }
     }
 
-    /// The share of the time since `earlier` in which CPUs worked for other processes than this one,
-    /// its children, if those have ended, and those of [`Self::with`].
+    /// The share of the time since `earlier` in which CPUs worked for other processes than this
+    /// one, its children, if those have ended, and those of [`Self::with`].
     ///
     /// Interrupts are nobody's: the traffic of server and crowd makes most of them, and more in a
     /// run that is served well. A kernel that counts them to the process that they interrupt makes

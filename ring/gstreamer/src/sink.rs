@@ -30,8 +30,9 @@ impl Sink {
     /// Waits for room without limit, or until the element must unlock: then false.
     fn send(&self, bytes: &[u8], info: &FrameInfo) -> Result<bool, gst::ErrorMessage> {
         let mut producer = self.producer();
-        let producer =
-            producer.as_mut().ok_or_else(|| gst::error_msg!(gst::CoreError::StateChange, ["not started"]))?;
+        let producer = producer
+            .as_mut()
+            .ok_or_else(|| gst::error_msg!(gst::CoreError::StateChange, ["not started"]))?;
         loop {
             let room = producer.poll_room(bytes.len()).map_err(failed)?;
             if room || bytes.len() > producer.frame_bytes_max() {
@@ -40,12 +41,18 @@ impl Sink {
                 }
             } else {
                 let fd = producer.room_event();
-                let mut fds = [rustix::event::PollFd::from_borrowed_fd(fd, rustix::event::PollFlags::IN)];
-                let period =
-                    rustix::event::Timespec { tv_sec: 0, tv_nsec: LOOK_PERIOD.subsec_nanos().into() };
+                let mut fds =
+                    [rustix::event::PollFd::from_borrowed_fd(fd, rustix::event::PollFlags::IN)];
+                let period = rustix::event::Timespec {
+                    tv_sec: 0,
+                    tv_nsec: LOOK_PERIOD.subsec_nanos().into(),
+                };
                 let _ = rustix::event::poll(&mut fds, Some(&period));
                 if !producer.has_consumer() {
-                    return Err(gst::error_msg!(gst::ResourceError::Write, ["the ring's consumer has gone"]));
+                    return Err(gst::error_msg!(
+                        gst::ResourceError::Write,
+                        ["the ring's consumer has gone"]
+                    ));
                 }
             }
             if self.stopping.load(std::sync::atomic::Ordering::Relaxed) {
@@ -143,7 +150,8 @@ impl BaseSinkImpl for Sink {
     }
 
     fn set_caps(&self, caps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        let info = FrameInfo { kind: wire::KIND_CAPS, flags: Flags::KEYFRAME, ..FrameInfo::default() };
+        let info =
+            FrameInfo { kind: wire::KIND_CAPS, flags: Flags::KEYFRAME, ..FrameInfo::default() };
         self.send(caps.to_string().as_bytes(), &info)
             .map(drop)
             .map_err(|error| gst::loggable_error!(gst::CAT_RUST, "caps were not sent: {error}"))

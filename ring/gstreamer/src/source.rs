@@ -97,7 +97,8 @@ impl Source {
         let mut open = lock(&self.open);
         let open = open.as_mut().ok_or_else(|| failed("not started"))?;
         if !open.joined {
-            let mut fds = [rustix::event::PollFd::new(&open.listener, rustix::event::PollFlags::IN)];
+            let mut fds =
+                [rustix::event::PollFd::new(&open.listener, rustix::event::PollFlags::IN)];
             if poll(&mut fds) {
                 let (socket, _) = open.listener.accept().map_err(failed)?;
                 let size = RingOptions::for_frames(settings.frame_bytes as usize, settings.frames);
@@ -109,7 +110,8 @@ impl Source {
         let mut consumer = lock(&open.consumer);
         if let Some(frame) = consumer.peek() {
             let start = consumer.payload(frame.id).map_err(failed)?.as_ptr();
-            let held = Held { consumer: Arc::clone(&open.consumer), id: frame.id, start, len: frame.len };
+            let held =
+                Held { consumer: Arc::clone(&open.consumer), id: frame.id, start, len: frame.len };
             return Ok(Next::Frame(frame, held));
         }
         if open.left {
@@ -146,7 +148,8 @@ fn poll(fds: &mut [rustix::event::PollFd<'_>]) -> bool {
 
 fn caps_of(held: &Held) -> Result<gst::Caps, gst::ErrorMessage> {
     // A copy, so that the checked bytes are the parsed ones.
-    let bytes = held.as_ref().get(..held.len.min(wire::CAPS_BYTES_MAX)).unwrap_or_default().to_vec();
+    let bytes =
+        held.as_ref().get(..held.len.min(wire::CAPS_BYTES_MAX)).unwrap_or_default().to_vec();
     let text = String::from_utf8(bytes).map_err(|_| failed("the producer's caps are no text"))?;
     text.parse().map_err(|_| failed(format!("the producer's caps cannot be read: {text}")))
 }
@@ -185,7 +188,10 @@ impl ObjectImpl for Source {
         static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
             let size = Settings::default();
             vec![
-                glib::ParamSpecString::builder("path").nick("Path").blurb("Socket path to listen at").build(),
+                glib::ParamSpecString::builder("path")
+                    .nick("Path")
+                    .blurb("Socket path to listen at")
+                    .build(),
                 glib::ParamSpecUInt::builder("frame-bytes")
                     .nick("Frame bytes")
                     .blurb("Bytes of a large frame")
@@ -296,7 +302,10 @@ impl BaseSrcImpl for Source {
 }
 
 impl PushSrcImpl for Source {
-    fn create(&self, _buffer: Option<&mut gst::BufferRef>) -> Result<CreateSuccess, gst::FlowError> {
+    fn create(
+        &self,
+        _buffer: Option<&mut gst::BufferRef>,
+    ) -> Result<CreateSuccess, gst::FlowError> {
         let raise = |error| {
             self.post_error_message(error);
             gst::FlowError::Error

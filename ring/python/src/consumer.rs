@@ -65,7 +65,8 @@ impl Consumer {
     /// this one die: adopt().
     fn export(&self, lane: u32) -> PyResult<Exported> {
         let fds = lock(&self.shared).export(LaneId::from(lane)).map_err(raised)?;
-        let sessions = fds.sessions.into_iter().map(|(session, socket)| (session, socket.into_raw_fd()));
+        let sessions =
+            fds.sessions.into_iter().map(|(session, socket)| (session, socket.into_raw_fd()));
         let [memfd, frame_event, room_event] =
             [fds.memfd, fds.frame_event, fds.room_event].map(IntoRawFd::into_raw_fd);
         Ok((memfd, frame_event, room_event, sessions.collect()))
@@ -101,7 +102,8 @@ impl Consumer {
             if !lock(&self.shared).arm() {
                 return Ok(true);
             }
-            let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+            let left =
+                deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
             // Nothing is locked while asleep, so that other threads can release frames.
             py.detach(|| sleep_on(&self.shared, self.event_fd, left));
             lock(&self.shared).process_events().map_err(raised)?;
@@ -125,7 +127,10 @@ impl Consumer {
     }
 
     /// The next event, oldest first, as a dict with "event" and "lane"; None if there is none.
-    fn next_event<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, pyo3::types::PyDict>>> {
+    fn next_event<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<Bound<'py, pyo3::types::PyDict>>> {
         let Some(event) = lock(&self.shared).next_event() else { return Ok(None) };
         let dict = pyo3::types::PyDict::new(py);
         match event {
@@ -322,7 +327,11 @@ impl Frame {
 
     // SAFETY (of the slot): Python passes a `view` to fill in, and passes it to `__releasebuffer__`
     // once.
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
         let frame = slf.get();
         let mut hold = frame.hold();
         if hold.released {

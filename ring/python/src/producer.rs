@@ -43,7 +43,12 @@ enum ClaimAttempt {
 
 impl Handle {
     /// Claims without sleeping for room, unless another process takes what was there a moment ago.
-    fn try_claim(&mut self, len: usize, info: &FrameInfo, left: Duration) -> Result<ClaimAttempt, RingError> {
+    fn try_claim(
+        &mut self,
+        len: usize,
+        info: &FrameInfo,
+        left: Duration,
+    ) -> Result<ClaimAttempt, RingError> {
         if self.wait.is_some() {
             let may_fit = len <= self.producer.frame_bytes_max() && !left.is_zero();
             // The claim itself counts the frame, and returns the error of the frame or the
@@ -242,7 +247,8 @@ impl Claim {
         let closed = || PyValueError::new_err("the claim was committed or aborted before");
         let token = if open.given_up { None } else { open.token.take() }.ok_or_else(closed)?;
         drop(open);
-        py.detach(|| lock(&self.shared).producer.commit(token, len.unwrap_or(self.len))).map_err(raised)
+        py.detach(|| lock(&self.shared).producer.commit(token, len.unwrap_or(self.len)))
+            .map_err(raised)
     }
 
     /// Aborts the claim, at the latest when the last view of it is released.
@@ -274,7 +280,11 @@ impl Claim {
 
     // SAFETY (of the slot): Python passes a `view` to fill in, and passes it to `__releasebuffer__`
     // once.
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
         let claim = slf.get();
         let mut open = claim.open();
         let token = if open.given_up { None } else { open.token.as_ref() };

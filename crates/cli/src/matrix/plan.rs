@@ -464,8 +464,8 @@ impl MatrixPlan {
     }
 
     /// How long the runs take, without the starts and stops of servers: with searches as long as
-    /// their budget, and with searches that are stopped unfinished. Where a search is to choose what
-    /// they measure, with the crowd of the scenario, and that search.
+    /// their budget, and with searches that are stopped unfinished. Where a search is to choose
+    /// what they measure, with the crowd of the scenario, and that search.
     pub(super) fn takes(&self) -> [Duration; 2] {
         [self.takes_with(|budget| budget.max(find::BUDGET_MIN)), self.takes_with(find::stops_after)]
     }
