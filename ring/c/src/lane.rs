@@ -101,7 +101,7 @@ pub unsafe extern "C" fn throng_ring_consumer_export(
             let place = unsafe { sessions.add(index) };
             // SAFETY: within the caller's array.
             unsafe {
-                put(place, ThrongRingSession { session, fd: socket.into_raw_fd() }, "sessions")?
+                put(place, ThrongRingSession { session, fd: socket.into_raw_fd() }, "sessions")?;
             };
         }
         plain.memfd = fds.memfd.into_raw_fd();

@@ -128,7 +128,7 @@ fn run(steps: &[Step], first: Position, release_batch: ReleaseBatch) -> Result<(
             Step::Evict => match claim::evict_oldest(&memory) {
                 Eviction::Empty => prop_assert!(model.is_empty()),
                 Eviction::Held => {
-                    prop_assert!(!matches!(model[0].life, Life::Committed | Life::Over))
+                    prop_assert!(!matches!(model[0].life, Life::Committed | Life::Over));
                 }
                 Eviction::Progress => {
                     let may_go =

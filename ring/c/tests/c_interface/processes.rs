@@ -65,7 +65,7 @@ fn read_all(consumer: &mut Consumer) {
         while let Some(event) = consumer.next_event() {
             match event {
                 Event::ProducerLeft { clean, .. } => {
-                    assert!(clean, "the producer freed its handle")
+                    assert!(clean, "the producer freed its handle");
                 }
                 Event::LaneEnded { stats, .. } => {
                     assert_eq!((next, stats.delivered_frames), (FRAMES, FRAMES));

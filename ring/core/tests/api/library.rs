@@ -192,7 +192,7 @@ fn a_waiting_producer_continues_when_there_is_room() {
             match consumer.peek() {
                 Some(frame) => break frame,
                 None => {
-                    assert!(consumer.wait(Duration::from_secs(20)).unwrap(), "stalled at {number}")
+                    assert!(consumer.wait(Duration::from_secs(20)).unwrap(), "stalled at {number}");
                 }
             }
         };

@@ -19,7 +19,7 @@ pub(crate) fn run() -> String {
         .map(|process| {
             let (_, invitation) = consumer.add_lane(&RingOptions::with_size(8 << 20, 256)).unwrap();
             fork(move || {
-                produce(Producer::join(invitation).unwrap(), process, Duration::from_secs(seconds))
+                produce(Producer::join(invitation).unwrap(), process, Duration::from_secs(seconds));
             })
         })
         .collect();
