@@ -17,7 +17,7 @@ pub(crate) fn describe(plan: &Plan, plays_here: bool) -> Result<Exit, CliError> 
     if plays_here {
         session::read_secrets(plan)?;
     }
-    watchers::refuse_port_elsewhere(plan, watchers::may_be_own_host(plan))?;
+    watchers::refuse_port_elsewhere(plan, watchers::may_be_own_host(&plan.target))?;
     let clips = media::clips(plan)?;
     let pages = media::Pages::read(plan)?;
     print(&plan.describe());

@@ -29,8 +29,8 @@
 // Mark of a frame: its producer knows that the content is damaged.
 #define THRONG_RING_DAMAGED 16
 
-// Result of a call. Zero is success, positive is "no frame, event or room", negative is an error that
-// throng_ring_error_message() explains.
+// Result of a call. Zero is success, positive is "no frame, event or room", negative is an error
+// that throng_ring_error_message() explains.
 enum ThrongRingStatus
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
@@ -102,7 +102,8 @@ enum ThrongRingEventKind
  {
   // All processes of a session have ended; the frames that they committed are still delivered.
   THRONG_RING_EVENT_KIND_PRODUCER_LEFT = 0,
-  // A producer wrote invalid values into the ring's words. The lane is closed; its held frames stay valid.
+  // A producer wrote invalid values into the ring's words. The lane is closed; its held frames
+  // stay valid.
   THRONG_RING_EVENT_KIND_LANE_CORRUPT = 1,
   // No producer is left on the lane, all its frames were released, and its memory is freed.
   THRONG_RING_EVENT_KIND_LANE_ENDED = 2,
@@ -118,11 +119,12 @@ typedef int32_t ThrongRingEventKind;
 // Reads the frames of all its producers. To be used by one thread at a time.
 typedef struct ThrongRingConsumer ThrongRingConsumer;
 
-// A handle that writes frames into a ring. To be used by one thread at a time; throng_ring_producer_clone() makes one
-// for another thread.
+// A handle that writes frames into a ring. To be used by one thread at a time;
+// throng_ring_producer_clone() makes one for another thread.
 typedef struct ThrongRingProducer ThrongRingProducer;
 
-// A producer's metadata of a frame. The ring passes it on and uses only `stream` and the key frame mark.
+// A producer's metadata of a frame. The ring passes it on and uses only `stream` and the key frame
+// mark.
 typedef struct ThrongRingFrameInfo {
   // Time of presentation or capture; ns on a clock on which both sides agree.
   uint64_t timestamp_ns;
@@ -138,7 +140,8 @@ typedef struct ThrongRingFrameInfo {
 
 // Space in the ring into which a frame is written in place.
 typedef struct ThrongRingClaim {
-  // Where to write: contiguous, aligned to 64 bytes; valid until commit or abort and as long as the producer.
+  // Where to write: contiguous, aligned to 64 bytes; valid until commit or abort and as long as
+  // the producer.
   uint8_t *data;
   // Bytes that may be written there.
   uintptr_t len;
@@ -154,14 +157,15 @@ typedef struct ThrongRingOptions {
   uint32_t frames;
   // Non-zero: reserve all memory when the lane is made.
   uint32_t prefault;
-  // Non-zero: ask for huge pages on the consumer's side. The system may refuse, and nothing else changes then.
+  // Non-zero: ask for huge pages on the consumer's side. The system may refuse, and nothing else
+  // changes then.
   uint32_t huge_pages;
 } ThrongRingOptions;
 
 // A frame that the consumer holds.
 typedef struct ThrongRingFrame {
-  // Its bytes, in shared memory: contiguous, aligned to 64 bytes, valid until it is released. A malicious producer can
-  // still change them: copy them before decisions depend on them.
+  // Its bytes, in shared memory: contiguous, aligned to 64 bytes, valid until it is released. A
+  // malicious producer can still change them: copy them before decisions depend on them.
   const uint8_t *data;
   // Number of bytes.
   uintptr_t len;
@@ -195,8 +199,8 @@ typedef struct ThrongRingEvent {
   uint64_t abandoned_claims;
 } ThrongRingEvent;
 
-// The descriptors that a new consumer needs to take over a lane. The holder closes all of them, or passes them to
-// throng_ring_consumer_adopt().
+// The descriptors that a new consumer needs to take over a lane. The holder closes all of them, or
+// passes them to throng_ring_consumer_adopt().
 typedef struct ThrongRingLaneFds {
   // The ring.
   int memfd;
@@ -208,8 +212,8 @@ typedef struct ThrongRingLaneFds {
   uint32_t sessions;
 } ThrongRingLaneFds;
 
-// The consumer's end of one producer process's handshake socket. As long as any process holds it, that producer takes
-// the consumer for alive.
+// The consumer's end of one producer process's handshake socket. As long as any process holds it,
+// that producer takes the consumer for alive.
 typedef struct ThrongRingSession {
   // The session's number within the lane.
   uint32_t session;
@@ -217,7 +221,8 @@ typedef struct ThrongRingSession {
   int fd;
 } ThrongRingSession;
 
-// Counters of a lane since it was made. Each is exact; together they are of slightly different moments.
+// Counters of a lane since it was made. Each is exact; together they are of slightly different
+// moments.
 typedef struct ThrongRingStats {
   // Size of the arena, bytes.
   uint64_t arena_bytes;
@@ -265,8 +270,8 @@ typedef struct ThrongRingStats {
 extern "C" {
 #endif // __cplusplus
 
-// The error of this thread's latest failed call, and what to do about it; "" if none failed. UTF-8. Valid until this
-// thread's next failing call.
+// The error of this thread's latest failed call, and what to do about it; "" if none failed.
+// UTF-8. Valid until this thread's next failing call.
 const char *throng_ring_error_message(void);
 
 // Version of this library, such as "0.1.0". Static.
@@ -278,17 +283,16 @@ const char *throng_ring_version(void);
 // `path` is a C string, `out` valid for writes.
 ThrongRingStatus throng_ring_producer_connect(const char *path, struct ThrongRingProducer **out);
 
-// Joins through a connected Unix socket: the descriptor of an invitation, inherited or received by SCM_RIGHTS. The
-// descriptor belongs to the library from here on, also if this fails for another reason than a NULL or a negative
-// argument.
+// Joins through a connected Unix socket: the descriptor of an invitation, inherited or received by
+// SCM_RIGHTS. The descriptor belongs to the library from here on, also if this fails for another
+// reason than a NULL or a negative argument.
 //
 // # Safety
 // `fd` is open and not used elsewhere, `out` valid for writes.
-ThrongRingStatus throng_ring_producer_join(int fd,
-                                           struct ThrongRingProducer **out);
+ThrongRingStatus throng_ring_producer_join(int fd, struct ThrongRingProducer **out);
 
-// Joins through the socket that this process inherited, whose number is in the environment variable
-// THRONG_RING_FD. To be called once.
+// Joins through the socket that this process inherited, whose number is in the environment
+// variable THRONG_RING_FD. To be called once.
 //
 // # Safety
 // `out` is valid for writes.
@@ -301,8 +305,8 @@ ThrongRingStatus throng_ring_producer_join_inherited(struct ThrongRingProducer *
 ThrongRingStatus throng_ring_producer_clone(const struct ThrongRingProducer *producer,
                                             struct ThrongRingProducer **out);
 
-// Sets the policy for a full ring, a ThrongRingPolicy. A new handle drops the newest. `timeout_ns` is for Wait;
-// UINT64_MAX means no timeout.
+// Sets the policy for a full ring, a ThrongRingPolicy. A new handle drops the newest. `timeout_ns`
+// is for Wait; UINT64_MAX means no timeout.
 //
 // # Safety
 // `producer` is a handle of this library that no other thread uses.
@@ -316,18 +320,19 @@ ThrongRingStatus throng_ring_producer_set_policy(struct ThrongRingProducer *prod
 // `producer` is NULL or a handle of this library.
 uintptr_t throng_ring_producer_frame_bytes_max(const struct ThrongRingProducer *producer);
 
-// Claims space for `len` bytes, to be written in place and then committed or aborted. Dropped if the policy drops it.
-// `info` may be NULL: all zeros.
+// Claims space for `len` bytes, to be written in place and then committed or aborted. Dropped if
+// the policy drops it. `info` may be NULL: all zeros.
 //
 // # Safety
-// `producer` is a handle of this library that no other thread uses, `info` NULL or valid, `out` valid for writes.
+// `producer` is a handle of this library that no other thread uses, `info` NULL or valid, `out`
+// valid for writes.
 ThrongRingStatus throng_ring_producer_claim(struct ThrongRingProducer *producer,
                                             uintptr_t len,
                                             const struct ThrongRingFrameInfo *info,
                                             struct ThrongRingClaim *out);
 
-// Makes the first `len` bytes of a claim visible to the consumer, and wakes it if it sleeps. `len` may be less than
-// was claimed; if it is more, the claim is aborted.
+// Makes the first `len` bytes of a claim visible to the consumer, and wakes it if it sleeps. `len`
+// may be less than was claimed; if it is more, the claim is aborted.
 //
 // # Safety
 // `producer` is a handle of this library that no other thread uses.
@@ -341,23 +346,23 @@ ThrongRingStatus throng_ring_producer_commit(struct ThrongRingProducer *producer
 // `producer` is a handle of this library that no other thread uses.
 ThrongRingStatus throng_ring_producer_abort(struct ThrongRingProducer *producer, uint64_t claim_id);
 
-// Copies a frame into the ring. Dropped if the policy drops it. `info` may be NULL; `data` too if `len` is 0.
+// Copies a frame into the ring. Dropped if the policy drops it. `info` may be NULL; `data` too if
+// `len` is 0.
 //
 // # Safety
-// `producer` is a handle of this library that no other thread uses, `data` valid for `len` bytes and not within the
-// ring, `info` NULL or valid.
+// `producer` is a handle of this library that no other thread uses, `data` valid for `len` bytes
+// and not within the ring, `info` NULL or valid.
 ThrongRingStatus throng_ring_producer_send(struct ThrongRingProducer *producer,
                                            const uint8_t *data,
                                            uintptr_t len,
                                            const struct ThrongRingFrameInfo *info);
 
-// For event loops: Ok if a claim of `len` bytes would find room; Empty if not, and then the descriptor of
-// throng_ring_producer_room_fd() becomes readable when there may be.
+// For event loops: Ok if a claim of `len` bytes would find room; Empty if not, and then the
+// descriptor of throng_ring_producer_room_fd() becomes readable when there may be.
 //
 // # Safety
 // `producer` is a handle of this library that no other thread uses.
-ThrongRingStatus throng_ring_producer_poll_room(struct ThrongRingProducer *producer,
-                                                uintptr_t len);
+ThrongRingStatus throng_ring_producer_poll_room(struct ThrongRingProducer *producer, uintptr_t len);
 
 // The eventfd of throng_ring_producer_poll_room(); the library owns it. -1 if `producer` is NULL.
 //
@@ -377,46 +382,50 @@ void throng_ring_producer_free(struct ThrongRingProducer *producer);
 // `out` is valid for writes.
 ThrongRingStatus throng_ring_consumer_new(struct ThrongRingConsumer **out);
 
-// Makes a lane, and a socket to pass to the producer process: inherited (its number in the environment variable
-// THRONG_RING_FD, close-on-exec removed) or sent over a socket of the caller's (SCM_RIGHTS). The caller closes the
-// socket `*fd` once the producer has it.
+// Makes a lane, and a socket to pass to the producer process: inherited (its number in the
+// environment variable THRONG_RING_FD, close-on-exec removed) or sent over a socket of the
+// caller's (SCM_RIGHTS). The caller closes the socket `*fd` once the producer has it.
 //
 // # Safety
-// `consumer` is a handle of this library that no other thread uses, `options` valid, `lane` NULL or valid for writes,
-// `fd` valid for writes.
+// `consumer` is a handle of this library that no other thread uses, `options` valid, `lane` NULL
+// or valid for writes, `fd` valid for writes.
 ThrongRingStatus throng_ring_consumer_add_lane(struct ThrongRingConsumer *consumer,
                                                const struct ThrongRingOptions *options,
                                                uint32_t *lane,
                                                int *fd);
 
-// Makes a lane for the process at the other end of a connected Unix socket (from accept(2)), which calls
-// throng_ring_producer_connect() or _join(). The descriptor belongs to the library from here on, also if this
-// fails for another reason than a NULL or a negative argument. `lane` may be NULL.
+// Makes a lane for the process at the other end of a connected Unix socket (from accept(2)), which
+// calls throng_ring_producer_connect() or _join(). The descriptor belongs to the library from here
+// on, also if this fails for another reason than a NULL or a negative argument. `lane` may be
+// NULL.
 //
 // # Safety
-// `consumer` is a handle of this library that no other thread uses, `fd` open and not used elsewhere, `options` valid,
-// `lane` NULL or valid for writes.
+// `consumer` is a handle of this library that no other thread uses, `fd` open and not used
+// elsewhere, `options` valid, `lane` NULL or valid for writes.
 ThrongRingStatus throng_ring_consumer_accept(struct ThrongRingConsumer *consumer,
                                              int fd,
                                              const struct ThrongRingOptions *options,
                                              uint32_t *lane);
 
-// Sleeps until there may be a frame or an event: Ok; or Empty after `timeout_ns`. No system call if there is something.
+// Sleeps until there may be a frame or an event: Ok; or Empty after `timeout_ns`. No system call
+// if there is something.
 //
 // # Safety
 // `consumer` is a handle of this library that no other thread uses.
 ThrongRingStatus throng_ring_consumer_wait(struct ThrongRingConsumer *consumer,
                                            uint64_t timeout_ns);
 
-// Longest delay of a frame in exchange for fewer wake-ups: while frames come faster than that, `throng_ring_consumer_wait`
-// finds several at once, without a wake-up. Lanes need room for the frames of that time. 0, the default: woken for each.
+// Longest delay of a frame in exchange for fewer wake-ups: while frames come faster than that,
+// `throng_ring_consumer_wait` finds several at once, without a wake-up. Lanes need room for the
+// frames of that time. 0, the default: woken for each.
 //
 // # Safety
 // `consumer` is a handle of this library that no other thread uses.
 ThrongRingStatus throng_ring_consumer_set_coalescing(struct ThrongRingConsumer *consumer,
                                                      uint64_t most_ns);
 
-// The next frame of any lane: Ok, or Empty. It stays where it is until it is released; any number may be held.
+// The next frame of any lane: Ok, or Empty. It stays where it is until it is released; any number
+// may be held.
 //
 // # Safety
 // `consumer` is a handle of this library that no other thread uses, `out` valid for writes.
@@ -437,14 +446,15 @@ ThrongRingStatus throng_ring_consumer_release(struct ThrongRingConsumer *consume
 ThrongRingStatus throng_ring_consumer_next_event(struct ThrongRingConsumer *consumer,
                                                  struct ThrongRingEvent *out);
 
-// For event loops: Ok if throng_ring_consumer_event_fd() becomes readable with the next frame or event; Empty, and
-// nothing is armed, if there is something already.
+// For event loops: Ok if throng_ring_consumer_event_fd() becomes readable with the next frame or
+// event; Empty, and nothing is armed, if there is something already.
 //
 // # Safety
 // `consumer` is a handle of this library that no other thread uses.
 ThrongRingStatus throng_ring_consumer_arm(struct ThrongRingConsumer *consumer);
 
-// The descriptor to poll for reading after throng_ring_consumer_arm(); the library owns it. -1 if NULL.
+// The descriptor to poll for reading after throng_ring_consumer_arm(); the library owns it. -1 if
+// NULL.
 //
 // # Safety
 // `consumer` is NULL or a handle of this library.
@@ -456,15 +466,16 @@ int throng_ring_consumer_event_fd(const struct ThrongRingConsumer *consumer);
 // `consumer` is a handle of this library that no other thread uses.
 ThrongRingStatus throng_ring_consumer_process_events(struct ThrongRingConsumer *consumer);
 
-// Closes a consumer and its lanes; frames that it held must not be read any more. NULL has no effect.
+// Closes a consumer and its lanes; frames that it held must not be read any more. NULL has no
+// effect.
 //
 // # Safety
 // `consumer` is NULL or a handle of this library that is not used any more.
 void throng_ring_consumer_free(struct ThrongRingConsumer *consumer);
 
 // Invites one more process to an existing lane; the socket `*fd` is passed on as that of
-// throng_ring_consumer_add_lane(). Processes of a lane share its memory: one that writes wildly can corrupt the
-// others' frames, which it could not from a lane of its own.
+// throng_ring_consumer_add_lane(). Processes of a lane share its memory: one that writes wildly
+// can corrupt the others' frames, which it could not from a lane of its own.
 //
 // # Safety
 // `consumer` is a handle of this library that no other thread uses, `fd` valid for writes.
@@ -472,27 +483,28 @@ ThrongRingStatus throng_ring_consumer_invite(struct ThrongRingConsumer *consumer
                                              uint32_t lane,
                                              int *fd);
 
-// Copies a lane's descriptors, for a supervisor that starts a new consumer if this one dies: `*out`, and its
-// sessions into the array `sessions` of `capacity` places. InvalidArgument if that is too short: nothing is copied
-// then, and `out->sessions` is the number of sessions.
+// Copies a lane's descriptors, for a supervisor that starts a new consumer if this one dies:
+// `*out`, and its sessions into the array `sessions` of `capacity` places. InvalidArgument if that
+// is too short: nothing is copied then, and `out->sessions` is the number of sessions.
 //
 // # Safety
-// `consumer` is a handle of this library that no other thread uses, `out` valid for writes, `sessions` valid for
-// `capacity` writes, or NULL if that is 0.
+// `consumer` is a handle of this library that no other thread uses, `out` valid for writes,
+// `sessions` valid for `capacity` writes, or NULL if that is 0.
 ThrongRingStatus throng_ring_consumer_export(const struct ThrongRingConsumer *consumer,
                                              uint32_t lane,
                                              struct ThrongRingLaneFds *out,
                                              struct ThrongRingSession *sessions,
                                              uintptr_t capacity);
 
-// Takes over a lane from a dead consumer: `fds` and their `fds->sessions` places of `sessions`, from
-// throng_ring_consumer_export(). Frames that it had peeked and not released are delivered again. InUse if it is alive.
-// The descriptors belong to the library from here on, also if this fails for another reason than a NULL or a negative
-// argument. `lane` may be NULL.
+// Takes over a lane from a dead consumer: `fds` and their `fds->sessions` places of `sessions`,
+// from throng_ring_consumer_export(). Frames that it had peeked and not released are delivered
+// again. InUse if it is alive. The descriptors belong to the library from here on, also if this
+// fails for another reason than a NULL or a negative argument. `lane` may be NULL.
 //
 // # Safety
-// `consumer` is a handle of this library that no other thread uses, `fds` valid, `sessions` valid for that many reads,
-// or NULL if there are none, all descriptors open and not used elsewhere, `lane` NULL or valid for writes.
+// `consumer` is a handle of this library that no other thread uses, `fds` valid, `sessions` valid
+// for that many reads, or NULL if there are none, all descriptors open and not used elsewhere,
+// `lane` NULL or valid for writes.
 ThrongRingStatus throng_ring_consumer_adopt(struct ThrongRingConsumer *consumer,
                                             const struct ThrongRingLaneFds *fds,
                                             const struct ThrongRingSession *sessions,
@@ -506,12 +518,12 @@ ThrongRingStatus throng_ring_consumer_stats(const struct ThrongRingConsumer *con
                                             uint32_t lane,
                                             struct ThrongRingStats *out);
 
-// Counters of the lane behind a path such as /proc/PID/fd/N: for a third process, without effect on either side.
+// Counters of the lane behind a path such as /proc/PID/fd/N: for a third process, without effect
+// on either side.
 //
 // # Safety
 // `path` is a C string, `out` valid for writes.
-ThrongRingStatus throng_ring_stats_open(const char *path,
-                                        struct ThrongRingStats *out);
+ThrongRingStatus throng_ring_stats_open(const char *path, struct ThrongRingStats *out);
 
 #ifdef __cplusplus
 }  // extern "C"

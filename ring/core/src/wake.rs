@@ -92,10 +92,8 @@ pub(crate) fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) {
         value,
         Some(&timespec(timeout)),
     );
-    debug_assert!(
-        matches!(waited, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT)),
-        "{waited:?}"
-    );
+    let is_known = matches!(waited, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT));
+    debug_assert!(is_known, "{waited:?}");
 }
 
 pub(crate) fn timespec(duration: Duration) -> Timespec {

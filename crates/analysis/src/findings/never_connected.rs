@@ -95,7 +95,7 @@ fn waited_for(furthest: Option<Phase>) -> &'static str {
             "The server accepts connections and does not answer: check its log, a backend behind it, and that the URL names its protocol"
         }
         Some(Phase::Described) => {
-            "The server described the media and did not answer what followed: check its log, and a backend behind it"
+            "The server answered the first requests and not what followed: check its log, and a backend behind it"
         }
         Some(Phase::IceConnected) => change(&FailureReason::Dtls),
         Some(
@@ -107,7 +107,7 @@ fn waited_for(furthest: Option<Phase>) -> &'static str {
             | Phase::PlaybackStarted
             | Phase::Joined,
         ) => {
-            "Signalling was answered and media did not come up: check for a firewall that drops UDP, and the addresses that the server offers (its candidates, its public address, its port range)"
+            "The server answered the setup, and neither the start of the media nor media came: check its log and the source behind it; for media over UDP also a firewall that drops it, and the addresses that the server offers (its candidates, its public address, its port range)"
         }
         Some(Phase::Started | Phase::Resolved) | None => {
             "Check for a firewall that drops silently, a wrong address, or a server that accepts and does not answer"

@@ -145,8 +145,8 @@ fn who_was_let_in_and_waits_does_not_wait_for_a_firewall() {
         (Phase::Connected, "does not answer", "firewall"),
         (Phase::Secured, "does not answer", "firewall"),
         // Signalling is TCP: what drops UDP lets it through.
-        (Phase::Described, "described the media", "firewall"),
-        (Phase::Negotiated, "a firewall that drops UDP", "does not answer"),
+        (Phase::Described, "answered the first requests", "firewall"),
+        (Phase::Negotiated, "a firewall that drops it", "does not answer"),
         (Phase::IceConnected, "UDP packets of 1,200 bytes", "does not answer"),
     ] {
         let mut run = nobody(&[], false, true);

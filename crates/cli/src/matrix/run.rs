@@ -22,7 +22,7 @@ use super::{needs, shown};
 use crate::exit::Exit;
 use crate::fleet::Crew;
 use crate::interrupt::Interrupt;
-use crate::report;
+use crate::{report, watchers};
 
 /// How long a setup command may take.
 const STEP_WITHIN: Duration = Duration::from_secs(300);
@@ -158,7 +158,8 @@ impl CellRunner<'_> {
             .into_iter()
             .map(|(pid, _)| pid)
             .collect();
-        is_accounted(&own, &listening, target.is_loopback()).then(|| CpuTimes::so_far().with(&own))
+        is_accounted(&own, &listening, watchers::may_be_own_host(&target))
+            .then(|| CpuTimes::so_far().with(&own))
     }
 
     fn set_up(&mut self, config: &CellConfig, folder: &Path) -> Result<(), NoRun> {
@@ -455,8 +456,9 @@ fn left(figures: &RunFigures) -> Option<(String, String)> {
 /// Whether the CPU time of the target's server is that of the processes that were started (`own`),
 /// by who is `listening` on the target's port here. A server that a daemon starts (a container, a
 /// unit), or that was there before, is none of them; one on another machine uses nothing here.
-fn is_accounted(own: &[u32], listening: &[u32], is_loopback: bool) -> bool {
-    if listening.is_empty() { !is_loopback } else { listening.iter().all(|pid| own.contains(pid)) }
+/// `is_here`: the target may be this host, where only root sees who listens.
+fn is_accounted(own: &[u32], listening: &[u32], is_here: bool) -> bool {
+    if listening.is_empty() { !is_here } else { listening.iter().all(|pid| own.contains(pid)) }
 }
 
 /// What may differ between runs on one machine, and what tells machines apart.

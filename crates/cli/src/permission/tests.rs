@@ -55,11 +55,11 @@ fn the_port_of_a_target_is_watched_only_where_the_target_is_this_host() {
     };
     let said = |host: &str, watch: &str| {
         let plan = plan(host, watch);
-        let is_own = watchers::may_be_own_host(&plan);
+        let is_own = watchers::may_be_own_host(&plan.target);
         watchers::refuse_port_elsewhere(&plan, is_own).err().map(|error| error.error.to_string())
     };
     let refused = said("192.0.2.8:8080", "target = true").unwrap();
-    for words in ["port 8080 of this host", "192.0.2.8 is not this host", "--port 8080", "agent="] {
+    for words in ["port 8080 of this host", "192.0.2.8 is not known", "--port 8080", "agent="] {
         assert!(refused.contains(words), "{words}: {refused}");
     }
     assert!(said("[2001:db8::1]:8080", "target = true").is_some());
@@ -72,7 +72,7 @@ fn the_port_of_a_target_is_watched_only_where_the_target_is_this_host() {
         assert_eq!(said(host, watch), None, "{host}, {watch}");
     }
     let named = plan("media.example:8080", "target = true");
-    assert!(watchers::may_be_own_host(&named), "before its name is resolved");
+    assert!(watchers::may_be_own_host(&named.target), "before its name is resolved");
     assert!(watchers::refuse_port_elsewhere(&named, false).is_err(), "it is another host's");
 }
 

@@ -11,7 +11,7 @@ use throng_observation::RunTime;
 use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow};
 use throng_observation::pack::Pack;
 use throng_observation::run::{EventRow, Row};
-use throng_scenario::{Moment, Plan, WatchTarget};
+use throng_scenario::{Moment, Plan, Target, WatchTarget};
 use throng_watch::{RowSender, SourceConfig};
 
 use crate::live_hosts::ServerFigures;
@@ -75,14 +75,15 @@ pub(crate) fn refuse_port_elsewhere(plan: &Plan, is_own_host: bool) -> Result<()
     }
     let (host, port) = plan.target.host_and_port();
     Err(CliError::usage(format!(
-        "--watch target watches who listens on port {port} of this host, and {host} is not this host alone; run \
-         `throng watch --listen … --port {port}` there, and write --watch agent=tls://… as it prints it"
+        "--watch target watches who listens on port {port} of this host, and {host} is not known as an address of it: \
+         run `throng watch --listen … --port {port}` there, and write --watch agent=tls://… as it prints it; of a \
+         container or namespace of this machine write --watch port={port}"
     )))
 }
 
-/// Whether the target may be this host: names are not resolved.
-pub(crate) fn may_be_own_host(plan: &Plan) -> bool {
-    let (host, _) = plan.target.host_and_port();
+/// Whether a target may be this host: names are not resolved.
+pub(crate) fn may_be_own_host(target: &Target) -> bool {
+    let (host, _) = target.host_and_port();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let is_own = |address: IpAddr| {
         address.is_loopback() || throng_engine::preflight::own_addresses().contains(&address)

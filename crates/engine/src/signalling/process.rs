@@ -19,6 +19,12 @@ const LAST_WORDS_WITHIN: Duration = Duration::from_millis(500);
 /// Longest of those lines, bytes.
 const LINE_BYTES_MAX: usize = 400;
 
+/// Options of programs whose value is a secret.
+const SECRET_OPTIONS: [&str; 2] = ["streamid", "passphrase"];
+
+/// Shorter parts of arguments are words of any message.
+const HIDDEN_BYTES_MIN: usize = 4;
+
 /// A running program. Dropped, it is killed.
 pub(super) struct Process {
     program: &'static str,
@@ -40,8 +46,11 @@ impl Process {
             .spawn()
             .map_err(|e| ChannelError::Generator(format!("cannot start {program}: {e}")))?;
         let last_words = Arc::default();
-        let listener =
-            child.stderr.take().map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&last_words))));
+        let hidden = hidden(arguments);
+        let listener = child
+            .stderr
+            .take()
+            .map(|stderr| tokio::spawn(listen(stderr, hidden, Arc::clone(&last_words))));
         Ok(Self { program, child, last_words, listener })
     }
 
@@ -79,9 +88,32 @@ impl Process {
     }
 }
 
-async fn listen(stderr: ChildStderr, last_words: Arc<Mutex<VecDeque<String>>>) {
+/// What of the arguments is not repeated, the longest first: what programs say of a URL that they
+/// cannot use has its path, in which publishers have their keys, and the values of SRT's options.
+fn hidden(arguments: &[String]) -> Vec<String> {
+    let path = |url: &String| {
+        let (_, rest) = url.split_once("://")?;
+        Some(rest.split_once(['/', '?'])?.1.to_owned())
+    };
+    let paths: Vec<String> = arguments.iter().filter_map(path).collect();
+    let last = paths.iter().filter_map(|path| path.rsplit('/').next()).map(str::to_owned);
+    let names_a_secret =
+        |pair: &&[String]| SECRET_OPTIONS.iter().any(|name| pair[0].ends_with(name));
+    let values = arguments.windows(2).filter(names_a_secret).map(|pair| pair[1].clone());
+    let mut hidden: Vec<String> = last.chain(values).chain(paths.iter().cloned()).collect();
+    hidden.retain(|text| text.len() >= HIDDEN_BYTES_MIN);
+    hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    hidden
+}
+
+async fn listen(
+    stderr: ChildStderr,
+    hidden: Vec<String>,
+    last_words: Arc<Mutex<VecDeque<String>>>,
+) {
     let mut lines = BufReader::new(stderr).lines();
     while let Ok(Some(line)) = lines.next_line().await {
+        let line = hidden.iter().fold(line, |line, text| line.replace(text.as_str(), "…"));
         let mut line: String = line.chars().filter(|letter| !letter.is_control()).collect();
         line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
         let mut kept = last_words.lock().unwrap_or_else(PoisonError::into_inner);

@@ -72,6 +72,11 @@ fn a_process_is_a_stream_and_its_last_words_are_the_reason_of_its_end() {
     let why = "sh ended (exit status: 3): no such host";
     assert_eq!((end, said.as_str()), (Err(ChannelError::Process(why.into())), "up\n"));
     assert_eq!(run("cat >/dev/null", Some(vec![7; 100_000])).0, Ok(()), "closed by throng");
+    let key = "echo rtmp://127.0.0.1:1/live/hunter2: refused, no hunter2 >&2; exit 1; \
+               -srt_streamid rtmp://127.0.0.1:1/live/hunter2";
+    let (end, _) = run(key, None);
+    let Err(ChannelError::Process(why)) = end else { panic!("{end:?}") };
+    assert!(why.contains("refused") && !why.contains("hunter2"), "{why}");
     let missing = Process::start("no-such-program-at-all", &[]).err().unwrap();
     assert!(matches!(missing, ChannelError::Generator(_)), "{missing}");
 }

@@ -244,6 +244,11 @@ impl FrameMeter {
         (self.judged, self.has_inner_markers, self.usual_markers) = (None, false, 0);
     }
 
+    /// The sender stopped and goes on, perhaps with the picture at which it stopped, once more.
+    pub(super) fn timeline_shifted(&mut self) {
+        self.judged = None;
+    }
+
     /// The last packet of the last frame so far has arrived.
     pub(super) fn end_last(&mut self) {
         if let Some(frame) = self.frames.back_mut() {

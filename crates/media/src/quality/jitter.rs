@@ -48,8 +48,8 @@ impl JitterMeter {
             let arrival = (arrived_ns - arrived_before) as f64 * 1e-9 * self.clock_hz;
             let step = f64::from(timestamp::step(timestamp_before, timestamp));
             let difference = (arrival - step).abs();
-            // The one before may have been late itself.
-            self.late_ticks += arrival - step;
+            // The one before may have been late itself; no path turns the time of packets back.
+            self.late_ticks = if step < 0.0 { 0.0 } else { self.late_ticks + arrival - step };
             has_jumped = self.late_ticks < -JUMP_S * self.clock_hz;
             self.late_ticks = self.late_ticks.max(0.0);
             if difference < DISCONTINUITY_S * self.clock_hz {
@@ -139,6 +139,9 @@ mod tests {
         assert_eq!(jumps([0; 6], [0, 0, 2, 2, 2, 2]), jumped);
         let jumped = [false, false, false, true, false, false];
         assert_eq!(jumps([0, 0, 1_500, 0, 0, 0], [0, 0, 0, 2, 2, 2]), jumped);
+        // Back, which is none, and ahead again.
+        let jumped = [false, false, false, false, true, false];
+        assert_eq!(jumps([0; 6], [3, 3, 0, 0, 3, 3]), jumped);
     }
 
     #[test]

@@ -153,6 +153,21 @@ fn a_picture_of_several_slices_with_markers_is_one_frame() {
 }
 
 #[test]
+fn the_picture_at_which_the_sender_stopped_may_come_once_more() {
+    let mut viewer = Viewer::of(MediaKind::Video, false);
+    (0..40).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+    viewer.meter.pause();
+    viewer.meter.timeline_shifted();
+    viewer.meter.resume(viewer.at(sent_ms(40) + 2_000));
+    // Pictures of two packets: those with the numbers 40 and 41 have the timestamp of the last.
+    for i in 40..80 {
+        viewer.packet(sent_ms(i) + 2_000, Packet { timestamp: video(i - 2).timestamp, ..video(i) });
+    }
+    assert!(!viewer.meter.has_inner_markers());
+    assert_eq!(viewer.meter.take_interval(viewer.at(sent_ms(80) + 2_000)).counters.packets_lost, 0);
+}
+
+#[test]
 fn frames_are_due_from_the_first_that_can_be_decoded() {
     // It joined in the tenth of fifty frames: the key frame is 1.6 s later.
     let due = |interval: &TrackInterval| {

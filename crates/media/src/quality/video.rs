@@ -163,6 +163,7 @@ impl VideoMeter {
     /// Arrival times and timestamps of the next frame do not follow those of the last; its
     /// references are the same.
     pub(super) fn timeline_shifted(&mut self) {
+        self.frames.timeline_shifted();
         self.freeze = FreezeMeter::default();
         self.source_rate.restart();
         self.order.restart();

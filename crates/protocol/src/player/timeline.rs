@@ -93,6 +93,8 @@ pub(super) struct BufferedTrack {
     /// Mean duration of frames, microseconds, and of how many frames, up to [`RATE_FRAMES`].
     frame_us: f64,
     rate_frames: u32,
+    /// The last picture came so late after the one before that pictures may be missing.
+    was_long: bool,
     /// Frames that were played and not yet taken.
     played: PlayedFrames,
     /// Start of the last frame played; `None` where the next one does not follow it.
@@ -193,13 +195,21 @@ impl BufferedTrack {
             self.last_us.map_or(0, |last_us| frame.starts_us.saturating_sub(last_us));
         let longest_us =
             self.longest_us().filter(|_| is_stretched && self.kind == MediaKind::Video);
-        if longest_us.is_some_and(|longest_us| since_last_us as f64 > longest_us) {
+        let is_long = longest_us.is_some_and(|longest_us| since_last_us as f64 > longest_us);
+        let longest_us = longest_us.filter(|_| !(is_long && self.was_long));
+        if is_long && self.was_long {
+            // The second in a row is how seldom the source sends pictures now.
+            self.missing.pop_back();
+            (self.rate_frames, self.frame_us) = (0, 0.0);
+        } else if is_long {
             let lasts_us = since_last_us.min(self.frame_us as i64);
-            self.missing.push_back((
-                frame.starts_us.saturating_sub(since_last_us).saturating_add(lasts_us),
-                frame.starts_us,
-            ));
+            let begins_us = frame.starts_us.saturating_sub(since_last_us).saturating_add(lasts_us);
+            let begins_us = begins_us.max(self.shows_from_us);
+            if begins_us < frame.starts_us {
+                self.missing.push_back((begins_us, frame.starts_us));
+            }
         }
+        self.was_long = is_long;
         self.last_us = Some(frame.starts_us);
         let duration_us =
             if frame.duration_us > 0 { i64::from(frame.duration_us) } else { since_last_us };
@@ -355,6 +365,7 @@ impl Timeline {
             last_us: None,
             frame_us: 0.0,
             rate_frames: 0,
+            was_long: false,
             played: PlayedFrames::default(),
             last_played_us: None,
             bytes: 0,
@@ -614,6 +625,16 @@ mod tests {
         }
         let played = slides.take_played(13_000_000);
         assert_eq!((played.frames, played.missing_us), (6, 0));
+        // Moving pictures, and slides from then on.
+        let mut timeline = Timeline::default();
+        let at = timeline.add(MediaKind::Video, Codec::Other);
+        let slides = timeline.track_mut(at).unwrap();
+        for starts_ms in (0..50).map(|i| 40 * i).chain((1..8).map(|i| 2_000 + 5_000 * i)) {
+            slides.receive(BufferedFrame { duration_us: 0, ..frame(starts_ms, true) });
+            slides.append_pending(Filled::Throughout);
+        }
+        let played = slides.take_played(40_000_000);
+        assert_eq!((played.frames, played.missing_us), (57, 0));
     }
 
     #[test]

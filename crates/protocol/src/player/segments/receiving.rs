@@ -16,6 +16,15 @@ use crate::player::segment_download::SegmentDownload;
 use crate::player::transfer::{TransferError, TransferEvent};
 use crate::player::whole::WholeEvent;
 
+/// By how many of its said durations the media of a segment may end later or sooner than said;
+/// beyond that its time stamps jumped.
+const MOVED_MAX: u64 = 10;
+
+/// Whether media that ends so much later than its playlist says is of another duration only.
+fn may_be_duration(said_us: u64, later_us: i64) -> bool {
+    later_us.unsigned_abs() <= said_us.saturating_mul(MOVED_MAX)
+}
+
 impl SegmentLane {
     pub(in crate::player) fn handle(
         &mut self,
@@ -283,7 +292,8 @@ impl SegmentLane {
         // How long a part of a segment is may be known by its limit only.
         let later_us = media
             .ends_later_us(context.timeline.longest_frame_us())
-            .filter(|_| is_whole && media.after.part == 0);
+            .filter(|_| is_whole && media.after.part == 0)
+            .filter(|later_us| may_be_duration(media.segment.duration_us, *later_us));
         let segments =
             self.renditions.get_mut(self.current).and_then(|known| known.segments.as_mut());
         let moved_us =

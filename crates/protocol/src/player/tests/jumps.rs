@@ -172,3 +172,23 @@ fn a_stream_that_begins_anew_with_earlier_dates_is_played_on() {
     let live = last_live(&stand);
     assert!((72_000_000..72_900_000).contains(&live.since_date_us.unwrap()), "{live:?}");
 }
+
+/// The segment before the jump is not there, so that nothing tells the jump from a duration that
+/// the playlist has wrong.
+#[test]
+fn time_stamps_that_jump_behind_a_missing_segment_are_no_wrong_duration() {
+    let jump = Jump { media_s: -60, ..Jump::default() };
+    let lacks = format!("-{}.ts", JUMPS_AT - 1);
+    let mut stand = stand(
+        lowest(),
+        1_000_000,
+        Box::new(move |path, _| {
+            Some(if path.ends_with(&lacks) { Reply::of(404, &[]) } else { jump.answer(path) })
+        }),
+    );
+    stand.seconds(150);
+    let live = last_live(&stand);
+    assert!((0..90_000_000).contains(&live.to_edge_us), "{live:?}");
+    let played = stand.frames_played(0);
+    assert!(played > 25 * 60, "{played}: {:?}", stand.totals());
+}
