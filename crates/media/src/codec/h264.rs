@@ -61,6 +61,7 @@ fn facts(head: u8, body: &[u8], first_fragment: bool) -> PayloadFacts {
     };
     PayloadFacts {
         starts_frame: starts_frame && first_fragment,
+        precedes_picture: (SEI..=DELIMITER).contains(&kind),
         key_frame: matches!(kind, IDR | SPS),
         // Other NAL units may have nal_ref_idc 0 in frames that others refer to.
         discardable: slice && head & 0x60 == 0,
@@ -69,7 +70,7 @@ fn facts(head: u8, body: &[u8], first_fragment: bool) -> PayloadFacts {
 }
 
 fn aggregate(payload: &[u8], mut units: &[u8]) -> Result<PayloadFacts, CodecError> {
-    let mut whole = PayloadFacts::default();
+    let mut whole = PayloadFacts { precedes_picture: true, ..PayloadFacts::default() };
     let mut first = true;
     while !units.is_empty() {
         let unit = || {
@@ -81,6 +82,7 @@ fn aggregate(payload: &[u8], mut units: &[u8]) -> Result<PayloadFacts, CodecErro
         if first {
             whole.starts_frame = said.starts_frame;
         }
+        whole.precedes_picture &= said.precedes_picture;
         whole.key_frame |= said.key_frame;
         whole.discardable |= said.discardable;
         whole.mark = whole.mark.or(said.mark);

@@ -89,12 +89,12 @@ impl Reader {
         let slice = head.kind < FIRST_NON_SLICE;
         let starts_frame = match head.kind {
             0..FIRST_NON_SLICE => body.first().is_some_and(|&first| first & 0x80 != 0), // first_slice_segment_in_pic_flag
-            VPS..=DELIMITER | PREFIX_SEI => true, // units allowed before the first slice
-            _ => false,
+            _ => precedes_slices(head.kind),
         };
         let top = slice && self.temporal.is_top(head.temporal);
         PayloadFacts {
             starts_frame: starts_frame && first_fragment && head.layer == 0,
+            precedes_picture: precedes_slices(head.kind),
             key_frame: matches!(head.kind, 16..=23 | VPS | SPS),
             // Even types below 16 are not referred to by frames of the same temporal layer (table
             // 7-1 of H.265), but may be by those of a higher one.
@@ -112,6 +112,7 @@ impl Reader {
         len: usize,
     ) -> Result<PayloadFacts, CodecError> {
         let mut whole = PayloadFacts {
+            precedes_picture: true,
             spatial_layer: head.layer,
             temporal_layer: head.temporal,
             ..PayloadFacts::default()
@@ -130,6 +131,7 @@ impl Reader {
             if first {
                 whole.starts_frame = said.starts_frame;
             }
+            whole.precedes_picture &= said.precedes_picture;
             whole.key_frame |= said.key_frame;
             whole.discardable |= said.discardable;
             whole.mark = whole.mark.or_else(|| Mark::find_h265(nal));
@@ -151,6 +153,11 @@ fn unpack_paci(head: Head, body: &[u8], len: usize) -> Result<(Head, &[u8]), Cod
     let (kind, extension_len) = ((fields >> 9 & 0x3f) as u8, usize::from(fields >> 4 & 0x1f));
     let body = body.get(2 + extension_len..).ok_or_else(|| truncated("PACI extension", len))?;
     Ok((Head { kind, ..head }, body))
+}
+
+/// Units that are allowed before the first slice.
+fn precedes_slices(kind: u8) -> bool {
+    matches!(kind, VPS..=DELIMITER | PREFIX_SEI)
 }
 
 #[cfg(test)]

@@ -45,6 +45,9 @@ pub struct PayloadFacts {
     /// it is set for each of them. With spatial layers (VP9, AV1) only the base layer of a picture
     /// begins it.
     pub starts_frame: bool,
+    /// The payload has only what may come before the first slice of a picture (parameter sets, SEI,
+    /// delimiters of H.264 and H.265): the picture itself is still to come.
+    pub precedes_picture: bool,
     /// The payload has a bit that ends its frame (VP9 E bit, AV1 dependency descriptor); codecs
     /// without such a bit use the marker. With spatial layers it ends one layer's frame, and the
     /// marker ends the picture.
@@ -195,6 +198,7 @@ impl PayloadReader {
 /// The facts of every packet of a codec whose packets can be decoded one by one.
 const WHOLE_AUDIO_FRAME: PayloadFacts = PayloadFacts {
     starts_frame: true,
+    precedes_picture: false,
     ends_frame: true,
     key_frame: true,
     discardable: true,

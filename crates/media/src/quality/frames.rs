@@ -9,6 +9,8 @@
 //! The marker tells the end of a frame as early as it is known, and it is only a hint: encoders set
 //! it on each slice, or on parameter sets. Once a packet of the same timestamp follows one with the
 //! marker, only timestamps end the frames of the track; the picture that showed it is counted once.
+//! A packet that begins a picture behind one that is complete begins another of the same timestamp:
+//! servers give pictures before the position of a seek its time.
 //!
 //! Frames are judged in the order of their numbers, which is the order of decoding. A frame with a
 //! hole waits until the hole is filled or [`SequenceMeter`](super::SequenceMeter) counts it lost,
@@ -86,11 +88,22 @@ struct Frame {
     is_marked: bool,
     /// Packets with the marker.
     markers: u8,
+    /// More came than what precedes a picture.
+    has_picture: bool,
     key_frame: bool,
     discardable: bool,
     picture_id: Option<(u16, u8)>,
     arrived_ns: i64,
     captured: Option<CaptureTime>,
+}
+
+/// What of a frame that was judged matters for the next packet.
+#[derive(Clone, Copy, Debug)]
+struct JudgedFrame {
+    timestamp: u32,
+    /// Its last packet ended it.
+    ended: bool,
+    has_picture: bool,
 }
 
 /// Frames of one video track.
@@ -104,8 +117,8 @@ pub struct FrameMeter {
     /// The decoder has all frames that the next one may refer to.
     intact: bool,
     picture_id: Option<(u16, u8)>,
-    /// The timestamp of the last frame judged, and whether its last packet ended it.
-    judged: Option<(u32, bool)>,
+    /// The last frame judged.
+    judged: Option<JudgedFrame>,
     /// The marker was seen inside a picture: it ends none.
     has_inner_markers: bool,
     /// Markers of the last picture whose end is sure, since then.
@@ -158,13 +171,23 @@ impl FrameMeter {
         if self.next.is_some_and(|next| packet.number < next) {
             return; // its frame was judged without it
         }
-        if !packet.padding && self.judged == Some((packet.timestamp, true)) {
+        let is_rest = |judged: &JudgedFrame| {
+            judged.ended
+                && judged.timestamp == packet.timestamp
+                && !(judged.has_picture && starts(packet))
+        };
+        let of_waiting = |frame: &Frame| !frame.padding && frame.timestamp == packet.timestamp;
+        if !packet.padding
+            && self.judged.as_ref().is_some_and(is_rest)
+            && !self.frames.iter().any(of_waiting)
+        {
             self.found_inner_marker();
         }
         let ends = packet.padding || packet.marker && !self.has_inner_markers;
         for (i, frame) in self.frames.iter_mut().enumerate().rev() {
             if packet.padding == frame.padding
                 && (packet.padding || packet.timestamp == frame.timestamp)
+                && !frame.is_before(packet)
             {
                 // Padding joins padding only next to it: a frame may be between.
                 let touches = packet.number >= frame.first - 1 && packet.number <= frame.last + 1;
@@ -293,7 +316,9 @@ impl FrameMeter {
 
     /// Whether the frame is the rest of a picture that was judged at a marker inside it.
     fn is_rest(&self, frame: &Frame) -> bool {
-        self.judged.is_some_and(|(timestamp, _)| timestamp == frame.timestamp)
+        self.judged.is_some_and(|judged| {
+            judged.timestamp == frame.timestamp && !(judged.has_picture && frame.starts)
+        })
     }
 
     /// Whether the frame can never be complete, or need not be waited for.
@@ -410,7 +435,11 @@ impl FrameMeter {
         });
         self.picture_id = frame.picture_id.or(self.picture_id);
         if !frame.padding {
-            self.judged = Some((frame.timestamp, frame.ends));
+            self.judged = Some(JudgedFrame {
+                timestamp: frame.timestamp,
+                ended: frame.ends,
+                has_picture: frame.has_picture,
+            });
         }
     }
 }
@@ -427,12 +456,22 @@ impl Frame {
             ends,
             is_marked: packet.marker,
             markers: u8::from(packet.marker),
+            has_picture: !packet.facts.precedes_picture,
             key_frame: packet.facts.key_frame,
             discardable: packet.facts.discardable,
             picture_id: packet.facts.picture_id,
             arrived_ns: packet.arrived_ns,
             captured: packet.captured,
         }
+    }
+
+    /// Whether a packet begins another picture of the same timestamp behind this one.
+    fn is_before(&self, packet: &FramePacket) -> bool {
+        !packet.padding
+            && self.ends
+            && self.has_picture
+            && packet.number > self.last
+            && starts(packet)
     }
 
     /// Takes another packet of the frame; true when it shows that a marker was inside the frame.
@@ -448,6 +487,7 @@ impl Frame {
             (self.ends, self.is_marked) = (ends, packet.marker);
         }
         self.markers = self.markers.saturating_add(u8::from(packet.marker));
+        self.has_picture |= !packet.facts.precedes_picture;
         self.arrived = self.arrived.saturating_add(1);
         self.key_frame |= packet.facts.key_frame;
         self.discardable &= packet.facts.discardable;

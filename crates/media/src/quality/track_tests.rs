@@ -152,6 +152,31 @@ fn a_picture_of_several_slices_with_markers_is_one_frame() {
     assert!(!viewer.meter.has_inner_markers());
 }
 
+/// Servers that begin between key frames send those before the position with its timestamp.
+#[test]
+fn pictures_of_one_timestamp_are_as_many_as_begin() {
+    let mut viewer = Viewer::of(MediaKind::Video, false);
+    for i in 0..40 {
+        let timestamp = if i < 20 { 0 } else { video(i).timestamp };
+        viewer.packet(sent_ms(i), Packet { timestamp, ..video(i) });
+    }
+    assert!(!viewer.meter.has_inner_markers());
+    let counters = viewer.meter.take_interval(viewer.at(sent_ms(40))).counters;
+    assert_eq!((counters.frames_complete, counters.frames_dropped), (20, 0));
+    // A marker on parameter sets ends no picture.
+    let mut viewer = Viewer::of(MediaKind::Video, false);
+    for i in 0..40 {
+        let packet = video(i);
+        let facts = PayloadFacts {
+            starts_frame: true,
+            precedes_picture: i.is_multiple_of(2),
+            ..packet.facts
+        };
+        viewer.packet(sent_ms(i), Packet { marker: true, facts, ..packet });
+    }
+    assert!(viewer.meter.has_inner_markers());
+}
+
 #[test]
 fn the_picture_at_which_the_sender_stopped_may_come_once_more() {
     let mut viewer = Viewer::of(MediaKind::Video, false);

@@ -578,6 +578,8 @@ fn markers_inside_pictures_are_told_once() {
         // Two packets with the marker a picture.
         let mut packet = frame(0, at);
         packet[8..12].copy_from_slice(&(u32::from(at / 2) * 3_600).to_be_bytes());
+        // The second is another slice: its first macroblock is not number 0.
+        packet[17] = if at % 2 == 0 { 0x88 } else { 0x48 };
         stand.receives(&packet);
     }
     let told = stand.anomalies();

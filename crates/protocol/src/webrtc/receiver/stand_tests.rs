@@ -20,6 +20,8 @@ pub(super) struct Stand {
     pub(super) opener: Opener,
     /// Packets sent, by source.
     sent: BTreeMap<u32, u64>,
+    /// Timestamp of the last one by [`Self::arrives_of`].
+    timestamp: Option<u32>,
     pub(super) opened: Vec<(MediaKind, Codec)>,
     /// Places of protocol anomalies.
     pub(super) anomalies: Vec<&'static str>,
@@ -50,6 +52,7 @@ impl Stand {
             sealer,
             opener,
             sent: BTreeMap::new(),
+            timestamp: None,
             opened: Vec::new(),
             anomalies: Vec::new(),
             intervals: Vec::new(),
@@ -94,7 +97,9 @@ impl Stand {
         let mut packet = Vec::new();
         let header_len =
             write_header(&mut packet, &fields, &Default::default(), &Extensions::default());
-        packet.extend([0x10, 0, 0, 0, 0x9d, 0x01, 0x2a, 64, 0, 64, 0]);
+        // The first of a picture begins a partition.
+        let is_first = self.timestamp.replace(timestamp) != Some(timestamp);
+        packet.extend([u8::from(is_first) << 4, 0, 0, 0, 0x9d, 0x01, 0x2a, 64, 0, 64, 0]);
         let plain_len = packet.len();
         packet.resize(plain_len + RTP_GROWTH_MAX, 0);
         let len = self.sealer.seal_rtp(&mut packet, plain_len, header_len, ssrc, index).unwrap();
