@@ -7,7 +7,7 @@ use std::time::Duration;
 use throng_sim::namespace::Namespace;
 
 use super::{Planted, signal};
-use crate::publisher::Publisher;
+use crate::publisher::{Publisher, VideoCodec};
 use crate::search::{Lab, Outcome, RUN};
 use crate::stage::Stage;
 
@@ -31,7 +31,7 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let (server, crowd) =
         Namespace::pair("lab", Ipv4Addr::new(10, 78, 6, 1), Ipv4Addr::new(10, 78, 6, 2))?;
     let stage = Stage::start(lab, Some((&server, "10.78.6.1")), &["--workers", "1"])?;
-    let publisher = Publisher::start(lab, Some(&crowd), &stage)?;
+    let publisher = Publisher::start(lab, Some(&crowd), &stage, VideoCodec::H264)?;
     let pid = publisher.pid();
     let watch = format!("pid={}", stage.pid());
     let more = ["-n", "6", "--every", "200ms", "--for", "32s", "--allow-target", "10.78.6.0/24"];

@@ -79,12 +79,22 @@ fn publishers_by_whip_are_seen_in_livekits_room() {
 fn a_publisher_by_whip_reaches_the_stages_viewers() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let whip = format!("whip+{}", stage.whep.replace("/whep", "/whip"));
-    let publish = ["view", &whip, "--set", "crowd.subscribe=none", "-n", "1", "--for", "8s"];
+    // In the codec that viewers take first: of another one the stage shows them its test card.
+    let video = "crowd.publish={video=\"144p\",codec=\"h264\"}";
+    let publish = [
+        &["view", &whip, "--set", "crowd.subscribe=none", "--set", video][..],
+        &["-n", "1", "--for", "8s"],
+    ]
+    .concat();
     let mut publishing = Running::start(None, &publish);
     publishing.when_connected(1);
     let watch = ["view", &stage.target(), "-n", "2", "--for", "4s"];
     let watched = Running::start(None, &watch).wait();
     let published = publishing.wait().expect_code(0);
     assert_eq!(figure(&published.summary(), "participants.failed"), 0.0, "{published}");
-    assert_eq!(figure(&watched.summary(), "participants.playing"), 2.0, "{watched}");
+    let summary = watched.summary();
+    assert_eq!(figure(&summary, "participants.playing"), 2.0, "{watched}");
+    // The test card has more than 1 Mbit/s for each viewer.
+    let received = figure(&summary, "received_bps");
+    assert!((20e3..800e3).contains(&received), "{received} bit/s: {watched}");
 }
