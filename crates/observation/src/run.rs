@@ -242,7 +242,8 @@ pub struct SentRow {
     pub cohort: CohortId,
     /// Audio or video.
     pub kind: MediaKind,
-    /// Distinct tracks that reported in this second.
+    /// Distinct tracks that sent packets in this second, or whose connection took none; muted ones
+    /// did not.
     pub tracks: u32,
     /// Sums over those tracks.
     pub counters: SentCounters,

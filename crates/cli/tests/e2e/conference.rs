@@ -55,7 +55,7 @@ struct Told {
 /// All participants are mute from here on, so that the counts of both ends can be compared to the
 /// packet.
 const MUTE: &str =
-    "crowd.script=[{ at = \"10s\", mute = \"video\" }, { at = \"10s\", mute = \"audio\" }]";
+    "crowd.script=[{ at = \"15s\", mute = \"video\" }, { at = \"15s\", mute = \"audio\" }]";
 
 fn plays_every_pair(users: u32, per_feed: bool) {
     if !requires_root() {
@@ -64,7 +64,7 @@ fn plays_every_pair(users: u32, per_feed: bool) {
     let namespace = Namespace::with_veth("conference", ADDRESS).unwrap();
     let (url, size) = (url(), users.to_string());
     let mut view =
-        vec!["view", &url, "-n", &size, "--every", "300ms", "--for", "13s", "--set", MUTE];
+        vec!["view", &url, "-n", &size, "--every", "300ms", "--for", "18s", "--set", MUTE];
     // What goes in and out is compared in the few seconds in which nobody mutes or comes back:
     // whole ones.
     view.extend(["--set", "crowd.arrival.jitter=false"]);
@@ -75,7 +75,7 @@ fn plays_every_pair(users: u32, per_feed: bool) {
         let events = JanusEvents::listen(&namespace).unwrap();
         let janus = Janus::start_telling(&namespace, ADDRESS, &events.url()).unwrap();
         let running = Running::start(Some(&namespace), &view);
-        std::thread::sleep(Duration::from_millis(11_500));
+        std::thread::sleep(Duration::from_millis(16_500));
         let counts = Told {
             sessions_and_handles: janus.open_ends().unwrap(),
             packets_received: janus.packets_received().unwrap(),

@@ -136,7 +136,11 @@ impl Seconds {
         let open = self.open.entry(second).or_default();
         let sums = open.sent.entry((cohort.0, interval.kind)).or_default();
         sums.counters += interval.counters;
-        sums.tracks.insert((id, interval.track));
+        // A muted track reports that it sent nothing. One whose connection took nothing is no less
+        // a stream.
+        if interval.counters.packets_sent > 0 || interval.counters.blocked_us > 0 {
+            sums.tracks.insert((id, interval.track));
+        }
     }
 
     /// Adds an interval of the player of participant `id`.
@@ -333,9 +337,9 @@ fn count(signed: i32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
-    use throng_observation::CaptureBasis;
+    use throng_observation::{CaptureBasis, Codec};
 
     use super::*;
 
@@ -437,6 +441,29 @@ mod tests {
         let row = &seconds.close(0, |_| 3).series[0];
         assert_eq!((row.tracks, row.fps_milli.count(), row.tracks_below_source_fps), (3, 2, 1));
         assert_eq!(row.loss_ppm.count(), 3);
+    }
+
+    #[test]
+    fn a_muted_track_is_not_sent_and_one_whose_connection_is_blocked_is() {
+        let mut seconds = Seconds::new(1);
+        let interval = |packets_sent, blocked_us| SentInterval {
+            track: TrackId(0),
+            kind: MediaKind::Video,
+            codec: Codec::Vp8,
+            ended_at: Instant::now(),
+            length: Duration::from_secs(1),
+            counters: SentCounters { packets_sent, blocked_us, ..SentCounters::default() },
+            round_trip_s: None,
+            remote_loss_ratio: None,
+            allowed_bps: 1e6,
+            wanted_bps: 1e6,
+            pause_us_max: 0,
+        };
+        seconds.sent(3, 0, CohortId(0), &interval(90, 0));
+        seconds.sent(3, 1, CohortId(0), &interval(0, 0));
+        seconds.sent(3, 2, CohortId(0), &interval(0, 1_000_000));
+        let row = seconds.close(3, |_| 3).sent[0];
+        assert_eq!((row.tracks, row.counters.packets_sent), (2, 90));
     }
 
     #[test]

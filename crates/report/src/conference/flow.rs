@@ -14,10 +14,14 @@ use super::roles;
 const HEADERS_BYTES: u64 = throng_observation::units::udp_header_bytes(true) as u64;
 /// Seconds over which rates are compared: a second alone has too many or too few key frames in it.
 const WINDOW: usize = 5;
-/// Seconds after a participant joined, left or failed that are not compared with the expected rate:
-/// a new participant is still subscribing, which the time to the first frame measures, and requests
-/// key frames.
+/// Seconds after a participant joined, left, failed or muted that are not compared with the
+/// expected rate: a new participant is still subscribing, which the time to the first frame
+/// measures, and requests key frames.
 const SETTLING: usize = 3;
+/// Seconds before that are not either. A participant's intervals are counted in the second of their
+/// middle, and begin at other times than those of another: a mute is in the intervals of its
+/// receivers up to two seconds before the first one in which its sender sent nothing.
+const ENDING: usize = 2;
 /// In rises by at least this share …
 const RISES: f64 = 1.01;
 /// … while out falls to at most this.
@@ -44,11 +48,12 @@ pub(crate) struct Flow {
     /// In some second a sent stream had a receiver, or the server sent something. Without any
     /// receiver, as with a lone publisher, the rate out has no meaning.
     pub(crate) has_receivers: bool,
-    /// Ranges of seconds, as indices, in which no participant joined or left, without [`SETTLING`].
+    /// Ranges of seconds, as indices, in which nothing changed, without [`SETTLING`] and
+    /// [`ENDING`].
     standstills: Vec<Range<usize>>,
 }
 
-/// The rate out of the server while no participant joined or left.
+/// The rate out of the server while no participant joined, left or muted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Delivered {
     /// The expected rate, bits per second.
@@ -176,16 +181,14 @@ impl Flow {
     }
 }
 
-/// Ranges of at least [`WINDOW`] seconds without a join or leave, after [`SETTLING`]. The last
-/// second of each is left out: it has a part of the last interval of a participant that left then.
+/// Ranges of at least [`WINDOW`] seconds without a join, leave or mute, after [`SETTLING`] and
+/// before [`ENDING`].
 fn standstills(seconds: &BTreeMap<i64, Sums>) -> Vec<Range<usize>> {
-    let crowds: Vec<(i64, &BTreeMap<CohortId, [u32; 3]>)> =
-        seconds.iter().map(|(second, sums)| (*second, &sums.crowd)).collect();
+    let all: Vec<(i64, &Sums)> = seconds.iter().map(|(second, sums)| (*second, sums)).collect();
     let mut begins = 0;
-    crowds
-        .chunk_by(|a, b| a.0 + 1 == b.0 && a.1 == b.1)
+    all.chunk_by(|a, b| a.0 + 1 == b.0 && a.1.is_same_crowd(b.1))
         .filter_map(|chunk| {
-            let range = begins + SETTLING..(begins + chunk.len()).saturating_sub(1);
+            let range = begins + SETTLING..(begins + chunk.len()).saturating_sub(ENDING);
             begins += chunk.len();
             (range.len() >= WINDOW).then_some(range)
         })
@@ -207,6 +210,15 @@ fn mean(seconds: &[FlowSecond]) -> FlowSecond {
 }
 
 impl Sums {
+    /// Whether as many participants are there as in `other`, and as many tracks are sent.
+    fn is_same_crowd(&self, other: &Self) -> bool {
+        self.crowd == other.crowd && self.tracks().eq(other.tracks())
+    }
+
+    fn tracks(&self) -> impl Iterator<Item = ((CohortId, MediaKind), u32)> {
+        self.payload.iter().map(|(of, (_, tracks))| (*of, *tracks))
+    }
+
     /// Whether any stream that is sent has a receiver in the same room.
     fn has_receiver(&self, roles: &[Role]) -> bool {
         let there = || {

@@ -78,10 +78,10 @@ pub struct FlowSummary {
     /// stream.
     pub out_bps_max: Option<f64>,
     /// The expected rate out of the server (N × (N − 1) × b): the mean over the stretch without
-    /// joins, leaves and failures in which it was highest. Each stream's payload counts once for
-    /// each receiver, times the bytes on the wire that the server sends for a byte of payload. The
-    /// first 3 s of such a stretch are left out, while the latest participants subscribe, and so is
-    /// its last second; `null` when less than 5 s remain, when a participant sends simulcast (the
+    /// joins, leaves, failures and mutes in which it was highest. Each stream's payload counts once
+    /// for each receiver, times the bytes on the wire that the server sends for a byte of payload.
+    /// The first 3 s of such a stretch are left out, while the latest participants subscribe, and
+    /// so are its last 2; `null` when less than 5 s remain, when a participant sends simulcast (the
     /// server chooses the forwarded layer) and when the run's scenario is unreadable.
     pub expected_bps_max: Option<f64>,
     /// The rate out of the server in that stretch ÷ the expected rate; 1 when nothing was lost or

@@ -128,6 +128,35 @@ fn slow_joins_do_not_lower_the_delivered_ratio() {
     assert!((0.5..0.6).contains(&halved.delivered_ratio.unwrap()), "{halved:?}");
 }
 
+/// In each stretch of `every` seconds, half of the participants mutes for 2 s. The intervals of
+/// receivers begin half a second before those of senders, so that a second has a part of the next
+/// one's rate.
+fn muting(every: i64) -> RunData {
+    let mut run = lesson(6, 60, |_| 1.0);
+    let is_mute = |second: i64| second >= 10 && second % every < 2;
+    for row in run.sent.iter_mut().filter(|row| is_mute(row.second)) {
+        row.tracks = 3;
+        (row.counters.wire_bytes, row.counters.payload_bytes) = (3_000, 3_000);
+    }
+    for row in run.series.iter_mut().filter(|row| row.second >= 9) {
+        let of = |second| if is_mute(second) { 15_000 } else { 30_000 };
+        let bytes = (of(row.second) + of(row.second + 1)) / 2;
+        (row.counters.wire_bytes, row.counters.payload_bytes) = (bytes, bytes);
+    }
+    run
+}
+
+#[test]
+fn seconds_beside_a_mute_do_not_change_what_was_delivered() {
+    // Every 20 s: the seconds between are compared.
+    let flow = summarise(&muting(20), None).unwrap().flow;
+    assert!((flow.delivered_ratio.unwrap() - 1.0).abs() < 1e-9, "{flow:?}");
+    assert!((flow.expected_bps_max.unwrap() - 2.0 * 30_000.0 * 8.0).abs() < 1e-6, "{flow:?}");
+    // Every 4 s there is no such time.
+    let flow = summarise(&muting(4), None).unwrap().flow;
+    assert_eq!((flow.expected_bps_max, flow.delivered_ratio), (None, None), "{flow:?}");
+}
+
 #[test]
 fn who_sends_nothing_receives_all_streams() {
     // Of six one sends nothing: five streams, each with five receivers.
