@@ -23,7 +23,7 @@ mod self_time;
 pub use cpu_times::{CpuTimes, MODES};
 pub use device::{is_stacked_disk, is_upper_interface, lowest};
 pub use lives::Life;
-pub use process::{Culprit, HowEnded, ProcessEnd, ProcessEvent};
+pub use process::{Culprit, HowEnded, ProcessEnd, ProcessEvent, ServiceResult};
 pub use self_time::{Change, FamilyTime, SelfTime, SymbolTime, ThreadTime, compare};
 pub use traffic::{AccountedTraffic, accounted_traffic};
 

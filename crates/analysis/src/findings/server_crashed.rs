@@ -1,7 +1,7 @@
 //! A process of the server ended, and its users are no longer served.
 
 use throng_observation::RunTime;
-use throng_observation::host::{Culprit, HowEnded, Life, ProcessEnd};
+use throng_observation::host::{Culprit, HowEnded, Life, ProcessEnd, ServiceResult};
 
 use super::{Candidate, CheckResult, Evidence, NoFinding, ended, ruled_out};
 use crate::context::{Context, Reading};
@@ -88,6 +88,9 @@ fn advice(end: &ProcessEnd, at_s: f64) -> String {
             "Raise {name} of the server (ulimit, or LimitCPU=, LimitFSIZE= of its unit), or find out why it reached it at second {at_s:.0}"
         );
     }
+    if let Some(Culprit::Service { unit, result }) = &end.by {
+        return of_service(unit, *result, at_s);
+    }
     match end.how {
         HowEnded::Signal { .. } if end.how.is_asked() => format!(
             "Find out who asked it to end at second {at_s:.0}: a person, systemd, a supervisor or its health check; it says nothing about the capacity of the server{said}"
@@ -103,6 +106,21 @@ fn advice(end: &ProcessEnd, at_s: f64) -> String {
         ),
         HowEnded::Exit { .. } | HowEnded::Signal { .. } | HowEnded::Replaced => format!(
             "Look at the server's log and core dump at second {at_s:.0}; a crash under load is a bug to report, not a limit to raise{said}"
+        ),
+    }
+}
+
+/// What to do about a service that systemd ended.
+fn of_service(unit: &str, result: ServiceResult, at_s: f64) -> String {
+    match result {
+        ServiceResult::OutOfMemory => format!(
+            "The kernel killed a process of {unit} for lack of memory at second {at_s:.0}, and systemd ended the service with it (OOMPolicy=): give it more memory (MemoryMax= of the unit, or the host's), or use less for each user"
+        ),
+        ServiceResult::Watchdog => format!(
+            "{unit} did not report to systemd within WatchdogSec= at second {at_s:.0}: find out what it waited for (its log, a profile, a core dump); a longer WatchdogSec= only hides it"
+        ),
+        ServiceResult::Timeout => format!(
+            "systemd ended {unit} at second {at_s:.0} at a time limit of the unit (TimeoutStartSec=, TimeoutStopSec=, RuntimeMaxSec=), which says nothing about the capacity of the server"
         ),
     }
 }

@@ -2,7 +2,8 @@
 //! ends with it.
 
 use throng_observation::host::{
-    Culprit, HostEvent, HostEventKind, HostId, HowEnded, ProcessEnd, ProcessEvent, Unit,
+    Culprit, HostEvent, HostEventKind, HostId, HowEnded, ProcessEnd, ProcessEvent, ServiceResult,
+    Unit,
 };
 use throng_observation::run::{CohortId, ParticipantId, ParticipantRow, RunData};
 use throng_observation::{Failure, FailureReason, Goal, Outcome, RunTime};
@@ -122,6 +123,31 @@ fn an_end_that_may_be_a_stop_is_no_bug_to_report() {
         let change = found.change.unwrap_or_default();
         assert!(change.contains(said), "{how:?}: {change}");
         assert_eq!(change.contains("a bug to report"), how == exit(1), "{how:?}: {change}");
+    }
+}
+
+#[test]
+fn a_service_that_systemd_ended_at_a_limit_of_its_unit_is_told_as_such() {
+    use ServiceResult::{OutOfMemory, Timeout, Watchdog};
+    for (number, result, said) in [
+        (6, Watchdog, "media.service did not report to systemd within WatchdogSec="),
+        (15, OutOfMemory, "The kernel killed a process of media.service for lack of memory"),
+        (9, Timeout, "systemd ended media.service at second"),
+    ] {
+        let mut sim = SimulatedRun::new();
+        sim.impact = UserImpact::NotServed;
+        sim.events.clear();
+        let mut run = sim.run();
+        event(&mut run, 0, "media", 7, None);
+        let by = Some(Culprit::Service { unit: "media.service".into(), result });
+        let how = HowEnded::Signal { number, core: false };
+        let end = ProcessEnd { by, ..ProcessEnd::new(how) };
+        event(&mut run, OVER_S * 1_000, "media", 7, Some(end));
+        let found = cause(&run);
+        assert_eq!(found.finding.as_deref(), Some("server_crashed"), "{found:#?}");
+        let change = found.change.unwrap_or_default();
+        assert!(change.starts_with(said), "{change}");
+        assert!(!change.contains("a bug to report") && !change.contains("a person"), "{change}");
     }
 }
 

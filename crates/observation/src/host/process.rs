@@ -82,6 +82,50 @@ pub enum Culprit {
         /// The line that says so.
         line: String,
     },
+    /// systemd, at a limit of the service whose main process it was.
+    Service {
+        /// The unit: `media.service`.
+        unit: String,
+        /// Which limit.
+        result: ServiceResult,
+    },
+}
+
+/// The limits at which systemd ends a service (`Result=`, systemd.service(5)). Its other results
+/// say no more than how the process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceResult {
+    /// The kernel killed a process of the service for lack of memory (`OOMPolicy=`).
+    OutOfMemory,
+    /// The service did not report in time that it is alive (`WatchdogSec=`).
+    Watchdog,
+    /// It took too long to start, to stop or to be done (`TimeoutStartSec=`, `TimeoutStopSec=`,
+    /// `RuntimeMaxSec=`).
+    Timeout,
+}
+
+impl ServiceResult {
+    /// The name as systemd has it.
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::OutOfMemory, "oom-kill"), (Self::Watchdog, "watchdog"), (Self::Timeout, "timeout")];
+
+    /// The result of this name, if it is one of these.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(result, _)| result)
+    }
+
+    /// In words that follow "systemd ended UNIT, as".
+    fn words(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "the kernel killed a process of it for lack of memory",
+            Self::Watchdog => "it did not report within WatchdogSec= that it is alive",
+            Self::Timeout => {
+                "it reached a time limit (TimeoutStartSec=, TimeoutStopSec= or RuntimeMaxSec=)"
+            }
+        }
+    }
 }
 
 /// SIGHUP, SIGINT and SIGTERM.
@@ -226,6 +270,9 @@ impl Culprit {
             Self::ResourceLimit { name } => format!("it ran into {name} (ulimit)"),
             Self::Fault { what } => format!("the kernel logged: {what}"),
             Self::Assertion { line } => format!("it ended itself: {line}"),
+            Self::Service { unit, result } => {
+                format!("systemd ended {unit}, as {}", result.words())
+            }
         }
     }
 }
@@ -244,10 +291,20 @@ impl ProcessEnd {
         format!("{}{by}", self.how.words())
     }
 
-    /// Whether the kernel killed it for lack of memory.
+    /// Whether the kernel killed it for lack of memory. systemd knows that it killed a process of
+    /// the service: this one, if it was killed.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
-        matches!(self.by, Some(Culprit::OutOfMemory { .. }))
+        match &self.by {
+            Some(Culprit::OutOfMemory { .. }) => true,
+            Some(Culprit::Service { result, .. }) => {
+                *result == ServiceResult::OutOfMemory && self.how.is_kill()
+            }
+            Some(
+                Culprit::Fault { .. } | Culprit::ResourceLimit { .. } | Culprit::Assertion { .. },
+            )
+            | None => false,
+        }
     }
 }
 
@@ -340,6 +397,32 @@ mod tests {
             end.words(),
             "by signal 9 (SIGKILL): the kernel killed it for lack of memory: control group /media used 255 MB of its 256 MB"
         );
+    }
+
+    #[test]
+    fn systemd_says_at_which_limit_it_ended_a_service() {
+        let ended = |name: &str, number: u8| {
+            let by = ServiceResult::from_name(name)
+                .map(|result| Culprit::Service { unit: "media.service".into(), result });
+            let how = HowEnded::Signal { number, core: false };
+            ProcessEnd { by, ..ProcessEnd::new(how) }
+        };
+        assert_eq!(
+            ended("watchdog", 6).words(),
+            "by signal 6 (SIGABRT): systemd ended media.service, as it did not report within WatchdogSec= that it is alive"
+        );
+        for (name, number, is_out_of_memory) in [
+            ("oom-kill", 9, true),
+            // Stopped, as another process of the service was killed.
+            ("oom-kill", 15, false),
+            ("watchdog", 9, false),
+            ("timeout", 9, false),
+            ("signal", 9, false),
+        ] {
+            let end = ended(name, number);
+            assert_eq!(end.is_out_of_memory(), is_out_of_memory, "{name} {number}");
+            assert_eq!(end.by.is_some(), name != "signal", "{name}");
+        }
     }
 
     #[test]

@@ -18,5 +18,6 @@ pub use lines::{LINE_BYTES_MAX, Line, Lines};
 pub use output::{Drain, Output};
 pub use patterns::{PATTERNS_MAX, PatternError, Patterns};
 pub use redact::redacted;
+pub(crate) use source::is_unit;
 pub use source::{LogSource, SourceError};
 pub use tail::{LogKind, Tail};

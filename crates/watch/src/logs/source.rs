@@ -89,7 +89,7 @@ impl Drop for Journal {
 
 /// Whether `unit` is a valid unit name (systemd.unit(5)), which no program can take for an option
 /// or a path.
-pub(super) fn is_unit(unit: &str) -> bool {
+pub(crate) fn is_unit(unit: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.@\\".contains(&byte);
     !unit.is_empty() && unit.len() <= 255 && !unit.starts_with('-') && unit.bytes().all(fits)
 }

@@ -86,7 +86,9 @@ impl KernelLog {
                     let is_thread = thread_name(end.id).is_some_and(|name| name == end.name);
                     (how.is_fault() || how == HowEnded::Unknown) && (is_process || is_thread)
                 }
-                Culprit::ResourceLimit { .. } | Culprit::Assertion { .. } => false,
+                Culprit::ResourceLimit { .. }
+                | Culprit::Assertion { .. }
+                | Culprit::Service { .. } => false,
             }
         };
         let mut recent = self.ends.ends.iter().rev().filter(|end| end.is_recent(now));

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use throng_observation::host::{Culprit, HostEventKind, HowEnded, ProcessEnd, catalogue as metric};
+use throng_observation::host::{
+    Culprit, HostEventKind, HowEnded, ProcessEnd, ProcessEvent, catalogue as metric,
+};
 use throng_observation::units::duration;
 
 use crate::commands::Commands;
@@ -25,6 +28,7 @@ pub(crate) mod meter;
 mod namespace;
 mod net;
 mod process;
+mod service;
 mod socket_drops;
 mod sockets;
 pub(crate) mod threads;
@@ -38,6 +42,7 @@ use machine::Machine;
 use meter::{Meter, Rate, SeriesSpec, Sink};
 use net::Net;
 use process::{Gone, Process};
+use service::{AskedEnd, Question};
 use threads::is_gone;
 use units::Units;
 
@@ -51,6 +56,9 @@ const DIR_BYTES: usize = 32 * 1024;
 const DESCRIPTORS_SPARE: u64 = 256;
 /// A thread that used less of a core in the last pass is not read between passes.
 const HOT_SHARE_MIN: f64 = 0.001;
+/// Ends about which systemd is asked at a time; of a service that ends with hundreds of processes
+/// one is the main one.
+const ASKED_MAX: usize = 8;
 /// A pass that starts later than this share of its period counts as late.
 const LATE_RATIO: f64 = 0.2;
 
@@ -82,6 +90,7 @@ pub(crate) struct Sampler {
     machine: Machine,
     kernel_log: KernelLog,
     processes: HashMap<u32, Process>,
+    asked: Vec<AskedEnd>,
     nets: Vec<Net>,
     cgroups: Vec<Cgroup>,
     /// Whether each target has been reported as missing.
@@ -143,6 +152,7 @@ impl Sampler {
             machine,
             kernel_log: KernelLog::open(),
             processes: HashMap::new(),
+            asked: Vec::new(),
             nets: Vec::new(),
             cgroups: Vec::new(),
             missing: vec![false; targets],
@@ -213,6 +223,7 @@ impl Sampler {
             }
         }
         ended.into_iter().for_each(|(pid, how)| self.ended(pid, how));
+        self.tell_asked();
         self.machine.read(&self.sink, &mut self.reader, true);
         self.read_places();
         self.choose_hot();
@@ -225,6 +236,7 @@ impl Sampler {
 
     /// Reads the hot threads and the machine's fast-changing figures.
     fn fast_pass(&mut self) {
+        self.tell_asked();
         for (pid, tid) in &self.hot {
             if let Some(process) = self.processes.get_mut(pid) {
                 process.threads.read_hot(&self.sink, &mut self.reader, *tid);
@@ -402,9 +414,43 @@ impl Sampler {
         if how != HowEnded::Replaced && self.finder.is_command(process.pid) {
             return self.commands.note_killer(process.pid, by);
         }
-        let end = ProcessEnd::new(how);
+        let (at, end) = (Instant::now(), ProcessEnd::new(how));
         let end = ProcessEnd { by: by.or(end.by), ..end };
-        let detail = match how {
+        match self.question(process, &end) {
+            Some(question) => {
+                self.asked.push(AskedEnd { at, process: process.event(None), how, question });
+            }
+            None => self.tell_end(at, process.event(None), end),
+        }
+    }
+
+    /// What systemd is asked about an end that nothing else explains, if it was of a service.
+    fn question(&self, process: &Process, end: &ProcessEnd) -> Option<Question> {
+        let is_explained = end.by.is_some()
+            || end.how == HowEnded::Replaced
+            || end.how.exit_code() == Some(0)
+            || self.asked.len() >= ASKED_MAX;
+        let path = process.cgroup.as_deref().filter(|_| !is_explained)?;
+        Question::about(path, process.pid)
+    }
+
+    /// Tells the ends of which systemd has said who it was, or had its time to say it.
+    fn tell_asked(&mut self) {
+        for asked in std::mem::take(&mut self.asked) {
+            match asked.question.poll() {
+                Poll::Pending => self.asked.push(asked),
+                Poll::Ready(by) => self.tell_answered(asked, by),
+            }
+        }
+    }
+
+    fn tell_answered(&self, asked: AskedEnd, by: Option<Culprit>) {
+        let AskedEnd { at, process, how, question: _ } = asked;
+        self.tell_end(at, process, ProcessEnd { by, ..ProcessEnd::new(how) });
+    }
+
+    fn tell_end(&self, at: Instant, process: ProcessEvent, end: ProcessEnd) {
+        let detail = match end.how {
             HowEnded::Exit { .. } | HowEnded::Signal { .. } => {
                 format!(": it ended {}", end.words())
             }
@@ -413,9 +459,8 @@ impl Sampler {
                 end.by.as_ref().map_or_else(String::new, |by| format!(": {}", by.words()))
             }
         };
-        let process = process.event(Some(end));
         let detail = format!("{}{detail}", process.label());
-        self.sink.process_event(Instant::now(), process, detail);
+        self.sink.process_event(at, ProcessEvent { end: Some(end), ..process }, detail);
     }
 
     /// The control group of a process that the kernel may have killed for lack of memory, if it
@@ -563,6 +608,10 @@ impl Sampler {
             processes.values().filter_map(|process| Some((process.pid, process.ended(reader)?)));
         let ended: Vec<(u32, HowEnded)> = ended.collect();
         ended.into_iter().for_each(|(pid, how)| self.remove(pid, how));
+        for asked in std::mem::take(&mut self.asked) {
+            let by = asked.question.wait();
+            self.tell_answered(asked, by);
+        }
         let now = Instant::now();
         for process in self.processes.values_mut() {
             process.end(&self.sink);

@@ -20,7 +20,12 @@ pub(super) fn candidate(context: &Context<'_>, killed: &Killed<'_>, rss: Reading
     let at_s = life.ended.map(RunTime::as_secs_f64);
     let (group, group_limit) = match life.end().and_then(|end| end.by.as_ref()) {
         Some(Culprit::OutOfMemory { group, limit_bytes, .. }) => (Some(group), *limit_bytes),
-        Some(Culprit::Fault { .. } | Culprit::ResourceLimit { .. } | Culprit::Assertion { .. })
+        Some(
+            Culprit::Fault { .. }
+            | Culprit::ResourceLimit { .. }
+            | Culprit::Assertion { .. }
+            | Culprit::Service { .. },
+        )
         | None => (None, None),
     };
     let limit = group_limit.map(|limit| limit as f64).or(memory_limit(context.host));
