@@ -2,6 +2,7 @@
 //! afterwards is not blamed on the generator. A run without problems has no explanations.
 
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -54,11 +55,11 @@ fn a_server_that_was_stopped_is_named_and_the_run_is_valid() {
     assert!(bursts.clone().all(|event| event.detail.contains("had been silent for")), "{ran}");
 }
 
-/// FFmpeg, which takes one publisher by RTMP; `None` where it is not installed.
-fn ffmpeg_listening() -> Option<(Child, String)> {
+/// FFmpeg by this path, which takes one publisher by RTMP; `None` where it is not installed.
+fn ffmpeg_listening(program: &Path) -> Option<(Child, String)> {
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let url = format!("rtmp://127.0.0.1:{port}/live/k");
-    let mut command = Command::new("ffmpeg");
+    let mut command = Command::new(program);
     command.args(["-v", "error", "-listen", "1", "-i", &url, "-f", "null", "-"]);
     Some((command.stdin(Stdio::null()).spawn().ok()?, format!("publish+{url}")))
 }
@@ -67,7 +68,7 @@ fn ffmpeg_listening() -> Option<(Child, String)> {
 /// killed.
 #[test]
 fn a_server_that_is_killed_with_its_only_user_is_named_with_the_signal() {
-    let Some((mut server, url)) = ffmpeg_listening() else { return };
+    let Some((mut server, url)) = ffmpeg_listening(Path::new("ffmpeg")) else { return };
     let (pid, media) = (server.id(), "crowd.publish={ video = \"360p\" }");
     let watch = format!("pid={pid}");
     let view = ["view", &url, "-n", "1", "--for", "60s", "--set", media, "--watch", &watch];
@@ -91,6 +92,43 @@ fn a_server_that_is_killed_with_its_only_user_is_named_with_the_signal() {
         "{ended:#}\n{ran}"
     );
     assert!(ran.stdout.contains(&format!("ended: ffmpeg (PID {pid}) at ")), "{ran}");
+}
+
+/// Where FFmpeg is.
+fn ffmpeg() -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join("ffmpeg")).find(|file| file.is_file())
+}
+
+/// 13 s: 5 s of the idle server, and 7 s of a run. It is found by a name of its own: throng
+/// publishes by an FFmpeg too, which ends because the server has, and those of other tests come and
+/// go.
+#[test]
+fn a_server_that_is_found_by_name_and_killed_is_named_and_not_the_publisher_that_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (name, Some(ffmpeg)) = ("throng-e2e-rtmp", ffmpeg()) else { return };
+    let program = folder.path().join(name);
+    std::os::unix::fs::symlink(ffmpeg, &program).unwrap();
+    let (mut server, url) = ffmpeg_listening(&program).unwrap();
+    let media = "crowd.publish={ video = \"360p\", burn_clock = true }";
+    let watch = format!("process={name}");
+    let view = ["view", &url, "-n", "1", "--for", "60s", "--set", media, "--watch", &watch];
+    let running = Running::start(None, &view);
+    std::thread::sleep(Duration::from_secs(12));
+    let pid = server.id();
+    server.kill().unwrap();
+    let ran = running.wait();
+    server.wait().unwrap();
+    let summary = ran.summary();
+    let found = &summary["bottleneck"];
+    assert_eq!(found["finding"], "server_crashed", "{found:#}\n{ran}");
+    let title = format!("{name} (PID {pid}) ended under the load, by signal 9 (SIGKILL)");
+    assert_eq!(found["title"], title.as_str(), "{found:#}\n{ran}");
+    // Who sent it left no trace.
+    let change = found["change"].as_str().unwrap_or_default();
+    assert!(change.starts_with("Find out who killed it at second "), "{change}");
+    let ended = summary["hosts"][0]["ended"].as_array().map_or(0, Vec::len);
+    assert_eq!(ended, 1, "throng's own FFmpeg is none of the server's\n{ran}");
 }
 
 /// 25 s: a program that is called as the server comes and goes beside the seconds in which that is
