@@ -19,7 +19,7 @@ mod relief;
 mod resource;
 mod verdict;
 
-pub use choice::{Choice, FoundLimit, SearchReason};
+pub use choice::{Choice, FoundLimit, NextLimit, SearchReason};
 pub use confirm::{Confirmation, ConfirmationOutcome, JudgedCell, Service, confirmations};
 pub use effects::{Difference, FactorEffect, LevelMean, effects};
 pub use interactions::{Contrast, Interaction, interactions};

@@ -1,12 +1,16 @@
 //! What the pairs of a proof measure, where the file leaves it open: a search of the baseline, made
 //! before them and kept as a run of its own, tells which crowd is held, or that each pair searches.
+//! One that was cut off with its ends far apart is continued by another one between them.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use throng_analysis::experiment::{Choice, FoundLimit, SearchReason};
+use throng_analysis::demand::Demand;
+use throng_analysis::experiment::{
+    CapacityPrediction, Choice, FoundLimit, NextLimit, SearchReason, predict,
+};
 use throng_report::matrix::{MatrixRun, RunFigures, RunStatus, text};
-use throng_scenario::matrix::{Measure, SearchKeys};
+use throng_scenario::matrix::{Measure, PlannedRun, SearchKeys};
 use throng_scenario::units::write_duration;
 
 use super::plan::MatrixPlan;
@@ -43,18 +47,9 @@ pub(super) fn measured(
     };
     // One that failed or was not possible may be so now; one that chose is not looked at again.
     if folder.record(&first, plan).is_none_or(|run| run.status != RunStatus::Valid) {
-        made(|| {
-            let run = runner.run(&first);
-            let run = MatrixRun { repeat: first.repeat, ..run };
-            folder.keep(&first, plan, &run)?;
-            if !is_quiet {
-                say(&format!("[search of {}] {}", plan.baseline(), text::run_line(&run)));
-                run.notes.iter().for_each(|note| say(&format!("  {note}")));
-            }
-            Ok(run.status)
-        })?;
+        made(|| search_once(runner, &first, is_quiet))?;
     }
-    let (run, _) = answer::measured(&first, plan, folder);
+    let (run, demands) = answer::measured(&first, plan, folder);
     match run.status {
         RunStatus::Valid | RunStatus::Invalid => {}
         RunStatus::Pending => return Ok(Err(cut(runner, run.reason))),
@@ -62,8 +57,27 @@ pub(super) fn measured(
             return Ok(Err(Cut::NoSearch(not_made(plan.baseline(), &run))));
         }
     }
-    let chosen = choice(plan, &run, *hold, search);
+    let mut chosen = choice(plan, &run, &demands, *hold, search);
+    // Whatever becomes of a further search, the next start knows this.
     folder.choose(&chosen)?;
+    let wide = found_by(plan, &run, search);
+    if let Some(ends) = wide.and_then(FoundLimit::to_narrow) {
+        if !is_quiet {
+            say(&format!("searched once more, between {} and {} users", ends[0], ends[1]));
+        }
+        runner.between = Some(ends);
+        search_once(runner, &first, is_quiet)?;
+        runner.between = None;
+        let (run, demands) = answer::measured(&first, plan, folder);
+        if run.status == RunStatus::Pending {
+            return Ok(Err(cut(runner, run.reason)));
+        }
+        let narrow = found_by(plan, &run, search);
+        if narrow.zip(wide).is_some_and(|(narrow, wide)| narrow.is_narrower(wide)) {
+            chosen = choice(plan, &run, &demands, *hold, search);
+            folder.choose(&chosen)?;
+        }
+    }
     let plan = plan.clone().measuring(chosen);
     if !is_quiet {
         plan.chosen.iter().for_each(|chosen| say(&chosen.why));
@@ -72,6 +86,23 @@ pub(super) fn measured(
         }
     }
     Ok(Ok(plan))
+}
+
+/// Makes the search and keeps it.
+fn search_once(
+    runner: &mut CellRunner<'_>,
+    first: &PlannedRun,
+    is_quiet: bool,
+) -> Result<RunStatus, CliError> {
+    let (plan, folder) = (runner.plan, runner.folder);
+    let run = runner.run(first);
+    let run = MatrixRun { repeat: first.repeat, ..run };
+    folder.keep(first, plan, &run)?;
+    if !is_quiet {
+        say(&format!("[search of {}] {}", plan.baseline(), text::run_line(&run)));
+        run.notes.iter().for_each(|note| say(&format!("  {note}")));
+    }
+    Ok(run.status)
 }
 
 /// Makes the search, and again if it is invalid.
@@ -91,39 +122,59 @@ fn not_made(baseline: &str, run: &MatrixRun) -> String {
     format!("the search of {baseline}, which chooses what the pairs measure, {what}{reason}")
 }
 
-/// The choice by the search of the baseline, and why.
-fn choice(plan: &MatrixPlan, run: &MatrixRun, hold: Duration, search: &SearchKeys) -> Chosen {
+/// The limit that the search of the baseline found; `None` if it is not valid.
+fn found_by(plan: &MatrixPlan, run: &MatrixRun, search: &SearchKeys) -> Option<FoundLimit> {
+    let figures = run.figures.as_ref().filter(|_| run.status == RunStatus::Valid)?;
+    found(figures, plan.ceiling(search))
+}
+
+/// The choice by the search of the baseline, of which the demand of a user is known, and why.
+fn choice(
+    plan: &MatrixPlan,
+    run: &MatrixRun,
+    demands: &[Demand],
+    hold: Duration,
+    search: &SearchKeys,
+) -> Chosen {
     let figures = run.figures.as_ref().filter(|_| run.status == RunStatus::Valid);
     let takes = |users: u32| {
         let baseline = plan.cells.first();
         baseline.map_or(Duration::ZERO, |cell| plan.hold_takes(cell, hold, Some(users)))
     };
     let most = plan.cells.first().map_or(u32::MAX, |cell| plan.users_max(cell, search));
-    let ceiling = plan.ceiling(search);
+    let next = figures.and_then(|figures| next_limit(plan, figures, demands));
     let choice = Choice::of(
-        figures.and_then(|figures| found(figures, ceiling)),
+        found_by(plan, run, search),
         plan.matrix.least_more(),
+        next.as_ref().map(|next| NextLimit { users: next.users, users_low: next.users_low }),
         most,
         takes,
         search.budget.max(find::BUDGET_MIN),
     );
     let baseline = plan.baseline();
+    let fails = |figures: &RunFigures| {
+        let failing = figures.first_failing.unwrap_or(0);
+        format!("{failing} users, which {baseline} does not serve well{}", cause(figures))
+    };
     let why = match (choice, figures) {
         (Choice::Hold { users, passing }, Some(figures)) => format!(
-            "held: {users} users; {baseline} serves {passing} well and {} not{}; a pair takes {}",
+            "held: {users} users; {baseline} serves {passing} well and {} not{}; a pair takes {}{}",
             figures.first_failing.unwrap_or(users),
             cause(figures),
-            write_duration(takes(users) * 2)
+            write_duration(takes(users) * 2),
+            next.as_ref().map_or_else(String::new, |next| format!("; {}", expected(next)))
         ),
-        (Choice::Search(SearchReason::Slow), Some(figures)) => format!(
-            "searched: a run that holds {} users, which {baseline} does not serve well{}, takes longer than a search",
-            figures.first_failing.unwrap_or(0),
-            cause(figures)
-        ),
+        (Choice::Search(SearchReason::Slow), Some(figures)) => {
+            format!("searched: a run that holds {}, takes longer than a search", fails(figures))
+        }
         (Choice::Search(SearchReason::TooLittle), Some(figures)) => format!(
-            "searched: a variant has too little more of the limit to serve {} users, which {baseline} does not serve well{}",
-            figures.first_failing.unwrap_or(0),
-            cause(figures)
+            "searched: a variant has too little more of the limit to serve {}",
+            fails(figures)
+        ),
+        (Choice::Search(SearchReason::NextLimit), Some(figures)) => format!(
+            "searched: {}, below {}",
+            next.as_ref().map_or_else(String::new, expected),
+            fails(figures)
         ),
         (Choice::NoLimit { users }, _) => format!(
             "{baseline} serves {users} users well, the largest crowd that may be tried: nothing is compared; raise the `ceiling` of \
@@ -136,6 +187,31 @@ fn choice(plan: &MatrixPlan, run: &MatrixRun, hold: Duration, search: &SearchKey
         }
     };
     Chosen { choice, why }
+}
+
+/// The first limit that any variant meets after that of the baseline, where the demand of a user
+/// tells it. That is unknown of more users than a resource is known to be enough for.
+fn next_limit(
+    plan: &MatrixPlan,
+    figures: &RunFigures,
+    demands: &[Demand],
+) -> Option<CapacityPrediction> {
+    let (passing, failing) = (f64::from(figures.capacity?), f64::from(figures.first_failing?));
+    let named = figures.finding.as_deref().filter(|_| figures.verdict.names_a_cause());
+    let runs = [demands.to_vec()];
+    let levels = plan.matrix.factors.iter().flat_map(|factor| &factor.levels);
+    let of_variants = levels.filter_map(|level| {
+        let relief = level.relieves.as_ref()?;
+        predict(&runs, named, relief, level.more, [passing, failing])
+    });
+    let known = of_variants.filter(|next| next.users_high.is_some());
+    known.min_by(|a, b| a.users.total_cmp(&b.users))
+}
+
+/// `a variant is expected to have its next limit at about 140 users (CPU of the host)`.
+fn expected(next: &CapacityPrediction) -> String {
+    let CapacityPrediction { users, resource, .. } = next;
+    format!("a variant is expected to have its next limit at about {users:.0} users ({resource})")
 }
 
 /// The limit that a search found whose largest crowd is `ceiling`. That no load failed is also said
@@ -169,6 +245,7 @@ fn cause(figures: &RunFigures) -> String {
 
 #[cfg(test)]
 mod tests {
+    use throng_analysis::demand::Resource;
     use throng_report::matrix::CellVerdict;
 
     use super::super::folder::MatrixFolder;
@@ -218,10 +295,14 @@ mod tests {
     }
 
     fn of(stand: &Stand, run: &MatrixRun) -> Chosen {
+        of_demands(stand, run, &[])
+    }
+
+    fn of_demands(stand: &Stand, run: &MatrixRun, demands: &[Demand]) -> Chosen {
         let Measure::Auto { hold, search } = &stand.plan.matrix.measure else {
             panic!("{:?}", stand.plan.matrix.measure)
         };
-        choice(&stand.plan, run, *hold, search)
+        choice(&stand.plan, run, demands, *hold, search)
     }
 
     #[test]
@@ -297,6 +378,47 @@ mod tests {
             let runs = if let Choice::NoLimit { .. } = choice { 0 } else { 4 };
             assert_eq!((plan.runs().len(), plan.matrix.first_search()), (runs, None));
         }
+    }
+
+    /// A line that is full at 130 users, of which nothing is relieved.
+    fn line() -> Demand {
+        Demand {
+            resource: Resource::NicSent,
+            instance: "v0".into(),
+            group: None,
+            setting: None,
+            unit: "B/s".into(),
+            per_user: 1e5,
+            per_user_error: 1e3,
+            idle: 0.0,
+            curve: None,
+            used: 1e7,
+            limit: Some(1.37e7),
+            users: Some(130.0),
+            users_low: Some(120.0),
+            users_high: Some(140.0),
+            extrapolated: false,
+            loads: 6,
+            fit: None,
+        }
+    }
+
+    #[test]
+    fn the_limit_that_comes_next_is_said_before_the_first_pair() {
+        let stand = stand("10ms", "");
+        let chosen = of_demands(&stand, &search(100, Some(110)), &[line()]);
+        assert_eq!(chosen.choice, Choice::Hold { users: 120, passing: 100 });
+        let next = "a variant is expected to have its next limit at about 130 users (sent by v0)";
+        assert!(chosen.why.ends_with(&format!("; {next}")), "{chosen:?}");
+        // A search that was cut off: the crowd that failed is beyond that line too.
+        let chosen = of_demands(&stand, &search(101, Some(182)), &[line()]);
+        assert_eq!(chosen.choice, Choice::Search(SearchReason::NextLimit));
+        assert_eq!(
+            chosen.why,
+            format!(
+                "searched: {next}, below 182 users, which one does not serve well: Thread SW-WebRTC is full (one_thread_full, 97)"
+            )
+        );
     }
 
     #[test]

@@ -94,6 +94,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         interrupt: &interrupt,
         consent_secret: command.consent_secret.as_deref(),
         crew,
+        between: None,
     };
     let (plan, cut) = match choose::measured(&mut runner, command.quiet)? {
         Ok(plan) => {

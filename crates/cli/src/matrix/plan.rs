@@ -467,10 +467,13 @@ impl MatrixPlan {
     /// their budget, and with searches that are stopped unfinished. Where a search is to choose
     /// what they measure, with the crowd of the scenario, and that search.
     pub(super) fn takes(&self) -> [Duration; 2] {
-        [self.takes_with(|budget| budget.max(find::BUDGET_MIN)), self.takes_with(find::stops_after)]
+        let least = self.takes_with(1, |budget| budget.max(find::BUDGET_MIN));
+        // One that was cut off is continued by another one.
+        [least, self.takes_with(2, find::stops_after)]
     }
 
-    fn takes_with(&self, search_takes: impl Fn(Duration) -> Duration) -> Duration {
+    /// The same with so many searches that choose, where one is needed.
+    fn takes_with(&self, first: u32, search_takes: impl Fn(Duration) -> Duration) -> Duration {
         let of = |cell: &Cell| match &self.matrix.measure {
             Measure::Find(search) => search_takes(search.budget),
             Measure::Hold(hold) | Measure::Auto { hold, .. } => {
@@ -478,7 +481,7 @@ impl MatrixPlan {
             }
         };
         let first = match &self.matrix.measure {
-            Measure::Auto { search, .. } => search_takes(search.budget),
+            Measure::Auto { search, .. } => search_takes(search.budget) * first,
             Measure::Hold(_) | Measure::Find(_) => Duration::ZERO,
         };
         let all = self.cells.iter().enumerate();

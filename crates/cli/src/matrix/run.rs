@@ -42,6 +42,8 @@ pub(super) struct CellRunner<'a> {
     pub(super) consent_secret: Option<&'a str>,
     /// The workers that play the crowds, if this machine does not.
     pub(super) crew: Option<Crew>,
+    /// Between which crowds the search of a baseline that chooses looks, in place of the file's.
+    pub(super) between: Option<[u32; 2]>,
 }
 
 /// Why a run has no figures.
@@ -251,7 +253,8 @@ impl CellRunner<'_> {
             | Measure::Auto { search: SearchKeys { budget, start, ceiling }, .. } => {
                 let mut words = vec!["find".to_owned(), shown(&self.plan.scenario)];
                 words.extend(["--budget".to_owned(), write_duration(*budget)]);
-                for (flag, value) in [("--start", start), ("--ceiling", ceiling)] {
+                let ends = self.between.map_or([*start, *ceiling], |ends| ends.map(Some));
+                for (flag, value) in ["--start", "--ceiling"].into_iter().zip(ends) {
                     words.extend(
                         value.iter().flat_map(|value| [flag.to_owned(), value.to_string()]),
                     );
