@@ -129,6 +129,7 @@ impl Numbers {
             fps_milli: self.distribution(),
             loss_ppm: self.distribution(),
             oven_rtc_tester_delay_us: self.distribution(),
+            picture_lines: self.distribution(),
             source_fps_milli: source_fps.mean_milli(),
             source_fps,
         }

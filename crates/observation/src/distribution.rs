@@ -137,6 +137,17 @@ impl Distribution {
         (!self.is_empty()).then(|| self.histogram().value_at_quantile(quantile))
     }
 
+    /// The least value that cannot be told from that at `quantile`; `None` when empty. It is exact
+    /// for values whose bits below the highest eight are zero, such as the usual heights of
+    /// pictures.
+    #[must_use]
+    pub fn lowest_at(&self, quantile: f64) -> Option<u64> {
+        (!self.is_empty()).then(|| {
+            let histogram = self.histogram();
+            histogram.lowest_equivalent(histogram.value_at_quantile(quantile))
+        })
+    }
+
     /// The usual quantiles divided by `scale` (1000.0 turns microseconds into milliseconds); `None`
     /// when empty.
     #[must_use]

@@ -189,6 +189,9 @@ pub struct SeriesRow {
     pub loss_ppm: Distribution,
     /// OvenRtcTester's "delay" of tracks, microseconds.
     pub oven_rtc_tester_delay_us: Distribution,
+    /// The shorter side of each track's picture, pixels: 720 of 720p. Of tracks whose size is known
+    /// and that showed a frame in this second.
+    pub picture_lines: Distribution,
     /// Frames per second by the sources' timestamps (mean over tracks with one), thousandths.
     pub source_fps_milli: Option<u32>,
     /// What [`Self::source_fps_milli`] is the mean of. Not stored: only rows on their way through a
@@ -230,6 +233,7 @@ impl SeriesRow {
         self.fps_milli.merge(&other.fps_milli);
         self.loss_ppm.merge(&other.loss_ppm);
         self.oven_rtc_tester_delay_us.merge(&other.oven_rtc_tester_delay_us);
+        self.picture_lines.merge(&other.picture_lines);
     }
 }
 

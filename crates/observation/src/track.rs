@@ -319,6 +319,9 @@ pub struct TrackInterval {
     /// The frame rate by the timestamps of the source, frames per second; `None` for audio or
     /// unknown.
     pub source_fps: Option<f32>,
+    /// The shorter side of the picture at the end of the interval, pixels: 720 of 720p. `None` for
+    /// audio, and where the size is not known.
+    pub picture_lines: Option<u16>,
     /// Time of this interval in which frames were expected, microseconds: for video from the first
     /// decodable frame after it began, or began again; the wait for that frame is part of joining,
     /// which is measured separately. For audio all of it. For video that is played from a buffer,

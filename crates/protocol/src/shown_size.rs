@@ -37,6 +37,11 @@ impl ShownSize {
         self.size
     }
 
+    /// The shorter side of it: 720 of 720p.
+    pub(crate) fn lines(&self) -> Option<u16> {
+        self.size.map(|(width, height)| width.min(height))
+    }
+
     /// A packet arrived that may begin a key frame.
     pub(crate) fn packet(&mut self, codec: Codec, timestamp: u32, payload: &[u8]) {
         if let Some(size) = picture_size(codec, payload) {
@@ -78,5 +83,6 @@ mod tests {
         assert_eq!(shown(20, 100), None, "the same once more");
         assert_eq!(shown(30, 200), Some(((100, 90), (200, 90))));
         assert_eq!(shown(40, 200), None);
+        assert_eq!(picture.lines(), Some(90));
     }
 }

@@ -22,6 +22,7 @@ pub(crate) struct KindFigures {
     pub(crate) fps_milli: Distribution,
     pub(crate) loss_ppm: Distribution,
     pub(crate) oven_rtc_tester_delay_us: Distribution,
+    pub(crate) picture_lines: Distribution,
     pub(crate) track_seconds: u64,
     pub(crate) below_source_fps: u64,
     /// Seconds in which a track of this kind reported.
@@ -43,6 +44,7 @@ impl KindFigures {
             figures.fps_milli.merge(&row.fps_milli);
             figures.loss_ppm.merge(&row.loss_ppm);
             figures.oven_rtc_tester_delay_us.merge(&row.oven_rtc_tester_delay_us);
+            figures.picture_lines.merge(&row.picture_lines);
             figures.track_seconds += u64::from(row.tracks);
             figures.below_source_fps += u64::from(row.tracks_below_source_fps);
             if let Some(milli) = row.source_fps_milli {

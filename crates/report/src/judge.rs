@@ -56,6 +56,10 @@ pub(crate) fn measure(
                 Some(fps)
             }
         }
+        // What a distribution leaves out of a size is below it: 720 is not missed by 719.
+        Metric::VideoResolution => {
+            video.picture_lines.lowest_at(at.quantile()?).map(|lines| lines as f64)
+        }
         Metric::VideoFreeze => match at.quantile() {
             None => video.counters.freeze_ratio(),
             Some(q) => freeze_quantile(figures, q),
@@ -129,6 +133,7 @@ fn measured_text(measured: Option<f64>, threshold: Threshold) -> String {
             Threshold::Milliseconds(_) => units::duration_ms(figure),
             Threshold::FramesPerSecond(_) => format!("{figure:.1} fps"),
             Threshold::OfSource(_) => format!("{figure:.2} of source"),
+            Threshold::Lines(_) => format!("{figure:.0}p"),
             Threshold::Count(_) => format!("{figure:.0}"),
             Threshold::OfBitRate(_) => format!("{figure:.3}"),
         },

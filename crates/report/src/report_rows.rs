@@ -81,6 +81,7 @@ mod tests {
                 &mut row.fps_milli,
                 &mut row.loss_ppm,
                 &mut row.oven_rtc_tester_delay_us,
+                &mut row.picture_lines,
             ] {
                 *samples = throng_observation::Distribution::new();
             }

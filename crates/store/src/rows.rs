@@ -25,6 +25,7 @@ const OLDER_TRACKS: &[(&str, &str)] = &[
     ("rtx_packets_received", "0"),
     ("oven_rtc_tester_delay_us", "oven_delay_us"),
     ("absolute_delay_ahead_us", "NULL"),
+    ("picture_lines", "NULL"),
 ];
 
 columns! { CrowdRow {
@@ -44,7 +45,7 @@ array_columns! {
 columns! { SeriesRow {
     second, cohort, kind, tracks, tracks_below_source_fps, source_fps_milli, relative_delay_us,
     absolute_delay as AbsoluteDelay, jitter_us, fps_milli, loss_ppm, oven_rtc_tester_delay_us, counters as Nested,
-    source_fps as Unstored,
+    source_fps as Unstored, picture_lines,
 } }
 
 impl Stored for SeriesRow {

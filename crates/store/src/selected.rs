@@ -19,7 +19,7 @@ use crate::table::{self, Stored, columns_of};
 
 /// Columns of `series` with samples of its tracks and frames, and the value of each where they are
 /// not read.
-const SAMPLES: [(&str, &str); 9] = [
+const SAMPLES: [(&str, &str); 10] = [
     ("relative_delay_us", "NULL"),
     ("absolute_delay_us", "NULL"),
     ("capture_basis", "NULL"),
@@ -29,6 +29,7 @@ const SAMPLES: [(&str, &str); 9] = [
     ("fps_milli", "NULL"),
     ("loss_ppm", "NULL"),
     ("oven_rtc_tester_delay_us", "NULL"),
+    ("picture_lines", "NULL"),
 ];
 
 /// The same of `playback`.

@@ -147,6 +147,7 @@ mod tests {
             source_fps: Some(30.0),
             frames_due_us: 1_000_000,
             first_frame_awaited_since: None,
+            picture_lines: None,
             missing_since: None,
         };
         change(&mut interval);

@@ -98,6 +98,7 @@ mod tests {
             source_fps: None,
             frames_due_us: 1_000_000,
             first_frame_awaited_since: None,
+            picture_lines: None,
             missing_since: None,
         }
     }

@@ -18,6 +18,7 @@ fn interval(packets_received: u64) -> TrackInterval {
         source_fps: None,
         frames_due_us: 0,
         first_frame_awaited_since: None,
+        picture_lines: None,
         missing_since: None,
     }
 }

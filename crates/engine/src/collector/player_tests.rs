@@ -148,6 +148,7 @@ impl Run {
             source_fps: Some(30.0),
             frames_due_us: due_us,
             first_frame_awaited_since: None,
+            picture_lines: None,
             missing_since: None,
         };
         self.observe(id, end, Observation::Playback(Box::new(interval)));

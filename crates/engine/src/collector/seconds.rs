@@ -67,6 +67,7 @@ struct TrackSecond {
     jitter_us: Option<u32>,
     oven_rtc_tester_delay_us: Option<u32>,
     source_fps: Option<f32>,
+    picture_lines: Option<u16>,
 }
 
 /// Active time below which a track (a join or leave within the second) gives no sample of a rate:
@@ -280,6 +281,7 @@ impl TrackSecond {
             interval.oven_rtc_tester_delay_us.or(self.oven_rtc_tester_delay_us);
         self.source_fps =
             interval.source_fps.filter(|fps| fps.is_finite() && *fps > 0.0).or(self.source_fps);
+        self.picture_lines = interval.picture_lines.or(self.picture_lines);
     }
 }
 
@@ -306,6 +308,8 @@ impl Sums {
             }
             let fps = track.counters.frames_decodable as f64 * 1e6 / track.frames_due_us as f64;
             row.fps_milli.record((fps * 1e3) as u64);
+            let shown = track.picture_lines.filter(|_| track.counters.frames_decodable > 0);
+            shown.iter().for_each(|lines| row.picture_lines.record(u64::from(*lines)));
             if track.counters.missing_us > 0 {
                 row.tracks_below_source_fps += 1;
             } else if let Some(source) = track.source_fps.map(f64::from) {
@@ -363,6 +367,7 @@ mod tests {
             source_fps: Some(30.0),
             frames_due_us: active_ms * 1000,
             first_frame_awaited_since: None,
+            picture_lines: None,
             missing_since: None,
         }
     }
@@ -411,6 +416,22 @@ mod tests {
             "27 frames in 0.9 s are 30 fps"
         );
         assert_eq!(row.loss_ppm.quantile(0.5).unwrap() / 1000, 100);
+    }
+
+    #[test]
+    fn the_size_of_a_picture_is_that_at_the_end_of_the_second_where_one_is_shown() {
+        let mut seconds = Seconds::new(1);
+        let shows = |lines, frames| TrackInterval {
+            picture_lines: lines,
+            ..interval(100, 0, frames, 1000)
+        };
+        seconds.interval(0, 0, CohortId(0), &shows(Some(360), 15));
+        seconds.interval(0, 0, CohortId(0), &shows(Some(720), 15));
+        seconds.interval(0, 1, CohortId(0), &shows(Some(1080), 0));
+        seconds.interval(0, 2, CohortId(0), &shows(None, 30));
+        let row = &seconds.close(0, |_| 3).series[0];
+        assert_eq!((row.picture_lines.count(), row.fps_milli.count()), (1, 3));
+        assert_eq!(row.picture_lines.lowest_at(0.5), Some(720));
     }
 
     #[test]

@@ -61,6 +61,7 @@ fn late_seconds(delays_us: &[u32], from_s: usize, unloaded: Unloaded) -> Vec<boo
             source_fps: None,
             frames_due_us: 0,
             first_frame_awaited_since: None,
+            picture_lines: None,
             missing_since: None,
         };
         let observation = Observation::Interval(Box::new(interval));

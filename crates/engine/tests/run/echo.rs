@@ -119,6 +119,7 @@ impl Echo {
             source_fps: None,
             frames_due_us: 1_000_000,
             first_frame_awaited_since: None,
+            picture_lines: None,
             missing_since: None,
         }))));
     }

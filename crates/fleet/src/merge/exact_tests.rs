@@ -113,6 +113,7 @@ fn track(row: &mut SeriesRow, n: &mut Numbers) {
     row.fps_milli.record(n.below(60_000));
     row.loss_ppm.record(n.below(1_000_000));
     row.oven_rtc_tester_delay_us.record(n.below(9_000));
+    row.picture_lines.record(n.below(2_160));
     if n.below(3) > 0 {
         row.source_fps += SourceFps { tracks: 1, sum_milli: 20_000 + n.below(40_000) };
     }

@@ -359,6 +359,7 @@ impl TrackMeter {
                 .pictures
                 .as_ref()
                 .and_then(|pictures| pictures.source_rate.frames_per_second()),
+            picture_lines: None,
             frames_due_us: micros(frames_due),
             first_frame_awaited_since,
             missing_since: None,

@@ -189,6 +189,7 @@ impl Meter {
             live: end.live,
         };
         observe(Observation::Playback(Box::new(interval)));
+        let lines = end.timeline.lines_at(end.position_us);
         for track in end.timeline.tracks_mut() {
             let played = track.take_played(end.position_us);
             let is_video = track.kind == MediaKind::Video;
@@ -215,6 +216,7 @@ impl Meter {
                 capture_basis: None,
                 oven_rtc_tester_delay_us: None,
                 source_fps: own_fps.or(track.source_fps()).filter(|_| is_video),
+                picture_lines: lines.filter(|_| is_video),
                 frames_due_us: due_us + stall_us,
                 first_frame_awaited_since: None,
                 missing_since: None,

@@ -171,9 +171,9 @@ impl Segments {
 
     /// The media of a segment ends so much later than its playlist says. By how much all segments
     /// were moved for that.
-    pub(super) fn ends_later(&mut self, by_us: i64) -> i64 {
+    pub(super) fn ends_later(&mut self, said_us: u64, by_us: i64) -> i64 {
         match self {
-            Self::Live(window) => window.ends_later(by_us),
+            Self::Live(window) => window.ends_later(said_us, by_us),
             Self::Recorded(_) | Self::Dynamic(_) => 0,
         }
     }

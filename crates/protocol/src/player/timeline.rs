@@ -117,9 +117,11 @@ pub(super) struct Timeline {
     /// From when on which capture times are valid: a position, and how long after 1970 its
     /// beginning was captured, microseconds.
     captures: VecDeque<(i64, i64)>,
+    /// From when on pictures have another size: a position, and their shorter side, pixels.
+    sizes: VecDeque<(i64, u16)>,
 }
 
-/// Most of them: one for each segment that is buffered.
+/// Most of each: one for each segment that is buffered.
 const CAPTURES_MAX: usize = 64;
 
 /// Capture times jitter by less.
@@ -341,6 +343,27 @@ impl Timeline {
         Some(position_us.saturating_add(*origin_us))
     }
 
+    /// What begins at `position_us` has pictures of this size.
+    pub(super) fn sized(&mut self, position_us: i64, lines: u16) {
+        let is_new = self
+            .sizes
+            .back()
+            .is_none_or(|(from_us, known)| position_us < *from_us || *known != lines);
+        if is_new {
+            self.sizes.retain(|(from_us, _)| *from_us < position_us);
+            if self.sizes.len() >= CAPTURES_MAX {
+                self.sizes.pop_front();
+            }
+            self.sizes.push_back((position_us, lines));
+        }
+    }
+
+    /// The shorter side of the picture at `position_us`, pixels, where it is known.
+    pub(super) fn lines_at(&self, position_us: i64) -> Option<u16> {
+        let (_, lines) = self.sizes.iter().rev().find(|(from_us, _)| *from_us <= position_us)?;
+        Some(*lines)
+    }
+
     /// How long the frames last of the track whose frames last longest, by their mean; `None`
     /// before any is known.
     pub(super) fn longest_frame_us(&self) -> Option<u64> {
@@ -491,6 +514,22 @@ mod tests {
         assert_eq!(timeline.playable_us(0, |at| at == 1), Some(2_000_000), "the audio has ended");
         assert_eq!(timeline.playable_us(0, |_| true), Some(2_000_000));
         assert_eq!(filled(0..50, 0..0).playable_us(0, |_| false), None, "no audio came");
+    }
+
+    #[test]
+    fn a_picture_has_the_size_that_was_said_last_before_it() {
+        let mut timeline = Timeline::default();
+        assert_eq!(timeline.lines_at(0), None);
+        [(0, 360), (4, 360), (8, 720), (12, 360)]
+            .into_iter()
+            .for_each(|(at_s, lines)| timeline.sized(at_s * 1_000_000, lines));
+        let at_s = |timeline: &Timeline, at_s: i64| timeline.lines_at(at_s * 1_000_000);
+        for (position_s, lines) in [(-1, None), (7, Some(360)), (8, Some(720)), (90, Some(360))] {
+            assert_eq!(at_s(&timeline, position_s), lines, "{position_s} s");
+        }
+        // A seek back, to another size.
+        timeline.sized(4_000_000, 1_080);
+        assert_eq!((at_s(&timeline, 3), at_s(&timeline, 9)), (Some(360), Some(1_080)));
     }
 
     #[test]

@@ -22,6 +22,10 @@ use super::program_time::{JUMP_US, ProgramTime};
 /// less is the rounding of durations, and the difference between tracks.
 const ROUNDING_US: u64 = 100_000;
 
+/// By how many of its said durations the media of a segment may end later or sooner than said;
+/// beyond that its time stamps jumped.
+const MOVED_MAX: u64 = 10;
+
 /// The playlist as it was received last.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
@@ -82,10 +86,12 @@ impl Window {
         self.base_us = self.base_us.saturating_add(by_us);
     }
 
-    /// The media of a segment ends so much later than its playlist says. By how much all segments
-    /// were moved for that: dates say themselves where theirs are.
-    pub(super) fn ends_later(&mut self, by_us: i64) -> i64 {
-        let is_moved = !self.has_program_time && by_us.unsigned_abs() > ROUNDING_US;
+    /// The media of a segment ends so much later than its playlist says, which says that it lasts
+    /// for `said_us`. By how much all segments were moved for that: dates say themselves where
+    /// theirs are, and a jump of time stamps is no duration that is wrong.
+    pub(super) fn ends_later(&mut self, said_us: u64, by_us: i64) -> i64 {
+        let may_be = ROUNDING_US + 1..=said_us.saturating_mul(MOVED_MAX);
+        let is_moved = !self.has_program_time && may_be.contains(&by_us.unsigned_abs());
         let moved_us = if is_moved { by_us } else { 0 };
         self.base_us = self.base_us.saturating_add(moved_us);
         moved_us
@@ -434,5 +440,41 @@ impl Window {
             self.starts_us(segment),
             (self.restarts << 32) | (segment.discontinuity_number & 0xffff_ffff),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_media::manifest::hls::Playlist;
+
+    use super::*;
+
+    /// Segments of four seconds, with a date if `dated`.
+    fn window(dated: bool) -> Window {
+        let date = if dated { "#EXT-X-PROGRAM-DATE-TIME:2026-11-28T12:00:00Z\n" } else { "" };
+        let text = format!("#EXTM3U\n#EXT-X-TARGETDURATION:4\n{date}#EXTINF:4,\n0.ts\n");
+        let Playlist::Media(media) = Playlist::parse(text.as_bytes()).unwrap() else {
+            panic!("a master playlist")
+        };
+        Window::new(Url::parse("http://10.0.0.1/live.m3u8").unwrap(), media, Instant::now())
+    }
+
+    #[test]
+    fn segments_are_moved_for_a_duration_that_is_wrong_and_not_for_a_jump() {
+        let said_us = 4_000_000;
+        for (later_us, expect_us) in [
+            (-3_000_000, -3_000_000),
+            (30_000_000, 30_000_000),
+            (100_000, 0), // the rounding of durations
+            (-60_000_000, 0),
+            (60_000_000, 0),
+            (i64::MIN, 0),
+        ] {
+            let mut window = window(false);
+            let began_us = window.base_us;
+            assert_eq!(window.ends_later(said_us, later_us), expect_us, "{later_us}");
+            assert_eq!(window.base_us - began_us, expect_us, "{later_us}");
+        }
+        assert_eq!(window(true).ends_later(said_us, -3_000_000), 0, "dates say it themselves");
     }
 }

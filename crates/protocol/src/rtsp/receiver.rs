@@ -494,6 +494,7 @@ impl Receiver {
             let due = expected.filter(|_| !track.has_ended && track.meter.is_quiet(now));
             let mut interval = take(&mut track.meter, now);
             interval.missing_since = due.map(|due| due.since);
+            interval.picture_lines = track.picture.lines();
             self.observed.push(Observation::Interval(Box::new(interval)));
         }
     }

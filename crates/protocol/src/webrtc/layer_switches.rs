@@ -126,6 +126,11 @@ impl LayerSwitches {
         }
     }
 
+    /// The shorter side of the picture that is shown, pixels.
+    pub(super) fn lines(&self) -> Option<u16> {
+        self.picture.lines()
+    }
+
     /// A packet of a key frame arrived.
     pub(super) fn key_packet(&mut self, codec: Codec, timestamp: u32, payload: &[u8]) {
         self.picture.packet(codec, timestamp, payload);

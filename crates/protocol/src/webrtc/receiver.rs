@@ -13,6 +13,7 @@ use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
 use throng_observation::{
     Codec, INNER_MARKERS_PLACE, MediaKind, Observation, Phase, TIME_JUMP_PLACE, TrackId,
+    TrackInterval,
 };
 
 use super::feedback::{ReportState, Reporter};
@@ -118,6 +119,16 @@ impl Track {
                 at,
             }));
         }
+    }
+
+    /// Ends its interval.
+    fn end_interval(
+        &mut self,
+        now: Instant,
+        take: fn(&mut TrackMeter, Instant) -> TrackInterval,
+    ) -> TrackInterval {
+        let picture_lines = self.layer_switches.lines();
+        TrackInterval { picture_lines, ..take(&mut self.meter, now) }
     }
 
     /// Whether it is measured and reported on: key frames are not requested for a track without a

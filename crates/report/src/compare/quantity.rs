@@ -159,6 +159,7 @@ impl Quantity {
                 }
                 Unit::Milliseconds => absolute(2.0),
                 Unit::FramesPerSecond => absolute(0.1),
+                Unit::Lines => absolute(8.0),
                 Unit::Count => absolute(0.1),
                 Unit::OfBitRate => of_the_rest(0.01),
             },
@@ -197,6 +198,7 @@ impl Quantity {
                 Unit::Ratio => percent(value),
                 Unit::Milliseconds => duration_ms(value),
                 Unit::FramesPerSecond => format!("{value:.1} fps"),
+                Unit::Lines => format!("{value:.0}p"),
                 Unit::Count => format!("{value:.1}"),
                 Unit::OfBitRate => format!("{value:.3}"),
             },

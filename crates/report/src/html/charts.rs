@@ -47,12 +47,14 @@ fn media(time: &Timeline, summary: &Summary) -> String {
         p.video.is_present.then(|| p.video.counters.freeze_count as f64 / p.seconds.max(1) as f64)
     });
     let floor = "ms above each track's own floor";
+    let size = resolution(time);
     if !summary.has_packets() {
         // What players fetch has no packets that could be lost or late.
         return [
             plain("Viewers", "participants", viewers),
             bitrate(time),
             plain("Frame rate", "frames played/s", fps),
+            size,
         ]
         .concat();
     }
@@ -63,10 +65,26 @@ fn media(time: &Timeline, summary: &Summary) -> String {
         absolute(time, summary),
         chart(time, "Packet loss", "of packets expected", Scale::Percent, loss),
         plain("Frame rate", "decodable frames/s", fps),
+        size,
         plain("Freezes", "freezes begun per second", vec![Line::solid("freezes", 2, freezes)]),
         plain("Audio delay", floor, delay(time, |p, q| at(&p.audio.relative, q))),
     ]
     .concat()
+}
+
+/// The size of pictures, where it is known.
+fn resolution(time: &Timeline) -> String {
+    if time.points.iter().all(|p| p.video.picture_lines.is_empty()) {
+        return String::new();
+    }
+    let size = |quantile: f64| {
+        time.each(|p| p.video.picture_lines.lowest_at(quantile).map(|lines| lines as f64))
+    };
+    let lines = vec![
+        Line::solid("median viewer", 1, size(0.50)),
+        Line::solid("smallest picture", 2, size(0.0)),
+    ];
+    chart(time, "Resolution", "pixels, the shorter side", Scale::Plain, lines)
 }
 
 /// Whether the generator kept up.

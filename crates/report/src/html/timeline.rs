@@ -38,6 +38,7 @@ pub(crate) struct Tracks {
     pub(crate) relative: Distribution,
     pub(crate) absolute: OneWayDelay,
     pub(crate) fps_milli: Distribution,
+    pub(crate) picture_lines: Distribution,
     pub(crate) source_fps: Option<f64>,
 }
 
@@ -48,6 +49,7 @@ impl Tracks {
         self.relative.merge(&row.relative_delay_us);
         self.absolute.merge(&row.absolute_delay);
         self.fps_milli.merge(&row.fps_milli);
+        self.picture_lines.merge(&row.picture_lines);
         if let Some(milli) = row.source_fps_milli {
             let fps = f64::from(milli) / 1e3;
             self.source_fps = Some(self.source_fps.map_or(fps, |known| known.max(fps)));

@@ -172,6 +172,7 @@ fn threshold(entry: &MetricEntry, right: Word<'_>) -> Result<Threshold, Objectiv
             units::duration(right.text).map(|time| time.as_secs_f64() * 1e3),
         )?)),
         Unit::FramesPerSecond => frame_rate(right),
+        Unit::Lines => lines(entry, right),
         Unit::Count => {
             let number = units::leading_number(right.text).filter(|(_, rest)| rest.is_empty());
             number.map(|(count, _)| Threshold::Count(count)).ok_or_else(|| {
@@ -202,6 +203,15 @@ fn of_bit_rate(entry: &MetricEntry, right: Word<'_>) -> Result<Threshold, Object
             Err(fail(message, help, right.span()))
         }
     }
+}
+
+/// `720p`, or `720`.
+fn lines(entry: &MetricEntry, right: Word<'_>) -> Result<Threshold, ObjectiveError> {
+    let lines = units::leading_number(right.text).filter(|(_, rest)| matches!(*rest, "" | "p"));
+    lines.map(|(lines, _)| Threshold::Lines(lines)).ok_or_else(|| {
+        let message = format!("`{}` is not a size such as `720p`", cut(right.text));
+        fail(message, format!("write for example `{}`", entry.example), right.span())
+    })
 }
 
 /// `25`, `25fps`, or `0.9 of source`.
@@ -295,6 +305,20 @@ mod tests {
                 Greater,
                 Threshold::FramesPerSecond(24.5),
             ),
+            (
+                "resolution p50 >= 720p",
+                Metric::VideoResolution,
+                Statistic::P50,
+                GreaterOrEqual,
+                Threshold::Lines(720.0),
+            ),
+            (
+                "video.resolution min > 360",
+                Metric::VideoResolution,
+                Statistic::Min,
+                Greater,
+                Threshold::Lines(360.0),
+            ),
             ("failed < 1 %", Metric::Failed, Statistic::Whole, Less, Threshold::Ratio(0.01)),
             (
                 "jitter max <= 30ms",
@@ -361,6 +385,9 @@ mod tests {
             ("fps min < 20", "<", "write `>`"),
             ("fps min > 1.1 of source", "1.1 of source", "0.9 of source"),
             ("fps min > 9 of bread", "9 of bread", "0.9 of source"),
+            ("resolution min >= 1280x720", "1280x720", "resolution min >= 720p"),
+            ("resolution max < 720p", "<", "write `>`"),
+            ("resolution >= 720p", "resolution", "resolution min >= 720p"),
             ("failed p95 < 1%", "p95", "failed < 1%"),
             ("stalls < 2", "stalls", "stalls p95 < 2"),
             ("stalls p95 < 2s", "2s", "stalls p95 < 2"),

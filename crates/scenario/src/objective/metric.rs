@@ -13,6 +13,8 @@ pub enum Metric {
     VideoFps,
     /// Playing time spent in a freeze.
     VideoFreeze,
+    /// Size of the picture.
+    VideoResolution,
     /// RFC 3550 interarrival jitter of video.
     VideoJitter,
     /// Audio packets lost for good.
@@ -52,6 +54,8 @@ pub enum Unit {
     Milliseconds,
     /// Frames per second, or their ratio to the source's.
     FramesPerSecond,
+    /// Pixels of the shorter side of a picture, written as in `720p`.
+    Lines,
     /// A number of events.
     Count,
     /// A multiple of the media's bit rate, written as a number or in percent.
@@ -106,10 +110,10 @@ pub struct MetricEntry {
 
 use Better::{Higher, Lower};
 use Population::{Frames, Messages, Participants, Run, UserSeconds};
-use Unit::{Count, FramesPerSecond, Milliseconds, OfBitRate, Ratio};
+use Unit::{Count, FramesPerSecond, Lines, Milliseconds, OfBitRate, Ratio};
 
 /// Every metric, in the order of the documentation.
-pub const CATALOGUE: [MetricEntry; 19] = [
+pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::VideoLoss,
         names: &["video.loss", "loss"],
@@ -159,6 +163,16 @@ pub const CATALOGUE: [MetricEntry; 19] = [
         whole: true,
         better: Lower,
         example: "video.freeze p95 < 1%",
+    },
+    MetricEntry {
+        metric: Metric::VideoResolution,
+        names: &["video.resolution", "resolution"],
+        doc: "the shorter side of the picture that is shown, pixels (720 of 720p), of streams whose size is known: H.264 and VP8 as packets, renditions of HLS that say theirs",
+        unit: Lines,
+        population: UserSeconds,
+        whole: false,
+        better: Higher,
+        example: "resolution min >= 720p",
     },
     MetricEntry {
         metric: Metric::VideoJitter,

@@ -125,6 +125,8 @@ pub enum Threshold {
     FramesPerSecond(f64),
     /// A ratio of the source's frame rate: the value is measured fps over source fps.
     OfSource(f64),
+    /// Pixels of the shorter side of a picture.
+    Lines(f64),
     /// A number of events.
     Count(f64),
     /// A multiple of the media's bit rate.
@@ -140,6 +142,7 @@ impl Threshold {
             | Self::Milliseconds(value)
             | Self::FramesPerSecond(value)
             | Self::OfSource(value)
+            | Self::Lines(value)
             | Self::Count(value)
             | Self::OfBitRate(value) => value,
         }
@@ -192,6 +195,8 @@ mod tests {
             ("video.loss p95 <= 1%", Some(0.01), ObjectiveOutcome::Met),
             ("fps min > 0.9 of source", Some(0.95), ObjectiveOutcome::Met),
             ("fps min >= 25", Some(24.9), ObjectiveOutcome::Missed),
+            ("resolution min >= 720p", Some(720.0), ObjectiveOutcome::Met),
+            ("resolution min >= 720p", Some(360.0), ObjectiveOutcome::Missed),
             ("connect p99 < 3s", Some(2999.0), ObjectiveOutcome::Met),
             ("connect p99 < 3s", Some(f64::INFINITY), ObjectiveOutcome::Missed),
             ("connect p99 < 3s", Some(f64::NAN), ObjectiveOutcome::NotMeasured),

@@ -75,6 +75,7 @@ fn series(second: i64, samples: u64) -> SeriesRow {
         counters: counters(),
         relative_delay_us: distribution(samples),
         loss_ppm: distribution(samples),
+        picture_lines: distribution(samples),
         source_fps_milli: Some(29_970),
         ..Default::default()
     }
@@ -207,6 +208,7 @@ fn a_run_reads_back_as_it_was_written() {
     };
     assert_eq!((series_back.counters, series_back.source_fps_milli), (counters(), Some(29_970)));
     assert_eq!(series_back.relative_delay_us.quantiles(1.0), distribution(50).quantiles(1.0));
+    assert_eq!(series_back.picture_lines.quantiles(1.0), distribution(50).quantiles(1.0));
     let one_way = &track_back.absolute_delay;
     assert_eq!((one_way.basis(), one_way.negative()), (Some(CaptureBasis::SenderReport), 7));
     assert_eq!((one_way.distribution().count(), one_way.ahead().count()), (50, 7));

@@ -59,6 +59,7 @@ impl Story {
                 source_fps: is_video.then_some(fps),
                 frames_due_us: length_us,
                 first_frame_awaited_since: None,
+                picture_lines: None,
                 missing_since: is_missing.then(|| self.at(ready)),
             };
             self.observe(number, ended, Observation::Interval(Box::new(interval)));

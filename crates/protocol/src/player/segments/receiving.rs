@@ -16,15 +16,6 @@ use crate::player::segment_download::SegmentDownload;
 use crate::player::transfer::{TransferError, TransferEvent};
 use crate::player::whole::WholeEvent;
 
-/// By how many of its said durations the media of a segment may end later or sooner than said;
-/// beyond that its time stamps jumped.
-const MOVED_MAX: u64 = 10;
-
-/// Whether media that ends so much later than its playlist says is of another duration only.
-fn may_be_duration(said_us: u64, later_us: i64) -> bool {
-    later_us.unsigned_abs() <= said_us.saturating_mul(MOVED_MAX)
-}
-
 impl SegmentLane {
     pub(in crate::player) fn handle(
         &mut self,
@@ -272,12 +263,22 @@ impl SegmentLane {
             context.client.anomaly(detail);
         }
         self.tracks.append_received(now, context, media.filled());
+        self.tell_size(context, &media);
         let ends_us = self.follow_media(context, &media, is_whole);
         self.retry.progressed();
         let took = now.saturating_duration_since(media.began_at);
         context.meter.segment(took, media.segment.duration_us);
         self.go_to(media.after, ends_us);
         Ok(())
+    }
+
+    /// The playlist says how large the pictures of a segment are.
+    fn tell_size(&self, context: &mut Context<'_>, media: &SegmentDownload) {
+        let said = self.renditions.get(self.current).and_then(|rendition| rendition.resolution);
+        if let Some(lines) = said.and_then(|lines| u16::try_from(lines).ok()) {
+            let begins_us = media.begins_us.unwrap_or(media.segment.starts_us);
+            context.timeline.sized(begins_us, lines);
+        }
     }
 
     /// What comes behind a segment begins where its media ended, if all of it came: where that is.
@@ -292,12 +293,13 @@ impl SegmentLane {
         // How long a part of a segment is may be known by its limit only.
         let later_us = media
             .ends_later_us(context.timeline.longest_frame_us())
-            .filter(|_| is_whole && media.after.part == 0)
-            .filter(|later_us| may_be_duration(media.segment.duration_us, *later_us));
+            .filter(|_| is_whole && media.after.part == 0);
+        let said_us = media.segment.duration_us;
         let segments =
             self.renditions.get_mut(self.current).and_then(|known| known.segments.as_mut());
-        let moved_us =
-            later_us.zip(segments).map_or(0, |(later_us, segments)| segments.ends_later(later_us));
+        let moved_us = later_us
+            .zip(segments)
+            .map_or(0, |(later_us, segments)| segments.ends_later(said_us, later_us));
         if let Some(span_us) = media.span_us() {
             self.continuity.received(media.after, (starts_us, ends_us), span_us, moved_us);
         }

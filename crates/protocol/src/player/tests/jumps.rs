@@ -173,10 +173,9 @@ fn a_stream_that_begins_anew_with_earlier_dates_is_played_on() {
     assert!((72_000_000..72_900_000).contains(&live.since_date_us.unwrap()), "{live:?}");
 }
 
-/// The segment before the jump is not there, so that nothing tells the jump from a duration that
-/// the playlist has wrong.
+/// The segment before the jump is not there, so that nothing says that time stamps jumped.
 #[test]
-fn time_stamps_that_jump_behind_a_missing_segment_are_no_wrong_duration() {
+fn who_meets_a_jump_behind_a_missing_segment_plays_on() {
     let jump = Jump { media_s: -60, ..Jump::default() };
     let lacks = format!("-{}.ts", JUMPS_AT - 1);
     let mut stand = stand(

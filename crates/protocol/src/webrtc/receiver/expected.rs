@@ -108,7 +108,8 @@ impl Receiver {
         let held =
             self.tracks.iter_mut().filter(|track| track.section == section && track.has_sender());
         for track in held {
-            self.observed.push(Observation::Interval(Box::new(track.meter.take_interval(now))));
+            let interval = track.end_interval(now, TrackMeter::take_interval);
+            self.observed.push(Observation::Interval(Box::new(interval)));
             track.meter.pause();
         }
     }
@@ -139,7 +140,7 @@ impl Receiver {
             })
             .collect();
         for track in self.tracks.iter_mut().filter(|track| track.has_sender()) {
-            let mut interval = take(&mut track.meter, now);
+            let mut interval = track.end_interval(now, take);
             if self.due.since(track.section).is_none() {
                 if interval.counters.wire_bytes == 0 {
                     continue;
@@ -175,7 +176,7 @@ impl Receiver {
         };
         let Some(track) = self.tracks.get_mut(at) else { return };
         track.meter.resume(told_until.max(since));
-        let interval = track.meter.take_interval(now);
+        let interval = track.end_interval(now, TrackMeter::take_interval);
         let interval = TrackInterval { missing_since: Some(since), ..interval };
         self.observed.push(Observation::Interval(Box::new(interval)));
     }
