@@ -56,6 +56,7 @@ rung 180p 320x180  15 90k   12
 rung 240p 426x240  20 256k  14
 rung 360p 640x360  30 1000k 20
 rung 720p 1280x720 30 2500k 36
+rung 1080p 1920x1080 30 4500k 54
 
 # Two tones that beat once a second, so that an ear notices a gap.
 ffmpeg -hide_banner -loglevel error -y -f lavfi -i "sine=frequency=440:sample_rate=48000:duration=$seconds" \

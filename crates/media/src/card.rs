@@ -20,11 +20,14 @@ pub enum Rung {
     P360,
     /// 1280 × 720, 30 frames a second, 2.5 Mbit/s.
     P720,
+    /// 1920 × 1080, 30 frames a second, 4.5 Mbit/s.
+    P1080,
 }
 
 impl Rung {
     /// All of them, the smallest first.
-    pub const ALL: [Rung; 5] = [Rung::P144, Rung::P180, Rung::P240, Rung::P360, Rung::P720];
+    pub const ALL: [Rung; 6] =
+        [Rung::P144, Rung::P180, Rung::P240, Rung::P360, Rung::P720, Rung::P1080];
 
     /// The name: its height, such as `240p`.
     #[must_use]
@@ -35,6 +38,7 @@ impl Rung {
             Rung::P240 => "240p",
             Rung::P360 => "360p",
             Rung::P720 => "720p",
+            Rung::P1080 => "1080p",
         }
     }
 
@@ -53,6 +57,7 @@ impl Rung {
             Rung::P240 => 426,
             Rung::P360 => 640,
             Rung::P720 => 1280,
+            Rung::P1080 => 1920,
         }
     }
 
@@ -65,6 +70,7 @@ impl Rung {
             Rung::P240 => 240,
             Rung::P360 => 360,
             Rung::P720 => 720,
+            Rung::P1080 => 1080,
         }
     }
 
@@ -74,7 +80,7 @@ impl Rung {
         match self {
             Rung::P144 | Rung::P180 => 15,
             Rung::P240 => 20,
-            Rung::P360 | Rung::P720 => 30,
+            Rung::P360 | Rung::P720 | Rung::P1080 => 30,
         }
     }
 
@@ -87,6 +93,7 @@ impl Rung {
             Rung::P240 => 256_000,
             Rung::P360 => 1_000_000,
             Rung::P720 => 2_500_000,
+            Rung::P1080 => 4_500_000,
         }
     }
 
@@ -105,6 +112,7 @@ impl Rung {
             Rung::P240 => (426, 240),
             Rung::P360 => (640, 360),
             Rung::P720 => (1280, 720),
+            Rung::P1080 => (1920, 1080),
         }
     }
 
@@ -124,7 +132,9 @@ impl Rung {
                 }
             };
         }
-        let file: &[u8] = clips!(P144 "144p", P180 "180p", P240 "240p", P360 "360p", P720 "720p");
+        let file: &[u8] = clips!(
+            P144 "144p", P180 "180p", P240 "240p", P360 "360p", P720 "720p", P1080 "1080p"
+        );
         Some(file)
     }
 }

@@ -368,4 +368,37 @@ mod tests {
         let first_frame = of.first_frame.summary();
         assert_eq!((first_frame.reached, first_frame.failed), (7, 3), "a camera waits for none");
     }
+    #[test]
+    fn a_resolution_is_that_of_each_second_and_the_usual_ones_are_exact() {
+        let mut run = crate::example::healthy(5, 10);
+        let result = |run: &RunData, objective: &str| {
+            let objective = objective.parse().unwrap();
+            let judged = crate::judge::judge(&objective, &Figures::of(run, 0.0));
+            (judged.result, judged.measured_text)
+        };
+        let is = |result: &str, text: &str| (result.to_owned(), text.to_owned());
+        assert_eq!(result(&run, "resolution min >= 720p"), is("not_measured", "not measured"));
+        assert!(!crate::html::render(&run, &summary(&run)).contains("Resolution"));
+        let videos = |run: &mut RunData, lines: &[u64]| {
+            let rows = run.series.iter_mut().filter(|row| row.kind == Some(MediaKind::Video));
+            for (row, lines) in rows.zip(lines) {
+                row.picture_lines = Distribution::new();
+                row.picture_lines.record_many(*lines, row.tracks.max(1));
+            }
+        };
+        for usual in [144, 180, 240, 360, 480, 540, 720, 1080, 1440, 2160] {
+            videos(&mut run, &[usual; 10]);
+            let objective = format!("resolution min >= {usual}p");
+            assert_eq!(result(&run, &objective), is("met", &format!("{usual}p")));
+            let objective = format!("resolution max > {usual}p");
+            assert_eq!(result(&run, &objective), is("missed", &format!("{usual}p")));
+        }
+        videos(&mut run, &[720, 720, 360, 720]);
+        assert_eq!(result(&run, "resolution min >= 720p"), is("missed", "360p"));
+        assert!(crate::html::render(&run, &summary(&run)).contains("Resolution"));
+    }
+
+    fn summary(run: &RunData) -> crate::Summary {
+        crate::summarise(run, &[], std::time::Duration::ZERO)
+    }
 }

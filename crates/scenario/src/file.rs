@@ -254,14 +254,14 @@ struct PublishTable {
     /// A size of the test card, such as `240p`, or a file that is played in a loop (Annex-B, IVF,
     /// `.mjr`, `.pcap`); default: no video.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(144p|180p|240p|360p|720p|.*\..+)$"))]
+    #[schemars(regex(pattern = r"^(144p|180p|240p|360p|720p|1080p|.*\..+)$"))]
     video: Option<String>,
     /// Two or three sizes sent at once, in place of `video`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         default,
         length(min = 2, max = 3),
-        inner(regex(pattern = r"^(144p|180p|240p|360p|720p)$"))
+        inner(regex(pattern = r"^(144p|180p|240p|360p|720p|1080p)$"))
     )]
     simulcast: Vec<String>,
     /// `vp8` or `h264` for the test card; the codec of a byte stream or a capture.

@@ -189,9 +189,9 @@ impl SubscribePolicy {
 }
 
 /// The sizes of the test card.
-pub const CARD_SIZES: [&str; 5] = ["144p", "180p", "240p", "360p", "720p"];
+pub const CARD_SIZES: [&str; 6] = ["144p", "180p", "240p", "360p", "720p", "1080p"];
 /// The bit rate of each of [`CARD_SIZES`], bits per second.
-pub const CARD_BITS_PER_S: [u32; 5] = [64_000, 90_000, 256_000, 1_000_000, 2_500_000];
+pub const CARD_BITS_PER_S: [u32; 6] = [64_000, 90_000, 256_000, 1_000_000, 2_500_000, 4_500_000];
 /// The extensions of media files.
 pub(crate) const MEDIA_ENDINGS: [&str; 11] =
     [".mjr", ".ivf", ".h264", ".264", ".h265", ".265", ".hevc", ".ogg", ".opus", ".pcap", ".cap"];

@@ -61,7 +61,7 @@ fn mistakes_are_named_with_their_mend() {
         (r#"crowd.publish={simulcast=["144p"]}"#, "two or three"),
         (r#"crowd.publish={simulcast=["144p","144p"]}"#, "two or three"),
         (r#"crowd.publish={simulcast=["144p","180p","240p","360p"]}"#, "two or three"),
-        (r#"crowd.publish={simulcast=["144p","1080p"]}"#, "`1080p` is not a size"),
+        (r#"crowd.publish={simulcast=["144p","480p"]}"#, "`480p` is not a size"),
         (r#"crowd.publish={video="144p",simulcast=["144p","360p"]}"#, "both video and simulcast"),
         ("crowd.layers=best", "is not a layer"),
         ("crowd.layers=[]", "neither a layer nor a list"),
