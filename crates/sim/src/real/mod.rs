@@ -20,7 +20,7 @@ pub use program::is_installed;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -100,6 +100,12 @@ impl<'a> RealServer<'a> {
     #[must_use]
     pub fn namespace(&self) -> &'a Namespace {
         self.namespace
+    }
+
+    /// A file of its folder.
+    #[must_use]
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// What it logged so far.

@@ -1,5 +1,5 @@
 //! OvenMediaEngine 0.20 (C++): its WebRTC signalling, its relay, LL-HLS and HLS of a stream that
-//! comes by RTMP.
+//! comes by RTMP or SRT.
 
 use std::net::Ipv4Addr;
 
@@ -14,6 +14,8 @@ use crate::support::SimError;
 pub const PROGRAM: &str = "OvenMediaEngine";
 /// RTMP.
 pub const RTMP_PORT: u16 = 1935;
+/// SRT: `?streamid=default/app/live`.
+pub const SRT_PORT: u16 = 9999;
 /// WebRTC signalling, LL-HLS (`/app/live/llhls.m3u8`) and HLS (`/app/live/ts:playlist.m3u8`).
 pub const PORT: u16 = 3333;
 /// REST API.
@@ -62,4 +64,13 @@ fn ask(server: &RealServer<'_>, path: &str) -> Result<serde_json::Value, SimErro
 pub fn sent_bytes(server: &RealServer<'_>) -> Result<f64, SimError> {
     let answer = ask(server, "/v1/stats/current/vhosts/default/apps/app")?;
     Ok(sum_of(&answer["response"], "totalBytesOut"))
+}
+
+/// Bytes of a stream of the application that it has received.
+///
+/// # Errors
+/// When it does not answer, or does not have the stream.
+pub fn received_bytes(server: &RealServer<'_>, stream: &str) -> Result<f64, SimError> {
+    let path = format!("/v1/stats/current/vhosts/default/apps/app/streams/{stream}");
+    Ok(sum_of(&ask(server, &path)?["response"], "totalBytesIn"))
 }

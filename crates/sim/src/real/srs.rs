@@ -1,4 +1,4 @@
-//! SRS 7 (C++): WHEP, WHIP and HLS of a stream that comes by RTMP.
+//! SRS 7 (C++): WHEP, WHIP and HLS of a stream that comes by RTMP or SRT.
 
 use std::net::Ipv4Addr;
 
@@ -10,6 +10,8 @@ use crate::support::SimError;
 pub const PROGRAM: &str = "srs";
 /// RTMP.
 pub const RTMP_PORT: u16 = 1935;
+/// SRT: `?streamid=%23!::r=live/cam,m=publish`.
+pub const SRT_PORT: u16 = 10080;
 /// API, WHEP (`/rtc/v1/whep/?app=live&stream=cam`) and WHIP (`/rtc/v1/whip/`).
 pub const API_PORT: u16 = 1985;
 /// HLS: `/live/cam.m3u8`.
@@ -29,9 +31,11 @@ pub fn start(namespace: &Namespace, address: Ipv4Addr) -> Result<RealServer<'_>,
          exporter {{ enabled on; listen {METRICS_PORT}; }}\n\
          http_api {{ enabled on; listen {API_PORT}; }}\n\
          http_server {{ enabled on; listen {HTTP_PORT}; dir @WORK@/html; }}\n\
+         srt_server {{ enabled on; listen {SRT_PORT}; }}\n\
          rtc_server {{ enabled on; listen 8000; candidate {address}; }}\n\
          vhost __defaultVhost__ {{\n\
          rtc {{ enabled on; rtmp_to_rtc on; rtc_to_rtmp on; keep_bframe off; }}\n\
+         srt {{ enabled on; srt_to_rtmp on; }}\n\
          hls {{ enabled on; hls_path @WORK@/html; hls_fragment 1; hls_window 8; }}\n\
          play {{ mw_latency 0; mw_msgs 0; gop_cache on; }}\n\
          min_latency on; tcp_nodelay on;\n}}\n"
@@ -59,4 +63,15 @@ pub fn feed(server: &RealServer<'_>) -> Result<Feed, SimError> {
 
 fn streams(server: &RealServer<'_>) -> Result<serde_json::Value, SimError> {
     json(&server.get(API_PORT, "/api/v1/streams/", "")?)
+}
+
+/// Bytes of a stream that it has received; 0 before it is published.
+///
+/// # Errors
+/// When it does not answer.
+pub fn received_bytes(server: &RealServer<'_>, stream: &str) -> Result<f64, SimError> {
+    let all = streams(server)?;
+    let of_name = all["streams"].as_array().into_iter().flatten();
+    let of_name = of_name.filter(|one| one["name"].as_str() == Some(stream));
+    Ok(of_name.map(|one| sum_of(one, "recv_bytes")).sum())
 }

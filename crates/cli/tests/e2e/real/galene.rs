@@ -64,5 +64,5 @@ fn galene_takes_publishers_by_whip_and_passes_on_its_chat() {
         Row::said("WHIP", "takes what publishers send"),
         Row::said("chat by template", "passes on each message"),
     ];
-    table::has("Galène", &rows);
+    table::has("Galène", table::Part::Main, &rows);
 }

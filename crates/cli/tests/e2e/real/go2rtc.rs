@@ -50,7 +50,7 @@ fn go2rtc_plays_by_each_of_its_protocols() {
     assert_eq!(figure(&seen.ran.summary(), "playback.skipped_s"), 0.0, "{}", seen.ran);
     rows.push(seen.row);
     rows.push(is_not_played(&namespace, hls));
-    table::has("go2rtc", &rows);
+    table::has("go2rtc", table::Part::Main, &rows);
 }
 
 /// The first segment of its transport streams has no tables, and each that is fetched at once after

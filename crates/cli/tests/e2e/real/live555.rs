@@ -28,5 +28,5 @@ fn live555_plays_its_files_over_udp_and_tcp() {
         View::of("RTSP over UDP, transport stream", stream).with(&["--set", &by("udp")]),
     ]
     .map(|view| view.plays(&namespace, fps).row);
-    table::has("Live555", &rows);
+    table::has("Live555", table::Part::Main, &rows);
 }

@@ -1,15 +1,20 @@
-//! MediaMTX: RTSP over UDP and TCP, WHEP, low-latency HLS, publishers by WHIP.
+//! MediaMTX: RTSP over UDP and TCP and inside TLS, WHEP, low-latency HLS, publishers by WHIP, RTMP,
+//! SRT and RTSP.
 
 use std::net::Ipv4Addr;
 
 use throng_sim::namespace::Namespace;
 use throng_sim::real::mediamtx::{
-    self, HLS_PORT, METRICS_PORT, PROGRAM, RTSP_PORT, WEBRTC_PORT, metric,
+    self, CERTIFICATE, Encryption, HLS_PORT, METRICS_PORT, PROGRAM, RTMP_PORT, RTSP_PORT,
+    RTSPS_PORT, SRT_PORT, WEBRTC_PORT, metric, received_bytes,
 };
 
+use super::publishing::{Published, all_are_played};
 use super::{View, by, can_run, source_fps, table, takes_a_publisher};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
+/// Of what ffmpeg publishes; nothing else can probe it inside TLS without trust in the certificate.
+const FEED_FPS: f64 = 25.0;
 
 /// 45 s: runs of 6 s by each way, 5 s of the idle server before one of them, 10 s of HLS.
 #[test]
@@ -37,5 +42,72 @@ fn mediamtx_plays_by_each_of_its_protocols() {
     rows.push(View::of_segments("LL-HLS", hls).plays(&namespace, fps).row);
     let whip = format!("whip+http://{ADDRESS}:{WEBRTC_PORT}/mine/whip");
     rows.push(takes_a_publisher(&server, &whip));
-    table::has("MediaMTX", &rows);
+    table::has("MediaMTX", table::Part::Main, &rows);
+}
+
+/// 16 s: publishers of 14 s.
+#[test]
+fn mediamtx_takes_what_throng_publishes_and_passes_it_on() {
+    if !can_run(PROGRAM) {
+        return;
+    }
+    let namespace = Namespace::with_veth("mtxpub", ADDRESS).unwrap();
+    let server = mediamtx::start(&namespace, ADDRESS).unwrap();
+    let of = &server;
+    let received =
+        |stream: &'static str| Box::new(move || received_bytes(of, stream).unwrap_or(0.0));
+    let by_rtsp = |stream: &str| {
+        let url = format!("rtsp://{ADDRESS}:{RTSP_PORT}/{stream}");
+        View::of("RTSP", url).with(&["--set", &by("tcp")])
+    };
+    let whep = format!("whep+http://{ADDRESS}:{WEBRTC_PORT}/fromrtsp/whep");
+    let streams = [
+        Published {
+            protocol: "publishing by RTMP",
+            url: format!("publish+rtmp://{ADDRESS}:{RTMP_PORT}/fromrtmp"),
+            viewers: by_rtsp("fromrtmp"),
+            received: received("fromrtmp"),
+        },
+        Published {
+            protocol: "publishing by SRT",
+            url: format!("publish+srt://{ADDRESS}:{SRT_PORT}?streamid=publish:fromsrt"),
+            viewers: by_rtsp("fromsrt"),
+            received: received("fromsrt"),
+        },
+        Published {
+            protocol: "publishing by RTSP",
+            url: format!("publish+rtsp://{ADDRESS}:{RTSP_PORT}/fromrtsp"),
+            viewers: View::of("WHEP", whep),
+            received: received("fromrtsp"),
+        },
+    ];
+    table::has("MediaMTX", table::Part::Published, &all_are_played(&server, &streams));
+}
+
+/// 12 s: both servers at once, 6 s of viewers.
+#[test]
+fn mediamtx_plays_rtsp_inside_tls_with_a_certificate_of_its_own() {
+    if !can_run(PROGRAM) {
+        return;
+    }
+    let namespaces = ["mtxopt", "mtxtls"].map(|name| Namespace::with_veth(name, ADDRESS).unwrap());
+    let [optional, strict] = &namespaces;
+    let kinds = [(optional, Encryption::Optional), (strict, Encryption::Strict)];
+    let servers = kinds.map(|(namespace, encryption)| {
+        mediamtx::start_with(namespace, ADDRESS, encryption).unwrap()
+    });
+    let _feeds = [0, 1].map(|at: usize| mediamtx::feed_by_rtmp(&servers[at]).unwrap());
+    let views = [("RTSPS", 0), ("RTSPS, strict", 1)].map(|(protocol, at): (_, usize)| {
+        let certificate = servers[at].file(CERTIFICATE).to_string_lossy().into_owned();
+        let url = format!("rtsps://{ADDRESS}:{RTSPS_PORT}/live");
+        let view = View::of(protocol, url);
+        (at, view.with(&["--set", &by("tcp"), "--tls-ca", &certificate]))
+    });
+    let sent = |at: usize| metric(&servers[at], "paths_outbound_bytes").unwrap();
+    let before = [sent(0), sent(1)];
+    let running = views.map(|(at, view)| (at, view.start(servers[at].namespace()), view));
+    let rows = running.map(|(at, running, view)| {
+        view.played(running.wait(), FEED_FPS).counted_by(|| sent(at) - before[at])
+    });
+    table::has("MediaMTX", table::Part::Encrypted, &rows);
 }

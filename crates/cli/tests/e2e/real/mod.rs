@@ -10,6 +10,7 @@ mod go2rtc;
 mod live555;
 mod mediamtx;
 mod oven_media_engine;
+mod publishing;
 mod srs;
 mod table;
 

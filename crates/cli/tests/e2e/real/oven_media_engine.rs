@@ -1,11 +1,14 @@
 //! OvenMediaEngine: its signalling, straight and through its relay, LL-HLS and HLS of a stream that
-//! comes by RTMP.
+//! comes by RTMP; publishers by RTMP and SRT.
 
 use std::net::Ipv4Addr;
 
 use throng_sim::namespace::Namespace;
-use throng_sim::real::oven_media_engine::{self, PORT, PROGRAM, sent_bytes};
+use throng_sim::real::oven_media_engine::{
+    self, PORT, PROGRAM, RTMP_PORT, SRT_PORT, received_bytes, sent_bytes,
+};
 
+use super::publishing::{Published, all_are_played};
 use super::{View, can_run, source_fps, table};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 2, 1);
@@ -37,5 +40,35 @@ fn oven_media_engine_plays_by_each_of_its_protocols() {
     ] {
         rows.push(view.plays_as_counted(&namespace, fps, sent));
     }
-    table::has("OvenMediaEngine", &rows);
+    table::has("OvenMediaEngine", table::Part::Main, &rows);
+}
+
+/// 17 s: publishers of 14 s.
+#[test]
+fn oven_media_engine_takes_what_throng_publishes_and_passes_it_on() {
+    if !can_run(PROGRAM) {
+        return;
+    }
+    let namespace = Namespace::with_veth("omepub", ADDRESS).unwrap();
+    let server = oven_media_engine::start(&namespace, ADDRESS).unwrap();
+    let of = &server;
+    let received =
+        |stream: &'static str| Box::new(move || received_bytes(of, stream).unwrap_or(0.0));
+    let by_webrtc =
+        |stream: &str| View::of("WebRTC", format!("ws://{ADDRESS}:{PORT}/app/{stream}"));
+    let streams = [
+        Published {
+            protocol: "publishing by RTMP",
+            url: format!("publish+rtmp://{ADDRESS}:{RTMP_PORT}/app/fromrtmp"),
+            viewers: by_webrtc("fromrtmp"),
+            received: received("fromrtmp"),
+        },
+        Published {
+            protocol: "publishing by SRT",
+            url: format!("publish+srt://{ADDRESS}:{SRT_PORT}?streamid=default/app/fromsrt"),
+            viewers: by_webrtc("fromsrt"),
+            received: received("fromsrt"),
+        },
+    ];
+    table::has("OvenMediaEngine", table::Part::Published, &all_are_played(&server, &streams));
 }

@@ -1,10 +1,13 @@
-//! SRS: WHEP and HLS of a stream that comes by RTMP, publishers by WHIP.
+//! SRS: WHEP and HLS of a stream that comes by RTMP, publishers by WHIP, RTMP and SRT.
 
 use std::net::Ipv4Addr;
 
 use throng_sim::namespace::Namespace;
-use throng_sim::real::srs::{self, API_PORT, HTTP_PORT, PROGRAM};
+use throng_sim::real::srs::{
+    self, API_PORT, HTTP_PORT, PROGRAM, RTMP_PORT, SRT_PORT, received_bytes,
+};
 
+use super::publishing::{Published, all_are_played};
 use super::{View, can_run, source_fps, table, takes_a_publisher};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 1, 1);
@@ -18,7 +21,7 @@ fn srs_plays_by_each_of_its_protocols() {
     let namespace = Namespace::with_veth("srs", ADDRESS).unwrap();
     let server = srs::start(&namespace, ADDRESS).unwrap();
     let _feed = srs::feed(&server).unwrap();
-    let fps = source_fps(&namespace, &format!("rtmp://{ADDRESS}:{}/live/cam", srs::RTMP_PORT));
+    let fps = source_fps(&namespace, &format!("rtmp://{ADDRESS}:{}/live/cam", RTMP_PORT));
     let whep = format!("whep+http://{ADDRESS}:{API_PORT}/rtc/v1/whep/?app=live&stream=cam");
     let hls = format!("http://{ADDRESS}:{HTTP_PORT}/live/cam.m3u8");
     let view = View::of("WHEP", whep).watching(&server);
@@ -27,5 +30,38 @@ fn srs_plays_by_each_of_its_protocols() {
     rows.push(View::of_segments("HLS", hls).plays(&namespace, fps).row);
     let whip = format!("whip+http://{ADDRESS}:{API_PORT}/rtc/v1/whip/?app=live&stream=mine");
     rows.push(takes_a_publisher(&server, &whip));
-    table::has("SRS", &rows);
+    table::has("SRS", table::Part::Main, &rows);
+}
+
+/// 17 s: publishers of 14 s; it counts every three seconds.
+#[test]
+fn srs_takes_what_throng_publishes_and_passes_it_on() {
+    if !can_run(PROGRAM) {
+        return;
+    }
+    let namespace = Namespace::with_veth("srspub", ADDRESS).unwrap();
+    let server = srs::start(&namespace, ADDRESS).unwrap();
+    let of = &server;
+    let received =
+        |stream: &'static str| Box::new(move || received_bytes(of, stream).unwrap_or(0.0));
+    let by_whep = |stream: &str| {
+        let path = format!("rtc/v1/whep/?app=live&stream={stream}");
+        View::of("WHEP", format!("whep+http://{ADDRESS}:{API_PORT}/{path}"))
+    };
+    let srt = "streamid=%23!::r=live/fromsrt,m=publish";
+    let streams = [
+        Published {
+            protocol: "publishing by RTMP",
+            url: format!("publish+rtmp://{ADDRESS}:{RTMP_PORT}/live/fromrtmp"),
+            viewers: by_whep("fromrtmp"),
+            received: received("fromrtmp"),
+        },
+        Published {
+            protocol: "publishing by SRT",
+            url: format!("publish+srt://{ADDRESS}:{SRT_PORT}?{srt}"),
+            viewers: by_whep("fromsrt"),
+            received: received("fromsrt"),
+        },
+    ];
+    table::has("SRS", table::Part::Published, &all_are_played(&server, &streams));
 }

@@ -11,8 +11,8 @@ pub(super) struct Row {
     pub(super) protocol: String,
     /// What was seen.
     seen: String,
-    /// The source's frames per second by ffprobe, which throng's are near; `None` where throng
-    /// sends.
+    /// The source's frames per second, by ffprobe or those that throng sends, which those played
+    /// are near; `None` where nothing is played.
     fps: Option<f64>,
     /// Whether the server's own counter of bytes agreed.
     pub(super) is_counted: bool,
@@ -31,6 +31,16 @@ impl Row {
             seen: format!("plays {codecs}"),
             fps: Some(source_fps),
             is_counted: false,
+        }
+    }
+
+    /// Publishers, whose stream viewers play by another protocol, at this rate.
+    pub(super) fn published(protocol: &str, played_by: &str, fps: f64) -> Self {
+        Self {
+            protocol: protocol.to_owned(),
+            seen: format!("takes what publishers send, and plays it by {played_by}"),
+            fps: Some(fps),
+            is_counted: true,
         }
     }
 
@@ -57,16 +67,41 @@ fn named(codec: &str) -> String {
     }
 }
 
-/// Checks the lines of the page that are about this server, and writes them where
+/// The lines of a server that a test of its own sees begin with one of these; the others are of the
+/// server's main test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// What it serves.
+    Main,
+    /// What throng publishes to it.
+    Published,
+    /// RTSP inside TLS.
+    Encrypted,
+}
+
+impl Part {
+    /// That of a protocol, as the table names it.
+    fn of(protocol: &str) -> Self {
+        match protocol {
+            _ if protocol.starts_with("publishing by ") => Self::Published,
+            _ if protocol.starts_with("RTSPS") => Self::Encrypted,
+            _ => Self::Main,
+        }
+    }
+}
+
+/// Checks the lines of the page that are about this part of a server, and writes them where
 /// `THRONG_WRITE_DOCS` is set.
 #[track_caller]
-pub(super) fn has(server: &str, rows: &[Row]) {
+pub(super) fn has(server: &str, part: Part, rows: &[Row]) {
+    assert!(rows.iter().all(|row| Part::of(&row.protocol) == part));
     let expect: BTreeSet<String> = rows.iter().map(|row| row.line(server)).collect();
     if std::env::var_os("THRONG_WRITE_DOCS").is_some() {
-        write(server, &expect);
+        write((server, part), &expect);
     }
     let page = std::fs::read_to_string(FILE).unwrap();
-    let found: BTreeSet<String> = of(&page, server).map(str::to_owned).collect();
+    let of_part = page.lines().filter(|line| is_of(line, (server, part)));
+    let found: BTreeSet<String> = of_part.map(str::to_owned).collect();
     assert!(
         found == expect,
         "docs/servers.md has {found:#?}, seen was {expect:#?}; write it anew: \
@@ -74,23 +109,22 @@ pub(super) fn has(server: &str, rows: &[Row]) {
     );
 }
 
-/// The lines of a page that are about this server.
-fn of<'p>(page: &'p str, server: &str) -> impl Iterator<Item = &'p str> {
-    let begins = format!("| {server} | ");
-    page.lines().filter(move |line| line.starts_with(&begins))
+/// Whether a line of the page is about this part of a server.
+fn is_of(line: &str, (server, part): (&str, Part)) -> bool {
+    let protocol = line.strip_prefix(&format!("| {server} | "));
+    protocol.is_some_and(|protocol| Part::of(protocol) == part)
 }
 
-/// Puts the lines of a server in the place of those that the page has. Tests of other servers are
+/// Puts the lines of a part of a server in the place of those that the page has. Tests of other servers are
 /// other processes, which write it too.
-fn write(server: &str, expect: &BTreeSet<String>) {
+fn write(of: (&str, Part), expect: &BTreeSet<String>) {
     let file = std::fs::File::open(FILE).unwrap();
     file.lock().unwrap();
     let page = std::fs::read_to_string(FILE).unwrap();
     let (head, rest) = page.split_once("|---|---|---|---|---|\n").expect("the table");
     let (rows, tail) = rest.split_at(rest.find("\n\n").map_or(rest.len(), |end| end + 1));
-    let begins = format!("| {server} | ");
     let mut all = expect.clone();
-    all.extend(rows.lines().filter(|line| !line.starts_with(&begins)).map(str::to_owned));
+    all.extend(rows.lines().filter(|line| !is_of(line, of)).map(str::to_owned));
     let rows: String = all.iter().map(|line| format!("{line}\n")).collect();
     std::fs::write(FILE, format!("{head}|---|---|---|---|---|\n{rows}{tail}")).unwrap();
 }
