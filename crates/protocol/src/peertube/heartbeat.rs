@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use throng_observation::PlaybackCounters;
+use throng_observation::{MediaKind, PlaybackCounters, TrackInterval};
 
 use super::rhythm::Rhythm;
 
@@ -21,6 +21,9 @@ pub(super) struct Heartbeat {
     played_us: u64,
     told_s: u64,
     since_metrics: PlaybackCounters,
+    /// The shorter side of the picture that is played, pixels, and its frames a second; 0 until
+    /// they are known.
+    shown: (u32, u32),
 }
 
 #[derive(Serialize)]
@@ -78,6 +81,7 @@ impl Heartbeat {
             played_us: 0,
             told_s: 0,
             since_metrics: PlaybackCounters::default(),
+            shown: (0, 0),
         }
     }
 
@@ -85,6 +89,16 @@ impl Heartbeat {
     pub(super) fn played(&mut self, counters: &PlaybackCounters) {
         self.played_us += counters.played_us;
         self.since_metrics += *counters;
+    }
+
+    /// What was shown at the end of that second. A page takes both from the playlist.
+    pub(super) fn shows(&mut self, interval: &TrackInterval) {
+        if interval.kind != MediaKind::Video {
+            return;
+        }
+        let (lines, fps) = &mut self.shown;
+        *lines = interval.picture_lines.map_or(*lines, u32::from);
+        *fps = interval.source_fps.map_or(*fps, |source| source.round() as u32);
     }
 
     /// That it is watched now, as a body.
@@ -123,9 +137,10 @@ impl Heartbeat {
         let at = self.metrics_at.filter(|at| now >= *at)?;
         self.metrics_at = self.rhythm.metrics_every.map(|every| at + every);
         let counters = std::mem::take(&mut self.since_metrics);
+        let (resolution, fps) = self.shown;
         let metrics = Metrics {
-            resolution: 0,
-            fps: 0,
+            resolution,
+            fps,
             player_mode: "p2p-media-loader",
             resolution_changes: counters.switches,
             errors: counters.requests_failed,

@@ -451,6 +451,10 @@ impl Visitor {
                 add(&mut interval, self.calls.take_counters());
                 Some(Output::Observed(Observation::Playback(interval)))
             }
+            Output::Observed(Observation::Interval(interval)) if place == PLAYER => {
+                self.heartbeat.iter_mut().for_each(|heartbeat| heartbeat.shows(&interval));
+                Some(Output::Observed(Observation::Interval(interval)))
+            }
             Output::Observed(Observation::Reached(phase, _))
                 if place == PLAYER && phase < Phase::Described =>
             {
