@@ -218,6 +218,8 @@ pub struct PlaybackInterval {
     pub ended_at: Instant,
     /// Sums over the interval.
     pub counters: PlaybackCounters,
+    /// Of `counters.media_bytes`, those of sound that comes by itself, and not with the pictures.
+    pub separate_sound_bytes: u64,
     /// Media time buffered ahead of the playback position at the end of the interval, microseconds.
     pub buffer_us: u64,
     /// Media time received ÷ time, over the last seconds if the player wanted data throughout them;

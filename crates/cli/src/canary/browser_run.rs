@@ -156,7 +156,8 @@ impl BrowserRun {
             Some(at) if row.first_frame_at.is_none() => {
                 let waited_ms = now(begin.zero).millis_since(at);
                 if waited_ms >= PICTURE_WITHIN.as_millis() as f64 {
-                    fail(row, begin.zero, false, "no picture arrived".into());
+                    let why = before.unwrap_or_default().why_no_picture();
+                    fail(row, begin.zero, false, why);
                 }
             }
             _ => {}

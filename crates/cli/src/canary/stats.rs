@@ -58,6 +58,16 @@ struct OutboundRtp {
 }
 
 impl StatsSnapshot {
+    /// Why there is no picture: none came, or none of what came could be decoded.
+    pub(super) fn why_no_picture(&self) -> String {
+        let video = self.received.iter().filter(|track| track.kind == "video");
+        let packets = video.map(|track| delta(0.0, track.packets_received, 1.0)).sum::<u64>();
+        match packets {
+            0 => "no picture arrived".to_owned(),
+            _ => format!("of {packets} packets of video that arrived no picture was decoded"),
+        }
+    }
+
     /// What happened between `before` and this snapshot. A track counts from the first snapshot in
     /// which it plays.
     pub(super) fn since(&self, before: &Self, second: i64, browser: BrowserId) -> CanarySecondRow {
@@ -175,6 +185,20 @@ mod tests {
         assert_eq!((row.audio_tracks, row.audio_packets_received), (1, 50));
         assert_eq!((row.frames_sent, row.bytes_sent), (30, 20_000));
         assert_eq!(row.video_jitter_us.count(), 1);
+    }
+
+    #[test]
+    fn a_browser_that_decodes_nothing_of_what_arrives_says_so() {
+        let saw = |packets: u32| {
+            reading(&format!(
+                r#"{{"received": [{{"kind": "audio", "packetsReceived": 50}},
+                    {{"kind": "video", "packetsReceived": {packets}, "framesDecoded": 0}}]}}"#
+            ))
+        };
+        assert_eq!(saw(0).why_no_picture(), "no picture arrived");
+        let expect = "of 1200 packets of video that arrived no picture was decoded";
+        assert_eq!(saw(1200).why_no_picture(), expect);
+        assert_eq!(StatsSnapshot::default().why_no_picture(), "no picture arrived");
     }
 
     #[test]

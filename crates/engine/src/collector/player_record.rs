@@ -138,6 +138,7 @@ mod tests {
         };
         let mut interval = PlaybackInterval {
             ended_at: Instant::now(),
+            separate_sound_bytes: 0,
             counters,
             buffer_us: 10_000_000,
             delivery_ratio: None,

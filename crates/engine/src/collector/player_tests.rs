@@ -123,6 +123,7 @@ impl Run {
         };
         let interval = PlaybackInterval {
             ended_at: self.at(end),
+            separate_sound_bytes: 0,
             counters,
             buffer_us: if does == Does::Plays { 9_000_000 } else { 0 },
             delivery_ratio: (does == Does::Starves).then_some(0.9),

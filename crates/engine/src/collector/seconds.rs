@@ -492,6 +492,7 @@ mod tests {
         let mut seconds = Seconds::new(2);
         let interval = |stall_us, buffer_us, delivery_ratio| PlaybackInterval {
             ended_at: Instant::now(),
+            separate_sound_bytes: 0,
             counters: PlaybackCounters {
                 active_us: 500_000,
                 stall_us,
@@ -531,6 +532,7 @@ mod tests {
             };
             let interval = PlaybackInterval {
                 ended_at: Instant::now(),
+                separate_sound_bytes: 0,
                 counters: PlaybackCounters::default(),
                 buffer_us: 9_000_000,
                 delivery_ratio: None,

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use throng_observation::{MediaKind, PlaybackCounters, TrackInterval};
+use throng_observation::{MediaKind, PlaybackCounters, PlaybackInterval, TrackInterval};
 
 use super::rhythm::Rhythm;
 
@@ -21,6 +21,8 @@ pub(super) struct Heartbeat {
     played_us: u64,
     told_s: u64,
     since_metrics: PlaybackCounters,
+    /// Of its media bytes, those that a page counts.
+    counted_bytes: u64,
     /// The shorter side of the picture that is played, pixels, and its frames a second; 0 until
     /// they are known.
     shown: (u32, u32),
@@ -81,14 +83,18 @@ impl Heartbeat {
             played_us: 0,
             told_s: 0,
             since_metrics: PlaybackCounters::default(),
+            counted_bytes: 0,
             shown: (0, 0),
         }
     }
 
-    /// A second of the player has ended.
-    pub(super) fn played(&mut self, counters: &PlaybackCounters) {
+    /// A second of the player has ended. Pages count what their engine of peers loads, and not the
+    /// sound that comes by itself.
+    pub(super) fn played(&mut self, interval: &PlaybackInterval) {
+        let counters = &interval.counters;
         self.played_us += counters.played_us;
         self.since_metrics += *counters;
+        self.counted_bytes += counters.media_bytes.saturating_sub(interval.separate_sound_bytes);
     }
 
     /// What was shown at the end of that second. A page takes both from the playlist.
@@ -145,7 +151,7 @@ impl Heartbeat {
             resolution_changes: counters.switches,
             errors: counters.requests_failed,
             buffer_stalled: counters.stall_count,
-            downloaded_bytes_http: counters.media_bytes,
+            downloaded_bytes_http: std::mem::take(&mut self.counted_bytes),
             downloaded_bytes_p2p: counters.peer_bytes,
             uploaded_bytes_p2p: counters.uploaded_bytes,
             p2p_peers: counters.peers_us / counters.active_us.max(1),
@@ -164,6 +170,8 @@ impl Heartbeat {
 mod tests {
     use std::time::Duration;
 
+    use throng_observation::{TrackCounters, TrackId};
+
     use super::*;
 
     const RHYTHM: Rhythm =
@@ -174,8 +182,19 @@ mod tests {
         let (now, mut dice) = (Instant::now(), fastrand::Rng::with_seed(1));
         let mut heartbeat = Heartbeat::new(now, RHYTHM, true, &mut dice);
         let at = |seconds| now + Duration::from_secs(seconds);
-        let second =
-            PlaybackCounters { played_us: 1_000_000, media_bytes: 10, ..Default::default() };
+        let second = PlaybackInterval {
+            ended_at: now,
+            counters: PlaybackCounters {
+                played_us: 1_000_000,
+                media_bytes: 14,
+                ..Default::default()
+            },
+            separate_sound_bytes: 4,
+            buffer_us: 0,
+            delivery_ratio: None,
+            start_awaited_since: None,
+            live: None,
+        };
         (0..4).for_each(|_| heartbeat.played(&second));
         assert_eq!(heartbeat.due_view(at(4)), None);
         let body = heartbeat.due_view(at(5)).unwrap();
@@ -192,10 +211,37 @@ mod tests {
             metrics.contains(r#""downloadedBytesHTTP":50"#) && metrics.contains(r#""videoId":"a""#),
             "{metrics}"
         );
+        assert!(metrics.starts_with(r#"{"resolution":0,"fps":0,"#), "nothing was shown: {metrics}");
         let old = Heartbeat::new(now, RHYTHM, false, &mut dice);
         assert_eq!(old.view(), r#"{"currentTime":0}"#);
         let mut silent =
             Heartbeat::new(now, Rhythm { metrics_every: None, ..RHYTHM }, true, &mut dice);
         assert_eq!((silent.due_metrics(at(60), "a", true), silent.next_timeout()), (None, at(5)));
+    }
+    #[test]
+    fn metrics_have_the_resolution_and_the_frames_a_second_that_are_played() {
+        let (now, mut dice) = (Instant::now(), fastrand::Rng::with_seed(1));
+        let mut heartbeat = Heartbeat::new(now, RHYTHM, true, &mut dice);
+        let shown = |kind, picture_lines, source_fps| TrackInterval {
+            track: TrackId(0),
+            kind,
+            ended_at: now,
+            counters: TrackCounters::default(),
+            jitter_us: None,
+            relative_delay_us: Vec::new(),
+            absolute_delay_us: Vec::new(),
+            capture_basis: None,
+            oven_rtc_tester_delay_us: None,
+            source_fps,
+            picture_lines,
+            frames_due_us: 0,
+            first_frame_awaited_since: None,
+            missing_since: None,
+        };
+        heartbeat.shows(&shown(MediaKind::Video, Some(720), Some(24.98)));
+        heartbeat.shows(&shown(MediaKind::Audio, None, None));
+        heartbeat.shows(&shown(MediaKind::Video, None, None));
+        let metrics = heartbeat.due_metrics(now + Duration::from_secs(15), "a", true).unwrap();
+        assert!(metrics.starts_with(r#"{"resolution":720,"fps":25,"#), "{metrics}");
     }
 }

@@ -445,9 +445,7 @@ impl Visitor {
                 None
             }
             Output::Observed(Observation::Playback(mut interval)) => {
-                self.heartbeat
-                    .iter_mut()
-                    .for_each(|heartbeat| heartbeat.played(&interval.counters));
+                self.heartbeat.iter_mut().for_each(|heartbeat| heartbeat.played(&interval));
                 add(&mut interval, self.calls.take_counters());
                 Some(Output::Observed(Observation::Playback(interval)))
             }

@@ -23,6 +23,8 @@ pub(super) struct Meter {
     began_at: Instant,
     next_at: Instant,
     counters: PlaybackCounters,
+    /// Part of its media bytes.
+    separate_sound_bytes: u64,
     /// Up to when `wanted_us` is counted, and whether media is wanted since then.
     wanted: (Instant, bool),
     /// By second, the latest first: microseconds of media that became playable; `None` in a second
@@ -52,6 +54,7 @@ impl Meter {
             began_at: now,
             next_at: next_second(origin, now),
             counters: PlaybackCounters::default(),
+            separate_sound_bytes: 0,
             wanted: (now, false),
             delivered_us: [None; DELIVERY_SECONDS],
             wanted_throughout: false,
@@ -111,6 +114,12 @@ impl Meter {
     /// Bytes of media came.
     pub(super) fn media_bytes(&mut self, bytes: u64) {
         self.counters.media_bytes += bytes;
+    }
+
+    /// Bytes of media came that are of sound alone, whose pictures come otherwise.
+    pub(super) fn separate_sound_bytes(&mut self, bytes: u64) {
+        self.separate_sound_bytes += bytes;
+        self.media_bytes(bytes);
     }
 
     /// Another rendition is played.
@@ -183,6 +192,7 @@ impl Meter {
         let interval = PlaybackInterval {
             ended_at: now,
             counters,
+            separate_sound_bytes: std::mem::take(&mut self.separate_sound_bytes),
             buffer_us: end.buffer_us,
             delivery_ratio: self.delivery_ratio(),
             start_awaited_since: end.start_awaited_since,

@@ -55,6 +55,8 @@ pub(super) struct SegmentOptions {
     pub(super) playlists: PlaylistCache,
     /// Segments are got from peers too.
     pub(super) peers: Option<PeerOptions>,
+    /// They have the sound of pictures that come in another lane.
+    pub(super) is_separate_sound: bool,
 }
 
 /// A lane of segments.

@@ -103,6 +103,7 @@ impl Story {
         let stall_us = if n.below(15) == 0 { n.below(300_000).min(length_us) } else { 0 };
         let interval = PlaybackInterval {
             ended_at: self.at(ended),
+            separate_sound_bytes: 0,
             counters: PlaybackCounters {
                 active_us: length_us,
                 stall_us,

@@ -166,7 +166,11 @@ impl SegmentLane {
         received: u64,
     ) -> Result<(), Failure> {
         let Step::Media(media) = &mut self.step else { return Ok(()) };
-        context.meter.media_bytes(received);
+        if self.options.is_separate_sound {
+            context.meter.separate_sound_bytes(received);
+        } else {
+            context.meter.media_bytes(received);
+        }
         let count = content.map_or(received, |content| content.len() as u64);
         context.phases.reach(context.client, Phase::FirstPacket, now);
         match media.feed(now, content, count) {

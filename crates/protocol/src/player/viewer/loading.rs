@@ -121,13 +121,15 @@ impl Viewer {
             indexes: indexes.clone(),
             playlists: self.config.playlists.clone(),
             peers: self.peer_options(),
+            is_separate_sound: false,
         };
         let lane = |(at, plan)| match plan {
             LanePlan::Segments(renditions) => {
                 // Peers exchange what has the pictures; sound of its own comes from the server.
-                let peers = options.peers.clone().filter(|_| at == 0);
-                let mut lane =
-                    SegmentLane::new(renditions, SegmentOptions { peers, ..options.clone() });
+                let is_separate_sound = at > 0;
+                let peers = options.peers.clone().filter(|_| !is_separate_sound);
+                let options = SegmentOptions { peers, is_separate_sound, ..options.clone() };
+                let mut lane = SegmentLane::new(renditions, options);
                 lane.has_first_playlist(now, times);
                 Some(Lane::Segments(Box::new(lane)))
             }
