@@ -12,7 +12,7 @@ pub const SENDER_CLOCK_PLACE: &str = "sender_clock";
 /// The event: `protocol_anomaly_` and the place.
 pub const SENDER_CLOCK_EVENT: &str = "protocol_anomaly_sender_clock";
 
-/// The part of a protocol with the anomaly "the RTP time of video jumps ahead".
+/// The part of a protocol with the anomaly "the RTP time of video jumps".
 pub const TIME_JUMP_PLACE: &str = "time_jump";
 /// The event: `protocol_anomaly_` and the place.
 pub const TIME_JUMP_EVENT: &str = "protocol_anomaly_time_jump";

@@ -226,6 +226,7 @@ fn played(summary: &Summary) -> String {
         .filter_map(|(name, media)| missing(name, media))
         .chain(summary.playback.iter().filter_map(stalled))
         .chain(inner_markers(summary))
+        .chain(time_jumps(summary))
         .collect();
     if crowd.playing == roles.viewers && crowd.connected == crowd.intended && crowd.failed == 0 {
         return format!("{publishers}{viewers} played {how}for {duration}{missing}");
@@ -285,6 +286,12 @@ fn inner_markers(summary: &Summary) -> Option<String> {
     has_some.then(|| {
         "; the RTP marker is set inside pictures, which browsers cut there and may not show".into()
     })
+}
+
+/// The frames are whole, and browsers drop many of them.
+fn time_jumps(summary: &Summary) -> Option<String> {
+    let has_some = summary.events.contains_key(TIME_JUMP_EVENT);
+    has_some.then(|| "; the RTP time jumps, at which browsers drop frames and freeze".into())
 }
 
 /// Share of packets that may be requested again on a path with negligible loss.
@@ -399,13 +406,21 @@ mod tests {
 
     #[test]
     fn pictures_that_browsers_may_not_show_are_not_played_cleanly() {
-        let mut run = example::healthy(10, 20);
-        let (at, kind) = (RunTime(2_000_000), INNER_MARKERS_EVENT.to_owned());
-        run.events.push(EventRow { at, participant: None, kind, count: 1, detail: String::new() });
-        assert_eq!(
-            summarise(&run, &[], Duration::ZERO).headline,
-            "10 viewers played for 20 s; the RTP marker is set inside pictures, which browsers cut \
-             there and may not show"
-        );
+        for (kind, words) in [
+            (
+                INNER_MARKERS_EVENT,
+                "the RTP marker is set inside pictures, which browsers cut there and may not show",
+            ),
+            (TIME_JUMP_EVENT, "the RTP time jumps, at which browsers drop frames and freeze"),
+        ] {
+            let mut run = example::healthy(10, 20);
+            let (at, kind) = (RunTime(2_000_000), kind.to_owned());
+            let detail = String::new();
+            run.events.push(EventRow { at, participant: None, kind, count: 1, detail });
+            assert_eq!(
+                summarise(&run, &[], Duration::ZERO).headline,
+                format!("10 viewers played for 20 s; {words}")
+            );
+        }
     }
 }

@@ -9,17 +9,43 @@ use super::timestamp;
 /// How far reordering goes back at most, seconds: more is another timeline of the source.
 const REORDERED_MAX_S: u32 = 2;
 
+/// More frames in a row are never shown before an earlier one: that is the size of the largest
+/// buffer of decoded pictures (H.264 A.3.1, H.265 A.4.2).
+const BEHIND_MAX: u32 = 16;
+/// Frames that go on from so far back, seconds, are those of a source whose clock has jumped.
+const JUMP_S: u32 = 1;
+
 /// The latest timestamp of one stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PresentationOrder {
     reordered_max: i32,
+    jump: i32,
     latest: Option<u32>,
+    /// The frames since the latest, which are shown before it.
+    behind: Behind,
+    has_jumped_back: bool,
+}
+
+/// Frames in a row that are shown before an earlier one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Behind {
+    frames: u32,
+    /// The timestamp of the last one; packets of a frame share it.
+    last: Option<u32>,
+    /// How far the furthest is behind, ticks, negative.
+    furthest: i32,
 }
 
 impl PresentationOrder {
     pub(super) fn new(clock_rate_hz: u32) -> Self {
         let ticks = clock_rate_hz.saturating_mul(REORDERED_MAX_S);
-        Self { reordered_max: i32::try_from(ticks).unwrap_or(i32::MAX), latest: None }
+        Self {
+            reordered_max: i32::try_from(ticks).unwrap_or(i32::MAX),
+            jump: i32::try_from(clock_rate_hz.saturating_mul(JUMP_S)).unwrap_or(i32::MAX),
+            latest: None,
+            behind: Behind::default(),
+            has_jumped_back: false,
+        }
     }
 
     /// Whether a frame with this timestamp, the next in the order of decoding, is shown before an
@@ -27,15 +53,34 @@ impl PresentationOrder {
     pub(super) fn is_reordered(&mut self, timestamp: u32) -> bool {
         let step = self.latest.map_or(0, |latest| timestamp::step(latest, timestamp));
         if (-self.reordered_max..0).contains(&step) {
-            return true;
+            self.behind.add(timestamp, step);
+            let has_jumped = self.behind.frames > BEHIND_MAX && self.behind.furthest <= -self.jump;
+            self.has_jumped_back |= has_jumped;
+            if !has_jumped {
+                return true;
+            }
         }
-        self.latest = Some(timestamp);
+        (self.latest, self.behind) = (Some(timestamp), Behind::default());
         false
+    }
+
+    /// Whether the time of the frames has jumped back since the last call, by what could be the
+    /// order of frames: a jump is known when too many have come that are not shown after it.
+    pub(super) fn take_jump_back(&mut self) -> bool {
+        std::mem::take(&mut self.has_jumped_back)
     }
 
     /// The next frame belongs to another timeline.
     pub(super) fn restart(&mut self) {
-        self.latest = None;
+        (self.latest, self.behind) = (None, Behind::default());
+    }
+}
+
+impl Behind {
+    fn add(&mut self, timestamp: u32, step: i32) {
+        self.frames += u32::from(self.last != Some(timestamp));
+        self.last = Some(timestamp);
+        self.furthest = self.furthest.min(step);
     }
 }
 
@@ -53,5 +98,29 @@ mod tests {
         assert_eq!(found, [false, false, true, true, false, true, true]);
         assert!(!order.is_reordered(start.wrapping_sub(1_000_000)), "a new timeline");
         assert!(!order.is_reordered(start.wrapping_sub(996_000)));
+    }
+    #[test]
+    fn many_frames_that_go_on_from_a_second_back_are_a_jump_and_no_order() {
+        let jumps = |frames: &mut dyn Iterator<Item = u32>| {
+            let mut order = PresentationOrder::new(90_000);
+            let jumps = frames.filter(|ms| {
+                // Two packets a frame.
+                order.is_reordered(ms * 90);
+                order.is_reordered(ms * 90);
+                order.take_jump_back()
+            });
+            jumps.collect::<Vec<_>>()
+        };
+        let steady = |from_ms: u32, frames: u32| (0..frames).map(move |at| from_ms + 40 * at);
+        let back = |by_ms: u32| steady(4_000, 25).chain(steady(5_000 - by_ms, 40));
+        assert_eq!(jumps(&mut back(1_900)), [5_000 - 1_900 + 16 * 40], "the seventeenth");
+        assert!(jumps(&mut back(800)).is_empty(), "less than a second");
+        assert!(jumps(&mut back(3_000)).is_empty(), "another timeline");
+        // The largest order of frames there is: sixteen before the one that was sent first.
+        let mut groups = (0..10).flat_map(|group: u32| {
+            let begins_ms = 4_000 + group * 17 * 66;
+            std::iter::once(begins_ms + 16 * 66).chain((0..16).map(move |at| begins_ms + at * 66))
+        });
+        assert!(jumps(&mut groups).is_empty());
     }
 }

@@ -61,7 +61,7 @@ pub struct TrackMeter {
     /// Of the last decodable key frame: RTP timestamp, and when its last packet arrived.
     key_frame: Option<(u32, Instant)>,
     counters: TrackCounters,
-    /// How often the source's clock jumped ahead.
+    /// How often the source's clock jumped.
     time_jumps: u32,
     sequence: SequenceMeter,
     /// The packet after which the next one may show that the source has restarted.
@@ -444,8 +444,9 @@ impl TrackMeter {
         self.pictures.as_ref().is_some_and(|pictures| pictures.has_inner_markers())
     }
 
-    /// How often the RTP time of video jumped ahead by more than a second with no packet missing:
-    /// browsers hold such frames back or drop them, which no figure here shows.
+    /// How often the RTP time of video jumped by more than a second: ahead with no packet missing,
+    /// or back by what could be the order of frames. Browsers hold such frames back or drop them,
+    /// which no figure here shows.
     #[must_use]
     pub fn time_jumps(&self) -> u32 {
         self.time_jumps
@@ -532,7 +533,8 @@ impl TrackMeter {
         // not.
         if !is_in_order || !self.sent_order.is_reordered(packet.timestamp) {
             let has_jumped = self.jitter.packet(arrived_ns, packet.timestamp);
-            self.time_jumps += u32::from(has_jumped && follows && self.pictures.is_some());
+            let has_jumped = has_jumped && follows || self.sent_order.take_jump_back();
+            self.time_jumps += u32::from(has_jumped && self.pictures.is_some());
         }
         self.oven.packet(arrived_ns, packet.timestamp, self.pictures.is_none() || packet.marker);
     }

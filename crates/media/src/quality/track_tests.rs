@@ -499,6 +499,13 @@ fn jumps_of_the_media_time_are_counted_and_pauses_of_the_sender_are_none() {
         jumps.packet(sent_ms(i), ahead(video(i), ticks));
     }
     assert_eq!(jumps.meter.time_jumps(), 1, "there, and back");
+    // Back first, and there twenty frames later.
+    let mut back = Viewer::of(MediaKind::Video, false);
+    for i in 0..120 {
+        let ticks = if (20..60).contains(&i) { 0_u32.wrapping_sub(2 * 90_000) } else { 0 };
+        back.packet(sent_ms(i), ahead(video(i), ticks));
+    }
+    assert_eq!(back.meter.time_jumps(), 2, "back, and there");
     let mut pauses = Viewer::of(MediaKind::Video, false);
     for i in 0..60 {
         let paused_s = if i < 20 { 0 } else { 3 };

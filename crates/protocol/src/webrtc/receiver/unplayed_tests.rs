@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_observation::INNER_MARKERS_PLACE;
+use throng_observation::{INNER_MARKERS_PLACE, TIME_JUMP_PLACE};
 
 use super::stand::Stand;
 
@@ -41,4 +41,21 @@ fn markers_inside_pictures_are_told_once_and_split_no_picture() {
     assert_eq!(told.count(), 1, "{:?}", stand.anomalies);
     let frames: u64 = stand.intervals.iter().map(|it| it.counters.frames_complete).sum();
     assert_eq!(frames, 19, "the last has no sure end");
+}
+
+#[test]
+fn rtp_times_that_jump_back_and_forth_are_told_once() {
+    let mut stand = Stand::new(SDP, false);
+    for index in 1..=500_u64 {
+        stand.now += Duration::from_millis(40);
+        // Two seconds back for a second, and there again, twenty times.
+        let back = if index / 25 % 2 == 1 { 2 * 90_000 } else { 0 };
+        stand.arrives_of((96, 8), index, 1_000_000 + index as u32 * 3_600 - back, stand.now);
+    }
+    stand.receiver.finish(stand.now);
+    stand.look();
+    let told = stand.anomalies.iter().filter(|place| **place == TIME_JUMP_PLACE);
+    assert_eq!(told.count(), 1, "{:?}", stand.anomalies);
+    let frames: u64 = stand.intervals.iter().map(|it| it.counters.frames_complete).sum();
+    assert!(frames > 480, "{frames} of 500: only the event says what a browser makes of it");
 }
