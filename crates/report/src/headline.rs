@@ -345,7 +345,9 @@ mod tests {
     use std::time::Duration;
 
     use throng_observation::run::{ABORT_EVENT, Ending, EventRow};
-    use throng_observation::{Failure, FailureReason, INNER_MARKERS_EVENT, Outcome, RunTime};
+    use throng_observation::{
+        Failure, FailureReason, INNER_MARKERS_EVENT, Outcome, RunTime, TIME_JUMP_EVENT,
+    };
 
     use crate::{example, summarise};
 
