@@ -82,10 +82,12 @@ pub(super) enum Part {
 impl Part {
     /// That of a protocol, as the table names it.
     fn of(protocol: &str) -> Self {
-        match protocol {
-            _ if protocol.starts_with("publishing by ") => Self::Published,
-            _ if protocol.starts_with("RTSPS") => Self::Encrypted,
-            _ => Self::Main,
+        if protocol.starts_with("publishing by ") {
+            Self::Published
+        } else if protocol.starts_with("RTSPS") {
+            Self::Encrypted
+        } else {
+            Self::Main
         }
     }
 }
