@@ -78,8 +78,8 @@ pub(super) fn all_are_played(server: &RealServer<'_>, streams: &[Published<'_>])
     rows
 }
 
-/// Bits per second that the server counts of each: between two moments at which its counter changed,
-/// the first one left out, which may be old.
+/// Bits per second that the server counts of each: between two moments at which its counter
+/// changed. What it says at first may be old.
 fn counted_bps(streams: &[Published<'_>]) -> Vec<f64> {
     let mut changes: Vec<Vec<(Instant, f64)>> = streams.iter().map(|_| Vec::new()).collect();
     let until = Instant::now() + COUNTED_FOR;

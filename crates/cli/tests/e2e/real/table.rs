@@ -117,8 +117,8 @@ fn is_of(line: &str, (server, part): (&str, Part)) -> bool {
     protocol.is_some_and(|protocol| Part::of(protocol) == part)
 }
 
-/// Puts the lines of a part of a server in the place of those that the page has. Tests of other servers are
-/// other processes, which write it too.
+/// Puts the lines of a part of a server in the place of those that the page has. Tests of other
+/// servers are other processes, which write it too.
 fn write(of: (&str, Part), expect: &BTreeSet<String>) {
     let file = std::fs::File::open(FILE).unwrap();
     file.lock().unwrap();
