@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 use throng_observation::run::{
     CrowdRow, Ending, EventRow, GeneratorRow, LayerSwitchRow, ParticipantRow, SentRow, SeriesRow,
     TrackRow,
@@ -13,7 +13,7 @@ use throng_observation::run::{
 use throng_observation::{ChatRow, ExperienceRow, HttpRequestRow, PlaybackRow, PlayerRow, RunTime};
 
 use crate::table::{Stored, list, put};
-use crate::{RunWriter, StoreError, info, schema};
+use crate::{RunWriter, StoreError, info, opened, schema};
 
 /// What the name of the new file ends in.
 const UNFINISHED: &str = "collected";
@@ -35,10 +35,11 @@ impl RunAgain {
         keeps: impl Fn(&EventRow) -> bool,
     ) -> Result<Self, StoreError> {
         let new = old.with_extension(UNFINISHED);
-        remove(&new)?;
+        opened::remove(&new)?;
         fold(&old)?;
-        fs::copy(&old, &new).map_err(|error| StoreError::Io { path: new.clone(), error })?;
-        let last_second = empty(&new, keeps).map_err(|error| StoreError::from_sql(&new, error))?;
+        copy(&old, &new).map_err(|error| StoreError::Io { path: new.clone(), error })?;
+        let last_second = empty(&mut opened::open(&new)?, keeps)
+            .map_err(|error| StoreError::from_sql(&new, error))?;
         let writer = RunWriter::reopen(new.clone())?;
         Ok(Self { writer, last_second, old, new })
     }
@@ -57,32 +58,23 @@ impl RunAgain {
     pub fn discard(self) {
         let Self { writer, new, .. } = self;
         drop(writer);
-        let _ = remove(&new);
+        let _ = opened::remove(&new);
     }
 }
 
-/// Removes what an attempt left that was killed.
-fn remove(file: &Path) -> Result<(), StoreError> {
-    for ending in ["", "-wal", "-shm", "-journal"] {
-        let mut name = file.as_os_str().to_owned();
-        name.push(ending);
-        let path = PathBuf::from(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(StoreError::Io { path, error });
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+/// Copies a file to where there is none.
+fn copy(old: &Path, new: &Path) -> std::io::Result<()> {
+    let mut from = fs::File::open(old)?;
+    let mut to = fs::File::options().write(true).create_new(true).open(new)?;
+    to.set_permissions(from.metadata()?.permissions())?;
+    std::io::copy(&mut from, &mut to).map(drop)
 }
 
 /// Folds what a killed process left in the write-ahead log into the database, so that one file has
 /// everything, and none is left that would be taken for the log of the new one.
 fn fold(path: &Path) -> Result<(), StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let named = |error| StoreError::from_sql(path, error);
-    let db = Connection::open_with_flags(path, flags).map_err(named)?;
+    let db = opened::open(path)?;
     schema::check_identity(&db, path)?;
     db.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(())).map_err(named)?;
     drop(db);
@@ -103,8 +95,7 @@ fn check_is_one_file(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Removes the rows of the crowd; the last second that there was.
-fn empty(path: &Path, keeps: impl Fn(&EventRow) -> bool) -> rusqlite::Result<Option<i64>> {
-    let mut db = Connection::open(path)?;
+fn empty(db: &mut Connection, keeps: impl Fn(&EventRow) -> bool) -> rusqlite::Result<Option<i64>> {
     let transaction = db.transaction()?;
     let last_second =
         transaction.query_row("SELECT MAX(second) FROM crowd", [], |row| row.get(0))?;

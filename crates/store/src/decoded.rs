@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::TransactionBehavior;
 use throng_observation::run::DecodedRow;
 
 use crate::rows::GlassDelay;
 use crate::table::{self, Stored, columns};
-use crate::{StoreError, schema};
+use crate::{StoreError, opened, schema};
 
 columns! { DecodedRow {
     second, participant, track, codec, width, height, frames_fed, frames_dropped, breaks, pictures, numbers_read,
@@ -28,8 +28,7 @@ impl Stored for DecodedRow {
 /// writer apart from the run's own; each waits for the other's transaction.
 pub(crate) fn add(path: &Path, decoded: &[DecodedRow]) -> Result<(), StoreError> {
     let named = |error| StoreError::from_sql(path, error);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut db = Connection::open_with_flags(path, flags).map_err(named)?;
+    let mut db = opened::open(path)?;
     schema::check_identity(&db, path)?;
     // A write transaction from the start: one that began with a read cannot write after a commit of
     // the run's writer.

@@ -20,6 +20,9 @@ pub enum StoreError {
     /// The file is there already; nothing is overwritten.
     #[error("{}: is there already; choose another name", .0.display())]
     FileExists(PathBuf),
+    /// A link lies where a file of the run is, or would be: what it names is not throng's.
+    #[error("{}: is a link, which is not followed: it is not known what it leads to", .0.display())]
+    Link(PathBuf),
     /// `run.db` is a file, but not a database, or one that throng did not write.
     #[error("{}: not a run.db ({detail})", .path.display())]
     NotARun {

@@ -4,11 +4,12 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use throng_folder::{Folder, unfinished};
 use throng_observation::run::{DecodedRow, EventRow, Row, RunData, RunInfo};
 use throng_observation::{HttpRequestRow, RowSelector};
 
 use crate::table::list;
-use crate::{RunAgain, RunWriter, StoreError, Table, decoded, reader, selected};
+use crate::{RunAgain, RunWriter, StoreError, Table, decoded, opened, reader, selected};
 
 /// The format of `run.db` that this version writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -22,11 +23,13 @@ fn database(path: &Path) -> Result<PathBuf, StoreError> {
         return Err(StoreError::NoFolder(path.to_owned()));
     }
     let database = path.join(DATABASE);
+    opened::refuse_links(&database)?;
     if database.is_file() { Ok(database) } else { Err(StoreError::NoRun(path.to_owned())) }
 }
 
 /// Creates the empty file atomically, so that of two writers with the same name only one succeeds.
 fn claim(database: &Path, taken: impl FnOnce() -> StoreError) -> Result<(), StoreError> {
+    opened::refuse_links(database)?;
     match fs::File::options().write(true).create_new(true).open(database) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(taken()),
@@ -67,6 +70,7 @@ impl HostFile {
     /// As [`RunFolder::read`].
     pub fn read(path: impl AsRef<Path>) -> Result<RunData, StoreError> {
         let path = path.as_ref();
+        opened::refuse_links(path)?;
         if !path.is_file() {
             return Err(StoreError::NoFile(path.to_owned()));
         }
@@ -75,9 +79,9 @@ impl HostFile {
 }
 
 /// A run folder: `run.db` and the files of the report.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct RunFolder {
-    path: PathBuf,
+    folder: Folder,
 }
 
 impl RunFolder {
@@ -173,9 +177,11 @@ impl RunFolder {
     /// # Errors
     /// As [`RunFolder::read`].
     pub fn add_decoded(path: impl AsRef<Path>, rows: &[DecodedRow]) -> Result<(), StoreError> {
-        let database = path.as_ref().join(DATABASE);
+        let path = path.as_ref();
+        let database = path.join(DATABASE);
+        opened::refuse_links(&database)?;
         if !database.is_file() {
-            return Err(StoreError::NoRun(path.as_ref().to_owned()));
+            return Err(StoreError::NoRun(path.to_owned()));
         }
         decoded::add(&database, rows)
     }
@@ -186,25 +192,29 @@ impl RunFolder {
     /// [`StoreError::NoFolder`] when there is none.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let path = path.into();
-        if path.is_dir() { Ok(Self { path }) } else { Err(StoreError::NoFolder(path)) }
+        if !path.is_dir() {
+            return Err(StoreError::NoFolder(path));
+        }
+        let folder = Folder::open(&path).map_err(|error| StoreError::Io { path, error })?;
+        Ok(Self { folder })
     }
 
     /// The folder's path.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
     }
 
     /// Writes a file such as `summary.json` or `report.html` completely or not at all: under
     /// another name first, then renamed, so that a reader never gets half a report and a full disk
-    /// leaves the earlier one.
+    /// leaves the earlier one. What a link of either name leads to stays as it is.
     ///
     /// # Errors
     /// [`StoreError::Io`] when it could not be written.
     pub fn put(&self, name: &str, contents: impl AsRef<[u8]>) -> Result<PathBuf, StoreError> {
         self.put_with(name, |file| {
             file.write_all(contents.as_ref())
-                .map_err(|error| StoreError::Io { path: self.path.join(name), error })
+                .map_err(|error| StoreError::Io { path: self.path().join(name), error })
         })
     }
 
@@ -217,18 +227,18 @@ impl RunFolder {
         name: &str,
         write: impl FnOnce(&mut dyn Write) -> Result<(), StoreError>,
     ) -> Result<PathBuf, StoreError> {
-        let target = self.path.join(name);
-        let unfinished = self.path.join(format!(".{name}.unfinished"));
+        let target = self.path().join(name);
+        let unfinished = unfinished(name);
         let named = |error| StoreError::Io { path: target.clone(), error };
         let written = (|| {
-            let mut file = BufWriter::new(fs::File::create(&unfinished).map_err(named)?);
+            let mut file = BufWriter::new(self.folder.create(&unfinished).map_err(named)?);
             write(&mut file)?;
             file.flush().map_err(named)?;
-            fs::rename(&unfinished, &target).map_err(named)
+            self.folder.rename(&unfinished, name).map_err(named)
         })();
         if written.is_err() {
             // A partial file is of no use and takes the disk space that the next attempt needs.
-            let _ = fs::remove_file(&unfinished);
+            let _ = self.folder.remove(&unfinished);
         }
         written.map(|()| target)
     }

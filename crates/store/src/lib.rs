@@ -5,6 +5,7 @@
 //! second and is marked as partial. The schema is described in `docs/run-folder.md`.
 
 mod cells;
+mod opened;
 mod table;
 
 mod canary;

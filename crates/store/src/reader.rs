@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode};
 use throng_observation::run::RunData;
 
 use crate::schema::check_identity;
 use crate::table::list;
-use crate::{StoreError, canary, host, http_requests, info, playback};
+use crate::{StoreError, canary, host, http_requests, info, opened, playback};
 
 /// Reads the run at `path`.
 pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
@@ -65,8 +65,7 @@ pub(crate) fn at_one_moment<T>(
     };
     // Opened for writing because SQLite repairs an interrupted run when it opens it (folds its
     // write-ahead log in); where the file is read-only SQLite falls back to reading.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut db = Connection::open_with_flags(path, flags).map_err(named)?;
+    let mut db = opened::open(path)?;
     check_identity(&db, path)?;
     // One transaction, so that a run in progress is read at one moment.
     let moment = db.transaction().map_err(named)?;

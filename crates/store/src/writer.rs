@@ -9,7 +9,9 @@ use throng_observation::run::{Ending, Row, RunInfo};
 
 use crate::table::put;
 use crate::waiting::Waiting;
-use crate::{FORMAT, StoreError, canary, chat, host, http_requests, info, playback, schema};
+use crate::{
+    FORMAT, StoreError, canary, chat, host, http_requests, info, opened, playback, schema,
+};
 
 /// SQLite's page cache. The default is two megabytes, as much memory as thirty viewers.
 const CACHE_KIB: i32 = 512;
@@ -30,8 +32,7 @@ pub struct RunWriter {
 
 impl RunWriter {
     pub(crate) fn open(path: PathBuf, info: &RunInfo) -> Result<Self, StoreError> {
-        let connection =
-            Connection::open(&path).map_err(|error| StoreError::from_sql(&path, error))?;
+        let connection = opened::open(&path)?;
         let mut writer = Self {
             connection,
             path,
@@ -45,9 +46,8 @@ impl RunWriter {
 
     /// Goes on writing a file that has its tables.
     pub(crate) fn reopen(path: PathBuf) -> Result<Self, StoreError> {
-        let named = |error| StoreError::from_sql(&path, error);
-        let connection = Connection::open(&path).map_err(named)?;
-        Self::tune(&connection).map_err(named)?;
+        let connection = opened::open(&path)?;
+        Self::tune(&connection).map_err(|error| StoreError::from_sql(&path, error))?;
         Ok(Self {
             connection,
             path,

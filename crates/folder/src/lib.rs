@@ -1,0 +1,10 @@
+//! Files in folders that others can write into, or wrote: what throng makes there is made there,
+//! whatever links lie in it, and what throng would run is first looked at for whose it is.
+//!
+//! Linux: openat(2), symlink(7).
+
+mod folder;
+pub use folder::{Folder, append, create, unfinished};
+
+mod owner;
+pub use owner::{Stranger, check_own};

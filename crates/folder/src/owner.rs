@@ -1,0 +1,134 @@
+//! Whose a path is. A folder that another user can change holds that user's commands, whatever is
+//! in it while one looks.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Root's number, which may write everywhere anyway.
+const ROOT: u32 = 0;
+/// Others may write.
+const WRITABLE_BY_ALL: u32 = 0o002;
+/// In a folder with this bit, names are changed only by their owner (`/tmp`).
+const STICKY: u32 = 0o1000;
+
+/// Why what lies at a path may be somebody else's.
+#[derive(Debug, thiserror::Error)]
+pub enum Stranger {
+    /// It, or a folder above it, has another owner.
+    #[error("{path} belongs to user {owner}, and throng runs as user {own}", path = .path.display())]
+    Owner {
+        /// What has another owner.
+        path: PathBuf,
+        /// The number of its owner.
+        owner: u32,
+        /// The number of the user that throng runs as.
+        own: u32,
+    },
+    /// It, or a folder above it, is open to all.
+    #[error("{path} can be written by every user of this machine", path = .0.display())]
+    Open(PathBuf),
+    /// It cannot be looked at.
+    #[error("{path}: {error}", path = .path.display())]
+    Io {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// Who must have made what throng takes commands from.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    user: u32,
+    /// Who became root by sudo(8), which sets this: the way to what root keeps in this user's
+    /// folders.
+    sudo: Option<u32>,
+}
+
+impl Own {
+    fn now() -> Self {
+        let user = rustix::process::geteuid().as_raw();
+        let sudo = std::env::var("SUDO_UID").ok().and_then(|text| text.parse().ok());
+        Self { user, sudo: sudo.filter(|_| user == ROOT) }
+    }
+}
+
+/// Whether only this user and root can have put what lies at `path`: the owners of it and of the
+/// folders above it, and that none of them is open to all, but for those like `/tmp`, where what is
+/// ours stays ours. Who may write as the group of a folder was trusted by its owner.
+///
+/// # Errors
+/// [`Stranger`] names what is not.
+pub fn check_own(path: &Path) -> Result<(), Stranger> {
+    let wrong = |path: &Path, error| Stranger::Io { path: path.to_owned(), error };
+    let real = path.canonicalize().map_err(|error| wrong(path, error))?;
+    let own = Own::now();
+    for place in real.ancestors() {
+        let found = place.symlink_metadata().map_err(|error| wrong(place, error))?;
+        judge(place, (found.uid(), found.mode()), place == real, own)?;
+    }
+    Ok(())
+}
+
+/// `is_it`: the path itself, and no folder above it.
+fn judge(path: &Path, (owner, mode): (u32, u32), is_it: bool, own: Own) -> Result<(), Stranger> {
+    let is_on_the_way = !is_it && own.sudo == Some(owner);
+    if owner != own.user && owner != ROOT && !is_on_the_way {
+        return Err(Stranger::Owner { path: path.to_owned(), owner, own: own.user });
+    }
+    let keeps_names = !is_it && mode & STICKY != 0;
+    if mode & WRITABLE_BY_ALL != 0 && !keeps_names {
+        return Err(Stranger::Open(path.to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_another_user_could_have_written_is_named() {
+        let root = Own { user: 0, sudo: None };
+        let sudo = Own { user: 0, sudo: Some(1000) };
+        let user = Own { user: 1000, sudo: None };
+        for (place, is_it, own, expect) in [
+            ((0, 0o755), true, root, true),
+            ((1000, 0o755), true, root, false),
+            ((1000, 0o755), false, root, false),
+            ((1000, 0o755), false, sudo, true),
+            ((1000, 0o755), true, sudo, false),
+            ((1000, 0o700), true, user, true),
+            ((0, 0o755), true, user, true),
+            ((1001, 0o755), false, user, false),
+            ((0, 0o1777), false, user, true),
+            ((0, 0o777), false, user, false),
+            ((0, 0o1777), true, root, false),
+            ((1000, 0o666), true, user, false),
+            ((1000, 0o775), false, user, true),
+        ] {
+            let judged = judge(Path::new("/x"), place, is_it, own);
+            assert_eq!(judged.is_ok(), expect, "{place:?} {is_it} {own:?}: {judged:?}");
+        }
+        let said = judge(Path::new("/x"), (1000, 0o755), true, root).unwrap_err().to_string();
+        assert_eq!(said, "/x belongs to user 1000, and throng runs as user 0");
+    }
+
+    #[test]
+    fn a_folder_of_ones_own_in_tmp_is_ones_own_until_all_may_write_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journal");
+        std::fs::write(&file, "").unwrap();
+        assert!(check_own(&file).is_ok(), "{:?}", check_own(&file));
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(folder.path(), open).unwrap();
+        assert!(
+            matches!(check_own(&file), Err(Stranger::Open(path)) if path.ends_with(folder.path().file_name().unwrap()))
+        );
+        assert!(matches!(check_own(&folder.path().join("none")), Err(Stranger::Io { .. })));
+    }
+}
