@@ -16,7 +16,7 @@ const STICKY: u32 = 0o1000;
 #[derive(Debug, thiserror::Error)]
 pub enum Stranger {
     /// It, or a folder above it, has another owner.
-    #[error("{path} belongs to user {owner}, and throng runs as user {own}", path = .path.display())]
+    #[error("{path} belongs to user {owner}, and throng runs as user {own}")]
     Owner {
         /// What has another owner.
         path: PathBuf,
@@ -26,10 +26,10 @@ pub enum Stranger {
         own: u32,
     },
     /// It, or a folder above it, is open to all.
-    #[error("{path} can be written by every user of this machine", path = .0.display())]
+    #[error("{0} can be written by every user of this machine")]
     Open(PathBuf),
     /// It cannot be looked at.
-    #[error("{path}: {error}", path = .path.display())]
+    #[error("{path}: {error}")]
     Io {
         /// What.
         path: PathBuf,

@@ -189,12 +189,10 @@ impl ControlGroup {
         if self.folders.iter().any(|known| known == folder) {
             return Ok(());
         }
-        match fs::create_dir(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(GroupError::Denied { path: folder.to_owned(), error });
-            }
-            _ => self.folders.push(folder.to_owned()),
-        }
+        // One that is there is somebody else's, and not to be removed with the others.
+        fs::create_dir(folder)
+            .map_err(|error| GroupError::Denied { path: folder.to_owned(), error })?;
+        self.folders.push(folder.to_owned());
         Ok(())
     }
 

@@ -2,15 +2,20 @@
 //! nothing; the next start with the same folder reads what it left.
 //!
 //! One JSON object a line, appended and synced: `{"change":3,"undo":{…}}` before,
-//! `{"change":3,"undone":true}` after.
+//! `{"change":3,"undone":true}` after, `{"change":3,"failed":true}` if the change itself failed.
+//!
+//! It holds commands, which are run as whoever starts throng: one that another user could have
+//! written is refused.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use throng_folder::Stranger;
 
 use crate::control_group;
 use crate::processes::Marker;
@@ -20,6 +25,8 @@ use crate::setup::run_to_end;
 const UNDO_WITHIN: Duration = Duration::from_secs(60);
 /// How long killed processes may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
+/// How long another process may have it that only looks at it.
+const LOOKED_AT_FOR: Duration = Duration::from_millis(100);
 /// A longer journal is damaged.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -50,8 +57,18 @@ pub struct Journal {
     file: File,
     path: PathBuf,
     /// Changes that are not undone, the oldest first.
-    open: Vec<(Change, Undo)>,
+    open: Vec<Left>,
     next: u64,
+}
+
+/// A change that is not undone.
+#[derive(Debug)]
+struct Left {
+    change: Change,
+    undo: Undo,
+    /// The change failed, perhaps before it changed anything: that it cannot be undone then says
+    /// nothing.
+    has_failed: bool,
 }
 
 /// Why there is no journal.
@@ -60,6 +77,9 @@ pub enum JournalError {
     /// Another process has it.
     #[error("{0} is in use by another throng")]
     InUse(PathBuf),
+    /// What it says to run is perhaps not from this user.
+    #[error("{0}: the commands of this journal are not run")]
+    Foreign(#[from] Stranger),
     /// The file cannot be read or written.
     #[error("{path}: {error}")]
     Io {
@@ -75,25 +95,36 @@ struct Line {
     change: Change,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     undo: Option<Undo>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     undone: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    failed: bool,
 }
 
 impl Journal {
     /// Opens or makes the journal at `path`.
     ///
     /// # Errors
-    /// If another process has it open, or it cannot be read or written.
+    /// If another process has it open, it cannot be read or written, is a link, or another user
+    /// could have written what is in it.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let named = |error: io::Error| JournalError::Io { path: path.to_owned(), error };
-        let mut file =
-            File::options().read(true).append(true).create(true).open(path).map_err(named)?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let mut file = throng_folder::append(path).map_err(named)?;
+        if !is_locked(&file) {
             return Err(JournalError::InUse(path.to_owned()));
         }
         file.seek(SeekFrom::Start(0)).map_err(named)?;
         let mut bytes = Vec::new();
         (&file).take(BYTES_MAX).read_to_end(&mut bytes).map_err(named)?;
+        if !bytes.is_empty() {
+            throng_folder::check_own(path)?;
+        }
+        // Whoever owns it can write to it later, whatever is in it.
+        let owner = file.metadata().map_err(named)?.uid();
+        let own = rustix::process::geteuid().as_raw();
+        if owner != own && owner != 0 {
+            return Err(Stranger::Owner { path: path.to_owned(), owner, own }.into());
+        }
         // A line that was cut off must not take the next one with it.
         if bytes.last().is_some_and(|last| *last != b'\n') {
             file.write_all(b"\n").map_err(named)?;
@@ -115,9 +146,19 @@ impl Journal {
     pub fn before(&mut self, undo: Undo) -> Result<Change, JournalError> {
         let change = Change(self.next);
         self.next += 1;
-        self.write(&Line { change, undo: Some(undo.clone()), undone: false })?;
-        self.open.push((change, undo));
+        self.write(&Line { change, undo: Some(undo.clone()), undone: false, failed: false })?;
+        self.open.push(Left { change, undo, has_failed: false });
         Ok(change)
+    }
+
+    /// Writes down that a change failed by itself: it may be half done or not at all, so that its
+    /// undoing is tried, and not again if that fails too.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn failed(&mut self, change: Change) -> Result<(), JournalError> {
+        self.open.iter_mut().filter(|left| left.change == change).for_each(Left::fail);
+        self.write(&Line { change, undo: None, undone: false, failed: true })
     }
 
     /// Writes down that a change was undone otherwise.
@@ -125,26 +166,31 @@ impl Journal {
     /// # Errors
     /// If it cannot be written.
     pub fn undone(&mut self, change: Change) -> Result<(), JournalError> {
-        self.open.retain(|(known, _)| *known != change);
-        self.write(&Line { change, undo: None, undone: true })
+        self.open.retain(|left| left.change != change);
+        self.write(&Line { change, undo: None, undone: true, failed: false })
     }
 
-    /// Undoes the changes that are left, the last one first. Each is tried once and then no longer
-    /// in the journal; what failed is returned, for the person who has to do it.
+    /// Undoes the changes that are left, the last one first. What could not be undone is returned,
+    /// and stays in the journal for the next time.
     pub fn undo_all(&mut self) -> Vec<String> {
-        let mut problems = Vec::new();
-        while let Some((change, undo)) = self.open.pop() {
-            problems.extend(perform(&undo).err());
-            problems.extend(self.undone(change).err().map(|error| error.to_string()));
-        }
-        problems
+        self.undo_down_to(0)
     }
 
     /// The same for the changes since `first`, which stays.
     pub fn undo_down_to(&mut self, first: usize) -> Vec<String> {
-        let earlier: Vec<_> = self.open.drain(..first.min(self.open.len())).collect();
-        let problems = self.undo_all();
-        self.open = earlier;
+        let mut problems = Vec::new();
+        let mut kept = Vec::new();
+        for left in self.open.split_off(first.min(self.open.len())).into_iter().rev() {
+            let failure = perform(&left.undo).err();
+            let is_over = failure.is_none() || left.has_failed;
+            problems.extend(failure);
+            if is_over {
+                problems.extend(self.undone(left.change).err().map(|error| error.to_string()));
+            } else {
+                kept.push(left);
+            }
+        }
+        self.open.extend(kept.into_iter().rev());
         problems
     }
 
@@ -159,15 +205,36 @@ impl Journal {
     }
 }
 
+impl Left {
+    fn fail(&mut self) {
+        self.has_failed = true;
+    }
+}
+
+/// Takes the lock, which another process may have for a moment.
+fn is_locked(file: &File) -> bool {
+    let give_up_at = Instant::now() + LOOKED_AT_FOR;
+    while flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if Instant::now() >= give_up_at {
+            return false;
+        }
+        std::thread::sleep(LOOKED_AT_FOR / 10);
+    }
+    true
+}
+
 /// The changes that are not undone, and the number of the next one. The last line may be cut off.
-fn unfinished(text: &str) -> (Vec<(Change, Undo)>, u64) {
-    let mut open: Vec<(Change, Undo)> = Vec::new();
+fn unfinished(text: &str) -> (Vec<Left>, u64) {
+    let mut open: Vec<Left> = Vec::new();
     let mut next = 0;
     for line in text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
         next = next.max(line.change.0.saturating_add(1));
-        match line.undo {
-            Some(undo) if !line.undone => open.push((line.change, undo)),
-            _ => open.retain(|(known, _)| *known != line.change),
+        if line.undone {
+            open.retain(|left| left.change != line.change);
+        } else if line.failed {
+            open.iter_mut().filter(|left| left.change == line.change).for_each(Left::fail);
+        } else if let Some(undo) = line.undo {
+            open.push(Left { change: line.change, undo, has_failed: false });
         }
     }
     (open, next)
@@ -175,7 +242,7 @@ fn unfinished(text: &str) -> (Vec<(Change, Undo)>, u64) {
 
 fn perform(undo: &Undo) -> Result<(), String> {
     match undo {
-        Undo::Command { words, cwd } => run_to_end(words, cwd, None, UNDO_WITHIN, &|| false),
+        Undo::Command { words, cwd } => run_to_end(words, cwd, UNDO_WITHIN, &|| false),
         Undo::Processes(mark) => {
             let _ = Marker::new(mark.as_str()).kill_all(GONE_WITHIN);
             let left = Marker::new(mark.as_str()).processes();
@@ -244,18 +311,86 @@ mod tests {
         assert!(Journal::open(&path).is_ok());
     }
 
+    /// An undoing that works once `ready` is there.
+    fn busy(folder: &Path) -> Undo {
+        let words = ["sh", "-c", "[ -e ready ] || { echo busy >&2; exit 3; }"];
+        Undo::Command { words: words.map(str::to_owned).to_vec(), cwd: folder.to_owned() }
+    }
+
     #[test]
-    fn what_cannot_be_undone_is_said_once() {
+    fn what_cannot_be_undone_is_kept_and_tried_again() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(&folder.path().join("journal.jsonl")).unwrap();
-        let words = ["sh", "-c", "echo busy >&2; exit 3"].map(str::to_owned).to_vec();
-        journal.before(Undo::Command { words, cwd: folder.path().to_owned() }).unwrap();
-        let problems = journal.undo_all();
-        assert!(
-            matches!(problems.as_slice(), [one] if one.contains("busy") && one.contains("exit status: 3")),
-            "{problems:?}"
-        );
+        let path = folder.path().join("journal.jsonl");
+        let mut journal = Journal::open(&path).unwrap();
+        journal.before(touch(folder.path(), "earlier")).unwrap();
+        journal.before(busy(folder.path())).unwrap();
+        journal.before(touch(folder.path(), "later")).unwrap();
+        let is_busy = |problems: Vec<String>| matches!(problems.as_slice(), [one] if one.contains("busy") && one.contains("exit status: 3"));
+        assert!(is_busy(journal.undo_down_to(1)));
+        assert!(folder.path().join("later").exists() && !folder.path().join("earlier").exists());
+        assert_eq!(journal.left(), 2);
+        drop(journal);
+        let mut journal = Journal::open(&path).unwrap();
+        assert!(is_busy(journal.undo_all()));
+        assert_eq!(journal.left(), 1);
+        std::fs::write(folder.path().join("ready"), "").unwrap();
         assert!(journal.undo_all().is_empty());
+        assert_eq!(journal.left(), 0);
+    }
+
+    /// `umount` of what could not be mounted fails for ever.
+    #[test]
+    fn what_was_perhaps_never_done_is_tried_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let mut journal = Journal::open(&path).unwrap();
+        let change = journal.before(busy(folder.path())).unwrap();
+        journal.failed(change).unwrap();
+        drop(journal);
+        let mut journal = Journal::open(&path).unwrap();
+        assert_eq!((journal.undo_all().len(), journal.left()), (1, 0));
+        drop(journal);
+        assert_eq!(Journal::open(&path).unwrap().left(), 0);
+    }
+
+    #[test]
+    fn a_journal_that_is_a_link_or_that_all_may_replace_runs_nothing() {
+        use std::os::unix::fs::PermissionsExt;
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (path, victim) = (folder.path().join("journal.jsonl"), outside.path().join("victim"));
+        std::fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        assert!(matches!(Journal::open(&path), Err(JournalError::Io { .. })));
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+        std::fs::remove_file(&path).unwrap();
+        let mut journal = Journal::open(&path).unwrap();
+        journal.before(touch(folder.path(), "never")).unwrap();
+        drop(journal);
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(folder.path(), open).unwrap();
+        let error = Journal::open(&path).unwrap_err();
+        assert!(error.to_string().contains("can be written by every user"), "{error}");
+        assert!(!folder.path().join("never").exists());
+    }
+
+    /// Only root can give a file away.
+    #[test]
+    fn a_journal_of_another_user_runs_nothing() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        for own in [path.as_path(), folder.path()] {
+            let mut journal = Journal::open(&path).unwrap();
+            journal.before(touch(folder.path(), "never")).unwrap();
+            drop(journal);
+            std::os::unix::fs::chown(own, Some(4711), None).unwrap();
+            let error = Journal::open(&path).unwrap_err();
+            assert!(matches!(error, JournalError::Foreign(_)), "{error}");
+            assert!(error.to_string().contains("belongs to user 4711"), "{error}");
+            std::os::unix::fs::chown(own, Some(0), None).unwrap();
+        }
     }
 
     #[test]

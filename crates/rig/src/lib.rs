@@ -35,6 +35,12 @@ pub use server::{RunningServer, ServerSpec, StartError, Stopped};
 mod shrink;
 pub use shrink::{ShrinkStep, cpus_allowed, line_rate_step, open_files, receive_buffers_step};
 
+mod machine;
+pub use machine::{MachineError, MachineLock, MachineResource};
+
+mod unfinished;
+pub use unfinished::{LeftBehind, Unfinished};
+
 mod environment;
 pub use environment::{CpuTimes, governor, load_average};
 

@@ -10,15 +10,19 @@ const TAIL_BYTES: u64 = 4_096;
 /// The last `count` lines of a file that are not empty; empty if it cannot be read.
 #[must_use]
 pub fn last_lines(path: &Path, count: usize) -> Vec<String> {
-    let text = tail(path).unwrap_or_default();
+    File::open(path).map(|file| last_lines_of(file, count)).unwrap_or_default()
+}
+
+/// The same of a file that is open.
+pub(crate) fn last_lines_of(file: File, count: usize) -> Vec<String> {
+    let text = tail(file).unwrap_or_default();
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     let from = lines.len().saturating_sub(count);
     lines.into_iter().skip(from).map(str::to_owned).collect()
 }
 
-fn tail(path: &Path) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
+fn tail(mut file: File) -> std::io::Result<String> {
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
     let mut bytes = Vec::new();

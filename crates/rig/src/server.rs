@@ -1,7 +1,6 @@
 //! The server of a cell: started, waited for, stopped, and nothing of it left.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -156,7 +155,7 @@ impl RunningServer {
         let (program, arguments) =
             spec.command.split_first().map_or(("", &[][..]), |(p, a)| (p.as_str(), a));
         let not_started = |error| StartError::NotStarted { program: program.to_owned(), error };
-        let log = File::options().create(true).append(true).open(&spec.log).map_err(not_started)?;
+        let log = throng_folder::append(&spec.log).map_err(not_started)?;
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&spec.cwd).envs(spec.env.iter().cloned());
         command.env(Marker::VARIABLE, &spec.name).stdin(Stdio::null());

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use std::os::unix::process::CommandExt;
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::Signal;
 
 use crate::journal::{Journal, JournalError, Undo};
-use crate::output::last_lines;
+use crate::output::{last_lines, last_lines_of};
 use crate::processes::signal_group;
 
 /// Exit status of a command that says that its step is not possible on this machine
@@ -47,10 +48,17 @@ pub fn run_step(
     (log, within): (&Path, Duration),
     is_over: &dyn Fn() -> bool,
 ) -> Result<(), SetupError> {
+    let mut change = None;
     if !undo.is_empty() {
-        journal.before(Undo::Command { words: undo.to_vec(), cwd: cwd.to_owned() })?;
+        let undo = Undo::Command { words: undo.to_vec(), cwd: cwd.to_owned() };
+        change = Some(journal.before(undo)?);
     }
-    match ended(run, cwd, Some(log), within, is_over) {
+    let end = ended(run, cwd, throng_folder::append(log).ok().as_ref(), within, is_over);
+    // One that was killed is perhaps done: its undoing is not less needed than that of any other.
+    if let Some(change) = change.filter(|_| matches!(end, Ok(Some(1..)))) {
+        journal.failed(change)?;
+    }
+    match end {
         Ok(Some(0)) => Ok(()),
         Ok(Some(UNAVAILABLE)) => {
             let said = last_lines(log, LINES).join("; ");
@@ -62,35 +70,26 @@ pub fn run_step(
     }
 }
 
-/// Runs a command to its end; its output goes to `log`, without one to a temporary file.
+/// Runs a command to its end.
 ///
 /// # Errors
 /// In words, with what it wrote last.
 pub fn run_to_end(
     words: &[String],
     cwd: &Path,
-    log: Option<&Path>,
     within: Duration,
     is_over: &dyn Fn() -> bool,
 ) -> Result<(), String> {
-    let own = std::env::temp_dir().join(format!("throng-step-{}-{}", std::process::id(), nonce()));
-    let path = log.unwrap_or(&own);
-    let done = match ended(words, cwd, Some(path), within, is_over) {
+    // In memory: it has no name that somebody else could have taken, and needs no room on a disk.
+    let output = memfd_create("throng-step", MemfdFlags::CLOEXEC).ok().map(File::from);
+    match ended(words, cwd, output.as_ref(), within, is_over) {
         Ok(Some(0)) => Ok(()),
-        Ok(code) => Err(failure(words, code, &last_lines(path, LINES))),
+        Ok(code) => {
+            let said = output.map(|file| last_lines_of(file, LINES)).unwrap_or_default();
+            Err(failure(words, code, &said))
+        }
         Err(why) => Err(why),
-    };
-    if log.is_none() {
-        let _ = std::fs::remove_file(&own);
     }
-    done
-}
-
-/// A number that this process uses once.
-fn nonce() -> u64 {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Relaxed)
 }
 
 fn failure(words: &[String], code: Option<i32>, said: &[String]) -> String {
@@ -100,24 +99,20 @@ fn failure(words: &[String], code: Option<i32>, said: &[String]) -> String {
     format!("`{}` failed ({how}){said}", words.join(" "))
 }
 
-/// The exit status of a command; `None` if a signal ended it. It has a process group of its own, so
-/// that Ctrl-C does not leave half of it done.
+/// The exit status of a command; `None` if a signal ended it. What it writes goes to `output`, if
+/// there is one. It has a process group of its own, so that Ctrl-C does not leave half of it done.
 fn ended(
     words: &[String],
     cwd: &Path,
-    log: Option<&Path>,
+    output: Option<&File>,
     within: Duration,
     is_over: &dyn Fn() -> bool,
 ) -> Result<Option<i32>, String> {
     let Some((program, arguments)) = words.split_first() else { return Ok(Some(0)) };
     let line = words.join(" ");
-    let output = || match log {
-        Some(path) => File::options()
-            .create(true)
-            .append(true)
-            .open(path)
-            .map_or_else(|_| Stdio::null(), Stdio::from),
-        None => Stdio::null(),
+    let output = || {
+        let copy = output.and_then(|file| file.try_clone().ok());
+        copy.map_or_else(Stdio::null, Stdio::from)
     };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(cwd).process_group(0);
@@ -183,19 +178,39 @@ mod tests {
         assert!(matches!(error, Err(SetupError::NotPossibleHere(why)) if why == "needs root"));
     }
 
+    /// Its output has no name: nobody else can have made a link of it before.
+    #[test]
+    fn what_an_undoing_writes_is_in_no_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = words("readlink /proc/self/fd/1 >&2; echo last; exit 3");
+        let within = Duration::from_secs(5);
+        let said = run_to_end(&script, folder.path(), within, &|| false).unwrap_err();
+        assert!(said.contains("/memfd:") && said.ends_with("; last"), "{said}");
+    }
+
+    #[test]
+    fn a_log_that_is_a_link_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, victim) = (folder.path().join("setup.log"), folder.path().join("victim"));
+        std::fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, &log).unwrap();
+        let mut journal = Journal::open(&folder.path().join("journal")).unwrap();
+        let limits = (log.as_path(), Duration::from_secs(5));
+        let run = words("echo mine");
+        run_step(&run, &[], folder.path(), &mut journal, limits, &|| false).unwrap();
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+    }
+
     #[test]
     fn a_step_that_hangs_is_ended() {
         let folder = tempfile::tempdir().unwrap();
         let hang = words("sleep 100");
-        let late = run_to_end(&hang, folder.path(), None, Duration::from_millis(50), &|| false)
-            .unwrap_err();
+        let late =
+            run_to_end(&hang, folder.path(), Duration::from_millis(50), &|| false).unwrap_err();
         assert!(late.contains("took longer"), "{late}");
-        let over =
-            run_to_end(&hang, folder.path(), None, Duration::from_secs(50), &|| true).unwrap_err();
+        let over = run_to_end(&hang, folder.path(), Duration::from_secs(50), &|| true).unwrap_err();
         assert!(over.contains("interrupted"), "{over}");
         let absent = vec!["/not/there".to_owned()];
-        assert!(
-            run_to_end(&absent, folder.path(), None, Duration::from_secs(1), &|| false).is_err()
-        );
+        assert!(run_to_end(&absent, folder.path(), Duration::from_secs(1), &|| false).is_err());
     }
 }

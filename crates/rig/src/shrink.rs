@@ -6,8 +6,8 @@ use std::fs;
 
 use rustix::process::{Resource, getrlimit};
 
-/// The handle of throng's own queueing discipline: only one with it is ever removed.
-const HANDLE: &str = "7468:";
+/// The first hexadecimal digit of the handles of throng's queueing disciplines, 16 bits.
+const HANDLE_BASE: u32 = 0x7000;
 /// A token bucket holds this much: enough for 1 Gbit/s at 250 ticks a second (tc-tbf(8)).
 const BURST_MS: f64 = 4.0;
 /// Less is not enough for the largest packet of a loopback interface.
@@ -53,16 +53,23 @@ pub(crate) fn open_files_max() -> u64 {
 #[must_use]
 pub fn line_rate_step(interface: &str, rate_bps: f64) -> ShrinkStep {
     let burst = (rate_bps / 8.0 * BURST_MS / 1e3).max(BURST_BYTES_MIN);
+    let handle = handle_of(std::process::id());
     let add = format!(
-        "tc qdisc add dev \"$0\" root handle {HANDLE} tbf rate {rate_bps:.0}bit burst {burst:.0}b latency {LATENCY_MS}ms || \
+        "tc qdisc add dev \"$0\" root handle {handle} tbf rate {rate_bps:.0}bit burst {burst:.0}b latency {LATENCY_MS}ms || \
          {{ echo \"the line of $0 cannot be limited\" >&2; exit 69; }}"
     );
     let del = format!(
-        "tc qdisc show dev \"$0\" | grep -q 'qdisc tbf {HANDLE}' || exit 0; exec tc qdisc del dev \"$0\" root handle {HANDLE}"
+        "tc qdisc show dev \"$0\" | grep -q 'qdisc tbf {handle}' || exit 0; exec tc qdisc del dev \"$0\" root handle {handle}"
     );
     let shell =
         |script: String| vec!["sh".to_owned(), "-c".to_owned(), script, interface.to_owned()];
     ShrinkStep { run: shell(add), undo: shell(del) }
+}
+
+/// The handle of the queueing discipline of a process: what it undoes is what it made, and not the
+/// discipline of another throng.
+fn handle_of(pid: u32) -> String {
+    format!("{:x}:", HANDLE_BASE | (pid & 0xfff))
 }
 
 /// Leaves the share `to` of the receive buffers that sockets of this machine get and may ask for.
@@ -119,9 +126,11 @@ mod tests {
     fn only_the_own_filter_is_removed() {
         let step = line_rate_step("eth0", 16e6);
         assert!(step.run[2].contains("rate 16000000bit burst 80000b"), "{step:?}");
-        assert!(
-            step.undo[2].contains("qdisc tbf 7468:") && step.undo[2].contains("root handle 7468:")
-        );
+        let own = handle_of(std::process::id());
+        assert!(step.run[2].contains(&format!("root handle {own} tbf")), "{step:?}");
+        assert!(step.undo[2].contains(&format!("qdisc tbf {own}")), "{step:?}");
+        assert!(step.undo[2].ends_with(&format!("root handle {own}")), "{step:?}");
+        assert_eq!((handle_of(0x12_3468), handle_of(0x12_3469)), ("7468:".into(), "7469:".into()));
         assert_eq!((step.run[3].as_str(), step.undo[3].as_str()), ("eth0", "eth0"));
         assert!(!step.run[2].contains("replace"), "what somebody else set up stays");
     }
