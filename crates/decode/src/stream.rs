@@ -3,12 +3,13 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
+use throng_folder::Folder;
 use throng_media::container::matroska;
 use throng_observation::run::{DecodedRow, ParticipantId};
 use throng_observation::{CodedFrame, TrackId};
@@ -161,6 +162,14 @@ fn feed(
     decoder.map_or(Ok(()), Decoder::finish)
 }
 
+/// Makes a file in the folder of kept streams, which is none that a link leads to.
+fn create(path: &Path) -> std::io::Result<File> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    };
+    Folder::open_itself(folder)?.create(name)
+}
+
 /// A stream's file.
 struct Kept {
     path: PathBuf,
@@ -170,10 +179,10 @@ struct Kept {
 }
 
 impl Kept {
-    fn create(path: &std::path::Path, first: &CodedFrame) -> Result<Self, DecodeError> {
+    fn create(path: &Path, first: &CodedFrame) -> Result<Self, DecodeError> {
         let header =
             matroska::header(first.codec, SIZE_GUESSED).ok_or(DecodeError::Codec(first.codec))?;
-        let made = File::create(path).map(BufWriter::new).and_then(|mut file| {
+        let made = create(path).map(BufWriter::new).and_then(|mut file| {
             file.write_all(&header)?;
             Ok(file)
         });

@@ -72,7 +72,7 @@ impl Unfinished {
 
     /// Takes it out: nothing of it is left.
     pub fn forget(&self, journal: &Path) {
-        let Ok(journal) = journal.canonicalize() else { return };
+        let journal = journal.canonicalize().unwrap_or_else(|_| journal.to_owned());
         // One that stays is taken out by the next that looks.
         let _ = Folder::open(&self.folder).and_then(|folder| folder.remove(name_of(&journal)));
     }
@@ -95,7 +95,7 @@ impl Unfinished {
 
     fn look(&self, journal: PathBuf) -> Option<LeftBehind> {
         if !journal.is_file() {
-            self.forget_gone(&journal);
+            self.forget(&journal);
             return None;
         }
         let changes = Journal::open(&journal).map(|journal| journal.left());
@@ -108,10 +108,6 @@ impl Unfinished {
             Err(JournalError::InUse(_)) => None,
             changes => Some(LeftBehind { journal, changes }),
         }
-    }
-
-    fn forget_gone(&self, journal: &Path) {
-        let _ = Folder::open(&self.folder).and_then(|folder| folder.remove(name_of(journal)));
     }
 
     fn read(&self, name: &Path) -> io::Result<PathBuf> {

@@ -9,7 +9,7 @@ use super::parsers::count_from_one;
 #[derive(Debug, Args)]
 pub(crate) struct Matrix {
     /// The file (TOML): docs/matrix.md, docs/prove.md
-    #[arg(required_unless_present = "resume")]
+    #[arg(required_unless_present_any = ["resume", "undo"])]
     pub(crate) file: Option<PathBuf>,
     /// Folder to make, with a run folder for each run [default: a new one under runs/]
     #[arg(short, long, value_name = "FOLDER", conflicts_with = "resume")]
@@ -18,6 +18,9 @@ pub(crate) struct Matrix {
     /// changed
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["file", "set", "allow_target", "threads"])]
     pub(crate) resume: Option<PathBuf>,
+    /// Put back what a killed throng left changed by the experiment in this folder, and end
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["file", "resume", "output", "plan"])]
+    pub(crate) undo: Option<PathBuf>,
     /// Print the runs and their order; starts nothing
     #[arg(long)]
     pub(crate) plan: bool,

@@ -1,6 +1,5 @@
 //! The crowd of a cell: `throng run` or `throng find` in a process of its own.
 
-use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -32,7 +31,7 @@ pub(super) fn start(
     mark: &str,
     variable: Option<(&str, String)>,
 ) -> std::io::Result<Child> {
-    let output = File::create(log)?;
+    let output = throng_folder::create(log)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(arguments).process_group(0).env(Marker::VARIABLE, mark).envs(variable);
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()

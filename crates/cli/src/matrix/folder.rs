@@ -87,6 +87,22 @@ impl MatrixFolder {
         Ok(Self { path })
     }
 
+    /// Whether no other user can have written what is run when it is continued: the journal, and
+    /// the commands of its files.
+    pub(super) fn check_is_own(&self) -> Result<(), CliError> {
+        let files = [MATRIX, SCENARIO, OPTIONS].map(|name| self.path.join(name));
+        let all = files.into_iter().chain(Some(self.journal()).filter(|path| path.exists()));
+        for path in all {
+            throng_folder::check_own(&path).map_err(|error| {
+                CliError::usage(format!(
+                    "{error}: the commands of {} are not run",
+                    self.path.display()
+                ))
+            })?;
+        }
+        Ok(())
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

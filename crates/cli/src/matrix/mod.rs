@@ -6,6 +6,8 @@ mod answer;
 mod child;
 mod choose;
 mod folder;
+mod left;
+mod machine;
 mod needs;
 mod plan;
 mod repeats;
@@ -26,6 +28,7 @@ use crate::fleet::{self, Crew};
 use crate::interrupt::Interrupt;
 use crate::{CliError, print, run_id, say};
 use folder::MatrixFolder;
+use machine::Machine;
 use plan::{Kind, MatrixPlan, Options};
 use run::CellRunner;
 
@@ -52,6 +55,9 @@ pub(crate) fn prove(command: &Prove) -> Result<Exit, CliError> {
 
 fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     let kind = options.kind;
+    if let Some(folder) = &command.undo {
+        return left::undo(folder);
+    }
     let workers = fleet::workers_asked(&command.fleet)?;
     if workers.is_some() && command.threads.is_some() {
         return Err(CliError::usage(
@@ -68,6 +74,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     plan.check_workers(workers)?;
     // Before anything is made: a second signal ends the process.
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
+    let mut machine = Machine::taken_for(&plan)?;
     let folder = match folder {
         Some(folder) => folder,
         None => {
@@ -76,7 +83,9 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         }
     };
     let mut journal = Journal::open(&folder.journal()).map_err(CliError::usage)?;
-    undo_what_is_left(&mut journal);
+    let listed = left::Listed::enter(&folder.journal(), kind);
+    left::undo_all(&mut journal);
+    machine.look();
     if !command.quiet {
         introduce(&plan, &folder, &interrupt);
     }
@@ -91,6 +100,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         plan: &plan,
         folder: &folder,
         journal,
+        machine,
         interrupt: &interrupt,
         consent_secret: command.consent_secret.as_deref(),
         crew,
@@ -100,11 +110,13 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         Ok(plan) => {
             let mut runner = CellRunner { plan: &plan, ..runner };
             let cut = all_runs(&plan, &folder, &mut runner, command.quiet)?;
+            listed.leave(&runner.journal);
             // Workers of `--on` end here.
             drop(runner);
             (plan, cut)
         }
         Err(cut) => {
+            listed.leave(&runner.journal);
             drop(runner);
             (plan, Some(cut))
         }
@@ -131,6 +143,7 @@ fn opened(
     match (&command.resume, &command.file) {
         (Some(folder), _) => {
             let folder = MatrixFolder::open(folder)?;
+            folder.check_is_own()?;
             let plan = folder.plan()?;
             if plan.options.kind != kind {
                 let (holds, other) = (plan.options.kind.noun(), plan.options.kind.command());
@@ -237,18 +250,6 @@ fn cut(runner: &CellRunner<'_>, reason: Option<String>) -> Cut {
     } else {
         Cut::NoFleet(reason.unwrap_or_default())
     }
-}
-
-/// Undoes what a throng that was killed left changed.
-fn undo_what_is_left(journal: &mut Journal) {
-    let left = journal.left();
-    if left == 0 {
-        return;
-    }
-    say(&format!(
-        "an earlier throng with this folder was killed: undoing what it left changed ({left})"
-    ));
-    journal.undo_all().iter().for_each(|problem| say(&format!("  could not be undone: {problem}")));
 }
 
 /// A path as part of a message.

@@ -17,6 +17,7 @@ use throng_store::{RunFolder, StoreError};
 
 use super::child::{self, CrowdEnd};
 use super::folder::{self, MatrixFolder};
+use super::machine::Machine;
 use super::plan::{HoldTimes, MatrixPlan};
 use super::{needs, shown};
 use crate::exit::Exit;
@@ -38,6 +39,8 @@ pub(super) struct CellRunner<'a> {
     pub(super) plan: &'a MatrixPlan,
     pub(super) folder: &'a MatrixFolder,
     pub(super) journal: Journal,
+    /// What the cells shrink of this machine, which nobody else may meanwhile.
+    pub(super) machine: Machine,
     pub(super) interrupt: &'a Interrupt,
     pub(super) consent_secret: Option<&'a str>,
     /// The workers that play the crowds, if this machine does not.
@@ -69,20 +72,21 @@ impl CellRunner<'_> {
                 ..MatrixRun::default()
             };
         }
+        let mut notes = Vec::new();
+        let undone = |problem: String| format!("could not be undone: {problem}");
+        // What the run before could not put back may be free by now.
+        notes.extend(self.journal.undo_all().into_iter().map(undone));
         let before = self.journal.left();
         let busy =
             self.plan.matrix.is_proof().then(|| needs::Machine::now(self.interrupt).busy_ratio);
         let (started, load) = (CpuTimes::so_far(), load_average());
-        let mut notes = Vec::new();
         let (mut run, used) = match self.measured(planned, &mut notes) {
             Ok(measured) => measured,
             Err(NoRun { status, reason }) => {
                 (MatrixRun { status, reason: Some(reason), ..MatrixRun::default() }, None)
             }
         };
-        for problem in self.journal.undo_down_to(before) {
-            notes.push(format!("could not be undone: {problem}"));
-        }
+        notes.extend(self.journal.undo_down_to(before).into_iter().map(undone));
         run.notes = notes;
         if run.status != RunStatus::Valid
             && let Some(gone) = self.gone()
@@ -118,6 +122,7 @@ impl CellRunner<'_> {
         let folder = self.folder.run_folder(planned, self.plan);
         let dir = fresh(&folder).map_err(NoRun::failed)?;
         let config = self.plan.config(&cell, &dir);
+        let shrunk = config.shrink.clone();
         let config = self
             .plan
             .confined(config)
@@ -126,7 +131,9 @@ impl CellRunner<'_> {
             .plan
             .overrides(&config)
             .map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
+        self.machine.check_is_as_before().map_err(NoRun::failed)?;
         self.set_up(&config, &folder)?;
+        let as_shrunk = self.machine.as_shrunk(&shrunk).map_err(NoRun::failed)?;
         self.write_files(&config)?;
         let name =
             format!("throng-matrix-{}-{}-{}", std::process::id(), cell.number, planned.repeat);
@@ -136,6 +143,7 @@ impl CellRunner<'_> {
         };
         let arguments = self.arguments(&sets, server.as_ref(), &config.server, &folder);
         let crowd = self.crowd(&arguments, &folder, &format!("{name}-crowd"), &mut server);
+        let stayed = self.machine.check_is_still(&as_shrunk);
         // What a stopped server's helpers used is counted nowhere if their parent ends first.
         let used = self.used(&config, server.as_ref());
         // Before anything else: the next cell needs the port.
@@ -143,6 +151,9 @@ impl CellRunner<'_> {
             notes.extend(server.stop().notes);
         }
         let crowd = crowd?;
+        if !crowd.was_interrupted {
+            stayed.map_err(NoRun::failed)?;
+        }
         notes.extend(crowd.server_ended.clone());
         let mut run = self.judged(&crowd, &folder, hold);
         run.folder = folder.join("run.db").exists().then(|| folder::relative(planned, self.plan));

@@ -60,7 +60,6 @@ pub(super) fn write(folder: &Path, encoding: &Encoding, files: &[Entry]) -> std:
         gop: encoding.gop,
         files,
     };
-    let partial = folder.join(format!(".partial-{NAME}"));
-    std::fs::write(&partial, serde_json::to_string_pretty(&catalogue)? + "\n")?;
-    std::fs::rename(&partial, folder.join(NAME))
+    let text = serde_json::to_string_pretty(&catalogue)? + "\n";
+    throng_folder::Folder::open(folder)?.put(NAME, text.as_bytes())
 }

@@ -138,6 +138,8 @@ impl Making<'_> {
     /// so the file is encoded again with the difference made up for; the next files begin with what
     /// was right.
     fn file(&self, number: u32, name: &str, partial: &Path) -> anyhow::Result<Option<Entry>> {
+        // FFmpeg writes into what has this name: it must be no link to somebody's file.
+        throng_folder::create(partial)?;
         let wanted = self.encoding.bits_per_s as f64;
         let mut rate = self.video_bits_per_s.load(Relaxed);
         for attempt in 1.. {

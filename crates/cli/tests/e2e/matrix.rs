@@ -208,6 +208,15 @@ fn what_a_killed_matrix_left_is_undone_by_the_next_start() {
     signal(&child, "KILL");
     child.wait().unwrap();
     assert!(study.path("mounted").exists(), "nobody could undo it");
+    // Another experiment tells of it.
+    let other =
+        Study::new("[server]\nwatch = \"none\"\n[[factor]]\nname = \"workers\"\nlevels = [1]\n");
+    let telling = other.start();
+    wait_until("the other one runs", || !other.files_of_runs("run.db").is_empty());
+    signal(&telling, "INT");
+    let told = said(&telling.wait_with_output().unwrap());
+    let undo = format!("throng matrix --undo {}", study.output().canonicalize().unwrap().display());
+    assert!(told.contains("left this machine changed") && told.contains(&undo), "{told}");
     let resumed = study.resume();
     let text = said(&resumed);
     calm(&text, study.answer()["cells"].as_array().unwrap());

@@ -311,6 +311,101 @@ fn a_shrunk_line_is_confirmed_and_put_back_even_after_a_kill() {
     assert!(accused["effect"]["ratio"].as_f64().unwrap() < 0.5, "{accused:#}");
 }
 
+/// A second proof of the same line is refused while the first one shrinks it; a filter that is
+/// removed by hand spoils the run, which says so. 15 s: a run until it fails, and what is refused.
+#[test]
+fn a_line_is_shrunk_by_one_proof_and_is_seen_when_it_is_not_as_it_was() {
+    if !requires_root() {
+        return;
+    }
+    let namespace = Namespace::new("alone").unwrap();
+    let shrink =
+        "[shrink]\nresource = \"network\"\nto = 0.3\ninterface = \"lo\"\nrate = \"14Mbit/s\"\n";
+    let text =
+        format!("hold = \"3s\"\n{}{shrink}", stage("\"--workers\", \"1\"", "watch = \"none\""));
+    let [first, second] = [0; 2].map(|_| Stand::new(&viewers(2), 2, &text));
+    let tc = |arguments: &[&str]| {
+        let shown = namespace.command("tc").args(arguments).output().unwrap();
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    };
+    let line = || tc(&["qdisc", "show", "dev", "lo"]);
+    let running = first.start_new(Some(&namespace));
+    let record = || {
+        let cells = std::fs::read_dir(first.output().join("cells")).into_iter().flatten().flatten();
+        let mut files = cells.map(|cell| cell.path().join("1/record.json"));
+        files.find_map(|file| std::fs::read_to_string(file).ok())
+    };
+    wait_until("the line is limited, or cannot be", || {
+        line().contains("tbf") || record().is_some()
+    });
+    if !line().contains("tbf") {
+        signal(&running, "INT");
+        running.wait_with_output().unwrap();
+        skipped("this kernel has no token bucket filter");
+        return;
+    }
+    let refused = second.start_new(Some(&namespace)).wait_with_output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    let text = said(&refused);
+    assert!(text.contains("another throng shrinks the line of lo"), "{text}");
+    assert!(!second.output().exists(), "{text}");
+    assert!(line().contains("tbf"), "the filter of the first stays: {}", line());
+    tc(&["qdisc", "del", "dev", "lo", "root"]);
+    wait_until("the run ended", || record().is_some());
+    signal(&running, "INT");
+    let ended = running.wait_with_output().unwrap();
+    let record = record().unwrap();
+    assert!(record.contains("somebody else changed the line of lo"), "{record}\n{}", said(&ended));
+    assert!(record.contains("and is no filter"), "{record}");
+}
+
+/// A folder that another user has filled: neither its journal nor its files are run.
+#[test]
+fn a_proof_of_another_user_is_not_continued() {
+    let stand = Stand::new(&viewers(2), 2, "hold = \"2s\"\n");
+    let output = stand.output();
+    let path = |name: &str| output.join(name);
+    std::fs::create_dir(&output).unwrap();
+    std::fs::copy(stand.path("proof.toml"), path("matrix.toml")).unwrap();
+    std::fs::copy(stand.path("viewers.toml"), path("scenario.toml")).unwrap();
+    let options = serde_json::json!({
+        "file": stand.path("proof.toml"),
+        "options": { "kind": "proof", "set": [], "allow_target": [], "threads": null },
+    });
+    std::fs::write(path("options.json"), options.to_string()).unwrap();
+    let undo = serde_json::json!({
+        "change": 0,
+        "undo": { "command": { "words": ["touch", path("undone")], "cwd": output } },
+    });
+    std::fs::write(path("journal.jsonl"), format!("{undo}\n")).unwrap();
+    let place = output.to_str().unwrap();
+    let is_refused = |expect: &str| {
+        for flag in ["--resume", "--undo"] {
+            let ended = plain(&["prove", flag, place]);
+            assert_eq!(ended.status.code(), Some(2), "{flag}: {}", said(&ended));
+            assert!(said(&ended).contains(expect), "{flag}: {}", said(&ended));
+            assert!(!path("undone").exists(), "{flag}");
+        }
+    };
+    if requires_root() {
+        for stranger in ["journal.jsonl", "options.json", "matrix.toml"] {
+            std::os::unix::fs::chown(path(stranger), Some(4711), None).unwrap();
+            is_refused(&format!("{stranger} belongs to user 4711"));
+            std::os::unix::fs::chown(path(stranger), Some(0), None).unwrap();
+        }
+        std::os::unix::fs::chown(&output, Some(4711), None).unwrap();
+        is_refused("belongs to user 4711");
+        std::os::unix::fs::chown(&output, Some(0), None).unwrap();
+    }
+    let mode = |mode: u32| <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(mode);
+    std::fs::set_permissions(&output, mode(0o777)).unwrap();
+    is_refused("can be written by every user of this machine");
+    std::fs::set_permissions(&output, mode(0o755)).unwrap();
+    let undone = plain(&["prove", "--undo", place]);
+    assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+    assert!(path("undone").exists() && said(&undone).contains("nothing is left changed"));
+}
+
 /// Ten viewers of ten films on a disk that reads less than they need, and in memory.
 /// 70 s: ten films are made, and four runs follow, each after 5 s of an idle server.
 #[test]

@@ -238,6 +238,8 @@ pub(crate) fn run(namespace: Option<&Namespace>, args: &[&str]) -> Ran {
 /// Starts a command of throng, whose output is read at its end.
 pub(crate) fn started(command: &mut Command) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Experiments that tests kill are no news for those of this machine's user.
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command.spawn_before_others().unwrap()
 }
 

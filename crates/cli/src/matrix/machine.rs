@@ -1,0 +1,151 @@
+//! What the cells of an experiment shrink of this machine itself: taken before anything is made,
+//! looked at before and after each crowd. Figures of a resource that somebody else changed are
+//! none.
+
+use std::path::Path;
+
+use throng_rig::{MachineLock, MachineResource};
+use throng_scenario::matrix::{Shrink, ShrunkResource};
+
+use super::plan::MatrixPlan;
+use crate::CliError;
+
+/// The resources of this machine that the experiment shrinks.
+pub(super) struct Machine {
+    held: Vec<Held>,
+}
+
+struct Held {
+    resource: MachineResource,
+    /// How it is while it is not shrunk.
+    before: String,
+    _lock: MachineLock,
+}
+
+impl Machine {
+    /// Takes what the cells of `plan` shrink.
+    ///
+    /// # Errors
+    /// If another throng has it.
+    pub(super) fn taken_for(plan: &MatrixPlan) -> Result<Self, CliError> {
+        let mut held: Vec<Held> = Vec::new();
+        let configs = plan.cells.iter().map(|cell| plan.config(cell, Path::new("/dir")));
+        for shrink in configs.flat_map(|config| config.shrink) {
+            let Some(resource) = resource(&shrink.resource) else { continue };
+            if held.iter().any(|held| held.resource == resource) {
+                continue;
+            }
+            let lock = resource.lock().map_err(CliError::usage)?;
+            held.push(Held { resource, before: String::new(), _lock: lock });
+        }
+        Ok(Self { held })
+    }
+
+    /// How it is now is how it is when nothing is shrunk.
+    pub(super) fn look(&mut self) {
+        self.held.iter_mut().for_each(|held| held.before = held.resource.state());
+    }
+
+    /// Whether it is as before the first run.
+    ///
+    /// # Errors
+    /// In words, what changed.
+    pub(super) fn check_is_as_before(&self) -> Result<(), String> {
+        self.held.iter().try_for_each(|held| {
+            let now = held.resource.state();
+            same(&held.resource, "since this experiment began", &held.before, &now)
+        })
+    }
+
+    /// How it is after a cell with `shrunk` was set up.
+    ///
+    /// # Errors
+    /// In words, if something of it is not smaller.
+    pub(super) fn as_shrunk(&self, shrunk: &[Shrink]) -> Result<Vec<String>, String> {
+        let state = |held: &Held| {
+            let now = held.resource.state();
+            let is_shrunk = shrunk
+                .iter()
+                .filter(|shrink| resource(&shrink.resource).as_ref() == Some(&held.resource))
+                .any(changes);
+            if is_shrunk && now == held.before {
+                return Err(format!("{} could not be shrunk: {now}", held.resource));
+            }
+            Ok(now)
+        };
+        self.held.iter().map(state).collect()
+    }
+
+    /// Whether it is still as [`Self::as_shrunk`] found it.
+    ///
+    /// # Errors
+    /// In words, what changed.
+    pub(super) fn check_is_still(&self, as_shrunk: &[String]) -> Result<(), String> {
+        self.held.iter().zip(as_shrunk).try_for_each(|(held, was)| {
+            same(&held.resource, "during this run", was, &held.resource.state())
+        })
+    }
+}
+
+/// What of this machine a cell has less of; `None` where it is its server's own.
+fn resource(shrunk: &ShrunkResource) -> Option<MachineResource> {
+    match shrunk {
+        ShrunkResource::Network { interface, .. } => Some(MachineResource::Line(interface.clone())),
+        ShrunkResource::Rmem => Some(MachineResource::ReceiveBuffers),
+        ShrunkResource::Cpu
+        | ShrunkResource::Memory
+        | ShrunkResource::Disk
+        | ShrunkResource::Nofile => None,
+    }
+}
+
+/// Whether it looks otherwise while it is shrunk: a line gets a filter at its full rate too.
+fn changes(shrink: &Shrink) -> bool {
+    matches!(shrink.resource, ShrunkResource::Network { .. }) || shrink.to < 1.0
+}
+
+fn same(resource: &MachineResource, when: &str, was: &str, now: &str) -> Result<(), String> {
+    if was == now {
+        return Ok(());
+    }
+    Err(format!("somebody else changed {resource} {when}: it was {was}, and is {now}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(before: &str) -> Machine {
+        let resource = MachineResource::Line(format!("none-{}", std::process::id()));
+        let lock = resource.lock().unwrap();
+        Machine { held: vec![Held { resource, before: before.to_owned(), _lock: lock }] }
+    }
+
+    /// The line of an interface that is not there has no filter.
+    #[test]
+    fn a_change_by_somebody_else_is_an_error_that_says_what_changed() {
+        let mut machine = held("qdisc netem 8001: root");
+        let error = machine.check_is_as_before().unwrap_err();
+        assert!(error.contains("somebody else changed the line of none-"), "{error}");
+        assert!(error.contains("it was qdisc netem 8001: root, and is no filter"), "{error}");
+        let error = machine.check_is_still(&["qdisc tbf 7468: root".to_owned()]).unwrap_err();
+        assert!(error.contains("during this run: it was qdisc tbf"), "{error}");
+        machine.look();
+        assert_eq!(machine.check_is_as_before(), Ok(()));
+        assert_eq!(machine.as_shrunk(&[]), Ok(vec!["no filter".to_owned()]));
+        let MachineResource::Line(interface) = machine.held[0].resource.clone() else {
+            panic!("a line")
+        };
+        let line = ShrunkResource::Network { interface, rate_bps: 1e6 };
+        let shrink = Shrink { resource: line, to: 1.0, is_placebo: false };
+        let error = machine.as_shrunk(&[shrink]).unwrap_err();
+        assert!(error.contains("could not be shrunk: no filter"), "{error}");
+    }
+
+    #[test]
+    fn buffers_that_are_left_whole_look_as_before() {
+        let of = |to: f64| Shrink { resource: ShrunkResource::Rmem, to, is_placebo: true };
+        assert!(changes(&of(0.8)) && !changes(&of(1.0)));
+        assert_eq!(resource(&ShrunkResource::Cpu), None);
+    }
+}
