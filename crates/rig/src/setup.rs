@@ -12,7 +12,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::Signal;
 
 use crate::journal::{Journal, JournalError, Undo};
-use crate::output::{last_lines, last_lines_of};
+use crate::output::last_lines_of;
 use crate::processes::signal_group;
 
 /// Exit status of a command that says that its step is not possible on this machine
@@ -53,7 +53,9 @@ pub fn run_step(
         let undo = Undo::Command { words: undo.to_vec(), cwd: cwd.to_owned() };
         change = Some(journal.before(undo)?);
     }
-    let end = ended(run, cwd, throng_folder::append(log).ok().as_ref(), within, is_over);
+    let log = throng_folder::append(log).ok();
+    let end = ended(run, cwd, log.as_ref(), within, is_over);
+    let said = log.map(|file| last_lines_of(file, LINES)).unwrap_or_default();
     // One that was killed is perhaps done: its undoing is not less needed than that of any other.
     if let Some(change) = change.filter(|_| matches!(end, Ok(Some(1..)))) {
         journal.failed(change)?;
@@ -61,11 +63,11 @@ pub fn run_step(
     match end {
         Ok(Some(0)) => Ok(()),
         Ok(Some(UNAVAILABLE)) => {
-            let said = last_lines(log, LINES).join("; ");
+            let said = said.join("; ");
             let why = if said.is_empty() { format!("`{}` says so", run.join(" ")) } else { said };
             Err(SetupError::NotPossibleHere(why))
         }
-        Ok(code) => Err(SetupError::Failed(failure(run, code, &last_lines(log, LINES)))),
+        Ok(code) => Err(SetupError::Failed(failure(run, code, &said))),
         Err(why) => Err(SetupError::Failed(why)),
     }
 }

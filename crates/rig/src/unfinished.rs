@@ -45,9 +45,11 @@ impl Unfinished {
     pub fn of_this_user() -> Option<Self> {
         let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let state = set("XDG_STATE_HOME").filter(|path| path.is_absolute());
-        let usual = || match rustix::process::geteuid().is_root() {
-            true => Some(PathBuf::from(OF_ROOT)),
-            false => set("HOME").map(|home| home.join(OF_USER)),
+        let usual = || {
+            if rustix::process::geteuid().is_root() {
+                return Some(PathBuf::from(OF_ROOT));
+            }
+            set("HOME").map(|home| home.join(OF_USER))
         };
         Some(Self::at(state.or_else(usual)?.join("throng/unfinished")))
     }

@@ -49,7 +49,7 @@ fn told(left: &LeftBehind, kind: Kind) -> String {
         Ok(changes) => {
             let undo = by_hand(&[kind.command(), "--undo", &folder].map(str::to_owned));
             format!(
-                "warning: an experiment that was killed left this machine changed ({changes}); to put it back: {undo}"
+                "warning: an earlier experiment left this machine changed ({changes}); to put it back: {undo}"
             )
         }
         Err(error) => {
@@ -58,13 +58,13 @@ fn told(left: &LeftBehind, kind: Kind) -> String {
     }
 }
 
-/// Undoes what a throng that was killed left changed, and what could not be undone before. Whether
+/// Undoes what an earlier throng left changed, which was killed or could not undo it. Whether
 /// nothing is left.
 pub(super) fn undo_all(journal: &mut Journal) -> bool {
     let left = journal.left();
     if left > 0 {
         say(&format!(
-            "an earlier throng with this folder was killed: undoing what it left changed ({left})"
+            "an earlier throng with this folder left this machine changed ({left}): undoing it"
         ));
         let problems = journal.undo_all();
         problems.iter().for_each(|problem| say(&format!("  could not be undone: {problem}")));

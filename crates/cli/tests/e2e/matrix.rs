@@ -221,7 +221,7 @@ fn what_a_killed_matrix_left_is_undone_by_the_next_start() {
     let text = said(&resumed);
     calm(&text, study.answer()["cells"].as_array().unwrap());
     assert_eq!(resumed.status.code(), Some(0), "{text}");
-    assert!(text.contains("was killed: undoing what it left changed"), "{text}");
+    assert!(text.contains("this folder left this machine changed"), "{text}");
     assert!(!study.path("mounted").exists() && study.is_port_free());
     assert_eq!(study.answer()["cells"][0]["verdict"], "served", "{text}");
 }

@@ -297,7 +297,7 @@ fn a_shrunk_line_is_confirmed_and_put_back_even_after_a_kill() {
         skipped("this kernel has no token bucket filter");
         return;
     }
-    assert!(text.contains("was killed: undoing what it left changed"), "{text}");
+    assert!(text.contains("this folder left this machine changed"), "{text}");
     assert!(!line().contains("tbf"), "{}", line());
     let answer = stand.decided(&ended);
     let [accused, placebo] = [0, 1].map(|index| &answer["proofs"][index]);
@@ -397,7 +397,8 @@ fn a_proof_of_another_user_is_not_continued() {
         is_refused("belongs to user 4711");
         std::os::unix::fs::chown(&output, Some(0), None).unwrap();
     }
-    let mode = |mode: u32| <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(mode);
+    let mode =
+        |mode: u32| <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(mode);
     std::fs::set_permissions(&output, mode(0o777)).unwrap();
     is_refused("can be written by every user of this machine");
     std::fs::set_permissions(&output, mode(0o755)).unwrap();
