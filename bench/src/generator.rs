@@ -375,7 +375,7 @@ fn read_folder(folder: &Path) -> Result<Account> {
             .events
             .iter()
             .find(|event| event.kind == RECEIVE_SOCKETS_EVENT)
-            .map(|event| event.detail.clone()),
+            .map(|event| event.detail.to_string()),
         video: media(&run, MediaKind::Video),
         audio: media(&run, MediaKind::Audio),
     })

@@ -300,7 +300,7 @@ impl Numbers {
                 participant: self.is().then_some(participant),
                 kind: self.text(),
                 count: self.u32(),
-                detail: self.text(),
+                detail: self.text().into(),
             }),
         }
     }

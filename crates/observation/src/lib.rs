@@ -7,6 +7,9 @@ pub use time::RunTime;
 mod distribution;
 pub use distribution::{Distribution, DistributionError, Quantiles};
 
+mod detail;
+pub use detail::Detail;
+
 mod lifecycle;
 pub use lifecycle::{Failure, FailureReason, IceState, Outcome, Phase};
 
@@ -73,6 +76,7 @@ pub use observation::{
 pub mod canary;
 pub mod host;
 pub mod limits;
+pub mod masked;
 pub mod pack;
 pub mod run;
 pub mod units;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-use crate::RefusalKind;
+use crate::{Detail, RefusalKind};
 
 /// The phases of a session in their order; one that a protocol does not have is absent.
 ///
@@ -359,12 +359,12 @@ pub struct Failure {
     /// What kind of failure it was.
     pub reason: FailureReason,
     /// What exactly happened: which server, which message, which offset.
-    pub detail: String,
+    pub detail: Detail,
 }
 
 impl Failure {
     /// A failure of `reason` with its `detail`.
-    pub fn new(reason: FailureReason, detail: impl Into<String>) -> Self {
+    pub fn new(reason: FailureReason, detail: impl Into<Detail>) -> Self {
         Self { reason, detail: detail.into() }
     }
 }

@@ -1,8 +1,8 @@
 //! What a participant reports to its driver.
 
 use crate::{
-    CaptureBasis, ChatInterval, Codec, IceState, LayerSwitch, MediaKind, Phase, PlaybackInterval,
-    SentInterval, TrackId, TrackInterval,
+    CaptureBasis, ChatInterval, Codec, Detail, IceState, LayerSwitch, MediaKind, Phase,
+    PlaybackInterval, SentInterval, TrackId, TrackInterval,
 };
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -87,7 +87,7 @@ pub enum Observation {
         /// The message or packet kind, a stable key such as `rtcp`, `sdp`, `janus`.
         place: &'static str,
         /// What was wrong with it.
-        detail: String,
+        detail: Detail,
     },
 }
 

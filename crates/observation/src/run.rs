@@ -6,10 +6,10 @@ use crate::canary::{CanaryData, CanaryRow};
 use crate::fleet::WorkerInfo;
 use crate::host::{HostData, HostRow};
 use crate::{
-    AggregatedTracks, CaptureBasis, ChatRow, Codec, Distribution, ExperienceRow, FailureReason,
-    HoldRow, HttpRequestRow, HttpRequestTotals, IceState, Layer, MediaKind, OneWayDelay, Outcome,
-    Phase, PlaybackRow, PlayerRow, Players, RunTime, SENDER_CLOCK_EVENT, SecondClosed,
-    SentCounters, TrackCounters, TrackId,
+    AggregatedTracks, CaptureBasis, ChatRow, Codec, Detail, Distribution, ExperienceRow,
+    FailureReason, HoldRow, HttpRequestRow, HttpRequestTotals, IceState, Layer, MediaKind,
+    OneWayDelay, Outcome, Phase, PlaybackRow, PlayerRow, Players, RunTime, SENDER_CLOCK_EVENT,
+    SecondClosed, SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -474,7 +474,7 @@ pub struct EventRow {
     /// to write each.
     pub count: u32,
     /// What happened, in a sentence.
-    pub detail: String,
+    pub detail: Detail,
 }
 
 /// One row on its way from the collector to the store.
@@ -627,7 +627,13 @@ mod tests {
         run.withdraw_sender_clocks();
         assert_eq!(bases(&run)[0], Some(CaptureBasis::SenderReport), "nobody doubts it");
         let (at, kind) = (RunTime(7_000_000), SENDER_CLOCK_EVENT.to_owned());
-        run.events.push(EventRow { at, participant: None, kind, count: 1, detail: String::new() });
+        run.events.push(EventRow {
+            at,
+            participant: None,
+            kind,
+            count: 1,
+            detail: Detail::default(),
+        });
         run.withdraw_sender_clocks();
         assert_eq!(bases(&run), [None, Some(CaptureBasis::Mark)]);
     }

@@ -208,7 +208,7 @@ impl Composite {
                 let name = self.parts.get(place).map_or("", Part::name);
                 Some(Output::Observed(Observation::ProtocolAnomaly {
                     place: name,
-                    detail: format!("has ended: {failure}"),
+                    detail: format!("has ended: {failure}").into(),
                 }))
             }
             Output::Ended(_) => None,

@@ -429,7 +429,7 @@ fn participant_row(run: &RunData, row: &ParticipantRow) -> Vec<String> {
         None => [String::new(), String::new(), String::new()],
         Some(Outcome::Completed) => ["completed".into(), String::new(), String::new()],
         Some(Outcome::Failed(failure)) => {
-            ["failed".into(), failure.reason.key(), failure.detail.clone()]
+            ["failed".into(), failure.reason.key(), failure.detail.to_string()]
         }
     });
     cells.push(row.local_address.clone().unwrap_or_default());

@@ -393,7 +393,7 @@ mod tests {
         let sentence = |run: &_| summarise(run, &[], Duration::ZERO).headline;
         assert_eq!(sentence(&run), "10 viewers played cleanly for 20 s");
         let (at, kind) = (RunTime(20_000_000), "leave_unanswered".to_owned());
-        run.events.push(EventRow { at, participant: None, kind, count: 1, detail: String::new() });
+        run.events.push(EventRow { at, participant: None, kind, count: 1, detail: "".into() });
         assert_eq!(
             sentence(&run),
             "10 viewers played cleanly for 20 s, and 2 s waiting for unanswered leave requests"
@@ -417,7 +417,7 @@ mod tests {
         ] {
             let mut run = example::healthy(10, 20);
             let (at, kind) = (RunTime(2_000_000), kind.to_owned());
-            let detail = String::new();
+            let detail = "".into();
             run.events.push(EventRow { at, participant: None, kind, count: 1, detail });
             assert_eq!(
                 summarise(&run, &[], Duration::ZERO).headline,

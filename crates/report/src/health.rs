@@ -151,7 +151,7 @@ fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
     let mut reasons = limits(run, health, is_sustained);
     reasons.extend(host_drops(run, is_sustained));
     reasons.extend(
-        run.events.iter().filter(|e| e.kind == MEMORY_EVENT).map(|event| event.detail.clone()),
+        run.events.iter().filter(|e| e.kind == MEMORY_EVENT).map(|event| event.detail.to_string()),
     );
     let failed = run
         .participants

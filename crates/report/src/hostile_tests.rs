@@ -45,7 +45,7 @@ fn called(name: &str) -> RunData {
         row.local_address = Some(name.to_owned());
     }
     for kind in [name, "abort", "canary_refused"] {
-        let (kind, detail) = (kind.to_owned(), name.to_owned());
+        let (kind, detail) = (kind.to_owned(), name.into());
         run.events.push(EventRow {
             at: RunTime(5_000_000),
             participant: None,

@@ -211,7 +211,7 @@ fn failures(figures: &Figures<'_>) -> BTreeMap<String, FailureExample> {
                     reason,
                     count: 0,
                     participant: row.participant.0,
-                    detail: failure.detail.clone(),
+                    detail: failure.detail.to_string(),
                 })
                 .count += 1;
         }

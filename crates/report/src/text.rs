@@ -634,7 +634,7 @@ mod tests {
         assert!(!super::summary(&summarise(&run, &[], Duration::ZERO)).contains("  path "));
         for (path, count) in [(MediaPath::Host, 3), (MediaPath::RelayTcp, 7)] {
             let kind = format!("{}{}", MediaPath::EVENT, path.key());
-            let (at, detail) = (RunTime(20_000_000), String::new());
+            let (at, detail) = (RunTime(20_000_000), "".into());
             run.events.push(EventRow { at, participant: None, kind, count, detail });
         }
         let summary = summarise(&run, &[], Duration::ZERO);
@@ -652,7 +652,7 @@ mod tests {
             let mut run = example::healthy(10, 20);
             for (address, count) in addresses {
                 let kind = format!("{}{address}", throng_observation::run::ADDRESS_EVENT);
-                let (at, count, detail) = (RunTime(20_000_000), *count, String::new());
+                let (at, count, detail) = (RunTime(20_000_000), *count, "".into());
                 run.events.push(EventRow { at, participant: None, kind, count, detail });
             }
             let summary = summarise(&run, &[], Duration::ZERO);
@@ -694,7 +694,7 @@ mod tests {
         let said = |run: &_| super::summary(&summarise(run, &[], Duration::ZERO));
         assert!(!said(&run).contains("one-way"), "{}", said(&run));
         let (at, kind) = (RunTime(1), SENDER_CLOCK_EVENT.to_owned());
-        run.events.push(EventRow { at, participant: None, kind, count: 10, detail: String::new() });
+        run.events.push(EventRow { at, participant: None, kind, count: 10, detail: "".into() });
         let text = said(&run);
         assert!(
             text.contains("one-way      not known: sender reports have no wall clock"),

@@ -150,7 +150,7 @@ mod tests {
             rss_bytes: 1 << 20,
             ..GeneratorRow::default()
         };
-        let detail = "b was lost: 4 participants".to_owned();
+        let detail = "b was lost: 4 participants".into();
         let at = RunTime(5_000_000);
         let run = RunData {
             info: RunInfo { workers: vec![info("a"), info("b")], ..RunInfo::default() },

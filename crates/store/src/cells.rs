@@ -12,8 +12,8 @@ use throng_observation::host::{
 };
 use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{
-    Codec, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RequestOutcome, RunTime, TrackId,
-    Unloaded,
+    Codec, Detail, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RequestOutcome, RunTime,
+    TrackId, Unloaded,
 };
 
 /// A type that fits in one column.
@@ -89,6 +89,16 @@ impl Cell for String {
     }
     fn from_sql(value: ValueRef<'_>) -> FromSqlResult<Self> {
         String::column_result(value)
+    }
+}
+
+impl Cell for Detail {
+    const SQL_TYPE: &'static str = "TEXT";
+    fn to_sql(&self) -> ToSqlOutput<'_> {
+        ToSqlOutput::Borrowed(ValueRef::Text(self.as_bytes()))
+    }
+    fn from_sql(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        String::column_result(value).map(Self::from)
     }
 }
 

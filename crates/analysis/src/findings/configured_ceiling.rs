@@ -186,7 +186,7 @@ pub(super) fn failed(
     });
     let near = || such().filter(|row| row.ended_at.is_some_and(|at| context.is_near_failure(at)));
     let said = near().last().and_then(|row| match &row.outcome {
-        Some(Outcome::Failed(failure)) => Some(failure.detail.clone()),
+        Some(Outcome::Failed(failure)) => Some(failure.detail.to_string()),
         _ => None,
     });
     (Reading { fail: Some(within.fail().max(near().count() as f64)), ..within }, said)

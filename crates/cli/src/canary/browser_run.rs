@@ -222,6 +222,7 @@ impl RunStart {
 
     fn send_event(&self, kind: &str, detail: String) {
         let at = now(self.zero);
+        let detail = detail.into();
         let event = EventRow { at, participant: None, kind: kind.into(), count: 1, detail };
         let _ = self.rows.send(Row::Event(event));
     }

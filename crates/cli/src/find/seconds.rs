@@ -127,7 +127,7 @@ impl OpenSeconds {
                 }
             }
             Row::Event(event) if event.kind == GENERATOR_LIMITED_EVENT => {
-                self.limited_by = Some(event.detail.clone());
+                self.limited_by = Some(event.detail.to_string());
             }
             Row::SecondClosed(closed) => {
                 let (delay_ms, media) = (self.delay_ms.take(), std::mem::take(&mut self.media));
@@ -346,7 +346,7 @@ mod tests {
             participant: None,
             kind: GENERATOR_LIMITED_EVENT.to_owned(),
             count: 1,
-            detail: late.to_owned(),
+            detail: late.into(),
         }));
         assert_eq!(seconds.limited_by().as_deref(), Some(late));
     }

@@ -330,7 +330,7 @@ fn browser_against(stand: &Stand, answer: &str) -> (Ran, Vec<Packet>, Vec<String
     assert_eq!(victim.asked(), [""; 0], "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     let refused = run.events.into_iter().filter(|event| event.kind == "canary_refused");
-    (ran, packets, refused.map(|event| event.detail).collect())
+    (ran, packets, refused.map(|event| String::from(event.detail)).collect())
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl Stand {
             run.participants.iter().all(|row| row.intended_at.as_secs_f64() <= stopped + 0.3),
             "{ran}"
         );
-        (abort.detail.clone(), stopped - happened, gone - stopped, ran)
+        (abort.detail.to_string(), stopped - happened, gone - stopped, ran)
     }
 }
 

@@ -96,13 +96,16 @@ impl Health {
                 "on this host {unreceived} datagrams found full receive buffers of other programs, and {unsent} were \
                  thrown away on their way out: what a server or source here lost was not lost by a network"
             );
-            EventRow { at, participant: None, kind: "host_buffers_full".to_owned(), count: 1, detail }
+            event_at(at, "host_buffers_full", detail)
         })
     }
 }
 
 /// An event of the generator itself in `second`.
 pub(super) fn event_of_second(second: i64, kind: &str, detail: String) -> EventRow {
-    let at = RunTime(second.saturating_mul(1_000_000));
-    EventRow { at, participant: None, kind: kind.to_owned(), count: 1, detail }
+    event_at(RunTime(second.saturating_mul(1_000_000)), kind, detail)
+}
+
+fn event_at(at: RunTime, kind: &str, detail: String) -> EventRow {
+    EventRow { at, participant: None, kind: kind.to_owned(), count: 1, detail: detail.into() }
 }

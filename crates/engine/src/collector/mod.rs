@@ -31,7 +31,7 @@ use throng_observation::run::{
     ABORT_EVENT, ADDRESS_EVENT, CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row,
 };
 use throng_observation::{
-    BadIf, Distribution, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation,
+    BadIf, Detail, Distribution, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation,
     Outcome, Phase, RefusedDestination, RunTime, SecondClosed, SentInterval, TrackInterval,
 };
 
@@ -178,7 +178,7 @@ impl Collector {
         };
         self.stop_written = true;
         let kind = if stop.ending == Ending::Aborted { ABORT_EVENT } else { "stop" };
-        let (at, detail) = (self.config.clock.run_time(stop.at), stop.why.clone());
+        let (at, detail) = (self.config.clock.run_time(stop.at), stop.why.as_str().into());
         self.event_row(EventRow { at, participant: None, kind: kind.into(), count: 1, detail });
     }
 
@@ -231,7 +231,7 @@ impl Collector {
             }
             DriverEvent::Receive { at, thread, kind, detail } => {
                 let at = self.config.clock.run_time(at);
-                let detail = format!("thread {thread}: {detail}");
+                let detail = format!("thread {thread}: {detail}").into();
                 self.event_row(EventRow {
                     at,
                     participant: None,
@@ -294,7 +294,7 @@ impl Collector {
                     id,
                     at,
                     "leave_unanswered",
-                    "the server did not answer its leave request".into(),
+                    "the server did not answer its leave request",
                 );
             }
             // Frames go through the tap, not through the collector.
@@ -409,7 +409,7 @@ impl Collector {
             if !connected {
                 self.joins.decided(ended_at, false);
             }
-            let (kind, detail) = ("failed".to_owned(), failure.to_string());
+            let (kind, detail) = ("failed".to_owned(), failure.to_string().into());
             self.event_row(EventRow {
                 at: ended_at,
                 participant: Some(participant),
@@ -421,7 +421,8 @@ impl Collector {
         rows.into_iter().for_each(|row| self.write(row));
     }
 
-    fn event(&mut self, id: u32, at: Instant, kind: &str, detail: String) {
+    fn event(&mut self, id: u32, at: Instant, kind: &str, detail: impl Into<Detail>) {
+        let detail = detail.into();
         let (participant, at) =
             (Some(self.participants.number(id)), self.config.clock.run_time(at));
         self.event_row(EventRow { at, participant, kind: kind.to_owned(), count: 1, detail });
@@ -554,7 +555,8 @@ impl Collector {
                 count: paused,
                 detail: format!(
                     "{paused} received video tracks froze because throng's own senders paused: not counted"
-                ),
+                )
+                .into(),
             });
         }
         rows
@@ -579,7 +581,8 @@ impl Collector {
             let count = count.saturating_sub(EVENTS_OF_A_KIND_MAX);
             if count > 0 {
                 let detail =
-                    format!("{count} more events of this kind were not written individually");
+                    format!("{count} more events of this kind were not written individually")
+                        .into();
                 self.write(Row::Event(EventRow { at, participant: None, kind, count, detail }));
             }
         }
@@ -589,7 +592,7 @@ impl Collector {
     fn write_media_paths(&mut self, at: RunTime) {
         for (path, count) in std::mem::take(&mut self.paths) {
             let kind = format!("{}{}", MediaPath::EVENT, path.key());
-            let detail = format!("media of {count} participants took this path");
+            let detail = format!("media of {count} participants took this path").into();
             self.write(Row::Event(EventRow { at, participant: None, kind, count, detail }));
         }
     }
@@ -598,7 +601,8 @@ impl Collector {
     fn write_addresses(&mut self, at: RunTime) {
         for (address, count) in self.config.addresses.take() {
             let kind = format!("{ADDRESS_EVENT}{address}");
-            let detail = format!("{count} participants used this address of a name with several");
+            let detail =
+                format!("{count} participants used this address of a name with several").into();
             self.write(Row::Event(EventRow { at, participant: None, kind, count, detail }));
         }
     }

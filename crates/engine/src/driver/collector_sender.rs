@@ -167,7 +167,7 @@ mod tests {
         let (to, from) = mpsc::sync_channel(1);
         let mut collector = CollectorSender::new(to);
         let at = Instant::now();
-        let odd = || Observation::ProtocolAnomaly { place: "test", detail: String::new() };
+        let odd = || Observation::ProtocolAnomaly { place: "test", detail: "".into() };
         for id in 0..40_000 {
             collector.push(DriverEvent::Observed { id, at, observation: odd() });
             if id % 1000 == 0 {

@@ -83,7 +83,9 @@ pub(crate) fn watch_with(
         match row {
             Row::Participant(row) => outcome = row.outcome.clone(),
             Row::Playback(row) => counters += row.counters,
-            Row::Event(row) if row.kind.starts_with("protocol_anomaly") => events.push(row.detail),
+            Row::Event(row) if row.kind.starts_with("protocol_anomaly") => {
+                events.push(row.detail.into())
+            }
             _ => {}
         }
     }

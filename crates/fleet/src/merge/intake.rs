@@ -121,7 +121,7 @@ impl Merger {
             return Taken::Refused(Refusal::TooMany);
         };
         worker.events += 1;
-        let detail = format!("{}: {}", worker.name, row.detail);
+        let detail = format!("{}: {}", worker.name, row.detail).into();
         out.push(Row::Event(EventRow { detail, ..row }));
         Taken::Yes
     }

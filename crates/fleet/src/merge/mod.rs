@@ -138,7 +138,13 @@ impl Merger {
              failed"
         );
         let kind = WORKER_LOST_EVENT.to_owned();
-        out.push(Row::Event(EventRow { at, participant: None, kind, count: lost, detail }));
+        out.push(Row::Event(EventRow {
+            at,
+            participant: None,
+            kind,
+            count: lost,
+            detail: detail.into(),
+        }));
         self.seal(out);
     }
 

@@ -164,6 +164,7 @@ impl Member {
                 Event::Renamed => self.counters.nick_changes += 1,
                 Event::Moved(uri) => self.moved(now, &uri),
                 Event::Odd(detail) => {
+                    let detail = detail.into();
                     self.observe(Observation::ProtocolAnomaly { place: "chat", detail });
                 }
                 Event::Said { body, is_old, .. } => {
@@ -265,7 +266,7 @@ impl Member {
         self.counters.reconnects += 1;
         self.observe(Observation::ProtocolAnomaly {
             place: "chat",
-            detail: format!("connects again: {failure}"),
+            detail: format!("connects again: {failure}").into(),
         });
         self.state = State::Broken { again_at: now + self.wire.reconnect_after() };
     }

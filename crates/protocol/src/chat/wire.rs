@@ -46,7 +46,7 @@ impl Wire {
             }
             (Self::Events(link), Outgoing::Post(post)) => {
                 link.post(post).unwrap_or_else(|failure| {
-                    let detail = failure.to_string();
+                    let detail = failure.to_string().into();
                     vec![Output::Observed(Observation::ProtocolAnomaly { place: "chat", detail })]
                 })
             }

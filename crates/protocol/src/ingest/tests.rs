@@ -164,7 +164,7 @@ impl Stand {
 
     fn failure(&self) -> (FailureReason, String) {
         let Some(Outcome::Failed(failure)) = &self.ended else { panic!("{:?}", self.ended) };
-        (failure.reason.clone(), failure.detail.clone())
+        (failure.reason.clone(), failure.detail.to_string())
     }
 }
 

@@ -136,7 +136,7 @@ impl Stand {
                 }
                 Output::Signal(channel, Message::Text(text)) => self.sent.push((channel, text)),
                 Output::Observed(Observation::ProtocolAnomaly { detail, .. }) => {
-                    self.anomalies.push(detail);
+                    self.anomalies.push(detail.into());
                 }
                 Output::Ended(outcome) => self.ended = Some(outcome),
                 Output::Timeout(at, _) => {

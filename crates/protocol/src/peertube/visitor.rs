@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase, PlaybackInterval};
+use throng_observation::{
+    Detail, Failure, FailureReason, Observation, Outcome, Phase, PlaybackInterval,
+};
 use throng_scenario::{PeerConfig, PeerEngine};
 use url::Url;
 
@@ -102,7 +104,8 @@ impl Visitor {
         self.outputs.push(Output::Observed(observation));
     }
 
-    fn anomaly(&mut self, detail: String) {
+    fn anomaly(&mut self, detail: impl Into<Detail>) {
+        let detail = detail.into();
         self.observe(Observation::ProtocolAnomaly { place: "peertube", detail });
     }
 
@@ -277,7 +280,7 @@ impl Visitor {
         let Some(playlist) = video.playlist().filter(|_| self.player.is_none()) else { return };
         let page = &self.config.page;
         let Some(url) = playlist.playlist(page) else {
-            return self.anomaly("the URL of the playlist is none".into());
+            return self.anomaly("the URL of the playlist is none");
         };
         let mut config = self.config.player.clone();
         let live = self.live.unwrap_or(Live::USUAL);

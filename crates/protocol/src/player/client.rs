@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, HeaderValue, RANGE};
 use http::{Method, StatusCode};
 use throng_media::quality::WallClock;
-use throng_observation::{Failure, FailureReason, MediaPath, Observation, RefusedDestination};
+use throng_observation::{
+    Detail, Failure, FailureReason, MediaPath, Observation, RefusedDestination,
+};
 use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, Secret};
 use url::{Host, Url};
 
@@ -311,7 +313,8 @@ impl HttpClient {
     }
 
     /// Something broke HTTP, or was odd, and could be lived with.
-    pub(super) fn anomaly(&mut self, detail: String) {
+    pub(super) fn anomaly(&mut self, detail: impl Into<Detail>) {
+        let detail = detail.into();
         self.observe(Observation::ProtocolAnomaly { place: "http", detail });
     }
 

@@ -327,7 +327,7 @@ impl Transfer {
                 let failure: Failure =
                     if self.has_head { error.after_opening() } else { error.into() };
                 let detail = format!("{}: {}", self.url, failure.detail);
-                let failure = Failure { detail, ..failure };
+                let failure = Failure::new(failure.reason, detail);
                 TransferEvent::Failed(TransferError {
                     failure,
                     may_retry,
@@ -506,7 +506,7 @@ impl Transfer {
     fn withheld(&self, error: ChannelError) -> TransferError {
         let failure: Failure = error.into();
         let detail = format!("{}: {}", self.url, failure.detail);
-        TransferError::lasting(Failure { detail, ..failure })
+        TransferError::lasting(Failure::new(failure.reason, detail))
     }
 
     fn broken(&self, what: &str) -> TransferError {

@@ -10,7 +10,8 @@ use throng_media::quality::{Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
 use throng_media::rtp::RtpHeader;
 use throng_observation::{
-    MediaKind, Observation, Phase, SENDER_CLOCK_PLACE, TIME_JUMP_PLACE, TrackId, TrackInterval,
+    Detail, MediaKind, Observation, Phase, SENDER_CLOCK_PLACE, TIME_JUMP_PLACE, TrackId,
+    TrackInterval,
 };
 
 use super::description::{Companion, MediaDescription};
@@ -604,10 +605,10 @@ impl Receiver {
     fn anomaly(&mut self, anomaly: Anomaly, place: &'static str, detail: impl std::fmt::Display) {
         if self.anomalies & anomaly as u8 == 0 {
             self.anomalies |= anomaly as u8;
-            let detail = detail.to_string();
+            let detail = Detail::from(detail.to_string());
             if !matches!(anomaly, Anomaly::SenderClock | Anomaly::InnerMarkers | Anomaly::TimeJump)
             {
-                self.last_anomaly = Some(detail.clone());
+                self.last_anomaly = Some(detail.to_string());
             }
             self.observed.push(Observation::ProtocolAnomaly { place, detail });
         }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rtsp_types::Message;
 use throng_observation::{
-    Failure, FailureReason, MediaPath, Observation, Outcome, RefusedDestination,
+    Detail, Failure, FailureReason, MediaPath, Observation, Outcome, RefusedDestination,
 };
 use throng_scenario::RtspTransport;
 use url::Url;
@@ -90,7 +90,7 @@ impl Session {
         self.outputs.push_back(Output::Observed(observation));
     }
 
-    pub(super) fn anomaly(&mut self, place: &'static str, detail: impl Into<String>) {
+    pub(super) fn anomaly(&mut self, place: &'static str, detail: impl Into<Detail>) {
         self.observe(Observation::ProtocolAnomaly { place, detail: detail.into() });
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use throng_media::prefetch::Prefetcher;
 use throng_media::rtp::{PacketKind, classify};
-use throng_observation::{Failure, FailureReason, IceState, Layer, MediaPath, Observation};
+use throng_observation::{Detail, Failure, FailureReason, IceState, Layer, MediaPath, Observation};
 
 use self::relay::RelayState;
 use self::senders::Senders;
@@ -484,7 +484,7 @@ impl Connection {
         self.transport.outputs.push_back(ConnectionOutput::Observed(observation));
     }
 
-    fn anomaly(&mut self, place: &'static str, detail: impl Into<String>) {
+    fn anomaly(&mut self, place: &'static str, detail: impl Into<Detail>) {
         self.observe(Observation::ProtocolAnomaly { place, detail: detail.into() });
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::prefetch::Prefetcher;
-use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
+use throng_observation::{Detail, Failure, FailureReason, Observation, Outcome, Phase};
 use throng_scenario::LayerRequest;
 
 use super::behaviour::{Behaviour, BehaviourState, Change};
@@ -112,7 +112,7 @@ impl Member {
         self.outputs.push_back(Output::Observed(observation));
     }
 
-    fn anomaly(&mut self, place: &'static str, detail: impl Into<String>) {
+    fn anomaly(&mut self, place: &'static str, detail: impl Into<Detail>) {
         self.observe(Observation::ProtocolAnomaly { place, detail: detail.into() });
     }
 

@@ -110,6 +110,7 @@ impl Viewer {
             SignalOutput::Relay(relay) => self.connection.relay_announced(relay),
             SignalOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
             SignalOutput::Anomaly(detail) => {
+                let detail = detail.into();
                 self.observe(Observation::ProtocolAnomaly { place: "signalling", detail });
             }
             SignalOutput::Failed(failure) => {

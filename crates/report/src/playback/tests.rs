@@ -102,7 +102,7 @@ pub(crate) fn players(stalls: u32) -> RunData {
     let statuses = statuses.map(|(status, requests)| (RequestOutcome::Status(status), requests));
     run.http_requests.by_outcome.extend(statuses);
     run.http_requests.by_outcome.insert(RequestOutcome::NoResponse(NoResponse::NotAllowed), 1);
-    let (at, detail) = (RunTime(SECONDS * 1_000_000), String::new());
+    let (at, detail) = (RunTime(SECONDS * 1_000_000), "".into());
     let kind = format!("{}{}", MediaPath::EVENT, MediaPath::Http1.key());
     run.events.push(EventRow { at, participant: None, kind, count: PLAYERS, detail });
     run

@@ -452,7 +452,7 @@ fn killed(folder: &Path) {
         writer.write(Row::Crowd(CrowdRow { second, playing: 1, ..CrowdRow::default() }));
     }
     for (kind, detail) in [("watch", "the server's log is gone"), ("anomaly", "a: an odd packet")] {
-        let (kind, detail) = (kind.to_owned(), detail.to_owned());
+        let (kind, detail) = (kind.to_owned(), detail.into());
         writer.write(Row::Event(EventRow {
             at: RunTime(5),
             participant: None,

@@ -141,7 +141,7 @@ impl Story {
             // So many that neither one process nor any worker writes all of them one by one.
             let anomalies = if number.is_multiple_of(4) { 12 } else { 0 };
             for place in 0..anomalies {
-                let detail = format!("line {place} has no value");
+                let detail = format!("line {place} has no value").into();
                 self.observe(number, ended, Observation::ProtocolAnomaly { place: "sdp", detail });
             }
         }

@@ -108,7 +108,7 @@ impl Stand {
                 Output::Observed(Observation::Reached(phase, _)) => self.reached.push(phase),
                 Output::Observed(Observation::Chat(interval)) => self.intervals.push(*interval),
                 Output::Observed(Observation::ProtocolAnomaly { detail, .. }) => {
-                    self.anomalies.push(detail);
+                    self.anomalies.push(detail.into());
                 }
                 Output::Ended(outcome) => {
                     self.ended = Some(outcome);
@@ -217,7 +217,7 @@ impl Stand {
 
     fn failure(&self) -> (FailureReason, String) {
         match &self.ended {
-            Some(Outcome::Failed(failure)) => (failure.reason.clone(), failure.detail.clone()),
+            Some(Outcome::Failed(failure)) => (failure.reason.clone(), failure.detail.to_string()),
             other => panic!("{other:?}"),
         }
     }

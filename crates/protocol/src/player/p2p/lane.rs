@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
 use throng_media::timing::{IndexCache, InitSegment, Program, WholeSegment};
-use throng_observation::Failure;
+use throng_observation::{Detail, Failure};
 use url::Url;
 
 use super::hashes::Hashes;
@@ -501,13 +501,13 @@ impl PeerLane {
         }
     }
 
-    fn drop_broken(&mut self, now: Instant, context: &mut Context<'_>, at: usize, problem: String) {
+    fn drop_broken(&mut self, now: Instant, context: &mut Context<'_>, at: usize, problem: Detail) {
         context.client.failed();
         self.lose(now, context, at, problem);
     }
 
     /// A download has ended without its segment.
-    fn lose(&mut self, now: Instant, context: &mut Context<'_>, at: usize, problem: String) {
+    fn lose(&mut self, now: Instant, context: &mut Context<'_>, at: usize, problem: Detail) {
         let download = self.downloads.swap_remove(at);
         context.client.anomaly(problem);
         download.media.cancel(context.client);

@@ -139,7 +139,7 @@ impl PageFetch {
                 let failure: Failure =
                     if self.has_head { error.after_opening() } else { error.into() };
                 let detail = format!("{}: {}", self.url, failure.detail);
-                FetchEvent::Broken(Failure { detail, ..failure })
+                FetchEvent::Broken(Failure::new(failure.reason, detail))
             }
         }
     }

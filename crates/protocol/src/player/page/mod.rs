@@ -185,7 +185,7 @@ impl Page {
         context.meter.page_request_failed();
         match self.plan.requests.get(index) {
             Some(request) if request.is_document => {
-                Err(Failure { detail: format!("page: {}", failure.detail), ..failure })
+                Err(Failure::new(failure.reason, format!("page: {}", failure.detail)))
             }
             _ => Ok(()),
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_observation::masked::masked;
 use url::Url;
 
 use super::super::response_deadline::ANSWER_WITHIN;
@@ -79,13 +80,7 @@ impl fmt::Debug for Config {
     }
 }
 
-/// A URL without its possibly secret parts: user, password, query.
+/// A URL without its secrets, at most as long as a server's words.
 pub(super) fn place(url: &Url) -> String {
-    let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
-    said::excerpt(&format!(
-        "{}://{}{port}{}",
-        url.scheme(),
-        url.host_str().unwrap_or(""),
-        url.path()
-    ))
+    said::excerpt(&masked(url.as_str()))
 }

@@ -255,7 +255,7 @@ impl Whep {
         if let State::Posted { offer, .. } = &self.state
             && let Some(remedy) = refusal::remedy(self.config.flow, offer, answer)
         {
-            failure.detail = format!("{}; {remedy}", failure.detail);
+            failure.detail += &format!("; {remedy}");
         }
         failure
     }
@@ -442,7 +442,7 @@ impl Whep {
                     self.trickle.declined = true;
                     return;
                 }
-                _ => refusal::failure("PATCH with candidates", response).detail,
+                _ => refusal::failure("PATCH with candidates", response).detail.to_string(),
             },
             Err(error) => format!("PATCH with candidates: {error}"),
         };
@@ -563,7 +563,7 @@ impl Signalling for Whep {
 
 fn named(method: &str, to: &Url, error: ChannelError) -> Failure {
     let mut failure = Failure::from(error);
-    failure.detail = format!("{method} {}: {}", place(to), failure.detail);
+    failure.detail = format!("{method} {}: {}", place(to), failure.detail).into();
     failure
 }
 

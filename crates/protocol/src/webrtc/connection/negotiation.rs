@@ -373,7 +373,7 @@ impl Connection {
                 let detail =
                     format!("the server does not accept {}: it is not sent{to_try}", codec.name());
                 self.transport.outputs.push_back(ConnectionOutput::Observed(
-                    Observation::ProtocolAnomaly { place: "codec_refused", detail },
+                    Observation::ProtocolAnomaly { place: "codec_refused", detail: detail.into() },
                 ));
             }
             tracks.extend(plans.into_iter().zip(&out.ladders).map(|(plan, ladder)| SentTrack {

@@ -1,7 +1,7 @@
 //! Protocol anomalies in the peer's packets. Each kind is reported once per connection, so that a
 //! hostile server cannot fill the run with them.
 
-use throng_observation::{Observation, SENDER_CLOCK_PLACE};
+use throng_observation::{Detail, Observation, SENDER_CLOCK_PLACE};
 
 use super::Receiver;
 
@@ -41,10 +41,10 @@ impl Receiver {
     ) {
         if self.anomalies.reported & anomaly as u16 == 0 {
             self.anomalies.reported |= anomaly as u16;
-            let detail = detail.to_string();
+            let detail = Detail::from(detail.to_string());
             // What is said of media that came explains no media that are missing.
             if !matches!(anomaly, AnomalyKind::InnerMarkers | AnomalyKind::TimeJump) {
-                self.anomalies.last = Some(detail.clone());
+                self.anomalies.last = Some(detail.to_string());
             }
             self.observed.push(Observation::ProtocolAnomaly { place, detail });
         }
