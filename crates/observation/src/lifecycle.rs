@@ -178,6 +178,9 @@ pub enum FailureReason {
     /// A browser would not let the player's page have the response, or would not send the request
     /// (CORS).
     Cors,
+    /// What is encrypted led to clear text: media over http of a page or playlist over https, which
+    /// browsers block (mixed content), or an RTSP presentation that moves from rtsps to rtsp.
+    MixedContent,
     /// Consent guard: the target, or an address that the server sent, is not allowed.
     NotAllowed,
     /// The generator lacked a file descriptor, port or memory. Counts against the generator, never
@@ -221,6 +224,7 @@ impl FailureReason {
             Self::NoMedia => "no_media".into(),
             Self::MediaLost => "media_lost".into(),
             Self::Cors => "cors".into(),
+            Self::MixedContent => "mixed_content".into(),
             Self::NotAllowed => "not_allowed".into(),
             Self::Generator => "generator".into(),
             Self::InternalError => "internal_error".into(),
@@ -253,6 +257,7 @@ impl FailureReason {
             "no_media" => Self::NoMedia,
             "media_lost" => Self::MediaLost,
             "cors" => Self::Cors,
+            "mixed_content" => Self::MixedContent,
             "not_allowed" => Self::NotAllowed,
             "generator" => Self::Generator,
             "internal_error" => Self::InternalError,
@@ -263,6 +268,12 @@ impl FailureReason {
                 None => Self::HttpStatus(key.strip_prefix("http_")?.parse().ok()?),
             },
         })
+    }
+
+    /// Whether it is throng that did not ask, because it may not: another try is none either.
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::NotAllowed | Self::MixedContent)
     }
 
     /// Whether the generator caused it, so that it says nothing about the server.
@@ -296,6 +307,7 @@ impl FailureReason {
             | Self::NoMedia
             | Self::MediaLost
             | Self::Cors
+            | Self::MixedContent
             | Self::NotAllowed
             | Self::Generator
             | Self::InternalError
@@ -323,6 +335,7 @@ impl FailureReason {
             | Self::Unsupported
             | Self::CodecRefused
             | Self::Cors
+            | Self::MixedContent
             | Self::NotAllowed => true,
             Self::HttpStatus(_)
             | Self::RtspStatus(_)
@@ -414,6 +427,7 @@ mod tests {
             F::NoMedia,
             F::MediaLost,
             F::Cors,
+            F::MixedContent,
             F::NotAllowed,
             F::Generator,
             F::InternalError,

@@ -174,6 +174,7 @@ pub(super) fn what(reason: &FailureReason) -> &'static str {
         FailureReason::Dtls => "DTLS did not complete",
         FailureReason::NoMedia | FailureReason::MediaLost => "no media came",
         FailureReason::Cors => "browsers would not let the player's page have the responses",
+        FailureReason::MixedContent => "what is encrypted led to clear text",
         FailureReason::NotAllowed => "the target is not allowed",
         FailureReason::Generator
         | FailureReason::InternalError
@@ -235,6 +236,9 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
         }
         FailureReason::Cors => {
             "Check the server's Access-Control-Allow-Origin and -Headers against player.page; the failure has the details"
+        }
+        FailureReason::MixedContent => {
+            "Have the server name its media by https (rtsps) too; the failure has the URL"
         }
         FailureReason::NotAllowed => "The target has to give consent (docs/consent.md)",
         FailureReason::SignallingTimeout => {

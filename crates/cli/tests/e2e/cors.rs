@@ -86,8 +86,7 @@ fn players_ask_other_origins_as_chromium_does_and_take_no_for_an_answer() {
         format!("page = \"{home}/watch.html\", repeat = false, format = \"hls\", buffer = \"20s\"");
 
     let first = url("http", media.plain_address(), "moved.m3u8");
-    let player = format!("{page}, headers = {{ X-Key = \"k\" }}");
-    let ran = view(&first, VIEWERS, 5, &player, &["--set", "target.token=t"]).expect_code(0);
+    let ran = view(&first, VIEWERS, 5, &page, &["--set", "target.token=t"]).expect_code(0);
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
     std::thread::sleep(Duration::from_millis(500));
@@ -120,7 +119,7 @@ fn players_ask_other_origins_as_chromium_does_and_take_no_for_an_answer() {
     let before = origins().map(|lines| lines.len());
     let script = format!(
         "(async () => {{
-            const get = url => fetch(url, {{ headers: {{ 'X-Key': 'k', Authorization: 'Bearer t' }} }});
+            const get = url => fetch(url, {{ headers: {{ Authorization: 'Bearer t' }} }});
             const playlist = await (await get('{first}')).text();
             const segments = playlist.split('\\n').filter(line => line.startsWith('http'));
             for (const segment of segments) await (await get(segment)).arrayBuffer();

@@ -62,6 +62,14 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// Whether it has a password for its server.
+    fn has_password(&self) -> bool {
+        match self {
+            Self::Xmpp(config) => config.credentials.is_some(),
+            Self::Template(config) => config.token.is_some(),
+        }
+    }
+
     /// `Sec-WebSocket-Protocol`.
     fn subprotocols(&self) -> Vec<String> {
         match self {

@@ -239,10 +239,12 @@ impl Member {
     /// of its own, as Strophe does, and from a secure connection to a secure one only.
     fn moved(&mut self, now: Instant, uri: &str) {
         let is_secure = |url: &Url| url.scheme() == "wss";
-        let may_be_plain = !is_secure(&self.config.url);
+        let (may_be_plain, own) = (!is_secure(&self.config.url), self.config.url.origin());
         let to = Url::parse(uri)
             .ok()
             .filter(|to| is_secure(to) || may_be_plain && to.scheme() == "ws")
+            // A password is for no other server.
+            .filter(|to| !self.config.protocol.has_password() || to.origin() == own)
             .filter(|_| self.moves < MOVES_MAX);
         let Some(to) = to else {
             let detail = format!("the server closes the stream, and refers to {}", excerpt(uri));

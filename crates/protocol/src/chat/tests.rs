@@ -214,6 +214,18 @@ fn it_follows_a_server_that_refers_to_another_one() {
 }
 
 #[test]
+fn a_password_is_for_no_server_that_the_own_one_refers_to() {
+    let mut stand = Stand::with(ChatConfig::default(), account);
+    for (uri, follows) in [("wss://10.0.0.1:5280/ws", false), ("ws://10.0.0.1:5280/b", true)] {
+        stand.open();
+        stand.receive(&format!("<close xmlns='f' see-other-uri='{uri}'/>"));
+        stand.seconds(4);
+        let Some((_, Open::WebSocket { url, .. })) = stand.opened.last() else { panic!("{uri}") };
+        assert_eq!(url.as_str() == uri, follows, "{url}");
+    }
+}
+
+#[test]
 fn it_joins_speaks_and_measures_what_comes_back() {
     let mut stand = Stand::new(talkative());
     stand.open();

@@ -328,6 +328,9 @@ impl Visitor {
             return;
         };
         let scheme = if matches!(url.scheme(), "https" | "wss") { "wss" } else { "ws" };
+        if self.config.page.scheme() == "https" && scheme == "ws" {
+            return self.anomaly(format!("{url} is mixed content, which browsers block: no chat"));
+        }
         // Both are schemes of the same kind.
         let _ = url.set_scheme(scheme);
         let domain = room.local_anonymous_jid.clone();

@@ -12,7 +12,7 @@ use throng_observation::{
     Detail, Failure, FailureReason, MediaPath, Observation, RefusedDestination,
 };
 use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, Secret};
-use url::{Host, Url};
+use url::{Host, Origin, Url};
 
 use super::alternatives::Alternatives;
 use super::cookies::CookieJar;
@@ -47,8 +47,8 @@ pub(super) struct HttpClient {
     token: Option<Secret>,
     /// Further headers.
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// The host that token and headers are for: they are sent to no other.
-    host: Option<String>,
+    /// The origin that token and headers are for: they are sent to no other.
+    origin: Origin,
     /// The page that the player is in.
     page: Embedding,
     preflights: Preflights,
@@ -79,7 +79,7 @@ impl HttpClient {
             alternatives: Alternatives::default(),
             token,
             headers: Vec::new(),
-            host: url.host_str().map(str::to_owned),
+            origin: url.origin(),
             page: Embedding::unsaid(url),
             preflights: Preflights::default(),
             credentials: CredentialsPolicy::default(),
@@ -217,6 +217,10 @@ impl HttpClient {
         if !matches!(url.scheme(), "http" | "https") {
             let detail = format!("{url} is not an HTTP URL");
             return Err(Failure::new(FailureReason::Protocol, detail));
+        }
+        if self.page.is_mixed(url) {
+            let why = "mixed content, which browsers block: what names it came by https";
+            return Err(Failure::new(FailureReason::MixedContent, format!("{url}: {why}")));
         }
         let ip = match url.host() {
             Some(Host::Ipv4(ip)) => ip.into(),

@@ -17,7 +17,7 @@ use http::header::{
     REFERER,
 };
 use throng_scenario::CredentialsPolicy;
-use url::Url;
+use url::{Host, Url};
 
 use crate::excerpt::excerpt;
 
@@ -116,6 +116,19 @@ impl Embedding {
 
     pub(super) fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// Whether a request to `url` would be in clear text although its page is encrypted, or without
+    /// a page its playlist (W3C Mixed Content, section 4). What browsers trust without TLS, which is
+    /// this machine, is not.
+    pub(super) fn is_mixed(&self, url: &Url) -> bool {
+        let is_trusted = match url.host() {
+            Some(Host::Ipv4(ip)) => ip.is_loopback(),
+            Some(Host::Ipv6(ip)) => ip.is_loopback(),
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            None => false,
+        };
+        self.url.scheme() == "https" && url.scheme() == "http" && !is_trusted
     }
 
     /// Whether a request to `url` needs the permission of its server.
@@ -267,6 +280,26 @@ mod tests {
         element.describe(&url("https://a.example/"), Origins::default(), &mut headers);
         assert_eq!((headers.get(ORIGIN), headers.len()), (None, 1));
         assert!(!element.needs_permission(&away, Origins::default()));
+    }
+
+    #[test]
+    fn what_an_encrypted_page_requests_in_clear_text_is_mixed_content() {
+        for (page, media, is_mixed) in [
+            (PAGE, "http://www.example.com/a.ts", true),
+            (PAGE, "http://www.example.com:8081/a.ts", true),
+            (PAGE, "http://10.0.0.1/a.ts", true),
+            (PAGE, "https://a.example/a.ts", false),
+            (PAGE, "http://127.0.0.1:8081/a.ts", false),
+            (PAGE, "http://[::1]/a.ts", false),
+            (PAGE, "http://localhost/a.ts", false),
+            (PAGE, "http://localhost.example.com/a.ts", true),
+            ("http://www.example.com/", "http://www.example.com/a.ts", false),
+        ] {
+            let is = Embedding::at(&url(page), true).is_mixed(&url(media));
+            assert_eq!(is, is_mixed, "{page} {media}");
+        }
+        let media = url("https://a.example/a.m3u8");
+        assert!(Embedding::unsaid(&media).is_mixed(&url("http://a.example:8081/0.ts")));
     }
 
     fn check(credentials: CredentialsPolicy, headers: &[(&str, &str)]) -> Result<(), String> {

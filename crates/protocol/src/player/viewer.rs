@@ -259,7 +259,7 @@ impl Viewer {
     /// A lane cannot go on. What is buffered is played all the same, as a media element does whose
     /// player has given up; but where the run may not go, nothing goes on.
     fn fail(&mut self, now: Instant, failure: Failure) {
-        if failure.reason == FailureReason::NotAllowed || self.lanes.is_empty() {
+        if failure.reason.is_forbidden() || self.lanes.is_empty() {
             return self.end(now, Outcome::Failed(failure));
         }
         if self.failure.is_some() {

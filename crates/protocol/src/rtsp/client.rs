@@ -494,6 +494,7 @@ impl Client {
             Method::Redirect => {
                 let to =
                     request.header(&headers::LOCATION).and_then(|to| Url::parse(to.as_str()).ok());
+                let to = to.filter(|to| matches!(to.scheme(), "rtsp" | "rtsps"));
                 (StatusCode::Ok, to.map_or(Answer::Nothing, Answer::Moved))
             }
             _ => (StatusCode::NotImplemented, Answer::Nothing),

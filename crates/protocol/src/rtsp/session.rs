@@ -102,9 +102,8 @@ impl Session {
         self.stage = Stage::Connecting;
         self.framing = Framing::default();
         let url = self.config.url.clone();
-        let is_tls = url.scheme() == "rtsps";
-        let host = url.host_str().unwrap_or_default().to_owned();
-        let port = url.port().unwrap_or(if is_tls { 322 } else { 554 });
+        let (is_tls, host, port) = origin(&url);
+        let host = host.to_owned();
         // The guard of the driver checks names by what they resolve to; addresses are checked here,
         // to report them.
         if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>()
@@ -131,16 +130,22 @@ impl Session {
     /// Continues at another URL.
     ///
     /// # Errors
-    /// As [`Self::connect`].
+    /// As [`Self::connect`], or it leads from TLS to clear text.
     pub(super) fn moved(&mut self, mut url: Url) -> Result<(), Failure> {
-        // Credentials go to no other host than the one that they were given for.
-        let is_same_host = url.host_str() == self.config.url.host_str();
-        let credentials = self.config.credentials.clone().filter(|_| is_same_host);
+        if self.config.url.scheme() == "rtsps" && url.scheme() != "rtsps" {
+            let detail = format!("the server refers from TLS to clear text: {url}");
+            return Err(Failure::new(FailureReason::MixedContent, detail));
+        }
+        // Credentials go to no other origin than the one that they were given for, nor back from
+        // there.
+        if origin(&url) != origin(&self.config.url) {
+            self.config.credentials = None;
+        }
         let _ = url.set_username("");
         let _ = url.set_password(None);
         self.outputs.push_back(Output::Close(SIGNALLING));
         self.close_ports();
-        self.client.moved_to(url.clone(), credentials);
+        self.client.moved_to(url.clone(), self.config.credentials.clone());
         self.config.url = url;
         self.connect()
     }
@@ -322,4 +327,12 @@ pub(super) fn interleave(out: &mut Vec<u8>, channel: u8, packet: &[u8]) -> bool 
     out.extend_from_slice(&[b'$', channel, high, low]);
     out.extend_from_slice(packet);
     true
+}
+
+/// Whether an RTSP URL is one over TLS, its host and its port: its origin, which the URL type knows
+/// of no scheme of RTSP.
+fn origin(url: &Url) -> (bool, &str, u16) {
+    let is_tls = url.scheme() == "rtsps";
+    let port = url.port().unwrap_or(if is_tls { 322 } else { 554 });
+    (is_tls, url.host_str().unwrap_or_default(), port)
 }

@@ -239,6 +239,47 @@ fn redirects_are_followed_to_allowed_hosts_only() {
 }
 
 #[test]
+fn credentials_go_to_no_other_origin_and_do_not_come_back_from_one() {
+    const OWN: &str = "rtsp://127.0.0.1:8554/other";
+    let basic = "WWW-Authenticate: Basic realm=\"r\"\r\n";
+    for (hops, is_own) in [
+        (&[OWN][..], true),
+        (&["rtsp://127.0.0.1:9000/other"], false),
+        (&["rtsp://127.0.0.2:8554/other"], false),
+        (&["rtsps://127.0.0.1:8554/other"], false),
+        (&["rtsp://127.0.0.2:8554/other", "rtsp://127.0.0.2:8554/more"], false),
+        (&["rtsp://127.0.0.2:8554/other", OWN], false),
+    ] {
+        let credentials = Credentials { username: "ann".into(), password: Secret::new("pw") };
+        let mut stand = Stand::of(RtspTransport::Tcp, Some(credentials));
+        for hop in hops {
+            stand.answers("OPTIONS", "200 OK", "", "");
+            stand.answers("DESCRIBE", "302 Found", &format!("Location: {hop}\r\n"), "");
+            stand.connected();
+        }
+        stand.answers("OPTIONS", "200 OK", "", "");
+        stand.answers("DESCRIBE", "401 Unauthorized", basic, "");
+        if is_own {
+            let again = stand.answers("DESCRIBE", "200 OK", "", "");
+            assert!(again.contains("Authorization: Basic YW5uOnB3\r\n"), "{again}");
+        } else {
+            assert_eq!(stand.failed().0, FailureReason::Unauthorized, "{hops:?}");
+        }
+    }
+}
+
+#[test]
+fn a_session_over_tls_does_not_go_on_in_clear_text() {
+    let mut stand = Stand::over_tls(RtspTransport::Tcp);
+    stand.answers("OPTIONS", "200 OK", "", "");
+    stand.answers("DESCRIBE", "302 Found", "Location: rtsp://127.0.0.1:8554/x?key=pw\r\n", "");
+    assert!(stand.opened.is_empty(), "{:?}", stand.opened);
+    let (reason, detail) = stand.failed();
+    assert_eq!(reason, FailureReason::MixedContent);
+    assert!(detail.contains("rtsp://127.0.0.1:8554/x?key=…"), "{detail}");
+}
+
+#[test]
 fn answers_that_break_the_protocol_are_named() {
     let transport = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
     let multicast = "Session: 1\r\nTransport: RTP/AVP;multicast;port=5000-5001\r\n";

@@ -22,7 +22,7 @@ impl HttpClient {
         (self.credentials, self.clock) = (credentials, Some(clock));
     }
 
-    /// Further headers of requests to the host of the URL. Values that are not known are left out.
+    /// Further headers of requests to the origin of the URL. Values that are not known are left out.
     pub(in crate::player) fn add_headers(&mut self, headers: &[(String, TokenSource)]) {
         for (name, value) in headers {
             let TokenSource::Inline(value) = value else { continue };
@@ -36,10 +36,11 @@ impl HttpClient {
         }
     }
 
-    /// Adds the token and further headers to a request for `url`, which other hosts do not get. As
-    /// browsers do it, a redirect to another origin, such as another port, leaves the token behind.
+    /// Adds the token and further headers to a request for `url`. Other origins do not get them,
+    /// such as another port, or the same host in clear text. As browsers do it, a redirect to
+    /// another origin leaves the token behind, wherever the next one leads.
     pub(super) fn authorize(&self, url: &Url, before: Origins, headers: &mut HeaderMap) {
-        if url.host_str() != self.host.as_deref() {
+        if url.origin() != self.origin {
             return;
         }
         if let Some(token) = self.token.as_ref().filter(|_| !before.has_crossed()) {

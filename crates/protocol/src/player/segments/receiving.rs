@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use throng_media::timing::InitSegment;
-use throng_observation::{Failure, FailureReason, Phase};
+use throng_observation::{Failure, Phase};
 
 use super::{LOOK_UP_TOLERANCE_US, SegmentLane, Step, UNREADABLE_MAX, WITHOUT_MEDIA_MAX, protocol};
 use crate::participant::{DownloadEvent, FetchId};
@@ -90,7 +90,7 @@ impl SegmentLane {
         context: &mut Context<'_>,
         failure: Failure,
     ) -> Result<(), Failure> {
-        let before = self.came_from.take().filter(|_| failure.reason != FailureReason::NotAllowed);
+        let before = self.came_from.take().filter(|_| !failure.reason.is_forbidden());
         let Some(before) = before else { return Err(failure) };
         context.client.anomaly(format!("its rendition is left out: {}", failure.detail));
         // Renditions are not numbered any more as other viewers number them.
@@ -381,7 +381,7 @@ impl SegmentLane {
         if self.retry.failed(now, &error) {
             return Ok(());
         }
-        let is_allowed = error.failure.reason != FailureReason::NotAllowed;
+        let is_allowed = !error.failure.reason.is_forbidden();
         if is_allowed && !self.is_live() && self.try_another(now, context) {
             context.client.anomaly(format!("another rendition instead: {}", error.failure.detail));
             return Ok(());

@@ -51,7 +51,7 @@ fn later_requests_go_to_the_alternative_until_it_cannot_be_reached() {
 }
 
 #[test]
-fn further_headers_go_to_the_host_of_the_url_and_are_not_printed() {
+fn further_headers_go_to_the_origin_of_the_url_and_are_not_printed() {
     let headers = vec![("X-Key".to_owned(), TokenSource::Inline(Secret::new("hunter2")))];
     let player = PlayerConfig { headers, ..buffering(5) };
     let moved = |path: &str, _| {
@@ -67,6 +67,63 @@ fn further_headers_go_to_the_host_of_the_url_and_are_not_printed() {
     assert_eq!(stand.heads[0].headers["x-key"], "hunter2");
     assert!(!stand.heads[1].headers.contains_key("x-key"));
     assert!(!format!("{:?}", stand.heads[0]).contains("hunter2"));
+}
+
+/// A viewer, with token and further header, of a playlist whose segments are elsewhere.
+fn viewer_of(playlist: &str, segment: &'static str) -> Stand {
+    let headers = vec![("X-Key".to_owned(), TokenSource::Inline(Secret::new("hunter2")))];
+    let player = PlayerConfig { headers, format: MediaFormat::Hls, ..browser() };
+    let config = Config { token: Some(Secret::new("hunter2")), ..config(playlist, player) };
+    let answers = move |path: &str, _| {
+        let mut reply = answer(path);
+        if path == "/a.m3u8" {
+            let text = String::from_utf8(reply.body).unwrap();
+            reply.body = text.replace("\n/", &format!("\n{segment}/")).into_bytes();
+            reply.headers = vec![("content-length", reply.body.len().to_string())];
+        }
+        Some(reply)
+    };
+    let mut stand = Stand::watching(config, 1_000_000, Box::new(answers));
+    stand.seconds(3);
+    stand
+}
+
+#[test]
+fn token_and_headers_go_to_no_other_origin_and_media_not_from_https_to_http() {
+    for (playlist, segment, is_own) in [
+        ("http://10.0.0.1/a.m3u8", "http://10.0.0.1", true),
+        ("http://10.0.0.1/a.m3u8", "http://10.0.0.1:8081", false),
+        ("http://10.0.0.1/a.m3u8", "https://10.0.0.1", false),
+        ("http://10.0.0.1/a.m3u8", "http://10.0.0.2", false),
+        ("https://10.0.0.1/a.m3u8", "https://10.0.0.1:8443", false),
+    ] {
+        let stand = viewer_of(playlist, segment);
+        let has = |at: usize, name| stand.heads[at].headers.contains_key(name);
+        for name in ["authorization", "x-key"] {
+            assert_eq!((has(0, name), has(1, name)), (true, is_own), "{name} {segment}");
+        }
+    }
+    let stand = viewer_of("https://10.0.0.1/a.m3u8", "http://10.0.0.1:8081");
+    assert_eq!(stand.heads.len(), 1, "nothing is requested in clear text");
+    assert!(
+        stand.failure().starts_with("mixed_content: http://10.0.0.1:8081/0.ts: mixed content"),
+        "{}",
+        stand.failure()
+    );
+}
+
+#[test]
+fn a_failed_request_tells_no_secret_of_its_url() {
+    const URL: &str = "http://me:hunter2@10.0.0.1/movie.mp4?token=hunter2&n=1#hunter2";
+    let mut stand =
+        Stand::at(URL, buffering(5), 1_000_000, Box::new(|_, _| Some(Reply::of(404, &[]))));
+    stand.seconds(1);
+    let failure = stand.failure();
+    assert!(!failure.contains("hunter2"), "{failure}");
+    assert!(
+        failure.contains("http://…@10.0.0.1/movie.mp4?token=…&n=1#…: HTTP status 404"),
+        "{failure}"
+    );
 }
 
 /// The same body, compressed by gzip.

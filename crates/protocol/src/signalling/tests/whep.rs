@@ -132,18 +132,16 @@ fn an_offer_of_the_server_is_answered_by_patch() {
 fn redirects_are_followed_within_reach_and_not_forever() {
     let mut stand = posted();
     let moved = respond(&mut stand, 0, 307, &[("location", "https://10.0.0.9/x")], "");
-    assert!(
-        moved[1].starts_with("fetch 1 POST https://10.0.0.9/x authorization=Bearer tok"),
-        "{moved:?}"
-    );
-    // Leaving TLS would expose the token.
+    // Another origin does not get the token.
+    assert_eq!(moved[1], "fetch 1 POST https://10.0.0.9/x content-type=application/sdp +body");
+    // Leaving TLS would expose the session.
     let down = respond(&mut stand, 1, 308, &[("location", "http://10.0.0.9/x")], "");
     assert_eq!(down[0], "refused Redirect 10.0.0.9:80");
     failed(&down, &FailureReason::NotAllowed, "http://10.0.0.9/x");
 
     let away = respond(&mut posted(), 0, 307, &[("location", "http://192.0.2.7:81/x?token=s")], "");
     assert_eq!(away[1], "refused Redirect 192.0.2.7:81");
-    failed(&away, &FailureReason::NotAllowed, "http://192.0.2.7:81/x, which");
+    failed(&away, &FailureReason::NotAllowed, "http://192.0.2.7:81/x?token=…, which");
     failed(&respond(&mut posted(), 0, 307, &[], ""), &FailureReason::Protocol, "without Location");
     failed(
         &respond(&mut posted(), 0, 302, &[("location", "/x")], ""),
@@ -160,6 +158,28 @@ fn redirects_are_followed_within_reach_and_not_forever() {
         &FailureReason::Protocol,
         "more than 5",
     );
+}
+
+#[test]
+fn the_token_goes_to_the_origin_of_the_endpoint_only() {
+    for (location, is_own) in [
+        ("/session/1", true),
+        ("http://10.0.0.1:80/session/1", true),
+        ("http://10.0.0.1:8080/session/1", false),
+        ("https://10.0.0.1/session/1", false),
+        ("http://10.0.0.2/session/1", false),
+    ] {
+        let mut stand = posted();
+        let headers = [("location", location)];
+        assert_eq!(respond(&mut stand, 0, 201, &headers, ANSWER), ["reached", "answer"]);
+        let lines = stand.tell(SignalInput::Leave);
+        assert!(lines[0].contains(" DELETE "), "{lines:?}");
+        assert_eq!(lines[0].contains("Bearer tok"), is_own, "{location}: {lines:?}");
+        let mut stand = posted();
+        let again = respond(&mut stand, 0, 307, &headers, "");
+        assert!(again[1].contains(" POST "), "{again:?}");
+        assert_eq!(again[1].contains("Bearer tok"), is_own, "{location}: {again:?}");
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub struct Config {
     pub url: Url,
     /// Whether to play or to publish.
     pub flow: Flow,
-    /// Bearer token (RFC 6750) sent with every request, redirected ones included.
+    /// Bearer token (RFC 6750), sent with every request to the origin of the endpoint.
     pub token: Option<String>,
     /// Which URLs may be requested.
     pub may_reach: MayReach,

@@ -138,7 +138,9 @@ impl Whep {
         if_match: Option<&str>,
     ) -> FetchId {
         let mut request = http::Request::builder().method(method).uri(to.as_str());
-        if let Some(token) = &self.config.token {
+        // Other origins than the endpoint's do not get it, as by browsers.
+        let is_own = to.origin() == self.config.url.origin();
+        if let Some(token) = self.config.token.as_ref().filter(|_| is_own) {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
         if let Some(etag) = if_match {
