@@ -10,7 +10,6 @@ use crate::url_template::{UrlTemplate, UrlValues, UrlVariable};
 
 mod endpoint;
 pub use endpoint::{Endpoint, JanusId, Protocol, TargetError};
-pub(crate) use endpoint::{KeyPlace, STREAM_ID};
 
 mod schemes;
 pub use schemes::TARGET_EXAMPLES;
@@ -75,7 +74,9 @@ impl Target {
                 if one.host_and_port() != other.host_and_port() {
                     return Err(template.misplaced().into());
                 }
-                template.hide(one.hidden_key());
+                if one.ends_with_key() {
+                    template.hide_last_part();
+                }
                 one
             }
         };

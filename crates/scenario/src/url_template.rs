@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use crate::secret::{HIDDEN, Secret, may_be_shown};
 use crate::suggestion::nearest;
-use crate::target::{KeyPlace, STREAM_ID};
 
 /// A variable of a URL template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,13 +95,13 @@ impl UrlTemplate {
             }
             variables.push(variable);
         }
-        let shown = without_secrets(text, None);
+        let shown = without_secrets(text, false);
         Ok((!variables.is_empty()).then(|| Self { text: Secret::new(text), shown, variables }))
     }
 
-    /// Shows no key there.
-    pub(crate) fn hide(&mut self, key: Option<KeyPlace>) {
-        self.shown = without_secrets(self.text.expose(), key);
+    /// Shows the last part of the path no more, which is a key.
+    pub(crate) fn hide_last_part(&mut self) {
+        self.shown = without_secrets(self.text.expose(), true);
     }
 
     pub(crate) fn has(&self, variable: UrlVariable) -> bool {
@@ -223,9 +222,9 @@ fn write_escaped(url: &mut String, text: &str) -> std::fmt::Result {
     Ok(())
 }
 
-/// `text` with user info, what is at `key`, and values of the query redacted that may be secrets;
-/// variables stay.
-fn without_secrets(text: &str, key: Option<KeyPlace>) -> String {
+/// `text` with user info, the last part of the path if it is a key, and values of the query
+/// redacted that may be secrets; variables stay.
+fn without_secrets(text: &str, ends_with_key: bool) -> String {
     let text = text.trim().split('#').next().unwrap_or_default();
     let (head, query) =
         text.split_once('?').map_or((text, None), |(head, query)| (head, Some(query)));
@@ -237,12 +236,8 @@ fn without_secrets(text: &str, key: Option<KeyPlace>) -> String {
         }
         None => place.to_owned(),
     };
-    let path = match key {
-        Some(KeyPlace::LastPart) => without_last_part(path),
-        Some(KeyPlace::StreamId) | None => path.to_owned(),
-    };
-    let pairs =
-        query.map(|query| query.split('&').map(|pair| shown_pair(pair, key)).collect::<Vec<_>>());
+    let path = if ends_with_key { without_last_part(path) } else { path.to_owned() };
+    let pairs = query.map(|query| query.split('&').map(shown_pair).collect::<Vec<_>>());
     pairs.map_or_else(
         || format!("{place}{path}"),
         |pairs| format!("{place}{path}?{}", pairs.join("&")),
@@ -261,7 +256,7 @@ fn without_last_part(path: &str) -> String {
 
 /// A parameter of the query. Variables stay; the text around them is redacted if it may be a
 /// secret.
-fn shown_pair(pair: &str, key: Option<KeyPlace>) -> String {
+fn shown_pair(pair: &str) -> String {
     let Some((name, value)) = pair.split_once('=') else { return HIDDEN.to_owned() };
     let mut filled = format!("{name}=");
     for (index, piece) in value.split('{').enumerate() {
@@ -273,8 +268,7 @@ fn shown_pair(pair: &str, key: Option<KeyPlace>) -> String {
             _ => filled.push_str(piece),
         }
     }
-    let is_key = key == Some(KeyPlace::StreamId) && name == STREAM_ID;
-    if may_be_shown(&filled) && !is_key {
+    if may_be_shown(&filled) {
         pair.to_owned()
     } else {
         format!("{name}={}", around_variables(value))

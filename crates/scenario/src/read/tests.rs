@@ -211,7 +211,7 @@ fn a_run_that_was_stored_before_publishers_had_a_prefix_can_still_be_read() {
     for (stored, url) in [
         ("rtmp://h/live/…", "publish+rtmp://h/live/…"),
         ("RTMP://h/live/cam{n}", "publish+RTMP://h/live/…{n}"),
-        ("rtmps://127.0.0.1/live/key#1", "publish+rtmps://127.0.0.1/live/key"),
+        ("rtmps://127.0.0.1/live/key#1", "publish+rtmps://127.0.0.1/live/…"),
         ("srt://h:9000?streamid=#!::r=live/x,m=publish", "publish+srt://h:9000/?streamid=…"),
         ("publish+rtsp://h/live#1", "publish+rtsp://h/live"),
         ("rtsp://h/cam#1", "rtsp://h/cam"),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use url::Url;
 
-use super::{is_loopback, schemes};
+use super::schemes;
 use crate::secret::{HIDDEN, Secret, may_be_shown};
 use crate::url_template::UrlTemplateError;
 
@@ -380,16 +380,9 @@ impl Endpoint {
         }
     }
 
-    /// Where its URL has a key that is not shown: on loopback all is shown.
-    pub(crate) fn hidden_key(&self) -> Option<KeyPlace> {
-        let place = if matches!(self, Self::Rtmp { .. }) {
-            KeyPlace::LastPart
-        } else if matches!(self, Self::Srt { .. }) {
-            KeyPlace::StreamId
-        } else {
-            return None;
-        };
-        (!is_loopback(self.url())).then_some(place)
+    /// Whether the last part of its path is a key, which is the publisher's password.
+    pub(crate) fn ends_with_key(&self) -> bool {
+        matches!(self, Self::Rtmp { .. })
     }
 
     /// Host and port.
@@ -732,39 +725,18 @@ fn as_rtsp(url: &str) -> String {
     as_scheme(url, ("rtsp", RTSP_PORT), ("rtsps", RTSPS_PORT))
 }
 
-/// Where the URL of a publication has its key, which is the publisher's password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyPlace {
-    /// RTMP: the last part of the path.
-    LastPart,
-    /// SRT: in the parameter [`STREAM_ID`], where user name and password may be too.
-    StreamId,
-}
-
-/// The parameter of an SRT URL that says who publishes what.
-pub(crate) const STREAM_ID: &str = "streamid";
-
-/// The key is shown on loopback only.
+/// Without the key.
 fn as_rtmp(url: &Url) -> String {
     let text = as_scheme(&without_secrets(url), ("rtmp", RTMP_PORT), ("rtmps", RTMPS_PORT));
     let (place, query) = text.split_at(text.find('?').unwrap_or(text.len()));
     match place.trim_end_matches('/').rsplit_once('/') {
-        Some((app, _)) if !is_loopback(url) => format!("{app}/{HIDDEN}{query}"),
-        _ => text,
+        Some((app, _)) => format!("{app}/{HIDDEN}{query}"),
+        None => text,
     }
 }
 
-/// The stream id is shown on loopback only.
 fn as_srt(url: &Url) -> String {
-    let mut shown = url.clone();
-    if let Some(query) = url.query().filter(|_| !is_loopback(url)) {
-        let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-            Some((STREAM_ID, _)) => format!("{STREAM_ID}={HIDDEN}"),
-            _ => pair.to_owned(),
-        });
-        shown.set_query(Some(&pairs.collect::<Vec<_>>().join("&")));
-    }
-    as_scheme(&without_secrets(&shown), ("srt", 0), ("srt", 0))
+    as_scheme(&without_secrets(url), ("srt", 0), ("srt", 0))
 }
 
 /// A path segment, percent-decoded.
