@@ -11,6 +11,7 @@ use serde_json::Value;
 use throng_browser::{BrowserError, Chromium};
 use throng_observation::RunTime;
 use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanaryRow};
+use throng_observation::masked::masked;
 use throng_observation::run::{EventRow, Row};
 
 use super::host_cpu::HostCpu;
@@ -210,6 +211,8 @@ fn not_connected(row: &mut CanaryBrowserRow, zero: Instant, why: &str) {
 /// Notes why it failed. The first reason stays, because it causes the others.
 fn fail(row: &mut CanaryBrowserRow, zero: Instant, is_own: bool, why: String) {
     if row.failure.is_none() {
+        // The words of a page may name URLs.
+        let why = masked(&why).into_owned();
         (row.failure, row.failed_at, row.failure_is_own) = (Some(why), Some(now(zero)), is_own);
     }
 }

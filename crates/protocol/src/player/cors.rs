@@ -119,8 +119,8 @@ impl Embedding {
     }
 
     /// Whether a request to `url` would be in clear text although its page is encrypted, or without
-    /// a page its playlist (W3C Mixed Content, section 4). What browsers trust without TLS, which is
-    /// this machine, is not.
+    /// a page its playlist (W3C Mixed Content, section 4). Of this machine, which browsers trust
+    /// without TLS, nothing is.
     pub(super) fn is_mixed(&self, url: &Url) -> bool {
         let is_trusted = match url.host() {
             Some(Host::Ipv4(ip)) => ip.is_loopback(),

@@ -22,7 +22,8 @@ impl HttpClient {
         (self.credentials, self.clock) = (credentials, Some(clock));
     }
 
-    /// Further headers of requests to the origin of the URL. Values that are not known are left out.
+    /// Further headers of requests to the origin of the URL. Values that are not known are left
+    /// out.
     pub(in crate::player) fn add_headers(&mut self, headers: &[(String, TokenSource)]) {
         for (name, value) in headers {
             let TokenSource::Inline(value) = value else { continue };
