@@ -257,7 +257,7 @@ impl Whep {
         if let State::Posted { offer, .. } = &self.state
             && let Some(remedy) = refusal::remedy(self.config.flow, offer, answer)
         {
-            failure.detail += &format!("; {remedy}");
+            failure.detail += format!("; {remedy}").as_str();
         }
         failure
     }
