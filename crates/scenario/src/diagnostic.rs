@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::masked::Mask;
+
 /// All errors that were found in a scenario, in the order of their locations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
@@ -45,7 +47,8 @@ pub struct Location {
     pub column: usize,
     /// Number of characters that are marked; at least 1.
     pub width: usize,
-    /// The line, control characters replaced by spaces; a very long line is cut around the column.
+    /// The line without its secrets, control characters replaced by spaces; a very long line is cut
+    /// around the column.
     pub source_line: String,
     /// Number of characters before the caret in [`Self::source_line`].
     pub caret_at: usize,
@@ -64,29 +67,36 @@ pub enum Origin {
 const SHOWN_CHARACTERS_MAX: usize = 120;
 
 impl Location {
-    /// The location of bytes `start..end` of `text`. Offsets beyond the text or within a character
-    /// are moved back.
-    pub(crate) fn of(origin: Origin, text: &str, start: usize, end: usize) -> Self {
+    /// The location of bytes `start..end` of a text, of which the mask hides a part. Offsets beyond
+    /// the text or within a character are moved back.
+    pub(crate) fn of(
+        origin: Origin,
+        (text, mask): (&str, &Mask),
+        start: usize,
+        end: usize,
+    ) -> Self {
         let start = boundary_at_or_before(text, start);
         let end = boundary_at_or_before(text, end.max(start));
         let before = text.get(..start).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let line = before.matches('\n').count() + 1;
-        let whole_line =
-            text.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
-        let before_on_line = text.get(line_start..start).unwrap_or_default().chars().count();
-        let marked = text.get(start..end).unwrap_or_default().lines().next().unwrap_or_default();
-        let skipped = before_on_line.saturating_sub(SHOWN_CHARACTERS_MAX / 2);
-        let source_line: String = whole_line
+        let rest = text.get(line_start..).unwrap_or_default();
+        let line_end = line_start + rest.lines().next().unwrap_or_default().len();
+        let column = text.get(line_start..start).unwrap_or_default().chars().count() + 1;
+        let shown_before = mask.show(text, line_start..start).chars().count();
+        let marked = mask.show(text, start..end.min(line_end).max(start)).chars().count();
+        let skipped = shown_before.saturating_sub(SHOWN_CHARACTERS_MAX / 2);
+        let source_line: String = mask
+            .show(text, line_start..line_end)
             .chars()
             .skip(skipped)
             .take(SHOWN_CHARACTERS_MAX)
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
-        let caret_at = before_on_line - skipped;
+        let caret_at = shown_before - skipped;
         let room = source_line.chars().count().saturating_sub(caret_at);
-        let width = marked.chars().count().min(room).max(1);
-        Self { origin, line, column: before_on_line + 1, width, source_line, caret_at }
+        let width = marked.min(room).max(1);
+        Self { origin, line, column, width, source_line, caret_at }
     }
 }
 
@@ -134,7 +144,7 @@ mod tests {
     fn a_location_is_counted_in_lines_and_characters() {
         let text = "a = 1\nß = \"ü\"\n";
         let at = text.find("\"ü\"").unwrap();
-        let location = Location::of(Origin::File, text, at, at + "\"ü\"".len());
+        let location = Location::of(Origin::File, (text, &Mask::default()), at, at + "\"ü\"".len());
         assert_eq!((location.line, location.column, location.width), (2, 5, 3));
         assert_eq!(location.source_line, "ß = \"ü\"");
     }
@@ -144,7 +154,8 @@ mod tests {
         for text in ["", "ü", "\n", "a\r\nb", "x"] {
             for start in 0..6 {
                 for end in 0..6 {
-                    let location = Location::of(Origin::File, text, start, end);
+                    let location =
+                        Location::of(Origin::File, (text, &Mask::of_toml(text)), start, end);
                     assert!(location.line >= 1 && location.column >= 1 && location.width >= 1);
                 }
             }
@@ -154,7 +165,7 @@ mod tests {
     #[test]
     fn a_very_long_line_is_cut_around_the_location() {
         let text = format!("{}HERE{}", "a".repeat(5000), "b".repeat(5000));
-        let location = Location::of(Origin::File, &text, 5000, 5004);
+        let location = Location::of(Origin::File, (&text, &Mask::of_toml(&text)), 5000, 5004);
         assert_eq!(location.source_line.chars().count(), SHOWN_CHARACTERS_MAX);
         let shown: String =
             location.source_line.chars().skip(location.caret_at).take(location.width).collect();
@@ -162,9 +173,25 @@ mod tests {
     }
 
     #[test]
+    fn an_excerpt_has_no_secret_and_its_mark_stands_where_the_secret_was() {
+        let text = "[target]\ntoken = \"hunter2 hunter2\" # was hunter1=\n";
+        let at = text.find("\"hunter2").unwrap();
+        let end = at + "\"hunter2 hunter2\"".len();
+        let location = Location::of(Origin::File, (text, &Mask::of_toml(text)), at, end);
+        assert_eq!((location.line, location.column), (2, 9));
+        assert_eq!(location.source_line, "token = \"…\" # …");
+        assert_eq!((location.caret_at, location.width), (8, 3));
+    }
+
+    #[test]
     fn the_caret_stands_under_the_marked_text() {
         let diagnostic = Diagnostic {
-            location: Some(Location::of(Origin::File, "[crowd]\nsize = 0\n", 15, 16)),
+            location: Some(Location::of(
+                Origin::File,
+                ("[crowd]\nsize = 0\n", &Mask::default()),
+                15,
+                16,
+            )),
             message: "a crowd of 0".into(),
             help: Some("at least 1".into()),
         };

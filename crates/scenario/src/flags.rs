@@ -1,6 +1,9 @@
 //! Flags of the command line as overrides of a scenario file.
 
 use crate::diagnostic::{Diagnostic, Location, Origin, ScenarioError};
+use crate::masked::Mask;
+use crate::read::TOP_KEYS;
+use crate::secret::HIDDEN;
 use crate::watch;
 
 /// A value that replaces or adds one of the file's.
@@ -20,31 +23,17 @@ impl Override {
     /// Parses the `PATH=VALUE` of `--set`.
     ///
     /// # Errors
-    /// Without a `=`, or with nothing before it.
+    /// Without a `=`, or with nothing before it, or a URL, which has no `target.url=`. What may be a
+    /// secret is not in the error.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let origin = format!("--set {text}");
-        match text.split_once('=') {
-            Some((path, value)) if !path.trim().is_empty() => Ok(Self {
-                path: path.trim().to_owned(),
+        match text.split_once('=').map(|(path, value)| (path.trim(), value)) {
+            Some((path, value)) if !path.is_empty() && !path.contains("://") => Ok(Self {
+                path: path.to_owned(),
                 value: value.trim().to_owned(),
-                origin: format!("--set {}", path.trim()),
+                origin: format!("--set {path}"),
                 is_text: false,
             }),
-            _ => Err(ScenarioError {
-                diagnostics: vec![Diagnostic {
-                    location: Some(Location::of(
-                        Origin::Override("--set".into()),
-                        text,
-                        0,
-                        text.len(),
-                    )),
-                    message: format!(
-                        "`{}` is not PATH=VALUE",
-                        origin.chars().take(80).collect::<String>()
-                    ),
-                    help: Some("write for example --set crowd.size=50".into()),
-                }],
-            }),
+            _ => Err(no_override(text)),
         }
     }
 
@@ -68,6 +57,26 @@ impl Override {
             origin: flag.to_owned(),
             is_text: false,
         }
+    }
+}
+
+/// The error of a `--set` that has no path. It may be a secret that stands in the wrong place, so
+/// no more is shown than a path of a scenario.
+fn no_override(text: &str) -> ScenarioError {
+    let is_in_path = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let end = text.find(|c: char| !is_in_path(c)).unwrap_or(text.len());
+    let path = text.get(..end).unwrap_or_default();
+    let is_known = path.split('.').next().is_some_and(|first| TOP_KEYS.contains(&first));
+    let (path, rest) = if is_known { text.split_at(end) } else { ("", text) };
+    let shown = format!("{path}{}", if rest.is_empty() { "" } else { HIDDEN });
+    let origin = Origin::Override("--set".into());
+    let location = Location::of(origin, (&shown, &Mask::default()), 0, shown.len());
+    ScenarioError {
+        diagnostics: vec![Diagnostic {
+            location: Some(location),
+            message: format!("`--set {shown}` is not PATH=VALUE"),
+            help: Some("write for example --set crowd.size=50".into()),
+        }],
     }
 }
 

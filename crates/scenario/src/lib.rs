@@ -24,6 +24,9 @@ pub use url_template::{UrlTemplate, UrlTemplateError, UrlValues, UrlVariable};
 mod secret;
 pub use secret::{Secret, TokenSource};
 
+mod masked;
+pub use masked::{masked_override, masked_text, masked_toml, names_a_secret};
+
 mod network;
 pub use network::{AddressRange, Network, NetworkError};
 

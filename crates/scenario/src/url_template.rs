@@ -224,7 +224,7 @@ fn write_escaped(url: &mut String, text: &str) -> std::fmt::Result {
 
 /// `text` with user info, the last part of the path if it is a key, and values of the query
 /// redacted that may be secrets; variables stay.
-fn without_secrets(text: &str, ends_with_key: bool) -> String {
+pub(crate) fn without_secrets(text: &str, ends_with_key: bool) -> String {
     let text = text.trim().split('#').next().unwrap_or_default();
     let (head, query) =
         text.split_once('?').map_or((text, None), |(head, query)| (head, Some(query)));

@@ -10,7 +10,7 @@ use crate::suggestion::nearest;
 use crate::units::UnitError;
 
 /// The keys at the top of the file.
-pub(super) const TOP_KEYS: [&str; 12] = [
+pub(crate) const TOP_KEYS: [&str; 12] = [
     "objectives",
     "target",
     "crowd",

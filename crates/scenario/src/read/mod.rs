@@ -14,7 +14,9 @@ use crate::units;
 
 mod tree;
 use tree::Sources;
+pub(crate) use tree::may_be_parsed;
 mod fields;
+pub(crate) use fields::TOP_KEYS;
 mod har;
 mod http;
 use fields::{Fields, Reader};
@@ -61,7 +63,15 @@ impl Scenario {
     /// # Errors
     /// As [`Self::parse`].
     pub fn parse_stored(text: &str) -> Result<Self, ScenarioError> {
-        read(text, &[], true)
+        Self::parse_stored_with(text, &[])
+    }
+
+    /// The same with overrides, whose secrets may be redacted too.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_stored_with(text: &str, overrides: &[Override]) -> Result<Self, ScenarioError> {
+        read(text, overrides, true)
     }
 
     /// The scenario of a command line without a file: an empty file with overrides.

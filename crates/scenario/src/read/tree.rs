@@ -1,5 +1,6 @@
 //! The scenario as a tree of values, each with its location, and the overrides applied to it.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use toml::Spanned;
@@ -7,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Location, Origin};
 use crate::flags::Override;
+use crate::masked::Mask;
 
 /// A range of bytes of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,47 +49,68 @@ pub(super) struct Entry {
 
 /// The texts that spans refer to: the file, then each override as `path = value`.
 pub(super) struct Sources {
-    texts: Vec<(Origin, String)>,
+    texts: Vec<Text>,
+}
+
+struct Text {
+    origin: Origin,
+    text: String,
+    /// The length of the path of an override.
+    path: Option<usize>,
+    /// What errors do not show of it; made for the first one.
+    mask: OnceCell<Mask>,
 }
 
 /// A scenario has three levels; deeper values are not read.
 const DEPTH_MAX: usize = 16;
+/// Between path and value of an override, in errors.
+const IS: &str = " = ";
 /// Longer files are refused.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Longer dotted keys are refused: the TOML parser recurses once for each part.
 const KEY_PARTS_MAX: usize = 64;
 
 impl Sources {
-    pub(super) fn new(text: &str, overrides: &[Override]) -> Self {
-        let mut texts = vec![(Origin::File, text.to_owned())];
-        for over in overrides {
-            texts.push((
-                Origin::Override(over.origin.clone()),
-                format!("{} = {}", over.path, over.value),
-            ));
-        }
-        Self { texts }
+    pub(super) fn new(file: &str, overrides: &[Override]) -> Self {
+        let text = |origin, text, path| Text { origin, text, path, mask: OnceCell::new() };
+        let file = text(Origin::File, file.to_owned(), None);
+        let overrides = overrides.iter().map(|over| {
+            let words = format!("{}{IS}{}", over.path, over.value);
+            text(Origin::Override(over.origin.clone()), words, Some(over.path.len()))
+        });
+        Self { texts: std::iter::once(file).chain(overrides).collect() }
     }
 
     pub(super) fn location(&self, span: Span) -> Option<Location> {
-        let (origin, text) = self.texts.get(span.source)?;
-        Some(Location::of(origin.clone(), text, span.start, span.end))
+        let Text { origin, text, path, mask } = self.texts.get(span.source)?;
+        let mask = mask.get_or_init(|| match path {
+            None => Mask::of_toml(text),
+            Some(end) => {
+                let (path, value) = text.split_at_checked(*end).unwrap_or_default();
+                Mask::of_value_at(end + IS.len(), path, value.get(IS.len()..).unwrap_or_default())
+            }
+        });
+        Some(Location::of(origin.clone(), (text, mask), span.start, span.end))
     }
 
     pub(super) fn slice(&self, span: Span) -> &str {
         self.texts
             .get(span.source)
-            .and_then(|(_, text)| text.get(span.start..span.end))
+            .and_then(|source| source.text.get(span.start..span.end))
             .unwrap_or_default()
     }
 }
 
 /// The tree of the file, or its syntax errors.
 pub(super) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
-    let diagnostic = |range: Range<usize>, message: String, help: Option<&str>| Diagnostic {
-        location: Some(Location::of(Origin::File, text, range.start, range.end)),
-        message,
-        help: help.map(str::to_owned),
+    let mask = OnceCell::new();
+    let diagnostic = |range: Range<usize>, message: String, help: Option<&str>| {
+        let mask = mask.get_or_init(|| Mask::of_toml(text));
+        Diagnostic {
+            location: Some(Location::of(Origin::File, (text, mask), range.start, range.end)),
+            message,
+            help: help.map(str::to_owned),
+        }
     };
     if text.len() > TEXT_BYTES_MAX {
         return Err(vec![diagnostic(
@@ -109,6 +132,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
         .iter()
         .map(|e| diagnostic(e.span().unwrap_or(0..0), e.message().trim().to_owned(), help))
         .collect())
+}
+
+/// Whether the parser may be given a text: longer ones, and those with longer keys, are refused.
+pub(crate) fn may_be_parsed(text: &str) -> bool {
+    text.len() <= TEXT_BYTES_MAX && overlong_key(text).is_none()
 }
 
 /// The offset at which a dotted key `name.name.name…` exceeds [`KEY_PARTS_MAX`].
@@ -182,7 +210,7 @@ pub(super) fn apply(
 /// The value of the override: parsed as TOML, else as plain text.
 fn override_node(over: &Override, source: usize) -> Node {
     const PREFIX: &str = "v = ";
-    let start = over.path.len() + " = ".len();
+    let start = over.path.len() + IS.len();
     let span = Span { source, start, end: start + over.value.len() };
     let text = Node { span, value: Value::Text(over.value.clone()) };
     if over.is_text || over.value.contains('\n') || overlong_key(&over.value).is_some() {

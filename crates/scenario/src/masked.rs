@@ -1,0 +1,464 @@
+//! What people may see of texts that hold secrets: scenario and matrix files, overrides, words of a
+//! command line. Each secret becomes `…`, whether or not the text can be read as what it is.
+//!
+//! A value is a secret by its name (`token`, `password`, below `headers`), a part of a URL by its
+//! place: user info, key, query. References (`env:NAME`, `file:PATH`) and variables of a matrix
+//! stay: they say where a secret is.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::read::may_be_parsed;
+use crate::secret::HIDDEN;
+use crate::url_template::without_secrets;
+
+/// Names of secrets, as words of a name.
+const WORDS: [&str; 12] = [
+    "auth",
+    "authorization",
+    "bearer",
+    "cookie",
+    "jwt",
+    "key",
+    "pass",
+    "pin",
+    "pwd",
+    "sig",
+    "signature",
+    "streamid",
+];
+
+/// Parts of words that are names of secrets, also with a typing error.
+const STEMS: [&str; 8] =
+    ["token", "password", "passwd", "passphrase", "secret", "apikey", "authkey", "streamkey"];
+
+/// The table whose values may all be secrets, whatever their names.
+const HEADERS: &str = "headers";
+
+/// Whether a value of this name is a secret.
+#[must_use]
+pub fn names_a_secret(name: &str) -> bool {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    words.map(str::to_ascii_lowercase).any(|word| {
+        // Comparing takes the product of the lengths.
+        let is_mistyped = |stem: &str| {
+            word.len() <= MISTYPED_BYTES_MAX && strsim::damerau_levenshtein(&word, stem) <= 1
+        };
+        WORDS.contains(&word.as_str())
+            || STEMS.iter().any(|stem| word.contains(*stem) || is_mistyped(stem))
+    })
+}
+
+/// Longer words are no typing errors of a name.
+const MISTYPED_BYTES_MAX: usize = 40;
+
+/// Whether the value at a dotted path is a secret.
+fn is_secret_at(path: &str) -> bool {
+    names_a_secret(path) || path.split('.').any(|part| part.trim_matches(QUOTES) == HEADERS)
+}
+
+const QUOTES: [char; 2] = ['"', '\''];
+
+/// Whether a value says where a secret is, and is none.
+fn is_reference(value: &str) -> bool {
+    let value = value.trim().trim_matches(QUOTES);
+    let is_variable = value.starts_with("{{") && value.ends_with("}}");
+    value.is_empty()
+        || value == HIDDEN
+        || is_variable
+        || value.starts_with("env:")
+        || value.starts_with("file:")
+}
+
+/// A file (TOML) without its secrets, to be kept. Comments that may have some are hidden too.
+#[must_use]
+pub fn masked_toml(text: &str) -> String {
+    Mask::of_toml(text).show(text, 0..text.len())
+}
+
+/// `PATH=VALUE` without its secrets.
+#[must_use]
+pub fn masked_override(text: &str) -> String {
+    let Some((path, value)) = text.split_once('=') else { return masked_text(text) };
+    let mask = Mask::of_value(path, value);
+    format!("{path}={}", mask.show(value, 0..value.len()))
+}
+
+/// Any text without the secrets in URLs and in `name=value`.
+#[must_use]
+pub fn masked_text(text: &str) -> String {
+    without_values(&without_urls(text))
+}
+
+/// What of a text is not shown: places in order that do not overlap, each with what is shown for
+/// it.
+#[derive(Debug, Default)]
+pub(crate) struct Mask(Vec<(Range<usize>, String)>);
+
+impl Mask {
+    /// Of a file, also of one with errors of syntax.
+    pub(crate) fn of_toml(text: &str) -> Self {
+        if !may_be_parsed(text) {
+            return Self::of_lines(text);
+        }
+        let (table, errors) = DeTable::parse_recoverable(text);
+        if !errors.is_empty() {
+            return Self::of_lines(text);
+        }
+        let mut collected = Collected::default();
+        collected.table(table.get_ref(), false);
+        collected.comments(text);
+        collected.hidden.sort_by_key(|(part, _)| part.start);
+        Self(collected.hidden)
+    }
+
+    /// Of the value at a dotted path: TOML, or plain text.
+    pub(crate) fn of_value(path: &str, value: &str) -> Self {
+        const PREFIX: &str = "v = ";
+        if is_secret_at(path) {
+            let shown = if is_reference(value) { value } else { HIDDEN };
+            return Self::whole(value, shown);
+        }
+        let document = format!("{PREFIX}{value}");
+        let is_toml = may_be_parsed(&document) && DeTable::parse(&document).is_ok();
+        if !is_toml || value.contains('\n') {
+            return Self::whole(value, &masked_text(value));
+        }
+        let back = |at: usize| at.saturating_sub(PREFIX.len());
+        let parts = Self::of_toml(&document).0.into_iter();
+        Self(parts.map(|(part, shown)| (back(part.start)..back(part.end), shown)).collect())
+    }
+
+    /// The same where the value begins at `start` of a text.
+    pub(crate) fn of_value_at(start: usize, path: &str, value: &str) -> Self {
+        let parts = Self::of_value(path, value).0.into_iter();
+        Self(parts.map(|(part, shown)| (part.start + start..part.end + start, shown)).collect())
+    }
+
+    fn whole(text: &str, shown: &str) -> Self {
+        Self(if text == shown { Vec::new() } else { vec![(0..text.len(), shown.to_owned())] })
+    }
+
+    /// By its lines. What a value with a secret's name may go on with is hidden too.
+    fn of_lines(text: &str) -> Self {
+        let (mut hidden, mut start) = (Vec::new(), 0);
+        let (mut is_section, mut is_secret, mut is_in_text) = (false, false, false);
+        for whole in text.split_inclusive('\n') {
+            let line = whole.trim_end();
+            let key = line.split_once('=').filter(|_| !is_in_text);
+            let is_header = key.is_none() && !is_in_text && line.trim_start().starts_with('[');
+            let (from, value) = match key {
+                Some((key, value)) => {
+                    is_secret = is_section || is_secret_at(key.trim());
+                    (line.len() - value.trim_start().len(), value.trim_start())
+                }
+                None => (0, line),
+            };
+            if is_header {
+                is_section = is_secret_at(line.trim().trim_matches(['[', ']']));
+                is_secret = is_section;
+            }
+            let is_hidden = is_secret && !is_header && !is_reference(value);
+            let shown = if is_hidden { HIDDEN.to_owned() } else { masked_text(value) };
+            if shown != value {
+                hidden.push((start + from..start + line.len(), shown));
+            }
+            let quotes = ["\"\"\"", "'''"].map(|quote| line.matches(quote).count());
+            is_in_text ^= quotes.iter().sum::<usize>() % 2 == 1;
+            start += whole.len();
+        }
+        Self(hidden)
+    }
+
+    /// What is shown of `range` of the text.
+    pub(crate) fn show(&self, text: &str, range: Range<usize>) -> String {
+        let (mut shown, mut at) = (String::new(), range.start);
+        let is_in = |part: &Range<usize>| part.start < range.end && part.end > range.start;
+        for (part, instead) in self.0.iter().filter(|(part, _)| is_in(part)) {
+            shown.push_str(text.get(at..part.start.max(at)).unwrap_or_default());
+            shown.push_str(if part.start < range.start { HIDDEN } else { instead });
+            at = part.end.min(range.end);
+        }
+        shown.push_str(text.get(at..range.end).unwrap_or_default());
+        shown
+    }
+}
+
+/// The secrets of a table.
+#[derive(Default)]
+struct Collected {
+    hidden: Vec<(Range<usize>, String)>,
+    /// Keys and values, in which `#` begins no comment.
+    taken: Vec<Range<usize>>,
+}
+
+impl Collected {
+    fn table(&mut self, table: &DeTable<'_>, is_secret: bool) {
+        for (key, value) in table.iter() {
+            let is_secret = is_secret || is_secret_at(key.get_ref());
+            self.taken.push(key.span());
+            self.value(value, is_secret);
+        }
+    }
+
+    fn value(&mut self, value: &Spanned<DeValue<'_>>, is_secret: bool) {
+        let shown = match value.get_ref() {
+            DeValue::Table(table) => {
+                self.table(table, is_secret);
+                return;
+            }
+            DeValue::Array(items) => {
+                self.list(items.iter(), is_secret);
+                return;
+            }
+            DeValue::String(text) if is_secret => {
+                if is_reference(text) {
+                    text.to_string()
+                } else {
+                    HIDDEN.to_owned()
+                }
+            }
+            DeValue::String(text) => masked_text(text),
+            DeValue::Integer(_) | DeValue::Float(_) if is_secret => HIDDEN.to_owned(),
+            DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_) => {
+                self.taken.push(value.span());
+                return;
+            }
+        };
+        let is_as_it_is = matches!(value.get_ref(), DeValue::String(text) if **text == *shown);
+        if !is_as_it_is {
+            self.hidden.push((value.span(), toml::Value::String(shown).to_string()));
+        }
+        self.taken.push(value.span());
+    }
+
+    /// In the words of a command a secret may follow its flag.
+    fn list<'v>(&mut self, items: impl Iterator<Item = &'v Spanned<DeValue<'v>>>, is_secret: bool) {
+        let mut follows_a_flag = false;
+        for item in items {
+            self.value(item, is_secret || follows_a_flag);
+            follows_a_flag = matches!(item.get_ref(), DeValue::String(word)
+                if word.starts_with('-') && !word.contains('=') && names_a_secret(word));
+        }
+    }
+
+    fn comments(&mut self, text: &str) {
+        self.taken.sort_by_key(|part| part.start);
+        let mut end = 0;
+        for (at, _) in text.match_indices('#') {
+            let before = self.taken.partition_point(|part| part.start <= at);
+            let is_taken = before
+                .checked_sub(1)
+                .and_then(|index| self.taken.get(index))
+                .is_some_and(|part| at < part.end);
+            if at < end || is_taken {
+                continue;
+            }
+            let comment = text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+            end = at + comment.len();
+            if comment.contains(['=', '@']) || names_a_secret(comment) || comment.contains("://") {
+                self.hidden.push((at..end, format!("# {HIDDEN}")));
+            }
+        }
+    }
+}
+
+/// URLs without their secrets; all else stays.
+fn without_urls(text: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("://") {
+        let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
+        let letters = rest.split_at(at).0.char_indices().rev();
+        let start =
+            letters.take_while(|(_, c)| is_scheme(*c)).last().map_or(at, |(index, _)| index);
+        let (before, from) = rest.split_at(start);
+        let is_end = |c: char| c.is_whitespace() || "\"'<>`".contains(c);
+        let (url, after) = from.split_at(from.find(is_end).unwrap_or(from.len()));
+        shown.push_str(before);
+        shown.push_str(&shown_url(url));
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
+}
+
+fn shown_url(url: &str) -> String {
+    let scheme = url.split("://").next().unwrap_or_default().to_ascii_lowercase();
+    let ends_with_key = matches!(scheme.trim_start_matches("publish+"), "rtmp" | "rtmps");
+    let fragment = if url.contains('#') { "#…" } else { "" };
+    format!("{}{fragment}", without_secrets(url, ends_with_key))
+}
+
+/// `name=value` without the values of names of secrets; all else stays.
+fn without_values(text: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once('=') {
+        shown.push_str(before);
+        shown.push('=');
+        let is_word = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        let name = before.trim_end().trim_end_matches(QUOTES);
+        let name = name.rsplit(|c: char| !is_word(c)).next().unwrap_or_default();
+        rest = after;
+        if is_secret_at(name) {
+            let value = after.trim_start();
+            let (value, more) = value.split_at(value_end(value));
+            shown.push_str(if is_reference(value) { value } else { HIDDEN });
+            rest = more;
+        }
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// The end of a value among others: that of its quotes, or the next separator.
+fn value_end(value: &str) -> usize {
+    let quote = value.chars().next().filter(|c| QUOTES.contains(c));
+    match quote {
+        Some(quote) => {
+            let inner = value.get(1..).unwrap_or_default();
+            inner.find(quote).map_or(value.len(), |at| at + 2)
+        }
+        None => {
+            let is_end = |c: char| c.is_whitespace() || ",&;\"'}".contains(c);
+            value.find(is_end).unwrap_or(value.len())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_known_also_with_a_typing_error() {
+        for name in [
+            "token",
+            "target.token",
+            "tokenn",
+            "tokne",
+            "turn_password",
+            "api_secret",
+            "API_KEY",
+            "accessToken",
+            "passphrase",
+            "streamid",
+            "X-Authorization",
+            "pin",
+            "admin_key",
+        ] {
+            assert!(names_a_secret(name), "{name}");
+        }
+        for name in [
+            "size",
+            "url",
+            "codec",
+            "turn",
+            "credentials",
+            "ice_transport_policy",
+            "arrival",
+            "target.allow",
+            "watch",
+            "open",
+            "keep",
+            "tapping",
+            "video",
+        ] {
+            assert!(!names_a_secret(name), "{name}");
+        }
+    }
+
+    /// Wherever it stands in a file, a secret is not in what is kept, and all else is.
+    #[test]
+    fn a_kept_file_has_no_secret_and_reads_as_toml() {
+        let file = "\
+            [target] # token = \"S3CRET\"\n\
+            url = \"whep+http://me:S3CRET@127.0.0.1:7080/whep?jwt=S3CRET&app=live\"\n\
+            token = \"S3CRET\"\n\
+            api_secret = \"env:LIVEKIT\"\n\
+            turn_password = \"\"\"\nS3CRET\nS3CRET\"\"\"\n\
+            [crowd]\nsize = 50 # many\n\
+            player = { headers = { X-Session = \"S3CRET\", Cookie = \"file:cookie\" } }\n\
+            [set]\n\"target.token\" = \"S3CRET\"\n\"target.url\" = \"{{url}}\"\n\
+            [server]\nenv = { MODE = \"fast\", API_KEY = \"S3CRET\", PIN = 1234567 }\n\
+            command = [\"server\", \"--token\", \"S3CRET\", \"--key=S3CRET\", \"--port\", \"#7\"]\n";
+        let kept = masked_toml(file);
+        assert!(!kept.contains("S3CRET") && !kept.contains("1234567"), "{kept}");
+        let shown = [
+            "whep+http://…@127.0.0.1:7080/whep?jwt=…&app=live",
+            "api_secret = \"env:LIVEKIT\"",
+            "size = 50 # many",
+            "Cookie = \"file:cookie\"",
+            "\"target.url\" = \"{{url}}\"",
+            "MODE = \"fast\"",
+            "\"--port\", \"#7\"]",
+        ];
+        for shown in shown {
+            assert!(kept.contains(shown), "{shown} is not in {kept}");
+        }
+        assert!(kept.parse::<toml::Table>().is_ok(), "{kept}");
+        assert_eq!(masked_toml(&kept), kept, "nothing is left to hide");
+    }
+
+    #[test]
+    fn a_file_with_an_error_of_syntax_shows_no_secret_either() {
+        for file in [
+            "[target]\ntoken = S3CRET\n",
+            "[target]\ntoken = \"S3CRET\n",
+            "token = \"\"\"a\nS3CRET==\n",
+            "target = { token = \"S3CRET\" \n",
+            "url = \"http://me:S3CRET@h/\n",
+            "[crowd.player.headers]\nX = S3CRET S3CRET\n",
+            "tokne = S3CRET",
+        ] {
+            let shown = masked_toml(file);
+            assert!(!shown.contains("S3CRET") && shown.contains('…'), "{shown}");
+            assert_eq!(shown.lines().count(), file.lines().count(), "{shown}");
+        }
+        assert_eq!(masked_toml("[crowd\nsize = 5\n"), "[crowd\nsize = 5\n");
+    }
+
+    #[test]
+    fn overrides_and_words_are_shown_without_their_secrets() {
+        for (text, shown) in [
+            ("target.token=S3CRET", "target.token=…"),
+            ("target.token=\"S3CRET\"", "target.token=…"),
+            ("target.token=env:TOKEN", "target.token=env:TOKEN"),
+            ("target.token=", "target.token="),
+            ("target.tokenn=x é", "target.tokenn=…"),
+            ("crowd.player.headers.X=S3CRET", "crowd.player.headers.X=…"),
+            ("crowd.size=50", "crowd.size=50"),
+            ("target={ token = \"S3CRET\", rooms = 2 }", "target={ token = \"…\", rooms = 2 }"),
+            ("target.url=ws://a:S3CRET@h/x", "target.url=ws://…@h/x"),
+            ("target.url=\"ws://a:S3CRET@h/x\"", "target.url=\"ws://…@h/x\""),
+            ("target.url=publish+rtmp://h/live/S3CRET", "target.url=publish+rtmp://h/live/…"),
+            (
+                "target.url=publish+srt://h:1?streamid=S3CRET",
+                "target.url=publish+srt://h:1?streamid=…",
+            ),
+        ] {
+            assert_eq!(masked_override(text), shown, "{text}");
+        }
+        for (text, shown) in [
+            ("agent=tls://h:9,token=S3CRET,profile=full", "agent=tls://h:9,token=…,profile=full"),
+            ("PASSWORD='S3CRET x' ./run --fast", "PASSWORD=… ./run --fast"),
+            ("get http://h/a?sig=S3CRET then", "get http://h/a?sig=… then"),
+            ("video.loss p95 < 1%", "video.loss p95 < 1%"),
+        ] {
+            assert_eq!(masked_text(text), shown);
+        }
+    }
+
+    #[test]
+    fn any_text_can_be_masked() {
+        for text in
+            ["", "=", "://", "a://", "://=", "é://é@é", "token=", "token='", "[", "#", "\"\"\""]
+        {
+            let _ = (masked_text(text), masked_toml(text), masked_override(text));
+        }
+    }
+}
