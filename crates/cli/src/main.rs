@@ -108,7 +108,8 @@ fn answer(error: &clap::Error) {
         let text = error.render();
         let text =
             if is_terminal && !is_plain { text.ansi().to_string() } else { text.to_string() };
-        text.replace(args::PARTICIPANT.0, args::PARTICIPANT.1)
+        let text = text.replace(args::PARTICIPANT.0, args::PARTICIPANT.1);
+        if error.use_stderr() { secrets::hidden_in(&text, std::env::args().skip(1)) } else { text }
     };
     // A closed pipe is not an error.
     let _ = if error.use_stderr() {

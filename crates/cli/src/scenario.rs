@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::anyhow;
 use throng_scenario::{Override, Scenario, ScenarioError, ScenarioFlags};
 
-use crate::CliError;
 use crate::args::{Common, Find, Run, View};
 use crate::history::is_kept;
+use crate::{CliError, secrets};
 
 /// The scenario of `throng run FILE`.
 pub(crate) fn of_file(command: &Run) -> Result<(Scenario, Common), CliError> {
@@ -72,6 +72,15 @@ pub(crate) fn read(file: &Path, overrides: &[Override]) -> Result<Scenario, CliE
     Ok(scenario)
 }
 
+/// Reads a scenario file to evaluate what was made with it: secrets that were not kept (`…`) are no
+/// errors.
+pub(crate) fn read_stored(file: &Path, overrides: &[Override]) -> Result<Scenario, CliError> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| CliError::usage(anyhow!("cannot read {}: {error}", file.display())))?;
+    Scenario::parse_stored_with(&text, overrides)
+        .map_err(|error| problems(&file.display().to_string(), &error))
+}
+
 /// Paths of recorded pages are relative to the folder of the scenario file.
 fn recordings_beside(scenario: &mut Scenario, file: &Path) {
     let Some(folder) = file.parent() else { return };
@@ -114,9 +123,14 @@ fn overrides(common: &Common) -> Result<Vec<Override>, CliError> {
         .collect())
 }
 
-/// Reads `--set PATH=VALUE`.
+/// Reads `--set PATH=VALUE`; `env:NAME` and `file:PATH` hold that, so that it is in no list of
+/// arguments.
 pub(crate) fn parse_sets(sets: &[String]) -> Result<Vec<Override>, CliError> {
-    sets.iter().map(|set| Override::parse(set).map_err(|error| problems("--set", &error))).collect()
+    let parse = |set: &String| {
+        let text = secrets::override_text(set)?;
+        Override::parse(&text).map_err(|error| problems("--set", &error))
+    };
+    sets.iter().map(parse).collect()
 }
 
 fn problems(of: &str, error: &ScenarioError) -> CliError {

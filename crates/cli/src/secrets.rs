@@ -3,9 +3,15 @@
 use std::io::Read;
 
 use throng_protocol::factory::ApiSecret;
-use throng_scenario::{ApiKey, Secret, TokenSource};
+use throng_scenario::{ApiKey, Secret, TokenSource, masked_override, names_a_secret};
 
 use crate::CliError;
+
+/// In place of a secret.
+const HIDDEN: &str = "…";
+
+/// Shorter words are replaced between quotes only.
+const WORD_BYTES_MIN: usize = 4;
 
 /// Random bytes from the kernel.
 pub(crate) fn random<const N: usize>() -> std::io::Result<[u8; N]> {
@@ -36,12 +42,81 @@ pub(crate) fn token(source: &TokenSource) -> Result<Secret, CliError> {
     }
 }
 
+/// A `--set` as it was given, or as the variable or file says that it names. A path has no colon.
+pub(crate) fn override_text(set: &str) -> Result<String, CliError> {
+    match TokenSource::parse(set) {
+        TokenSource::Inline(_) => Ok(set.to_owned()),
+        TokenSource::Environment(name) => std::env::var(&name).map_err(|_| {
+            CliError::usage(format!("--set env:{name}: this environment variable is not set"))
+        }),
+        TokenSource::File(path) => std::fs::read_to_string(&path)
+            .map(|text| text.trim().to_owned())
+            .map_err(|error| CliError::usage(format!("--set file:{path}: {error}"))),
+    }
+}
+
 /// An API key with its secret, from which access tokens are signed.
 pub(crate) fn api_secret(api: &ApiKey) -> Result<ApiSecret, CliError> {
     Ok(ApiSecret { key: api.key.clone(), secret: token(&api.secret)?, room: api.room.clone() })
 }
 
+/// `text`, which repeats words of the command line, without the secrets among them: values of flags
+/// and overrides with a secret's name, also in the next word, and parts of URLs.
+pub(crate) fn hidden_in(text: &str, words: impl Iterator<Item = String>) -> String {
+    let mut shown = text.to_owned();
+    let mut is_value = false;
+    for word in words {
+        let is_name = names_a_secret(&word) && !word.contains('=') && !word.contains("://");
+        let masked = if is_value && !word.starts_with("--") {
+            HIDDEN.to_owned()
+        } else {
+            masked_override(&word)
+        };
+        if masked != word {
+            // clap shows a word in quotes, and of `--flag=value` the value alone.
+            let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+            shown = shown.replace(&format!("'{value}'"), "'…'");
+            // A shorter one may be a part of any word.
+            if word.len() >= WORD_BYTES_MIN {
+                shown = shown.replace(&word, &masked);
+            }
+        }
+        is_value = is_name;
+    }
+    shown
+}
+
 /// The text of a token that a scenario may name.
 pub(crate) fn token_text(source: Option<&TokenSource>) -> Result<Option<String>, CliError> {
     Ok(source.map(token).transpose()?.map(|token| token.expose().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_command_line_has_no_secret() {
+        for (words, text, shown) in [
+            (&["view", "--token", "S3CRET", "x y"][..], "unexpected 'S3CRET'", "unexpected '…'"),
+            (&["--set", "target.token", "S3CRET"], "unexpected 'S3CRET'", "unexpected '…'"),
+            (&["--tokenn=S3CRET"], "no '--tokenn=S3CRET'", "no '--tokenn=…'"),
+            (&["--consent-secret=S3CRET"], "invalid 'S3CRET'", "invalid '…'"),
+            (&["http://a:S3CRET@h/"], "no 'http://a:S3CRET@h/'", "no 'http://…@h/'"),
+            (&["-n", "x"], "invalid value 'x' for '-n <N>'", "invalid value 'x' for '-n <N>'"),
+        ] {
+            assert_eq!(hidden_in(text, words.iter().map(|word| (*word).to_owned())), shown);
+        }
+    }
+
+    #[test]
+    fn an_override_may_be_in_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "target.token=S3CRET\n").unwrap();
+        let named = format!("file:{}", file.path().display());
+        assert_eq!(override_text(&named).ok().as_deref(), Some("target.token=S3CRET"));
+        assert_eq!(override_text("crowd.size=5").ok().as_deref(), Some("crowd.size=5"));
+        let missing = override_text("env:THRONG_TEST_NO_SUCH_SET").unwrap_err();
+        assert!(missing.error.to_string().contains("THRONG_TEST_NO_SUCH_SET"));
+    }
 }

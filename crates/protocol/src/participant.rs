@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 pub use throng_media::prefetch::{LEVELS as PREFETCH_LEVELS, Prefetcher};
 use throng_observation::{Observation, Outcome, Phase, units};
+use throng_scenario::Secret;
 use url::Url;
 
 use crate::excerpt;
@@ -204,6 +205,9 @@ pub(crate) const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// The reason of a deadline, shown in traces of a participant that is stuck.
 pub type Why = &'static str;
 
+/// In the arguments of [`Open::Process`]: the path of the file that only the program reads.
+pub const TOLD: &str = "{told}";
+
 /// What kind of channel to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Open {
@@ -241,8 +245,11 @@ pub enum Open {
     Process {
         /// Its name, looked up in `PATH`.
         program: &'static str,
-        /// Its arguments.
+        /// Its arguments, which all users of the machine see. [`TOLD`] stands for the path of a
+        /// file with `told`.
         arguments: Vec<String>,
+        /// What it reads and nobody else: lines `option=value` with keys and passwords.
+        told: Option<Secret>,
         /// The address in them that the participant uses, where the server's name has several.
         chosen: Option<IpAddr>,
     },

@@ -81,7 +81,8 @@ pub fn masked_toml(text: &str) -> String {
 /// `PATH=VALUE` without its secrets.
 #[must_use]
 pub fn masked_override(text: &str) -> String {
-    let Some((path, value)) = text.split_once('=') else { return masked_text(text) };
+    let parts = text.split_once('=').filter(|(path, _)| !path.contains("://"));
+    let Some((path, value)) = parts else { return masked_text(text) };
     let mask = Mask::of_value(path, value);
     format!("{path}={}", mask.show(value, 0..value.len()))
 }
@@ -431,6 +432,7 @@ mod tests {
             ("target.token=", "target.token="),
             ("target.tokenn=x é", "target.tokenn=…"),
             ("crowd.player.headers.X=S3CRET", "crowd.player.headers.X=…"),
+            ("http://a:S3CRET@h/?sig=S3CRET", "http://…@h/?sig=…"),
             ("crowd.size=50", "crowd.size=50"),
             ("target={ token = \"S3CRET\", rooms = 2 }", "target={ token = \"…\", rooms = 2 }"),
             ("target.url=ws://a:S3CRET@h/x", "target.url=ws://…@h/x"),

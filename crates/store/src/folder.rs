@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use throng_folder::{Folder, unfinished};
@@ -16,6 +17,15 @@ pub const FORMAT: u32 = 1;
 
 /// The database's name inside a run folder.
 pub(crate) const DATABASE: &str = "run.db";
+
+/// Makes a folder, and those above it that are missing, which only its owner may enter: what a run
+/// sees of a server may be nobody else's business. One that is there stays as it is.
+///
+/// # Errors
+/// When it could not be made.
+pub fn create_private(path: impl AsRef<Path>) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
 
 /// The database of the run at `path`.
 fn database(path: &Path) -> Result<PathBuf, StoreError> {
@@ -85,7 +95,7 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Makes the folder (and those above it) with an empty `run.db`, and opens it for writing.
+    /// Makes the folder (and those above it, all for their owner alone) with an empty `run.db`, and opens it for writing.
     ///
     /// `info.format` is ignored; the stored value is always [`FORMAT`].
     ///
@@ -94,8 +104,7 @@ impl RunFolder {
     /// [`StoreError::DiskFull`] or [`StoreError::Sql`] when it could not be written.
     pub fn create(path: impl AsRef<Path>, info: &RunInfo) -> Result<RunWriter, StoreError> {
         let path = path.as_ref();
-        fs::create_dir_all(path)
-            .map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
+        create_private(path).map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
         let database = path.join(DATABASE);
         claim(&database, || StoreError::Exists(path.to_owned()))?;
         RunWriter::open(database, info)
@@ -241,5 +250,23 @@ impl RunFolder {
             let _ = self.folder.remove(&unfinished);
         }
         written.map(|()| target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_run_folder_is_its_owners_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("runs/today");
+        drop(RunFolder::create(&folder, &RunInfo::default()).unwrap());
+        for made in [folder.as_path(), &place.path().join("runs")] {
+            let mode = fs::metadata(made).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{}", made.display());
+        }
     }
 }

@@ -34,4 +34,4 @@ mod again;
 pub use again::RunAgain;
 
 mod folder;
-pub use folder::{FORMAT, HostFile, RunFolder};
+pub use folder::{FORMAT, HostFile, RunFolder, create_private};

@@ -16,7 +16,7 @@ pub(crate) struct Matrix {
     pub(crate) output: Option<PathBuf>,
     /// Continue what was interrupted in this folder, after undoing what a killed throng left
     /// changed
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["file", "set", "allow_target", "threads"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["file", "allow_target", "threads"])]
     pub(crate) resume: Option<PathBuf>,
     /// Put back what a killed throng left changed by the experiment in this folder, and end
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["file", "resume", "output", "plan"])]
@@ -24,7 +24,8 @@ pub(crate) struct Matrix {
     /// Print the runs and their order; starts nothing
     #[arg(long)]
     pub(crate) plan: bool,
-    /// Override a value of the scenario in all runs, such as crowd.size=50; repeatable
+    /// Override a value of the scenario in all runs, such as crowd.size=50, or env:NAME or
+    /// file:PATH, which hold that; repeatable. With --resume: a secret again
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
     /// Also allow this private network (CIDR, or one address); repeatable

@@ -18,7 +18,8 @@ pub(crate) struct Common {
     /// Local addresses that participants use in turn, such as 127.0.0.2-127.0.0.20; repeatable
     #[arg(long, value_name = "RANGE", help_heading = "Server")]
     pub(crate) source_ip: Vec<String>,
-    /// Override a value of the scenario, such as crowd.size=50; repeatable
+    /// Override a value of the scenario, such as crowd.size=50, or env:NAME or file:PATH, which
+    /// hold that; repeatable
     #[arg(long, value_name = "PATH=VALUE", help_heading = "Crowd")]
     pub(crate) set: Vec<String>,
     /// Watch the server too: target (who listens on the target's port), process=janus, unit=…,
@@ -213,7 +214,8 @@ pub(crate) struct Find {
 pub(crate) struct Check {
     /// The scenario (TOML), or a target's URL
     pub(crate) scenario: String,
-    /// Override a value of the scenario, such as crowd.size=50; repeatable
+    /// Override a value of the scenario, such as crowd.size=50, or env:NAME or file:PATH, which
+    /// hold that; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
 }

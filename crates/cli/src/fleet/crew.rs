@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use clap::ValueEnum as _;
 use throng_fleet::BusConfig;
-use throng_scenario::TokenSource;
+use throng_scenario::{Secret, TokenSource};
 
 use super::ssh::Remote;
 use crate::CliError;
 use crate::args::Fleet;
 
-/// Where a run finds the address of the bus of `--on`: arguments would show its password.
+/// Where a run finds the address of the bus: arguments would show its password.
 const BUS_VARIABLE: &str = "THRONG_FLEET_BUS";
 
 /// How many workers the flags ask for; `None` without `--fleet` and `--on`.
@@ -29,6 +29,8 @@ pub(crate) fn workers_asked(flags: &Fleet) -> Result<Option<usize>, CliError> {
 pub(crate) struct Crew {
     flags: Vec<String>,
     by_hand: Vec<String>,
+    /// The address of the bus of `--fleet`, if it was given itself.
+    bus: Option<Secret>,
     /// Those of `--on`, which end with this value.
     remote: Option<Remote>,
 }
@@ -42,7 +44,12 @@ impl Crew {
         allow_target: &[String],
     ) -> Result<Self, CliError> {
         let (run_flags, by_hand) = words(flags, workers);
-        Ok(Self { flags: run_flags, by_hand, remote: Remote::start_to_stay(flags, allow_target)? })
+        let bus = flags.bus.fleet.as_deref().and_then(|url| match TokenSource::parse(url) {
+            TokenSource::Inline(url) => Some(url),
+            TokenSource::Environment(_) | TokenSource::File(_) => None,
+        });
+        let remote = Remote::start_to_stay(flags, allow_target)?;
+        Ok(Self { flags: run_flags, by_hand, bus, remote })
     }
 
     /// The flags by which a run has these workers.
@@ -57,7 +64,9 @@ impl Crew {
 
     /// What a run needs in its environment.
     pub(crate) fn variable(&self) -> Option<(&'static str, String)> {
-        self.remote.as_ref().map(|remote| (BUS_VARIABLE, remote.bus().url))
+        let of_remote = self.remote.as_ref().map(|remote| remote.bus().url);
+        let url = self.bus.as_ref().map(|url| url.expose().to_owned()).or(of_remote)?;
+        Some((BUS_VARIABLE, url))
     }
 
     /// Which workers of `--on` have ended, and what they said: without them no run can begin.
@@ -87,15 +96,21 @@ fn words(flags: &Fleet, workers: usize) -> (Vec<String>, Vec<String>) {
         ];
         given(bus.into_iter().chain(common.clone()))
     };
+    let by_variable = || by_bus(format!("env:{BUS_VARIABLE}"));
     match &flags.bus.fleet {
-        Some(url) => (by_bus(url.clone()), by_bus(shown(url))),
+        Some(url) => match TokenSource::parse(url) {
+            TokenSource::Inline(_) => (by_variable(), by_bus(shown(url))),
+            TokenSource::Environment(_) | TokenSource::File(_) => {
+                (by_bus(url.clone()), by_bus(url.clone()))
+            }
+        },
         None => {
             let on = [
                 ("--on", Some(flags.on.join(","))),
                 ("--ssh", flags.ssh.clone()),
                 ("--remote-throng", flags.remote_throng.clone()),
             ];
-            (by_bus(format!("env:{BUS_VARIABLE}")), given(on.into_iter().chain(common.clone())))
+            (by_variable(), given(on.into_iter().chain(common.clone())))
         }
     }
 }
@@ -107,10 +122,7 @@ fn given(flags: impl Iterator<Item = (&'static str, Option<String>)>) -> Vec<Str
 
 /// The address of a bus without its password.
 fn shown(url: &str) -> String {
-    match TokenSource::parse(url) {
-        TokenSource::Inline(_) => BusConfig { url: url.to_owned(), ..BusConfig::default() }.shown(),
-        TokenSource::Environment(_) | TokenSource::File(_) => url.to_owned(),
-    }
+    BusConfig { url: url.to_owned(), ..BusConfig::default() }.shown()
 }
 
 #[cfg(test)]
@@ -139,7 +151,7 @@ mod tests {
         };
         let (run, by_hand) = said(&fleet);
         let more = "--workers 2 --fleet-ca ca.pem --on-loss go-on --clock-error 50us";
-        assert_eq!(run, format!("--fleet nats://ada:secret@10.0.0.5 {more}"));
+        assert_eq!(run, format!("--fleet env:THRONG_FLEET_BUS {more}"));
         assert_eq!(by_hand, format!("--fleet nats://10.0.0.5:4222 {more}"));
         let bus = Bus { fleet: Some("env:BUS".into()), ..Bus::default() };
         let (run, by_hand) = said(&Fleet { bus, ..Fleet::default() });

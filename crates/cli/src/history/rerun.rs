@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use throng_observation::untrusted;
-use throng_scenario::{Override, Scenario, WatchTarget};
+use throng_scenario::{Override, Scenario, WatchTarget, masked_override};
 use throng_store::RunFolder;
 
 use super::asked::{Asked, CONSENT, SCENARIO, sha256};
@@ -177,7 +177,12 @@ impl Earlier {
         flag("--tls-ca", asked.tls_ca.as_deref().map(shown));
         flag("--packs", asked.packs.as_deref().map(shown));
         flag(CONSENT, asked.consent_secret.clone());
-        command.set.iter().for_each(|set| flag("--set", Some(set.clone())));
+        for set in &command.set {
+            let path = set.split_once('=').map(|(path, _)| path.trim());
+            let is_secret = masked_override(set) != *set;
+            let shown = path.filter(|_| is_secret).map(|path| format!("{path}=SECRET"));
+            flag("--set", Some(shown.unwrap_or_else(|| set.clone())));
+        }
         if asked.until_missed {
             words.push("--until-missed".into());
         }

@@ -23,17 +23,17 @@ pub(super) struct CrowdEnd {
 }
 
 /// Starts `throng ARGUMENTS`, with its output in `log`. It has a process group of its own: Ctrl-C
-/// reaches it once, from this process. `mark` finds it after this process was killed. `variable` is
-/// one more of its environment.
+/// reaches it once, from this process. `mark` finds it after this process was killed. `variables` are
+/// more of its environment, which other users do not see: its secrets.
 pub(super) fn start(
     arguments: &[String],
     log: &Path,
     mark: &str,
-    variable: Option<(&str, String)>,
+    variables: Vec<(String, String)>,
 ) -> std::io::Result<Child> {
     let output = throng_folder::create(log)?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(arguments).process_group(0).env(Marker::VARIABLE, mark).envs(variable);
+    command.args(arguments).process_group(0).env(Marker::VARIABLE, mark).envs(variables);
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()
 }
 

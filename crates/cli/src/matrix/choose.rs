@@ -317,7 +317,7 @@ mod tests {
         );
         assert!(stand.plan.describe().contains("held for 10s or searched: a search of one"));
         stand.folder.choose(&chosen).unwrap_or_else(|_| panic!("a file"));
-        let plan = stand.folder.plan().unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        let plan = stand.folder.plan(&[]).unwrap_or_else(|stop| panic!("{:#}", stop.error));
         assert_eq!((&plan.chosen, plan.matrix.first_search()), (&Some(chosen.clone()), None));
         assert!(plan.describe().contains(&chosen.why), "{}", plan.describe());
         for cell in &plan.cells {
@@ -465,7 +465,7 @@ mod tests {
         assert!(path.ends_with("cells/01_variant=one/0"), "{path:?}");
         let (kept, _) = answer::measured(&first, &stand.plan, &stand.folder);
         assert_eq!(kept.reason.as_deref(), Some("the server did not start"));
-        let plan = stand.folder.plan().unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        let plan = stand.folder.plan(&[]).unwrap_or_else(|stop| panic!("{:#}", stop.error));
         assert!(plan.matrix.first_search().is_some(), "it is made again");
         let all = super::super::repeats::runs(&stand.plan, &stand.folder);
         assert!(all.iter().all(|run| run.repeat > 0), "{all:?}");

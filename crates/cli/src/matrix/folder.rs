@@ -1,8 +1,8 @@
 //! The folder of a matrix: the file, what was done, and a run folder for each run.
 //!
 //! ```text
-//! matrix.toml  scenario.toml   as they were when it began
-//! options.json                 where the file is, and the flags
+//! matrix.toml  scenario.toml   as they were when it began, without secrets
+//! options.json                 where the file is, and the flags, without secrets
 //! journal.jsonl                what has to be undone (throng-rig)
 //! chosen.json                  what the pairs of a proof measure, if a search chose it
 //! decided.json                 after how many pairs a proof was decided, if before its end
@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use throng_report::matrix::{MatrixRun, RunStatus};
+use throng_scenario::masked_toml;
 use throng_scenario::matrix::PlannedRun;
-use throng_store::RunFolder;
+use throng_store::{RunFolder, create_private};
 
 use super::choose::Chosen;
 use super::plan::{MatrixPlan, Options};
@@ -65,12 +66,12 @@ impl MatrixFolder {
             )));
         }
         let wrong = |error| CliError::usage(format!("{}: {error}", path.display()));
-        std::fs::create_dir_all(path).map_err(wrong)?;
+        create_private(path).map_err(wrong)?;
         let folder = Self { path: path.canonicalize().map_err(wrong)? };
-        let kept = Kept { file: plan.file.clone(), options: plan.options.clone() };
+        let kept = Kept { file: plan.file.clone(), options: plan.options.kept() };
         let kept = serde_json::to_string_pretty(&kept).map_err(CliError::invalid)?;
-        folder.put(MATRIX, &plan.text)?;
-        folder.put(SCENARIO, &plan.scenario_text)?;
+        folder.put(MATRIX, &masked_toml(&plan.text))?;
+        folder.put(SCENARIO, &masked_toml(&plan.scenario_text))?;
         // Last: with it the folder is one of a matrix.
         folder.put(OPTIONS, &kept)?;
         Ok(folder)
@@ -111,21 +112,31 @@ impl MatrixFolder {
         self.path.join("journal.jsonl")
     }
 
-    /// The plan of this matrix, read again from its file; from the copy if that file is gone.
-    pub(super) fn plan(&self) -> Result<MatrixPlan, CliError> {
+    /// The plan of this matrix to be continued, with the secrets that are given again.
+    pub(super) fn plan(&self, secrets: &[String]) -> Result<MatrixPlan, CliError> {
+        self.plan_of(|options| options.with_secrets(secrets))
+    }
+
+    /// The plan for a report, which needs no secrets.
+    pub(super) fn stored_plan(&self) -> Result<MatrixPlan, CliError> {
+        Ok(MatrixPlan { is_stored: true, ..self.plan_of(Ok)? })
+    }
+
+    /// Read again from its file; from the copy if that file is gone.
+    fn plan_of(
+        &self,
+        options: impl FnOnce(Options) -> Result<Options, CliError>,
+    ) -> Result<MatrixPlan, CliError> {
         let kept: Kept = serde_json::from_str(&self.text(OPTIONS)?).map_err(|error| {
             CliError::usage(format!("{}: {error}", shown(&self.path.join(OPTIONS))))
         })?;
-        if kept.file.is_file() {
-            let plan = MatrixPlan::read(&kept.file, kept.options)?;
-            return Ok(self.as_decided(self.as_chosen(plan)));
-        }
-        let plan = MatrixPlan::of_copies(
-            &self.text(MATRIX)?,
-            &self.path.join(SCENARIO),
-            &kept.file,
-            kept.options,
-        )?;
+        let options = options(kept.options)?;
+        let plan = if kept.file.is_file() {
+            MatrixPlan::read(&kept.file, options)?
+        } else {
+            let scenario = self.path.join(SCENARIO);
+            MatrixPlan::of_copies(&self.text(MATRIX)?, &scenario, &kept.file, options)?
+        };
         Ok(self.as_decided(self.as_chosen(plan)))
     }
 
@@ -166,12 +177,13 @@ impl MatrixFolder {
         self.put(DECIDED, &text).map(drop)
     }
 
-    /// Runs of different files cannot be compared.
+    /// Runs of different files cannot be compared. A secret may be another one.
     pub(super) fn check_unchanged(&self, plan: &MatrixPlan) -> Result<(), CliError> {
         for (name, file, text) in
             [(MATRIX, &plan.file, &plan.text), (SCENARIO, &plan.scenario, &plan.scenario_text)]
         {
-            if self.text(name)? != *text {
+            // Folders of versions that kept the secrets have the same without them.
+            if masked_toml(&self.text(name)?) != masked_toml(text) {
                 return Err(CliError::usage(format!(
                     "{} has changed since this matrix began: its cells could not be compared. Undo the change \
                      ({} has what it was), or begin a new matrix",
@@ -211,7 +223,7 @@ impl MatrixFolder {
         let folder = self.run_folder(planned, plan);
         let wrong =
             |error| CliError::new(Exit::Invalid, anyhow::anyhow!("{}: {error}", folder.display()));
-        std::fs::create_dir_all(&folder).map_err(wrong)?;
+        create_private(&folder).map_err(wrong)?;
         let record = MatrixRun { figures: None, ..run.clone() };
         let text = serde_json::to_string_pretty(&record).map_err(CliError::invalid)?;
         RunFolder::open(&folder)

@@ -144,7 +144,7 @@ fn opened(
         (Some(folder), _) => {
             let folder = MatrixFolder::open(folder)?;
             folder.check_is_own()?;
-            let plan = folder.plan()?;
+            let plan = folder.plan(&command.set)?;
             if plan.options.kind != kind {
                 let (holds, other) = (plan.options.kind.noun(), plan.options.kind.command());
                 let path = folder.path().display();
@@ -177,7 +177,7 @@ pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
         return None;
     }
     let remade = MatrixFolder::open(&command.run).and_then(|folder| {
-        let plan = folder.plan()?;
+        let plan = folder.stored_plan()?;
         let report = answer::make(&plan, &folder, command.json)?;
         Ok(answer::exit(&report))
     });

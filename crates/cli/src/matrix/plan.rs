@@ -15,7 +15,7 @@ use throng_scenario::matrix::{
     Cell, CellConfig, Matrix, Measure, Order, Pair, Places, PlannedRun, ReadyWhen, SearchKeys,
     Template,
 };
-use throng_scenario::{Arrival as _, Override, Scenario, units};
+use throng_scenario::{Arrival as _, Override, Scenario, masked_override, names_a_secret, units};
 
 use super::choose::Chosen;
 use super::folder::MatrixFolder;
@@ -23,11 +23,13 @@ use super::needs::minutes;
 use super::run::NOT_WATCHED;
 use super::{shown, shrink};
 use crate::args::Matrix as Arguments;
-use crate::{CliError, find, fleet, scenario};
+use crate::{CliError, find, fleet, scenario, secrets};
 
 /// From the last join until the hold is judged: connected users are judged at once, and have 3 s to
 /// begin (docs/find.md).
 const SETTLE: Duration = Duration::from_secs(3);
+/// In place of a secret that was not kept.
+const HIDDEN: char = '…';
 /// Arrivals that last longer are no part of a cell.
 const GATHERS_MAX: &str = "50m";
 
@@ -97,6 +99,8 @@ pub(super) struct MatrixPlan {
     /// What a search of the baseline chose to measure; `None` before it, and where the file says
     /// it.
     pub(super) chosen: Option<Chosen>,
+    /// It is read for its report: secrets that were not kept are missing.
+    pub(super) is_stored: bool,
 }
 
 /// The times of a cell's run.
@@ -119,6 +123,42 @@ impl Options {
             workers: None,
             is_sequential: true,
         }
+    }
+
+    /// The same without secrets, to be kept.
+    pub(super) fn kept(&self) -> Self {
+        let set = self.set.iter().map(|set| masked_override(set)).collect();
+        Self { set, ..self.clone() }
+    }
+
+    /// What was kept, with the secrets that are given again.
+    pub(super) fn with_secrets(mut self, given: &[String]) -> Result<Self, CliError> {
+        let path = |set: &str| set.split_once('=').map(|(path, _)| path.trim().to_owned());
+        for given in given {
+            let text = secrets::override_text(given)?;
+            let of = path(&text);
+            let again = self.set.iter_mut().find(|set| set.contains(HIDDEN) && path(set) == of);
+            match again {
+                Some(again) => given.clone_into(again),
+                None if of.as_deref().is_some_and(names_a_secret) => self.set.push(given.clone()),
+                None => {
+                    return Err(CliError::usage(format!(
+                        "--set {}: with --resume it gives a secret again; all else is as it was",
+                        masked_override(&text)
+                    )));
+                }
+            }
+        }
+        let missing = self.set.iter().filter(|set| set.contains(HIDDEN));
+        let flags: Vec<String> =
+            missing.filter_map(|set| Some(format!("--set {}=SECRET", path(set)?))).collect();
+        if flags.is_empty() {
+            return Ok(self);
+        }
+        Err(CliError::usage(format!(
+            "secrets are not kept in a folder; give --resume them again: {}",
+            flags.join(" ")
+        )))
     }
 }
 
@@ -165,7 +205,7 @@ impl MatrixPlan {
         let looks =
             if options.is_sequential { matrix.looks() } else { matrix.pairs.into_iter().collect() };
         let (text, file) = (text.to_owned(), file.to_owned());
-        let chosen = None;
+        let (chosen, is_stored) = (None, false);
         Ok(Self {
             matrix,
             text,
@@ -177,6 +217,7 @@ impl MatrixPlan {
             cells,
             looks,
             chosen,
+            is_stored,
         })
     }
 
@@ -273,7 +314,7 @@ impl MatrixPlan {
 
     /// What of a cell so many workers cannot play.
     fn check_crowd(&self, sets: &[String], workers: usize) -> Result<(), CliError> {
-        let plan = scenario::read(&self.scenario, &scenario::parse_sets(sets)?)?.plan();
+        let plan = self.scenario_with(&self.parsed(sets)?)?.plan();
         let joins = match self.matrix.measure {
             Measure::Hold(_) => plan.joins.len(),
             // Without a ceiling a search has joins for all.
@@ -342,15 +383,31 @@ impl MatrixPlan {
     ) -> Result<(Vec<String>, Option<HoldTimes>), CliError> {
         let (mut sets, mut parsed) = self.crowd(config, self.held())?;
         let Measure::Hold(hold) = self.matrix.measure else {
-            scenario::read(&self.scenario, &parsed)?;
+            self.scenario_with(&parsed)?;
             return Ok((sets, None));
         };
         let times = self.hold_times(&parsed, hold)?;
         sets.push(format!("run.duration=\"{}s\"", times.until_s));
         sets.push(format!("run.warm_up=\"{}s\"", times.from_s));
         parsed.extend(scenario::parse_sets(sets.get(sets.len() - 2..).unwrap_or_default())?);
-        scenario::read(&self.scenario, &parsed)?;
+        self.scenario_with(&parsed)?;
         Ok((sets, Some(times)))
+    }
+
+    /// The scenario with these overrides.
+    fn scenario_with(&self, overrides: &[Override]) -> Result<Scenario, CliError> {
+        let read = if self.is_stored { scenario::read_stored } else { scenario::read };
+        read(&self.scenario, overrides)
+    }
+
+    /// Overrides, read. A variable that is not there any more is no error of a report.
+    fn parsed(&self, sets: &[String]) -> Result<Vec<Override>, CliError> {
+        if !self.is_stored {
+            return scenario::parse_sets(sets);
+        }
+        let each =
+            sets.iter().filter_map(|set| scenario::parse_sets(std::slice::from_ref(set)).ok());
+        Ok(each.flatten().collect())
     }
 
     /// The overrides of a cell without the times of its hold, as `PATH=VALUE` and read; the crowd
@@ -363,7 +420,7 @@ impl MatrixPlan {
         let mut sets: Vec<String> =
             config.set.iter().map(|(path, value)| format!("{path}={value}")).collect();
         sets.extend(self.options.set.iter().cloned());
-        let mut parsed = scenario::parse_sets(&sets)?;
+        let mut parsed = self.parsed(&sets)?;
         let allow = &self.options.allow_target;
         if !allow.is_empty() {
             let list: Vec<String> = allow.iter().map(|cidr| format!("\"{cidr}\"")).collect();
@@ -374,7 +431,7 @@ impl MatrixPlan {
             ));
         }
         if let Some(users) = users {
-            let size = find::of_load(&scenario::read(&self.scenario, &parsed)?, users);
+            let size = find::of_load(&self.scenario_with(&parsed)?, users);
             parsed.extend(scenario::parse_sets(std::slice::from_ref(&size))?);
             sets.push(size);
         }
@@ -385,7 +442,7 @@ impl MatrixPlan {
     fn hold_times(&self, parsed: &[Override], hold: Duration) -> Result<HoldTimes, CliError> {
         let long = Override::flag("hold", "run.duration", GATHERS_MAX);
         let overrides: Vec<Override> = parsed.iter().cloned().chain([long]).collect();
-        let scenario = scenario::read(&self.scenario, &overrides)?;
+        let scenario = self.scenario_with(&overrides)?;
         let from_s = (gathers(&scenario) + SETTLE).as_secs_f64().ceil() as u64;
         Ok(HoldTimes { from_s, until_s: from_s + hold.as_secs_f64().ceil() as u64 })
     }
@@ -404,7 +461,7 @@ impl MatrixPlan {
     /// The scenario of a cell; `None` if it cannot be read.
     pub(super) fn scenario_of(&self, config: &CellConfig) -> Option<Scenario> {
         let (_, parsed) = self.crowd(config, None).ok()?;
-        scenario::read(&self.scenario, &parsed).ok()
+        self.scenario_with(&parsed).ok()
     }
 
     /// The largest crowd that a search of the baseline tries.

@@ -13,7 +13,8 @@ use throng_rig::{
 };
 use throng_scenario::matrix::{CellConfig, Measure, PlannedRun, ReadyWhen, SearchKeys, Server};
 use throng_scenario::units::write_duration;
-use throng_store::{RunFolder, StoreError};
+use throng_scenario::{TokenSource, masked_override, masked_text};
+use throng_store::{RunFolder, StoreError, create_private};
 
 use super::child::{self, CrowdEnd};
 use super::folder::{self, MatrixFolder};
@@ -30,6 +31,12 @@ const STEP_WITHIN: Duration = Duration::from_secs(300);
 
 /// The folder of the server's files, in a run folder.
 const SERVER: &str = "server";
+
+/// What the names of variables begin with that hold an override with a secret.
+const SET_VARIABLE: &str = "THRONG_SET_";
+
+/// The variable that holds the secret of the consent proof.
+const CONSENT_VARIABLE: &str = "THRONG_CONSENT";
 
 /// The value of `server.watch` for a server that is not watched.
 pub(super) const NOT_WATCHED: &str = "none";
@@ -295,14 +302,23 @@ impl CellRunner<'_> {
         server: &mut Option<RunningServer>,
     ) -> Result<CrowdEnd, NoRun> {
         self.journal.before(Undo::Processes(mark.to_owned())).map_err(NoRun::failed)?;
-        let mut arguments = arguments.to_vec();
-        // Not among the arguments that are shown.
+        let (mut arguments, mut variables) = apart(arguments);
         if let Some(secret) = self.consent_secret {
-            arguments.extend(["--consent-secret".to_owned(), secret.to_owned()]);
+            let named = match TokenSource::parse(secret) {
+                TokenSource::Inline(secret) => {
+                    variables.push((CONSENT_VARIABLE.to_owned(), secret.expose().to_owned()));
+                    format!("env:{CONSENT_VARIABLE}")
+                }
+                reference @ (TokenSource::Environment(_) | TokenSource::File(_)) => {
+                    reference.to_string()
+                }
+            };
+            arguments.extend(["--consent-secret".to_owned(), named]);
         }
         arguments.extend(self.crew.iter().flat_map(|crew| crew.flags().iter().cloned()));
-        let variable = self.crew.as_ref().and_then(Crew::variable);
-        let child = child::start(&arguments, &folder.join("run.log"), mark, variable)
+        let bus = self.crew.as_ref().and_then(Crew::variable);
+        variables.extend(bus.map(|(name, url)| (name.to_owned(), url)));
+        let child = child::start(&arguments, &folder.join("run.log"), mark, variables)
             .map_err(|error| NoRun::failed(format!("throng cannot be started: {error}")))?;
         // A search on a server that has ended would go on for a long time; users of a hold count
         // what they did not get.
@@ -388,7 +404,7 @@ fn fresh(folder: &Path) -> std::io::Result<PathBuf> {
         std::fs::remove_dir_all(folder)?;
     }
     let dir = folder.join(SERVER);
-    std::fs::create_dir_all(&dir)?;
+    create_private(&dir)?;
     Ok(dir)
 }
 
@@ -435,10 +451,38 @@ fn watch_with(target: &str, log: &str, more: Option<&str>) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(",")
 }
 
-/// The command line without what only this matrix needs.
+/// The words of a crowd's command line as all users of this machine may see them, and the variables
+/// that hold the overrides with secrets.
+fn apart(arguments: &[String]) -> (Vec<String>, Vec<(String, String)>) {
+    let (mut words, mut variables) = (Vec::new(), Vec::new());
+    for (index, word) in arguments.iter().enumerate() {
+        if !is_override(arguments, index) || masked_override(word) == *word {
+            words.push(word.clone());
+            continue;
+        }
+        let name = format!("{SET_VARIABLE}{}", variables.len());
+        words.push(format!("env:{name}"));
+        variables.push((name, word.clone()));
+    }
+    (words, variables)
+}
+
+/// Whether a word is the value of a `--set`.
+fn is_override(arguments: &[String], index: usize) -> bool {
+    index
+        .checked_sub(1)
+        .and_then(|before| arguments.get(before))
+        .is_some_and(|word| word == "--set")
+}
+
+/// The command line without secrets, and without what only this matrix needs.
 pub(super) fn by_hand(arguments: &[String]) -> String {
     let mut words = vec!["throng".to_owned()];
-    let mut rest = arguments.iter();
+    let shown = |(index, word): (usize, &String)| {
+        if is_override(arguments, index) { masked_override(word) } else { masked_text(word) }
+    };
+    let shown: Vec<String> = arguments.iter().enumerate().map(shown).collect();
+    let mut rest = shown.iter();
     while let Some(word) = rest.next() {
         match word.as_str() {
             "--output" | "--watch" => drop(rest.next()),
@@ -504,6 +548,36 @@ mod tests {
         ];
         let line = by_hand(&words.map(str::to_owned));
         assert_eq!(line, "throng run a.toml --set 'crowd.arrival={ every = \"1s\" }'");
+    }
+
+    #[test]
+    fn a_secret_is_in_the_environment_of_a_crowd_and_not_in_its_arguments() {
+        let words = [
+            "run",
+            "a.toml",
+            "--set",
+            "target.token=\"S3CRET\"",
+            "--set",
+            "crowd.size=5",
+            "--set",
+            "target.url=ws://a:S3CRET@h/x",
+            "--set",
+            "target.api_secret=env:LIVEKIT",
+        ]
+        .map(str::to_owned);
+        let (seen, variables) = apart(&words);
+        assert_eq!(
+            seen.join(" "),
+            "run a.toml --set env:THRONG_SET_0 --set crowd.size=5 --set env:THRONG_SET_1 --set \
+             target.api_secret=env:LIVEKIT"
+        );
+        let held = [("THRONG_SET_0", &words[3]), ("THRONG_SET_1", &words[7])];
+        assert_eq!(variables, held.map(|(name, set)| (name.to_owned(), set.clone())));
+        assert_eq!(
+            by_hand(&words),
+            "throng run a.toml --set target.token=… --set crowd.size=5 --set target.url=ws://…@h/x \
+             --set target.api_secret=env:LIVEKIT"
+        );
     }
 
     #[test]

@@ -332,8 +332,8 @@ async fn serve_channel(
             let (reader, writer) = tokio::io::split(pipe);
             carry_bytes((reader, writer), channel, outgoing, events).await
         }
-        Open::Process { program, arguments, chosen } => {
-            let mut process = Process::start(program, &arguments)?;
+        Open::Process { program, arguments, told, chosen } => {
+            let mut process = Process::start(program, &arguments, told.as_ref())?;
             chosen.into_iter().for_each(|address| dialer.chosen.add(address));
             events.send(SignallingEvent::Opened(channel, Box::default())).await;
             let carried = carry_bytes(process.pipes()?, channel, outgoing, events).await;

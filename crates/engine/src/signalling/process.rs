@@ -1,11 +1,16 @@
 //! A program of this machine as a stream of a participant.
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use throng_protocol::participant::ChannelError;
+use rustix::fs::MemfdFlags;
+use throng_protocol::participant::{ChannelError, TOLD};
+use throng_scenario::Secret;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
@@ -18,9 +23,6 @@ const LAST_WORDS_WITHIN: Duration = Duration::from_millis(500);
 
 /// Longest of those lines, bytes.
 const LINE_BYTES_MAX: usize = 400;
-
-/// Options of programs whose value is a secret.
-const SECRET_OPTIONS: [&str; 2] = ["streamid", "passphrase"];
 
 /// Shorter parts of arguments are words of any message.
 const HIDDEN_BYTES_MIN: usize = 4;
@@ -35,18 +37,29 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts `program`. Needs a runtime.
-    pub(super) fn start(program: &'static str, arguments: &[String]) -> Result<Self, ChannelError> {
+    /// Starts `program`, which reads what it is `told`. Needs a runtime.
+    pub(super) fn start(
+        program: &'static str,
+        arguments: &[String],
+        told: Option<&Secret>,
+    ) -> Result<Self, ChannelError> {
+        let file = told
+            .map(file_of)
+            .transpose()
+            .map_err(|e| ChannelError::Generator(format!("cannot tell {program}: {e}")))?;
+        let path = file.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let path = path.unwrap_or_default();
         let mut child = Command::new(program)
-            .args(arguments)
+            .args(arguments.iter().map(|word| if word == TOLD { &path } else { word }))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .map_err(|e| ChannelError::Generator(format!("cannot start {program}: {e}")))?;
+        drop(file);
         let last_words = Arc::default();
-        let hidden = hidden(arguments);
+        let hidden = hidden(arguments, told);
         let listener = child
             .stderr
             .take()
@@ -88,18 +101,25 @@ impl Process {
     }
 }
 
-/// What of the arguments is not repeated, the longest first: what programs say of a URL that they
-/// cannot use has its path, in which publishers have their keys, and the values of SRT's options.
-fn hidden(arguments: &[String]) -> Vec<String> {
+/// A file in memory with the text, which has no name. The next program inherits it; another one that
+/// is started at the same moment may have it too, which is one of the same user.
+fn file_of(text: &Secret) -> io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("told", MemfdFlags::empty())?);
+    file.write_all(text.expose().as_bytes())?;
+    Ok(file)
+}
+
+/// What is not repeated, the longest first: what programs say of a URL that they cannot use has its
+/// path, in which publishers have their keys, and they repeat what they were told.
+fn hidden(arguments: &[String], told: Option<&Secret>) -> Vec<String> {
     let path = |url: &String| {
         let (_, rest) = url.split_once("://")?;
         Some(rest.split_once(['/', '?'])?.1.to_owned())
     };
     let paths: Vec<String> = arguments.iter().filter_map(path).collect();
     let last = paths.iter().filter_map(|path| path.rsplit('/').next()).map(str::to_owned);
-    let names_a_secret =
-        |pair: &&[String]| SECRET_OPTIONS.iter().any(|name| pair[0].ends_with(name));
-    let values = arguments.windows(2).filter(names_a_secret).map(|pair| pair[1].clone());
+    let lines = told.map(Secret::expose).unwrap_or_default().lines();
+    let values = lines.filter_map(|line| Some(line.split_once('=')?.1.to_owned()));
     let mut hidden: Vec<String> = last.chain(values).chain(paths.iter().cloned()).collect();
     hidden.retain(|text| text.len() >= HIDDEN_BYTES_MIN);
     hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));

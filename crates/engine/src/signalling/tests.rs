@@ -1,5 +1,8 @@
 //! Byte streams and processes, without a server.
 
+use throng_protocol::participant::TOLD;
+use throng_scenario::Secret;
+
 use super::*;
 
 fn events() -> (EventSender, mpsc::Receiver<SlotEvent>) {
@@ -48,11 +51,12 @@ fn a_process_is_a_stream_and_its_last_words_are_the_reason_of_its_end() {
             let is_closed = input.is_some();
             input.into_iter().for_each(|input| sender.push(Outgoing::Bytes(input)).unwrap());
             let keeps = (!is_closed).then_some(sender);
-            let arguments = vec!["-c".into(), script.into()];
-            let open = Open::Process { program: "sh", arguments, chosen: None };
+            let arguments = vec!["-c".into(), script.into(), "sh".into(), TOLD.into()];
+            let told = Some(Secret::new("rtmp_playpath=hunter2\n"));
+            let open = Open::Process { program: "sh", arguments, told, chosen: None };
             let mut process = match &open {
-                Open::Process { program, arguments, .. } => {
-                    Process::start(program, arguments).unwrap()
+                Open::Process { program, arguments, told, .. } => {
+                    Process::start(program, arguments, told.as_ref()).unwrap()
                 }
                 _ => unreachable!(),
             };
@@ -72,11 +76,15 @@ fn a_process_is_a_stream_and_its_last_words_are_the_reason_of_its_end() {
     let why = "sh ended (exit status: 3): no such host";
     assert_eq!((end, said.as_str()), (Err(ChannelError::Process(why.into())), "up\n"));
     assert_eq!(run("cat >/dev/null", Some(vec![7; 100_000])).0, Ok(()), "closed by throng");
-    let key = "echo rtmp://127.0.0.1:1/live/hunter2: refused, no hunter2 >&2; exit 1; \
-               -srt_streamid rtmp://127.0.0.1:1/live/hunter2";
+    // It has it from a file that is in no argument, and says no word of it that is kept.
+    let told = "tr '\\0' ' ' </proc/$$/cmdline; cat \"$1\" >&2; exit 1";
+    let (end, said) = run(told, None);
+    let Err(ChannelError::Process(why)) = end else { panic!("{end:?}") };
+    assert!(why.contains("rtmp_playpath=\u{2026}") && !said.contains("hunter2"), "{why}; {said}");
+    let key = "echo rtmp://127.0.0.1:1/live/k: refused, no hunter2 >&2; exit 1";
     let (end, _) = run(key, None);
     let Err(ChannelError::Process(why)) = end else { panic!("{end:?}") };
     assert!(why.contains("refused") && !why.contains("hunter2"), "{why}");
-    let missing = Process::start("no-such-program-at-all", &[]).err().unwrap();
+    let missing = Process::start("no-such-program-at-all", &[], None).err().unwrap();
     assert!(matches!(missing, ChannelError::Generator(_)), "{missing}");
 }

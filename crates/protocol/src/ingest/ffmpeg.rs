@@ -1,8 +1,12 @@
 //! A publication by an FFmpeg process of the user: it reads FLV from its standard input, in real
 //! time, and publishes it, as it is or encoded again.
 
+use throng_observation::{Failure, FailureReason};
+use throng_scenario::Secret;
+
 use super::clock;
 use super::place::IngestProtocol;
+use crate::participant::TOLD;
 
 /// How the picture is encoded again, with a clock in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,11 +22,12 @@ pub(super) struct Encoding {
 /// Time between two key frames: the least that segments of HLS are cut at.
 const KEY_FRAMES_EVERY_S: f64 = 2.0;
 
-/// The arguments of an FFmpeg that publishes its standard input at `url`, with `options` of its
-/// protocol.
+/// The arguments of an FFmpeg that publishes its standard input at `url`; with `is_told`, options of
+/// its protocol are in the file [`TOLD`]: `-fpre` reads what `-option value` says, and only what an
+/// option says is in no list of processes.
 pub(super) fn arguments(
     url: &str,
-    options: Vec<String>,
+    is_told: bool,
     protocol: IngestProtocol,
     encoding: Option<Encoding>,
 ) -> Vec<String> {
@@ -66,9 +71,32 @@ pub(super) fn arguments(
         IngestProtocol::Srt => "mpegts",
     };
     ["-f", format].map(str::to_owned).into_iter().for_each(&mut add);
-    options.into_iter().for_each(&mut add);
+    if is_told {
+        ["-fpre", TOLD].map(str::to_owned).into_iter().for_each(&mut add);
+    }
     add(url.to_owned());
     arguments
+}
+
+/// FFmpeg reads lines of a preset into 1000 bytes, with their end.
+const PRESET_LINE_BYTES_MAX: usize = 998;
+
+/// Options as the lines of a preset; `None` without any.
+///
+/// # Errors
+/// One that no line can hold.
+pub(super) fn preset(options: &[(&str, String)]) -> Result<Option<Secret>, Failure> {
+    let mut lines = String::new();
+    for (name, value) in options {
+        let line = format!("{name}={value}\n");
+        if value.chars().any(char::is_control) || line.len() > PRESET_LINE_BYTES_MAX {
+            let name = name.trim_start_matches("rtmp_").trim_start_matches("srt_");
+            let detail = format!("the {name} is too long for FFmpeg, or has control characters");
+            return Err(Failure::new(FailureReason::InternalError, detail));
+        }
+        lines.push_str(&line);
+    }
+    Ok((!lines.is_empty()).then(|| Secret::new(lines)))
 }
 
 /// What FFmpeg says of its progress on its standard output.
@@ -111,14 +139,12 @@ mod tests {
 
     #[test]
     fn media_is_copied_unless_a_clock_is_burnt_in() {
-        let stream = vec!["-srt_streamid".to_owned(), "#!::r=a".to_owned()];
-        let copied = arguments("srt://127.0.0.1:9000", stream, IngestProtocol::Srt, None);
-        let expect = "-c copy -f mpegts -srt_streamid #!::r=a srt://127.0.0.1:9000";
+        let copied = arguments("srt://127.0.0.1:9000", true, IngestProtocol::Srt, None);
+        let expect = "-c copy -f mpegts -fpre {told} srt://127.0.0.1:9000";
         assert!(copied.join(" ").ends_with(expect), "{copied:?}");
         let encoding =
             Encoding { size: (640, 360), fps: 30.0, bitrate_bps: 1e6, midnight_ms: 5_000 };
-        let encoded =
-            arguments("rtmp://127.0.0.1/live/k", Vec::new(), IngestProtocol::Rtmp, Some(encoding));
+        let encoded = arguments("rtmp://127.0.0.1", false, IngestProtocol::Rtmp, Some(encoding));
         let after = |name: &str| {
             encoded
                 .iter()
@@ -129,7 +155,19 @@ mod tests {
         assert_eq!((after("-g").as_str(), after("-b:v").as_str()), ("60", "1000000"));
         assert_eq!(after("-vf").matches("drawbox").count(), 1 + 9 * 7);
         assert!(after("-vf").contains("(5000+t*1000+0.5)"));
-        assert!(encoded.ends_with(&["-f", "flv", "rtmp://127.0.0.1/live/k"].map(str::to_owned)));
+        assert!(encoded.ends_with(&["-f", "flv", "rtmp://127.0.0.1"].map(str::to_owned)));
+    }
+
+    #[test]
+    fn options_are_lines_and_none_can_begin_another() {
+        let lines = |value: &str| preset(&[("srt_streamid", value.to_owned())]);
+        let told = lines("#!::r=a,x=y").unwrap().unwrap();
+        assert_eq!(told.expose(), "srt_streamid=#!::r=a,x=y\n");
+        assert!(preset(&[]).unwrap().is_none());
+        for value in ["a\nmetadata=x", "a\r", &"k".repeat(1_000)] {
+            let error = lines(value).unwrap_err();
+            assert!(error.detail.contains("streamid") && !error.detail.contains(value));
+        }
     }
 
     #[test]

@@ -69,27 +69,25 @@ impl Config {
 
     /// The URL for FFmpeg, without what [`Self::options`] has.
     pub(super) fn at(&self, address: SocketAddr) -> String {
-        let scheme = match (self.protocol, self.is_tls()) {
-            (IngestProtocol::Srt, _) => "srt",
-            (IngestProtocol::Rtmp, false) => "rtmp",
-            (IngestProtocol::Rtmp, true) => "rtmps",
-        };
-        let path = self.url.path().trim_end_matches('/');
-        let is_option = |pair: &&str| {
-            let name = pair.split('=').next().unwrap_or_default();
-            self.protocol == IngestProtocol::Srt && SRT_OPTIONS.iter().any(|(of, _)| *of == name)
-        };
-        let query = self.url.query().unwrap_or_default();
-        let others: Vec<&str> = query.split('&').filter(|pair| !is_option(pair)).collect();
-        let query = others.join("&");
-        let query = if query.is_empty() { query } else { format!("?{query}") };
-        format!("{scheme}://{address}{path}{query}")
+        match (self.protocol, self.is_tls()) {
+            (IngestProtocol::Srt, _) => {
+                let query = self.url.query().unwrap_or_default();
+                let open: Vec<&str> = query.split('&').filter(|pair| is_open(pair)).collect();
+                let query = open.join("&");
+                let query = if query.is_empty() { query } else { format!("?{query}") };
+                format!("srt://{address}{query}")
+            }
+            (IngestProtocol::Rtmp, false) => format!("rtmp://{address}"),
+            (IngestProtocol::Rtmp, true) => format!("rtmps://{address}"),
+        }
     }
 
-    /// Options of FFmpeg for what it would not decode in a URL.
-    pub(super) fn options(&self) -> Vec<String> {
-        if self.protocol != IngestProtocol::Srt {
-            return Vec::new();
+    /// Options of FFmpeg for what is secret, and for what it would not decode in a URL.
+    pub(super) fn options(&self) -> Vec<(&'static str, String)> {
+        if self.protocol == IngestProtocol::Rtmp {
+            let Place { app, key, .. } = self.place();
+            let options = [("rtmp_app", app), ("rtmp_playpath", key)];
+            return options.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         }
         // In a stream id a `+` is one.
         let query = self.url.query().unwrap_or_default().replace('+', "%2B");
@@ -97,10 +95,8 @@ impl Config {
             let mut pairs = url::form_urlencoded::parse(query.as_bytes());
             pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
         };
-        let options = SRT_OPTIONS
-            .iter()
-            .filter_map(|(name, option)| Some([(*option).to_owned(), value(name)?]));
-        options.flatten().collect()
+        let options = SRT_OPTIONS.iter().filter_map(|(name, option)| Some((*option, value(name)?)));
+        options.filter(|(_, value)| !value.is_empty()).collect()
     }
 
     /// Application and key for RTMP. A path of one part is the application, as in FFmpeg: servers
@@ -121,10 +117,55 @@ impl Config {
     }
 }
 
-/// Parameters of an SRT URL whose values may have characters that are escaped in a URL, and the
-/// options of FFmpeg for them. Its `-streamid` is another one.
-const SRT_OPTIONS: [(&str, &str); 2] =
-    [("streamid", "-srt_streamid"), ("passphrase", "-passphrase")];
+/// Parameters of an SRT URL that are secret, and whose values may have characters that are escaped in
+/// a URL, with the options of FFmpeg for them. Its `streamid` is another one.
+const SRT_OPTIONS: [(&str, &str); 2] = [("streamid", "srt_streamid"), ("passphrase", "passphrase")];
+
+/// Whether a parameter of an SRT URL may be among the arguments of FFmpeg: its own are lower case
+/// words with numbers and words as values, and what may be a secret of somebody else's is none.
+fn is_open(pair: &&str) -> bool {
+    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    let is_known = SRT_PARAMETERS.contains(&name);
+    is_known && value.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+}
+
+/// The parameters that FFmpeg 5.1 reads in the URL of a caller, without the secret ones (libsrt.c).
+const SRT_PARAMETERS: &[&str] = &[
+    "connect_timeout",
+    "enforced_encryption",
+    "ffs",
+    "inputbw",
+    "iptos",
+    "ipttl",
+    "kmpreannounce",
+    "kmrefreshrate",
+    "latency",
+    "linger",
+    "lossmaxttl",
+    "maxbw",
+    "messageapi",
+    "minversion",
+    "mode",
+    "mss",
+    "nakreport",
+    "oheadbw",
+    "payload_size",
+    "pbkeylen",
+    "peerlatency",
+    "pkt_size",
+    "rcvbuf",
+    "rcvlatency",
+    "recv_buffer_size",
+    "send_buffer_size",
+    "smoother",
+    "sndbuf",
+    "snddropdelay",
+    "timeout",
+    "tlpktdrop",
+    "transtype",
+    "tsbpd",
+    "tsbpddelay",
+];
 
 #[cfg(test)]
 mod tests {
@@ -152,14 +193,17 @@ mod tests {
     fn ffmpeg_is_given_an_address_that_is_allowed_and_no_name() {
         let known: SocketAddr = "10.1.2.3:1".parse().unwrap();
         let srt = config(
-            "http://media.example:9000/?streamid=%23!::h=live/x%26y+z,m=publish&latency=2000&passphrase=a%20b",
+            "http://media.example:9000/?streamid=%23!::h=live/x%26y+z,m=publish&latency=2000&passphrase=a%20b&t=S3CRET",
             IngestProtocol::Srt,
         );
         let address = srt.address(Some(known), &|_| true).unwrap();
         assert_eq!(srt.at(address), "srt://10.1.2.3:9000?latency=2000");
         assert_eq!(
             srt.options(),
-            ["-srt_streamid", "#!::h=live/x&y+z,m=publish", "-passphrase", "a b"]
+            [
+                ("srt_streamid", "#!::h=live/x&y+z,m=publish".to_owned()),
+                ("passphrase", "a b".to_owned())
+            ]
         );
         let plain = config("http://media.example:9000/", IngestProtocol::Srt);
         assert_eq!((plain.at(address).as_str(), plain.options().len()), ("srt://10.1.2.3:9000", 0));
@@ -168,7 +212,9 @@ mod tests {
             srt.address(Some(known), &|_| false).unwrap_err().reason,
             FailureReason::NotAllowed
         );
-        let rtmp = config("http://[::1]:1935/live/k", IngestProtocol::Rtmp);
-        assert_eq!(rtmp.at(rtmp.address(None, &|_| true).unwrap()), "rtmp://[::1]:1935/live/k");
+        let rtmp = config("http://[::1]:1935/live/k?t=1", IngestProtocol::Rtmp);
+        assert_eq!(rtmp.at(rtmp.address(None, &|_| true).unwrap()), "rtmp://[::1]:1935");
+        let parts = [("rtmp_app", "live".to_owned()), ("rtmp_playpath", "k?t=1".to_owned())];
+        assert_eq!(rtmp.options(), parts);
     }
 }

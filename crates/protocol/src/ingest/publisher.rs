@@ -119,13 +119,14 @@ impl Publisher {
         let feed = Feed::new(&self.media, self.options.clock, self.started_at, now);
         let encoding = feed.encoding(now).filter(|_| self.config.burns_clock);
         self.feed = Some(feed);
+        let told = ffmpeg::preset(&self.config.options())?;
         let arguments = ffmpeg::arguments(
             &self.config.at(address),
-            self.config.options(),
+            told.is_some(),
             self.config.protocol,
             encoding,
         );
-        Ok(Open::Process { program: "ffmpeg", arguments, chosen: self.config.chosen })
+        Ok(Open::Process { program: "ffmpeg", arguments, told, chosen: self.config.chosen })
     }
 
     fn opened(&mut self, now: Instant, opening: &Opening) {

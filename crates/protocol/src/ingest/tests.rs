@@ -8,6 +8,7 @@ use throng_media::card::{self, Rung};
 use throng_media::mark::Mark;
 use throng_media::quality::WallClock;
 use throng_observation::{Codec, FailureReason, Observation, Outcome, Phase};
+use throng_scenario::Secret;
 use url::Url;
 
 use super::amf::Amf;
@@ -304,11 +305,12 @@ fn an_address_without_consent_is_not_contacted() {
 #[test]
 fn ffmpeg_gets_a_file_in_real_time_and_plays_once_it_has_sent() {
     let mut stand = Stand::new("http://127.0.0.1:9000/?streamid=x", IngestProtocol::Srt, true);
-    let Some(Open::Process { program, arguments, .. }) = stand.open.clone() else {
+    let Some(Open::Process { program, arguments, told, .. }) = stand.open.clone() else {
         panic!("{:?}", stand.open)
     };
+    assert_eq!(told.as_ref().map(Secret::expose), Some("srt_streamid=x\n"));
     assert_eq!(program, "ffmpeg");
-    assert!(arguments.join(" ").ends_with("-srt_streamid x srt://127.0.0.1:9000"), "{arguments:?}");
+    assert!(arguments.join(" ").ends_with("-fpre {told} srt://127.0.0.1:9000"), "{arguments:?}");
     let midnight_ms = BEGAN_UNIX_NS / 1_000_000 % 86_400_000;
     assert!(
         arguments.iter().any(|argument| argument.contains(&format!("({midnight_ms}+t*1000+0.5)")))
