@@ -81,7 +81,8 @@ pub(crate) fn hidden_in(text: &str, words: impl Iterator<Item = String>) -> Stri
                 shown = shown.replace(&word, &masked);
             }
         }
-        is_value = is_name;
+        // A secret with spaces that was not quoted is several words.
+        is_value = is_name || is_value && !word.starts_with('-');
     }
     shown
 }
@@ -103,6 +104,7 @@ mod tests {
             (&["--tokenn=S3CRET"], "no '--tokenn=S3CRET'", "no '--tokenn=…'"),
             (&["--consent-secret=S3CRET"], "invalid 'S3CRET'", "invalid '…'"),
             (&["http://a:S3CRET@h/"], "no 'http://a:S3CRET@h/'", "no 'http://…@h/'"),
+            (&["--token", "two", "S3CRET"], "unexpected 'S3CRET'", "unexpected '…'"),
             (&["-n", "x"], "invalid value 'x' for '-n <N>'", "invalid value 'x' for '-n <N>'"),
         ] {
             assert_eq!(hidden_in(text, words.iter().map(|word| (*word).to_owned())), shown);

@@ -64,7 +64,8 @@ struct NoRun {
 
 impl NoRun {
     fn failed(reason: impl std::fmt::Display) -> Self {
-        Self { status: RunStatus::Failed, reason: reason.to_string() }
+        // It may name a URL of the file.
+        Self { status: RunStatus::Failed, reason: masked_text(&reason.to_string()) }
     }
 }
 

@@ -48,6 +48,7 @@ mod remote_watch;
 mod requests;
 mod rings;
 mod rtsp;
+mod secrets;
 mod stage;
 mod stopped;
 mod streams;

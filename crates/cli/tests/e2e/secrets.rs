@@ -1,0 +1,346 @@
+//! A law: no byte of a secret is in anything that throng says or keeps, or in the arguments of what
+//! it starts. Every place of a scenario that can hold one has one of its own.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use throng_sim::nats::Nats;
+use throng_sim::whep::{Behaviour, Server};
+
+use crate::matrix::{Study, said};
+use crate::throng::{Stage, THRONG, started};
+
+/// A place for scenarios and runs, the secrets, and where one was seen.
+struct Law {
+    folder: TempDir,
+    secrets: Vec<String>,
+    seen: Vec<String>,
+    /// The arguments of each FFmpeg that was seen.
+    publishers: Vec<String>,
+}
+
+impl Law {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            secrets: Vec::new(),
+            seen: Vec::new(),
+            publishers: Vec::new(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A new secret, which is in no other text.
+    fn secret(&mut self, place: &str) -> String {
+        let secret = format!("zq7{place}{}", 7_130 + self.secrets.len());
+        self.secrets.push(secret.clone());
+        secret
+    }
+
+    fn look_at(&mut self, place: &str, bytes: &[u8]) {
+        for secret in &self.secrets {
+            let length = secret.len();
+            if bytes.windows(length).any(|part| part == secret.as_bytes()) {
+                self.seen.push(format!("{secret} in {place}"));
+            }
+        }
+    }
+
+    /// All files below a folder, whatever they are.
+    fn look_below(&mut self, folder: &Path) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.look_below(&path);
+            } else if let Ok(bytes) = std::fs::read(&path) {
+                self.look_at(&path.display().to_string(), &bytes);
+            }
+        }
+    }
+
+    /// The arguments of all processes of this machine, but of `but`.
+    fn look_at_processes(&mut self, but: Option<u32>) {
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let process = entry.file_name().to_string_lossy().parse::<u32>().ok();
+            if let Some(process) = process.filter(|process| Some(*process) != but)
+                && let Ok(bytes) = std::fs::read(entry.path().join("cmdline"))
+            {
+                self.look_at(&format!("the arguments of process {process}"), &bytes);
+                if bytes.starts_with(b"ffmpeg\0") {
+                    self.publishers.push(String::from_utf8_lossy(&bytes).into_owned());
+                }
+            }
+        }
+    }
+
+    /// Runs `throng ARGUMENTS` with variables, and looks at what it says and starts. `shows` are the
+    /// secrets that are among its own arguments.
+    fn throng(&mut self, arguments: &[&str], variables: &[(&str, &str)], shows: bool) -> Output {
+        let child = started(Command::new(THRONG).args(arguments).envs(variables.iter().copied()));
+        let but = shows.then(|| child.id());
+        let ended = std::thread::spawn(move || child.wait_with_output().unwrap());
+        while !ended.is_finished() {
+            self.look_at_processes(but);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let output = ended.join().unwrap();
+        let what = arguments.first().copied().unwrap_or_default();
+        self.look_at(&format!("the output of {what}"), &output.stdout);
+        self.look_at(&format!("the errors of {what}"), &output.stderr);
+        output
+    }
+
+    /// Plays a scenario, and does with its folder what one can do.
+    fn holds_for(&mut self, name: &str, scenario: &str, variables: &[(&str, &str)]) {
+        let file = self.path(&format!("{name}.toml"));
+        let scenario = format!("{scenario}\n[run]\nduration = \"1s\"\n");
+        std::fs::write(&file, scenario).unwrap();
+        let place = self.folder.path().display().to_string();
+        let (run, page) = (self.path(name), self.path(&format!("{name}.html")));
+        let [file, folder, page] =
+            [&file, &run, &page].map(|path| path.to_str().unwrap().to_owned());
+        let ran = self.throng(
+            &["run", &file, "--output", &folder, "--csv", "--details", "--plain"],
+            variables,
+            false,
+        );
+        assert!(run.join("run.db").is_file(), "{name}: there was no run\n{}", said(&ran));
+        let mode = std::fs::metadata(&run).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{name}: its folder is open to others");
+        for arguments in [
+            &["check", &file][..],
+            &["run", &file, "--dry-run"],
+            &["report", &folder, "--details", "--csv"],
+            &["report", &folder, "--json"],
+            &["requests", &folder],
+            &["compare", &folder, &folder, "--page", &page],
+            &["compare", &folder, &folder, "--json"],
+            &["runs", &place],
+            &["rerun", &folder, "--print"],
+            &["rerun", &folder],
+        ] {
+            self.throng(arguments, variables, false);
+        }
+        self.look_below(&run);
+        self.look_at(&page, &std::fs::read(&page).unwrap_or_default());
+    }
+
+    #[track_caller]
+    fn holds(mut self) {
+        self.seen.sort();
+        self.seen.dedup();
+        assert!(self.seen.is_empty(), "{:#?}", self.seen);
+    }
+}
+
+/// A server that refuses everybody.
+fn refuses() -> Server {
+    Server::start(Ipv4Addr::LOCALHOST, Behaviour::Status(401, Vec::new(), "no".into())).unwrap()
+}
+
+#[test]
+fn a_run_of_webrtc_viewers_has_no_secret_where_it_is_refused_and_where_it_is_answered() {
+    let (refuses, stage) = (refuses(), Stage::start(None, "127.0.0.1:0", &[]));
+    let answers = stage.whep.trim_start_matches("http://").trim_end_matches("/whep").to_owned();
+    for (name, host) in [("refused", refuses.address().to_string()), ("answered", answers)] {
+        let mut law = Law::new();
+        let [user, query, fixed] = ["User", "Query", "Turn"].map(|place| law.secret(place));
+        let variable = law.secret("Env");
+        let scenario = format!(
+            "[target]\nurl = \"whep+http://me:{user}@{host}/whep?sig={query}\"\n\
+             token = \"env:THRONG_LAW_TOKEN\"\nturn = \"turn:127.0.0.1:9\"\n\
+             turn_username = \"me\"\nturn_password = \"{fixed}\"\n\
+             # token = \"{query}\"\n[crowd]\nsize = 1\n"
+        );
+        law.holds_for(name, &scenario, &[("THRONG_LAW_TOKEN", &variable)]);
+        law.holds();
+    }
+}
+
+#[test]
+fn a_run_of_players_has_no_secret() {
+    let mut law = Law::new();
+    let server = refuses();
+    let [user, query, token] = ["User", "Query", "Token"].map(|place| law.secret(place));
+    let [header, cookie] = ["Header", "Cookie"].map(|place| law.secret(place));
+    let scenario = format!(
+        "[target]\nurl = \"http://me:{user}@{}/a.mp4?token={query}\"\ntoken = \"{token}\"\n\
+         [crowd]\nsize = 1\n\
+         player = {{ headers = {{ X-Session = \"{header}\", Cookie = \"sid={cookie}\" }} }}\n",
+        server.address()
+    );
+    law.holds_for("player", &scenario, &[]);
+    law.holds();
+}
+
+#[test]
+fn a_run_on_signalling_by_websocket_or_rtsp_has_no_secret() {
+    let mut law = Law::new();
+    let server = refuses();
+    let host = server.address();
+    let [api, pin, token, admin] = ["Api", "Pin", "Token", "Admin"].map(|place| law.secret(place));
+    let [rtsp, xmpp] = ["Rtsp", "Xmpp"].map(|place| law.secret(place));
+    let crowd = "[crowd]\nsize = 1\n";
+    for (name, scenario) in [
+        (
+            "livekit",
+            format!(
+                "[target]\nurl = \"livekit+ws://{host}/room\"\napi_key = \"key\"\n\
+                 api_secret = \"{api}\"\n{crowd}"
+            ),
+        ),
+        (
+            "janus",
+            format!(
+                "[target]\nurl = \"janus+ws://{host}/videoroom/1234?pin={pin}\"\n\
+                 token = \"{token}\"\n{crowd}[room]\nadmin_key = \"{admin}\"\npublishers = 6\n"
+            ),
+        ),
+        ("rtsp", format!("[target]\nurl = \"rtsp://me:{rtsp}@{host}/live\"\n{crowd}")),
+        (
+            "xmpp",
+            format!(
+                "[target]\nurl = \"xmpp+ws://me:{xmpp}@{host}/ws?room=r@rooms.example\"\n{crowd}"
+            ),
+        ),
+    ] {
+        law.holds_for(name, &scenario, &[]);
+    }
+    law.holds();
+}
+
+/// On loopback a key is shown, as docs/scenario.md says: nobody else's server is there. No process
+/// shows it all the same.
+#[test]
+fn the_key_of_a_publisher_is_not_among_the_arguments_of_ffmpeg() {
+    let mut law = Law::new();
+    // It takes connections, and says nothing.
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let [key, stream, phrase] = ["Key", "Stream", "Phrase"].map(|place| law.secret(place));
+    for url in [
+        format!("publish+rtmp://{address}/live/{key}?token={key}"),
+        format!("publish+srt://{address}?streamid=publish:{stream}&passphrase={phrase}"),
+    ] {
+        let file = law.path("publish.toml");
+        std::fs::write(
+            &file,
+            format!(
+                "[target]\nurl = \"{url}\"\n[crowd]\nsize = 1\n\
+                 publish = {{ video = \"144p\", burn_clock = true }}\n[run]\nduration = \"2s\"\n"
+            ),
+        )
+        .unwrap();
+        let (file, run) = (file.display().to_string(), law.path("publish").display().to_string());
+        let output = law.throng(&["run", &file, "--output", &run, "--quiet"], &[], false);
+        assert!(Path::new(&run).join("run.db").is_file(), "{}", said(&output));
+        std::fs::remove_dir_all(&run).unwrap();
+        let address = format!("://{address}");
+        let is_ours = |arguments: &String| arguments.contains(&address);
+        assert!(law.publishers.drain(..).any(|one| is_ours(&one)), "no FFmpeg for {url}");
+    }
+    law.seen.retain(|what| what.contains("arguments of process"));
+    law.holds();
+}
+
+/// 7 s: a cell is run. What was given itself has to be given again, and what was not is found.
+#[test]
+fn a_matrix_keeps_no_secret_and_its_crowds_show_none() {
+    let mut law = Law::new();
+    let [file, set, flag, env] = ["File", "Set", "Flag", "Env"].map(|place| law.secret(place));
+    let study = Study::new(&format!(
+        "seed = 3\n[set]\n\"target.token\" = \"{set}\"\n[server]\nwatch = \"none\"\n\
+         env = {{ API_TOKEN = \"{env}\" }}\n[[factor]]\nname = \"workers\"\nlevels = [1, 2]\n\
+         [[except]]\nworkers = 2\n"
+    ));
+    let viewers = std::fs::read_to_string(study.path("viewers.toml")).unwrap();
+    let viewers = viewers.replace("[crowd]", &format!("token = \"{file}\"\n[crowd]"));
+    std::fs::write(study.path("viewers.toml"), viewers).unwrap();
+    let [matrix, out] =
+        [study.path("matrix.toml"), study.output()].map(|path| path.to_str().unwrap().to_owned());
+    let given = format!("target.token={flag}");
+    let ran = law.throng(&["matrix", &matrix, "--output", &out, "--set", &given], &[], true);
+    let record = study.output().join("cells/01_workers=1/1/record.json");
+    let record = std::fs::read_to_string(&record).unwrap_or_else(|_| panic!("{}", said(&ran)));
+    assert!(record.contains("--set target.token=…"), "{record}");
+    let mode = std::fs::metadata(study.output()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    law.look_below(&study.output());
+
+    let refused = law.throng(&["matrix", "--resume", &out], &[], false);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(said(&refused).contains("--set target.token=SECRET"), "{}", said(&refused));
+    let other = law.throng(&["matrix", "--resume", &out, "--set", "crowd.size=9"], &[], false);
+    assert_eq!(other.status.code(), Some(2), "{}", said(&other));
+    let resume = ["matrix", "--resume", &out, "--set", "env:THRONG_LAW_SET"];
+    let resumed = law.throng(&resume, &[("THRONG_LAW_SET", &given)], false);
+    assert_eq!(resumed.status.code(), ran.status.code(), "{}", said(&resumed));
+    // A report needs none, also from the folder alone.
+    std::fs::remove_file(&matrix).unwrap();
+    let remade = law.throng(&["report", &out], &[], false);
+    assert_eq!(remade.status.code(), ran.status.code(), "{}", said(&remade));
+    law.look_below(&study.output());
+    law.holds();
+}
+
+/// The plan itself has the secrets, and workers get them: on the bus, and nowhere else.
+#[test]
+fn a_run_of_a_fleet_has_no_secret() {
+    let mut law = Law::new();
+    let (nats, server) = (Nats::start("").unwrap(), refuses());
+    let [query, token] = ["Query", "Token"].map(|place| law.secret(place));
+    let file = law.path("fleet.toml");
+    let scenario = format!(
+        "[target]\nurl = \"whep+http://{}/whep?sig={query}\"\ntoken = \"{token}\"\n\
+         [crowd]\nsize = 1\n[run]\nduration = \"1s\"\n",
+        server.address()
+    );
+    std::fs::write(&file, scenario).unwrap();
+    let bus = nats.url();
+    let worker = started(Command::new(THRONG).args(["worker", "--fleet", &bus, "--once"]));
+    let (file, run) = (file.display().to_string(), law.path("fleet").display().to_string());
+    let arguments =
+        ["run", &file, "--output", &run, "--fleet", &bus, "--workers", "1", "--details", "--plain"];
+    let ran = law.throng(&arguments, &[], false);
+    let worked = worker.wait_with_output().unwrap();
+    law.look_at("the output of the worker", &[worked.stdout, worked.stderr].concat());
+    assert!(Path::new(&run).join("run.db").is_file(), "{}", said(&ran));
+    law.look_below(Path::new(&run));
+    law.holds();
+}
+
+#[test]
+fn what_cannot_be_read_is_not_repeated_where_it_may_be_a_secret() {
+    let mut law = Law::new();
+    let secret = law.secret("Word");
+    let (bad, tokenn) = (format!("{secret} \u{e9}"), format!("target.tokenn={secret}"));
+    let url = format!("whep+http://me:{secret}@127.0.0.1:x/whep");
+    let target = "whep+http://127.0.0.1:9/whep";
+    let prices = law.path("prices.toml");
+    std::fs::write(&prices, format!("api_token = \"{secret}\"\n")).unwrap();
+    for arguments in [
+        &["view", target, "--token", &bad][..],
+        &["view", target, "--set", &tokenn],
+        &["view", target, "--set", &secret],
+        &["view", target, "--set", "target.token", &secret],
+        &["view", target, "--token", "a", &secret],
+        &["view", target, "--consent-secret", "a", &format!("--tokenn={secret}")],
+        &["view", &url],
+        &["check", &url],
+        &["check", target, "--set", &tokenn],
+        &["find", target, "--set", &tokenn],
+        &["matrix", "none.toml", "--set", &secret],
+        &["price", "none", "--viewers", "5", "--prices", prices.to_str().unwrap()],
+    ] {
+        let output = law.throng(arguments, &[], true);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}\n{}", said(&output));
+    }
+    law.holds();
+}
