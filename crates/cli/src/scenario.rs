@@ -77,7 +77,7 @@ pub(crate) fn read(file: &Path, overrides: &[Override]) -> Result<Scenario, CliE
 pub(crate) fn read_stored(file: &Path, overrides: &[Override]) -> Result<Scenario, CliError> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| CliError::usage(anyhow!("cannot read {}: {error}", file.display())))?;
-    Scenario::parse_stored_with(&text, overrides)
+    Scenario::parse_masked(&text, overrides)
         .map_err(|error| problems(&file.display().to_string(), &error))
 }
 

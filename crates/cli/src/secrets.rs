@@ -82,7 +82,7 @@ pub(crate) fn hidden_in(text: &str, words: impl Iterator<Item = String>) -> Stri
             }
         }
         // A secret with spaces that was not quoted is several words.
-        is_value = is_name || is_value && !word.starts_with('-');
+        is_value = is_name || (is_value && !word.starts_with('-'));
     }
     shown
 }
@@ -100,12 +100,12 @@ mod tests {
     fn what_is_said_of_a_command_line_has_no_secret() {
         for (words, text, shown) in [
             (&["view", "--token", "S3CRET", "x y"][..], "unexpected 'S3CRET'", "unexpected '…'"),
-            (&["--set", "target.token", "S3CRET"], "unexpected 'S3CRET'", "unexpected '…'"),
-            (&["--tokenn=S3CRET"], "no '--tokenn=S3CRET'", "no '--tokenn=…'"),
-            (&["--consent-secret=S3CRET"], "invalid 'S3CRET'", "invalid '…'"),
-            (&["http://a:S3CRET@h/"], "no 'http://a:S3CRET@h/'", "no 'http://…@h/'"),
-            (&["--token", "two", "S3CRET"], "unexpected 'S3CRET'", "unexpected '…'"),
-            (&["-n", "x"], "invalid value 'x' for '-n <N>'", "invalid value 'x' for '-n <N>'"),
+            (&["--set", "target.token", "S3CRET"][..], "unexpected 'S3CRET'", "unexpected '…'"),
+            (&["--tokenn=S3CRET"][..], "no '--tokenn=S3CRET'", "no '--tokenn=…'"),
+            (&["--consent-secret=S3CRET"][..], "invalid 'S3CRET'", "invalid '…'"),
+            (&["http://a:S3CRET@h/"][..], "no 'http://a:S3CRET@h/'", "no 'http://…@h/'"),
+            (&["--token", "two", "S3CRET"][..], "unexpected 'S3CRET'", "unexpected '…'"),
+            (&["-n", "x"][..], "invalid value 'x' for '-n <N>'", "invalid value 'x' for '-n <N>'"),
         ] {
             assert_eq!(hidden_in(text, words.iter().map(|word| (*word).to_owned())), shown);
         }

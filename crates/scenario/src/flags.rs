@@ -23,8 +23,8 @@ impl Override {
     /// Parses the `PATH=VALUE` of `--set`.
     ///
     /// # Errors
-    /// Without a `=`, or with nothing before it, or a URL, which has no `target.url=`. What may be a
-    /// secret is not in the error.
+    /// Without a `=`, or with nothing before it, or a URL, which has no `target.url=`. What may be
+    /// a secret is not in the error.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         match text.split_once('=').map(|(path, value)| (path.trim(), value)) {
             Some((path, value)) if !path.is_empty() && !path.contains("://") => Ok(Self {

@@ -239,7 +239,11 @@ impl Collected {
     }
 
     /// In the words of a command a secret may follow its flag.
-    fn list<'v>(&mut self, items: impl Iterator<Item = &'v Spanned<DeValue<'v>>>, is_secret: bool) {
+    fn list<'a, 'v: 'a>(
+        &mut self,
+        items: impl Iterator<Item = &'a Spanned<DeValue<'v>>>,
+        is_secret: bool,
+    ) {
         let mut follows_a_flag = false;
         for item in items {
             self.value(item, is_secret || follows_a_flag);

@@ -95,7 +95,8 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Makes the folder (and those above it, all for their owner alone) with an empty `run.db`, and opens it for writing.
+    /// Makes the folder (and those above it, all for their owner alone) with an empty `run.db`, and
+    /// opens it for writing.
     ///
     /// `info.format` is ignored; the stored value is always [`FORMAT`].
     ///

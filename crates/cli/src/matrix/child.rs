@@ -23,8 +23,8 @@ pub(super) struct CrowdEnd {
 }
 
 /// Starts `throng ARGUMENTS`, with its output in `log`. It has a process group of its own: Ctrl-C
-/// reaches it once, from this process. `mark` finds it after this process was killed. `variables` are
-/// more of its environment, which other users do not see: its secrets.
+/// reaches it once, from this process. `mark` finds it after this process was killed. `variables`
+/// are more of its environment, which other users do not see: its secrets.
 pub(super) fn start(
     arguments: &[String],
     log: &Path,

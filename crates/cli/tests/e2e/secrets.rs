@@ -80,8 +80,8 @@ impl Law {
         }
     }
 
-    /// Runs `throng ARGUMENTS` with variables, and looks at what it says and starts. `shows` are the
-    /// secrets that are among its own arguments.
+    /// Runs `throng ARGUMENTS` with variables, and looks at what it says and starts. If it `shows`
+    /// secrets, they are among its own arguments by the test's doing.
     fn throng(&mut self, arguments: &[&str], variables: &[(&str, &str)], shows: bool) -> Output {
         let child = started(Command::new(THRONG).args(arguments).envs(variables.iter().copied()));
         let but = shows.then(|| child.id());

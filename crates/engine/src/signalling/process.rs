@@ -101,8 +101,8 @@ impl Process {
     }
 }
 
-/// A file in memory with the text, which has no name. The next program inherits it; another one that
-/// is started at the same moment may have it too, which is one of the same user.
+/// A file in memory with the text, which has no name. The next program inherits it; another one
+/// that is started at the same moment may have it too, which is one of the same user.
 fn file_of(text: &Secret) -> io::Result<File> {
     let mut file = File::from(rustix::fs::memfd_create("told", MemfdFlags::empty())?);
     file.write_all(text.expose().as_bytes())?;

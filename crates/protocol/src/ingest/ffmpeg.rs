@@ -22,9 +22,8 @@ pub(super) struct Encoding {
 /// Time between two key frames: the least that segments of HLS are cut at.
 const KEY_FRAMES_EVERY_S: f64 = 2.0;
 
-/// The arguments of an FFmpeg that publishes its standard input at `url`; with `is_told`, options of
-/// its protocol are in the file [`TOLD`]: `-fpre` reads what `-option value` says, and only what an
-/// option says is in no list of processes.
+/// The arguments of an FFmpeg that publishes its standard input at `url`. With `is_told` it reads
+/// options of its protocol, which are secret, from the file [`TOLD`], by `-fpre`.
 pub(super) fn arguments(
     url: &str,
     is_told: bool,

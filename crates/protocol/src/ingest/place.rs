@@ -117,8 +117,8 @@ impl Config {
     }
 }
 
-/// Parameters of an SRT URL that are secret, and whose values may have characters that are escaped in
-/// a URL, with the options of FFmpeg for them. Its `streamid` is another one.
+/// Parameters of an SRT URL that are secret, and whose values may have characters that are escaped
+/// in a URL, with the options of FFmpeg for them. Its `streamid` is another one.
 const SRT_OPTIONS: [(&str, &str); 2] = [("streamid", "srt_streamid"), ("passphrase", "passphrase")];
 
 /// Whether a parameter of an SRT URL may be among the arguments of FFmpeg: its own are lower case

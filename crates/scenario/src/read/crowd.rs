@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::fields::{Fields, Reader};
+use super::fields::{Fields, Form, Reader};
 use super::tree::{Node, Span, Value};
 use super::{destination, role, target};
 use crate::arrival::{ArrivalKind, Burst, Every, Jitter, Poisson, Ramp};
@@ -210,7 +210,7 @@ fn arrival(reader: &mut Reader, node: &Node, path: &str) -> Option<ArrivalKind> 
 
 /// The jitter of a regular schedule. A scenario that was stored without the key ran without.
 fn jitter(reader: &mut Reader, arrival: &mut Fields<'_>) -> Option<Jitter> {
-    let is_on = reader.boolean(arrival, "jitter").unwrap_or(!reader.is_redacted);
+    let is_on = reader.boolean(arrival, "jitter").unwrap_or(reader.form != Form::Written);
     let span = arrival.span_of("seed");
     let seed = reader.integer(arrival, "seed", 0, SEED_MAX).unwrap_or(Jitter::default().seed);
     if !is_on && span.is_some() {

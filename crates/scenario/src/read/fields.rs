@@ -29,8 +29,19 @@ pub(crate) const TOP_KEYS: [&str; 12] = [
 pub(super) struct Reader {
     pub(super) sources: Sources,
     diagnostics: Vec<(Option<Span>, Diagnostic)>,
-    /// The scenario comes from a run folder: secrets are redacted (`…`).
-    pub(super) is_redacted: bool,
+    /// What has written the scenario.
+    pub(super) form: Form,
+}
+
+/// What has written a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A person.
+    Asked,
+    /// A person, and its secrets are hidden (`…`).
+    Masked,
+    /// [`crate::Scenario::to_toml`] of this or an earlier version, with hidden secrets.
+    Written,
 }
 
 /// The entries of one table, and the keys that have been read.
@@ -83,7 +94,12 @@ impl<'t> Fields<'t> {
 
 impl Reader {
     pub(super) fn new(sources: Sources) -> Self {
-        Self { sources, diagnostics: Vec::new(), is_redacted: false }
+        Self { sources, diagnostics: Vec::new(), form: Form::Asked }
+    }
+
+    /// Whether a secret may be hidden (`…`).
+    pub(super) fn is_redacted(&self) -> bool {
+        self.form != Form::Asked
     }
 
     /// Adds an error.

@@ -117,7 +117,7 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Tok
     let text = reader.text(&entry.node, &path, "text")?;
     let source = TokenSource::parse(&text);
     let problem = match &source {
-        TokenSource::Inline(secret) if reader.is_redacted && secret.expose() == HIDDEN => None,
+        TokenSource::Inline(secret) if reader.is_redacted() && secret.expose() == HIDDEN => None,
         TokenSource::Inline(secret) if secret.expose().contains(HIDDEN) => {
             Some("was redacted when this scenario was stored")
         }

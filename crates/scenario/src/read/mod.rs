@@ -19,7 +19,7 @@ mod fields;
 pub(crate) use fields::TOP_KEYS;
 mod har;
 mod http;
-use fields::{Fields, Reader};
+use fields::{Fields, Form, Reader};
 mod canary;
 mod chat;
 mod conference;
@@ -54,7 +54,7 @@ impl Scenario {
     /// # Errors
     /// As [`Self::parse`].
     pub fn parse_with(text: &str, overrides: &[Override]) -> Result<Self, ScenarioError> {
-        read(text, overrides, false)
+        read(text, overrides, Form::Asked)
     }
 
     /// Reads the output of [`Self::to_toml`], to evaluate the run that it was stored with: redacted
@@ -63,15 +63,16 @@ impl Scenario {
     /// # Errors
     /// As [`Self::parse`].
     pub fn parse_stored(text: &str) -> Result<Self, ScenarioError> {
-        Self::parse_stored_with(text, &[])
+        read(text, &[], Form::Written)
     }
 
-    /// The same with overrides, whose secrets may be redacted too.
+    /// Reads a file of which [`crate::masked_toml`] has hidden the secrets, with overrides of which
+    /// they are hidden too, to evaluate a run of it. The result cannot be run.
     ///
     /// # Errors
     /// As [`Self::parse`].
-    pub fn parse_stored_with(text: &str, overrides: &[Override]) -> Result<Self, ScenarioError> {
-        read(text, overrides, true)
+    pub fn parse_masked(text: &str, overrides: &[Override]) -> Result<Self, ScenarioError> {
+        read(text, overrides, Form::Masked)
     }
 
     /// The scenario of a command line without a file: an empty file with overrides.
@@ -83,11 +84,11 @@ impl Scenario {
     }
 }
 
-fn read(text: &str, overrides: &[Override], is_redacted: bool) -> Result<Scenario, ScenarioError> {
+fn read(text: &str, overrides: &[Override], form: Form) -> Result<Scenario, ScenarioError> {
     let mut root = tree::parse(text).map_err(|diagnostics| ScenarioError { diagnostics })?;
     let host_of_file = target::host_of_file(&root);
     let mut reader = Reader::new(Sources::new(text, overrides));
-    reader.is_redacted = is_redacted;
+    reader.form = form;
     for (index, over) in overrides.iter().enumerate() {
         if let Err((span, message, help)) = tree::apply(&mut root, over, index + 1) {
             reader.fail(span, message, help);

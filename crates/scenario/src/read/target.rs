@@ -1,6 +1,6 @@
 //! Reads `[target]`: the URL, what gives access to it, and how media may reach it.
 
-use super::fields::{Fields, Reader};
+use super::fields::{Fields, Form, Reader};
 use super::tree::{Entry, Node, Span, Value};
 use super::turn;
 use crate::room::ROOMS_MAX;
@@ -140,7 +140,7 @@ fn check_host(
 pub(super) fn target_url(reader: &mut Reader, node: &Node, path: &str) -> Option<Target> {
     let text =
         reader.text(node, path, "a URL such as \"janus+ws://127.0.0.1:8188/streaming/1\"")?;
-    let text = if reader.is_redacted { as_written_today(text) } else { text };
+    let text = if reader.form == Form::Written { as_written_today(text) } else { text };
     let error = match Target::parse(&text) {
         Ok(target) => return Some(target),
         Err(error) => error,
@@ -239,7 +239,7 @@ pub(super) fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<Toke
     }
     let source = TokenSource::parse(&text);
     let problem = match &source {
-        TokenSource::Inline(secret) if reader.is_redacted && secret.expose() == HIDDEN => {
+        TokenSource::Inline(secret) if reader.is_redacted() && secret.expose() == HIDDEN => {
             return Some(source);
         }
         TokenSource::Inline(secret) if secret.expose().contains(HIDDEN) => {

@@ -438,11 +438,11 @@ fn no_error_repeats_a_secret() {
 
 /// What a folder keeps of a scenario is enough to judge its run by.
 #[test]
-fn a_masked_scenario_is_read_as_a_stored_one() {
+fn a_masked_scenario_says_the_same_and_cannot_be_run() {
     let text = SMALL.replacen("[crowd]", "token = \"S3CRET\"\n[crowd]", 1);
     let (kept, overrides) = (crate::masked_toml(&text), ["target.token=\u{2026}"]);
     let overrides = overrides.map(|text| Override::parse(text).unwrap());
-    let stored = Scenario::parse_stored_with(&kept, &overrides).unwrap();
+    let stored = Scenario::parse_masked(&kept, &overrides).unwrap();
     assert_eq!(stored.crowd, read(&text).crowd);
     assert!(Scenario::parse(&kept).is_err(), "it cannot be run");
 }
