@@ -216,7 +216,7 @@ fn a_run_on_signalling_by_websocket_or_rtsp_has_no_secret() {
     law.holds();
 }
 
-/// On loopback a key is shown, as docs/scenario.md says: nobody else's server is there. No process
+/// On loopback a key is shown, as docs/ingest.md says: nobody else's server is there. No process
 /// shows it all the same.
 #[test]
 fn the_key_of_a_publisher_is_not_among_the_arguments_of_ffmpeg() {
