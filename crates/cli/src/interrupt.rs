@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::exit::Exit;
+use crate::live;
 
 /// Whether a signal asked the command to end.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +43,7 @@ impl Interrupt {
             }
             if self.0.swap(true, Relaxed) {
                 // The second signal does not wait; the run folder stays unfinished.
+                live::give_back_for_good();
                 std::process::exit(Exit::Interrupted as i32);
             }
         }

@@ -103,7 +103,7 @@ fn main() -> ExitCode {
 /// Prints what clap says: help, the version, or what is wrong with the command line.
 fn answer(error: &clap::Error) {
     use std::io::{IsTerminal, Write};
-    let is_plain = std::env::var_os("NO_COLOR").is_some();
+    let is_plain = std::env::var_os("NO_COLOR").is_some() || live::is_dumb();
     let text = |is_terminal: bool| {
         let text = error.render();
         let text =

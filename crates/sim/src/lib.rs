@@ -14,6 +14,8 @@ pub mod namespace;
 
 pub mod priority;
 
+pub mod pty;
+
 pub mod capture;
 
 pub mod link;

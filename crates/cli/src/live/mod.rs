@@ -1,12 +1,13 @@
 //! The live display of a run: a full screen on a terminal, plain lines elsewhere.
 
 mod chat;
+mod keys;
 mod plain;
 mod players;
 pub(crate) mod screen;
 mod terminal;
 
-pub(crate) use terminal::Screen;
+pub(crate) use terminal::{Screen, can_be_drawn_on, give_back_for_good, is_dumb};
 
 use plain::PlainDisplay;
 use screen::Subject;
@@ -29,7 +30,7 @@ pub(crate) fn open(plan: &Plan, common: &Common) -> Box<dyn Display> {
         return Box::new(NoDisplay);
     }
     let who = Who::of(plan);
-    if !common.plain && std::io::stdout().is_terminal() {
+    if !common.plain && can_be_drawn_on() {
         let subject = Subject { title: plan.target.display(), who };
         match Screen::take() {
             Ok(screen) => return Box::new(TerminalDisplay { screen, subject }),

@@ -1,13 +1,12 @@
 //! The live display of a watch: a full screen on a terminal, a line each few seconds elsewhere.
 
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use throng_observation::units::percent;
 
 use super::figures::Figures;
 use super::screen;
-use crate::live::Screen;
+use crate::live::{Screen, can_be_drawn_on};
 use crate::say;
 
 /// How often a plain line is printed.
@@ -25,7 +24,7 @@ impl View {
         if is_quiet {
             return Self::Quiet;
         }
-        if !is_plain && std::io::stdout().is_terminal() {
+        if !is_plain && can_be_drawn_on() {
             match Screen::take() {
                 Ok(screen) => return Self::Full { screen, title: title.to_owned() },
                 Err(error) => say(&format!("no full-screen view on this terminal: {error}")),
@@ -39,7 +38,7 @@ impl View {
         match self {
             Self::Full { screen, title } => {
                 screen.draw(|frame| screen::draw(frame, title, figures, at));
-                Screen::wants_to_leave()
+                screen.wants_to_leave()
             }
             Self::Lines { next, printed } => {
                 if at >= *next {

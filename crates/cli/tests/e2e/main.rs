@@ -53,6 +53,7 @@ mod stage;
 mod stopped;
 mod streams;
 mod tap;
+mod terminal;
 mod vod;
 mod watch;
 mod watch_page;

@@ -1,0 +1,129 @@
+//! The full-screen view on a terminal of its own: whatever is typed, it ends when it is asked to,
+//! and leaves the terminal as it was.
+
+use std::process::Command;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use throng_sim::pty::Pty;
+
+use crate::throng::{Stage, THRONG};
+
+/// What the alternate screen begins with.
+const SCREEN: &str = "\x1b[?1049h";
+
+/// To start, on a machine on which all views of a test start at once.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
+
+/// To end: a viewer is given 5 s to leave, and the report is made.
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
+
+/// A view of one viewer, for a minute, on a terminal.
+fn view(stage: &Stage, folder: &TempDir, term: &str, time: &str) -> Pty {
+    let mut command = Command::new(THRONG);
+    command.args(["view", &stage.target(), "-n", "1", "--for", time, "--output"]);
+    command.arg(folder.path().join("run")).env("TERM", term);
+    Pty::start(command).unwrap()
+}
+
+fn view_on_screen(stage: &Stage, folder: &TempDir) -> Pty {
+    let pty = view(stage, folder, "xterm-256color", "60s");
+    assert!(pty.shows_within(SCREEN, STARTS_WITHIN), "{}", pty.shown());
+    pty
+}
+
+/// 10 s: all at once, each on its own terminal.
+#[test]
+fn whatever_is_typed_a_signal_ends_the_view_and_the_terminal_is_as_before() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let text = "a line of text that nobody meant for here\r".repeat(64 * 1024 / 42);
+    let inputs: [(&str, &[u8]); 8] = [
+        ("a lone Escape", b"\x1b"),
+        ("Alt+[", b"\x1b["),
+        ("a command to the terminal without its end", b"\x1b]0;title"),
+        ("a paste without its end", b"\x1b[200~pasted"),
+        ("invalid UTF-8", b"\xff\xfe\xc3\x28\xe2\x82"),
+        ("the begin of a mouse event", b"\x1b[M"),
+        ("64 kB of text", text.as_bytes()),
+        ("Alt+[ and more", b"\x1b[1;\x1b[<0;1"),
+    ];
+    std::thread::scope(|scope| {
+        for (what, keys) in inputs {
+            let stage = &stage;
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                let mut pty = view_on_screen(stage, &folder);
+                pty.types(keys).unwrap();
+                // Two looks at the keyboard.
+                std::thread::sleep(Duration::from_millis(600));
+                pty.signal("TERM").unwrap();
+                let end = pty.ends_within(ENDS_WITHIN);
+                assert!(end.is_some(), "{what}: it goes on\n{}", pty.shown());
+                assert_eq!(pty.left_behind(), [""; 0], "{what}\n{}", pty.shown());
+            });
+        }
+    });
+}
+
+#[test]
+fn q_and_control_c_end_the_view_also_after_an_unfinished_key() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    std::thread::scope(|scope| {
+        for keys in ["q", "\x03"] {
+            let stage = &stage;
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                let mut pty = view_on_screen(stage, &folder);
+                pty.types(b"\x1b[").unwrap();
+                std::thread::sleep(Duration::from_millis(600));
+                pty.types(keys.as_bytes()).unwrap();
+                let end = pty.ends_within(ENDS_WITHIN);
+                assert!(end.is_some(), "{keys:?}: it goes on\n{}", pty.shown());
+                assert_eq!(pty.left_behind(), [""; 0], "{keys:?}\n{}", pty.shown());
+            });
+        }
+    });
+}
+
+/// The second signal does not wait for the run's end; typed before the view has the terminal,
+/// Ctrl-C is a signal too.
+#[test]
+fn two_signals_at_once_leave_the_terminal_as_before() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    std::thread::scope(|scope| {
+        for after_ms in [0, 50, 150, 300, 600] {
+            let stage = &stage;
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                let mut pty = view(stage, &folder, "xterm-256color", "60s");
+                std::thread::sleep(Duration::from_millis(after_ms));
+                pty.types(b"\x03\x03").unwrap();
+                let end = pty.ends_within(ENDS_WITHIN);
+                assert!(end.is_some(), "after {after_ms} ms: it goes on\n{}", pty.shown());
+                assert_eq!(pty.left_behind(), [""; 0], "after {after_ms} ms\n{}", pty.shown());
+            });
+        }
+        scope.spawn(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let mut pty = view_on_screen(&stage, &folder);
+            pty.signal("INT").unwrap();
+            std::thread::sleep(Duration::from_millis(40));
+            pty.signal("INT").unwrap();
+            let end = pty.ends_within(ENDS_WITHIN).and_then(|status| status.code());
+            assert_eq!(end, Some(130), "{}", pty.shown());
+            assert_eq!(pty.left_behind(), [""; 0], "{}", pty.shown());
+        });
+    });
+}
+
+#[test]
+fn a_terminal_without_control_sequences_gets_plain_text() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    for term in ["dumb", ""] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pty = view(&stage, &folder, term, "10s");
+        assert!(pty.ends_within(STARTS_WITHIN).is_some(), "{term}");
+        let shown = pty.shown();
+        assert!(shown.contains("<Summary>") && !shown.contains('\x1b'), "TERM={term}: {shown}");
+    }
+}
