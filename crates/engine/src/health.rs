@@ -9,6 +9,8 @@ use throng_observation::host::CpuTimes;
 use throng_observation::limits::{HOST_DROP_RATIO_MAX, Limit};
 use throng_observation::run::GeneratorRow;
 
+use crate::memory_use::{Memory, MemoryUse};
+
 /// The limits that the rows of one second pass, as sentences; none if the generator is healthy.
 #[must_use]
 pub fn limits_passed(rows: &[GeneratorRow]) -> Vec<String> {
@@ -146,7 +148,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn begin() -> Self {
-        let memory = Memory::of_machine();
+        let memory = Memory::begin(&status());
         Self { cpu: process_cpu(), cpu_times: cpu_times(), losses: HostLosses::so_far(), memory }
     }
 
@@ -157,7 +159,7 @@ impl Machine {
         let steal_ratio = cpu_times
             .zip(self.cpu_times)
             .map_or(0.0, |(now, before)| now.steal_ratio_since(&before));
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let status = status();
         let row = GeneratorRow {
             second,
             thread: None,
@@ -174,51 +176,8 @@ impl Machine {
     }
 }
 
-/// What the process uses of a memory.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct MemoryUse {
-    /// The share of it.
-    pub(crate) ratio: f64,
-    /// Whose memory it is, for a sentence.
-    pub(crate) of: &'static str,
-}
-
-/// What limits the memory of the process, bytes.
-#[derive(Clone, Copy, Debug)]
-struct Memory {
-    of_machine: Option<u64>,
-    of_group: Option<u64>,
-}
-
-impl Memory {
-    fn of_machine() -> Self {
-        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let of_group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-            .iter()
-            .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
-        Self { of_machine: parse_kb(&meminfo, "MemTotal"), of_group }
-    }
-
-    /// What a process uses, by its `/proc/P/status`: of the machine's memory or of its control
-    /// group's, whichever share is more.
-    ///
-    /// A group is not charged for receive rings (`af_packet.c` allocates them without
-    /// `__GFP_ACCOUNT`) and can reclaim mapped files; the kernel counts both as `RssFile`.
-    fn used_by(self, status: &str) -> MemoryUse {
-        let share = |used: Option<u64>, all: Option<u64>| {
-            used.zip(all).map_or(0.0, |(used, all)| used as f64 / all.max(1) as f64)
-        };
-        let charged = parse_kb(status, "RssAnon").zip(parse_kb(status, "RssShmem"));
-        let charged =
-            charged.map(|(anonymous, shared)| anonymous + shared).or(parse_kb(status, "VmRSS"));
-        let machine = share(parse_kb(status, "VmRSS"), self.of_machine);
-        let group = share(charged, self.of_group);
-        if group > machine {
-            MemoryUse { ratio: group, of: "its control group's memory" }
-        } else {
-            MemoryUse { ratio: machine, of: "the machine's memory" }
-        }
-    }
+fn status() -> String {
+    std::fs::read_to_string("/proc/self/status").unwrap_or_default()
 }
 
 fn process_cpu() -> Duration {
@@ -258,20 +217,6 @@ mod tests {
                 "{rubbish}"
             );
         }
-    }
-
-    #[test]
-    fn a_ring_counts_for_the_machine_and_not_for_the_control_group() {
-        let status = "VmRSS:\t 600 kB\nRssAnon:\t 90 kB\nRssFile:\t 500 kB\nRssShmem:\t 10 kB\n";
-        let used = |of_machine, of_group| {
-            let used = Memory { of_machine, of_group }.used_by(status);
-            (used.ratio, used.of)
-        };
-        let (machine, group) = ("the machine's memory", "its control group's memory");
-        assert_eq!(used(Some(1_200 << 10), None), (0.5, machine));
-        assert_eq!(used(Some(6_000 << 10), Some(400 << 10)), (0.25, group));
-        assert_eq!(used(Some(1_200 << 10), Some(u64::MAX)), (0.5, machine));
-        assert_eq!(used(None, None), (0.0, machine));
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub use live::LiveSnapshot;
 
 mod memory;
 pub use memory::share_one_arena;
+mod memory_use;
 
 mod clock;
 mod control;

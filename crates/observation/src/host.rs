@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub mod catalogue;
+pub mod cgroup;
 mod cpu_times;
 mod device;
 mod lives;
 pub mod measured;
+pub mod mountinfo;
 mod process;
 mod profile;
 mod traffic;

@@ -33,6 +33,7 @@ mod long_run;
 mod matrix;
 mod media;
 mod media_address;
+mod memory_limit;
 mod missing;
 mod oven_media_engine;
 mod page;

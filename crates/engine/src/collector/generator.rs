@@ -8,7 +8,8 @@ use throng_observation::RunTime;
 use throng_observation::limits::{BURST_DROPS_EVENT, RING_BURST_DROPS_EVENT};
 use throng_observation::run::{EventRow, GeneratorRow};
 
-use crate::health::{HostLosses, Machine, MemoryUse, limits_passed};
+use crate::health::{HostLosses, Machine, limits_passed};
+use crate::memory_use::MemoryUse;
 
 /// Health of open seconds, and losses of the host since the run began.
 pub(super) struct Health {

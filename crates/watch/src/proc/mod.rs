@@ -24,9 +24,9 @@ pub mod netlink;
 pub mod sockstat;
 pub mod softnet_stat;
 
-pub mod cgroup;
 pub mod cgroup_files;
-pub mod mountinfo;
+// The engine reads them too.
+pub use throng_observation::host::{cgroup, mountinfo};
 
 #[cfg(test)]
 mod recorded_files_tests;

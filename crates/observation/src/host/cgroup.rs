@@ -1,7 +1,5 @@
 //! `/proc/P/cgroup` (cgroups(7)): the control groups of a process, by hierarchy.
 
-use super::scan::lines;
-
 /// A process's group in one hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership<'a> {
@@ -14,7 +12,7 @@ pub struct Membership<'a> {
 
 /// The memberships; paths that are not UTF-8 are skipped.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = Membership<'_>> {
-    lines(text).filter_map(|line| {
+    text.split(|byte| *byte == b'\n').filter_map(|line| {
         let mut parts = std::str::from_utf8(line).ok()?.splitn(3, ':');
         parts.next()?.parse::<u32>().ok()?;
         let (controllers, path) = (parts.next()?, parts.next()?);

@@ -1,7 +1,5 @@
 //! `/proc/P/mountinfo` (proc(5)): the mounts of control group hierarchies.
 
-use super::scan::lines;
-
 /// A mounted control group hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CgroupMount<'a> {
@@ -17,7 +15,7 @@ pub struct CgroupMount<'a> {
 
 /// The control group mounts.
 pub fn parse(text: &[u8]) -> impl Iterator<Item = CgroupMount<'_>> {
-    lines(text).filter_map(|line| {
+    text.split(|byte| *byte == b'\n').filter_map(|line| {
         let (mount, filesystem) = std::str::from_utf8(line).ok()?.split_once(" - ")?;
         let mut mount = mount.split(' ').skip(3);
         let (root, point) = (mount.next()?, mount.next()?);
