@@ -77,7 +77,7 @@ pub(super) fn undo(folder: &Path) -> Result<Exit, CliError> {
     let folder = MatrixFolder::open(folder)?;
     folder.check_is_own()?;
     // Whoever shrinks the same meanwhile would go on with what is put back here.
-    let _machine = folder.plan().ok().map(|plan| Machine::taken_for(&plan)).transpose()?;
+    let _machine = folder.stored_plan().ok().map(|plan| Machine::taken_for(&plan)).transpose()?;
     let path = folder.journal();
     let mut journal = Journal::open(&path).map_err(CliError::usage)?;
     let is_undone = undo_all(&mut journal);

@@ -29,10 +29,9 @@ fn a_run_in_a_group_of_24_mb_ends_before_the_kernel_kills_it_and_keeps_its_folde
     };
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let doors = ControlGroup::planned(&name).into_iter().map(|folder| folder.join("cgroup.procs"));
-    let enter: String =
-        doors.filter(|door| door.exists()).fold(String::new(), |script, door| {
-            format!("{script}echo $$ > {} && ", door.display())
-        });
+    let enter: String = doors
+        .filter(|door| door.exists())
+        .fold(String::new(), |script, door| format!("{script}echo $$ > {} && ", door.display()));
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{enter}exec \"$0\" \"$@\""), THRONG]);
     let view = ["view", &stage.target(), "-n", "1000", "--every", "10ms", "--for", "30s"];

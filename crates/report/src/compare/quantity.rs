@@ -243,6 +243,7 @@ impl Quantity {
                 Unit::Milliseconds => "ms",
                 Unit::FramesPerSecond => "fps",
                 Unit::Count => "count",
+                Unit::Lines => "lines",
             },
         }
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::diagnostic::{Diagnostic, Location, Origin, ScenarioError};
+use crate::masked::Mask;
 use crate::suggestion::nearest;
 
 /// A text whose variables are known.
@@ -45,8 +46,9 @@ impl Template {
         if errors.is_empty() {
             return Ok(template);
         }
+        let mask = Mask::of_toml(text);
         let diagnostic = |error: TemplateError| Diagnostic {
-            location: Some(Location::of(Origin::File, text, error.at.start, error.at.end)),
+            location: Some(Location::of(Origin::File, (text, &mask), error.at.start, error.at.end)),
             message: error.message,
             help: Some(error.help),
         };
