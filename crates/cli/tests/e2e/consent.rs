@@ -43,25 +43,30 @@ impl Web {
         })
     }
 
-    /// Answers by the head of the request.
+    /// Answers by the head of the request. Each connection has a thread: browsers open some that
+    /// they use later, or never.
     fn answering(
         inside: &Namespace,
         address: Ipv4Addr,
         port: u16,
-        answer: impl Fn(&str) -> Option<String> + Send + 'static,
+        answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let notes = Arc::clone(&asked);
+        let (notes, answer) = (Arc::clone(&asked), Arc::new(answer));
         let listener = inside.enter(|| TcpListener::bind((address, port)).unwrap()).unwrap();
         std::thread::spawn(move || {
-            let mut open = Vec::new();
             for mut stream in listener.incoming().flatten() {
-                let request = request(&mut stream);
-                notes.lock().unwrap().extend(request.lines().next().map(str::to_owned));
-                match answer(&request) {
-                    Some(response) => drop(stream.write_all(response.as_bytes())),
-                    None => open.push(stream),
-                }
+                let (notes, answer) = (Arc::clone(&notes), Arc::clone(&answer));
+                std::thread::spawn(move || {
+                    let request = request(&mut stream);
+                    let Some(line) = request.lines().next() else { return };
+                    notes.lock().unwrap().push(line.to_owned());
+                    match answer(&request) {
+                        Some(response) => drop(stream.write_all(response.as_bytes())),
+                        // It stays open until the client gives up.
+                        None => drop(stream.read(&mut [0])),
+                    }
+                });
             }
         });
         Self { asked }
@@ -72,25 +77,17 @@ impl Web {
     }
 }
 
-/// A request with as much of its body as arrives.
+/// A request, with as much of it as comes before the client closes.
 fn request(stream: &mut TcpStream) -> String {
-    stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let (mut text, mut chunk) = (String::new(), [0; 4096]);
     let is_whole = |text: &str| {
-        let (head, body) = text.split_once("\r\n\r\n")?;
-        let length = head
-            .to_ascii_lowercase()
-            .split_once("content-length:")?
-            .1
-            .lines()
-            .next()?
-            .trim()
-            .parse()
-            .ok()?;
-        (body.len() >= length).then_some(())
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+        let head = head.to_ascii_lowercase();
+        let length = head.split_once("content-length:").and_then(|(_, rest)| rest.lines().next());
+        let length = length.map_or(0, |length| length.trim().parse().unwrap());
+        body.len() >= length
     };
-    let has_no_body = |text: &str| text.starts_with("GET ") && text.contains("\r\n\r\n");
-    while is_whole(&text).is_none() && !has_no_body(&text) {
+    while !is_whole(&text) {
         match stream.read(&mut chunk) {
             Ok(0) | Err(_) => break,
             Ok(length) => text.push_str(&String::from_utf8_lossy(&chunk[..length])),
