@@ -14,7 +14,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// No participant reached the target, or the target is not allowed.
     Target = 3,
-    /// No verdict: the generator was the limit, throng failed, or a search could not decide.
+    /// No verdict: the generator was the limit, throng failed, a search could not decide, or the run
+    /// is not finished.
     Invalid = 4,
     /// Browsers in the crowd measured another quality than the crowd, so its figures are not
     /// reliable.
@@ -31,7 +32,7 @@ Exit codes:
     1  objectives missed
     2  usage or scenario error
     3  target unreachable or not allowed
-    4  invalid: the generator was the limit, or could not do its work
+    4  invalid: the generator was the limit or could not do its work, or the run is partial
     5  disputed: a browser of [canary] saw something else than the crowd
   130  interrupted (the run folder is kept and says that it is partial)";
 }

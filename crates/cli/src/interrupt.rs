@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: the first asks the run to end in an orderly way, the second ends the
-//! process.
+//! Ctrl-C, SIGTERM and SIGHUP: the first asks the run to end in an orderly way, the second ends the
+//! process and all that it started.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -33,19 +33,56 @@ impl Interrupt {
     }
 
     async fn watch(self) -> std::io::Result<()> {
-        use tokio::signal::unix::{SignalKind, signal};
+        use tokio::signal::unix::{Signal, SignalKind, signal};
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        // A handler would undo what `nohup` did.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mut hang_up =
+            if ignores_hang_up(&status) { None } else { Some(signal(SignalKind::hangup())?) };
         loop {
+            let hung_up = async {
+                match hang_up.as_mut().map(Signal::recv) {
+                    Some(came) => came.await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
+                _ = hung_up => {}
             }
             if self.0.swap(true, Relaxed) {
                 // The second signal does not wait; the run folder stays unfinished.
                 live::give_back_for_good();
                 std::process::exit(Exit::Interrupted as i32);
             }
+        }
+    }
+}
+
+/// Whether SIGHUP, the first of the signals, is ignored by a process with this
+/// `/proc/PID/status` (proc_pid_status(5)).
+fn ignores_hang_up(status: &str) -> bool {
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hang_up_that_nohup_ignores_stays_ignored() {
+        for (status, expect) in [
+            ("Name:\tthrong\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000000\n", true),
+            ("SigIgn:\t0000000000001001\n", true),
+            ("SigBlk:\t0000000000000001\nSigIgn:\t0000000000001000\n", false),
+            ("SigIgn:\t\n", false),
+            ("", false),
+        ] {
+            assert_eq!(ignores_hang_up(status), expect, "{status}");
         }
     }
 }

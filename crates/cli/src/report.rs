@@ -11,7 +11,7 @@ use throng_store::{RunFolder, StoreError, Table};
 
 use crate::args;
 use crate::exit::Exit;
-use crate::{CliError, print};
+use crate::{CliError, history, print, say};
 
 #[derive(Default)]
 pub(crate) struct ReportOptions {
@@ -34,12 +34,28 @@ pub(crate) fn remake(command: &args::Report) -> Result<Exit, CliError> {
     let (json, csv, details) = (command.json, command.csv, command.details);
     let wanted = ReportOptions { json, csv, details, junit: command.junit.clone() };
     make(&command.run, &wanted).map_err(|error| {
+        if matches!(error, StoreError::Incomplete { .. } | StoreError::Corrupt { .. }) {
+            show_kept(&command.run, json);
+        }
         let exit = match error {
             StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,
             _ => Exit::Invalid,
         };
         CliError::new(exit, error)
     })
+}
+
+/// Prints the summary that was made while the rows could still be read, if there is one; nothing is
+/// written.
+fn show_kept(folder: &Path, json: bool) {
+    match history::read_json::<Summary>(folder, "summary.json") {
+        Ok(Some(summary)) => {
+            say("its rows cannot be read; this is the summary that was made before:");
+            print(&if json { summary.to_json() } else { throng_report::text::summary(&summary) });
+        }
+        Ok(None) => {}
+        Err(problem) => say(&problem),
+    }
 }
 
 /// Reads the run folder, writes the report's files into it, prints, and returns the exit code of

@@ -18,7 +18,10 @@ pub(crate) fn outcome(summary: &Summary, ending: Ending) -> RunOutcome {
     let is_disputed =
         summary.canary.as_ref().is_some_and(|canary| canary.judgement == CanaryJudgement::Disputed);
     match of_crowd {
+        // Objectives are for the whole of a run: who had not joined yet is not who failed.
+        _ if ending == Ending::Unfinished => RunOutcome::Invalid,
         RunOutcome::Met | RunOutcome::Missed if is_disputed => RunOutcome::Disputed,
+        RunOutcome::Met if summary.partial => RunOutcome::Invalid,
         _ => of_crowd,
     }
 }
@@ -94,13 +97,18 @@ pub(crate) fn headline(summary: &Summary, aborted: &str) -> String {
             let statement = if is_value { statement.to_owned() } else { capitalised(statement) };
             format!("{statement}{}", other_load(summary))
         }
-        RunOutcome::Invalid => {
+        RunOutcome::Invalid if summary.generator.limited => {
             format!(
                 "Invalid: the generator was the limit: {}",
                 summary.generator.reasons.join("; ")
             )
         }
-        RunOutcome::Missed => missed(summary),
+        // A partial run.
+        RunOutcome::Invalid if summary.participants.connected == 0 => failure(summary, aborted),
+        RunOutcome::Invalid if summary.objectives.iter().all(|objective| objective.met) => {
+            played(summary)
+        }
+        RunOutcome::Invalid | RunOutcome::Missed => missed(summary),
         RunOutcome::Met => played(summary),
         RunOutcome::Disputed if summary.objectives.iter().all(|objective| objective.met) => {
             played(summary)

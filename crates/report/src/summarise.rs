@@ -11,7 +11,7 @@ use throng_observation::run::{
 use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase};
 use throng_scenario::Objective;
 
-use crate::figures::{Figures, KindFigures};
+use crate::figures::{Figures, KindFigures, duration_s};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION,
     Summary,
@@ -158,15 +158,23 @@ fn partial_reasons(run: &RunData) -> Vec<String> {
         Ending::Complete => {}
         Ending::Interrupted => because.push("the run was ended early".into()),
         Ending::Aborted => because.push(aborted(run)),
-        Ending::Unfinished => {
-            because
-                .push("no ending was written: the run is in progress, or its process died".into());
-        }
+        Ending::Unfinished => because.push(unfinished(run)),
     }
     if run.rows_lost > 0 {
         because.push(format!("{} rows could not be stored", run.rows_lost));
     }
     because
+}
+
+/// That a run has no ending, and until when it is known.
+fn unfinished(run: &RunData) -> String {
+    let (known_s, planned_s) = (duration_s(run), run.info.planned_duration_us as f64 / 1e6);
+    let until = if known_s > 0.0 {
+        format!("known until {known_s:.0} s of the {planned_s:.0} s that were planned")
+    } else {
+        "no second of it was written".into()
+    };
+    format!("no ending was written: the run is in progress, or its process died; {until}")
 }
 
 /// What ended a run that was aborted, as a clause.
@@ -416,7 +424,7 @@ mod tests {
             (example::degraded(), RunOutcome::Missed),
             (example::limited(), RunOutcome::Invalid),
             (example::all_failed(), RunOutcome::Error),
-            (RunData::default(), RunOutcome::Error),
+            (RunData { ending: Ending::Complete, ..RunData::default() }, RunOutcome::Error),
         ] {
             assert_eq!(summary(&run).outcome, expect);
         }
@@ -498,5 +506,35 @@ mod tests {
         assert!(summary(&run).partial);
         (run.rows_lost, run.ending) = (0, Ending::Unfinished);
         assert!(summary(&run).partial);
+    }
+
+    #[test]
+    fn a_partial_run_is_never_met() {
+        let lost = |run: RunData| RunData { rows_lost: 1, ..run };
+        let ended = |run: RunData, ending| RunData { ending, ended_at: None, ..run };
+        let good = || example::healthy(10, 20);
+        let search = || RunData { ending: Ending::Unfinished, ..example::searched() };
+        for (what, run, expect) in [
+            ("rows were lost", lost(good()), RunOutcome::Invalid),
+            ("Ctrl-C", ended(good(), Ending::Interrupted), RunOutcome::Invalid),
+            (
+                "a miss stays one",
+                ended(example::degraded(), Ending::Interrupted),
+                RunOutcome::Missed,
+            ),
+            ("killed", ended(good(), Ending::Unfinished), RunOutcome::Invalid),
+            ("killed, a miss", ended(example::degraded(), Ending::Unfinished), RunOutcome::Invalid),
+            ("a killed search", search(), RunOutcome::Invalid),
+            ("killed at once", RunData::default(), RunOutcome::Invalid),
+        ] {
+            let summary = summary(&run);
+            assert_eq!((summary.outcome, summary.partial), (expect, true), "{what}");
+            assert!(summary.headline.starts_with("Partial: "), "{what}: {}", summary.headline);
+            assert!(!summary.headline.contains("the generator was"), "{}", summary.headline);
+        }
+        let until = |run| summary(&run).partial_reasons.join("; ");
+        let killed = RunData { ending: Ending::Unfinished, ended_at: None, ..good() };
+        assert!(until(killed).contains("known until 20 s of the "));
+        assert!(until(RunData::default()).contains("no second of it was written"));
     }
 }

@@ -167,8 +167,8 @@ pub enum RunOutcome {
     /// Real browsers among the crowd measured otherwise than it did (`canary`): its figures are not
     /// reliable.
     Disputed,
-    /// No verdict: the generator was the limit, or a search could not decide (`capacity.verdict`
-    /// says which).
+    /// No verdict: the generator was the limit, the run is partial, or a search could not decide
+    /// (`capacity.verdict` says which).
     Invalid,
     /// There is nothing to judge: no participant was to join, none connected, or a guard ended the
     /// run.

@@ -31,6 +31,15 @@ pub enum StoreError {
         /// What was found.
         detail: String,
     },
+    /// It was not written to its end, or is the beginning of a file: nothing of it can be trusted
+    /// to be all.
+    #[error("{}: incomplete: {detail}", .path.display())]
+    Incomplete {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks.
+        detail: String,
+    },
     /// A newer throng wrote it.
     #[error("{}: format {found}, this throng reads up to {known}; read it with a newer throng", .path.display())]
     Newer {
@@ -81,7 +90,10 @@ impl StoreError {
         match error.sqlite_error_code() {
             Some(Code::DiskFull) => Self::DiskFull { path },
             Some(Code::NotADatabase) => Self::NotARun { path, detail: error.to_string() },
-            Some(Code::DatabaseCorrupt) => Self::Corrupt { path, detail: error.to_string() },
+            Some(Code::DatabaseCorrupt) => match cut(&path) {
+                Some(detail) => Self::Incomplete { path, detail },
+                None => Self::Corrupt { path, detail: error.to_string() },
+            },
             // A file size limit and some full file systems answer with EFBIG or EIO at the write
             // itself.
             Some(Code::SystemIoFailure) if is_failed_write(&error) => Self::DiskFull { path },
@@ -92,9 +104,30 @@ impl StoreError {
 
 fn is_failed_write(error: &rusqlite::Error) -> bool {
     match error {
-        rusqlite::Error::SqliteFailure(cause, _) => {
-            cause.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE
-        }
+        // The second is that of the index of the write-ahead log.
+        rusqlite::Error::SqliteFailure(cause, _) => matches!(
+            cause.extended_code,
+            rusqlite::ffi::SQLITE_IOERR_WRITE | rusqlite::ffi::SQLITE_IOERR_SHMSIZE
+        ),
         _ => false,
     }
+}
+
+/// What a database lacks that is shorter than its own header says; `None` if it is not
+/// (https://sqlite.org/fileformat.html, 1.3).
+fn cut(path: &std::path::Path) -> Option<String> {
+    use std::io::Read as _;
+    let mut file = std::fs::File::open(path).ok()?;
+    let has_bytes = file.metadata().ok()?.len();
+    let mut head = [0; 32];
+    file.read_exact(&mut head).ok()?;
+    let page_bytes = match u16::from_be_bytes([head[16], head[17]]) {
+        1 => 65_536,
+        bytes => u64::from(bytes),
+    };
+    let pages = u32::from_be_bytes([head[28], head[29], head[30], head[31]]);
+    let whole_bytes = page_bytes * u64::from(pages);
+    (has_bytes < whole_bytes).then(|| {
+        format!("the file is cut, as by a full disk: {has_bytes} of its {whole_bytes} bytes")
+    })
 }

@@ -41,9 +41,17 @@ pub(crate) fn check_identity(db: &Connection, path: &Path) -> Result<(), StoreEr
             .map_err(|e| StoreError::from_sql(path, e))
     };
     if pragma("application_id")? != i64::from(APPLICATION_ID) {
-        return Err(StoreError::NotARun {
-            path: path.to_owned(),
-            detail: "not written by throng".into(),
+        let path = path.to_owned();
+        let is_empty: bool = db
+            .query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)", [], |row| row.get(0))
+            .map_err(|error| StoreError::from_sql(&path, error))?;
+        return Err(if is_empty {
+            // The tables and the mark are one transaction.
+            let detail = "it has no tables: the disk was full, or throng was killed, before the \
+                          first second was written";
+            StoreError::Incomplete { path, detail: detail.into() }
+        } else {
+            StoreError::NotARun { path, detail: "not written by throng".into() }
         });
     }
     match pragma("user_version")? {

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use asked::{Asked, is_kept, written_out};
 pub(crate) use rerun::rerun;
+pub(crate) use summary_file::read as read_json;
 
 use crate::args::{Runs, RunsCommand};
 use crate::exit::Exit;

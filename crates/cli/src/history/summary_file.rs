@@ -59,7 +59,7 @@ impl OptionsFile {
 }
 
 /// A JSON file of a folder; `None` if there is none. An error is a sentence.
-pub(super) fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, String> {
+pub(crate) fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, String> {
     let path = folder.join(name);
     let wrong = |error: &dyn std::fmt::Display| format!("{name}: {error}");
     match std::fs::symlink_metadata(&path) {

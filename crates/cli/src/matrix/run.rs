@@ -393,6 +393,9 @@ fn invalid(summary: &Summary) -> Option<String> {
     if summary.generator.limited {
         return Some(format!("the generator was the limit: {}", reasons.join(" ")));
     }
+    if summary.partial {
+        return Some(format!("partial: {}", summary.partial_reasons.join("; ")));
+    }
     if let Some(capacity) = &summary.capacity {
         return Some(capacity.statement.clone());
     }

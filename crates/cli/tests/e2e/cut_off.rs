@@ -32,20 +32,41 @@ fn cut_off(signal: &str) -> (Option<i32>, serde_json::Value) {
 }
 
 #[test]
-fn ctrl_c_and_sigterm_leave_a_report_that_says_it_is_partial() {
-    for signal in ["INT", "TERM"] {
+fn a_signal_leaves_a_report_that_says_it_is_partial() {
+    for signal in ["INT", "TERM", "HUP"] {
         let (code, summary) = cut_off(signal);
         assert_eq!(code, Some(130));
         assert_eq!(summary["ending"], "interrupted");
         assert_eq!(summary["partial"], true);
         assert_eq!(summary["participants"]["connected"], 5);
+        assert_eq!(summary["outcome"], "invalid", "a part of a run is never met");
     }
 }
 
 #[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let mut nohup = Command::new("sh");
+    nohup.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", THRONG]);
+    let arguments = ["view", &stage.target(), "-n", "2", "--every", "50ms", "--for", "4s"];
+    let mut running = Running::spawn(nohup, &arguments);
+    running.when_playing(2);
+    running.signal("HUP");
+    let ran = running.wait();
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert_eq!(ran.summary()["ending"], "complete", "{ran}");
+}
+
+#[test]
 fn kill_9_leaves_a_readable_run() {
-    let (_, summary) = cut_off("KILL");
-    assert_eq!(summary["ending"], "unfinished");
+    let (code, summary) = cut_off("KILL");
+    assert_eq!(code, Some(4), "nobody knows how its rest would have been");
+    assert_eq!(
+        (&summary["outcome"], &summary["ending"]),
+        (&"invalid".into(), &"unfinished".into())
+    );
+    let reasons = summary["partial_reasons"].to_string();
+    assert!(reasons.contains("known until"), "{reasons}");
     assert_eq!(summary["partial"], true);
     assert!(summary["received_bps"].as_f64().unwrap() > 1e6, "{summary:#}");
     assert_eq!(summary["video"]["tracks"], 5, "tracks are written when they first report");
@@ -90,4 +111,53 @@ fn a_full_disk_stops_the_writing_and_not_the_run() {
     assert_eq!(summary["participants"]["connected"], 5, "{summary:#}");
     let run = throng_store::RunFolder::read(dir.path().join("kept")).unwrap();
     assert!(!run.crowd.is_empty(), "{} series rows", run.series.len());
+}
+
+/// Not even the tables of a run find room on it.
+#[test]
+fn a_disk_of_64_kb_leaves_a_folder_that_says_what_it_lacks() {
+    if !requires_root() {
+        return;
+    }
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("disk")).unwrap();
+    let script = format!(
+        "cd {dir} && mount -t tmpfs -o size=64k none disk || exit 99
+         {THRONG} view {target} -n 2 --for 3s --output disk/run > said 2>&1
+         echo $? > code
+         {THRONG} report disk/run > report 2>&1
+         echo $? > code-of-report",
+        dir = dir.path().display(),
+        target = stage.target(),
+    );
+    let status = Command::new("unshare").args(["--mount", "sh", "-c", &script]).status().unwrap();
+    let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    let said = read("said");
+    assert!(status.success() && said.contains("the disk is full"), "{said}");
+    assert_ne!(read("code").trim(), "0", "{said}");
+    let report = read("report");
+    assert_eq!(read("code-of-report").trim(), "4", "{report}");
+    assert!(report.contains("incomplete") && report.contains("the disk was full"), "{report}");
+}
+
+#[test]
+fn the_summary_of_a_run_whose_rows_were_cut_is_shown_and_kept() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let running = Running::start(
+        None,
+        &["view", &stage.target(), "-n", "2", "--every", "50ms", "--for", "3s"],
+    );
+    let ran = running.wait();
+    let folder = ran.folder();
+    let summary = std::fs::read(folder.join("summary.json")).unwrap();
+    let database = std::fs::File::options().write(true).open(folder.join("run.db")).unwrap();
+    database.set_len(database.metadata().unwrap().len() / 2).unwrap();
+    let output = plain(&["report", folder.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("is cut") && said.contains("made before"), "{said}");
+    assert!(text.contains("2 viewers played"), "{text}");
+    assert_eq!(std::fs::read(folder.join("summary.json")).unwrap(), summary);
 }

@@ -376,8 +376,35 @@ fn what_is_not_a_run_is_named() {
     .unwrap();
     assert!(matches!(RunFolder::read(&run), Err(StoreError::NotARun { .. })));
     std::fs::write(run.join("run.db"), b"").unwrap();
-    assert!(matches!(RunFolder::read(&run), Err(StoreError::NotARun { .. })));
+    assert!(matches!(RunFolder::read(&run), Err(StoreError::Incomplete { .. })));
     assert!(matches!(RunFolder::create(&run, &info()), Err(StoreError::Exists(_))));
+}
+
+/// As a disk leaves it that was full before the tables were there, and a copy to a full disk.
+#[test]
+fn a_run_db_without_tables_is_incomplete_and_a_short_one_is_cut() {
+    let (_dir, path, mut writer) = new_run();
+    (0..500).for_each(|second| writer.write(Row::Series(Box::new(series(second, 300)))));
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    let database = path.join("run.db");
+    let bytes = std::fs::metadata(&database).unwrap().len();
+    std::fs::File::options().write(true).open(&database).unwrap().set_len(bytes / 2).unwrap();
+    let error = RunFolder::read(&path).unwrap_err();
+    let said = error.to_string();
+    assert!(matches!(error, StoreError::Incomplete { .. }), "{said}");
+    assert!(said.contains("is cut") && said.contains(&format!("of its {bytes} bytes")), "{said}");
+
+    std::fs::remove_file(&database).unwrap();
+    let begun = rusqlite::Connection::open(&database).unwrap();
+    begun.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).unwrap();
+    drop(begun);
+    assert!(std::fs::metadata(&database).unwrap().len() > 0, "its first page");
+    let error = RunFolder::read(&path).unwrap_err();
+    assert!(matches!(error, StoreError::Incomplete { .. }), "{error}");
+    let foreign = rusqlite::Connection::open(&database).unwrap();
+    foreign.execute_batch("CREATE TABLE a (b);").unwrap();
+    drop(foreign);
+    assert!(matches!(RunFolder::read(&path), Err(StoreError::NotARun { .. })));
 }
 
 #[test]
