@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use throng_process::{Ended, Started, end_with_this_thread};
+
 use crate::BrowserError;
 
 /// Descriptor from which `--remote-debugging-pipe` reads its commands.
@@ -19,12 +21,14 @@ const ENDING: Duration = Duration::from_secs(2);
 
 /// A process group whose leader is the browser; all of it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct ProcessGroup(Child);
+pub(crate) struct ProcessGroup {
+    leader: Child,
+    _registered: Started,
+}
 
 impl ProcessGroup {
     /// Starts `command` with `commands` and `answers` at the descriptors that the browser expects.
-    /// The kernel ends it with the calling thread (PR_SET_PDEATHSIG, prctl(2)), also after `kill
-    /// -9`.
+    /// The kernel ends it with the calling thread, also after `kill -9`.
     pub(crate) fn start(
         command: &mut Command,
         commands: &impl AsRawFd,
@@ -34,30 +38,33 @@ impl ProcessGroup {
         let (commands, answers) = (commands.as_raw_fd(), answers.as_raw_fd());
         // A terminal's Ctrl-C must not reach the browser; this process ends it.
         command.process_group(0);
+        // First, because the descriptors below may be that by which the child reports an error.
+        end_with_this_thread(command, Ended::AtOnce);
         let before_exec = move || {
-            // SAFETY: only system calls that signal-safety(7) or prctl(2) allow between fork and
-            // exec; they take numbers and touch no memory of this process. Both descriptors are
-            // open until `spawn` below returns.
+            // SAFETY: only system calls that signal-safety(7) allows between fork and exec; they
+            // take numbers and touch no memory of this process. Both descriptors are open until
+            // `spawn` below returns.
             unsafe {
                 let commands = checked(libc::fcntl(commands, libc::F_DUPFD_CLOEXEC, SAFE_FD))?;
                 let answers = checked(libc::fcntl(answers, libc::F_DUPFD_CLOEXEC, SAFE_FD))?;
                 checked(libc::dup2(commands, COMMANDS_FD))?;
-                checked(libc::dup2(answers, ANSWERS_FD))?;
-                checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)).map(drop)
+                checked(libc::dup2(answers, ANSWERS_FD)).map(drop)
             }
         };
         // SAFETY: the closure allocates nothing and takes no locks, see above.
         unsafe { command.pre_exec(before_exec) };
-        command.spawn().map(Self).map_err(|error| BrowserError::Start { program, error })
+        let leader = command.spawn().map_err(|error| BrowserError::Start { program, error })?;
+        let registered = Started::group(leader.id());
+        Ok(Self { leader, _registered: registered })
     }
 
     /// The id of the group and of its leader.
     pub(crate) fn id(&self) -> u32 {
-        self.0.id()
+        self.leader.id()
     }
 
     fn signal(&self, signal: libc::c_int) {
-        if let Ok(group) = i32::try_from(self.0.id()) {
+        if let Ok(group) = i32::try_from(self.leader.id()) {
             // SAFETY: kill only sends a signal, to the group of a child of this process.
             unsafe { libc::kill(-group, signal) };
         }
@@ -69,11 +76,11 @@ impl Drop for ProcessGroup {
         // SIGTERM first, so that it ends its own children; then SIGKILL for the whole group.
         self.signal(libc::SIGTERM);
         let until = Instant::now() + ENDING;
-        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < until {
+        while matches!(self.leader.try_wait(), Ok(None)) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
         self.signal(libc::SIGKILL);
-        let _ = self.0.wait();
+        let _ = self.leader.wait();
     }
 }
 

@@ -53,8 +53,10 @@ impl Interrupt {
                 _ = hung_up => {}
             }
             if self.0.swap(true, Relaxed) {
-                // The second signal does not wait; the run folder stays unfinished.
+                // The second signal does not wait; the run folder stays unfinished, and nothing is
+                // dropped.
                 live::give_back_for_good();
+                throng_process::end_all();
                 std::process::exit(Exit::Interrupted as i32);
             }
         }

@@ -49,6 +49,8 @@ use crate::exit::Exit;
 pub(crate) use crate::messages::{print, print_json, say, say_lines};
 
 fn main() -> ExitCode {
+    // What a panic or an error leaves, too.
+    let _ends = throng_process::EndsAll;
     let arguments = match Arguments::try_parse_from(oven_rtc_tester::translate(std::env::args())) {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use throng_process::Started;
+
 use crate::control_group::{ControlGroup, GroupError, Limits};
 use crate::cpus::{parse_cpus, set_of};
 use crate::journal::{Journal, JournalError, Undo};
@@ -106,6 +108,7 @@ impl From<GroupError> for StartError {
 #[derive(Debug)]
 pub struct RunningServer {
     child: Child,
+    _registered: Started,
     group: Option<ControlGroup>,
     marker: Marker,
     spec: ServerSpec,
@@ -170,8 +173,16 @@ impl RunningServer {
                 return Err(not_started(error));
             }
         };
-        let marker = Marker::new(spec.name.as_str());
-        let mut server = Self { child, group, marker, spec, status: None, is_stopped: false };
+        let (marker, registered) = (Marker::new(spec.name.as_str()), Started::group(child.id()));
+        let mut server = Self {
+            child,
+            _registered: registered,
+            group,
+            marker,
+            spec,
+            status: None,
+            is_stopped: false,
+        };
         // On an error it is dropped, and with that killed.
         server.wait_until_ready(is_over)?;
         Ok(server)

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use rustix::process::{Resource, Rlimit, Signal};
+use rustix::process::{Resource, Rlimit};
 use rustix::thread::CpuSet;
+use throng_process::{Ended, end_with_this_thread};
 
 /// Makes `command` join the groups whose `cgroup.procs` are given, and run on `cpus` with at most
 /// `nofile` open files, in a process group of its own. It gets SIGTERM if the thread that starts it
@@ -31,13 +32,13 @@ pub(crate) fn confine(
             let limit = Rlimit { current: Some(nofile), maximum: Some(nofile) };
             rustix::process::setrlimit(Resource::Nofile, limit)?;
         }
-        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
         Ok(())
     };
     // SAFETY: between fork and exec only system calls are made on what was opened and allocated
-    // before (write, sched_setaffinity, setrlimit, prctl); an error becomes the child's exit status
+    // before (write, sched_setaffinity, setrlimit); an error becomes the child's exit status
     // without allocation.
     unsafe {
         command.pre_exec(join);
     }
+    end_with_this_thread(command, Ended::InOrder);
 }

@@ -114,7 +114,7 @@ fn is_failed_write(error: &rusqlite::Error) -> bool {
 }
 
 /// What a database lacks that is shorter than its own header says; `None` if it is not
-/// (https://sqlite.org/fileformat.html, 1.3).
+/// (<https://sqlite.org/fileformat.html>, 1.3).
 fn cut(path: &std::path::Path) -> Option<String> {
     use std::io::Read as _;
     let mut file = std::fs::File::open(path).ok()?;

@@ -11,6 +11,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
 };
 use throng_observation::host::{Culprit, HowEnded, ProcessEnd, ProcessEvent};
+use throng_process::Started;
 
 use crate::config::WatchError;
 use crate::logs::{Drain, Output};
@@ -89,6 +90,7 @@ struct StartedCommand {
     /// File name of the program.
     program: String,
     child: Child,
+    _registered: Started,
     /// Standard error and output, in this order. They are always drained: a full pipe would block
     /// the server.
     outputs: Vec<Drain>,
@@ -109,9 +111,11 @@ impl StartedCommand {
         command.args(arguments).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(fail)?;
+        let registered = Started::group(child.id());
         let (name, program) = (name.clone(), program.to_owned());
         let (outputs, ended_at, killer) = (Vec::new(), OnceLock::new(), OnceLock::new());
-        let mut started = Self { name, program, child, outputs, ended_at, killer };
+        let mut started =
+            Self { name, program, child, _registered: registered, outputs, ended_at, killer };
         let stderr = started.child.stderr.take().map(|pipe| ("stderr", OwnedFd::from(pipe)));
         let stdout = started.child.stdout.take().map(|pipe| ("stdout", OwnedFd::from(pipe)));
         for (stream, pipe) in stderr.into_iter().chain(stdout) {

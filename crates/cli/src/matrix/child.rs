@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use std::os::unix::process::CommandExt;
 
+use throng_process::{Ended, Started, end_with_this_thread};
 use throng_rig::{Marker, RunningServer, signal_process};
 
 use crate::interrupt::Interrupt;
@@ -23,8 +24,9 @@ pub(super) struct CrowdEnd {
 }
 
 /// Starts `throng ARGUMENTS`, with its output in `log`. It has a process group of its own: Ctrl-C
-/// reaches it once, from this process. `mark` finds it after this process was killed. `variables`
-/// are more of its environment, which other users do not see: its secrets.
+/// reaches it once, from this process. It ends with this thread: a throng that was killed leaves
+/// nobody who sends. `mark` finds what is left of it nevertheless. `variables` are more of its
+/// environment, which other users do not see: its secrets.
 pub(super) fn start(
     arguments: &[String],
     log: &Path,
@@ -34,6 +36,7 @@ pub(super) fn start(
     let output = throng_folder::create(log)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(arguments).process_group(0).env(Marker::VARIABLE, mark).envs(variables);
+    end_with_this_thread(&mut command, Ended::InOrder);
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()
 }
 
@@ -45,6 +48,7 @@ pub(super) fn wait(
     interrupt: &Interrupt,
     ends_with_server: bool,
 ) -> CrowdEnd {
+    let _registered = Started::group(child.id());
     let began = std::time::Instant::now();
     let (mut was_interrupted, mut is_ending, mut server_ended) = (false, false, None);
     loop {

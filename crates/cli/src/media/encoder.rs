@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use throng_decode::Program;
+use throng_process::{Ended, end_with_this_thread};
 
 use super::catalogue::Entry;
 use super::encoding::Encoding;
@@ -59,6 +60,7 @@ impl Ffmpeg {
         let mut command = Command::new(&self.ffmpeg);
         command.args(["-hide_banner", "-nostats", "-nostdin", "-loglevel", "error", "-y"]);
         command.args(arguments).arg(file);
+        end_with_this_thread(&mut command, Ended::AtOnce);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| self.ffmpeg.display().to_string())?;
         let errors = child.stderr.take();

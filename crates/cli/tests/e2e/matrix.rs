@@ -106,6 +106,14 @@ pub(crate) fn wait_until(what: &str, is_it: impl Fn() -> bool) {
     }
 }
 
+/// How many processes have this text in their arguments.
+fn commands_with(text: &str) -> usize {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .filter(|command| String::from_utf8_lossy(command).contains(text))
+        .count()
+}
+
 pub(crate) fn signal(child: &Child, name: &str) {
     assert!(
         Command::new("kill")
@@ -208,6 +216,10 @@ fn what_a_killed_matrix_left_is_undone_by_the_next_start() {
     signal(&child, "KILL");
     child.wait().unwrap();
     assert!(study.path("mounted").exists(), "nobody could undo it");
+    // The kernel ends both: nobody sends on, and nobody listens.
+    wait_until("the crowd and its server end with it", || {
+        study.is_port_free() && commands_with(study.output().to_str().unwrap()) == 0
+    });
     // Another experiment tells of it.
     let other =
         Study::new("[server]\nwatch = \"none\"\n[[factor]]\nname = \"workers\"\nlevels = [1]\n");

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use throng_observation::host::HostData;
 use throng_sim::janus::{self, Janus};
@@ -200,4 +201,38 @@ fn a_process_whose_name_is_a_command_of_the_terminal_is_shown_as_text() {
             "its name is shown:\n{said}"
         );
     }
+}
+
+/// The second signal does not wait, and drops nothing.
+#[test]
+fn a_second_signal_leaves_nothing_of_what_was_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    let script =
+        format!("trap '' INT TERM; echo $$ > {}; while :; do sleep 0.1; done", file.display());
+    let mut command = Command::new(THRONG);
+    command.args(["watch", "--plain", "--for", "60s", "--", "/bin/sh", "-c", &script]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut watching = command.spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    let pid = loop {
+        match std::fs::read_to_string(&file) {
+            Ok(text) if text.ends_with('\n') => break text.trim().to_owned(),
+            _ => assert!(Instant::now() < until, "it was not started"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    for _ in 0..2 {
+        let sent = Command::new("kill").args(["-INT", &watching.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    assert_eq!(watching.wait().unwrap().code(), Some(130));
+    // It is gone, or waits for somebody who asks how it ended.
+    let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let until = Instant::now() + Duration::from_secs(5);
+    while !stat().is_empty() && !stat().contains(") Z ") && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(stat().is_empty() || stat().contains(") Z "), "{}", stat());
 }

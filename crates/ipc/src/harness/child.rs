@@ -10,6 +10,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use throng_process::{Ended, Started, end_with_this_thread};
+
 use crate::role::{RoleCommand, RoleMessage, SystemCalls, Task};
 use crate::transport::{IoContext, TransportError, gstreamer};
 
@@ -37,6 +39,7 @@ impl From<TransportError> for WaitError {
 pub(super) struct Child {
     role: String,
     process: std::process::Child,
+    _registered: Started,
     orders: Option<ChildStdin>,
     said: Receiver<RoleMessage>,
     stderr: Arc<Mutex<VecDeque<String>>>,
@@ -51,7 +54,6 @@ impl Child {
         fds: Vec<RawFd>,
         task: &Task,
     ) -> Result<Self, TransportError> {
-        let parent = rustix::process::getpid();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A Ctrl-C at the terminal goes to the parent alone, which then ends its roles.
         command.process_group(0);
@@ -59,13 +61,6 @@ impl Child {
         // allocated.
         unsafe {
             command.pre_exec(move || {
-                rustix::process::set_parent_process_death_signal(Some(
-                    rustix::process::Signal::KILL,
-                ))?;
-                // The parent may have died before the line above.
-                if rustix::process::getppid() != Some(parent) {
-                    return Err(rustix::io::Errno::SRCH.into());
-                }
                 for fd in &fds {
                     // Keep this descriptor open at exec; every other one closes.
                     if libc::fcntl(*fd, libc::F_SETFD, 0) == -1 {
@@ -75,7 +70,9 @@ impl Child {
                 Ok(())
             });
         }
+        end_with_this_thread(&mut command, Ended::AtOnce);
         let mut process = command.spawn().context("starting a process")?;
+        let registered = Started::group(process.id());
         let (to, said) = sync_channel(16);
         if let Some(stdout) = process.stdout.take() {
             std::thread::spawn(move || read_messages(stdout, &to));
@@ -89,7 +86,8 @@ impl Child {
         let mut line = serde_json::to_vec(task).unwrap_or_default();
         line.push(b'\n');
         let sent = orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&line));
-        let child = Self { role, process, orders, said, stderr, calls: None };
+        let calls = None;
+        let child = Self { role, process, _registered: registered, orders, said, stderr, calls };
         // From here on dropping `child` ends the process.
         match sent {
             // It has ended already; the wait for its answer reports how, with its last stderr line.

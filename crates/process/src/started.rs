@@ -1,0 +1,95 @@
+//! The process groups that this process has started and not ended yet.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::stat::Stat;
+
+/// Time between SIGTERM and SIGKILL: whoever asks twice does not want to wait.
+const ENDS_WITHIN: Duration = Duration::from_millis(500);
+/// How often their end is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+static GROUPS: Mutex<Vec<Group>> = Mutex::new(Vec::new());
+
+fn groups() -> MutexGuard<'static, Vec<Group>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A process group, by its leader.
+#[derive(Debug)]
+struct Group {
+    /// Its place in the registry.
+    key: u64,
+    leader: u32,
+    started_ticks: Option<u64>,
+}
+
+impl Group {
+    /// Whether its leader lives.
+    fn lives(&self) -> bool {
+        Stat::of(self.leader)
+            .is_some_and(|now| Some(now.started_ticks) == self.started_ticks && !now.is_zombie)
+    }
+
+    fn signal(&self, signal: Signal) {
+        // The kernel gives the number of a group to nobody while the group has members; without
+        // any it may be that of another process by now.
+        let is_another =
+            Stat::of(self.leader).is_some_and(|now| Some(now.started_ticks) != self.started_ticks);
+        if let Some(group) = i32::try_from(self.leader).ok().and_then(Pid::from_raw)
+            && !is_another
+        {
+            // It may have ended already.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+/// A process group in the registry, until this is dropped: whoever started it ends it then.
+#[derive(Debug)]
+#[must_use = "it leaves the registry when this is dropped"]
+pub struct Started {
+    key: u64,
+}
+
+impl Started {
+    /// The group whose leader is `leader`, a child of this process.
+    pub fn group(leader: u32) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let key = NEXT.fetch_add(1, Relaxed);
+        let started_ticks = Stat::of(leader).map(|stat| stat.started_ticks);
+        groups().push(Group { key, leader, started_ticks });
+        Self { key }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        groups().retain(|group| group.key != self.key);
+    }
+}
+
+/// Empties the registry: SIGTERM, and SIGKILL half a second later.
+pub fn end_all() {
+    let all = std::mem::take(&mut *groups());
+    all.iter().for_each(|group| group.signal(Signal::TERM));
+    let give_up_at = Instant::now() + ENDS_WITHIN;
+    while all.iter().any(Group::lives) && Instant::now() < give_up_at {
+        std::thread::sleep(LOOK_EVERY);
+    }
+    all.iter().for_each(|group| group.signal(Signal::KILL));
+}
+
+/// Calls [`end_all`] when it is dropped: at the end of `main`, also by a panic.
+#[derive(Debug)]
+pub struct EndsAll;
+
+impl Drop for EndsAll {
+    fn drop(&mut self) {
+        end_all();
+    }
+}
