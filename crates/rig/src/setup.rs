@@ -10,7 +10,6 @@ use std::os::unix::process::CommandExt;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::Signal;
-use throng_process::Started;
 
 use crate::journal::{Journal, JournalError, Undo};
 use crate::output::last_lines_of;
@@ -122,7 +121,6 @@ fn ended(
     command.stdin(Stdio::null()).stdout(output()).stderr(output());
     let mut child =
         command.spawn().map_err(|error| format!("`{line}` cannot be started: {error}"))?;
-    let _registered = Started::group(child.id());
     let give_up_at = Instant::now() + within;
     loop {
         if let Ok(Some(status)) = child.try_wait() {

@@ -1,20 +1,20 @@
 //! Which program this is, and which plan it made: a fleet plays one plan by one program.
 
-use std::fs;
+use std::path::Path;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use throng_fleet::message::{Build, PROTOCOL};
 use throng_scenario::{Plan, Scenario};
 
-use crate::CliError;
+use crate::{CliError, history};
 
 /// This program.
 pub(super) fn build() -> Result<Build, CliError> {
-    let program = fs::read("/proc/self/exe").map_err(CliError::invalid)?;
+    let sha256 = history::file_sha256(Path::new("/proc/self/exe")).map_err(CliError::invalid)?;
     Ok(Build {
         version: env!("CARGO_PKG_VERSION").into(),
         arch: std::env::consts::ARCH.into(),
-        sha256: sha256(&[&program]),
+        sha256,
         protocol: PROTOCOL,
     })
 }
@@ -43,4 +43,26 @@ fn sha256(parts: &[&[u8]]) -> String {
     let mut context = Context::new(&SHA256);
     parts.iter().for_each(|part| context.update(part));
     context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Largest resident memory of this process, bytes (proc_pid_status(5)).
+    fn peak() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    #[test]
+    fn a_program_is_hashed_without_being_in_memory() {
+        let before = peak();
+        let hashed = build().unwrap();
+        let grown = peak() - before;
+        let program = std::fs::read("/proc/self/exe").unwrap();
+        assert!(grown < program.len() as u64 / 4, "{grown} of {} bytes", program.len());
+        assert_eq!(hashed.sha256, sha256(&[&program]));
+    }
 }

@@ -272,8 +272,9 @@ fn left_out(scenario: &Scenario) -> Vec<String> {
     paths
 }
 
-/// SHA-256 of a file, hexadecimal.
-pub(super) fn sha256(path: &Path) -> std::io::Result<String> {
+/// SHA-256 of a file, hexadecimal. It is read in blocks: a film, or a program with its symbols, is
+/// as large as the memory of a small machine.
+pub(crate) fn sha256(path: &Path) -> std::io::Result<String> {
     let mut file = std::fs::File::open(path)?;
     let (mut context, mut bytes) = (digest::Context::new(&digest::SHA256), vec![0; 1 << 16]);
     loop {

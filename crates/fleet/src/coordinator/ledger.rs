@@ -430,15 +430,18 @@ impl Ledger {
         out: &mut Vec<Row>,
     ) {
         let name = self.name(worker);
+        // What is collected later comes at other times.
+        let started_at = self.collects.is_none().then_some(self.started_at);
         let Some(state) = self.workers.get_mut(usize::from(worker)) else { return };
         state.fate = Fate::Lost;
+        let heard = started_at.map(|started_at| run_time(started_at, state.heard_at));
         let closed = self.merger.watermark(WorkerId(worker)).map_or(0, |second| second + 1);
         let at = RunTime(closed.saturating_mul(1_000_000));
         self.ended_at = self.ended_at.max(at);
         let joins = self.joins.get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default();
         // Whoever was to join until others may play it is lost, too.
         let due = reassignment.map_or(at, |given| RunTime(given.from.0.saturating_sub(1)).max(at));
-        self.merger.lost_with_joins_until(WorkerId(worker), (at, due), joins, out);
+        self.merger.lost_with_joins_until(WorkerId(worker), (at, due), heard, joins, out);
         self.first_reason
             .get_or_insert((Ending::Aborted, format!("worker {name} was lost: {why}")));
         self.notices.push(Notice { worker, what: NoticeKind::Lost(why.to_owned()) });
@@ -520,6 +523,12 @@ impl Ledger {
             FleetEnd { ending: ending.unwrap_or(Ending::Complete), why, ended_at: self.ended_at }
         })
     }
+}
+
+/// A moment of a run that started at `started_at`.
+fn run_time(started_at: Instant, at: Instant) -> RunTime {
+    let us = at.saturating_duration_since(started_at).as_micros();
+    RunTime(i64::try_from(us).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

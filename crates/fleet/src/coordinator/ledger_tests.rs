@@ -57,6 +57,23 @@ fn lost(ledger: &mut Ledger) -> Vec<u16> {
 }
 
 #[test]
+fn what_is_not_known_of_a_lost_worker_is_measured() {
+    let begin = Instant::now();
+    let (mut ledger, mut out) = (ledger(begin), Vec::new());
+    [0, 1].iter().for_each(|worker| ledger.rows(*worker, 0, second(0), begin, &mut out));
+    // It is heard for 2.5 s, and only its first second came.
+    let now = look(&mut ledger, begin, 5 * S / 2, &[0, 1], &mut out);
+    look(&mut ledger, now, 5 * S, &[0], &mut out);
+    let said = out.iter().find_map(|row| match row {
+        Row::Event(event) => Some(event.detail.clone()),
+        _ => None,
+    });
+    let said = said.expect("an event");
+    let gap = "1.5 s of it are not known: its last whole second ended at 1.0 s, and it was heard until 2.5 s";
+    assert!(said.starts_with("b was lost") && said.ends_with(gap), "{said}");
+}
+
+#[test]
 fn a_silent_worker_is_lost_and_its_participant_is_nobodys_failure() {
     let begin = Instant::now();
     let (mut ledger, mut out) = (ledger(begin), Vec::new());

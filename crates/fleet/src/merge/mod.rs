@@ -114,15 +114,17 @@ impl Merger {
         joins: impl IntoIterator<Item = PlannedJoin>,
         out: &mut Vec<Row>,
     ) {
-        self.lost_with_joins_until(worker, (at, at), joins, out);
+        self.lost_with_joins_until(worker, (at, at), None, joins, out);
     }
 
     /// The same, where others play its participants after a while: of its `joins` those until the
-    /// second of these times are lost with it.
+    /// second of these times are lost with it. What it did from the first one until it was last
+    /// heard is not known.
     pub fn lost_with_joins_until(
         &mut self,
         worker: WorkerId,
         (at, due): (RunTime, RunTime),
+        heard: Option<RunTime>,
         joins: impl IntoIterator<Item = PlannedJoin>,
         out: &mut Vec<Row>,
     ) {
@@ -135,7 +137,8 @@ impl Merger {
         let lost = u32::try_from(out.len() - before).unwrap_or(u32::MAX);
         let detail = format!(
             "{name} was lost: {lost} participants that it played are lost by the generator, and count neither as served nor as \
-             failed"
+             failed{}",
+            heard.filter(|heard| *heard > at).map(|heard| gap(at, heard)).unwrap_or_default()
         );
         let kind = WORKER_LOST_EVENT.to_owned();
         out.push(Row::Event(EventRow {
@@ -229,6 +232,15 @@ impl Merger {
         sums.seal(second, &mut self.requests, out);
         self.open += 1;
     }
+}
+
+/// What is not known of a worker, as the rest of a sentence.
+fn gap(at: RunTime, heard: RunTime) -> String {
+    let (at_s, heard_s) = (at.as_secs_f64(), heard.as_secs_f64());
+    format!(
+        "; {:.1} s of it are not known: its last whole second ended at {at_s:.1} s, and it was heard until {heard_s:.1} s",
+        heard_s - at_s
+    )
 }
 
 #[cfg(test)]

@@ -56,8 +56,7 @@ impl Ledger {
             let state = self.workers.get(usize::from(*other));
             *other != worker && state.is_some_and(|state| matches!(state.fate, Fate::Plays))
         };
-        let at = now.saturating_duration_since(self.started_at).as_micros();
-        let at = RunTime(i64::try_from(at).unwrap_or(i64::MAX));
+        let at = super::run_time(self.started_at, now);
         let ended = self.merger.ended(WorkerId(worker), left_from);
         match handover.next(worker, self.workers().filter(plays).collect(), at, &ended) {
             Ok(reassignment) => reassignment,
