@@ -1,8 +1,8 @@
 //! The run folder: `run.db` and the files next to it. The only crate that uses SQL.
 //!
 //! The database is written during the run, one transaction a second, so that an interrupted run
-//! (Ctrl-C, SIGTERM, SIGHUP, `kill -9`, a full disk) leaves a folder that reads back to its last committed
-//! second and is marked as partial. The schema is described in `docs/run-folder.md`.
+//! (Ctrl-C, SIGTERM, SIGHUP, `kill -9`, a full disk) leaves a folder that reads back to its last
+//! committed second and is marked as partial. The schema is described in `docs/run-folder.md`.
 
 mod cells;
 mod opened;

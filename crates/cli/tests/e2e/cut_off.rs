@@ -16,10 +16,11 @@ fn report(folder: &std::path::Path) -> (Option<i32>, serde_json::Value) {
 
 fn cut_off(signal: &str) -> (Option<i32>, serde_json::Value) {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
-    let mut running = Running::start(
-        None,
-        &["view", &stage.target(), "-n", "5", "--every", "50ms", "--for", "60s"],
-    );
+    // Also where the tests themselves run under nohup.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP", THRONG]);
+    let arguments = ["view", &stage.target(), "-n", "5", "--every", "50ms", "--for", "60s"];
+    let mut running = Running::spawn(command, &arguments);
     running.when_playing(5);
     running.signal(signal);
     let folder = running.run_folder();
