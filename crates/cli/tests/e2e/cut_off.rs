@@ -40,7 +40,7 @@ fn a_signal_leaves_a_report_that_says_it_is_partial() {
         assert_eq!(summary["ending"], "interrupted");
         assert_eq!(summary["partial"], true);
         assert_eq!(summary["participants"]["connected"], 5);
-        assert_eq!(summary["outcome"], "invalid", "a part of a run is never met");
+        assert_ne!(summary["outcome"], "met", "a part of a run is never met");
     }
 }
 
