@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use throng_observation::RunTime;
+use throng_observation::limits::STANDSTILL_MS_MIN;
 
 /// The run's clock: RunTime 0 on the monotonic clock.
 #[derive(Clone, Copy, Debug)]
@@ -101,9 +102,53 @@ impl ClockPair {
     }
 }
 
+/// Notices that the machine was suspended: the monotonic clock stands still meanwhile, and the one
+/// since boot goes on (clock_gettime(2)).
+#[derive(Debug)]
+pub(crate) struct Suspension {
+    /// By how much the clock since boot is ahead.
+    ahead: Duration,
+}
+
+impl Suspension {
+    pub(crate) fn begin() -> Self {
+        Self { ahead: suspended_since_boot() }
+    }
+
+    /// For how long it was since the last call, if it was.
+    pub(crate) fn since_last(&mut self) -> Option<Duration> {
+        self.reading(suspended_since_boot())
+    }
+
+    fn reading(&mut self, ahead: Duration) -> Option<Duration> {
+        let time = ahead.saturating_sub(std::mem::replace(&mut self.ahead, ahead));
+        (time >= Duration::from_millis(STANDSTILL_MS_MIN)).then_some(time)
+    }
+}
+
+fn suspended_since_boot() -> Duration {
+    let read = |clock| {
+        let time = rustix::time::clock_gettime(clock);
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+    };
+    let monotonic = read(rustix::time::ClockId::Monotonic);
+    read(rustix::time::ClockId::Boottime).saturating_sub(monotonic)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_suspension_is_told_once_and_reading_two_clocks_is_none() {
+        let mut suspension = Suspension { ahead: Duration::from_secs(7) };
+        let mut read = |ms| suspension.reading(Duration::from_millis(ms));
+        assert_eq!(read(7_001), None);
+        assert_eq!(read(10_001), Some(Duration::from_secs(3)));
+        assert_eq!((read(10_002), read(10_000)), (None, None));
+        assert_eq!(Suspension::begin().since_last(), None);
+    }
 
     #[test]
     fn moments_of_the_run_and_of_the_machine_are_the_same_line() {

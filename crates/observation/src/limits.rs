@@ -20,6 +20,12 @@ pub const LAG_P99_MS_MAX: f64 = 20.0;
 /// still for long has few deadlines, and all of them late.
 pub const LATE_DEADLINES_MIN: u32 = 3;
 
+/// A thread that did not run for so long stood still, milliseconds: the process was stopped, or its
+/// machine ran something else. The deadlines that fell due meanwhile were late, though the thread
+/// meets only one of them afterwards, and each second of which it stood still for more than
+/// [`STEAL_RATIO_MAX`] is a late one.
+pub const STANDSTILL_MS_MIN: u64 = 500;
+
 /// CPU steal (time taken by the hypervisor), share of all CPUs: 50 ms of each second, as long as
 /// the shortest freeze that a viewer of 20 frames per second could notice. Beyond it other virtual
 /// machines affect the measurement.
@@ -67,6 +73,10 @@ pub const MEMORY_RATIO_MAX: f64 = 0.80;
 
 /// The event of a run that ended at [`MEMORY_RATIO_MAX`]. Its detail says how much memory was used.
 pub const MEMORY_EVENT: &str = "generator_memory";
+
+/// The event of a run in which the generator's machine was suspended: servers went on meanwhile, and
+/// the run's own clock did not. Its detail says for how long.
+pub const SUSPENDED_EVENT: &str = "generator_suspended";
 
 /// A limit of the generator in one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use throng_analysis::capacity::CapacityVerdict;
-use throng_observation::limits::{HOST_DROPS_EVENT, Limit, MEMORY_EVENT, is_sustained};
+use throng_observation::limits::{
+    HOST_DROPS_EVENT, Limit, MEMORY_EVENT, STANDSTILL_MS_MIN, SUSPENDED_EVENT, is_sustained,
+};
 use throng_observation::run::{GeneratorRow, RECEIVE_RING_EVENT, RECEIVE_SOCKETS_EVENT, RunData};
 use throng_observation::{FailureReason, Outcome, units};
 
@@ -150,8 +152,9 @@ fn limits(
 fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
     let mut reasons = limits(run, health, is_sustained);
     reasons.extend(host_drops(run, is_sustained));
+    let ends = |kind: &str| [MEMORY_EVENT, SUSPENDED_EVENT].contains(&kind);
     reasons.extend(
-        run.events.iter().filter(|e| e.kind == MEMORY_EVENT).map(|event| event.detail.to_string()),
+        run.events.iter().filter(|event| ends(&event.kind)).map(|event| event.detail.to_string()),
     );
     let failed = run
         .participants
@@ -172,6 +175,10 @@ fn reasons(run: &RunData, health: &Generator) -> Vec<String> {
 fn sustained(limit: Limit, worst: f64) -> String {
     let max = limit.max();
     match limit {
+        Limit::Lag if worst >= STANDSTILL_MS_MIN as f64 => format!(
+            "the generator, or a thread of it, did not run for up to {:.1} s: it was stopped, or its machine was busy",
+            worst / 1e3
+        ),
         Limit::Lag => {
             format!(
                 "an engine thread's loop ran up to {worst:.0} ms late (p99), more than {max:.0} ms"
@@ -249,8 +256,8 @@ fn rss_bytes_max(run: &RunData) -> Option<u64> {
     Some(of_workers.values().sum()).filter(|bytes| *bytes > 0)
 }
 
-/// The same without receive rings, of the second in which that is largest. A thread that stood
-/// still has no row of a second, and the ring of the one before.
+/// The same without receive rings, of the second in which that is largest. A thread without a row
+/// of a second has the ring of the one before.
 fn rss_bytes_without_rings(run: &RunData) -> Option<u64> {
     /// Resident memory, and threads with the memory of their rings.
     type Second = (u64, Vec<(u16, u64)>);
@@ -366,6 +373,35 @@ mod tests {
             )
             .limited
         );
+    }
+
+    #[test]
+    fn seconds_in_which_the_generator_did_not_run_invalidate_as_any_in_which_it_was_late() {
+        let stood = |late: &'static [i64]| {
+            let second = |s: i64| {
+                let ms = late.get(usize::try_from(s - 3).unwrap_or(usize::MAX)).copied();
+                thread(s, 1, ms.map_or(100, |ms| ms as u64 * 1000))
+            };
+            examine(&run((0..10).map(second)), 1, 1)
+        };
+        assert!(!stood(&[900, 100]).limited, "one short disturbance");
+        let health = stood(&[3_000, 2_400, 1_400, 400]);
+        assert_eq!(
+            health.reasons,
+            [
+                "the generator, or a thread of it, did not run for up to 3.0 s: it was stopped, or its machine was busy (4 of 9 s over the limit)"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_run_whose_machine_slept_is_invalid() {
+        let mut run = crate::example::healthy(10, 30);
+        let detail = "the generator's machine was suspended for 3.0 s, in which servers went on";
+        run.events.push(event(5, SUSPENDED_EVENT, detail));
+        let summary = crate::summarise(&run, &[], Duration::ZERO);
+        assert_eq!(summary.outcome, RunOutcome::Invalid);
+        assert!(summary.headline.contains(detail), "{}", summary.headline);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A server that is stopped for a while: its freeze has a cause, and the burst that it sends
-//! afterwards is not blamed on the generator. A run without problems has no explanations.
+//! afterwards is not blamed on the generator. A generator that is stopped was the limit. A run
+//! without problems has no explanations.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -160,6 +161,22 @@ fn a_short_job_beside_a_bad_second_is_no_crash() {
         summary["hosts"][0]["ended"][0]["name"], "throng-e2e-job",
         "the end was seen\n{ran}"
     );
+}
+
+/// 12 s: stopped, as by Ctrl-Z in a shell, the generator serves nobody.
+#[test]
+fn a_generator_that_did_not_run_for_three_seconds_of_ten_was_the_limit() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let view = ["view", &stage.target(), "-n", "2", "--for", "10s"];
+    let mut running = Running::start(None, &view);
+    running.when_playing(2);
+    running.signal("STOP");
+    std::thread::sleep(Duration::from_secs(3));
+    running.signal("CONT");
+    let ran = running.wait();
+    assert_eq!(ran.code, Some(4), "{ran}");
+    assert!(ran.stdout.contains("did not run for up to 3."), "{ran}");
+    assert_eq!(ran.summary()["outcome"], "invalid", "{ran}");
 }
 
 #[test]

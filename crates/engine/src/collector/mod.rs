@@ -26,7 +26,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use throng_observation::limits::{GENERATOR_LIMITED_EVENT, HOST_DROPS_EVENT, MEMORY_EVENT};
+use throng_observation::limits::{
+    GENERATOR_LIMITED_EVENT, HOST_DROPS_EVENT, MEMORY_EVENT, STANDSTILL_MS_MIN, SUSPENDED_EVENT,
+};
 use throng_observation::run::{
     ABORT_EVENT, ADDRESS_EVENT, CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row,
 };
@@ -35,7 +37,7 @@ use throng_observation::{
     Outcome, Phase, RefusedDestination, RunTime, SecondClosed, SentInterval, TrackInterval,
 };
 
-use crate::clock::RunClock;
+use crate::clock::{RunClock, Suspension};
 use crate::config::{Guards, Join};
 use crate::control::{Control, RunEnd};
 use crate::crowd::CrowdCommand;
@@ -51,6 +53,9 @@ use seconds::Seconds;
 
 /// Time from the end of a second until it is closed.
 const CLOSED_AFTER_US: i64 = 1_200_000;
+
+/// Between two looks of the collector, if it stood still.
+const STOOD_STILL_US: i64 = STANDSTILL_MS_MIN as i64 * 1000;
 
 /// How often the tracks of a playing participant are written, so that an interrupted run has them.
 const TRACKS_WRITTEN_EVERY_S: i64 = 30;
@@ -91,6 +96,7 @@ pub(crate) struct Collector {
     /// The next second to close.
     open: i64,
     health: Health,
+    suspension: Suspension,
     joins: JoinFailureGuard,
     load: LoadGuard,
     /// Whether the event of an early end was written.
@@ -120,6 +126,7 @@ impl Collector {
             requests: RequestTable::default(),
             open: 0,
             health: Health::begin(),
+            suspension: Suspension::begin(),
             joins,
             load,
             stop_written: false,
@@ -136,6 +143,7 @@ impl Collector {
     /// Collects until every thread has ended.
     pub(crate) fn run(mut self, seen: &Receiver<Vec<DriverEvent>>) -> RunEnd {
         let mut measured = self.now().second();
+        let (mut looked_at, mut not_before) = (self.now(), self.now());
         loop {
             match seen.recv_timeout(Duration::from_millis(100)) {
                 Ok(batch) => {
@@ -149,11 +157,16 @@ impl Collector {
             self.take_crowd_commands();
             self.write_stop();
             let now = self.now();
+            if now.0 - looked_at.0 >= STOOD_STILL_US {
+                // The threads stood still too: what they saw before that is still to come.
+                not_before = RunTime(now.0 + CLOSED_AFTER_US);
+            }
+            looked_at = now;
             if now.second() > measured {
                 self.measure(measured);
                 measured = now.second();
             }
-            while self.now().0 >= (self.open + 1) * 1_000_000 + CLOSED_AFTER_US {
+            while self.now().0 >= not_before.0.max((self.open + 1) * 1_000_000 + CLOSED_AFTER_US) {
                 self.close_second(self.now());
             }
         }
@@ -453,6 +466,13 @@ impl Collector {
         let (memory, host) = self.health.measure(second);
         if let Some(detail) = host {
             self.event_row(event_of_second(second, HOST_DROPS_EVENT, detail));
+        }
+        if let Some(time) = self.suspension.since_last() {
+            let why = format!(
+                "the generator's machine was suspended for {:.1} s, in which servers went on",
+                time.as_secs_f64()
+            );
+            self.event_row(event_of_second(second, SUSPENDED_EVENT, why));
         }
         let now = self.now();
         if memory.ratio > self.config.guards.memory_ratio_max

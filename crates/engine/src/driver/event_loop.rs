@@ -113,7 +113,8 @@ impl EventLoop {
                 self.serve_rings(tick);
                 now = Instant::now();
                 // Timers are served here, so lateness is measured here, whatever woke the loop.
-                health.record_lag(now, now.saturating_duration_since(until.max(tick)));
+                let late = now.saturating_duration_since(until.max(tick));
+                health.record_lag(self.config.clock, now, late);
                 self.serve_due(now);
                 self.housekeep(now, &mut health);
                 // Deadlines are absolute: work within a tick does not delay the next one.
@@ -124,9 +125,9 @@ impl EventLoop {
             }
             now = Instant::now();
         }
-        let row =
+        let rows =
             health.finish_second(self.config.clock, now + Duration::from_secs(1), &mut self.io);
-        row.into_iter().for_each(|row| self.io.collector.push(DriverEvent::Health(row)));
+        rows.into_iter().for_each(|row| self.io.collector.push(DriverEvent::Health(row)));
         self.io.finish().await;
     }
 
@@ -334,8 +335,9 @@ impl EventLoop {
                 self.with(key, |slot, io| slot.leave_now(now, io));
             }
         }
-        if let Some(row) = health.finish_second(self.config.clock, now, &mut self.io) {
-            self.io.collector.push(DriverEvent::Health(row));
+        let rows = health.finish_second(self.config.clock, now, &mut self.io);
+        if !rows.is_empty() {
+            rows.into_iter().for_each(|row| self.io.collector.push(DriverEvent::Health(row)));
             self.io.report_requests();
             self.serve_slow_joiners_on_tick(now);
         }

@@ -1,12 +1,13 @@
 //! Health of an engine thread by second: CPU time, run-queue wait, loop lag, drops.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use throng_observation::Distribution;
-use throng_observation::limits::LATE_DEADLINES_MIN;
+use throng_observation::limits::{LATE_DEADLINES_MIN, STANDSTILL_MS_MIN, STEAL_RATIO_MAX};
 use throng_observation::run::GeneratorRow;
+use throng_observation::{Distribution, RunTime};
 
 use super::collector_sender::DriverEvent;
 use super::io_context::IoContext;
@@ -15,7 +16,7 @@ use crate::health::parse_schedstat;
 
 /// A thread that stood still for so long may itself have made the silence after which datagrams
 /// found no room: what it could not read is missing before them.
-const STALL: Duration = Duration::from_millis(500);
+const STALL: Duration = Duration::from_millis(STANDSTILL_MS_MIN);
 
 /// How long after a stall drops are its own.
 const AFTER_STALL: Duration = Duration::from_secs(3);
@@ -24,6 +25,11 @@ const AFTER_STALL: Duration = Duration::from_secs(3);
 pub(super) struct ThreadHealth {
     second: i64,
     stalled_at: Option<Instant>,
+    /// When the loop last met a deadline.
+    looked_at: Instant,
+    /// How late the first deadline of a second was that fell due while the thread stood still,
+    /// microseconds.
+    stood_us: BTreeMap<i64, u64>,
     lag_us: Distribution,
     cpu: Duration,
     queue_wait_ns: u64,
@@ -38,6 +44,8 @@ impl ThreadHealth {
         Self {
             second: clock.run_time(now).second(),
             stalled_at: None,
+            looked_at: now,
+            stood_us: BTreeMap::new(),
             lag_us: Distribution::new(),
             cpu: thread_cpu(),
             queue_wait_ns,
@@ -46,23 +54,31 @@ impl ThreadHealth {
     }
 
     /// Records that the loop was `late` for its tick.
-    pub(super) fn record_lag(&mut self, now: Instant, late: Duration) {
+    pub(super) fn record_lag(&mut self, clock: RunClock, now: Instant, late: Duration) {
         if late >= STALL {
             self.stalled_at = Some(now);
+        }
+        let looked_at = std::mem::replace(&mut self.looked_at, now);
+        if now.saturating_duration_since(looked_at) >= STALL {
+            for (second, late_us) in stood_still(clock.run_time(looked_at), clock.run_time(now)) {
+                let most = self.stood_us.entry(second).or_default();
+                *most = late_us.max(*most);
+            }
         }
         self.lag_us.record(u64::try_from(late.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// The row of the second that ended, if one has.
+    /// The row of the second that ended, if one has, and of those after it in which the thread stood
+    /// still.
     pub(super) fn finish_second(
         &mut self,
         clock: RunClock,
         now: Instant,
         io: &mut IoContext,
-    ) -> Option<GeneratorRow> {
+    ) -> Vec<GeneratorRow> {
         let second = clock.run_time(now).second();
         if second == self.second {
-            return None;
+            return Vec::new();
         }
         let ended = std::mem::replace(&mut self.second, second);
         let cpu = thread_cpu();
@@ -96,13 +112,16 @@ impl ThreadHealth {
                 by_ring: true,
             });
         }
+        let later = self.stood_us.split_off(&second);
+        let stood_us = std::mem::replace(&mut self.stood_us, later);
+        let own_us = stood_us.get(&ended).copied().unwrap_or(0);
         let row = GeneratorRow {
             second: ended,
             thread: Some(io.thread),
             cpu_us: u64::try_from(cpu.saturating_sub(self.cpu).as_micros()).unwrap_or(u64::MAX),
             run_queue_wait_us: queue_wait.saturating_sub(self.queue_wait_ns) / 1000,
-            lag_p99_us: lag_p99(&self.lag_us),
-            lag_max_us: self.lag_us.quantile(1.0).unwrap_or(0),
+            lag_p99_us: lag_p99(&self.lag_us).max(own_us),
+            lag_max_us: self.lag_us.quantile(1.0).unwrap_or(0).max(own_us),
             socket_drops: drops.received.saturating_add(of_rings.dropped),
             ring_drops: of_rings.dropped,
             ring_datagrams: of_rings.delivered,
@@ -114,8 +133,32 @@ impl ThreadHealth {
         };
         self.lag_us.clear();
         (self.cpu, self.queue_wait_ns) = (cpu, queue_wait);
-        Some(row)
+        let (thread, ring_bytes) = (row.thread, row.ring_bytes);
+        let mut rows = vec![row];
+        for (second, late_us) in stood_us.into_iter().filter(|(second, _)| *second > ended) {
+            rows.push(GeneratorRow {
+                second,
+                thread,
+                lag_p99_us: late_us,
+                lag_max_us: late_us,
+                ring_bytes,
+                ..GeneratorRow::default()
+            });
+        }
+        rows
     }
+}
+
+/// The seconds in which a thread stood still `from` a moment `to` another, each with how late its
+/// first deadline was that fell due meanwhile, microseconds. Seconds that were hardly touched are
+/// left out.
+fn stood_still(from: RunTime, to: RunTime) -> impl Iterator<Item = (i64, u64)> {
+    (from.second()..=to.second()).filter_map(move |second| {
+        let begin = from.0.max(second * 1_000_000);
+        let part_us = to.0.min((second + 1) * 1_000_000) - begin;
+        let is_touched = part_us as f64 > STEAL_RATIO_MAX * 1e6;
+        is_touched.then(|| (second, (to.0 - begin).unsigned_abs()))
+    })
 }
 
 /// The 99th percentile of the lateness, but at most the [`LATE_DEADLINES_MIN`]-th largest, or the
@@ -142,6 +185,20 @@ fn queue_wait_ns(schedstat: Option<&File>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_second_in_which_a_thread_stood_still_is_late_as_long_as_it_still_did() {
+        let stood = |from_ms: i64, to_ms: i64| {
+            let at = |ms: i64| RunTime(ms * 1000);
+            let late = stood_still(at(from_ms), at(to_ms));
+            late.map(|(second, late_us)| (second, late_us / 1000)).collect::<Vec<_>>()
+        };
+        assert_eq!(stood(3_400, 6_400), [(3, 3_000), (4, 2_400), (5, 1_400), (6, 400)]);
+        assert_eq!(stood(3_000, 6_000), [(3, 3_000), (4, 2_000), (5, 1_000)]);
+        assert_eq!(stood(3_980, 6_980), [(4, 2_980), (5, 1_980), (6, 980)], "20 ms of second 3");
+        assert_eq!(stood(3_100, 3_700), [(3, 600)]);
+        assert_eq!(stood(-300, 400), [(-1, 700), (0, 400)]);
+    }
 
     #[test]
     fn one_late_deadline_of_an_idle_thread_is_no_late_second() {

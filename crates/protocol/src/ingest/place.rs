@@ -72,7 +72,7 @@ impl Config {
         match (self.protocol, self.is_tls()) {
             (IngestProtocol::Srt, _) => {
                 let query = self.url.query().unwrap_or_default();
-                let open: Vec<&str> = query.split('&').filter(|pair| is_open(pair)).collect();
+                let open: Vec<&str> = query.split('&').filter(is_open).collect();
                 let query = open.join("&");
                 let query = if query.is_empty() { query } else { format!("?{query}") };
                 format!("srt://{address}{query}")
