@@ -328,7 +328,7 @@ impl Ring {
             let mut next = viewer.arrived.take().map(|(first, _)| first);
             while let Some(number) = next {
                 let one = arrived[number];
-                if let Some(datagram) = ring.datagram(one.place, one.index) {
+                if let Ok(datagram) = ring.datagram(one.place, one.index) {
                     viewer.open(datagram.bytes)?;
                     packets += 1;
                 }

@@ -250,10 +250,10 @@ impl Slot {
         let names_local = entry.socket.has_several();
         self.is_by_ring = true;
         let mut next = io.rings.first(of_ring);
-        while let Some(number) = next
-            && let Some((datagram, following)) = io.rings.datagram(number)
-        {
+        while let Some(number) = next {
+            let (datagram, following) = io.rings.datagram(number);
             next = following;
+            let Some(datagram) = datagram else { continue };
             let arrived_at = clocks.arrival(Some(datagram.arrived_unix));
             let input = Input::Datagram {
                 channel,

@@ -262,4 +262,4 @@ fn folded(mut sum: u64) -> u16 {
 
 #[cfg(test)]
 #[path = "frame_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -12,6 +12,10 @@ pub use filter::{InRing, leave_to_ring, take_all};
 mod frame;
 pub use frame::{Frame, FrameKind, RingDatagram};
 
+mod blocks;
+use blocks::{BLOCK_BYTES, Blocks};
+pub use blocks::{NoDatagram, Place};
+
 mod interface;
 pub use interface::{Interface, interface_of};
 
@@ -21,13 +25,9 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::sockopt;
-
-/// Bytes of a block: the longest frame, of a sender with `UDP_SEGMENT`, fits.
-const BLOCK_BYTES: usize = 128 << 10;
 
 /// How long the kernel fills a block before it hands it over, milliseconds.
 const RETIRE_MS: u32 = 4;
@@ -38,19 +38,9 @@ const RETIRE_MS: u32 = 4;
 /// own ticks, of 10 ms at most.
 pub const HANDED_OVER_WITHIN: Duration = Duration::from_millis(5 * RETIRE_MS as u64);
 
-/// Bytes of a frame that are loaded ahead: its headers and the first of the payload. The CPU sees
-/// by them that the rest follows.
-const AHEAD_BYTES: usize = 256;
-
 /// `TPACKET_V3` of `linux/if_packet.h`.
 const VERSION_3: i32 = 2;
 const PACKET_VNET_HDR: i32 = 15;
-/// `TP_STATUS_USER`.
-const OF_READER: u32 = 1;
-/// Places in `struct tpacket_block_desc`: the status, how many frames, where the first is.
-const STATUS: usize = 8;
-const FRAMES: usize = 12;
-const FIRST: usize = 16;
 
 /// Which datagrams a ring has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,24 +63,7 @@ pub struct PacketRing {
     socket: OwnedFd,
     /// Index of the interface.
     interface: u32,
-    memory: NonNull<u8>,
-    blocks: usize,
-    /// The block that the kernel hands over next.
-    next: usize,
-    /// How many blocks before `next` the reader has.
-    held: usize,
-}
-
-// SAFETY: the memory is this ring's alone, and shared with the kernel only by the protocol of block
-// status words.
-unsafe impl Send for PacketRing {}
-
-/// Where a datagram is, until [`PacketRing::release`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    block: u32,
-    /// Of the frame, in the block.
-    offset: u32,
+    blocks: Blocks,
 }
 
 /// What the kernel counted since it was last asked.
@@ -123,19 +96,23 @@ impl PacketRing {
         // datagram.
         set(PACKET_VNET_HDR, 1)?;
         filter::take_only(socket.as_fd(), config.is_ipv4, &config.ports)?;
-        let blocks = config.bytes.div_ceil(BLOCK_BYTES).max(2);
+        let count = config.bytes.div_ceil(BLOCK_BYTES).max(2);
         let request = libc::tpacket_req3 {
             tp_block_size: BLOCK_BYTES as u32,
-            tp_block_nr: u32::try_from(blocks).map_err(|_| io::ErrorKind::OutOfMemory)?,
+            tp_block_nr: u32::try_from(count).map_err(|_| io::ErrorKind::OutOfMemory)?,
             tp_frame_size: BLOCK_BYTES as u32,
-            tp_frame_nr: u32::try_from(blocks).map_err(|_| io::ErrorKind::OutOfMemory)?,
+            tp_frame_nr: u32::try_from(count).map_err(|_| io::ErrorKind::OutOfMemory)?,
             tp_retire_blk_tov: RETIRE_MS,
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
         sockopt::set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        let memory = map(&socket, blocks)?;
-        let ring = Self { socket, interface: config.interface, memory, blocks, next: 0, held: 0 };
+        let memory = map(&socket, count)?;
+        // SAFETY: a new mapping of so many blocks, zeroed, on a page; this process has no other
+        // pointer to it, the kernel keeps to the protocol, and it is unmapped when the ring is
+        // dropped.
+        let blocks = unsafe { Blocks::new(memory, count) };
+        let ring = Self { socket, interface: config.interface, blocks };
         ring.bind(config)?;
         Ok(ring)
     }
@@ -163,69 +140,46 @@ impl PacketRing {
     /// Bytes of its memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.blocks * BLOCK_BYTES
+        self.blocks.bytes()
     }
 
     /// Takes the blocks that the kernel has handed over, and calls `each` for their frames in the
     /// order of arrival. Returns the bytes of memory they take. What `each` notes of places is good
     /// until [`Self::release`].
-    pub fn collect(&mut self, mut each: impl FnMut(Place, Frame)) -> usize {
-        let before = self.held;
-        while self.held < self.blocks && self.is_of_reader(self.next) {
-            let block = self.block(self.next);
-            let word = |at: usize| {
-                let bytes = block.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-                bytes.map_or(0, u32::from_ne_bytes)
-            };
-            let (frames, mut at) = (word(FRAMES), word(FIRST));
-            for _ in 0..frames {
-                let (next, frame) = frame::read(block, at as usize);
-                if let Some(frame) = frame {
-                    each(Place { block: self.next as u32, offset: at }, frame);
-                }
-                if next == 0 {
-                    break;
-                }
-                at = at.saturating_add(next);
-            }
-            self.next = (self.next + 1) % self.blocks;
-            self.held += 1;
-        }
-        (self.held - before) * BLOCK_BYTES
+    pub fn collect(&mut self, each: impl FnMut(Place, Frame)) -> usize {
+        self.blocks.collect(each)
+    }
+
+    /// Whether `place` is of this ring, and good.
+    #[must_use]
+    pub fn has(&self, place: Place) -> bool {
+        self.blocks.has(place)
     }
 
     /// Datagram number `index` of the frame that [`Self::collect`] found at `place`.
-    pub fn datagram(&mut self, place: Place, index: u16) -> Option<RingDatagram<'_>> {
-        let block = place.block as usize;
-        if block >= self.blocks || !self.is_of_reader(block) {
-            return None;
-        }
-        let interface = self.interface;
-        let bytes = self.block_mut(block);
-        let (_, frame) = frame::read(bytes, place.offset as usize);
-        let mut datagram = frame?.datagram(index, bytes)?;
+    ///
+    /// # Errors
+    /// [`NoDatagram::Stale`] after [`Self::release`], and for a place of another ring.
+    pub fn datagram(&mut self, place: Place, index: u16) -> Result<RingDatagram<'_>, NoDatagram> {
+        let mut datagram = self.blocks.datagram(place, index)?;
         // As a socket names a link-local address (RFC 4007 section 6).
         if let SocketAddr::V6(source) = &mut datagram.source
             && source.ip().is_unicast_link_local()
         {
-            source.set_scope_id(interface);
+            source.set_scope_id(self.interface);
         }
-        Some(datagram)
+        Ok(datagram)
     }
 
     /// Has the CPU load the beginning of the frame at `place`, which [`Self::datagram`] will be
     /// asked for.
     pub fn prefetch(&self, place: Place) {
-        let start = place.block as usize * BLOCK_BYTES + place.offset as usize;
-        crate::prefetch(self.memory.as_ptr().wrapping_add(start), AHEAD_BYTES);
+        self.blocks.prefetch(place);
     }
 
     /// Gives the memory of all blocks taken back to the kernel.
     pub fn release(&mut self) {
-        for back in 1..=mem::take(&mut self.held) {
-            let block = (self.next + self.blocks - back) % self.blocks;
-            self.status(block).store(0, Ordering::Release);
-        }
+        self.blocks.release();
     }
 
     /// Why nothing comes any more: the socket's pending error, such as `ENETDOWN` when its
@@ -262,44 +216,15 @@ impl PacketRing {
             Err(io::Error::last_os_error())
         }
     }
-
-    fn is_of_reader(&self, block: usize) -> bool {
-        self.status(block).load(Ordering::Acquire) & OF_READER != 0
-    }
-
-    fn status(&self, block: usize) -> &AtomicU32 {
-        // SAFETY: `block` is below `blocks`, so that the word lies in the mapping, at a multiple of
-        // 4; kernel and reader use it as a word of its own.
-        unsafe { &*self.memory.as_ptr().add(block * BLOCK_BYTES + STATUS).cast::<AtomicU32>() }
-    }
-
-    fn block(&self, block: usize) -> &[u8] {
-        // SAFETY: the callers checked that the block is the reader's, whose memory the kernel then
-        // leaves alone; it lies in the mapping, which lives as long as `self`.
-        unsafe {
-            std::slice::from_raw_parts(self.memory.as_ptr().add(block * BLOCK_BYTES), BLOCK_BYTES)
-        }
-    }
-
-    fn block_mut(&mut self, block: usize) -> &mut [u8] {
-        // SAFETY: as in `block`, and nobody else has a reference into it, since `self` is borrowed
-        // mutably.
-        unsafe {
-            std::slice::from_raw_parts_mut(
-                self.memory.as_ptr().add(block * BLOCK_BYTES),
-                BLOCK_BYTES,
-            )
-        }
-    }
 }
 
-fn map(socket: &OwnedFd, blocks: usize) -> io::Result<NonNull<u8>> {
+fn map(socket: &OwnedFd, count: usize) -> io::Result<NonNull<u8>> {
     // SAFETY: a new mapping, of a length and at an offset that the kernel checks against the
     // ring's.
     let memory = unsafe {
         libc::mmap(
             ptr::null_mut(),
-            blocks * BLOCK_BYTES,
+            count * BLOCK_BYTES,
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_SHARED,
             socket.as_raw_fd(),
@@ -314,11 +239,13 @@ fn map(socket: &OwnedFd, blocks: usize) -> io::Result<NonNull<u8>> {
 
 impl Drop for PacketRing {
     fn drop(&mut self) {
+        let (memory, bytes) = (self.blocks.memory(), self.blocks.bytes());
         // SAFETY: the mapping of `map`, to which no reference outlives `self`.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.blocks * BLOCK_BYTES) };
+        unsafe { libc::munmap(memory.as_ptr().cast(), bytes) };
     }
 }
 
-#[cfg(test)]
+// Miri has no sockets.
+#[cfg(all(test, not(miri)))]
 #[path = "ring_tests.rs"]
 mod tests;

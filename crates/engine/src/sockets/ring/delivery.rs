@@ -163,15 +163,18 @@ impl ReceiveRings {
         self.entry(entry.0)?.arrived.take().map(|(first, _)| first)
     }
 
-    /// A datagram of this pass, and the number of the next one of its socket.
-    pub(crate) fn datagram(&mut self, number: u32) -> Option<(RingDatagram<'_>, Option<u32>)> {
-        let arrived = *self.arrived.get(number as usize)?;
+    /// A datagram of this pass, and the number of the next one of its socket. None is at a place
+    /// that is stale or cannot be read: a drop, and never another datagram.
+    pub(crate) fn datagram(&mut self, number: u32) -> (Option<RingDatagram<'_>>, Option<u32>) {
+        let Some(arrived) = self.arrived.get(number as usize).copied() else {
+            return (None, None);
+        };
         let next = (arrived.next != LAST).then_some(arrived.next);
         next.into_iter().for_each(|next| self.prefetch(next));
-        Some((
-            self.rings.get_mut(arrived.ring)?.as_mut()?.datagram(arrived.place, arrived.index)?,
-            next,
-        ))
+        let ring = self.rings.get_mut(arrived.ring).and_then(Option::as_mut);
+        let datagram = ring.and_then(|ring| ring.datagram(arrived.place, arrived.index).ok());
+        self.second.dropped += u64::from(datagram.is_none());
+        (datagram, next)
     }
 
     /// Has the CPU load what a socket got first in this pass.
@@ -199,5 +202,61 @@ impl ReceiveRings {
         }
         self.arrived.clear();
         self.rings.iter_mut().flatten().for_each(OpenedRing::release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    use super::super::opened::RingToOpen;
+    use super::super::{LocalPorts, ReceiveConfig};
+    use super::*;
+    use crate::config::Receive;
+
+    /// Sends `text` to the socket of the only ring, and finds it there.
+    fn pass(rings: &mut ReceiveRings, socket: &UdpSocket, text: &str) {
+        socket.send_to(text.as_bytes(), socket.local_addr().unwrap()).unwrap();
+        let begun = Instant::now();
+        while rings.arrived.is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(5), "{text} did not arrive");
+            std::thread::sleep(Duration::from_millis(1));
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            let ReceiveRings { rings, arrived, .. } = &mut *rings;
+            rings[0].as_mut().unwrap().collect(now, |place, _| {
+                arrived.push(Arrived { ring: 0, place, index: 0, next: LAST });
+            });
+        }
+    }
+
+    #[test]
+    fn a_place_of_an_earlier_pass_is_a_drop_and_never_another_datagram() {
+        if !throng_sim::requires_root() {
+            return;
+        }
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        let ports = LocalPorts::only(to.port()..=to.port());
+        // Two blocks: each second pass has the same one.
+        let ring = RingToOpen::at((to.ip(), true), ports.range(), 1).and_then(RingToOpen::open);
+        let (receive, ring_bytes) = (Receive::Ring, Some(1));
+        let config = ReceiveConfig { receive, ports, planned: 1, threads: 1, ring_bytes };
+        let mut rings = ReceiveRings::new(config);
+        rings.rings.push(Some(ring.unwrap()));
+        pass(&mut rings, &socket, "first");
+        let kept = rings.arrived[0];
+        assert_eq!(&rings.datagram(0).0.unwrap().bytes[..], b"first");
+        for text in ["second", "third"] {
+            rings.release(&[]);
+            pass(&mut rings, &socket, text);
+        }
+        // As a pass that had kept it would ask for it, with the next one of its socket.
+        rings.arrived.push(Arrived { next: 0, ..kept });
+        let (datagram, next) = rings.datagram(1);
+        assert!(datagram.is_none(), "{datagram:?}");
+        assert_eq!((next, rings.second.dropped), (Some(0), 1));
+        assert_eq!(&rings.datagram(0).0.unwrap().bytes[..], b"third");
+        assert_eq!(rings.second.dropped, 1);
     }
 }

@@ -16,14 +16,14 @@ mod ports;
 pub(crate) use ports::LocalPorts;
 
 mod opened;
-use opened::{OpenedRing, Opening, RingPlace, RingToOpen};
+use opened::{OpenedRing, Opening, RingToOpen};
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use throng_net::packet_ring::{self, InRing};
+use throng_net::packet_ring::{self, InRing, Place};
 use throng_observation::run::RECEIVE_SOCKETS_EVENT;
 use throng_protocol::participant::Channel;
 
@@ -73,7 +73,7 @@ struct Entry {
 #[derive(Clone, Copy)]
 struct Arrived {
     ring: usize,
-    place: RingPlace,
+    place: Place,
     index: u16,
     next: u32,
 }
@@ -101,7 +101,8 @@ pub(crate) enum SocketStep {
 pub(crate) struct RingSecond {
     /// Datagrams that were delivered.
     pub(crate) delivered: u64,
-    /// Datagrams that were dropped.
+    /// Datagrams that were dropped: by the kernel, for lack of room, or here, where their place was
+    /// not good any more.
     pub(crate) dropped: u64,
     /// Datagrams that were dropped in bursts after silence, and the longest such silence.
     pub(crate) burst: u64,

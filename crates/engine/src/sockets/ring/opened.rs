@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use throng_net::packet_ring::{
-    self, Frame, InRing, Interface, PacketRing, Place, RingConfig, RingDatagram, interface_of,
+    self, Frame, InRing, Interface, NoDatagram, PacketRing, Place, RingConfig, RingDatagram,
+    interface_of,
 };
 
 use throng_observation::run::{RECEIVE_RING_EVENT, RECEIVE_SOCKETS_EVENT};
@@ -19,13 +20,6 @@ const FILL_MAX: f64 = 0.8;
 
 /// From the opening of a larger ring until it is the one that delivers.
 const OVERLAP: Duration = Duration::from_millis(20);
-
-/// Where a datagram is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RingPlace {
-    is_older: bool,
-    place: Place,
-}
 
 /// How much later than another CPU one may write what it received: it was stamped before it waited
 /// in the CPU's queue.
@@ -212,7 +206,7 @@ impl OpenedRing {
     }
 
     /// Takes what has been handed over by `now`.
-    pub(super) fn collect(&mut self, now: Duration, mut each: impl FnMut(RingPlace, Frame)) {
+    pub(super) fn collect(&mut self, now: Duration, mut each: impl FnMut(Place, Frame)) {
         let mut heard_until =
             now.saturating_sub(packet_ring::HANDED_OVER_WITHIN).max(self.heard_until);
         let from = self.older.as_ref().map(|older| older.until);
@@ -221,7 +215,7 @@ impl OpenedRing {
             older.ring.collect(|place, frame| {
                 if frame.arrived_unix < until {
                     is_needed = true;
-                    each(RingPlace { is_older: true, place }, frame);
+                    each(place, frame);
                 }
             });
             if now < until {
@@ -244,7 +238,7 @@ impl OpenedRing {
                 // What is written in order shows that what came before it is there, but for that of
                 // other CPUs.
                 heard_until = heard_until.max(frame.arrived_unix.saturating_sub(OTHER_CPUS));
-                each(RingPlace { is_older: false, place }, frame);
+                each(place, frame);
             }
         });
         // The wall clock may have been set back.
@@ -256,18 +250,23 @@ impl OpenedRing {
         self.heard_until
     }
 
-    pub(super) fn datagram(&mut self, at: RingPlace, index: u16) -> Option<RingDatagram<'_>> {
+    /// See [`PacketRing::datagram`].
+    pub(super) fn datagram(
+        &mut self,
+        place: Place,
+        index: u16,
+    ) -> Result<RingDatagram<'_>, NoDatagram> {
         match &mut self.older {
-            Some(older) if at.is_older => older.ring.datagram(at.place, index),
-            _ => self.ring.datagram(at.place, index),
+            Some(older) if older.ring.has(place) => older.ring.datagram(place, index),
+            _ => self.ring.datagram(place, index),
         }
     }
 
     /// See [`PacketRing::prefetch`].
-    pub(super) fn prefetch(&self, at: RingPlace) {
+    pub(super) fn prefetch(&self, place: Place) {
         match &self.older {
-            Some(older) if at.is_older => older.ring.prefetch(at.place),
-            _ => self.ring.prefetch(at.place),
+            Some(older) if older.ring.has(place) => older.ring.prefetch(place),
+            _ => self.ring.prefetch(place),
         }
     }
 
