@@ -72,7 +72,7 @@ impl BrowserRun {
         });
         if let Err(error) = result {
             // It did not start, ended, or did not answer; the server is not the cause.
-            fail(&mut row, begin.zero, true, error.to_string());
+            fail(&mut row, begin.zero, true, &error.to_string());
         }
         row.ended_at = Some(now(begin.zero));
         begin.send(CanaryRow::Browser(row.clone()));
@@ -158,7 +158,7 @@ impl BrowserRun {
                 let waited_ms = now(begin.zero).millis_since(at);
                 if waited_ms >= PICTURE_WITHIN.as_millis() as f64 {
                     let why = before.unwrap_or_default().why_no_picture();
-                    fail(row, begin.zero, false, why);
+                    fail(row, begin.zero, false, &why);
                 }
             }
             _ => {}
@@ -185,7 +185,7 @@ impl BrowserRun {
         row.candidates_refused = snapshot.refused;
         match (&snapshot.problem, row.connected_at) {
             (Some(problem), None) if !snapshot.problem_is_own => not_connected(row, zero, problem),
-            (Some(problem), _) => fail(row, zero, snapshot.problem_is_own, problem.clone()),
+            (Some(problem), _) => fail(row, zero, snapshot.problem_is_own, problem),
             (None, _) => {}
         }
         *row != before
@@ -196,23 +196,23 @@ impl BrowserRun {
 /// addresses.
 fn not_connected(row: &mut CanaryBrowserRow, zero: Instant, why: &str) {
     match row.candidates_refused {
-        0 => fail(row, zero, false, why.into()),
+        0 => fail(row, zero, false, why),
         refused => {
             fail(
                 row,
                 zero,
                 true,
-                format!("{why}; {refused} of the server's addresses were refused to it"),
+                &format!("{why}; {refused} of the server's addresses were refused to it"),
             );
         }
     }
 }
 
 /// Notes why it failed. The first reason stays, because it causes the others.
-fn fail(row: &mut CanaryBrowserRow, zero: Instant, is_own: bool, why: String) {
+fn fail(row: &mut CanaryBrowserRow, zero: Instant, is_own: bool, why: &str) {
     if row.failure.is_none() {
         // The words of a page may name URLs.
-        let why = masked(&why).into_owned();
+        let why = masked(why).into_owned();
         (row.failure, row.failed_at, row.failure_is_own) = (Some(why), Some(now(zero)), is_own);
     }
 }

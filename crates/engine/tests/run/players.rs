@@ -84,7 +84,7 @@ pub(crate) fn watch_with(
             Row::Participant(row) => outcome = row.outcome.clone(),
             Row::Playback(row) => counters += row.counters,
             Row::Event(row) if row.kind.starts_with("protocol_anomaly") => {
-                events.push(row.detail.into())
+                events.push(row.detail.into());
             }
             _ => {}
         }
