@@ -11,8 +11,8 @@ PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
 # Tests that `make test` leaves out: docs/testing.md says what else covers them.
 long() { cargo nextest run --workspace --locked --run-ignored only -E 'test(/(^|::)long::/)'; }
 mutations() { scripts/mutations.sh; }
-miri() { ring/scripts/miri.sh; }
-sanitizers() { ring/scripts/sanitizers.sh; }
+miri() { ring/scripts/miri.sh && scripts/net.sh miri; }
+sanitizers() { ring/scripts/sanitizers.sh && scripts/net.sh address thread; }
 ring() { ring/scripts/proof.sh; }
 soak() { ring/scripts/soak.sh; }
 kubernetes() { make build && scripts/kubernetes_proof.sh; }

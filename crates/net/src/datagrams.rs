@@ -209,30 +209,30 @@ fn ancillary(message: &libc::msghdr) -> AncillaryData {
     while !control.is_null() {
         // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR return null or a whole header within the control
         // buffer.
-        let (level, kind, data) =
-            unsafe { ((*control).cmsg_level, (*control).cmsg_type, libc::CMSG_DATA(control)) };
+        let (level, kind) = unsafe { ((*control).cmsg_level, (*control).cmsg_type) };
         match (level, kind) {
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                // SAFETY: this kind carries one timespec; unaligned reads are allowed for.
-                let time = unsafe { ptr::read_unaligned(data.cast::<libc::timespec>()) };
-                found.arrived_unix = u64::try_from(time.tv_sec)
-                    .ok()
-                    .zip(u32::try_from(time.tv_nsec).ok())
-                    .map(|(seconds, nanos)| Duration::new(seconds, nanos.min(999_999_999)));
+                // SAFETY: a header as above; all bytes are a timespec.
+                let time = unsafe { value::<libc::timespec>(control) };
+                found.arrived_unix = time.and_then(|time| {
+                    let nanos = u32::try_from(time.tv_nsec).ok()?;
+                    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanos.min(999_999_999)))
+                });
             }
             (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                // SAFETY: this kind carries one u32; unaligned reads are allowed for.
-                found.dropped_so_far = Some(unsafe { ptr::read_unaligned(data.cast::<u32>()) });
+                // SAFETY: a header as above; all bytes are a u32.
+                found.dropped_so_far = unsafe { value::<u32>(control) };
             }
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                // SAFETY: this kind carries one in_pktinfo; unaligned reads are allowed for.
-                let info = unsafe { ptr::read_unaligned(data.cast::<libc::in_pktinfo>()) };
-                found.local = Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
+                // SAFETY: a header as above; all bytes are an in_pktinfo.
+                let info = unsafe { value::<libc::in_pktinfo>(control) };
+                found.local =
+                    info.map(|info| Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
             }
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                // SAFETY: this kind carries one in6_pktinfo; unaligned reads are allowed for.
-                let info = unsafe { ptr::read_unaligned(data.cast::<libc::in6_pktinfo>()) };
-                found.local = Some(IpAddr::from(info.ipi6_addr.s6_addr).to_canonical());
+                // SAFETY: a header as above; all bytes are an in6_pktinfo.
+                let info = unsafe { value::<libc::in6_pktinfo>(control) };
+                found.local = info.map(|info| IpAddr::from(info.ipi6_addr.s6_addr).to_canonical());
             }
             _ => {}
         }
@@ -240,6 +240,23 @@ fn ancillary(message: &libc::msghdr) -> AncillaryData {
         control = unsafe { libc::CMSG_NXTHDR(message, control) };
     }
     found
+}
+
+/// The value of a control message, if all of it is there: the kernel cuts off what the buffer has
+/// no room for, and shortens the last message (`put_cmsg` of `net/core/scm.c`).
+///
+/// # Safety
+/// `control` is a header with as many bytes, with its own, as it says; any bytes are a valid `T`.
+unsafe fn value<T>(control: *const libc::cmsghdr) -> Option<T> {
+    // SAFETY: CMSG_LEN only computes.
+    let whole = unsafe { libc::CMSG_LEN(mem::size_of::<T>() as libc::c_uint) } as usize;
+    // SAFETY: the caller's header.
+    let length = unsafe { (*control).cmsg_len };
+    if length < whole {
+        return None;
+    }
+    // SAFETY: the value lies within the length; unaligned reads are allowed for.
+    Some(unsafe { ptr::read_unaligned(libc::CMSG_DATA(control).cast::<T>()) })
 }
 
 /// A datagram to send.
@@ -470,6 +487,11 @@ pub fn choose_port_at_connect(socket: BorrowedFd<'_>) -> io::Result<()> {
     sockopt::set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1_i32)
 }
 
-#[cfg(test)]
+// Miri has no sockets.
+#[cfg(all(test, not(miri)))]
 #[path = "datagrams_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "control_tests.rs"]
+mod control_tests;
