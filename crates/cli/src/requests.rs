@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
 
+use throng_observation::shell;
 use throng_report::csv;
 use throng_report::requests::{
     Beside, LogAnswer, LogLine, LogRequests, LogSelection, RequestReport, text,
@@ -96,9 +97,11 @@ fn read(path: &Path, kinds: &UriGroups, log: &mut LogRequests) -> Result<(), Cli
         };
         let bytes = piece.get(..read).unwrap_or_default();
         if std::mem::take(&mut is_first) && bytes.starts_with(&[0x1f, 0x8b]) {
-            let name = path.display();
-            let message =
-                format!("{name} is compressed: zcat {name} | throng requests RUN --access-log -");
+            let message = format!(
+                "{} is compressed: zcat {} | throng requests RUN --access-log -",
+                path.display(),
+                shell::path(path)
+            );
             return Err(CliError::usage(message));
         }
         if bytes.is_empty() {

@@ -74,8 +74,11 @@ pub(crate) fn hidden_in(text: &str, words: impl Iterator<Item = String>) -> Stri
         };
         if masked != word {
             // clap shows a word in quotes, and of `--flag=value` the value alone.
-            let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-            shown = shown.replace(&format!("'{value}'"), "'…'");
+            let (value, instead) = match (word.split_once('='), masked.split_once('=')) {
+                (Some((_, value)), Some((_, instead))) => (value, instead),
+                (Some(_) | None, _) => (word.as_str(), masked.as_str()),
+            };
+            shown = shown.replace(&format!("'{value}'"), &format!("'{instead}'"));
             // A shorter one may be a part of any word.
             if word.len() >= WORD_BYTES_MIN {
                 shown = shown.replace(&word, &masked);

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use throng_engine::preflight::own_addresses;
+use throng_observation::shell;
 use throng_observation::units::count;
 use throng_scenario::units;
 use throng_stage::{Card, EmulatedServer, Planted, Stage, StageConfig};
@@ -21,7 +22,8 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
     let watch = stage.whep_url();
     let (publish, player) = (stage.whip_url(), stage.player_url());
     print(&format!(
-        "throng stage is playing\n  watch     {watch}\n  publish   {publish}\n  player    {player}\n  fill it   throng view whep+{watch} -n 50\n",
+        "throng stage is playing\n  watch     {watch}\n  publish   {publish}\n  player    {player}\n  fill it   throng view {} -n 50\n",
+        shell::word(format!("whep+{watch}"))
     ));
     if !media_ip.is_loopback() {
         print(&format!("            (from another machine with --allow-target {media_ip})\n"));

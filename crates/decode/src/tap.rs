@@ -46,8 +46,9 @@ pub struct TapOptions {
 pub enum TapError {
     /// No run listens there.
     #[error(
-        "no run with a tap is in progress in {folder}: start one with `throng run … --tap 3 --output {folder}`, \
-         with --set tap.decode=false if it is to start no reader of its own ({error})"
+        "no run with a tap is in progress in {folder}: start one with `throng run … --tap 3 {}`, \
+         with --set tap.decode=false if it is to start no reader of its own ({error})",
+        throng_observation::shell::flag("--output", .folder)
     )]
     NoRun {
         /// The run folder.

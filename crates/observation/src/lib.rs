@@ -79,5 +79,6 @@ pub mod limits;
 pub mod masked;
 pub mod pack;
 pub mod run;
+pub mod shell;
 pub mod units;
 pub mod untrusted;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use throng_analysis::search::{End, Search, Second};
 use throng_engine::NewParticipant;
 use throng_observation::run::{Ending, Row};
-use throng_observation::{Failure, Goal, RunTime, Unloaded};
+use throng_observation::{Failure, Goal, RunTime, Unloaded, shell};
 
 use crate::args::Find;
 use crate::exit::Exit;
@@ -83,7 +83,8 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let folder = session.folder.clone();
     let exit = session.finish(ending)?;
     if ending == Some(Ending::Interrupted) {
-        say(&format!("to continue this search: throng find … --resume {}", folder.display()));
+        let resume = shell::flag("--resume", &folder);
+        say(&format!("to continue this search: throng find … {resume}"));
     }
     Ok(exit)
 }

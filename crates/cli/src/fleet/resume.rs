@@ -15,12 +15,12 @@ use anyhow::anyhow;
 use throng_fleet::reassign::Deal;
 use throng_fleet::shares::Shares;
 use throng_fleet::{Coordinator, FleetEnd, FleetEvent, FleetRun, Ledger, NoticeKind};
-use throng_observation::RunTime;
 use throng_observation::fleet::{
     COORDINATOR_GONE_EVENT, WORKER_ENDED_EVENT, WORKER_LOST_EVENT, WORKER_REASSIGNED_EVENT,
     WORKER_ROWS_MISSING_EVENT, WorkerInfo,
 };
 use throng_observation::run::{Ending, EventRow, Row, RunData};
+use throng_observation::{RunTime, shell};
 use throng_scenario::{Network, Plan, Scenario};
 use throng_store::{RunAgain, RunFolder, StoreError};
 
@@ -139,7 +139,8 @@ impl Left {
         })?;
         if record.is_search {
             return Err(CliError::usage(format!(
-                "{shown} is a search: it goes on with `throng find … --resume {shown}`"
+                "{shown} is a search: it goes on with `throng find … {}`",
+                shell::flag("--resume", &folder)
             )));
         }
         if run.ending != Ending::Unfinished && record.collected.is_none() {

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use throng_fleet::BusConfig;
-use throng_observation::untrusted;
+use throng_observation::{shell, untrusted};
 
 use crate::CliError;
 use crate::args::{Common, Fleet};
@@ -172,12 +172,7 @@ fn remote_command(host: &str, stay: Stay, flags: &Fleet, allow_target: &[String]
     words.extend(["--name", host]);
     // Who may log in there decides for its owner.
     words.extend(allow_target.iter().flat_map(|network| ["--allow-target", network]));
-    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-/// A word for a POSIX shell.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
+    shell::line(words)
 }
 
 /// A nats-server on loopback, with a password and a folder of its own.
@@ -269,11 +264,11 @@ mod tests {
         let line = |stay, allowed: &[String]| remote_command("box; reboot", stay, &flags, allowed);
         assert_eq!(
             line(Stay::ForOneRun, &["10.0.0.0/24".into()]),
-            r"'/opt/it'\''s/throng' 'worker' '--fleet' '-' '--once' '--name' 'box; reboot' '--allow-target' '10.0.0.0/24'"
+            r"'/opt/it'\''s/throng' worker --fleet - --once --name 'box; reboot' --allow-target 10.0.0.0/24"
         );
         assert_eq!(
             line(Stay::RunAfterRun, &[]),
-            r"'/opt/it'\''s/throng' 'worker' '--fleet' '-' '--name' 'box; reboot'",
+            r"'/opt/it'\''s/throng' worker --fleet - --name 'box; reboot'",
             "it waits for the next run"
         );
     }

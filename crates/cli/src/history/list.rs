@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use throng_observation::units::bytes;
-use throng_observation::untrusted;
+use throng_observation::{shell, untrusted};
 
 use super::entry::Entry;
 use crate::CliError;
@@ -27,7 +27,7 @@ pub(super) fn of(folder: &Path) -> Result<Listed, CliError> {
         return Err(CliError::usage(format!(
             "{} is a run itself; the list of its folder is: throng runs {}",
             folder.display(),
-            parent.display()
+            shell::path(parent)
         )));
     }
     let found = std::fs::read_dir(folder)

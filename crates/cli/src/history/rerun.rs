@@ -1,8 +1,9 @@
 //! `throng rerun`: does a run again from its folder alone, and says what differs.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use throng_observation::untrusted;
+use throng_observation::{shell, untrusted};
 use throng_scenario::{Override, Scenario, WatchTarget, masked_override};
 use throng_store::RunFolder;
 
@@ -37,7 +38,7 @@ pub(crate) fn rerun(command: &Rerun) -> Result<Exit, CliError> {
         let flags: Vec<String> = missing.iter().map(|secret| again(secret)).collect();
         return Err(CliError::usage(format!(
             "secrets are not kept in a run folder; give them again: throng rerun {} {}",
-            command.run.display(),
+            shell::path(&command.run),
             flags.join(" ")
         )));
     }
@@ -46,7 +47,11 @@ pub(crate) fn rerun(command: &Rerun) -> Result<Exit, CliError> {
 
 /// The flag that gives a secret again.
 fn again(secret: &str) -> String {
-    if secret == CONSENT { format!("{CONSENT} SECRET") } else { format!("--set {secret}=SECRET") }
+    if secret == CONSENT {
+        format!("{CONSENT} SECRET")
+    } else {
+        shell::flag("--set", format!("{secret}=SECRET"))
+    }
 }
 
 /// A run that was made.
@@ -68,7 +73,7 @@ impl Earlier {
             return Err(CliError::usage(format!(
                 "{} is a {kind}: throng {command} {}",
                 folder.display(),
-                options.file.display()
+                shell::path(&options.file)
             )));
         }
         let run = RunFolder::outline(folder).map_err(CliError::usage)?;
@@ -161,39 +166,37 @@ impl Earlier {
         let file = self.folder.join(SCENARIO);
         let file =
             if elsewhere.is_some() { std::path::absolute(&file).unwrap_or(file) } else { file };
-        let file = if self.has_file { shown(&file) } else { "SCENARIO".into() };
+        let file = if self.has_file { shell::path(&file) } else { "SCENARIO".into() };
         let verb = if self.asked.is_search() { "find" } else { "run" };
         let mut words = vec!["throng".to_owned(), verb.to_owned(), file];
-        let mut flag = |name: &str, value: Option<String>| {
-            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        let mut flag = |name: &str, value: Option<OsString>| {
+            words.extend(value.map(|value| shell::flag(name, value)));
         };
         let asked = &self.asked;
-        flag("--budget", asked.budget.clone());
-        flag("--start", asked.start.map(|start| start.to_string()));
-        flag("--ceiling", asked.ceiling.map(|ceiling| ceiling.to_string()));
-        flag("--vary", asked.vary.clone());
-        flag("--threads", asked.threads.map(|threads| threads.to_string()));
-        flag("--receive", asked.receive.flag());
-        flag("--tls-ca", asked.tls_ca.as_deref().map(shown));
-        flag("--packs", asked.packs.as_deref().map(shown));
-        flag(CONSENT, asked.consent_secret.clone());
+        flag("--budget", asked.budget.clone().map(Into::into));
+        flag("--start", asked.start.map(|start| start.to_string().into()));
+        flag("--ceiling", asked.ceiling.map(|ceiling| ceiling.to_string().into()));
+        flag("--vary", asked.vary.clone().map(Into::into));
+        flag("--threads", asked.threads.map(|threads| threads.to_string().into()));
+        flag("--receive", asked.receive.flag().map(Into::into));
+        flag("--tls-ca", asked.tls_ca.clone().map(Into::into));
+        flag("--packs", asked.packs.clone().map(Into::into));
+        flag(CONSENT, asked.consent_secret.clone().map(Into::into));
         for set in &command.set {
             let path = set.split_once('=').map(|(path, _)| path.trim());
             let is_secret = masked_override(set) != *set;
             let shown = path.filter(|_| is_secret).map(|path| format!("{path}=SECRET"));
-            flag("--set", Some(shown.unwrap_or_else(|| set.clone())));
+            flag("--set", Some(shown.unwrap_or_else(|| set.clone()).into()));
         }
         if asked.until_missed {
             words.push("--until-missed".into());
         }
-        let mut line = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        let mut line = words.join(" ");
         for secret in missing {
             line += &format!(" {}", again(secret));
         }
-        elsewhere.map_or_else(
-            || line.clone(),
-            |folder| format!("cd {} && {line}", quoted(&shown(folder))),
-        )
+        elsewhere
+            .map_or_else(|| line.clone(), |folder| format!("cd {} && {line}", shell::path(folder)))
     }
 
     fn start(self, command: &Rerun) -> Result<Exit, CliError> {
@@ -237,13 +240,4 @@ impl Earlier {
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
-}
-
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }

@@ -19,6 +19,7 @@ mod shrink;
 
 use std::path::Path;
 
+use throng_observation::shell;
 use throng_report::matrix::{MatrixRun, RunStatus, text};
 use throng_rig::Journal;
 
@@ -92,10 +93,11 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     let crew =
         workers.map(|workers| Crew::start(&command.fleet, workers, &plan.options.allow_target));
     let crew = crew.transpose()?;
-    let path = folder.path().display().to_string();
-    let resume = [kind.command(), "--resume", &path].map(str::to_owned);
-    let flags = crew.as_ref().map(Crew::by_hand).unwrap_or_default();
-    let resume = run::by_hand(&[resume.as_slice(), flags].concat());
+    let mut resume =
+        format!("throng {} {}", kind.command(), shell::flag("--resume", folder.path()));
+    for word in crew.as_ref().map(Crew::by_hand).unwrap_or_default() {
+        resume += &format!(" {}", shell::word(word));
+    }
     let mut runner = CellRunner {
         plan: &plan,
         folder: &folder,
@@ -147,9 +149,10 @@ fn opened(
             let plan = folder.plan(&command.set)?;
             if plan.options.kind != kind {
                 let (holds, other) = (plan.options.kind.noun(), plan.options.kind.command());
-                let path = folder.path().display();
+                let resume = shell::flag("--resume", folder.path());
                 return Err(CliError::usage(format!(
-                    "{path} holds a {holds}: throng {other} --resume {path}"
+                    "{} holds a {holds}: throng {other} {resume}",
+                    folder.path().display()
                 )));
             }
             folder.check_unchanged(&plan)?;

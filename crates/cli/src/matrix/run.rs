@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use throng_observation::run::Ending;
+use throng_observation::shell;
 use throng_report::matrix::{MatrixRun, RunFigures, RunStatus, figures};
 use throng_report::{ReportRows, RunOutcome, Summary};
 use throng_rig::{
@@ -481,7 +482,7 @@ fn is_override(arguments: &[String], index: usize) -> bool {
 
 /// The command line without secrets, and without what only this matrix needs.
 pub(super) fn by_hand(arguments: &[String]) -> String {
-    let mut words = vec!["throng".to_owned()];
+    let mut words = vec!["throng"];
     let shown = |(index, word): (usize, &String)| {
         if is_override(arguments, index) { masked_override(word) } else { masked_text(word) }
     };
@@ -491,13 +492,10 @@ pub(super) fn by_hand(arguments: &[String]) -> String {
         match word.as_str() {
             "--output" | "--watch" => drop(rest.next()),
             "--quiet" => {}
-            word if word.contains([' ', '"', '\'', '{', '[', '*', '&', '?']) => {
-                words.push(format!("'{}'", word.replace('\'', "'\\''")));
-            }
-            word => words.push(word.to_owned()),
+            word => words.push(word),
         }
     }
-    words.join(" ")
+    shell::line(words)
 }
 
 /// The workers of a run that a fleet played: those of two runs that are compared must be the same.
@@ -552,6 +550,8 @@ mod tests {
         ];
         let line = by_hand(&words.map(str::to_owned));
         assert_eq!(line, "throng run a.toml --set 'crowd.arrival={ every = \"1s\" }'");
+        let line = by_hand(&["run", "$(id).toml", "--set", "a=x;y"].map(str::to_owned));
+        assert_eq!(line, "throng run '$(id).toml' --set 'a=x;y'");
     }
 
     #[test]

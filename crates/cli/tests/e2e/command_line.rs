@@ -2,6 +2,9 @@
 
 use std::process::Command;
 
+use throng_observation::shell;
+use throng_sim::skipped;
+
 use crate::throng::{Stage, THRONG, figure, plain, run, started};
 
 fn said(args: &[&str]) -> (Option<i32>, String) {
@@ -161,4 +164,39 @@ fn the_log_has_the_steps_of_a_participant() {
     for step in ["participant 0: dtls_connected", "participant 0: first_frame", "0: ended at"] {
         assert!(log.contains(step), "{step} is not in\n{log}");
     }
+}
+
+/// What a shell would do something with, or what a terminal would.
+const ODD: [&str; 22] = [
+    "", " ", "'", "\"", "$HOME", "`id`", "$(id)", ";", "&", "|", "-n", "~", "=ls", "*", "!!", "\\",
+    "\n", "\x1b[2J", "\u{202e}", "#", "größe", "%1",
+];
+
+#[test]
+fn words_that_are_printed_come_back_from_a_shell_as_they_were() {
+    // Each alone, and each with each other.
+    let mut words: Vec<String> = ODD.map(str::to_owned).to_vec();
+    for first in ODD {
+        words.extend(ODD.map(|second| format!("{first}{second}")));
+    }
+    let script = format!("printf '%s\\0' {}", shell::line(&words));
+    let Ok(output) = Command::new("bash").args(["-c", &script]).output() else {
+        return skipped("there is no bash");
+    };
+    let read = String::from_utf8(output.stdout).unwrap();
+    let read: Vec<&str> = read.split_terminator('\0').collect();
+    assert_eq!(read, words);
+    assert!(!script.contains(throng_observation::untrusted::is_harmful), "it is one line");
+}
+
+#[test]
+fn a_command_that_is_said_to_be_given_instead_is_safe_to_paste() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("x; touch y").join("run");
+    std::fs::create_dir_all(&run).unwrap();
+    std::fs::write(run.join("run.db"), "").unwrap();
+    let (code, text) = said(&["runs", run.to_str().unwrap()]);
+    assert_eq!(code, Some(2), "{text}");
+    let line = format!("throng runs '{}/x; touch y'", folder.path().display());
+    assert!(text.contains(&line), "{text}");
 }
