@@ -111,8 +111,13 @@ struct GroupFiles {
 
 impl GroupFiles {
     fn limit_bytes(&self) -> Option<u64> {
-        let name = if self.is_v2 { "memory.max" } else { "memory.limit_in_bytes" };
-        parse_limit(&self.read(name)?)
+        if self.is_v2 {
+            return parse_limit(&self.read("memory.max")?);
+        }
+        // Version 1 tells also of a tighter one above what a container sees.
+        let own = self.read("memory.limit_in_bytes").and_then(|text| parse_limit(&text));
+        let above = self.read("memory.stat").and_then(|stat| parse_hierarchical_limit(&stat));
+        own.into_iter().chain(above).min()
     }
 
     fn used_bytes(&self) -> Option<u64> {
@@ -183,6 +188,11 @@ fn group_files(groups: &[u8], mounts: &[u8], root: &str) -> Vec<GroupFiles> {
 /// A limit in bytes; `None` for `max`, and for version 1's number for none.
 fn parse_limit(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|limit| *limit < NO_LIMIT)
+}
+
+/// The least limit of a group of version 1 and of all above it, by its `memory.stat`.
+fn parse_hierarchical_limit(stat: &str) -> Option<u64> {
+    parse_limit(stat.lines().find_map(|line| line.strip_prefix("hierarchical_memory_limit "))?)
 }
 
 /// Bytes of `memory.stat` that the kernel takes back when a group needs them: pages of files.
@@ -289,6 +299,9 @@ mod tests {
         ] {
             assert_eq!(parse_limit(text), expect, "{text:?}");
         }
+        let stat = |limit: u64| format!("rss 7\nhierarchical_memory_limit {limit}\ntotal_rss 9\n");
+        assert_eq!(parse_hierarchical_limit(&stat(1 << 30)), Some(1 << 30));
+        assert_eq!(parse_hierarchical_limit(&stat(9_223_372_036_854_771_712)), None);
         let v2 = "anon 900\nfile 50\ninactive_anon 7\ninactive_file 20\nactive_file 30\nsock 5\n";
         let v1 = "inactive_file 1\nactive_file 2\ntotal_inactive_file 20\ntotal_active_file 30\n";
         assert_eq!((parse_reclaimable(v2, true), parse_reclaimable(v1, false)), (50, 50));
