@@ -65,9 +65,21 @@ impl ProcessGroup {
 
     fn signal(&self, signal: libc::c_int) {
         if let Ok(group) = i32::try_from(self.leader.id()) {
-            // SAFETY: kill only sends a signal, to the group of a child of this process.
+            // SAFETY: kill only sends a signal, to the group of a child that nobody has waited for.
             unsafe { libc::kill(-group, signal) };
         }
+    }
+
+    /// Whether its leader has ended. It is not waited for: until then its id, and so the group's,
+    /// is given to no other process.
+    fn has_ended(&self) -> bool {
+        // SAFETY: all zeroes is a valid siginfo_t.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: `info` is a whole siginfo_t that lives through the call.
+        let done = unsafe { libc::waitid(libc::P_PID, self.leader.id(), &raw mut info, how) };
+        // There is no such child, or it has ended; of one that runs waitid(2) says nothing.
+        done != 0 || info.si_signo == libc::SIGCHLD
     }
 }
 
@@ -76,7 +88,7 @@ impl Drop for ProcessGroup {
         // SIGTERM first, so that it ends its own children; then SIGKILL for the whole group.
         self.signal(libc::SIGTERM);
         let until = Instant::now() + ENDING;
-        while matches!(self.leader.try_wait(), Ok(None)) && Instant::now() < until {
+        while !self.has_ended() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
         self.signal(libc::SIGKILL);
@@ -116,6 +128,25 @@ fn ticks_of(stat: &str, group: u32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_id_of_a_group_is_no_other_process_s_until_the_group_was_killed() {
+        let (answers, commands) = std::io::pipe().unwrap();
+        // A leader that leaves a process behind.
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 300 &"]);
+        let group = ProcessGroup::start(&mut command, &answers, &commands).unwrap();
+        let leader = Path::new("/proc").join(group.id().to_string());
+        let until = Instant::now() + Duration::from_secs(10);
+        while !group.has_ended() {
+            assert!(Instant::now() < until, "the leader does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(group.has_ended() && leader.exists(), "nobody has waited for it");
+        drop((answers, commands));
+        drop(group);
+        assert!(!leader.exists());
+    }
 
     #[test]
     fn processes_of_the_group_are_counted_whatever_their_name_is() {

@@ -33,6 +33,7 @@ pub(super) fn run(task: &Task, parent: &mut ParentChannel) -> Result<(), Transpo
         });
     }
     let mut pool = Pool::new(side.producer, side.slots, side.frame_bytes_max);
+    // Dropped before the pool, whose memory a sender may still hold.
     let mut sender = transport::sender(side)?;
     // The kernel's default timer slack of 50 us would be part of every latency.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));

@@ -258,8 +258,9 @@ impl Sender for Sink {
     fn send(&mut self, frame: &Outgoing<'_>) -> Result<(), TransportError> {
         let (data, bytes) = (frame.bytes.as_ptr().cast_mut().cast(), frame.bytes.len());
         let library = &self.0.library;
-        // SAFETY: the memory is a slot of the producer's pool, which lives as long as the process
-        // and is not written until every other slot was used; it is marked as read-only; nothing
+        // SAFETY: the memory is a slot of the producer's pool. That outlives this pipeline, which
+        // holds no buffer once it is dropped, and a slot is not written until every other one was
+        // used, of which there are more than the pipeline holds; it is marked as read-only; nothing
         // has to be freed.
         let buffer = unsafe {
             (library.buffer_new_wrapped_full)(
