@@ -113,7 +113,8 @@ pub use source::Source;
 pub mod consent;
 pub use consent::{
     AddressPolicy, AgentProof, AgentProofError, ConsentProof, ConsentProofError, ConsentSecret,
-    ConsentSecretError, NamedPlace, PermitReason, Refusal,
+    ConsentSecretError, IpProtocol, MayReach, NamedPlace, PermitReason, PortRange, PortRangeError,
+    Refusal,
 };
 
 pub mod matrix;

@@ -56,6 +56,12 @@ impl Network {
         address.is_ipv4() == self.address.is_ipv4()
             && masked(address, self.prefix_bits) == self.address
     }
+
+    /// Whether all its addresses are loopback (`127.0.0.0/8`, `::1`).
+    pub(crate) fn is_loopback(&self) -> bool {
+        let prefix_bits_min = if self.address.is_ipv4() { 8 } else { 128 };
+        self.address.is_loopback() && self.prefix_bits >= prefix_bits_min
+    }
 }
 
 fn width(address: IpAddr) -> u8 {

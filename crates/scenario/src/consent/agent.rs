@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use super::ports::{IpProtocol, PortRange};
 use crate::scenario::Caps;
 
-/// The consent of an agent on a target.
 /// The consent of an agent on a target.
 ///
 /// It applies to the address at which the agent answered and to no other address that the agent may
@@ -14,8 +14,8 @@ use crate::scenario::Caps;
 pub struct AgentProof {
     /// The address at which the agent answered.
     pub answered_at: IpAddr,
-    /// The allowed ports.
-    pub ports: Vec<u16>,
+    /// The allowed ports; no other gets load, media included.
+    pub ports: Vec<PortRange>,
     /// The owner's limits, which lower the run's.
     pub caps: Caps,
 }
@@ -39,7 +39,7 @@ pub enum AgentProofError {
 }
 
 impl AgentProof {
-    /// Checks that it covers signalling at `address` and `port`.
+    /// Checks that it covers signalling at `address` and `port`, by either protocol.
     ///
     /// # Errors
     /// If it does not.
@@ -48,20 +48,25 @@ impl AgentProof {
         if agent != target {
             return Err(AgentProofError::OtherAddress { agent, target });
         }
-        if self.ports.contains(&port) { Ok(()) } else { Err(AgentProofError::OtherPort(port)) }
+        let is_named = self.ports.iter().any(|range| {
+            range.contains(IpProtocol::Tcp, port) || range.contains(IpProtocol::Udp, port)
+        });
+        if is_named { Ok(()) } else { Err(AgentProofError::OtherPort(port)) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
     use crate::consent::{AddressPolicy, PermitReason, Refusal};
 
     #[test]
     fn an_agent_speaks_for_its_own_address_and_the_ports_it_names() {
         let at = |text: &str| text.parse::<IpAddr>().unwrap();
-        let proof =
-            AgentProof { answered_at: at("203.0.113.9"), ports: vec![8188], caps: Caps::NONE };
+        let ports = PortRange::list("8188, 10000-10100/udp").unwrap();
+        let proof = AgentProof { answered_at: at("203.0.113.9"), ports, caps: Caps::NONE };
         assert_eq!(proof.validate(at("203.0.113.9"), 8188), Ok(()));
         assert_eq!(proof.validate(at("::ffff:203.0.113.9"), 8188), Ok(()));
         assert_eq!(proof.validate(at("203.0.113.9"), 80), Err(AgentProofError::OtherPort(80)));
@@ -71,13 +76,35 @@ mod tests {
         ));
         let mut reach = AddressPolicy::default();
         reach.prove_by_agent(&proof);
-        assert_eq!(reach.permits(at("203.0.113.9")), Ok(PermitReason::Proven));
+        let permits =
+            |protocol, to: &str| reach.permits(protocol, to.parse::<SocketAddr>().unwrap());
+        for (protocol, port, is_named) in [
+            (IpProtocol::Tcp, 8188, true),
+            (IpProtocol::Udp, 8188, true),
+            (IpProtocol::Udp, 10_050, true),
+            (IpProtocol::Tcp, 10_050, false),
+            (IpProtocol::Tcp, 22, false),
+            (IpProtocol::Udp, 53, false),
+        ] {
+            let to = SocketAddr::new(at("203.0.113.9"), port);
+            let expect = if is_named {
+                Ok(PermitReason::Proven)
+            } else {
+                Err(Refusal::OtherPort(protocol, to))
+            };
+            assert_eq!(reach.permits(protocol, to), expect, "{protocol} {port}");
+        }
+        let refused = permits(IpProtocol::Udp, "203.0.113.9:53").unwrap_err().to_string();
+        assert!(
+            refused.contains("udp port 53") && refused.contains("--allow-load 53/udp"),
+            "{refused}"
+        );
         assert_eq!(
-            reach.permits(at("203.0.113.10")),
+            permits(IpProtocol::Tcp, "203.0.113.10:8188"),
             Err(Refusal::PublicNotProven(at("203.0.113.10")))
         );
         reach.withdraw();
-        assert!(reach.permits(at("203.0.113.9")).is_err());
+        assert!(reach.permits_address(at("203.0.113.9")).is_err());
     }
 
     #[test]
@@ -86,12 +113,13 @@ mod tests {
         let mut reach = AddressPolicy::default();
         reach.prove_by_agent(&AgentProof {
             answered_at: address,
-            ports: vec![1],
+            ports: vec![PortRange::of_port(1)],
             caps: Caps::NONE,
         });
         // It answers, so its owner lets throng watch this machine: that is consent for this machine
         // alone.
-        assert_eq!(reach.permits(address), Ok(PermitReason::Proven));
-        assert!(reach.permits("10.0.0.10".parse().unwrap()).is_err());
+        assert_eq!(reach.permits_server(SocketAddr::new(address, 1)), Ok(PermitReason::Proven));
+        assert!(reach.permits_server(SocketAddr::new(address, 2)).is_err());
+        assert!(reach.permits_address("10.0.0.10".parse().unwrap()).is_err());
     }
 }

@@ -1,9 +1,9 @@
-//! The consent guard: a run may send to loopback and to this host; all other targets have to
-//! consent first.
+//! The consent guard: a run may send to this host where its target is, and nobody who is elsewhere
+//! can send it here; all other targets have to consent first, for the ports that they name.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::network::Network;
 
@@ -16,18 +16,36 @@ mod places;
 pub use places::NamedPlace;
 pub(crate) use places::named_urls;
 
+mod ports;
+pub use ports::{IpProtocol, MayReach, PortRange, PortRangeError};
+
 mod proof;
 pub use proof::{ConsentProof, ConsentProofError, DNS_LABEL, WELL_KNOWN_PATH};
 
 mod secret;
 pub use secret::{ConsentSecret, ConsentSecretError};
 
-/// The addresses that a run may send to. Checked for every address that a server names.
+/// Where a run may send to. Checked for every address and port that a server names.
 #[derive(Clone, Debug, Default)]
 pub struct AddressPolicy {
     own_addresses: HashSet<IpAddr>,
     allowed_networks: Vec<Network>,
-    proven: HashSet<IpAddr>,
+    /// The ports for which the owners of addresses have agreed.
+    agreed: HashMap<IpAddr, Vec<PortRange>>,
+    here: ThisHost,
+}
+
+/// What of this host may be reached. Its services have not agreed to requests that a server
+/// elsewhere chooses, so only what the user has named is open: the rule of browsers (Private
+/// Network Access).
+#[derive(Clone, Debug, Default)]
+struct ThisHost {
+    /// All of it: the target is here.
+    is_open: bool,
+    /// Servers here that are named beside a target elsewhere.
+    servers: HashSet<SocketAddr>,
+    /// Viewers here exchange data with each other, at addresses other than loopback.
+    has_peers: bool,
 }
 
 /// Why an address may be reached.
@@ -39,7 +57,7 @@ pub enum PermitReason {
     OwnAddress,
     /// A private address within an allowed network.
     AllowedNetwork,
-    /// An address that serves a consent proof, or at which the owner's agent answers.
+    /// A port that a consent proof at its address names, or the owner's agent that answers there.
     Proven,
 }
 
@@ -56,6 +74,10 @@ pub enum Refusal {
     PrivateNotAllowed(IpAddr),
     /// A public address without proof of consent.
     PublicNotProven(IpAddr),
+    /// This host, where neither the target is nor a server that was named.
+    ThisHost(IpAddr),
+    /// A port that the consent of its address's owner does not name.
+    OtherPort(IpProtocol, SocketAddr),
 }
 
 impl Refusal {
@@ -67,7 +89,9 @@ impl Refusal {
             | Self::Multicast(address)
             | Self::Broadcast(address)
             | Self::PrivateNotAllowed(address)
-            | Self::PublicNotProven(address) => address,
+            | Self::PublicNotProven(address)
+            | Self::ThisHost(address) => address,
+            Self::OtherPort(_, to) => to.ip(),
         }
     }
 }
@@ -94,6 +118,21 @@ impl fmt::Display for Refusal {
                 "{address} is public and has not consented: it has to serve a consent proof itself \
                  (docs/consent.md)"
             ),
+            Self::ThisHost(address) => write!(
+                f,
+                "{address} is this machine, and the target is not on it: a server elsewhere may not send the crowd here"
+            ),
+            Self::OtherPort(protocol, to) => write!(
+                f,
+                "{} has not agreed to load on {protocol} port {port}: its agent has to name it with `--allow-load \
+                 {port}/{protocol}`, or its consent proof with `{key} = {port}`",
+                to.ip(),
+                port = to.port(),
+                key = match protocol {
+                    IpProtocol::Tcp => "ports",
+                    IpProtocol::Udp => "media_ports",
+                }
+            ),
         }
     }
 }
@@ -113,34 +152,77 @@ impl AddressPolicy {
                 .map(|address| address.to_canonical())
                 .collect(),
             allowed_networks: allowed_networks.into_iter().collect(),
-            proven: HashSet::new(),
+            agreed: HashMap::new(),
+            here: ThisHost::default(),
         }
     }
 
-    /// Adds the address that served `_proof`. A DNS name proves nothing about the owner of its
-    /// addresses, so each address needs its own proof. The caller has validated it
-    /// ([`ConsentProof::validate`]); the parameter prevents calls without one.
-    pub fn prove(&mut self, _proof: &ConsentProof, address: IpAddr) {
-        self.proven.insert(address.to_canonical());
+    /// Opens all of this host: nobody but the user says where to send.
+    #[must_use]
+    pub fn with_this_host(mut self) -> Self {
+        self.here.is_open = true;
+        self
     }
 
-    /// Adds the address at which the owner's agent answers. The caller has validated the proof
-    /// ([`AgentProof::validate`]) and withdraws it when the agent ends.
+    /// Names the target, whose host has these `addresses` and no other. Where all of them are this
+    /// host's, so is the target, and all of this host may be reached. A name of several machines
+    /// opens only its port here ([`Self::name_server`]).
+    pub fn name_target(&mut self, addresses: &[IpAddr], port: u16) {
+        self.here.is_open |= self.are_all_here(addresses);
+        self.name_server(addresses, port);
+    }
+
+    /// Names a server beside the target, whose host has these `addresses` and no other: its port
+    /// may be reached where it is on this host. A name that has addresses elsewhere too opens
+    /// nothing of loopback: its owner could have added that address to a name of the Internet.
+    pub fn name_server(&mut self, addresses: &[IpAddr], port: u16) {
+        let are_all_here = self.are_all_here(addresses);
+        let named = addresses.iter().map(IpAddr::to_canonical).filter(|address| {
+            are_all_here || (self.own_addresses.contains(address) && !address.is_loopback())
+        });
+        let named: Vec<_> = named.map(|address| SocketAddr::new(address, port)).collect();
+        self.here.servers.extend(named);
+    }
+
+    /// Viewers of this host exchange data over data channels: they are at its own addresses.
+    pub fn name_peers(&mut self) {
+        self.here.has_peers = true;
+    }
+
+    fn are_all_here(&self, addresses: &[IpAddr]) -> bool {
+        let mut all = addresses.iter().map(IpAddr::to_canonical);
+        !addresses.is_empty()
+            && all.all(|address| address.is_loopback() || self.own_addresses.contains(&address))
+    }
+
+    /// Adds the ports that `proof` names at the address that served it. A DNS name proves nothing
+    /// about the owner of its addresses, so each address needs its own proof. The caller has
+    /// validated it ([`ConsentProof::validate`]).
+    pub fn prove(&mut self, proof: &ConsentProof, address: IpAddr) {
+        let agreed = self.agreed.entry(address.to_canonical()).or_default();
+        agreed.extend(proof.opened_ports());
+    }
+
+    /// Adds the ports that the owner's agent names at the address at which it answers. The caller
+    /// has validated the proof ([`AgentProof::validate`]) and withdraws it when the agent ends.
     pub fn prove_by_agent(&mut self, proof: &AgentProof) {
-        self.proven.insert(proof.answered_at.to_canonical());
+        let agreed = self.agreed.entry(proof.answered_at.to_canonical()).or_default();
+        agreed.extend(&proof.ports);
     }
 
     /// Removes all proven addresses: consent was withdrawn or has expired.
     pub fn withdraw(&mut self) {
-        self.proven.clear();
+        self.agreed.clear();
     }
 
-    /// Whether `address` may be sent to.
+    /// Whether `to` may be sent to by `protocol`. Port 0 asks whether any port of the address may
+    /// be.
     ///
     /// # Errors
     /// With the reason why it may not.
-    pub fn permits(&self, address: IpAddr) -> Result<PermitReason, Refusal> {
-        let address = address.to_canonical();
+    pub fn permits(&self, protocol: IpProtocol, to: SocketAddr) -> Result<PermitReason, Refusal> {
+        let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+        let address = to.ip();
         // Never allowed, whatever the networks and proofs.
         match address {
             IpAddr::V4(v4) if v4.octets()[0] == 0 => return Err(Refusal::Unspecified(address)),
@@ -149,26 +231,61 @@ impl AddressPolicy {
             IpAddr::V4(v4) if v4.octets()[0] >= 240 => return Err(Refusal::Broadcast(address)),
             _ => {}
         }
-        if address.is_loopback() {
-            return Ok(PermitReason::Loopback);
-        }
-        if self.own_addresses.contains(&address) {
-            return Ok(PermitReason::OwnAddress);
+        let is_here = self.are_all_here(&[address]);
+        if is_here && self.here.permits(protocol, to) {
+            let is_loopback = address.is_loopback();
+            return Ok(if is_loopback { PermitReason::Loopback } else { PermitReason::OwnAddress });
         }
         let private = is_private(address);
-        // Allowed networks open private addresses only: `0.0.0.0/0` is not the consent of the whole
-        // Internet.
-        if private && self.allowed_networks.iter().any(|network| network.contains(address)) {
+        // Allowed networks open private addresses only, and loopback only where it is written:
+        // `0.0.0.0/0` is not the consent of the whole Internet, nor of every service here.
+        let is_allowed =
+            |network: &Network| network.contains(address) && (private || network.is_loopback());
+        if self.allowed_networks.iter().any(is_allowed) {
             return Ok(PermitReason::AllowedNetwork);
         }
-        if self.proven.contains(&address) {
+        let agreed = self.agreed.get(&address);
+        let names = |range: &PortRange| to.port() == 0 || range.contains(protocol, to.port());
+        if agreed.is_some_and(|ranges| ranges.iter().any(names)) {
             return Ok(PermitReason::Proven);
         }
-        Err(if private {
+        Err(if agreed.is_some() {
+            Refusal::OtherPort(protocol, to)
+        } else if is_here {
+            Refusal::ThisHost(address)
+        } else if private {
             Refusal::PrivateNotAllowed(address)
         } else {
             Refusal::PublicNotProven(address)
         })
+    }
+
+    /// Whether a server at `to` may be reached by either protocol.
+    ///
+    /// # Errors
+    /// With the reason why it may not.
+    pub fn permits_server(&self, to: SocketAddr) -> Result<PermitReason, Refusal> {
+        let by_tcp = self.permits(IpProtocol::Tcp, to);
+        by_tcp.or_else(|refusal| self.permits(IpProtocol::Udp, to).map_err(|_| refusal))
+    }
+
+    /// Whether any port of `address` may be reached.
+    ///
+    /// # Errors
+    /// With the reason why none may be.
+    pub fn permits_address(&self, address: IpAddr) -> Result<PermitReason, Refusal> {
+        self.permits_server(SocketAddr::new(address, 0))
+    }
+}
+
+impl ThisHost {
+    /// Whether `to`, an address of this host, may be reached.
+    fn permits(&self, protocol: IpProtocol, to: SocketAddr) -> bool {
+        let is_peer = || self.has_peers && protocol == IpProtocol::Udp && !to.ip().is_loopback();
+        let is_named = |server: &SocketAddr| {
+            server.ip() == to.ip() && (to.port() == 0 || server.port() == to.port())
+        };
+        self.is_open || is_peer() || self.servers.iter().any(is_named)
     }
 }
 
@@ -199,6 +316,105 @@ mod tests {
         let own = ["203.0.113.5", "192.168.7.1"].map(|text| text.parse().unwrap());
         let allowed = ["10.1.0.0/16", "fd00:1::/32", "0.0.0.0/0"].map(|text| text.parse().unwrap());
         AddressPolicy::new(own, allowed.into_iter().take(2))
+    }
+
+    fn addresses(texts: &[&str]) -> Vec<IpAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    /// What of `places` may be reached, by TCP and by UDP.
+    fn reached<'a>(policy: &AddressPolicy, places: &[&'a str]) -> [Vec<&'a str>; 2] {
+        [IpProtocol::Tcp, IpProtocol::Udp].map(|protocol| {
+            let is_permitted =
+                |place: &&&str| policy.permits(protocol, place.parse().unwrap()).is_ok();
+            places.iter().filter(is_permitted).copied().collect()
+        })
+    }
+
+    /// Loopback, an own address, and the same by IPv6.
+    const HERE: [&str; 4] =
+        ["127.0.0.1:9200", "192.168.7.1:22", "[::1]:9200", "[::ffff:127.0.0.1]:9200"];
+
+    const NOTHING: [[&str; 0]; 2] = [[]; 2];
+
+    #[test]
+    fn a_target_elsewhere_sends_nobody_to_this_host() {
+        for target in ["10.1.2.3", "203.0.113.77"] {
+            let mut policy = reach();
+            policy.name_target(&addresses(&[target]), 80);
+            policy.prove_by_agent(&AgentProof {
+                answered_at: "203.0.113.77".parse().unwrap(),
+                ports: vec![PortRange::of_port(80)],
+                caps: crate::Caps::NONE,
+            });
+            assert!(policy.permits_server(SocketAddr::new(target.parse().unwrap(), 80)).is_ok());
+            assert_eq!(reached(&policy, &HERE), NOTHING, "{target}");
+            let here = HERE[0].parse().unwrap();
+            assert_eq!(
+                policy.permits(IpProtocol::Tcp, here),
+                Err(Refusal::ThisHost("127.0.0.1".parse().unwrap()))
+            );
+        }
+    }
+
+    #[test]
+    fn a_target_here_may_have_its_media_at_any_address_of_this_host() {
+        for target in [
+            &["127.0.0.1"][..],
+            &["::1", "127.0.0.1"],
+            &["203.0.113.5"],
+            &["127.0.1.1", "192.168.7.1"],
+        ] {
+            let mut policy = reach();
+            policy.name_target(&addresses(target), 80);
+            assert_eq!(reached(&policy, &HERE), [HERE, HERE], "{target:?}");
+        }
+        let mut nowhere = reach();
+        nowhere.name_target(&[], 80);
+        assert_eq!(reached(&nowhere, &HERE), NOTHING);
+    }
+
+    #[test]
+    fn a_name_with_addresses_elsewhere_opens_no_loopback() {
+        let mut policy = reach();
+        policy.name_target(&addresses(&["10.1.2.3", "127.0.0.1", "192.168.7.1"]), 9200);
+        let places = ["127.0.0.1:9200", "192.168.7.1:9200", "192.168.7.1:22", "10.1.2.3:9200"];
+        let expect = ["192.168.7.1:9200", "10.1.2.3:9200"];
+        assert_eq!(reached(&policy, &places), [expect, expect]);
+        // A later answer of the resolver for the same name is judged alike: only the port is here.
+        policy.name_server(&addresses(&["10.1.2.3"]), 9200);
+        assert_eq!(reached(&policy, &HERE), NOTHING);
+    }
+
+    #[test]
+    fn a_server_here_beside_a_target_elsewhere_opens_its_port_alone() {
+        let mut policy = reach();
+        policy.name_target(&addresses(&["10.1.2.3"]), 80);
+        policy.name_server(&addresses(&["127.0.0.1"]), 5280);
+        let places = ["127.0.0.1:5280", "127.0.0.1:9200", "[::1]:5280", "192.168.7.1:5280"];
+        assert_eq!(reached(&policy, &places), [["127.0.0.1:5280"], ["127.0.0.1:5280"]]);
+        let asks = |text: &str| policy.permits_address(text.parse().unwrap()).is_ok();
+        assert_eq!(["127.0.0.1", "::1"].map(asks), [true, false]);
+        let mut policy = reach();
+        policy.name_peers();
+        let datagrams = [vec![], vec!["192.168.7.1:22"]];
+        assert_eq!(reached(&policy, &HERE), datagrams, "peers are not on loopback");
+    }
+
+    #[test]
+    fn loopback_is_allowed_by_a_network_of_loopback_only() {
+        let places = ["127.0.0.1:9200", "127.9.9.9:1", "[::1]:9200"];
+        for (network, expect) in [
+            ("0.0.0.0/0", &[][..]),
+            ("::/0", &[]),
+            ("126.0.0.0/7", &[]),
+            ("127.0.0.0/8", &["127.0.0.1:9200", "127.9.9.9:1"]),
+            ("127.0.0.1", &["127.0.0.1:9200"]),
+            ("::1", &["[::1]:9200"]),
+        ] {
+            let policy = AddressPolicy::new([], [network.parse().unwrap()]);
+            assert_eq!(reached(&policy, &places), [expect, expect], "{network}");
+        }
     }
 
     #[test]
@@ -233,7 +449,8 @@ mod tests {
             ("255.255.255.255", Err(Refusal::Broadcast(address("255.255.255.255")))),
             ("240.0.0.1", Err(Refusal::Broadcast(address("240.0.0.1")))),
         ] {
-            assert_eq!(reach().permits(address(text)), expect, "{text}");
+            let reach = reach().with_this_host();
+            assert_eq!(reach.permits_address(address(text)), expect, "{text}");
         }
     }
 
@@ -241,8 +458,9 @@ mod tests {
     fn an_allowed_network_never_opens_the_public_internet_or_groups() {
         let reach = AddressPolicy::new([], ["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()]);
         for text in ["8.8.8.8", "2001:db8::1", "224.0.0.1", "255.255.255.255", "0.0.0.0"] {
-            assert!(reach.permits(text.parse().unwrap()).is_err(), "{text}");
+            assert!(reach.permits_address(text.parse().unwrap()).is_err(), "{text}");
         }
-        assert_eq!(reach.permits("192.168.1.1".parse().unwrap()), Ok(PermitReason::AllowedNetwork));
+        let private = "192.168.1.1".parse().unwrap();
+        assert_eq!(reach.permits_address(private), Ok(PermitReason::AllowedNetwork));
     }
 }

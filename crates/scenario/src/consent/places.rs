@@ -1,10 +1,14 @@
 //! The servers that a scenario names beside its target: they get load too, and need the same
 //! consent.
 
+use std::net::SocketAddr;
+
 use url::Url;
 
+use crate::peers::PeerConfig;
 use crate::plan::Plan;
 use crate::role::Role;
+use crate::target::TurnUri;
 
 /// A server that a key of a cohort names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +40,22 @@ impl Plan {
         let target = self.target.host_and_port();
         places.retain(|place| (&place.host, place.port) != (&target.0, target.1));
         places
+    }
+
+    /// The STUN and TURN servers that the target names by their addresses. Those that are named
+    /// otherwise are on the target's host.
+    #[must_use]
+    pub fn named_ice_servers(&self) -> Vec<SocketAddr> {
+        let stun = self.target.stun.as_ref().and_then(|server| server.address(None));
+        let turn = self.target.turn.as_ref().and_then(|server| TurnUri::parse(&server.uri).ok());
+        stun.into_iter().chain(turn.and_then(|uri| uri.address(None))).collect()
+    }
+
+    /// Whether viewers exchange data with each other over data channels.
+    #[must_use]
+    pub fn has_peers_over_channels(&self) -> bool {
+        let mut peers = self.roles.iter().filter_map(|role| role.player.peers.as_ref());
+        peers.any(PeerConfig::has_any_channels)
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use throng_observation::untrusted;
 
 use super::expiry::read_expiry;
+use super::ports::PortRange;
 use super::secret::{self, ConsentSecret};
 use crate::scenario::Caps;
 use crate::units;
@@ -39,6 +40,11 @@ pub struct ConsentProof {
     pub host: String,
     /// The signalling port that the proof is for.
     pub port: u16,
+    /// Further ports of the host that may get load.
+    pub ports: Vec<PortRange>,
+    /// The only ports that may get media; empty: media may go to any port of UDP, because most
+    /// servers draw them.
+    pub media_ports: Vec<PortRange>,
     /// When it ends, seconds since the Unix epoch.
     pub expires_unix_s: u64,
     /// The owner's limits, which lower the run's. Users and bit rate are always set.
@@ -124,6 +130,7 @@ impl ConsentProof {
             return Err(Malformed(format!("longer than {PROOF_BYTES_MAX} bytes")));
         }
         let (mut seal, mut tester, mut target, mut expires_unix_s) = (None, None, None, None);
+        let (mut ports, mut media_ports) = (None, None);
         let mut caps = Caps::NONE;
         for (key, value) in pairs(text) {
             let value = value.ok_or_else(|| Malformed("a line is not `key = value`".to_owned()))?;
@@ -136,6 +143,8 @@ impl ConsentProof {
                 "tester" => tester.replace(read_tester(value)?).is_none(),
                 "target" => target.replace(read_target(value)?).is_none(),
                 "expires" => expires_unix_s.replace(read_expiry(value)?).is_none(),
+                "ports" => ports.replace(read_ports(key, value)?).is_none(),
+                "media_ports" => media_ports.replace(read_media_ports(key, value)?).is_none(),
                 "max_users" => caps.users.replace(number(key, value)?).is_none(),
                 "max_joins" => {
                     caps.joins_per_s.replace(units::rate_per_s(value).map_err(unit)?).is_none()
@@ -159,6 +168,8 @@ impl ConsentProof {
             tester: tester.ok_or(Missing("tester"))?,
             host,
             port,
+            ports: ports.unwrap_or_default(),
+            media_ports: media_ports.unwrap_or_default(),
             expires_unix_s: expires_unix_s.ok_or(Missing("expires"))?,
             caps,
             seal: seal.unwrap_or_default(),
@@ -192,6 +203,18 @@ impl ConsentProof {
         self.is_of_today(now_unix_s)
     }
 
+    /// All ports of the host that it opens. A connection may go to the ports that it names only.
+    pub(super) fn opened_ports(&self) -> Vec<PortRange> {
+        let mut opened = vec![PortRange::of_port(self.port)];
+        opened.extend(&self.ports);
+        if self.media_ports.is_empty() {
+            opened.push(PortRange::ALL_UDP);
+        } else {
+            opened.extend(&self.media_ports);
+        }
+        opened
+    }
+
     fn is_of_today(&self, now_unix_s: u64) -> Result<(), ConsentProofError> {
         match self.expires_unix_s.checked_sub(now_unix_s) {
             None | Some(0) => {
@@ -205,11 +228,15 @@ impl ConsentProof {
     /// The authenticated text: the values of all terms, so that blanks, comments and the order of
     /// lines do not matter.
     fn terms(&self) -> String {
-        let Self { tester, host, port, expires_unix_s, caps, seal: _ } = self;
+        let Self { tester, host, port, ports, media_ports, expires_unix_s, caps, seal: _ } = self;
         let mut terms = format!(
             "throng-consent 2\ntester={tester}\ntarget={host}:{port}\nexpires={expires_unix_s}\n"
         );
         // Writing to a String cannot fail.
+        for (key, named) in [("ports", ports), ("media_ports", media_ports)] {
+            let named: Vec<_> = named.iter().map(ToString::to_string).collect();
+            let _ = (!named.is_empty()).then(|| writeln!(terms, "{key}={}", named.join(",")));
+        }
         let _ = caps.users.map(|users| writeln!(terms, "max_users={users}"));
         let _ = caps.joins_per_s.map(|joins| writeln!(terms, "max_joins_per_s={joins}"));
         let _ = caps.mbit_per_s.map(|mbit| writeln!(terms, "max_mbit_per_s={mbit}"));
@@ -279,6 +306,21 @@ fn read_target(value: &str) -> Result<(String, u16), ConsentProofError> {
     }
 }
 
+fn read_ports(key: &str, value: &str) -> Result<Vec<PortRange>, ConsentProofError> {
+    PortRange::list(value).map_err(|error| ConsentProofError::Malformed(format!("{key}: {error}")))
+}
+
+/// Media goes by UDP, whether that is written or not.
+fn read_media_ports(key: &str, value: &str) -> Result<Vec<PortRange>, ConsentProofError> {
+    let by_udp: Option<Vec<_>> =
+        read_ports(key, value)?.into_iter().map(PortRange::by_udp).collect();
+    by_udp.ok_or_else(|| {
+        ConsentProofError::Malformed(format!(
+            "{key}: media goes by UDP; a port of TCP goes into ports"
+        ))
+    })
+}
+
 /// Lower case, without the brackets of IPv6 and without a final dot.
 fn normal_host(host: &str) -> String {
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -298,6 +340,7 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::consent::{AddressPolicy, IpProtocol};
     use proptest::prelude::*;
 
     const TERMS: &str = "# agreed with the network team\ntester = Load lab, ops@lab.example\n\
@@ -353,6 +396,68 @@ mod tests {
             (valid("media.example.org", 3333, END - 367 * DAY), "more than a year"),
         ] {
             assert!(result.as_ref().unwrap_err().to_string().contains(expect), "{result:?}");
+        }
+    }
+
+    /// What a proof with `lines` more opens at its address, of these ports.
+    fn opened(lines: &str) -> Vec<(IpProtocol, u16)> {
+        let text = ConsentProof::sealed(&format!("{TERMS}{lines}"), &secret(), END - DAY).unwrap();
+        let proof = ConsentProof::parse(&text).unwrap();
+        assert_eq!(proof.validate(&secret(), "media.example.org", 3333, END - 1), Ok(()));
+        let address = std::net::IpAddr::from([203, 0, 113, 9]);
+        let mut policy = AddressPolicy::default();
+        policy.prove(&proof, address);
+        let all = [22, 443, 3333, 10_000, 40_000]
+            .into_iter()
+            .flat_map(|port| [(IpProtocol::Tcp, port), (IpProtocol::Udp, port)]);
+        all.filter(|(protocol, port)| policy.permits(*protocol, (address, *port).into()).is_ok())
+            .collect()
+    }
+
+    #[test]
+    fn a_proof_opens_its_signalling_port_and_media_and_no_other_service() {
+        use IpProtocol::{Tcp, Udp};
+        let media = [22, 443, 3333, 10_000, 40_000].map(|port| (Udp, port));
+        let with_media = |tcp: &[u16]| {
+            let mut expect: Vec<_> = tcp.iter().map(|port| (Tcp, *port)).chain(media).collect();
+            expect.sort_by_key(|(protocol, port)| (*port, *protocol == Udp));
+            expect
+        };
+        assert_eq!(opened(""), with_media(&[3333]));
+        assert_eq!(opened("ports = 443/tcp\n"), with_media(&[443, 3333]));
+        let named = opened("media_ports = 10000-10100\n");
+        assert_eq!(named, [(Tcp, 3333), (Udp, 3333), (Udp, 10_000)]);
+        let both = opened("ports = 443\nmedia_ports = 10000-10100/udp, 40000\n");
+        let expect =
+            [(Tcp, 443), (Udp, 443), (Tcp, 3333), (Udp, 3333), (Udp, 10_000), (Udp, 40_000)];
+        assert_eq!(both, expect);
+    }
+
+    #[test]
+    fn ports_are_terms_like_others() {
+        let terms = format!("{TERMS}ports = 443\nmedia_ports = 10000-10100\n");
+        let text = ConsentProof::sealed(&terms, &secret(), END - DAY).unwrap();
+        for (from, to) in [
+            ("= 443", "= 444"),
+            ("ports = 443\n", ""),
+            ("10000-", "9000-"),
+            ("media_ports = 10000-10100", ""),
+        ] {
+            let changed = ConsentProof::parse(&text.replacen(from, to, 1)).unwrap();
+            let result = changed.validate(&secret(), "media.example.org", 3333, END - 1);
+            assert!(
+                matches!(result, Err(ConsentProofError::OtherSecret { .. })),
+                "{from}: {result:?}"
+            );
+        }
+        for (line, expect) in [
+            ("ports = 0", "ports: not a port"),
+            ("ports = 1-2\nports = 3", "`ports` is repeated"),
+            ("media_ports = 5000/tcp", "media_ports: media goes by UDP"),
+            ("media_ports = some", "media_ports: not a port"),
+        ] {
+            let error = ConsentProof::parse(&format!("{}{line}\n", published())).unwrap_err();
+            assert!(error.to_string().contains(expect), "{line}: {error}");
         }
     }
 
