@@ -2,7 +2,7 @@
 //! and the bare library for HTTP/3, for which no load generator is packaged.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -127,7 +127,8 @@ pub fn with_engine(viewers: &Viewers) -> Result<Received> {
         })
         .collect();
     let lasts = RunTime(i64::try_from(viewers.lasts.as_micros())?);
-    let mut config = RunConfig::new(joins, lasts, Arc::new(|ip: IpAddr| ip.is_loopback()));
+    let mut config =
+        RunConfig::new(joins, lasts, Arc::new(|_, to: SocketAddr| to.ip().is_loopback()));
     config.threads = Some(1);
     config.tls = TlsOptions { insecure: true, extra_ca_pem: None };
     let counts = Arc::new(Counts::default());

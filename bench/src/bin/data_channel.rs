@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -133,7 +133,7 @@ fn exchange(arguments: &Arguments) -> Result<[Mark; 2]> {
         segments: warm_up + arguments.segments,
         segment_len: arguments.bytes,
         toward: (Ipv4Addr::LOCALHOST, 9).into(),
-        may_reach: Arc::new(|ip: IpAddr| ip.is_loopback()),
+        may_reach: Arc::new(|_, to: SocketAddr| to.ip().is_loopback()),
         meeting: Arc::default(),
     };
     let marks = Arc::<Marks>::default();
@@ -171,8 +171,11 @@ fn config(arguments: &Arguments) -> RunConfig {
         source_ip: None,
     };
     let ends_at = RunTime::after_start(Duration::from_secs(arguments.timeout_s));
-    let mut config =
-        RunConfig::new(vec![join(0), join(1)], ends_at, Arc::new(|ip: IpAddr| ip.is_loopback()));
+    let mut config = RunConfig::new(
+        vec![join(0), join(1)],
+        ends_at,
+        Arc::new(|_, to: SocketAddr| to.ip().is_loopback()),
+    );
     config.threads = Some(2);
     config
 }

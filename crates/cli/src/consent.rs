@@ -61,6 +61,7 @@ fn target(text: &str) -> String {
 fn terms(command: &Consent, target: &str) -> Result<String, CliError> {
     let Consent { tester, expires, max_users, max_bit_rate, max_joins, max_duration, .. } = command;
     let (users, target) = (max_users.to_string(), target.to_owned());
+    let ports = [("ports", command.ports.as_ref()), ("media_ports", command.media_ports.as_ref())];
     let limits = [
         ("max_users", Some(&users)),
         ("max_bit_rate", Some(max_bit_rate)),
@@ -69,6 +70,7 @@ fn terms(command: &Consent, target: &str) -> Result<String, CliError> {
     ];
     let all = [("tester", Some(tester)), ("target", Some(&target)), ("expires", Some(expires))]
         .into_iter()
+        .chain(ports)
         .chain(limits)
         .filter_map(|(key, value)| Some((key, value?)))
         .map(|(key, value)| {

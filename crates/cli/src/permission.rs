@@ -1,5 +1,5 @@
-//! The consent guard: which addresses a run may send to, checked before anything is sent and again
-//! during the run.
+//! The consent guard: which ports of which addresses a run may send to, checked before anything is
+//! sent and again during the run.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use throng_engine::{Consent, ConsentCheck, TlsOptions};
 use throng_observation::run::ClockError;
 use throng_observation::units;
 use throng_scenario::{
-    AddressPolicy, Caps, ConsentProof, ConsentSecret, ExpectedLoad, NamedPlace, PermitReason, Plan,
-    Refusal,
+    AddressPolicy, Caps, ConsentProof, ConsentSecret, ExpectedLoad, IpProtocol, MayReach,
+    NamedPlace, PermitReason, Plan, Refusal,
 };
 
 use url::Url;
@@ -39,6 +39,8 @@ const ADDRESSES_ASKED_MAX: usize = 8;
 /// What the consent guard allows for a plan.
 pub(crate) struct Permission {
     policy: Arc<AddressPolicy>,
+    /// The same with all of this host, for what the user names to be read.
+    of_sources: Arc<AddressPolicy>,
     proven: Vec<ProvenAddress>,
     request: Option<ProofRequest>,
     agreements: Vec<Agreement>,
@@ -68,9 +70,8 @@ pub(crate) fn permission(
 ) -> Result<Permission, CliError> {
     let (host, port) = plan.target.host_and_port();
     let addresses = resolve(&host, port)?;
-    let own = throng_engine::preflight::own_addresses();
-    let mut policy = AddressPolicy::new(own, plan.target.allow.iter().copied());
     let others = others(plan)?;
+    let mut policy = named_policy(plan, &addresses, &others);
     let covers = |agreement: &Agreement| {
         let places = others
             .iter()
@@ -88,7 +89,7 @@ pub(crate) fn permission(
     }
     let mut unproven = Vec::new();
     for address in &addresses {
-        match policy.permits(*address) {
+        match policy.permits_server(SocketAddr::new(*address, port)) {
             Ok(_) => {}
             Err(refusal @ Refusal::PublicNotProven(_)) => unproven.push(refusal),
             Err(refusal) => {
@@ -113,7 +114,10 @@ pub(crate) fn permission(
     }
     let permits: Vec<(IpAddr, PermitReason)> = addresses
         .iter()
-        .filter_map(|address| Some((*address, policy.permits(*address).ok()?)))
+        .filter_map(|address| {
+            let permit = policy.permits_server(SocketAddr::new(*address, port));
+            Some((*address, permit.ok()?))
+        })
         .collect();
     if permits.is_empty() {
         let none =
@@ -125,6 +129,7 @@ pub(crate) fn permission(
         .all(|(_, permit)| matches!(permit, PermitReason::Loopback | PermitReason::OwnAddress));
     let servers = permits.iter().map(|(address, _)| SocketAddr::new(*address, port)).collect();
     Ok(Permission {
+        of_sources: Arc::new(policy.clone().with_this_host()),
         policy: Arc::new(policy),
         proven,
         request,
@@ -133,6 +138,23 @@ pub(crate) fn permission(
         servers,
         is_own_host,
     })
+}
+
+/// The policy before anybody is asked: what the scenario allows, and what of this host it names.
+fn named_policy(plan: &Plan, addresses: &[IpAddr], others: &[Other]) -> AddressPolicy {
+    let own = throng_engine::preflight::own_addresses();
+    let mut policy = AddressPolicy::new(own, plan.target.allow.iter().copied());
+    policy.name_target(addresses, plan.target.host_and_port().1);
+    for other in others {
+        policy.name_server(&other.addresses, other.place.port);
+    }
+    for server in plan.named_ice_servers() {
+        policy.name_server(&[server.ip()], server.port());
+    }
+    if plan.has_peers_over_channels() {
+        policy.name_peers();
+    }
+    policy
 }
 
 /// A server that the scenario names beside the target, with all its addresses.
@@ -155,8 +177,8 @@ impl Other {
     /// the target's addresses only.
     fn judge(&self, policy: &AddressPolicy, agents: &Agents) -> Result<(), CliError> {
         self.addresses.iter().try_for_each(|address| {
-            let judged = policy.permits(*address).map(drop);
-            judged.map_err(|refusal| {
+            let judged = policy.permits_server(SocketAddr::new(*address, self.place.port));
+            judged.map(drop).map_err(|refusal| {
                 let error = CliError::new(Exit::Target, refused(refusal, self.place.port, agents));
                 named(&error, &self.place)
             })
@@ -227,17 +249,19 @@ fn refused(refusal: Refusal, port: u16, agents: &Agents) -> anyhow::Error {
 }
 
 impl Permission {
-    /// Which addresses sockets and ICE candidates may have.
-    pub(crate) fn address_filter(&self) -> Arc<dyn Fn(IpAddr) -> bool + Send + Sync> {
+    /// Where sockets may send to, and what ICE candidates may be.
+    pub(crate) fn filter(&self) -> MayReach {
         let policy = self.policy.clone();
-        Arc::new(move |address| policy.permits(address).is_ok())
+        Arc::new(move |protocol, to| policy.permits(protocol, to).is_ok())
     }
 
-    /// The same check for endpoints other than the target; returns the refusal as a sentence.
-    pub(crate) fn address_check(&self) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
-        let policy = self.policy.clone();
+    /// The check for what the user names to be read beside the target: an address that has agreed,
+    /// or one of this host. No server chooses these, and they get one request a second. Returns the
+    /// refusal as a sentence.
+    pub(crate) fn source_check(&self) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
+        let policy = self.of_sources.clone();
         Arc::new(move |address| {
-            policy.permits(address).map(drop).map_err(|refusal| refusal.to_string())
+            policy.permits_address(address).map(drop).map_err(|refusal| refusal.to_string())
         })
     }
 
@@ -248,7 +272,8 @@ impl Permission {
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0));
         let addresses = resolve(host, port).map_err(|error| error.error.to_string())?;
         addresses.into_iter().try_for_each(|address| {
-            self.policy.permits(address).map(drop).map_err(|r| r.to_string())
+            let judged = self.policy.permits_server(SocketAddr::new(address, port));
+            judged.map(drop).map_err(|refusal| refusal.to_string())
         })
     }
 
@@ -289,19 +314,13 @@ impl Permission {
         published.chain(named).chain(present).collect()
     }
 
-    /// The same check for addresses to which a server directs a browser. This machine's own are
-    /// allowed only if the target is on it too: its other services have not agreed to requests that
-    /// a server chooses.
-    pub(crate) fn browser_address_check(
+    /// The check for places to which a server directs a browser; returns the refusal as a sentence.
+    pub(crate) fn browser_check(
         &self,
-    ) -> Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync> {
-        let (policy, is_own_host) = (self.policy.clone(), self.is_own_host);
-        Arc::new(move |address| match policy.permits(address) {
-            Ok(PermitReason::Loopback | PermitReason::OwnAddress) if !is_own_host => {
-                Err(format!("{address} is this machine, and the target is not on it"))
-            }
-            Ok(_) => Ok(()),
-            Err(refusal) => Err(refusal.to_string()),
+    ) -> Arc<dyn Fn(IpProtocol, SocketAddr) -> Result<(), String> + Send + Sync> {
+        let policy = self.policy.clone();
+        Arc::new(move |protocol, to| {
+            policy.permits(protocol, to).map(drop).map_err(|refusal| refusal.to_string())
         })
     }
 

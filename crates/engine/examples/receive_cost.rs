@@ -8,7 +8,7 @@
 //! CPU is counted.
 #![expect(clippy::print_stdout, reason = "a measurement prints its result")]
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -75,7 +75,8 @@ fn main() {
     };
     let ends_at = RunTime(i64::try_from(seconds * 1_000_000).unwrap_or(i64::MAX));
     let joins = (0..u32::try_from(sockets).unwrap_or(u32::MAX)).map(join).collect();
-    let mut config = RunConfig::new(joins, ends_at, Arc::new(|ip: IpAddr| ip.is_loopback()));
+    let mut config =
+        RunConfig::new(joins, ends_at, Arc::new(|_, to: SocketAddr| to.ip().is_loopback()));
     config.threads = Some(1);
     config.tick = Duration::from_millis(tick_ms);
     let factory = {

@@ -8,14 +8,12 @@ use std::time::Duration;
 use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{BadIf, RunTime};
 use throng_protocol::participant::Participant;
+pub use throng_scenario::MayReach as Reach;
 
 use crate::tap::Tap;
 
 /// Participants below which a second thread is not worth its own ticks.
 const PARTICIPANTS_PER_THREAD_MIN: usize = 200;
-
-/// Whether a run may send to an address, as the consent guard decides.
-pub type Reach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 /// Checks a consent; an error means that it is withdrawn, and aborts the run with its text.
 pub type ConsentCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -168,7 +166,7 @@ pub struct RunConfig {
     pub tick: Duration,
     /// Which TLS certificates are accepted.
     pub tls: TlsOptions,
-    /// Which addresses participants may send to.
+    /// Which ports of which addresses participants may send to.
     pub reach: Reach,
     /// Consents that must hold during the run, if the target needs any.
     pub consents: Vec<Consent>,

@@ -1,6 +1,6 @@
 //! Consent of a public target: fetches its proof from each address, and again during the run.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -71,7 +71,7 @@ pub fn fetch_file(
     let mut config = RunConfig::new(
         Vec::new(),
         RunTime::default(),
-        Arc::new(move |asked: IpAddr| asked == address),
+        Arc::new(move |_, asked: SocketAddr| asked.ip() == address),
     );
     config.tls = tls.clone();
     config.connect_timeout = TIMEOUT;

@@ -13,8 +13,9 @@ use throng_media::timing::IndexCache;
 use throng_observation::run::ParticipantId;
 use throng_scenario::har::PagePlan;
 use throng_scenario::{
-    Action, Conversation, Endpoint, IceTransportPolicy, JanusId, MediaFile, PlayerConfig,
-    RecordedPage, Role, RtspTransport, Secret, StunServer, SubscribePolicy, TapSelection,
+    Action, Conversation, Endpoint, IceTransportPolicy, IpProtocol, JanusId, MediaFile,
+    PlayerConfig, RecordedPage, Role, RtspTransport, Secret, StunServer, SubscribePolicy,
+    TapSelection,
 };
 use url::{Host, Url};
 
@@ -445,8 +446,9 @@ impl TargetFactory {
         config.answer_within = self.timeouts.signalling;
         let may_reach = Arc::clone(&self.may_reach);
         // Host names are checked by the driver, by the address that they resolve to.
-        config.may_reach =
-            Arc::new(move |url| named_address(url).is_none_or(|place| may_reach(place.ip())));
+        config.may_reach = Arc::new(move |url| {
+            named_address(url).is_none_or(|place| may_reach(IpProtocol::Tcp, place))
+        });
         config
     }
 }

@@ -242,6 +242,12 @@ pub(crate) struct Report {
 pub(crate) struct Consent {
     /// The server: HOST:PORT of its signalling, or a target's URL
     pub(crate) target: String,
+    /// Further ports of the server that may get load, such as 443,5349/tcp
+    #[arg(long, value_name = "PORTS")]
+    pub(crate) ports: Option<String>,
+    /// The only UDP ports that may get media, such as 10000-10100 [default: all of UDP]
+    #[arg(long, value_name = "PORTS")]
+    pub(crate) media_ports: Option<String>,
     /// The tester, in words for the owner, such as "Load lab, ops@lab.example"
     #[arg(long, value_name = "NAME")]
     pub(crate) tester: String,

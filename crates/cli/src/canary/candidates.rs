@@ -1,18 +1,20 @@
 //! Removes ICE candidates at addresses that the consent guard refuses from what a server sends to a
 //! browser.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// Whether a browser may reach an address, or why not.
-pub(super) type MayReach = Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync>;
+use throng_scenario::IpProtocol;
+
+/// Whether a browser may reach a place, or why not.
+pub(super) type MayReach = Arc<dyn Fn(IpProtocol, SocketAddr) -> Result<(), String> + Send + Sync>;
 
 /// `text` (a session description, or one candidate) without the candidates that `may_reach`
 /// refuses, and those candidates. A candidate with a name instead of an address (mDNS, or RFC 8839
 /// section 5.1) is refused.
 pub(super) fn filter_candidates(
     text: &str,
-    may_reach: &dyn Fn(IpAddr) -> Result<(), String>,
+    may_reach: &dyn Fn(IpProtocol, SocketAddr) -> Result<(), String>,
 ) -> (String, Vec<String>) {
     let (mut kept, mut refused) = (String::with_capacity(text.len()), Vec::new());
     for line in text.split_inclusive('\n') {
@@ -28,16 +30,24 @@ pub(super) fn filter_candidates(
 /// RFC 8839 section 5.1: `foundation component transport priority address port …`, with one blank
 /// between fields. A candidate in another form is refused, because this parser and the browser may
 /// read different addresses.
-fn judge(candidate: &str, may_reach: &dyn Fn(IpAddr) -> Result<(), String>) -> Result<(), String> {
+fn judge(
+    candidate: &str,
+    may_reach: &dyn Fn(IpProtocol, SocketAddr) -> Result<(), String>,
+) -> Result<(), String> {
     let odd = |c: char| (c.is_whitespace() || c.is_control()) && c != ' ';
     let mut words = candidate.split(' ');
-    let (address, port) = (words.nth(4).unwrap_or_default(), words.next().unwrap_or_default());
+    let mut next = |skipped| words.nth(skipped).unwrap_or_default();
+    let (transport, address, port) = (next(2), next(1), next(0));
     if candidate.contains(odd) || candidate.contains("  ") {
         return Err(format!("candidate {address}:{port}: not in the form of RFC 8839"));
     }
     let named = format!("candidate {address}:{port}");
     let address: IpAddr = address.parse().map_err(|_| format!("{named}: it has no address"))?;
-    may_reach(address.to_canonical()).map_err(|why| format!("{named}: {why}"))
+    let port: u16 = port.parse().map_err(|_| format!("{named}: it has no port"))?;
+    let is_udp = transport.eq_ignore_ascii_case("udp");
+    let protocol = if is_udp { IpProtocol::Udp } else { IpProtocol::Tcp };
+    may_reach(protocol, SocketAddr::new(address.to_canonical(), port))
+        .map_err(|why| format!("{named}: {why}"))
 }
 
 #[cfg(test)]
@@ -46,8 +56,9 @@ mod tests {
 
     #[test]
     fn only_candidates_at_allowed_addresses_are_left() {
-        let loopback = |address: IpAddr| {
-            if address.is_loopback() { Ok(()) } else { Err("has not agreed".to_owned()) }
+        let loopback = |protocol: IpProtocol, to: SocketAddr| {
+            let is_agreed = protocol == IpProtocol::Udp && to.ip().is_loopback() && to.port() == 9;
+            if is_agreed { Ok(()) } else { Err("has not agreed".to_owned()) }
         };
         for (text, expect, refused) in [
             ("", "", 0),
@@ -64,6 +75,14 @@ mod tests {
                 0,
             ),
             ("candidate:1 1 udp 1 ab.local 9 typ host", "", 1),
+            ("candidate:1 1 udp 1 127.0.0.1 53 typ host", "", 1),
+            ("candidate:1 1 udp 1 127.0.0.1 typ host", "", 1),
+            ("candidate:1 1 tcp 1 127.0.0.1 9 typ host tcptype passive", "", 1),
+            (
+                "candidate:1 1 UDP 1 127.0.0.1 9 typ host",
+                "candidate:1 1 UDP 1 127.0.0.1 9 typ host",
+                0,
+            ),
             ("a=candidate:\n", "", 1),
             // Two readings of one line.
             ("candidate:a\tb 1 udp 127.0.0.1 192.0.2.1 9 typ host", "", 1),

@@ -83,7 +83,7 @@ impl Canaries {
         let s = if canary.browsers == 1 { "" } else { "s" };
         say(&format!("starting {} browser{s} ({})", canary.browsers, program.display()));
         let failed = |error: std::io::Error| CliError::usage(format!("[canary]: {error}"));
-        let (may_reach, refusals) = (permission.browser_address_check(), canaries.refusals.clone());
+        let (may_reach, refusals) = (permission.browser_check(), canaries.refusals.clone());
         let page = page::serve(may_reach.clone(), refusals.clone()).map_err(failed)?;
         let (host, _) = plan.target.host_and_port();
         let rules = Rules { page: page.address, host, server: server.ip(), may_reach };

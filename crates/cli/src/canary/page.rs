@@ -128,7 +128,9 @@ mod tests {
         let address: SocketAddr = "127.0.0.1:9000".parse().unwrap();
         let loopback: MayReach =
             Arc::new(
-                |address| if address.is_loopback() { Ok(()) } else { Err("has not agreed".into()) },
+                |_, to| {
+                    if to.ip().is_loopback() { Ok(()) } else { Err("has not agreed".into()) }
+                },
             );
         let refusals = Refusals::default();
         let guard = "POST /guard HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nContent-Length: 37\r\n\r\n\

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use throng_observation::untrusted;
+use throng_scenario::IpProtocol;
 
 use super::candidates::MayReach;
 use super::loopback::{IO_TIMEOUT, LoopbackServer};
@@ -85,7 +86,8 @@ impl Rules {
         if to == self.page {
             return Ok(to);
         }
-        (self.may_reach)(address).map(|()| to).map_err(|why| format!("{place}: {why}"))
+        let judged = (self.may_reach)(IpProtocol::Tcp, to);
+        judged.map(|()| to).map_err(|why| format!("{place}: {why}"))
     }
 }
 
@@ -191,8 +193,8 @@ mod tests {
 
     fn rules(page: SocketAddr) -> Rules {
         let server = IpAddr::from([198, 51, 100, 8]);
-        let may_reach: MayReach = Arc::new(move |address| {
-            if address == server { Ok(()) } else { Err(format!("{address} has not agreed")) }
+        let may_reach: MayReach = Arc::new(move |_, to| {
+            if to.ip() == server { Ok(()) } else { Err(format!("{} has not agreed", to.ip())) }
         });
         Rules { page, host: "Media.example".into(), server, may_reach }
     }

@@ -88,8 +88,8 @@ fn reached<T>(
 /// allowed.
 fn may_be_plain(allowed: &[Network]) -> impl Fn(IpAddr) -> bool {
     let own = throng_engine::preflight::own_addresses();
-    let policy = AddressPolicy::new(own, allowed.iter().copied());
-    move |address| policy.permits(address).is_ok()
+    let policy = AddressPolicy::new(own, allowed.iter().copied()).with_this_host();
+    move |address| policy.permits_address(address).is_ok()
 }
 
 /// An error of the fleet, with the exit code of its kind.

@@ -7,8 +7,13 @@ use crate::watchers;
 
 /// What the guard says of viewers of a video on loopback, with these keys.
 fn judged(keys: &str, target: &str) -> Result<Permission, CliError> {
+    judged_at("http://127.0.0.1:9/a.m3u8", keys, target)
+}
+
+/// The same of a target elsewhere.
+fn judged_at(url: &str, keys: &str, target: &str) -> Result<Permission, CliError> {
     let text = format!(
-        "[target]\nurl = \"http://127.0.0.1:9/a.m3u8\"\n{target}\n[run]\nduration = \"20s\"\n[crowd]\nsize = 3\n{keys}\n"
+        "[target]\nurl = \"{url}\"\n{target}\n[run]\nduration = \"20s\"\n[crowd]\nsize = 3\n{keys}\n"
     );
     let plan = Scenario::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}")).plan();
     permission(&plan, None, &TlsOptions::default(), &Agents::connect(&plan))
@@ -88,4 +93,52 @@ fn what_is_here_or_in_an_allowed_network_is_permitted() {
         allowed.is_ok_and(|permission| permission.is_own_host),
         "the target's clock is that of this host"
     );
+}
+
+/// Those of `places` that participants may reach by TCP, those of them that a browser may, and those
+/// by UDP.
+fn reached<'a>(permission: &Permission, places: &[&'a str]) -> [Vec<&'a str>; 3] {
+    let (filter, browser) = (permission.filter(), permission.browser_check());
+    let of = |is_permitted: &dyn Fn(SocketAddr) -> bool| {
+        let permitted = places.iter().filter(|place| is_permitted(place.parse().unwrap()));
+        permitted.copied().collect()
+    };
+    [
+        of(&|to| filter(IpProtocol::Tcp, to)),
+        of(&|to| browser(IpProtocol::Tcp, to).is_ok()),
+        of(&|to| filter(IpProtocol::Udp, to)),
+    ]
+}
+
+const LOOPBACK: [&str; 3] = ["127.0.0.1:9200", "127.0.0.1:5280", "[::1]:9200"];
+const ELSEWHERE: &str = "allow = [\"192.168.7.0/24\"]";
+
+#[test]
+fn a_target_elsewhere_cannot_send_the_crowd_to_this_host() {
+    let remote = judged_at("http://192.168.7.9/a.m3u8", "", ELSEWHERE).ok().unwrap();
+    assert_eq!(reached(&remote, &LOOPBACK), [[""; 0]; 3]);
+    let expect = ["192.168.7.9:22", "192.168.7.8:9"];
+    assert_eq!(reached(&remote, &expect), [expect; 3], "its own network was allowed");
+    // What the user names to be read is no choice of the target's.
+    assert_eq!(remote.source_check()("127.0.0.1".parse().unwrap()), Ok(()));
+    let here = judged("", "").ok().unwrap();
+    assert_eq!(reached(&here, &LOOPBACK), [LOOPBACK; 3]);
+    let written = "allow = [\"192.168.7.0/24\", \"127.0.0.0/8\"]";
+    let allowed = judged_at("http://192.168.7.9/a.m3u8", "", written).ok().unwrap();
+    let expect = ["127.0.0.1:9200", "127.0.0.1:5280"];
+    assert_eq!(reached(&allowed, &LOOPBACK), [expect; 3]);
+}
+
+#[test]
+fn a_server_that_is_named_here_opens_its_port_to_the_crowd_of_a_target_elsewhere() {
+    let chat = judged_at("http://192.168.7.9/a.m3u8", &chat("127.0.0.1:5280"), ELSEWHERE);
+    assert_eq!(reached(&chat.ok().unwrap(), &LOOPBACK), [["127.0.0.1:5280"]; 3]);
+    for key in [
+        "stun = \"stun:127.0.0.1:5280\"",
+        "turn = \"turn:127.0.0.1:5280\"\nturn_username = \"u\"\nturn_password = \"p\"",
+    ] {
+        let target = format!("{ELSEWHERE}\n{key}");
+        let named = judged_at("whep+http://192.168.7.9/whep", "", &target).ok().unwrap();
+        assert_eq!(reached(&named, &LOOPBACK), [["127.0.0.1:5280"]; 3], "{key}");
+    }
 }

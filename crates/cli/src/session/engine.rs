@@ -158,8 +158,7 @@ fn config(prepared: &Prepared<'_>, joins: &[throng_scenario::Join]) -> RunConfig
         source_ip: join.source_ip,
     };
     let joins = joins.iter().map(join).collect();
-    let usual =
-        RunConfig::new(joins, RunTime::after_start(plan.duration), permission.address_filter());
+    let usual = RunConfig::new(joins, RunTime::after_start(plan.duration), permission.filter());
     RunConfig {
         threads: common.threads,
         receive: common.receive.into(),

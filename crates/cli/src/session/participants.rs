@@ -58,7 +58,7 @@ pub(super) fn participant_factory(
         endpoint: plan.target.endpoint.clone(),
         token: token_text(plan.target.token.as_ref())?,
         api_key: plan.target.api_key.as_ref().map(api_secret).transpose()?,
-        may_reach: permission.address_filter(),
+        may_reach: permission.filter(),
         clock,
         servers: Servers::of_worker(worker, permission.servers()),
         seed: run_id::seed(),

@@ -76,7 +76,7 @@ impl Session {
         canaries.begin(handle.started_at(), &rows);
         let Prepared { permission, packs, agents, .. } = prepared;
         let sources =
-            SourceConfig { packs, allowed: permission.address_check(), ..SourceConfig::default() };
+            SourceConfig { packs, allowed: permission.source_check(), ..SourceConfig::default() };
         let watchers = Watchers::start(
             plan,
             handle.started_at(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use throng_scenario::{AddressPolicy, Network, units};
+use throng_scenario::{AddressPolicy, Network, PortRange, units};
 use throng_watch::remote::Consent;
 use throng_watch::{SourceConfig, Target, WatchConfig};
 
@@ -75,9 +75,10 @@ pub(crate) struct Watch {
     /// Without TLS; only on loopback
     #[arg(long, requires = "listen")]
     pub(crate) no_tls: bool,
-    /// Agree to load on this port of this host while the agent runs; repeatable
-    #[arg(long, value_name = "PORT", requires = "listen")]
-    pub(crate) allow_load: Vec<u16>,
+    /// Agree to load on these ports of this host while the agent runs, such as
+    /// 8188,10000-10100/udp: signalling and media; repeatable
+    #[arg(long, value_name = "PORTS", value_delimiter = ',', requires = "listen")]
+    pub(crate) allow_load: Vec<PortRange>,
     /// Agree to at most N users
     #[arg(long, value_name = "N", requires = "allow_load")]
     pub(crate) max_users: Option<u32>,
@@ -114,7 +115,8 @@ impl Watch {
                 .map_err(|error| CliError::usage(format!("--allow-target {text}: {error}")))
         };
         let networks = self.allow_target.iter().map(network).collect::<Result<Vec<_>, _>>()?;
-        let reach = AddressPolicy::new(throng_engine::preflight::own_addresses(), networks);
+        let own = throng_engine::preflight::own_addresses();
+        let reach = AddressPolicy::new(own, networks).with_this_host();
         let sources = SourceConfig {
             logs: self.log.clone(),
             access_logs: self.access_log.clone(),
@@ -122,7 +124,7 @@ impl Watch {
             packs: crate::watchers::packs(self.packs.as_deref())?,
             pack: self.pack.clone(),
             allowed: Arc::new(move |address| {
-                reach.permits(address).map(drop).map_err(|refusal| refusal.to_string())
+                reach.permits_address(address).map(drop).map_err(|refusal| refusal.to_string())
             }),
         };
         sources.check().map_err(CliError::usage)?;
@@ -157,7 +159,7 @@ impl Watch {
             .map(|text| duration("--max-duration", text))
             .transpose()?;
         Ok(Some(Consent {
-            ports: self.allow_load.clone(),
+            ports: self.allow_load.iter().map(ToString::to_string).collect(),
             users_max: self.max_users,
             joins_per_s_max: joins,
             mbit_per_s_max: bits.map(|bits| bits / 1e6),

@@ -103,6 +103,8 @@ fn agreement(remote: &RemoteAgent) -> Option<Agreement> {
         mbit_per_s: consent.mbit_per_s_max,
         duration: consent.duration_s_max.map(std::time::Duration::from_secs),
     };
-    let proof = AgentProof { answered_at: remote.peer().ip(), ports: consent.ports.clone(), caps };
+    // What is not understood allows nothing.
+    let ports = consent.ports.iter().filter_map(|ports| ports.parse().ok()).collect();
+    let proof = AgentProof { answered_at: remote.peer().ip(), ports, caps };
     Some(Agreement { proof, agent: remote.peer().to_string(), presence: remote.presence() })
 }

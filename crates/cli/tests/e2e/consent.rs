@@ -359,6 +359,70 @@ fn a_browser_is_not_sent_to_what_else_listens_on_its_own_machine() {
     assert!(refused.iter().any(|detail| detail.contains("127.0.0.1:9999")), "{refused:?}\n{ran}");
 }
 
+/// What a server answers to send a viewer to port 9200 of the viewer's own machine: of loopback, or
+/// of its address in the network.
+fn sends_to_own_machine(request: &str) -> Option<String> {
+    let path = request.split_whitespace().nth(1)?;
+    let (address, path) = match path.strip_prefix("/network") {
+        Some(path) => (CROWD, path),
+        None => (Ipv4Addr::LOCALHOST, path),
+    };
+    let place = format!("http://{address}:9200/index");
+    let located = format!("Location: {place}\r\n");
+    Some(match path {
+        "/moved" => response("307 Elsewhere", &located, ""),
+        "/session" => {
+            let header = format!("Content-Type: application/sdp\r\n{located}");
+            response("201 Created", &header, &answer(&[address]))
+        }
+        "/file.mp4" => response("302 Found", &located, ""),
+        "/list.m3u8" => response(
+            "200 OK",
+            "Content-Type: application/vnd.apple.mpegurl\r\n",
+            &format!("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n{place}\n#EXT-X-ENDLIST\n"),
+        ),
+        _ => return None,
+    })
+}
+
+#[test]
+fn a_server_elsewhere_sends_no_viewer_to_what_listens_on_its_own_machine() {
+    if !requires_root() {
+        return;
+    }
+    let stand = Stand::new();
+    let target = format!("{AGREED}:{PORT}");
+    let (secret, file) = stand.agree(&target, "secret");
+    let own = [Ipv4Addr::LOCALHOST, CROWD].map(|own| Web::start(&stand.crowd, own, 9200, None));
+    let paths = [
+        ("whep+", "/moved"),
+        ("whep+", "/network/moved"),
+        ("whep+", "/session"),
+        ("", "/file.mp4"),
+        ("", "/network/file.mp4"),
+        ("", "/list.m3u8"),
+    ];
+    let server = Web::answering(&stand.servers, AGREED, PORT, move |request| {
+        if request.contains(".well-known") {
+            return Some(response("200 OK", "", &file));
+        }
+        sends_to_own_machine(request)
+    });
+    for (scheme, path) in paths {
+        let url = format!("{scheme}http://{target}{path}");
+        let (ran, _) = stand.run(&url, &secret, &["-n", "2", "--for", "4s"]);
+        assert!(server.asked().iter().any(|line| line.contains(path)), "{path}\n{ran}");
+        for web in &own {
+            assert_eq!(web.asked(), [""; 0], "{path}\n{ran}");
+        }
+    }
+    // A target on that machine may do so: the listener hears who is sent to it.
+    let local = Web::answering(&stand.crowd, Ipv4Addr::LOCALHOST, PORT, sends_to_own_machine);
+    let url = format!("whep+http://127.0.0.1:{PORT}/moved");
+    let (ran, _) = stand.run(&url, &secret, &["-n", "2", "--for", "4s"]);
+    assert!(!local.asked().is_empty() && !own[0].asked().is_empty(), "{ran}");
+}
+
 #[test]
 fn a_browser_sends_no_check_to_a_candidate_without_consent() {
     if !requires_root() {

@@ -12,11 +12,13 @@ use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
 use crate::page;
-use crate::throng::{Ran, Running, Stage, THRONG, valid};
+use crate::throng::{Ran, Running, Stage, THRONG, figure, valid};
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 79, 4, 1);
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 79, 4, 2);
 const PORT: u16 = 7080;
+/// Signalling, and media at ports that the stage draws.
+const LOAD: &str = "7080,1024-65535/udp";
 const TOKEN: &str = "a-token-of-the-owner";
 
 /// Two machines: a stage and its agent on one, the crowd on the other.
@@ -125,7 +127,7 @@ fn a_server_elsewhere_is_seen_through_its_agent_whose_presence_is_the_consent() 
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("server.log");
     std::fs::write(&log, "").unwrap();
-    let stand = Stand::new(&["--allow-load", "7080", "--log", log.to_str().unwrap()]);
+    let stand = Stand::new(&["--allow-load", LOAD, "--log", log.to_str().unwrap()]);
     let (ran, ()) = valid(|| {
         let mut running = stand.begin(|scenario| scenario);
         running.when_playing(5);
@@ -199,11 +201,25 @@ fn without_the_right_agent_a_private_target_is_not_reached() {
 }
 
 #[test]
-fn an_agent_that_is_killed_ends_the_run_within_a_second() {
+fn an_agent_that_names_only_the_port_of_signalling_gets_no_media() {
     if !requires_root() {
         return;
     }
     let stand = Stand::new(&["--allow-load", "7080"]);
+    let ran = stand.begin(|text| text).wait();
+    let summary = ran.summary();
+    assert_eq!(figure(&summary, "participants.playing"), 0.0, "{ran}");
+    assert!(figure(&summary, "events.refused_ice_candidate") > 0.0, "{ran}");
+    let detail = summary["failure_examples"][0]["detail"].as_str().unwrap();
+    assert!(detail.contains("--allow-load") && detail.contains("/udp"), "{detail}\n{ran}");
+}
+
+#[test]
+fn an_agent_that_is_killed_ends_the_run_within_a_second() {
+    if !requires_root() {
+        return;
+    }
+    let stand = Stand::new(&["--allow-load", LOAD]);
     let (why, stopped_after, gone_after, ran) = stand.ended_by(|agent| agent.signal("KILL"));
     assert!(why.contains("consent") && why.contains("is gone"), "{why}\n{ran}");
     assert!((0.0..1.0).contains(&stopped_after), "joins were offered for {stopped_after} s\n{ran}");
@@ -216,7 +232,7 @@ fn an_agent_that_falls_silent_ends_the_run_after_five_seconds() {
     if !requires_root() {
         return;
     }
-    let stand = Stand::new(&["--allow-load", "7080"]);
+    let stand = Stand::new(&["--allow-load", LOAD]);
     // Nothing is sent or closed: only the heartbeat is missing.
     let (why, stopped_after, gone_after, ran) = stand.ended_by(|agent| agent.signal("STOP"));
     assert!(why.contains("is gone"), "{why}\n{ran}");

@@ -13,6 +13,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use throng_observation::units;
 use throng_protocol::participant::{ChannelError, Opening};
+use throng_scenario::IpProtocol;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
@@ -101,11 +102,12 @@ impl Dialer {
         }
     }
 
-    /// The addresses of `host` that this participant may contact, at least one, in its order.
+    /// The addresses of `host` that this participant may contact by `protocol`, at least one, in
+    /// its order.
     pub(super) async fn addresses(
         &self,
-        host: &Host,
-        port: u16,
+        protocol: IpProtocol,
+        (host, port): (&Host, u16),
         opening: &mut Opening,
     ) -> Result<Vec<IpAddr>, ChannelError> {
         let mut addresses = match host {
@@ -116,7 +118,7 @@ impl Dialer {
                 addresses
             }
         };
-        addresses.retain(|ip| (self.reach)(*ip));
+        addresses.retain(|ip| (self.reach)(protocol, SocketAddr::new(*ip, port)));
         match host {
             _ if addresses.is_empty() => Err(not_allowed(host, port)),
             Host::Ip(_) => Ok(addresses),
@@ -168,7 +170,7 @@ impl Dialer {
         tls: Option<(&Arc<ClientConfig>, &Host)>,
     ) -> Result<(MaybeTlsStream, Opening), ChannelError> {
         let mut opening = Opening::default();
-        let addresses = self.addresses(host, port, &mut opening).await?;
+        let addresses = self.addresses(IpProtocol::Tcp, (host, port), &mut opening).await?;
         let connecting = |ip| connect(SocketAddr::new(ip, port), source_toward(ip, source));
         let (stream, ip) = first_to_accept(&addresses, connecting).await?;
         opening.connected_at = Some(Instant::now());
@@ -232,7 +234,7 @@ mod tests {
 
     /// The connections of one participant that may go anywhere.
     fn of_one() -> Dialer {
-        let config = RunConfig::new(Vec::new(), RunTime::default(), Arc::new(|_| true));
+        let config = RunConfig::new(Vec::new(), RunTime::default(), Arc::new(|_, _| true));
         Dialer::new(&config).unwrap().of_one()
     }
 
@@ -257,6 +259,24 @@ mod tests {
         drop(listener_of_one);
         let error = server().await.unwrap_err();
         assert!(matches!(error, ChannelError::Tcp(_)), "{error}");
+    }
+
+    #[tokio::test]
+    async fn each_address_of_a_name_is_judged_with_its_port() {
+        let [here, elsewhere] = [[127, 0, 0, 1], [192, 0, 2, 9]].map(IpAddr::from);
+        let mut dialer = of_one();
+        dialer.names = Arc::new(DnsCache::known("media.example", vec![here, elsewhere]));
+        let agreed = SocketAddr::new(elsewhere, 443);
+        dialer.reach = Arc::new(move |protocol, to| protocol == IpProtocol::Tcp && to == agreed);
+        let name = Host::Name("media.example".into());
+        let asked = async |protocol, port| {
+            dialer.addresses(protocol, (&name, port), &mut Opening::default()).await
+        };
+        assert_eq!(asked(IpProtocol::Tcp, 443).await, Ok(vec![elsewhere]));
+        for (protocol, port) in [(IpProtocol::Tcp, 9200), (IpProtocol::Udp, 443)] {
+            let refused = asked(protocol, port).await;
+            assert!(matches!(refused, Err(ChannelError::NotAllowed(_))), "{refused:?}");
+        }
     }
 
     #[test]

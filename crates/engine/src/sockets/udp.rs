@@ -10,6 +10,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use throng_net::Outgoing;
 use throng_protocol::participant::ChannelError;
+use throng_scenario::IpProtocol;
 
 use super::gathering;
 use super::ring::{LocalPorts, RingEntry};
@@ -25,7 +26,7 @@ pub(crate) struct DatagramSocket {
     /// Dual-stack: it takes IPv4 addresses as IPv4-mapped IPv6 addresses (RFC 3493 section 3.7).
     is_dual: bool,
     /// The destination allowed last: nearly every datagram goes to the same one.
-    allowed: Option<IpAddr>,
+    allowed: Option<SocketAddr>,
     /// See [`throng_net::send`].
     joins: bool,
     /// `None` while unknown: the kernel counts with them what the socket left to a ring.
@@ -187,13 +188,13 @@ impl DatagramSocket {
         Outgoing { to: SockAddr::from(to), from: from.filter(|_| self.has_several()), bytes }
     }
 
-    /// Whether datagrams may go to `to`; the last allowed address is cached.
+    /// Whether datagrams may go to `to`; the last allowed destination is cached.
     pub(crate) fn permits(&mut self, to: SocketAddr, reach: &Reach) -> bool {
-        if self.allowed != Some(to.ip()) {
-            if !reach(to.ip()) {
+        if self.allowed != Some(to) {
+            if !reach(IpProtocol::Udp, to) {
                 return false;
             }
-            self.allowed = Some(to.ip());
+            self.allowed = Some(to);
         }
         true
     }
@@ -257,7 +258,7 @@ impl DatagramSocket {
 
     /// Whether its peer is there, as far as is known: it sends there, or nowhere.
     pub(crate) fn is_peer(&self, source: IpAddr) -> bool {
-        self.allowed.is_none_or(|to| to.to_canonical() == source.to_canonical())
+        self.allowed.is_none_or(|to| to.ip().to_canonical() == source.to_canonical())
     }
 
     /// The kernel's count of drops has jumped.
@@ -341,8 +342,9 @@ impl SourceAddresses {
         peers: &[SocketAddr],
         reach: &Reach,
     ) -> Result<Vec<IpAddr>, ChannelError> {
-        let (allowed, refused): (Vec<SocketAddr>, Vec<_>) =
-            peers.iter().partition(|peer| reach(peer.ip()));
+        // Only a route is looked up; the port of each datagram is judged when it is sent.
+        let may_reach = |peer: &&SocketAddr| reach(IpProtocol::Udp, (peer.ip(), 0).into());
+        let (allowed, refused): (Vec<SocketAddr>, Vec<_>) = peers.iter().partition(may_reach);
         let (mut locals, mut unreachable) = (Vec::new(), Vec::new());
         for peer in allowed {
             match self.toward(dealt, peer) {
@@ -442,7 +444,7 @@ mod tests {
 
     #[test]
     fn an_address_without_a_way_to_it_leaves_the_choice_to_the_next() {
-        let reach: Reach = Arc::new(|ip: IpAddr| ip != IpAddr::from([127, 0, 0, 9]));
+        let reach: Reach = Arc::new(|_, to| to.ip() != IpAddr::from([127, 0, 0, 9]));
         let locals = |peers: &[&str], otherwise: Option<&str>| {
             let peers = peers.iter().map(|peer| peer.parse().unwrap()).collect();
             let otherwise = otherwise.map(|peer| peer.parse().unwrap());
@@ -473,7 +475,7 @@ mod tests {
 
     #[test]
     fn a_socket_on_several_addresses_answers_from_the_one_that_received() {
-        let reach: Reach = Arc::new(|_| true);
+        let reach: Reach = Arc::new(|_, _| true);
         let loopback = |n: u8| IpAddr::from([127, 0, 0, n]);
         for ips in [
             vec![loopback(1), loopback(2)],
@@ -507,8 +509,9 @@ mod tests {
 
     #[test]
     fn nothing_is_sent_where_the_guard_says_no() {
-        let reach: Reach = Arc::new(|ip: IpAddr| ip == IpAddr::from([127, 0, 0, 1]));
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let agreed = receiver.local_addr().unwrap();
+        let reach: Reach = Arc::new(move |_, to| to == agreed);
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], None, 1 << 16).unwrap();
         assert_eq!(
             socket.send("127.0.0.9:9".parse().unwrap(), None, b"no", &reach),
@@ -524,6 +527,9 @@ mod tests {
         );
         let mut bytes = [0; 8];
         assert_eq!(receiver.recv(&mut bytes).unwrap(), 3);
+        // Another port of the address that agreed, after one that was allowed.
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        assert_eq!(socket.send(other, None, b"no", &reach), SendResult::Refused);
     }
 
     #[test]
@@ -543,7 +549,7 @@ mod tests {
             assert_eq!(SendResult::not_taken(&error(astray), from), SendResult::LoopbackOnly);
         }
         let (reach, receiver): (Reach, _) =
-            (Arc::new(|_| true), UdpSocket::bind("127.0.0.1:0").unwrap());
+            (Arc::new(|_, _| true), UdpSocket::bind("127.0.0.1:0").unwrap());
         // A loopback source address reaches nothing beyond this host.
         let (near, far) = (receiver.local_addr().unwrap(), "192.0.2.1:9".parse().unwrap());
         let mut socket = DatagramSocket::bind(&[[127, 0, 0, 1].into()], None, 1 << 16).unwrap();

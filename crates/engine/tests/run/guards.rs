@@ -1,7 +1,6 @@
 //! What ends a run, what it may not reach, and the rows about both.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -33,7 +32,7 @@ fn a_datagram_to_an_address_that_is_not_allowed_is_refused_and_reported() {
 fn a_datagram_without_a_route_is_reported_and_is_no_limit_of_the_generator() {
     // No route leads from loopback elsewhere, though the guard allows it.
     let asks = vec![Ask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())];
-    let seen = play(asks, 1, 1300, |config| config.reach = Arc::new(|_: IpAddr| true));
+    let seen = play(asks, 1, 1300, |config| config.reach = Arc::new(|_, _| true));
     assert_eq!(times(&seen, "unreachable_send"), crate::echo::ASTRAY);
     assert!(
         seen.events
@@ -61,7 +60,7 @@ fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
             source_ip: None,
         })
         .collect();
-    let config = RunConfig::new(joins, RunTime(60_000_000), Arc::new(|_: IpAddr| true));
+    let config = RunConfig::new(joins, RunTime(60_000_000), Arc::new(|_, _| true));
     let server = udp_echo();
     let factory = move |_: &Join| -> Box<dyn throng_protocol::participant::Participant> {
         Box::new(Echo::new(Ask::Datagrams(server)))

@@ -180,7 +180,7 @@ fn one_that_cannot_be_made_for_a_panic_fails_alone() {
             source_ip: None,
         })
         .collect();
-    let reach = std::sync::Arc::new(|ip: std::net::IpAddr| ip.is_loopback());
+    let reach: throng_engine::Reach = std::sync::Arc::new(|_, to| to.ip().is_loopback());
     let config = throng_engine::RunConfig::new(joins, RunTime(700_000), reach);
     let server = udp_echo();
     let factory =

@@ -1,7 +1,7 @@
 //! Plays a run of echoing participants and gathers its rows.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -42,8 +42,11 @@ pub(crate) fn play(
             source_ip: None,
         })
         .collect();
-    let mut config =
-        RunConfig::new(joins, RunTime(for_ms * 1000), Arc::new(|ip: IpAddr| ip.is_loopback()));
+    let mut config = RunConfig::new(
+        joins,
+        RunTime(for_ms * 1000),
+        Arc::new(|_, to: SocketAddr| to.ip().is_loopback()),
+    );
     config.connect_timeout = Duration::from_millis(700);
     config.grace = Duration::from_millis(500);
     change(&mut config);

@@ -1,7 +1,6 @@
 //! Players of video over HTTP on real web servers: what they put on the wire beyond the bytes that
 //! they play.
 
-use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use throng_observation::run::{CohortId, ParticipantId, Row};
 use throng_observation::{Outcome, PlaybackCounters, RunTime};
 use throng_protocol::participant::Participant;
 use throng_protocol::player::{Config, Swarms, Viewer};
-use throng_scenario::{AtEnd, CredentialsPolicy, HttpVersionPolicy, PlayerConfig};
+use throng_scenario::{AtEnd, CredentialsPolicy, HttpVersionPolicy, MayReach, PlayerConfig};
 use throng_sim::nginx::Nginx;
 use url::Url;
 
@@ -54,7 +53,7 @@ pub(crate) fn watch_with(
         others_follow: false,
         source_ip: None,
     };
-    let is_loopback = Arc::new(|ip: IpAddr| ip.is_loopback());
+    let is_loopback: MayReach = Arc::new(|_, to| to.ip().is_loopback());
     let mut config = RunConfig::new(vec![join], RunTime(30_000_000), is_loopback.clone());
     change(&mut config);
     let (rows, written) = mpsc::sync_channel(10_000);

@@ -300,8 +300,11 @@ fn play(
         source_ip: None,
     };
     let joins = (0..count).map(join).collect();
-    let mut config =
-        RunConfig::new(joins, RunTime(for_ms * 1000), Arc::new(|ip: IpAddr| ip.is_loopback()));
+    let mut config = RunConfig::new(
+        joins,
+        RunTime(for_ms * 1000),
+        Arc::new(|_, to: SocketAddr| to.ip().is_loopback()),
+    );
     change(&mut config);
     let (seen, server, sending) = (Seen::default(), source.address, source.sending);
     let factory = {
@@ -385,7 +388,7 @@ fn play_by_ring(
     play(source, count, for_ms, |config| {
         config.receive = Receive::Ring;
         config.threads = Some(1);
-        config.reach = Arc::new(|_: IpAddr| true);
+        config.reach = Arc::new(|_, _| true);
         change(config);
     })
 }
@@ -548,7 +551,7 @@ fn a_ring_that_was_asked_for_and_cannot_be_is_an_error_before_the_run() {
     if std::process::Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n") {
         return;
     }
-    let mut config = RunConfig::new(Vec::new(), RunTime(1), Arc::new(|_| true));
+    let mut config = RunConfig::new(Vec::new(), RunTime(1), Arc::new(|_, _| true));
     config.receive = Receive::Ring;
     let nobody = |_: &Join| -> Box<dyn Participant> { unreachable!("nobody joins") };
     let error = run(config, Arc::new(nobody), mpsc::sync_channel(1).0).unwrap_err();

@@ -15,7 +15,7 @@ fn factory(endpoint: Endpoint, seed: u64) -> TargetFactory {
         endpoint,
         token: Some("t".into()),
         api_key: None,
-        may_reach: Arc::new(|_| true),
+        may_reach: Arc::new(|_, _| true),
         clock: WallClock { at: Instant::now(), unix_ns: 0 },
         servers: Servers::default(),
         seed,

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use throng_observation::{Failure, FailureReason};
+use throng_scenario::IpProtocol;
 use url::Url;
 
 use super::session::Place;
@@ -53,16 +54,21 @@ impl Config {
     pub(super) fn address(
         &self,
         known: Option<SocketAddr>,
-        may_reach: &dyn Fn(IpAddr) -> bool,
+        may_reach: &dyn Fn(IpProtocol, SocketAddr) -> bool,
     ) -> Result<SocketAddr, Failure> {
         let literal = self.host().trim_matches(['[', ']']).parse::<IpAddr>().ok();
         let ip = literal.or(self.chosen).or(known.map(|known| known.ip())).ok_or_else(|| {
             Failure::new(FailureReason::Dns, format!("the address of {} is not known", self.host()))
         })?;
-        if may_reach(ip) {
-            Ok(SocketAddr::new(ip, self.port()))
+        let to = SocketAddr::new(ip, self.port());
+        let protocol = match self.protocol {
+            IngestProtocol::Rtmp => IpProtocol::Tcp,
+            IngestProtocol::Srt => IpProtocol::Udp,
+        };
+        if may_reach(protocol, to) {
+            Ok(to)
         } else {
-            let detail = format!("{ip} is not an allowed target");
+            let detail = format!("{to} is not an allowed target");
             Err(Failure::new(FailureReason::NotAllowed, detail))
         }
     }
@@ -196,7 +202,7 @@ mod tests {
             "http://media.example:9000/?streamid=%23!::h=live/x%26y+z,m=publish&latency=2000&passphrase=a%20b&t=S3CRET",
             IngestProtocol::Srt,
         );
-        let address = srt.address(Some(known), &|_| true).unwrap();
+        let address = srt.address(Some(known), &|_, _| true).unwrap();
         assert_eq!(srt.at(address), "srt://10.1.2.3:9000?latency=2000");
         assert_eq!(
             srt.options(),
@@ -207,13 +213,13 @@ mod tests {
         );
         let plain = config("http://media.example:9000/", IngestProtocol::Srt);
         assert_eq!((plain.at(address).as_str(), plain.options().len()), ("srt://10.1.2.3:9000", 0));
-        assert_eq!(srt.address(None, &|_| true).unwrap_err().reason, FailureReason::Dns);
+        assert_eq!(srt.address(None, &|_, _| true).unwrap_err().reason, FailureReason::Dns);
         assert_eq!(
-            srt.address(Some(known), &|_| false).unwrap_err().reason,
+            srt.address(Some(known), &|_, _| false).unwrap_err().reason,
             FailureReason::NotAllowed
         );
         let rtmp = config("http://[::1]:1935/live/k?t=1", IngestProtocol::Rtmp);
-        assert_eq!(rtmp.at(rtmp.address(None, &|_| true).unwrap()), "rtmp://[::1]:1935");
+        assert_eq!(rtmp.at(rtmp.address(None, &|_, _| true).unwrap()), "rtmp://[::1]:1935");
         let parts = [("rtmp_app", "live".to_owned()), ("rtmp_playpath", "k?t=1".to_owned())];
         assert_eq!(rtmp.options(), parts);
     }

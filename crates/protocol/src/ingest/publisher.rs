@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use throng_observation::{Failure, FailureReason, MediaPath, Observation, Outcome, Phase};
+use throng_scenario::IpProtocol;
 
 use super::feed::{Feed, refuses};
 use super::ffmpeg::{self, Progress};
@@ -101,12 +102,13 @@ impl Publisher {
     fn connection(&self) -> Result<Open, Failure> {
         let host = self.config.host().to_owned();
         // Names are checked by the driver, by what they resolve to.
-        if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>()
-            && !(self.options.may_reach)(ip)
+        let literal = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        if let Ok(to) = literal.map(|ip| SocketAddr::new(ip, self.config.port()))
+            && !(self.options.may_reach)(IpProtocol::Tcp, to)
         {
             return Err(Failure::new(
                 FailureReason::NotAllowed,
-                format!("{ip} is not an allowed target"),
+                format!("{to} is not an allowed target"),
             ));
         }
         let tls = self.config.is_tls().then(|| host.clone());

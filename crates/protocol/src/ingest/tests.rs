@@ -38,7 +38,7 @@ impl Stand {
     fn new(url: &str, protocol: IngestProtocol, burns_clock: bool) -> Self {
         let now = Instant::now();
         let options = ParticipantOptions {
-            may_reach: Arc::new(|ip| ip.is_loopback()),
+            may_reach: Arc::new(|_, to| to.ip().is_loopback()),
             clock: WallClock { at: now, unix_ns: BEGAN_UNIX_NS },
             ..ParticipantOptions::for_tests(now)
         };

@@ -75,7 +75,7 @@ impl Stand {
             },
             page: None,
             token: None,
-            may_reach: Arc::new(|_| true),
+            may_reach: Arc::new(|_, _| true),
             clock: WallClock { at: now, unix_ns: 0 },
             number: 1,
             identity_seed: 0,

@@ -11,7 +11,7 @@ use throng_media::quality::WallClock;
 use throng_observation::{
     Detail, Failure, FailureReason, MediaPath, Observation, RefusedDestination,
 };
-use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, Secret};
+use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, IpProtocol, Secret};
 use url::{Host, Origin, Url};
 
 use super::alternatives::Alternatives;
@@ -227,10 +227,17 @@ impl HttpClient {
             Some(Host::Ipv6(ip)) => ip.into(),
             _ => return Ok(()),
         };
-        if (self.may_reach)(ip) {
+        let place = SocketAddr::new(ip, url.port_or_known_default().unwrap_or(0));
+        let protocol = match self.version {
+            HttpVersionPolicy::Http3 => IpProtocol::Udp,
+            HttpVersionPolicy::Negotiated
+            | HttpVersionPolicy::Http1
+            | HttpVersionPolicy::Http2
+            | HttpVersionPolicy::Browser => IpProtocol::Tcp,
+        };
+        if (self.may_reach)(protocol, place) {
             return Ok(());
         }
-        let place = SocketAddr::new(ip, url.port_or_known_default().unwrap_or(0));
         self.observe(Observation::Refused(RefusedDestination::Redirect, place));
         Err(Failure::new(FailureReason::NotAllowed, format!("{place} is not an allowed target")))
     }

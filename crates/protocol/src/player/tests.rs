@@ -114,7 +114,7 @@ fn config(url: &str, player: PlayerConfig) -> Config {
         player,
         page: None,
         token: None,
-        may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
+        may_reach: Arc::new(|_, to| to.ip().to_string().starts_with("10.")),
         clock: WallClock { at: Instant::now(), unix_ns: STARTS_AT_S * 1_000_000_000 },
         number: 3,
         identity_seed: 0,

@@ -9,7 +9,7 @@ use rtsp_types::Message;
 use throng_observation::{
     Detail, Failure, FailureReason, MediaPath, Observation, Outcome, RefusedDestination,
 };
-use throng_scenario::RtspTransport;
+use throng_scenario::{IpProtocol, RtspTransport};
 use url::Url;
 
 use super::client::Client;
@@ -106,10 +106,10 @@ impl Session {
         let host = host.to_owned();
         // The guard of the driver checks names by what they resolve to; addresses are checked here,
         // to report them.
-        if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>()
-            && !(self.options.may_reach)(ip)
+        let literal = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        if let Ok(place) = literal.map(|ip| SocketAddr::new(ip, port))
+            && !(self.options.may_reach)(IpProtocol::Tcp, place)
         {
-            let place = SocketAddr::new(ip, port);
             self.observe(Observation::Refused(RefusedDestination::Redirect, place));
             let detail = format!("{place} is not an allowed target");
             return Err(Failure::new(FailureReason::NotAllowed, detail));

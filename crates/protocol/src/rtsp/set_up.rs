@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use throng_observation::{Failure, FailureReason, Observation, RefusedDestination};
-use throng_scenario::RtspTransport;
+use throng_scenario::{IpProtocol, RtspTransport};
 
 use super::session::Session;
 use super::transport::{Granted, Track, Wanted, name_of, rtcp_channel, rtp_channel};
@@ -90,13 +90,18 @@ impl Session {
         }
         let source = granted.source.filter(|ip| !ip.is_unspecified());
         let server_ip = source.or_else(|| self.server.map(|server| server.ip()));
-        if let Some(ip) = source.filter(|ip| !(self.options.may_reach)(*ip)) {
+        let may_send = |to: SocketAddr| (self.options.may_reach)(IpProtocol::Udp, to);
+        let refused = source.and_then(|ip| {
             let place = SocketAddr::new(ip, granted.server_ports.map_or(0, |(rtp, _)| rtp));
+            (!may_send(place)).then_some(place)
+        });
+        let peers = server_ip.zip(granted.server_ports);
+        let peers = peers
+            .map(|(ip, (rtp, rtcp))| (SocketAddr::new(ip, rtp), SocketAddr::new(ip, rtcp)))
+            .filter(|(rtp, rtcp)| may_send(*rtp) && may_send(*rtcp));
+        if let Some(place) = refused {
             self.observe(Observation::Refused(RefusedDestination::IceServer, place));
         }
-        let peers = server_ip.filter(|ip| (self.options.may_reach)(*ip)).zip(granted.server_ports);
-        let peers =
-            peers.map(|(ip, (rtp, rtcp))| (SocketAddr::new(ip, rtp), SocketAddr::new(ip, rtcp)));
         if let Some(track) = self.tracks.get_mut(at) {
             (track.granted, track.peers) = (granted, peers);
         }

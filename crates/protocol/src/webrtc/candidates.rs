@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use throng_scenario::IpProtocol;
+
 use super::options::MayReach;
 use super::sdp::Description;
 use super::session::RemoteCandidate;
@@ -17,7 +19,7 @@ pub(super) fn offered_addresses(sdp: &str, may_reach: &MayReach) -> Vec<SocketAd
     let candidates = Description::candidates_of(sdp);
     let usable = candidates.iter().filter_map(|text| RemoteCandidate::parse(text).ok());
     let addresses = usable.filter(RemoteCandidate::is_udp).map(|candidate| candidate.address());
-    addresses.filter(|address| may_reach(address.ip())).take(ADDRESSES_MAX).collect()
+    addresses.filter(|address| may_reach(IpProtocol::Udp, *address)).take(ADDRESSES_MAX).collect()
 }
 
 /// The socket toward a peer whose candidates are `named`. If there are none, as when the

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use throng_media::prefetch::Prefetcher;
 use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Detail, Failure, FailureReason, IceState, Layer, MediaPath, Observation};
+use throng_scenario::IpProtocol;
 
 use self::relay::RelayState;
 use self::senders::Senders;
@@ -406,7 +407,7 @@ impl Connection {
             (
                 PacketKind::Stun | PacketKind::Dtls,
                 State::Connecting { peer, .. } | State::Playing { peer, .. },
-            ) if (self.config.options.may_reach)(source.ip()) => {
+            ) if (self.config.options.may_reach)(IpProtocol::Udp, source) => {
                 let Some(local) = peer.received_at(via, relayed) else { return false };
                 match peer.session.datagram(now, source, local, bytes) {
                     Ok(()) => self.drain(now),

@@ -9,6 +9,7 @@ use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
 use str0m::channel::ChannelId;
 use str0m::net::{Protocol, Receive};
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcConfig};
+use throng_scenario::IpProtocol;
 
 use super::crypto;
 use super::options::MayReach;
@@ -124,7 +125,7 @@ impl DataLink {
         let candidates = Description::candidates_of(sdp);
         let usable = candidates.iter().filter_map(|text| RemoteCandidate::parse(text).ok());
         for candidate in usable.filter(RemoteCandidate::is_udp).take(CANDIDATES_MAX) {
-            if (self.may_reach)(candidate.address().ip()) {
+            if (self.may_reach)(IpProtocol::Udp, candidate.address()) {
                 self.rtc.add_remote_candidate(candidate.into_inner());
             } else {
                 self.refused.get_or_insert(candidate.address());
@@ -151,7 +152,7 @@ impl DataLink {
         if !self.rtc.accepts(&input) {
             return Ok(false);
         }
-        if !(self.may_reach)(source.ip()) {
+        if !(self.may_reach)(IpProtocol::Udp, source) {
             self.refused.get_or_insert(source);
             return Ok(true);
         }

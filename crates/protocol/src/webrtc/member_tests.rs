@@ -88,7 +88,7 @@ impl World {
         let now = Instant::now() + Duration::from_secs(1);
         let options = MemberOptions {
             participant: ParticipantOptions {
-                may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
+                may_reach: Arc::new(|_, to| to.ip().to_string().starts_with("10.")),
                 toward: Some(address(SERVER)),
                 seed: 3,
                 stun,

@@ -1,17 +1,15 @@
 //! The settings shared by viewers and conference participants: allowed addresses, STUN and TURN
 //! servers, timeouts.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use throng_media::quality::WallClock;
 use throng_scenario::StunServer;
 
-use crate::signalling::RelayServer;
+pub use throng_scenario::MayReach;
 
-/// Whether an address that the server names is an allowed target.
-pub type MayReach = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+use crate::signalling::RelayServer;
 
 /// How a WebRTC participant connects.
 #[derive(Clone)]
@@ -42,7 +40,7 @@ impl ParticipantOptions {
     /// Of a participant of a test, which may reach everything and began at `now`.
     pub(crate) fn for_tests(now: std::time::Instant) -> Self {
         Self {
-            may_reach: Arc::new(|_| true),
+            may_reach: std::sync::Arc::new(|_, _| true),
             clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
             toward: None,
             seed: 7,

@@ -80,8 +80,10 @@ impl PeerAddresses {
             };
             format!(
                 "the server's candidate {address}{others} may not be sent to (a private address needs `--allow-target {}`, \
-                 a public one a consent proof)",
-                address.ip()
+                 a public one a consent proof; an agent has to name the port too, `--allow-load {}/udp`, and one of this \
+                 machine needs a target on it)",
+                address.ip(),
+                address.port()
             )
         });
         let reported: Vec<_> = answered.into_iter().chain(strange).chain(refused).collect();
@@ -114,7 +116,8 @@ mod tests {
         assert_eq!(
             refused.explanation().unwrap(),
             "the server's candidate 192.168.7.1:9 and 1 more may not be sent to (a private address needs `--allow-target \
-             192.168.7.1`, a public one a consent proof)"
+             192.168.7.1`, a public one a consent proof; an agent has to name the port too, `--allow-load 9/udp`, and one of \
+             this machine needs a target on it)"
         );
         (5..=100).for_each(|n| peers.add(address(n)));
         assert!(

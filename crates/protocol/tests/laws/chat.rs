@@ -87,7 +87,7 @@ fn session(text: &str, is_xml: bool, protocol: Protocol) {
         speech_seed: 1,
     };
     let options = ParticipantOptions {
-        may_reach: Arc::new(|ip| ip.is_loopback()),
+        may_reach: Arc::new(|_, to| to.ip().is_loopback()),
         clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
         toward: None,
         seed: 1,

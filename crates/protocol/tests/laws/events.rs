@@ -123,7 +123,7 @@ duration = "20s"
         };
         let now = Instant::now();
         let options = ParticipantOptions {
-            may_reach: Arc::new(|ip| ip.is_loopback()),
+            may_reach: Arc::new(|_, to| to.ip().is_loopback()),
             clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
             toward: None,
             seed: 1,

@@ -56,7 +56,7 @@ fn publisher(config: Config, now: Instant) -> Option<Publisher> {
 
 fn options(now: Instant) -> ParticipantOptions {
     ParticipantOptions {
-        may_reach: Arc::new(|ip| ip.is_loopback()),
+        may_reach: Arc::new(|_, to| to.ip().is_loopback()),
         clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
         toward: None,
         seed: 1,

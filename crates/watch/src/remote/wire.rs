@@ -8,7 +8,7 @@ use throng_observation::host::{HostRow, HostSample, SeriesId};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Protocol version; both ends must have the same.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Maximum size of a client's frame, bytes.
 pub(crate) const REQUEST_BYTES_MAX: usize = 4 * 1024;
@@ -51,8 +51,8 @@ pub(crate) enum Response {
 /// the agent answers, up to these limits, as long as the agent runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Consent {
-    /// Ports to which load may be sent.
-    pub ports: Vec<u16>,
+    /// Ports to which load may be sent, each as its owner wrote it: `8188`, `10000-10100/udp`.
+    pub ports: Vec<String>,
     /// Maximum number of users.
     pub users_max: Option<u32>,
     /// Maximum number of joins in a second.

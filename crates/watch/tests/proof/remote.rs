@@ -21,7 +21,8 @@ const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCA
 fn config(listen: SocketAddr, is_tls: bool) -> AgentConfig {
     let targets = vec![Target::Pid(std::process::id())];
     let watch = WatchConfig { targets, name: Some("stand".into()), ..WatchConfig::default() };
-    let consent = Some(Consent { ports: vec![8188], users_max: Some(9), ..Consent::default() });
+    let consent =
+        Some(Consent { ports: vec!["8188".into()], users_max: Some(9), ..Consent::default() });
     let policy = AgentPolicy { watch, consent, ..AgentPolicy::default() };
     AgentConfig { listen, token: TOKEN.into(), is_tls, policy }
 }
@@ -63,7 +64,7 @@ fn rows_come_over_with_this_runs_host_times_and_numbers() {
     let agent = Agent::start(config(LOOPBACK, true)).unwrap();
     let remote = RemoteAgent::connect(&client(&agent)).unwrap();
     assert_eq!((remote.name(), remote.targets().len()), ("stand", 1));
-    assert_eq!(remote.consent().unwrap().ports, [8188]);
+    assert_eq!(remote.consent().unwrap().ports, ["8188"]);
     let (watching, rows, zero) = begin(remote, 5);
     let mut seen = RecordedRows::default();
     until(&mut seen, &rows, "threads", |seen| !seen.samples("process.threads", &[]).is_empty());

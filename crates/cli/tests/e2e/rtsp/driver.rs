@@ -52,7 +52,7 @@ impl Watched {
 pub(crate) fn options() -> ParticipantOptions {
     let unix_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
     ParticipantOptions {
-        may_reach: Arc::new(|ip| ip.is_loopback()),
+        may_reach: Arc::new(|_, to| to.ip().is_loopback()),
         clock: WallClock { at: Instant::now(), unix_ns: u64::try_from(unix_ns).unwrap() },
         toward: None,
         seed: 1,

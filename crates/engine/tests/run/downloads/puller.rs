@@ -1,11 +1,11 @@
 //! A participant that downloads as a script tells it, and the record of what it was told.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use throng_engine::{Join, RunConfig, run};
+use throng_engine::{Join, Reach, RunConfig, run};
 use throng_observation::run::{CohortId, ParticipantId, Row};
 use throng_observation::{Outcome, RunTime};
 use throng_protocol::participant::{
@@ -159,7 +159,7 @@ pub(crate) fn pull(
         others_follow: false,
         source_ip: None,
     };
-    let reach = Arc::new(|ip: IpAddr| ip.is_loopback());
+    let reach: Reach = Arc::new(|_, to| to.ip().is_loopback());
     let mut config = RunConfig::new(vec![join], RunTime(FOR_MS * 1000), reach);
     config.connect_timeout = Duration::from_millis(1200);
     config.grace = Duration::from_millis(500);

@@ -344,7 +344,7 @@ mod tests {
             segments: 3,
             segment_len: 200_000,
             toward: addresses[0],
-            may_reach: Arc::new(|ip| ip.is_loopback()),
+            may_reach: Arc::new(|_, to| to.ip().is_loopback()),
             meeting: Arc::default(),
         };
         let mut ends = [ExchangeRole::Gives, ExchangeRole::Takes]

@@ -37,7 +37,7 @@ pub(super) struct Stand {
 
 pub(super) fn options(now: Instant) -> ParticipantOptions {
     ParticipantOptions {
-        may_reach: Arc::new(|ip| ip.is_loopback()),
+        may_reach: Arc::new(|_, to| to.ip().is_loopback()),
         ..ParticipantOptions::for_tests(now)
     }
 }

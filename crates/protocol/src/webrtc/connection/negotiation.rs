@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use throng_observation::{Codec, FailureReason, Layer, Observation, RefusedDestination};
+use throng_scenario::IpProtocol;
 
 use super::{
     Connection, ConnectionOutput, EARLY_CANDIDATES_MAX, Peer, Socket, State, Step, Via, Wanted,
@@ -73,7 +74,9 @@ impl Connection {
         match RemoteCandidate::parse(&text) {
             Err(error) => self.anomaly("candidate", error.to_string()),
             Ok(candidate) if !candidate.is_udp() => {}
-            Ok(candidate) if (self.config.options.may_reach)(candidate.address().ip()) => {
+            Ok(candidate)
+                if (self.config.options.may_reach)(IpProtocol::Udp, candidate.address()) =>
+            {
                 let address = candidate.address();
                 peer.session.add_remote_candidate(candidate);
                 peer.check_at = Some(now);
@@ -104,7 +107,8 @@ impl Connection {
         });
         let candidate = RemoteCandidate::parse(&text).ok().filter(RemoteCandidate::is_udp);
         let address = candidate.map(|candidate| candidate.address());
-        let address = address.filter(|address| (self.config.options.may_reach)(address.ip()));
+        let address =
+            address.filter(|address| (self.config.options.may_reach)(IpProtocol::Udp, *address));
         if let Some((open, address)) = socket.zip(address) {
             named_late(open, address);
         }
@@ -151,7 +155,7 @@ impl Connection {
     fn stun_server(&mut self) -> Option<SocketAddr> {
         let options = &self.config.options;
         let server = options.stun.as_ref()?.address(self.server.map(|server| server.ip()))?;
-        if (options.may_reach)(server.ip()) {
+        if (options.may_reach)(IpProtocol::Udp, server) {
             return Some(server);
         }
         self.observe(Observation::Refused(RefusedDestination::IceServer, server));

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use throng_observation::{FailureReason, MediaPath, Observation, RefusedDestination};
-use throng_scenario::{RelayTransport, TurnUri};
+use throng_scenario::{IpProtocol, RelayTransport, TurnUri};
 
 use super::{Connection, ConnectionOutput, Socket, State, Via};
 use crate::excerpt::excerpt;
@@ -112,7 +112,8 @@ impl Connection {
                 "names another host than the signalling URL, and relay names are not resolved";
             return self.anomaly("relay", format!("{} {what}", excerpt(&server.url)));
         };
-        if !(self.config.options.may_reach)(address.ip()) {
+        let protocol = if uri.transport.is_stream() { IpProtocol::Tcp } else { IpProtocol::Udp };
+        if !(self.config.options.may_reach)(protocol, address) {
             return self.observe(Observation::Refused(RefusedDestination::IceServer, address));
         }
         if self.transport.relay.was_named() {

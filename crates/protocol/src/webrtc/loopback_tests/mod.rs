@@ -173,7 +173,7 @@ impl World {
         let now = Instant::now() + Duration::from_secs(1);
         let signalling = TestSignalling::default();
         let mut options = ParticipantOptions {
-            may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
+            may_reach: Arc::new(|_, to| to.ip().to_string().starts_with("10.")),
             clock: WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 },
             toward: Some(address(SERVER)),
             seed: 3,

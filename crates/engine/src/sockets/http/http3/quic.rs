@@ -14,6 +14,7 @@ use quinn::{
 use socket2::{Domain, Protocol, Socket, Type};
 use throng_observation::units;
 use throng_protocol::participant::{ChannelError, Opening};
+use throng_scenario::IpProtocol;
 
 use super::super::origin::Origin;
 use super::socket::{Broken, QuicSocket};
@@ -76,7 +77,8 @@ async fn connect_without_timeout(
     config: ClientConfig,
 ) -> Result<(Quic, Opening), ChannelError> {
     let mut opening = Opening::default();
-    let addresses = dialer.addresses(&origin.host, origin.port, &mut opening).await?;
+    let addresses =
+        dialer.addresses(IpProtocol::Udp, (&origin.host, origin.port), &mut opening).await?;
     let attempts = |ip| {
         let (remote, source) = (SocketAddr::new(ip, origin.port), source_toward(ip, source));
         attempt(remote, source, origin, config.clone(), dialer.receive_buffer_bytes)

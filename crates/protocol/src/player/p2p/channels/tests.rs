@@ -26,7 +26,7 @@ impl Side {
         let options = ChannelOptions {
             engine,
             swarm: "https://a.example/master.m3u8+V0".into(),
-            may_reach: Arc::new(|ip| ip.to_string().starts_with("10.")),
+            may_reach: Arc::new(|_, to| to.ip().to_string().starts_with("10.")),
             shares: true,
             degree_max: 8,
         };

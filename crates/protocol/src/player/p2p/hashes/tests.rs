@@ -36,7 +36,7 @@ impl Stand {
             client: HttpClient::new(
                 policy,
                 (None, &url),
-                Arc::new(|_| true),
+                Arc::new(|_, _| true),
                 Duration::from_secs(10),
             ),
             hashes: Hashes::new(url),
