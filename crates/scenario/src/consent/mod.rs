@@ -381,8 +381,8 @@ mod tests {
         let places = ["127.0.0.1:9200", "192.168.7.1:9200", "192.168.7.1:22", "10.1.2.3:9200"];
         let expect = ["192.168.7.1:9200", "10.1.2.3:9200"];
         assert_eq!(reached(&policy, &places), [expect, expect]);
-        // A later answer of the resolver for the same name is judged alike: only the port is here.
-        policy.name_server(&addresses(&["10.1.2.3"]), 9200);
+        // Nor does a server elsewhere that is named beside it.
+        policy.name_server(&addresses(&["10.1.2.3", "::1"]), 9200);
         assert_eq!(reached(&policy, &HERE), NOTHING);
     }
 
