@@ -210,6 +210,9 @@ impl Distribution {
     /// # Errors
     /// When the bytes are not a V2 histogram.
     pub fn from_bytes(mut bytes: &[u8]) -> Result<Self, DistributionError> {
+        if !is_of_ours(bytes) {
+            return Err(DistributionError("its head is not one of throng's".to_owned()));
+        }
         let mut histogram: Histogram<u32> = Deserializer::new()
             .deserialize(&mut bytes)
             .map_err(|e| DistributionError(e.to_string()))?;
@@ -277,6 +280,35 @@ fn number_of(value: u64) -> u32 {
 fn lowest_of(number: u32) -> u64 {
     let shift = (number >> (BITS - 1)).saturating_sub(1);
     u64::from(number - (shift << (BITS - 1))) << shift
+}
+
+/// Bytes of the head of the "V2" encoding.
+const HEAD: usize = 40;
+
+/// Whether head and counts are such as [`Distribution::to_bytes`] writes. The reader of the crate
+/// takes memory by what the head says, before it has read the counts: 4 GiB for a length, 25 MB for
+/// five significant digits. And it negates a count of 64 bits, which overflows.
+fn is_of_ours(bytes: &[u8]) -> bool {
+    /// `V2_COOKIE` of the crate; the compressed form has another.
+    const COOKIE: u32 = 0x1c84_9313;
+    /// Bytes of a count of 32 bits and its sign in LEB128.
+    const COUNT_BYTES: usize = 5;
+    let word = |at: usize| {
+        bytes
+            .get(at..at + 4)
+            .and_then(|word| word.first_chunk())
+            .map(|word| u32::from_be_bytes(*word))
+    };
+    let length = bytes.len().checked_sub(HEAD).and_then(|length| u32::try_from(length).ok());
+    // Significant digits, then the lowest value, of 64 bits.
+    let is_fine = word(12) == Some(2) && word(16) == Some(0) && word(20) == Some(1);
+    // All bytes of a number but its last have the highest bit.
+    let mut counts = bytes.get(HEAD..).unwrap_or_default().split(|byte| byte & 0x80 == 0);
+    word(0) == Some(COOKIE)
+        && length.is_some()
+        && word(4) == length
+        && is_fine
+        && counts.all(|begin| begin.len() < COUNT_BYTES)
 }
 
 fn lay_out(cells: &[Cell]) -> Histogram<u32> {
@@ -424,5 +456,30 @@ mod tests {
         assert_eq!(back.quantiles(1.0), d.quantiles(1.0));
         back.record(u64::from(u32::MAX)); // still grows
         assert!(Distribution::from_bytes(b"rubbish").is_err());
+    }
+
+    #[test]
+    fn a_few_bytes_never_stand_for_a_large_histogram_and_overflow_nothing() {
+        let mut d = Distribution::new();
+        [1, 70_000, 5_000_000].into_iter().for_each(|v| d.record(v));
+        let good = d.to_bytes();
+        let changed = |at: usize, bytes: &[u8]| {
+            let mut changed = good.clone();
+            changed[at..at + bytes.len()].copy_from_slice(bytes);
+            Distribution::from_bytes(&changed)
+        };
+        // A length of 4 GiB, five significant digits, another lowest value.
+        assert!(changed(4, &[0xff; 4]).is_err());
+        assert!(changed(15, &[5]).is_err());
+        assert!(changed(23, &[2]).is_err());
+        // The smallest number of 64 bits, which has no positive one.
+        let mut smallest = good[..40].to_vec();
+        smallest.extend([0xff; 9]);
+        smallest[4..8].copy_from_slice(&9_u32.to_be_bytes());
+        assert!(Distribution::from_bytes(&smallest).is_err());
+        // Counts of the largest kind are read.
+        let mut many = Distribution::new();
+        (0..3).for_each(|value| many.record_many(value * 70_000, u32::MAX));
+        assert_eq!(Distribution::from_bytes(&many.to_bytes()).unwrap().count(), many.count());
     }
 }

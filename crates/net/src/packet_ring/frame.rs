@@ -188,7 +188,7 @@ struct Ip {
     /// Bytes with what follows it.
     length: usize,
     is_fragment: bool,
-    /// Whether its own checksum is right; IPv6 has none.
+    /// Whether its own length and checksum, with its options, are right; IPv6 has none.
     is_whole: bool,
 }
 
@@ -205,13 +205,15 @@ impl Ip {
                     header[at + 3],
                 ))
             };
+            let length = usize::from(header[0] & 15) * 4;
+            let whole = packet.get(..length).filter(|whole| whole.len() >= header.len());
             return Some(Self {
                 source: address(12),
                 destination: address(16),
-                header: usize::from(header[0] & 15) * 4,
+                header: length,
                 length: usize::from(be16(header, 2)?),
                 is_fragment: be16(header, 6)? & 0x3fff != 0,
-                is_whole: folded(sum(header)) == u16::MAX,
+                is_whole: whole.is_some_and(|whole| folded(sum(whole)) == u16::MAX),
             });
         }
         let header: &[u8; 40] = packet.first_chunk()?;

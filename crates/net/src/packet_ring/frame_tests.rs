@@ -100,6 +100,22 @@ fn an_empty_datagram_is_one() {
 }
 
 #[test]
+fn options_of_ip_are_part_of_its_header_and_of_its_checksum() {
+    let plain = ipv4(b"payload", 0);
+    // Four bytes of options (no operation), so that the header is six words long.
+    let mut packet = [&plain[..20], &[1; 4], &plain[20..]].concat();
+    packet[0] = 0x46;
+    packet[2..4].copy_from_slice(&(plain.len() as u16 + 4).to_be_bytes());
+    packet[10..12].fill(0);
+    let checksum = !folded(sum(&packet[..24]));
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+    let mut block = block(&packet, CHECKSUM_UNKNOWN, 0);
+    let frame = parsed(&block);
+    assert_eq!(frame.kind, FrameKind::Datagrams { each: 7 });
+    assert_eq!(frame.datagram(0, &mut block).unwrap().bytes, b"payload");
+}
+
+#[test]
 fn what_a_sender_joined_is_several_datagrams() {
     let payload: Vec<u8> = (0..250).collect();
     let mut block = block(&ipv4(&payload, 0), CHECKSUM_UNKNOWN, 100);

@@ -97,7 +97,7 @@ impl Amf {
 }
 
 fn write_name(name: &str, out: &mut Vec<u8>) {
-    let name = name.get(..usize::from(u16::MAX)).unwrap_or(name);
+    let name = name.get(..name.floor_char_boundary(u16::MAX.into())).unwrap_or_default();
     out.extend_from_slice(&(name.len() as u16).to_be_bytes());
     out.extend_from_slice(name.as_bytes());
 }
@@ -210,6 +210,16 @@ mod tests {
         Amf::write_array(&[("width".into(), Amf::Number(640.0))], &mut array);
         let read = Amf::read_all(&array).unwrap();
         assert_eq!(read[0].get("width").and_then(Amf::as_number), Some(640.0));
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_cut_at_a_letter() {
+        let long = Amf::Object(vec![(format!("a{}", "ü".repeat(40_000)), Amf::Null)]);
+        let mut bytes = Vec::new();
+        long.write(&mut bytes);
+        let read = Amf::read_all(&bytes).unwrap();
+        let [Amf::Object(properties)] = &read[..] else { panic!("not one object") };
+        assert_eq!((properties.len(), properties[0].0.len()), (1, 65_535));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //!                                         5         ◀  (the open poll: 6)
 //! ```
 
+use std::mem::discriminant;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -21,6 +22,9 @@ const SPACE: &str = "/live-videos,";
 
 /// No server may ask for connections that are given up at once.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
+
+/// Longest session id, bytes: each request repeats it. Servers' have 20.
+const SID_BYTES_MAX: usize = 256;
 
 /// Packets in one body (Engine.IO 4).
 const SEPARATOR: char = '\u{1e}';
@@ -149,7 +153,10 @@ impl SocketIo {
         let text = String::from_utf8_lossy(body);
         let handshake =
             text.strip_prefix('0').and_then(|json| serde_json::from_str::<Handshake>(json).ok());
-        let Some(handshake) = handshake.filter(|_| self.state == State::Shaking) else {
+        let is_usable = |handshake: &Handshake| {
+            self.state == State::Shaking && handshake.sid.len() <= SID_BYTES_MAX
+        };
+        let Some(handshake) = handshake.filter(is_usable) else {
             return self.broken();
         };
         self.silence_max = handshake.silence_max();
@@ -173,8 +180,12 @@ impl SocketIo {
         if !text.split(SEPARATOR).all(is_packet) {
             return self.broken().into_iter().collect();
         }
-        let packets = text.split(SEPARATOR);
-        let events: Vec<SocketEvent> = packets.filter_map(|packet| self.packet(packet)).collect();
+        // Of each kind the last: what it says is how it is now, and a body may have a million.
+        let mut events: Vec<SocketEvent> = Vec::new();
+        for event in text.split(SEPARATOR).filter_map(|packet| self.packet(packet)) {
+            events.retain(|other| discriminant(other) != discriminant(&event));
+            events.push(event);
+        }
         // Once the WebSocket works, nothing is begun by polling; the server ends the open poll.
         if let State::Polling { sid } = &self.state
             && !self.is_probed
@@ -272,6 +283,12 @@ impl SocketIo {
         match &self.state {
             State::Upgraded => self.outputs.push(SocketOutput::Send(packet)),
             State::Polling { sid } => {
+                // As the client does that sends its buffer: in one message.
+                if let Some(SocketOutput::Post(_, body)) = self.outputs.last_mut() {
+                    body.push(SEPARATOR);
+                    body.push_str(&packet);
+                    return;
+                }
                 let sid = sid.clone();
                 let url = self.url("polling", Some(&sid));
                 self.outputs.push(SocketOutput::Post(url, packet));
@@ -403,8 +420,30 @@ mod tests {
 
     #[test]
     fn what_is_no_handshake_breaks_it() {
-        for body in [&b""[..], b"<html>", b"0{}", b"0{\"sid\":7}"] {
+        let long = format!("0{{\"sid\":\"{}\"}}", "x".repeat(SID_BYTES_MAX + 1));
+        for body in [&b""[..], b"<html>", b"0{}", b"0{\"sid\":7}", long.as_bytes()] {
             assert_eq!(client().shaken(body), Some(SocketEvent::Broken));
         }
+    }
+
+    #[test]
+    fn a_body_of_very_many_packets_makes_one_request_and_one_event_of_a_kind() {
+        let mut client = client();
+        client.shaken(br#"0{"sid":"abc"}"#);
+        client.polled(b"40/live-videos,{\"sid\":\"x\"}");
+        client.take_outputs();
+        let all = [
+            "2",
+            r#"42/live-videos,["state-change",{"state":1}]"#,
+            r#"42/live-videos,["views-change",{"viewers":3}]"#,
+        ];
+        let body = vec![all.join("\u{1e}"); 1_000].join("\u{1e}");
+        let events = client.polled(body.as_bytes());
+        assert_eq!(events, [SocketEvent::State(1), SocketEvent::Viewers(3)]);
+        let outputs = client.take_outputs();
+        let [SocketOutput::Post(_, said), SocketOutput::Poll(_)] = &outputs[..] else {
+            panic!("{outputs:?}")
+        };
+        assert_eq!(said.split(SEPARATOR).filter(|packet| *packet == "3").count(), 1_000);
     }
 }

@@ -6,11 +6,20 @@ use url::Url;
 /// `VideoState.PUBLISHED` of PeerTube.
 const PUBLISHED: u32 = 1;
 
+/// Tags of a video, and letters of a tag, that PeerTube allows
+/// (`CONSTRAINTS_FIELDS.VIDEOS.TAGS`, `TAG`); a server that says more is not sent more.
+const TAGS_MAX: usize = 5;
+const TAG_LETTERS_MAX: usize = 30;
+
+/// Longest id in the paths of requests: a UUID has 36 letters.
+const ID_LETTERS_MAX: usize = 64;
+
 /// `GET /api/v1/videos/ID`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Video {
     pub(super) id: u64,
+    #[serde(deserialize_with = "id_of_path")]
     pub(super) uuid: String,
     #[serde(default)]
     pub(super) is_live: bool,
@@ -54,6 +63,17 @@ fn default_mode() -> u32 {
     1
 }
 
+/// An id that becomes a part of paths: neither another path nor a long one.
+fn id_of_path<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let id = String::deserialize(from)?;
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if id.len() <= ID_LETTERS_MAX && id.bytes().all(is_letter) {
+        Ok(id)
+    } else {
+        Err(serde::de::Error::custom("the uuid is no id"))
+    }
+}
+
 /// `GET …/router/api/configuration/room/ID` of the livechat plugin.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,7 +87,8 @@ pub(super) struct Room {
 impl Video {
     /// The query of the search for what the page recommends: videos with one of its tags.
     pub(super) fn recommended(&self) -> String {
-        let tags = self.tags.iter().map(|tag| {
+        let tags = self.tags.iter().take(TAGS_MAX).map(|tag| {
+            let tag: String = tag.chars().take(TAG_LETTERS_MAX).collect();
             let tag: String = url::form_urlencoded::byte_serialize(tag.as_bytes()).collect();
             format!("&tagsOneOf={tag}")
         });
@@ -117,5 +138,24 @@ impl Live {
     /// Whether viewers may get segments from each other: not with small latency.
     pub(super) fn allows_peers(self) -> bool {
         self.latency_mode != 3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_of_a_video_makes_no_other_path_and_no_long_query() {
+        let video = |uuid: &str, tags: &[String]| {
+            let json = serde_json::json!({ "id": 7, "uuid": uuid, "tags": tags });
+            serde_json::from_value::<Video>(json)
+        };
+        assert_eq!(video("3f9c2-x", &[]).unwrap().uuid, "3f9c2-x");
+        for uuid in ["../users", "a/b", "a?b", &"x".repeat(ID_LETTERS_MAX + 1)] {
+            assert!(video(uuid, &[]).is_err(), "{uuid}");
+        }
+        let tags = vec!["ü".repeat(1_000); 1_000];
+        assert!(video("u", &tags).unwrap().recommended().len() < 2_000);
     }
 }

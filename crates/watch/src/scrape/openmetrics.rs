@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::query::NUMBER_MAX;
+
 /// Maximum length of a line, bytes.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 /// Maximum number of samples in one answer.
@@ -136,7 +138,7 @@ fn sample<'a>(
     let value: f64 = value.parse().map_err(|_| ())?;
     let kind = kind_of(name, types);
     // Negative counters are invalid.
-    let makes_sense = value.is_finite() && (kind == Kind::Gauge || value >= 0.0);
+    let makes_sense = value.abs() <= NUMBER_MAX && (kind == Kind::Gauge || value >= 0.0);
     Ok(makes_sense.then_some(Sample { name, labels, value, kind }))
 }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use serde_json::Value as Json;
 
 use super::openmetrics::{Kind, Sample};
-use super::query::{Query, UnexpectedAnswer, beginning};
+use super::query::{NUMBER_MAX, Query, UnexpectedAnswer, beginning};
 
 /// Maximum number of queries in one scrape.
 const QUERIES_MAX: usize = 100;
@@ -107,7 +107,7 @@ impl OvenMediaEngineRound {
     fn statistics(&mut self, of: &Of, response: &Json) {
         let connections = response["connections"].as_object().into_iter().flatten();
         for (publisher, count) in connections.take(32) {
-            if let (true, Some(count)) = (is_name(publisher), count.as_f64()) {
+            if let (true, Some(count)) = (is_name(publisher), figure(count)) {
                 self.samples.push((
                     "ome_connections",
                     Kind::Gauge,
@@ -122,7 +122,7 @@ impl OvenMediaEngineRound {
             ("ome_received_bytes_total", Kind::Counter, "totalBytesIn"),
             ("ome_sent_bytes_total", Kind::Counter, "totalBytesOut"),
         ] {
-            if let Some(value) = response[field].as_f64().filter(|value| *value >= 0.0) {
+            if let Some(value) = figure(&response[field]) {
                 self.samples.push((metric, kind, of.clone(), None, value));
             }
         }
@@ -143,6 +143,10 @@ impl OvenMediaEngineRound {
         };
         self.samples.iter().map(sample).collect()
     }
+}
+
+fn figure(value: &Json) -> Option<f64> {
+    value.as_f64().filter(|value| (0.0..=NUMBER_MAX).contains(value))
 }
 
 /// Names that are safe in a path, so that a server's answer cannot redirect the next query.

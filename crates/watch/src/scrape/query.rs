@@ -16,6 +16,9 @@ pub struct Query {
 #[error("{0}")]
 pub struct UnexpectedAnswer(pub String);
 
+/// Larger numbers are no figures of a server: sums and products of these stay finite.
+pub(super) const NUMBER_MAX: f64 = 1e30;
+
 /// The beginning of an answer, for error messages.
 pub(super) fn beginning(text: &str) -> String {
     crate::logs::redacted(text.as_bytes()).chars().take(80).collect()

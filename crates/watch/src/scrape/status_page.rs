@@ -2,18 +2,20 @@
 //! provide them.
 
 use super::openmetrics::{Kind, Sample};
+use super::query::NUMBER_MAX;
 
 /// nginx's `stub_status`: four lines with fixed words (ngx_http_stub_status_module).
 pub(super) fn nginx(text: &str) -> Option<Vec<Sample<'static>>> {
     let mut lines = text.lines();
-    let active = lines.next()?.trim().strip_prefix("Active connections:")?.trim().parse().ok()?;
+    let active = lines.next()?.trim().strip_prefix("Active connections:")?;
+    let active = number(active)?;
     lines.next().filter(|line| line.contains("accepts handled requests"))?;
     let totals: Vec<f64> = numbers(lines.next()?);
     let [accepted, handled, requests] = totals.try_into().ok()?;
     let states = lines.next()?;
     let state = |name: &str| -> Option<f64> {
         let after = states.split_once(name)?.1;
-        after.split_ascii_whitespace().next()?.parse().ok()
+        number(after.split_ascii_whitespace().next()?)
     };
     Some(vec![
         sample("nginx_connections_active", active, Kind::Gauge),
@@ -30,7 +32,7 @@ pub(super) fn nginx(text: &str) -> Option<Vec<Sample<'static>>> {
 pub(super) fn lighttpd(text: &str) -> Option<Vec<Sample<'static>>> {
     let field = |name: &str| -> Option<f64> {
         let mut fields = text.lines().filter_map(|line| line.split_once(':'));
-        fields.find(|(known, _)| known.trim() == name)?.1.trim().parse().ok()
+        number(fields.find(|(known, _)| known.trim() == name)?.1)
     };
     Some(vec![
         sample("lighttpd_requests_total", field("Total Accesses")?, Kind::Counter),
@@ -41,7 +43,12 @@ pub(super) fn lighttpd(text: &str) -> Option<Vec<Sample<'static>>> {
 }
 
 fn numbers(line: &str) -> Vec<f64> {
-    line.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
+    line.split_ascii_whitespace().filter_map(number).collect()
+}
+
+/// A count: the words for infinity and what is no number are none.
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse::<f64>().ok().filter(|number| (0.0..=NUMBER_MAX).contains(number))
 }
 
 fn sample(name: &'static str, value: f64, kind: Kind) -> Sample<'static> {
@@ -80,6 +87,8 @@ mod tests {
             "<html></html>",
             "Active connections: x\n",
             "Active connections: 1\nserver accepts handled requests\n1 2\n",
+            "Active connections: inf\nserver accepts handled requests\n1 2 3\nReading: 1 Writing: 1 Waiting: 1\n",
+            "Total Accesses: NaN\nTotal kBytes: 1e306\nBusyServers: 1\nIdleServers: -1\n",
         ] {
             assert!(nginx(text).is_none() && lighttpd(text).is_none(), "{text}");
         }

@@ -40,11 +40,13 @@ impl ZstdDecoder {
     pub(super) fn write(&mut self, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
         self.held.extend_from_slice(bytes);
         let held = std::mem::take(&mut self.held);
-        let mut rest = held.as_slice();
-        while let Some(taken) = self.next(rest, out)? {
-            rest = rest.get(taken..).unwrap_or_default();
+        let mut used = 0;
+        while let Some(taken) = self.next(held.get(used..).unwrap_or_default(), out)? {
+            used += taken;
         }
-        self.held = rest.to_vec();
+        // A block that comes in small pieces is not copied for each of them.
+        self.held = held;
+        self.held.drain(..used);
         Ok(())
     }
 

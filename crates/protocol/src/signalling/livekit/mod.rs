@@ -54,6 +54,8 @@ const SUBSCRIBER: PeerId = PeerId(1);
 /// Defaults for servers that do not announce a ping interval and timeout.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longer intervals would be a configuration error of the server.
+const PING_MAX: Duration = Duration::from_secs(1_800);
 /// `RequestResponse.Reason.OK` and `QUEUED`.
 const FINE: [i32; 2] = [0, 4];
 
@@ -173,7 +175,7 @@ impl LiveKit {
     fn joined(&mut self, now: Instant, join: &Join) {
         self.state = State::Present(Pulse::begin(now, join));
         self.others.joined(join.participant.as_ref());
-        join.other_participants.iter().for_each(|person| self.others.seen(person));
+        self.others.seen(&join.other_participants);
         self.outputs.push_back(RoomOutput::Joined);
         self.relays(join);
         if self.config.publishes {
@@ -203,7 +205,7 @@ impl LiveKit {
             Response::Offer(description) => self.offered(description)?,
             Response::Trickle(trickle) => self.trickled(&trickle),
             Response::Update(update) => {
-                update.participants.iter().for_each(|person| self.others.seen(person));
+                self.others.seen(&update.participants);
                 self.tell_people();
                 self.tell_streams();
                 self.update_subscriptions();
@@ -448,7 +450,7 @@ impl LiveKit {
 impl Pulse {
     fn begin(now: Instant, join: &Join) -> Self {
         let seconds = |value: i32, otherwise: Duration| match u64::try_from(value) {
-            Ok(seconds @ 1..) => Duration::from_secs(seconds),
+            Ok(seconds @ 1..) => Duration::from_secs(seconds).min(PING_MAX),
             _ => otherwise,
         };
         let every = seconds(join.ping_interval, PING_EVERY);

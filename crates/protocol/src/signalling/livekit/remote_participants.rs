@@ -75,19 +75,28 @@ impl RemoteParticipants {
         self.layer = Some(layer);
     }
 
-    /// Handles an update of a participant: its complete list of tracks, or that it left.
-    pub(super) fn seen(&mut self, person: &ParticipantInfo) {
-        if !self.own_sid.is_empty() && person.sid == self.own_sid {
-            return;
-        }
-        let is_gone = person.state == DISCONNECTED;
-        let sids: Vec<&str> = person.tracks.iter().map(|track| track.sid.as_str()).collect();
+    /// Handles an update of participants: of each its complete list of tracks, or that it left. One
+    /// pass over the known tracks, however many participants a message names.
+    pub(super) fn seen(&mut self, people: &[ParticipantInfo]) {
+        // What is said last of each counts.
+        let people: BTreeMap<&str, &ParticipantInfo> = people
+            .iter()
+            .filter(|person| self.own_sid.is_empty() || person.sid != self.own_sid)
+            .map(|person| (person.sid.as_str(), person))
+            .collect();
+        let present = || people.values().copied().filter(|person| person.state != DISCONNECTED);
+        let listed: BTreeSet<(&str, &str)> = present()
+            .flat_map(|person| person.tracks.iter().map(move |track| (&*person.sid, &*track.sid)))
+            .collect();
         self.tracks.retain(|sid, track| {
-            track.participant != person.sid || (!is_gone && sids.contains(&sid.as_str()))
+            let person = track.participant.as_str();
+            !people.contains_key(person) || listed.contains(&(person, sid.as_str()))
         });
-        if is_gone {
-            return;
-        }
+        present().for_each(|person| self.publishes(person));
+    }
+
+    /// Adds the tracks of a participant that are new.
+    fn publishes(&mut self, person: &ParticipantInfo) {
         for track in &person.tracks {
             let kind = match track.kind() {
                 TrackType::Audio => MediaKind::Audio,

@@ -592,3 +592,27 @@ fn any_bytes_are_survived() {
         stand.tell(RoomInput::Message(&Message::Binary(bytes)));
     }
 }
+
+#[test]
+fn a_message_that_names_very_many_people_is_one_pass_over_the_tracks() {
+    let mut stand = Stand::present(config(), (1..=4_000).map(person).collect());
+    // Two bytes each: a pass for each of them would take minutes.
+    let participants = vec![ParticipantInfo::default(); 400_000];
+    stand.receives(Response::Update(ParticipantUpdate { participants }));
+    assert_eq!(stand.people.len(), 4_000);
+    // The last word on each counts.
+    let gone = ParticipantInfo { state: DISCONNECTED, ..person(2) };
+    stand.receives(Response::Update(ParticipantUpdate {
+        participants: vec![gone.clone(), person(1), person(2), gone],
+    }));
+    assert_eq!(stand.people.len(), 3_999);
+}
+
+#[test]
+fn a_server_cannot_ask_for_pings_that_never_come() {
+    let mut stand = Stand::new(config());
+    let join = Join { ping_interval: i32::MAX, ping_timeout: i32::MAX, ..Join::default() };
+    stand.receives(Response::Join(Box::new(join)));
+    let (at, _) = stand.room.next_timeout().unwrap();
+    assert!(at <= stand.now + Duration::from_secs(3_600));
+}

@@ -3,6 +3,7 @@
 //! The files belong to the watched processes and are not trusted: all sizes are bounded by a
 //! budget, and files are read, not mapped, because truncating a mapped file would kill the reader.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -185,7 +186,7 @@ fn name_in<'d, R: object::ReadRef<'d>>(
     addresses: &[u64],
 ) -> Vec<Option<Symbol>> {
     let mut found: Vec<Option<Symbol>> = vec![None; addresses.len()];
-    let code: Vec<_> =
+    let code: HashSet<_> =
         elf.sections().filter(|s| s.kind() == SectionKind::Text).map(|s| s.index()).collect();
     for table in [elf.symbol_table(), elf.dynamic_symbol_table()].into_iter().flatten() {
         let mut symbols: Vec<_> = table
@@ -215,8 +216,11 @@ fn name_in<'d, R: object::ReadRef<'d>>(
             }
         }
     }
+    let stubs = stubs(elf);
     for (address, slot) in addresses.iter().zip(&mut found).filter(|(_, slot)| slot.is_none()) {
-        *slot = plt(elf, *address);
+        let stub = stubs.iter().find(|stub| stub.contains(address));
+        *slot =
+            stub.map(|stub| Symbol { start: stub.start, name: b"[plt]".to_vec(), is_sized: true });
     }
     found
 }
@@ -230,7 +234,7 @@ struct Extent {
 }
 
 /// Whether a symbol names code. Assembly often has labels without function type.
-fn is_code<'d>(symbol: &impl ObjectSymbol<'d>, code: &[SectionIndex]) -> bool {
+fn is_code<'d>(symbol: &impl ObjectSymbol<'d>, code: &HashSet<SectionIndex>) -> bool {
     let is_label = matches!(symbol.kind(), SymbolKind::Unknown | SymbolKind::Label);
     let in_code = || symbol.section_index().is_some_and(|section| code.contains(&section));
     !symbol.is_undefined() && (symbol.kind() == SymbolKind::Text || is_label && in_code())
@@ -246,14 +250,16 @@ fn holder(symbols: &[Extent], address: u64) -> Option<&Extent> {
     sized.or_else(|| below.last().filter(|symbol| symbol.size == 0))
 }
 
-/// Stubs that call other files' functions have no symbol, but a section of their own (`.plt`).
-fn plt<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>, address: u64) -> Option<Symbol> {
-    let section = elf.sections().find(|s| {
-        s.address() <= address
-            && address - s.address() < s.size()
-            && s.name_bytes().is_ok_and(|n| n.starts_with(b".plt"))
-    })?;
-    Some(Symbol { start: section.address(), name: b"[plt]".to_vec(), is_sized: true })
+/// The sections of stubs that call other files' functions, which have no symbols (`.plt`). A linker
+/// makes three of them; a file that is nobody's may have millions, and many addresses are looked
+/// for.
+fn stubs<'d, R: object::ReadRef<'d>>(elf: &object::File<'d, R>) -> Vec<Range<u64>> {
+    const STUBS_MAX: usize = 16;
+    elf.sections()
+        .filter(|section| section.name_bytes().is_ok_and(|name| name.starts_with(b".plt")))
+        .map(|section| section.address()..section.address().saturating_add(section.size()))
+        .take(STUBS_MAX)
+        .collect()
 }
 
 /// A function imported from another file.

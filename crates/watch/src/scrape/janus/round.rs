@@ -9,7 +9,7 @@ use throng_observation::host::Unit;
 
 use crate::reading::{Reading, SeriesValue};
 use crate::scrape::openmetrics::{Kind, Sample};
-use crate::scrape::query::{Query, UnexpectedAnswer, beginning, labels};
+use crate::scrape::query::{NUMBER_MAX, Query, UnexpectedAnswer, beginning, labels};
 use crate::scrape::rates::Rates;
 
 /// Maximum number of queries in one scrape. Each costs Janus some tenths of a millisecond; with
@@ -222,7 +222,7 @@ fn refused(answer: &Json) -> UnexpectedAnswer {
 }
 
 fn number(value: &Json) -> f64 {
-    value.as_f64().filter(|value| value.is_finite() && *value >= 0.0).unwrap_or(0.0)
+    value.as_f64().filter(|value| (0.0..=NUMBER_MAX).contains(value)).unwrap_or(0.0)
 }
 
 /// A text from Janus as a label.
