@@ -308,7 +308,10 @@ pub fn read<T: serde::de::DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<
             bytes.len()
         )));
     }
-    serde_json::from_slice(bytes).map_err(|error| MessageError(format!("not {what}: {error}")))
+    // Errors of serde repeat the value that they did not expect, as long as it is.
+    let shown = |error: serde_json::Error| error.to_string().chars().take(200).collect::<String>();
+    serde_json::from_slice(bytes)
+        .map_err(|error| MessageError(format!("not {what}: {}", shown(error))))
 }
 
 /// Writes a message.
@@ -368,5 +371,8 @@ mod tests {
             .expect_err("long")
             .to_string();
         assert!(error.contains("1048577 bytes"), "{error}");
+        let long = format!(r#"{{"start":"{}"}}"#, "x".repeat(100_000));
+        let error = read::<Beat>("a beat", long.as_bytes()).expect_err("no beat").to_string();
+        assert!(error.len() < 1_000, "{} bytes", error.len());
     }
 }

@@ -115,6 +115,13 @@ pub(super) fn read(block: &[u8], at: usize) -> (u32, Option<Frame>) {
     (next, parse(block, at))
 }
 
+/// For the mutation tests: as [`read`].
+#[doc(hidden)]
+#[must_use]
+pub fn read_any_frame(block: &[u8], at: usize) -> (u32, Option<Frame>) {
+    read(block, at)
+}
+
 fn u32_at(block: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(block.get(at..at + 4)?.try_into().ok()?))
 }

@@ -10,6 +10,8 @@ mod filter;
 pub use filter::{InRing, leave_to_ring, take_all};
 
 mod frame;
+#[doc(hidden)]
+pub use frame::read_any_frame;
 pub use frame::{Frame, FrameKind, RingDatagram};
 
 mod blocks;

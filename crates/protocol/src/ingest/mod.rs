@@ -36,16 +36,36 @@ mod session;
 pub use self::place::{Config, IngestProtocol};
 pub use self::publisher::Publisher;
 
-/// For the mutation tests: reads what a server may send, in pieces of the given length.
+/// For the mutation tests: reads what a server may send, in pieces of the given length; how many
+/// bytes it is sent for it.
 #[doc(hidden)]
-pub fn read_any_bytes(bytes: &[u8], piece: usize) {
+#[must_use]
+pub fn read_any_bytes(bytes: &[u8], piece: usize) -> usize {
     let mut session = session::Session::new(session::Place::default(), fastrand::Rng::with_seed(1));
+    let mut sent = 0;
     for piece in bytes.chunks(piece.max(1)) {
-        if session.receive(piece).is_err() {
-            return;
+        let result = session.receive(piece);
+        sent += std::iter::from_fn(|| session.poll_send()).map(|bytes| bytes.len()).sum::<usize>();
+        if result.is_err() {
+            break;
         }
-        while session.poll_send().is_some() {}
     }
+    sent
+}
+
+/// For the mutation tests: whether the values of a message, if they are such, are the same when
+/// they are written and read again.
+#[doc(hidden)]
+#[must_use]
+pub fn values_survive(bytes: &[u8]) -> bool {
+    let write = |values: &[amf::Amf]| {
+        let mut out = Vec::new();
+        values.iter().for_each(|value| value.write(&mut out));
+        out
+    };
+    let Ok(values) = amf::Amf::read_all(bytes) else { return true };
+    let written = write(&values);
+    amf::Amf::read_all(&written).is_ok_and(|again| write(&again) == written)
 }
 
 #[cfg(test)]

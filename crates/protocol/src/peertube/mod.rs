@@ -54,3 +54,52 @@ pub struct Config {
     /// Joins the chat; `None`: the visitor closes it.
     pub chat: Option<MakeChat>,
 }
+
+/// For the mutation tests: reads what an instance may say, in parts with zero bytes between them:
+/// the page, the video, its live, the room of its chat, the handshake of socket.io, and then by
+/// turns a poll and a message of the WebSocket. How many bytes of requests it makes of them.
+#[doc(hidden)]
+#[must_use]
+pub fn read_any_bytes(bytes: &[u8]) -> usize {
+    use socket_io::{SocketIo, SocketOutput};
+
+    let Ok(page) = Url::parse("https://tube.example/w/1") else { return 0 };
+    let mut parts = bytes.split(|byte| *byte == 0);
+    let mut next = || parts.next().unwrap_or_default();
+    let text = next();
+    let _ = (versions::of_page(text), rhythm::of_page(text));
+    let mut length = 0;
+    if let Ok(video) = serde_json::from_slice::<video::Video>(next()) {
+        let playlist = video.playlist();
+        let _ = playlist.map(|playlist| (playlist.playlist(&page), playlist.hashes(&page)));
+        let _ = video.tracker();
+        length += video.recommended().len() + video.uuid.len();
+    }
+    let live = serde_json::from_slice::<video::Live>(next());
+    let _ = live.map(|live| (live.segments_behind(), live.allows_peers()));
+    let _ = serde_json::from_slice::<video::Room>(next());
+    let mut socket = SocketIo::new(&page, 7);
+    socket.start();
+    let _ = socket.shaken(next());
+    socket.opened();
+    for (at, part) in parts.enumerate() {
+        if at % 2 == 0 {
+            let _ = socket.polled(part);
+        } else {
+            let _ = socket.message(&String::from_utf8_lossy(part));
+        }
+        length += socket
+            .take_outputs()
+            .into_iter()
+            .map(|output| match output {
+                SocketOutput::Handshake(url)
+                | SocketOutput::Poll(url)
+                | SocketOutput::Open(url) => url.as_str().len(),
+                SocketOutput::Post(url, body) => url.as_str().len() + body.len(),
+                SocketOutput::Send(text) => text.len(),
+                SocketOutput::Close => 0,
+            })
+            .sum::<usize>();
+    }
+    length
+}

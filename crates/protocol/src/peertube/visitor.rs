@@ -17,6 +17,7 @@ use super::video::{Found, Live, Room, Video};
 use super::{ChatRoom, Config};
 use crate::chat;
 use crate::composite::{Part, is_of_whole, place};
+use crate::excerpt::excerpt;
 use crate::participant::{
     Channel, DownloadEvent, FetchId, HttpVersion, Input, Message, NEVER, Open, Output, Participant,
     Why,
@@ -168,7 +169,7 @@ impl Visitor {
                 Err(error) => self.fail(
                     now,
                     FailureReason::Protocol,
-                    &format!("the video is not said in JSON: {error}"),
+                    &format!("the video is not said in JSON: {}", excerpt(&error.to_string())),
                 ),
             },
             (Call::Live, Called::Body(body)) => {
@@ -186,7 +187,10 @@ impl Visitor {
             (Call::LivechatRoom, Called::Body(body)) => match serde_json::from_slice::<Room>(&body)
             {
                 Ok(room) => self.join(now, &room),
-                Err(error) => self.anomaly(format!("the chat is not said in JSON: {error}")),
+                Err(error) => {
+                    let why = excerpt(&error.to_string());
+                    self.anomaly(format!("the chat is not said in JSON: {why}"));
+                }
             },
             (Call::Handshake, Called::Body(body)) => {
                 self.socket_heard_at = Some(now);

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use cookie::{Cookie, SameSite};
 use http::HeaderMap;
-use http::header::SET_COOKIE;
+use http::header::{HeaderValue, SET_COOKIE};
 use url::{Host, Url};
 
 /// Longest name and value together, and longest attribute value (section 5.6).
@@ -237,10 +237,26 @@ pub(super) fn is_cross_site(page: &Url, url: &Url) -> bool {
         || page.host_str().map(registrable) != url.host_str().map(registrable)
 }
 
+/// For the mutation tests: the value of `Cookie` of a request to `to` after a response of `from` has
+/// set these.
+#[doc(hidden)]
+#[must_use]
+pub fn cookies_after<'a>(
+    set: impl Iterator<Item = &'a [u8]>,
+    from: &Url,
+    to: &Url,
+) -> Option<String> {
+    let mut headers = HeaderMap::new();
+    for value in set.filter_map(|line| HeaderValue::from_bytes(line).ok()) {
+        headers.append(SET_COOKIE, value);
+    }
+    let mut jar = CookieJar::default();
+    jar.store(1_700_000_000, from, &headers, false);
+    jar.header(1_700_000_000, to, is_cross_site(from, to))
+}
+
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     const NOW_S: i64 = 1_700_000_000;

@@ -165,7 +165,7 @@ fn base(url: &Url, representation: &Representation) -> Result<Url, Failure> {
 }
 
 fn resolved(base: &Url, uri: &str) -> Result<Url, Failure> {
-    base.join(uri).map_err(|error| broken(base, &format!("`{uri}` is not a URI: {error}")))
+    base.join(uri).map_err(|error| broken(base, &format!("`{uri:.200}` is not a URI: {error}")))
 }
 
 fn resource(base: &Url, location: &Location) -> Result<Resource, Failure> {

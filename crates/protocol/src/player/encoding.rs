@@ -8,7 +8,7 @@ use brotli_decompressor::DecompressorWriter;
 use flate2::write::GzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use http::HeaderMap;
-use http::header::CONTENT_ENCODING;
+use http::header::{CONTENT_ENCODING, HeaderValue};
 use url::{Host, Url};
 
 use self::zstd::ZstdDecoder;
@@ -222,6 +222,28 @@ fn deflate(
         }
     }
     Ok(())
+}
+
+/// For the mutation tests: what a body with this `Content-Encoding` becomes, if it comes in such
+/// pieces and may become so many bytes.
+#[doc(hidden)]
+#[must_use]
+pub fn decode_any_body(
+    encoding: &'static str,
+    bytes: &[u8],
+    piece: usize,
+    bytes_max: usize,
+) -> Option<Vec<u8>> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
+    let mut decoder = Decoder::of(&headers).ok()??;
+    let mut out = Vec::new();
+    for piece in bytes.chunks(piece.max(1)) {
+        let more = decoder.decode(piece, bytes_max.saturating_sub(out.len())).ok()?;
+        out.extend(more);
+    }
+    decoder.finish().ok()?;
+    Some(out)
 }
 
 #[cfg(test)]

@@ -66,9 +66,17 @@ mod viewer;
 mod whole;
 mod window;
 
+#[doc(hidden)]
+pub use self::cookies::cookies_after;
+#[doc(hidden)]
+pub use self::encoding::decode_any_body;
+#[doc(hidden)]
+pub use self::p2p::read_any_tracker;
 pub use self::p2p::{
     ExchangeConfig, ExchangeRole, Meeting, SegmentExchange, Swarms, peer_message_survives,
 };
+#[doc(hidden)]
+pub use self::preflight::permission_by;
 pub use self::viewer::Viewer;
 
 /// The page that a viewer loads before it plays.

@@ -259,5 +259,20 @@ pub(super) fn length(head: &http::response::Parts) -> Option<u64> {
     head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
 }
 
+/// For the mutation tests: whether a page may have the response of `url` with this head, and what it
+/// allows if it is that of a preflight for `Authorization`.
+#[doc(hidden)]
+pub fn permission_by(
+    now: Instant,
+    page: &Url,
+    url: &Url,
+    head: &http::response::Parts,
+    credentials: CredentialsPolicy,
+) -> [Result<(), String>; 2] {
+    let (page, before) = (super::cors::Embedding::at(page, true), Origins::default());
+    let of_preflight = Answer::read(now, head, &[http::header::AUTHORIZATION], credentials);
+    [page.may_have(url, before, head, credentials), of_preflight.map(|_| ())]
+}
+
 #[cfg(test)]
 mod tests;

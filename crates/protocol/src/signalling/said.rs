@@ -40,8 +40,12 @@ pub(super) fn json<T: DeserializeOwned>(server: &str, message: &Message) -> Resu
             format!("a message of {} bytes; the limit is {MESSAGE_BYTES_MAX}", text.len()),
         ));
     }
-    serde_json::from_str(text)
-        .map_err(|e| broken(server, format!("malformed JSON message ({e}): {}", excerpt(text))))
+    // Errors of serde repeat the value that they did not expect.
+    let malformed = |error: serde_json::Error| {
+        let why = excerpt(&error.to_string());
+        broken(server, format!("malformed JSON message ({why}): {}", excerpt(text)))
+    };
+    serde_json::from_str(text).map_err(malformed)
 }
 
 /// Returns `sdp` if it looks like a session description (RFC 8866 begins with `v=0`).

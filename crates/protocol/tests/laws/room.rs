@@ -8,6 +8,7 @@ use throng_protocol::participant::{FetchId, Message, Opening};
 use throng_protocol::signalling::janus::{
     NewRoom, SessionConfig, SubscriberMode, VideoRoom, VideoRoomConfig,
 };
+use throng_protocol::signalling::livekit::{Access, Config as LiveKitConfig, LiveKit};
 use throng_protocol::signalling::room::{
     PeerId, RoomInput, RoomOutput, RoomSignalling, Subscription, Subscriptions,
 };
@@ -60,6 +61,40 @@ pub(crate) fn whip(bytes: &[u8]) {
         stand.tell(RoomInput::Connected(PeerId::PUBLISHER));
     }
     stand.leave();
+}
+
+/// LiveKit: messages, each behind its length in two bytes. A length from 0xff00 on is none, but an
+/// action of the participant. Runs once with a participant that publishes, once with one that only
+/// subscribes.
+pub(crate) fn livekit(bytes: &[u8]) {
+    const ACTIONS: [&[u8]; 8] =
+        [b"wait", b"nobody", b"all", b"mute", b"speak", b"off", b"high", b"wait"];
+    for publishes in [true, false] {
+        let mut stand = Stand::new(LiveKit::new(LiveKitConfig {
+            url: "ws://10.0.0.1:7880/rtc".parse().expect("a URL"),
+            access: Access::Token("token".to_owned()),
+            mark: RunMark::new("3f9c2"),
+            publishes,
+            subscriptions: Subscriptions::default(),
+            layers: Vec::new(),
+            answer_within: Duration::from_secs(5),
+        }));
+        stand.tell(RoomInput::Opened(&Opening::default()));
+        let mut rest = bytes;
+        for _ in 0..60 {
+            let Some(([high, low], after)) = rest.split_first_chunk::<2>() else { break };
+            if *high == 0xff {
+                stand.line(ACTIONS[usize::from(*low) % ACTIONS.len()]);
+                rest = after;
+                continue;
+            }
+            let length = usize::from(u16::from_be_bytes([*high, *low]));
+            let (message, after) = after.split_at(length.min(after.len()));
+            stand.tell(RoomInput::Message(&Message::Binary(message.to_vec())));
+            rest = after;
+        }
+        stand.leave();
+    }
 }
 
 /// An adapter, its clock, and whether it has failed or said goodbye.

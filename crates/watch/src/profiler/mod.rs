@@ -23,6 +23,10 @@ use options::FREQUENCY_HZ_MAX;
 pub use options::{Cost, FREQUENCY_HZ, Options, STATE_FREQUENCY_HZ};
 pub use processes::tree::{named as processes_named, with_descendants};
 pub(crate) use symbols::elf::is_go;
+#[doc(hidden)]
+pub use symbols::elf::read_any_elf;
+#[doc(hidden)]
+pub use symbols::names_in_any_maps;
 
 use clock_sampler::ClockSampler;
 use shared::{Control, Shared};

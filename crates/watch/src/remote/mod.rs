@@ -18,3 +18,5 @@ pub use agent::{Agent, AgentConfig, AgentError};
 pub use client::{Presence, RemoteAgent, RemoteConfig, RemoteError, RemoteWatch};
 pub use session::AgentPolicy;
 pub use wire::Consent;
+#[doc(hidden)]
+pub use wire::frames_survive;

@@ -159,7 +159,9 @@ impl FrameReader {
         let Some(payload) = rest.get(..length) else { return Ok(None) };
         let frame = match kind {
             JSON => Frame::Message(
-                serde_json::from_slice(payload).map_err(|e| invalid(format!("a frame: {e}")))?,
+                // Errors of serde repeat what they did not expect, as long as it is.
+                serde_json::from_slice(payload)
+                    .map_err(|e| invalid(format!("a frame: {:.200}", e.to_string())))?,
             ),
             SAMPLES => {
                 Frame::Samples(payload.chunks_exact(SAMPLE_BYTES).filter_map(sample).collect())
@@ -183,6 +185,34 @@ fn sample(bytes: &[u8]) -> Option<HostSample> {
         at: RunTime(i64::from_le_bytes(*at)),
         value: f64::from_le_bytes(*value),
     })
+}
+
+/// For the mutation tests: whether what an agent, and what a run, reads of these bytes is the same
+/// when it is written and read again.
+#[doc(hidden)]
+#[must_use]
+pub fn frames_survive(bytes: &[u8]) -> bool {
+    survive::<Request>(bytes, REQUEST_BYTES_MAX) && survive::<Response>(bytes, RESPONSE_BYTES_MAX)
+}
+
+fn survive<T: for<'a> Deserialize<'a> + Serialize>(bytes: &[u8], bytes_max: usize) -> bool {
+    let read = |bytes: &[u8], bytes_max: usize| -> Vec<Frame<T>> {
+        let mut reader = FrameReader { buffer: bytes.to_vec(), bytes_max };
+        std::iter::from_fn(|| reader.take().ok().flatten()).collect()
+    };
+    let write = |frames: &[Frame<T>]| -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        for frame in frames {
+            match frame {
+                Frame::Message(message) => write_message(&mut out, message)?,
+                Frame::Samples(samples) => write_samples(&mut out, samples)?,
+            }
+        }
+        Ok(out)
+    };
+    let Ok(once) = write(&read(bytes, bytes_max)) else { return false };
+    // Written anew a message may be longer: a number in all its digits.
+    write(&read(&once, RESPONSE_BYTES_MAX)).is_ok_and(|again| again == once)
 }
 
 #[cfg(test)]

@@ -36,6 +36,8 @@ pub use exchange::{ExchangeConfig, ExchangeRole, Meeting, SegmentExchange};
 pub(super) use lane::{PeerCounters, PeerLane, Shelf};
 pub(super) use loader::Queued;
 pub use swarm::Swarms;
+#[doc(hidden)]
+pub use tracker::read_any_tracker;
 pub(super) use tracker::{Describe, Described, Found, Id, Tracker, TrackerCounters, TrackerOutput};
 pub use wire::peer_message_survives;
 

@@ -195,7 +195,8 @@ impl Streaming {
 
     fn plugin(&mut self, data: Value, jsep: Option<Jsep>) -> Result<(), Failure> {
         let said: Said = serde_json::from_value(data).map_err(|e| {
-            said::broken(SERVER, format!("an event of the Streaming plugin is malformed: {e}"))
+            let why = said::excerpt(&e.to_string());
+            said::broken(SERVER, format!("an event of the Streaming plugin is malformed: {why}"))
         })?;
         if let Some(code) = said.error_code {
             let reason = said::excerpt(&said.error.unwrap_or_default());

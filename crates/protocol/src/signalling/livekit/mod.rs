@@ -286,7 +286,8 @@ impl LiveKit {
             }
             Err(error) => {
                 let init = excerpt(&trickle.candidate_init);
-                self.anomaly(format_args!("a malformed candidate ({error}): {init}"));
+                let why = excerpt(&error.to_string());
+                self.anomaly(format_args!("a malformed candidate ({why}): {init}"));
             }
         }
     }
@@ -380,6 +381,9 @@ impl LiveKit {
     }
 
     fn answer(&mut self, sdp: String) {
+        if !matches!(self.state, State::Present(_)) {
+            return;
+        }
         let id = self.offer_id;
         self.say(Request::Answer(SessionDescription { kind: "answer".into(), sdp, id }));
         // The tracks in this answer accept layer requests from now on.

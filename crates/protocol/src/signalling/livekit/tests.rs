@@ -616,3 +616,14 @@ fn a_server_cannot_ask_for_pings_that_never_come() {
     let (at, _) = stand.room.next_timeout().unwrap();
     assert!(at <= stand.now + Duration::from_secs(3_600));
 }
+
+#[test]
+fn what_is_no_candidate_is_shown_in_part() {
+    let mut stand = Stand::present(config(), Vec::new());
+    let index = "9".repeat(100_000);
+    let candidate_init = format!(r#"{{"candidate":"c","sdpMLineIndex":"{index}"}}"#);
+    stand.take();
+    stand.receives(Response::Trickle(Trickle { candidate_init, target: 0 }));
+    let [RoomOutput::Anomaly(what)] = &stand.outputs[..] else { panic!("{}", stand.outputs.len()) };
+    assert!(what.len() < 1_000, "{} bytes", what.len());
+}

@@ -326,6 +326,28 @@ fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     ((read as u64) < limit).then_some(unpacked)
 }
 
+/// For the mutation tests: reads a file of a watched process in all ways; the names of functions at
+/// `addresses`, which are sorted.
+///
+/// # Errors
+/// When there is no memory for the file.
+#[doc(hidden)]
+pub fn read_any_elf(bytes: &[u8], addresses: &[u64]) -> std::io::Result<Vec<Option<Vec<u8>>>> {
+    let file = File::from(rustix::fs::memfd_create("elf", rustix::fs::MemfdFlags::CLOEXEC)?);
+    file.write_all_at(bytes, 0)?;
+    let _ = is_go(&file);
+    if let Some(layout) = Layout::read(&file) {
+        let functions = layout.functions();
+        let mut starts: Vec<u64> = functions.iter().map(|function| function.start).collect();
+        starts.truncate(64);
+        let _ = name(&Source::File(&file), &starts);
+        let _ = addresses.iter().filter_map(|address| layout.address_of(*address)).count();
+    }
+    let _ = (imports(&file), debug_symbols(&file), name(&Source::Bytes(bytes), addresses));
+    let named = name(&Source::File(&file), addresses);
+    Ok(named.into_iter().map(|symbol| symbol.map(|symbol| symbol.name)).collect())
+}
+
 #[cfg(test)]
 #[path = "elf_tests.rs"]
 mod tests;

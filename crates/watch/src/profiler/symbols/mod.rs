@@ -243,3 +243,27 @@ fn name_elsewhere(
     }
     Some(format!("/{path}"))
 }
+
+/// For the mutation tests: the names of code at `addresses`, which are sorted, by what a process or
+/// the kernel has written of it; and whether its mappings, from lines of the same text, lie one
+/// behind the other.
+#[doc(hidden)]
+#[must_use]
+pub fn names_in_any_maps(bytes: &[u8], addresses: &[u64]) -> (Vec<Option<String>>, bool) {
+    use crate::profiler::processes::maps::{Backing, Mapping, MapsLine, Memory};
+
+    let text = String::from_utf8_lossy(bytes);
+    let mut names = jit::name(&text, addresses);
+    names.extend(kernel::name(&text, addresses));
+    let mut memory = Memory::default();
+    for line in bytes.split(|byte| *byte == b'\n').filter_map(MapsLine::parse) {
+        let backing = Backing::Anonymous;
+        memory.map(line.start, Mapping { end: line.end, offset: line.offset, backing });
+    }
+    let (mut last, mut is_ordered) = (0, true);
+    for (start, mapping) in memory.all() {
+        is_ordered &= last <= start && start < mapping.end;
+        last = mapping.end;
+    }
+    (names, is_ordered)
+}

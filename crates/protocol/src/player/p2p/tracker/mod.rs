@@ -393,5 +393,49 @@ impl Tracker {
     }
 }
 
+/// For the mutation tests: reads what a tracker may say, a message a line. `@hash@` in it is the
+/// name of the viewer's swarm, `@offer@` an offer of the viewer. How many bytes the tracker is sent.
+#[doc(hidden)]
+#[must_use]
+pub fn read_any_tracker(bytes: &[u8], now: Instant) -> usize {
+    struct Nowhere;
+
+    impl Describe for Nowhere {
+        fn offer(&mut self, _: Instant, _: usize, _: Id) -> Option<String> {
+            None
+        }
+
+        fn answer(&mut self, _: Instant, _: usize, _: Id, _: &str) -> Described {
+            Described::Invented
+        }
+
+        fn wants_peers(&mut self, _: Instant, _: usize) -> bool {
+            true
+        }
+    }
+
+    let Ok(url) = Url::parse("wss://a.example/tracker/socket") else { return 0 };
+    let mut tracker = Tracker::new(url, PeerEngine::V22, 7);
+    tracker.enter(now, "https://a.example/master.m3u8", 0);
+    tracker.opened(now);
+    let mut at = now + GATHERING;
+    tracker.tick(at, &mut Nowhere);
+    let hash = tracker.swarms.first().map(|swarm| ids::text(&swarm.info_hash)).unwrap_or_default();
+    for line in String::from_utf8_lossy(bytes).lines() {
+        let offer = tracker.offers.keys().min().map(ids::text).unwrap_or_default();
+        // Both are letters of Latin-1, some of which JSON has to escape.
+        let quoted = |text: &str| {
+            let json = serde_json::to_string(text).unwrap_or_default();
+            json.trim_matches('"').to_owned()
+        };
+        let line = line.replace("@hash@", &quoted(&hash)).replace("@offer@", &quoted(&offer));
+        at += INTERVAL_MIN;
+        let _ = tracker.message(at, &line, &mut Nowhere);
+        tracker.tick(at, &mut Nowhere);
+    }
+    tracker.close();
+    tracker.take_counters().bytes_sent as usize
+}
+
 #[cfg(test)]
 mod tests;

@@ -211,7 +211,8 @@ impl VideoRoom {
         jsep: Option<Jsep>,
     ) -> Result<(), Failure> {
         let said: Said = serde_json::from_value(data).map_err(|e| {
-            broken(SERVER, format!("an event of the VideoRoom plugin is malformed: {e}"))
+            let why = excerpt(&e.to_string());
+            broken(SERVER, format!("an event of the VideoRoom plugin is malformed: {why}"))
         })?;
         if let Some(code) = said.error_code {
             return self.plugin_refused(now, answers, code, &said.error.unwrap_or_default());

@@ -1,0 +1,7 @@
+//! Batches of rows, deflated and plain.
+#![no_main]
+
+#[path = "../../crates/fleet/tests/laws/mod.rs"]
+mod laws;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| laws::rows(bytes));

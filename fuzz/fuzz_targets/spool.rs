@@ -1,0 +1,7 @@
+//! The spool of a worker.
+#![no_main]
+
+#[path = "../../crates/fleet/tests/laws/mod.rs"]
+mod laws;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| laws::spool(bytes));
