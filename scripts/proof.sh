@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The checks that take too long for every landing, one after another; docs/testing.md says when to run which and
 # their times.
-#   scripts/proof.sh [STEP]...      long mutations miri sanitizers ring soak kubernetes lab stability fresh; all of
-#                                them unless named
+#   scripts/proof.sh [STEP]...      long mutations fuzz miri sanitizers ring soak kubernetes lab stability fresh; all
+#                                of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/steps.sh
@@ -11,6 +11,7 @@ PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
 # Tests that `make test` leaves out: docs/testing.md says what else covers them.
 long() { cargo nextest run --workspace --locked --run-ignored only -E 'test(/(^|::)long::/)'; }
 mutations() { scripts/mutations.sh; }
+fuzz() { scripts/fuzz.sh; }
 miri() { ring/scripts/miri.sh && scripts/net.sh miri; }
 sanitizers() { ring/scripts/sanitizers.sh && scripts/net.sh address thread; }
 ring() { ring/scripts/proof.sh; }
@@ -21,7 +22,7 @@ stability() { make stability; }
 # Has a table of its own.
 fresh() { env -u THRONG_STEPS scripts/fresh.sh; }
 
-[[ $# -gt 0 ]] || set -- long mutations miri sanitizers ring soak kubernetes lab stability fresh
+[[ $# -gt 0 ]] || set -- long mutations fuzz miri sanitizers ring soak kubernetes lab stability fresh
 for one in "$@"; do
   step "$one" "$one"
 done

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Every fuzz target with FUZZ_RUNS inputs, or for FUZZ_SECONDS if that is shorter; prints a table of what each took and
+# found, and ends with 1 if one found something. What is found is in fuzz/artifacts, the corpora are in fuzz/corpus.
+#   scripts/fuzz.sh [TARGET]...       all of them unless named
+#   FUZZ_RUNS     inputs of a target, ten million unless set
+#   FUZZ_SECONDS  the longest time of a target, unbounded unless set
+# Without a nightly compiler and cargo-fuzz (`cargo install cargo-fuzz`) the tests of the same laws run that many inputs
+# (fuzz/hunt.rs), which know nothing of coverage.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+export FUZZ_RUNS=${FUZZ_RUNS:-10000000}
+seconds_max=${FUZZ_SECONDS:-0}
+table=$(mktemp)
+trap 'rm -f "$table"' EXIT
+
+row() { printf '%s|%s|%s|%s\n' "$@" >>"$table"; }
+print_table() {
+  printf '\n%-14s %12s %9s  %s\n' target inputs seconds findings
+  awk -F'|' '{ printf "%-14s %12s %9s  %s\n", $1, $2, $3, $4 }' "$table"
+}
+
+# Folders with inputs of a target, below fuzz/; fuzz/README.md has the same in words.
+seeds_of() { # TARGET
+  case $1 in
+    source) echo seeds/container ;;
+    whip) echo seeds/whep ;;
+    target) echo seeds/target-url ;;
+    prices) echo ../examples/prices ;;
+    scenario) echo seeds/scenario ../examples ;;
+    *) [[ -d fuzz/seeds/$1 ]] && echo "seeds/$1" ;;
+  esac
+  return 0
+}
+
+fuzz() { # TARGET
+  local target=$1 log began inputs found before
+  log=$(mktemp)
+  mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
+  before=$(find "fuzz/artifacts/$target" -type f | wc -l)
+  began=$SECONDS
+  # shellcheck disable=SC2046 # Folders, one word each.
+  (cd fuzz && cargo +nightly fuzz run "$target" "corpus/$target" $(seeds_of "$target") -- \
+    -runs="$FUZZ_RUNS" -max_total_time="$seconds_max" -print_final_stats=1) >"$log" 2>&1
+  local status=$?
+  inputs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)
+  found=$(($(find "fuzz/artifacts/$target" -type f | wc -l) - before))
+  [[ $status -eq 0 ]] || { tail -40 "$log" && failed=1; }
+  # A target that does not compile has no inputs, and is no finding.
+  [[ $status -eq 0 || -n $inputs || $found -gt 0 ]] || found="did not run"
+  row "$target" "${inputs:--}" $((SECONDS - began)) "$found"
+  rm -f "$log"
+}
+
+# Names of targets are those of tests only in part: all of them, by crate.
+hunt() {
+  local binary began status
+  for binary in hostile_bytes hostile_text hostile_file; do
+    began=$SECONDS
+    # Not by cargo-nextest, which ends a test that takes minutes.
+    cargo test --workspace --locked --no-fail-fast --test "$binary"
+    status=$?
+    [[ $status -eq 0 ]] || failed=1
+    row "$binary" "$FUZZ_RUNS each" $((SECONDS - began)) "$([[ $status -eq 0 ]] && echo 0 || echo 'see above')"
+  done
+}
+
+failed=0
+if cargo +nightly fuzz --version >/dev/null 2>&1; then
+  [[ $# -gt 0 ]] || mapfile -t all < <(cd fuzz && cargo +nightly fuzz list)
+  [[ $# -gt 0 ]] || set -- "${all[@]}"
+  for one in "$@"; do
+    fuzz "$one"
+  done
+else
+  echo "no nightly compiler with cargo-fuzz: the tests of the same laws instead"
+  hunt
+fi
+print_table
+exit "$failed"
