@@ -296,7 +296,7 @@ fn is_of_ours(bytes: &[u8]) -> bool {
     let word = |at: usize| {
         bytes
             .get(at..at + 4)
-            .and_then(|word| word.first_chunk())
+            .and_then(|word| word.first_chunk::<4>())
             .map(|word| u32::from_be_bytes(*word))
     };
     let length = bytes.len().checked_sub(HEAD).and_then(|length| u32::try_from(length).ok());

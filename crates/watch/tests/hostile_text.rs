@@ -1,6 +1,6 @@
 //! A brief fuzz that runs with every `cargo test`: good lines of logs, answers of endpoints, frames
-//! of agents and files of processes, damaged in every simple way. The seed is fixed, so a failure is
-//! reproducible; the long search is `fuzz/`.
+//! of agents and files of processes, damaged in every simple way. The seed is fixed, so a failure
+//! is reproducible; the long search is `fuzz/`.
 
 #[path = "../../../fuzz/hunt.rs"]
 mod hunt;

@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_connection_opened_in_advance_delays_no_other_and_is_served_later() {
-        let server = serve(Arc::new(|_| Ok(())), Refusals::default()).unwrap();
+        let server = serve(Arc::new(|_, _| Ok(())), Refusals::default()).unwrap();
         let connect = || TcpStream::connect(server.address).unwrap();
         let ask = |mut stream: TcpStream| {
             stream.set_read_timeout(Some(IO_TIMEOUT)).unwrap();

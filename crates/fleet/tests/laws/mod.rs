@@ -84,7 +84,7 @@ pub(crate) fn spool(bytes: &[u8]) {
 fn with_check_sums(bytes: &[u8]) -> Vec<u8> {
     let mut all = bytes.to_vec();
     let mut rest = all.as_mut_slice();
-    while let Some((head, after)) = rest.split_first_chunk_mut::<8>() {
+    while let Some((head, after)) = std::mem::take(&mut rest).split_first_chunk_mut::<8>() {
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
         let Some((frame, after)) = after.split_at_mut_checked(length) else { break };
         head[4..].copy_from_slice(&crc_32(frame).to_le_bytes());
@@ -95,7 +95,7 @@ fn with_check_sums(bytes: &[u8]) -> Vec<u8> {
 
 /// CRC-32 of ISO 3309, bit by bit.
 fn crc_32(bytes: &[u8]) -> u32 {
-    let bit = |crc: u32| crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 };
+    let bit = |crc: u32| (crc >> 1) ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 };
     let byte = |crc: u32, byte: &u8| (0..8).fold(crc ^ u32::from(*byte), |crc, _| bit(crc));
     !bytes.iter().fold(u32::MAX, byte)
 }

@@ -115,7 +115,7 @@ pub(super) fn read(block: &[u8], at: usize) -> (u32, Option<Frame>) {
     (next, parse(block, at))
 }
 
-/// For the mutation tests: as [`read`].
+/// For the mutation tests: what reads the frames of a block.
 #[doc(hidden)]
 #[must_use]
 pub fn read_any_frame(block: &[u8], at: usize) -> (u32, Option<Frame>) {

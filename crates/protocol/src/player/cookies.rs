@@ -237,8 +237,8 @@ pub(super) fn is_cross_site(page: &Url, url: &Url) -> bool {
         || page.host_str().map(registrable) != url.host_str().map(registrable)
 }
 
-/// For the mutation tests: the value of `Cookie` of a request to `to` after a response of `from` has
-/// set these.
+/// For the mutation tests: the value of `Cookie` of a request to `to` after a response of `from`
+/// has set these.
 #[doc(hidden)]
 #[must_use]
 pub fn cookies_after<'a>(

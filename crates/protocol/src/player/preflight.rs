@@ -259,8 +259,8 @@ pub(super) fn length(head: &http::response::Parts) -> Option<u64> {
     head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// For the mutation tests: whether a page may have the response of `url` with this head, and what it
-/// allows if it is that of a preflight for `Authorization`.
+/// For the mutation tests: whether a page may have the response of `url` with this head, and
+/// whether it allows `Authorization` if it answers a preflight.
 #[doc(hidden)]
 pub fn permission_by(
     now: Instant,

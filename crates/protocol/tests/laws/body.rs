@@ -32,8 +32,8 @@ pub(crate) fn encoding(bytes: &[u8]) {
     }
 }
 
-/// Values of `Set-Cookie`, a line each: what is sent back is a header, of so many cookies; none goes
-/// to another site, and none that is secure in clear text.
+/// Values of `Set-Cookie`, a line each: what is sent back is a header, of so many cookies; none
+/// goes to another site, and none that is secure in clear text.
 pub(crate) fn cookies(bytes: &[u8]) {
     let [secure, plain, below, other] = [
         "https://a.example.com/live/x.m3u8",

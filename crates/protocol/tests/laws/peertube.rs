@@ -5,8 +5,8 @@ use std::time::Instant;
 use throng_protocol::peertube::read_any_bytes;
 use throng_protocol::player::read_any_tracker;
 
-/// What an instance says, in parts with zero bytes between them: a part makes a request or two, each
-/// with a session id that is not long.
+/// What an instance says, in parts with zero bytes between them: a part makes a request or two,
+/// each with a session id that is not long.
 pub(crate) fn peertube(bytes: &[u8]) {
     let parts = bytes.split(|byte| *byte == 0).count();
     let requests = read_any_bytes(bytes);

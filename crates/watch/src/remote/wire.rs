@@ -147,6 +147,9 @@ impl FrameReader {
     /// Decodes a frame from the buffer, if it is complete.
     fn take<T: for<'a> Deserialize<'a>>(&mut self) -> io::Result<Option<Frame<T>>> {
         let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+        // Errors of serde repeat what they did not expect, as long as it is.
+        let shown =
+            |error: &serde_json::Error| error.to_string().chars().take(200).collect::<String>();
         let Some((head, rest)) = self.buffer.split_at_checked(HEAD) else { return Ok(None) };
         let &[a, b, c, d, kind] = head else { return Ok(None) };
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
@@ -159,9 +162,8 @@ impl FrameReader {
         let Some(payload) = rest.get(..length) else { return Ok(None) };
         let frame = match kind {
             JSON => Frame::Message(
-                // Errors of serde repeat what they did not expect, as long as it is.
                 serde_json::from_slice(payload)
-                    .map_err(|e| invalid(format!("a frame: {:.200}", e.to_string())))?,
+                    .map_err(|error| invalid(format!("a frame: {}", shown(&error))))?,
             ),
             SAMPLES => {
                 Frame::Samples(payload.chunks_exact(SAMPLE_BYTES).filter_map(sample).collect())

@@ -394,7 +394,8 @@ impl Tracker {
 }
 
 /// For the mutation tests: reads what a tracker may say, a message a line. `@hash@` in it is the
-/// name of the viewer's swarm, `@offer@` an offer of the viewer. How many bytes the tracker is sent.
+/// name of the viewer's swarm, `@offer@` an offer of the viewer. How many bytes the tracker is
+/// sent.
 #[doc(hidden)]
 #[must_use]
 pub fn read_any_tracker(bytes: &[u8], now: Instant) -> usize {
