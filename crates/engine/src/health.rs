@@ -152,9 +152,14 @@ impl Machine {
         Self { cpu: process_cpu(), cpu_times: cpu_times(), losses: HostLosses::so_far(), memory }
     }
 
-    /// The process's row of `second`, which has just ended, what it uses of the memory that it may
-    /// use, and the host's losses since the last call.
-    pub(crate) fn measure(&mut self, second: i64) -> (GeneratorRow, MemoryUse, HostLosses) {
+    /// What the process uses at present of the memory that it may use.
+    pub(crate) fn memory_use(&self) -> MemoryUse {
+        self.memory.used_by(&status())
+    }
+
+    /// The process's row of `second`, which has just ended, and the host's losses since the last
+    /// call.
+    pub(crate) fn measure(&mut self, second: i64) -> (GeneratorRow, HostLosses) {
         let (cpu, cpu_times) = (process_cpu(), cpu_times());
         let steal_ratio = cpu_times
             .zip(self.cpu_times)
@@ -172,7 +177,7 @@ impl Machine {
         };
         (self.cpu, self.cpu_times) = (cpu, cpu_times);
         let before = std::mem::replace(&mut self.losses, HostLosses::so_far());
-        (row, self.memory.used_by(&status), self.losses.since(before))
+        (row, self.losses.since(before))
     }
 }
 

@@ -269,7 +269,7 @@ fn a_matrix_keeps_no_secret_and_its_crowds_show_none() {
     let ran = law.throng(&["matrix", &matrix, "--output", &out, "--set", &given], &[], true);
     let record = study.output().join("cells/01_workers=1/1/record.json");
     let record = std::fs::read_to_string(&record).unwrap_or_else(|_| panic!("{}", said(&ran)));
-    assert!(record.contains("--set target.token=…"), "{record}");
+    assert!(record.contains("target.token=…"), "{record}");
     let mode = std::fs::metadata(study.output()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     law.look_below(&study.output());

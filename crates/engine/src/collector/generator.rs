@@ -39,15 +39,20 @@ impl Health {
         self.rows.entry(row.second).or_default().push(row);
     }
 
-    /// Reads the process's own health and the host's losses for `second`. Returns the memory in
-    /// use, and a sentence if the host lost too much.
-    pub(super) fn measure(&mut self, second: i64) -> (MemoryUse, Option<String>) {
-        let (row, memory, losses) = self.machine.measure(second);
+    /// What the process uses of the memory that it may use.
+    pub(super) fn memory(&self) -> MemoryUse {
+        self.machine.memory_use()
+    }
+
+    /// Reads the process's own health and the host's losses for `second`. Returns a sentence if the
+    /// host lost too much.
+    pub(super) fn measure(&mut self, second: i64) -> Option<String> {
+        let (row, losses) = self.machine.measure(second);
         self.add(row);
         self.losses += losses;
         let host = losses.past_limit().filter(|_| second >= 0);
         self.host.extend(host.clone().map(|detail| (second, detail)));
-        (memory, host)
+        host
     }
 
     /// Takes the health rows up to `second`, late ones of earlier seconds included, and their

@@ -57,6 +57,10 @@ const CLOSED_AFTER_US: i64 = 1_200_000;
 /// Between two looks of the collector, if it stood still.
 const STOOD_STILL_US: i64 = STANDSTILL_MS_MIN as i64 * 1000;
 
+/// How often the guard of memory looks: a crowd that joins may take a small control group's within
+/// a second.
+const MEMORY_EVERY_US: i64 = 100_000;
+
 /// How often the tracks of a playing participant are written, so that an interrupted run has them.
 const TRACKS_WRITTEN_EVERY_S: i64 = 30;
 
@@ -144,6 +148,7 @@ impl Collector {
     pub(crate) fn run(mut self, seen: &Receiver<Vec<DriverEvent>>) -> RunEnd {
         let mut measured = self.now().second();
         let (mut looked_at, mut not_before) = (self.now(), self.now());
+        let mut guarded_at = looked_at;
         loop {
             match seen.recv_timeout(Duration::from_millis(100)) {
                 Ok(batch) => {
@@ -162,6 +167,10 @@ impl Collector {
                 not_before = RunTime(now.0 + CLOSED_AFTER_US);
             }
             looked_at = now;
+            if now.0 - guarded_at.0 >= MEMORY_EVERY_US {
+                guarded_at = now;
+                self.guard_memory(now.second());
+            }
             if now.second() > measured {
                 self.measure(measured);
                 measured = now.second();
@@ -461,10 +470,21 @@ impl Collector {
         self.write_stop();
     }
 
-    /// Measures the process and the host for `second`, and applies the guards of memory and joins.
+    /// Ends the run before the kernel ends the process.
+    fn guard_memory(&mut self, second: i64) {
+        let memory = self.health.memory();
+        if memory.ratio > self.config.guards.memory_ratio_max
+            && self.config.control.stopped().is_none()
+        {
+            let why = format!("the generator uses {:.0} % of {}", memory.ratio * 100.0, memory.of);
+            self.abort(&why);
+            self.event_row(event_of_second(second, MEMORY_EVENT, why));
+        }
+    }
+
+    /// Measures the process and the host for `second`, and applies the guard of joins.
     fn measure(&mut self, second: i64) {
-        let (memory, host) = self.health.measure(second);
-        if let Some(detail) = host {
+        if let Some(detail) = self.health.measure(second) {
             self.event_row(event_of_second(second, HOST_DROPS_EVENT, detail));
         }
         if let Some(time) = self.suspension.since_last() {
@@ -474,14 +494,7 @@ impl Collector {
             );
             self.event_row(event_of_second(second, SUSPENDED_EVENT, why));
         }
-        let now = self.now();
-        if memory.ratio > self.config.guards.memory_ratio_max
-            && self.config.control.stopped().is_none()
-        {
-            let why = format!("the generator uses {:.0} % of {}", memory.ratio * 100.0, memory.of);
-            self.abort(&why);
-            self.event_row(event_of_second(second, MEMORY_EVENT, why));
-        } else if let Some(why) = self.joins.reason_to_abort(now) {
+        if let Some(why) = self.joins.reason_to_abort(self.now()) {
             self.abort(&why);
         }
     }
