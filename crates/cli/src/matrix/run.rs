@@ -579,8 +579,8 @@ mod tests {
         assert_eq!(variables, held.map(|(name, set)| (name.to_owned(), set.clone())));
         assert_eq!(
             by_hand(&words),
-            "throng run a.toml --set target.token=… --set crowd.size=5 --set target.url=ws://…@h/x \
-             --set target.api_secret=env:LIVEKIT"
+            "throng run a.toml --set 'target.token=…' --set crowd.size=5 --set \
+             'target.url=ws://…@h/x' --set target.api_secret=env:LIVEKIT"
         );
     }
 
