@@ -165,7 +165,7 @@ fn opened(
 
 /// Says what will be done, and what a proof needs.
 fn introduce(plan: &MatrixPlan, folder: &MatrixFolder, interrupt: &Interrupt) {
-    say(&plan.introduction(folder));
+    plan.introduction(folder).for_each(|line| say(&line));
     if plan.matrix.is_proof() {
         let machine = needs::Machine::now(interrupt);
         let said = machine.said(plan.takes(), plan.matrix.busy_difference);

@@ -642,14 +642,15 @@ impl MatrixPlan {
         first.map_or("the baseline", |level| level.name.as_str())
     }
 
-    pub(super) fn introduction(&self, folder: &MatrixFolder) -> String {
+    /// The lines before the first run.
+    pub(super) fn introduction(&self, folder: &MatrixFolder) -> impl Iterator<Item = String> {
         let about = self.about();
         let played =
             self.options.workers.map(|count| format!(", played by {}", counted(count, "worker")));
         let (size, order, played) = (self.size(), self.order(), played.unwrap_or_default());
-        let measured = self.measured().map(|text| format!("\n{text}")).unwrap_or_default();
         let path = folder.path().display();
-        format!("{size}, {order} order, {about}{played}; folder {path}{measured}")
+        let first = format!("{size}, {order} order, {about}{played}; folder {path}");
+        std::iter::once(first).chain(self.measured())
     }
 
     /// The cells and the order, for `--plan`.
