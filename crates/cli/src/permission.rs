@@ -71,7 +71,8 @@ pub(crate) fn permission(
     let (host, port) = plan.target.host_and_port();
     let addresses = resolve(&host, port)?;
     let others = others(plan)?;
-    let mut policy = named_policy(plan, &addresses, &others);
+    let own = throng_engine::preflight::own_addresses();
+    let mut policy = named_policy(plan, own, &addresses, &others);
     let covers = |agreement: &Agreement| {
         let places = others
             .iter()
@@ -140,9 +141,14 @@ pub(crate) fn permission(
     })
 }
 
-/// The policy before anybody is asked: what the scenario allows, and what of this host it names.
-fn named_policy(plan: &Plan, addresses: &[IpAddr], others: &[Other]) -> AddressPolicy {
-    let own = throng_engine::preflight::own_addresses();
+/// The policy before anybody is asked: what the scenario allows, and what of this host, which has
+/// the addresses `own`, it names.
+fn named_policy(
+    plan: &Plan,
+    own: Vec<IpAddr>,
+    addresses: &[IpAddr],
+    others: &[Other],
+) -> AddressPolicy {
     let mut policy = AddressPolicy::new(own, plan.target.allow.iter().copied());
     policy.name_target(addresses, plan.target.host_and_port().1);
     for other in others {

@@ -57,10 +57,11 @@ impl Network {
             && masked(address, self.prefix_bits) == self.address
     }
 
-    /// Whether all its addresses are loopback (`127.0.0.0/8`, `::1`).
-    pub(crate) fn is_loopback(&self) -> bool {
-        let prefix_bits_min = if self.address.is_ipv4() { 8 } else { 128 };
-        self.address.is_loopback() && self.prefix_bits >= prefix_bits_min
+    /// Whether it has the addresses of one host only: it is a single address, or all of it is
+    /// loopback (`127.0.0.0/8`, `::1`).
+    pub(crate) fn is_of_one_host(&self) -> bool {
+        let is_loopback = self.address.is_loopback() && self.prefix_bits >= 8;
+        is_loopback || self.prefix_bits == width(self.address)
     }
 }
 

@@ -12,11 +12,23 @@ fn judged(keys: &str, target: &str) -> Result<Permission, CliError> {
 
 /// The same of a target elsewhere.
 fn judged_at(url: &str, keys: &str, target: &str) -> Result<Permission, CliError> {
+    let plan = plan_of(url, keys, target);
+    permission(&plan, None, &TlsOptions::default(), &Agents::connect(&plan))
+}
+
+fn plan_of(url: &str, keys: &str, target: &str) -> Plan {
     let text = format!(
         "[target]\nurl = \"{url}\"\n{target}\n[run]\nduration = \"20s\"\n[crowd]\nsize = 3\n{keys}\n"
     );
-    let plan = Scenario::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}")).plan();
-    permission(&plan, None, &TlsOptions::default(), &Agents::connect(&plan))
+    Scenario::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}")).plan()
+}
+
+/// The policy of a plan on a host with the address 192.168.7.5, before anybody is asked.
+fn policy_of(plan: &Plan) -> AddressPolicy {
+    let (host, port) = plan.target.host_and_port();
+    let own = ["127.0.0.1", "192.168.7.5"].map(|text| text.parse().unwrap()).to_vec();
+    let (addresses, others) = (resolve(&host, port).ok().unwrap(), others(plan).ok().unwrap());
+    named_policy(plan, own, &addresses, &others)
 }
 
 fn chat(host: &str) -> String {
@@ -127,6 +139,25 @@ fn a_target_elsewhere_cannot_send_the_crowd_to_this_host() {
     let allowed = judged_at("http://192.168.7.9/a.m3u8", "", written).ok().unwrap();
     let expect = ["127.0.0.1:9200", "127.0.0.1:5280"];
     assert_eq!(reached(&allowed, &LOOPBACK), [expect; 3]);
+}
+
+#[test]
+fn the_network_of_a_target_is_no_consent_of_this_host_in_it() {
+    let reached = |url: &str, allow: &str| {
+        let policy = policy_of(&plan_of(url, "", allow));
+        let places = ["192.168.7.5:9200", "192.168.7.8:9", "127.0.0.1:9200"];
+        let permits = |place: &&str| {
+            let to = place.parse().unwrap();
+            [IpProtocol::Tcp, IpProtocol::Udp].map(|protocol| policy.permits(protocol, to).is_ok())
+        };
+        places.iter().filter(|place| permits(place) == [true; 2]).copied().collect::<Vec<_>>()
+    };
+    let elsewhere = "http://192.168.7.9/a.m3u8";
+    assert_eq!(reached(elsewhere, ELSEWHERE), ["192.168.7.8:9"]);
+    let itself = "allow = [\"192.168.7.0/24\", \"192.168.7.5\"]";
+    assert_eq!(reached(elsewhere, itself), ["192.168.7.5:9200", "192.168.7.8:9"]);
+    let here = ["192.168.7.5:9200", "127.0.0.1:9200"];
+    assert_eq!(reached("http://192.168.7.5/a.m3u8", ""), here, "the target is here");
 }
 
 #[test]

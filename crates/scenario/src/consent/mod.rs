@@ -55,7 +55,7 @@ pub enum PermitReason {
     Loopback,
     /// It is one of this host's own addresses.
     OwnAddress,
-    /// A private address within an allowed network.
+    /// A private address within an allowed network, or one of this host that is allowed itself.
     AllowedNetwork,
     /// A port that a consent proof at its address names, or the owner's agent that answers there.
     Proven,
@@ -120,7 +120,8 @@ impl fmt::Display for Refusal {
             ),
             Self::ThisHost(address) => write!(
                 f,
-                "{address} is this machine, and the target is not on it: a server elsewhere may not send the crowd here"
+                "{address} is this machine, and the target is not on it: a server elsewhere may not send the crowd here, \
+                 unless the address itself is allowed (`--allow-target {address}`)"
             ),
             Self::OtherPort(protocol, to) => write!(
                 f,
@@ -237,10 +238,13 @@ impl AddressPolicy {
             return Ok(if is_loopback { PermitReason::Loopback } else { PermitReason::OwnAddress });
         }
         let private = is_private(address);
-        // Allowed networks open private addresses only, and loopback only where it is written:
-        // `0.0.0.0/0` is not the consent of the whole Internet, nor of every service here.
-        let is_allowed =
-            |network: &Network| network.contains(address) && (private || network.is_loopback());
+        // Allowed networks open private addresses only, and this host only where it is written:
+        // `0.0.0.0/0` is not the consent of the whole Internet, and the network of a target is not
+        // that of every service here.
+        let is_allowed = |network: &Network| {
+            let names = if is_here { network.is_of_one_host() } else { private };
+            names && network.contains(address)
+        };
         if self.allowed_networks.iter().any(is_allowed) {
             return Ok(PermitReason::AllowedNetwork);
         }
@@ -399,6 +403,25 @@ mod tests {
         policy.name_peers();
         let datagrams = [vec![], vec!["192.168.7.1:22"]];
         assert_eq!(reached(&policy, &HERE), datagrams, "peers are not on loopback");
+    }
+
+    #[test]
+    fn an_own_address_is_allowed_by_itself_and_by_no_network_around_it() {
+        let own = ["192.168.7.5", "fd00:7::5"].map(|text| text.parse().unwrap());
+        let places = ["192.168.7.5:9200", "192.168.7.9:9200", "[fd00:7::5]:9200", "[fd00:7::9]:1"];
+        for (network, expect) in [
+            ("192.168.7.0/24", &["192.168.7.9:9200"][..]),
+            ("192.168.7.4/31", &[]),
+            ("0.0.0.0/0", &["192.168.7.9:9200"]),
+            ("192.168.7.5", &["192.168.7.5:9200"]),
+            ("192.168.7.5/32", &["192.168.7.5:9200"]),
+            ("fd00:7::/64", &["[fd00:7::9]:1"]),
+            ("fd00:7::5/128", &["[fd00:7::5]:9200"]),
+        ] {
+            let mut policy = AddressPolicy::new(own, [network.parse().unwrap()]);
+            policy.name_target(&addresses(&["192.168.7.9"]), 80);
+            assert_eq!(reached(&policy, &places), [expect, expect], "{network}");
+        }
     }
 
     #[test]
