@@ -69,6 +69,7 @@ pub(crate) fn permission(
     agents: &Agents,
 ) -> Result<Permission, CliError> {
     let (host, port) = plan.target.host_and_port();
+    let protocol = plan.target.ip_protocol();
     let addresses = resolve(&host, port)?;
     let others = others(plan)?;
     let own = throng_engine::preflight::own_addresses();
@@ -90,7 +91,7 @@ pub(crate) fn permission(
     }
     let mut unproven = Vec::new();
     for address in &addresses {
-        match policy.permits_server(SocketAddr::new(*address, port)) {
+        match policy.permits(protocol, SocketAddr::new(*address, port)) {
             Ok(_) => {}
             Err(refusal @ Refusal::PublicNotProven(_)) => unproven.push(refusal),
             Err(refusal) => {
@@ -116,7 +117,7 @@ pub(crate) fn permission(
     let permits: Vec<(IpAddr, PermitReason)> = addresses
         .iter()
         .filter_map(|address| {
-            let permit = policy.permits_server(SocketAddr::new(*address, port));
+            let permit = policy.permits(protocol, SocketAddr::new(*address, port));
             Some((*address, permit.ok()?))
         })
         .collect();
@@ -180,10 +181,11 @@ fn others(plan: &Plan) -> Result<Vec<Other>, CliError> {
 
 impl Other {
     /// All its addresses must be allowed, or have agreed for the target: proofs are fetched from
-    /// the target's addresses only.
+    /// the target's addresses only. All such servers are reached by TCP.
     fn judge(&self, policy: &AddressPolicy, agents: &Agents) -> Result<(), CliError> {
         self.addresses.iter().try_for_each(|address| {
-            let judged = policy.permits_server(SocketAddr::new(*address, self.place.port));
+            let to = SocketAddr::new(*address, self.place.port);
+            let judged = policy.permits(IpProtocol::Tcp, to);
             judged.map(drop).map_err(|refusal| {
                 let error = CliError::new(Exit::Target, refused(refusal, self.place.port, agents));
                 named(&error, &self.place)
@@ -278,7 +280,7 @@ impl Permission {
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0));
         let addresses = resolve(host, port).map_err(|error| error.error.to_string())?;
         addresses.into_iter().try_for_each(|address| {
-            let judged = self.policy.permits_server(SocketAddr::new(address, port));
+            let judged = self.policy.permits(IpProtocol::Tcp, SocketAddr::new(address, port));
             judged.map(drop).map_err(|refusal| refusal.to_string())
         })
     }

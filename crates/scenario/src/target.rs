@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
+use crate::consent::IpProtocol;
 use crate::network::Network;
 use crate::secret::TokenSource;
 use crate::url_template::{UrlTemplate, UrlValues, UrlVariable};
@@ -158,6 +159,12 @@ impl Target {
                 | Endpoint::Xmpp { .. }
                 | Endpoint::Chat { .. }
         )
+    }
+
+    /// The protocol by which the port of [`Self::host_and_port`] is reached.
+    #[must_use]
+    pub fn ip_protocol(&self) -> IpProtocol {
+        if self.protocol() == Protocol::Srt { IpProtocol::Udp } else { IpProtocol::Tcp }
     }
 
     /// Host and port of the signalling server; the port defaults to that of the scheme.

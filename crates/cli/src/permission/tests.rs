@@ -173,3 +173,27 @@ fn a_server_that_is_named_here_opens_its_port_to_the_crowd_of_a_target_elsewhere
         assert_eq!(reached(&named, &LOOPBACK), [["127.0.0.1:5280"]; 3], "{key}");
     }
 }
+
+#[test]
+fn a_proof_of_media_at_any_port_is_no_consent_for_a_server_beside_the_target() {
+    let terms = "tester = lab\ntarget = 192.0.2.8:443\nexpires = 2026-12-31\nmax_users = 7\nmax_bit_rate = 9Mbit/s\n";
+    let sealed = ConsentProof::sealed(terms, &ConsentSecret::new([9; 32]), 1_798_000_000).unwrap();
+    let proof = ConsentProof::parse(&sealed).unwrap();
+    let agents = Agents::connect(&plan_of("http://127.0.0.1/a.m3u8", "", ""));
+    let mut named = judged("", "").ok().unwrap();
+    let mut policy = AddressPolicy::default();
+    policy.prove(&proof, "192.0.2.8".parse().unwrap());
+    named.policy = Arc::new(policy.clone());
+    for (port, is_agreed) in [(443, true), (9200, false)] {
+        let plan = plan_of("http://192.0.2.8:1/a.m3u8", &chat(&format!("192.0.2.8:{port}")), "");
+        let said = others(&plan).ok().unwrap()[0].judge(&policy, &agents);
+        assert_eq!(said.is_ok(), is_agreed, "{port}");
+        let url = Url::parse(&format!("http://192.0.2.8:{port}/")).unwrap();
+        let of_origin = named.host(&url);
+        assert_eq!(of_origin.is_ok(), is_agreed, "{port}");
+        for said in [said.err().map(|error| error.error.to_string()), of_origin.err()] {
+            let words = "has not agreed to load on tcp port 9200";
+            assert_eq!(said.is_some_and(|said| said.contains(words)), !is_agreed, "{port}");
+        }
+    }
+}

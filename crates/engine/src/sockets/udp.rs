@@ -342,8 +342,10 @@ impl SourceAddresses {
         peers: &[SocketAddr],
         reach: &Reach,
     ) -> Result<Vec<IpAddr>, ChannelError> {
-        // Only a route is looked up; the port of each datagram is judged when it is sent.
-        let may_reach = |peer: &&SocketAddr| reach(IpProtocol::Udp, (peer.ip(), 0).into());
+        // Only a route is looked up, also to a server whose port is one of TCP; each datagram is
+        // judged when it is sent.
+        let may_reach =
+            |peer: &&SocketAddr| reach(IpProtocol::Udp, **peer) || reach(IpProtocol::Tcp, **peer);
         let (allowed, refused): (Vec<SocketAddr>, Vec<_>) = peers.iter().partition(may_reach);
         let (mut locals, mut unreachable) = (Vec::new(), Vec::new());
         for peer in allowed {
@@ -455,6 +457,16 @@ mod tests {
             )
         };
         let loopback = Ok(vec![IpAddr::from([127, 0, 0, 1])]);
+        // A server of RTSP, whose media has ports of its own.
+        let by_tcp: Reach =
+            Arc::new(|protocol, to| protocol == IpProtocol::Tcp && to.port() == 554);
+        let route = |peer: &str| {
+            let peers = vec![peer.parse().unwrap()];
+            let toward = PeerAddresses { peers, otherwise: None, gathers: false };
+            SourceAddresses::default().locals(None, &toward, &by_tcp)
+        };
+        assert_eq!(route("127.0.0.1:554"), loopback);
+        assert!(matches!(route("127.0.0.1:5000"), Err(ChannelError::NotAllowed(_))));
         // Broadcast only: the kernel refuses to connect.
         let nowhere = "255.255.255.255:9";
         assert_eq!(locals(&[nowhere, "127.0.0.9:1", "127.0.0.1:1"], None), loopback);

@@ -118,8 +118,9 @@ mod tests {
         });
         // It answers, so its owner lets throng watch this machine: that is consent for this machine
         // alone.
-        assert_eq!(reach.permits_server(SocketAddr::new(address, 1)), Ok(PermitReason::Proven));
-        assert!(reach.permits_server(SocketAddr::new(address, 2)).is_err());
+        let permits = |port| reach.permits(IpProtocol::Tcp, SocketAddr::new(address, port));
+        assert_eq!(permits(1), Ok(PermitReason::Proven));
+        assert!(permits(2).is_err());
         assert!(reach.permits_address("10.0.0.10".parse().unwrap()).is_err());
     }
 }

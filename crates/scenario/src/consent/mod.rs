@@ -78,6 +78,8 @@ pub enum Refusal {
     ThisHost(IpAddr),
     /// A port that the consent of its address's owner does not name.
     OtherPort(IpProtocol, SocketAddr),
+    /// Port 0.
+    NoPort(IpAddr),
 }
 
 impl Refusal {
@@ -90,7 +92,8 @@ impl Refusal {
             | Self::Broadcast(address)
             | Self::PrivateNotAllowed(address)
             | Self::PublicNotProven(address)
-            | Self::ThisHost(address) => address,
+            | Self::ThisHost(address)
+            | Self::NoPort(address) => address,
             Self::OtherPort(_, to) => to.ip(),
         }
     }
@@ -123,6 +126,7 @@ impl fmt::Display for Refusal {
                 "{address} is this machine, and the target is not on it: a server elsewhere may not send the crowd here, \
                  unless the address itself is allowed (`--allow-target {address}`)"
             ),
+            Self::NoPort(address) => write!(f, "port 0 of {address} is not a destination"),
             Self::OtherPort(protocol, to) => write!(
                 f,
                 "{} has not agreed to load on {protocol} port {port}: its agent has to name it with `--allow-load \
@@ -216,14 +220,32 @@ impl AddressPolicy {
         self.agreed.clear();
     }
 
-    /// Whether `to` may be sent to by `protocol`. Port 0 asks whether any port of the address may
-    /// be.
+    /// Whether `to` may be sent to by `protocol`.
     ///
     /// # Errors
     /// With the reason why it may not.
     pub fn permits(&self, protocol: IpProtocol, to: SocketAddr) -> Result<PermitReason, Refusal> {
-        let to = SocketAddr::new(to.ip().to_canonical(), to.port());
-        let address = to.ip();
+        match to.port() {
+            // Linux sends a SYN to it, and no range of ports that an owner names has it.
+            0 => Err(Refusal::NoPort(to.ip().to_canonical())),
+            port => self.judge(to.ip().to_canonical(), Some((protocol, port))),
+        }
+    }
+
+    /// Whether any port of `address` may be reached.
+    ///
+    /// # Errors
+    /// With the reason why none may be.
+    pub fn permits_address(&self, address: IpAddr) -> Result<PermitReason, Refusal> {
+        self.judge(address.to_canonical(), None)
+    }
+
+    /// Judges a port of `address`, which is canonical; `None`: any of its ports.
+    fn judge(
+        &self,
+        address: IpAddr,
+        port: Option<(IpProtocol, u16)>,
+    ) -> Result<PermitReason, Refusal> {
         // Never allowed, whatever the networks and proofs.
         match address {
             IpAddr::V4(v4) if v4.octets()[0] == 0 => return Err(Refusal::Unspecified(address)),
@@ -233,7 +255,7 @@ impl AddressPolicy {
             _ => {}
         }
         let is_here = self.are_all_here(&[address]);
-        if is_here && self.here.permits(protocol, to) {
+        if is_here && self.here.permits(address, port) {
             let is_loopback = address.is_loopback();
             return Ok(if is_loopback { PermitReason::Loopback } else { PermitReason::OwnAddress });
         }
@@ -249,12 +271,13 @@ impl AddressPolicy {
             return Ok(PermitReason::AllowedNetwork);
         }
         let agreed = self.agreed.get(&address);
-        let names = |range: &PortRange| to.port() == 0 || range.contains(protocol, to.port());
+        let names =
+            |range: &PortRange| port.is_none_or(|(protocol, port)| range.contains(protocol, port));
         if agreed.is_some_and(|ranges| ranges.iter().any(names)) {
             return Ok(PermitReason::Proven);
         }
-        Err(if agreed.is_some() {
-            Refusal::OtherPort(protocol, to)
+        Err(if let (Some(_), Some((protocol, port))) = (agreed, port) {
+            Refusal::OtherPort(protocol, SocketAddr::new(address, port))
         } else if is_here {
             Refusal::ThisHost(address)
         } else if private {
@@ -263,33 +286,18 @@ impl AddressPolicy {
             Refusal::PublicNotProven(address)
         })
     }
-
-    /// Whether a server at `to` may be reached by either protocol.
-    ///
-    /// # Errors
-    /// With the reason why it may not.
-    pub fn permits_server(&self, to: SocketAddr) -> Result<PermitReason, Refusal> {
-        let by_tcp = self.permits(IpProtocol::Tcp, to);
-        by_tcp.or_else(|refusal| self.permits(IpProtocol::Udp, to).map_err(|_| refusal))
-    }
-
-    /// Whether any port of `address` may be reached.
-    ///
-    /// # Errors
-    /// With the reason why none may be.
-    pub fn permits_address(&self, address: IpAddr) -> Result<PermitReason, Refusal> {
-        self.permits_server(SocketAddr::new(address, 0))
-    }
 }
 
 impl ThisHost {
-    /// Whether `to`, an address of this host, may be reached.
-    fn permits(&self, protocol: IpProtocol, to: SocketAddr) -> bool {
-        let is_peer = || self.has_peers && protocol == IpProtocol::Udp && !to.ip().is_loopback();
+    /// Whether this port of `address`, one of this host, may be reached; `None`: any of its ports.
+    fn permits(&self, address: IpAddr, port: Option<(IpProtocol, u16)>) -> bool {
+        let is_datagram = port.is_none_or(|(protocol, _)| protocol == IpProtocol::Udp);
         let is_named = |server: &SocketAddr| {
-            server.ip() == to.ip() && (to.port() == 0 || server.port() == to.port())
+            server.ip() == address && port.is_none_or(|(_, port)| server.port() == port)
         };
-        self.is_open || is_peer() || self.servers.iter().any(is_named)
+        self.is_open
+            || (self.has_peers && is_datagram && !address.is_loopback())
+            || self.servers.iter().any(is_named)
     }
 }
 
@@ -351,7 +359,8 @@ mod tests {
                 ports: vec![PortRange::of_port(80)],
                 caps: crate::Caps::NONE,
             });
-            assert!(policy.permits_server(SocketAddr::new(target.parse().unwrap(), 80)).is_ok());
+            let to = SocketAddr::new(target.parse().unwrap(), 80);
+            assert!(policy.permits(IpProtocol::Tcp, to).is_ok());
             assert_eq!(reached(&policy, &HERE), NOTHING, "{target}");
             let here = HERE[0].parse().unwrap();
             assert_eq!(
@@ -474,6 +483,24 @@ mod tests {
         ] {
             let reach = reach().with_this_host();
             assert_eq!(reach.permits_address(address(text)), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn port_0_is_no_destination_anywhere() {
+        let mut policy = reach().with_this_host();
+        policy.prove_by_agent(&AgentProof {
+            answered_at: "203.0.113.77".parse().unwrap(),
+            ports: vec![PortRange::of_port(80)],
+            caps: crate::Caps::NONE,
+        });
+        for text in ["127.0.0.1", "::1", "192.168.7.1", "10.1.2.3", "203.0.113.77"] {
+            let address: IpAddr = text.parse().unwrap();
+            assert!(policy.permits_address(address).is_ok(), "{text}");
+            for protocol in [IpProtocol::Tcp, IpProtocol::Udp] {
+                let judged = policy.permits(protocol, SocketAddr::new(address, 0));
+                assert_eq!(judged, Err(Refusal::NoPort(address)), "{text} {protocol}");
+            }
         }
     }
 

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Whether something may be sent to a port, as the consent guard decides. Port 0, to which nothing
-/// can be sent, asks whether any port of the address may be reached.
+/// Whether something may be sent to a port, as the consent guard decides.
 pub type MayReach = Arc<dyn Fn(IpProtocol, SocketAddr) -> bool + Send + Sync>;
 
 /// The protocol above IP that has a port.

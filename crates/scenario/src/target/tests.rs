@@ -31,6 +31,8 @@ fn the_scheme_names_the_protocol_and_the_real_url() {
     ] {
         let target = target(text);
         assert_eq!((target.protocol(), target.url().as_str()), (protocol, url), "{text}");
+        let is_by_udp = target.ip_protocol() == IpProtocol::Udp;
+        assert_eq!(is_by_udp, protocol == Protocol::Srt, "{text}");
     }
 }
 
