@@ -89,15 +89,13 @@ pub(crate) fn permission(
         caps = caps.lowered_by(&agreement.proof.caps);
         demand.within(&agreement.proof.caps).map_err(CliError::target)?;
     }
-    let mut unproven = Vec::new();
-    for address in &addresses {
-        match policy.permits(protocol, SocketAddr::new(*address, port)) {
-            Ok(_) => {}
-            Err(refusal @ Refusal::PublicNotProven(_)) => unproven.push(refusal),
-            Err(refusal) => {
-                return Err(CliError::new(Exit::Target, refused(refusal, port, agents)));
-            }
-        }
+    let refusals = addresses
+        .iter()
+        .filter_map(|address| policy.permits(protocol, SocketAddr::new(*address, port)).err());
+    let (unproven, others_refused): (Vec<Refusal>, Vec<Refusal>) =
+        refusals.partition(|refusal| refusal.needs_proof());
+    if let Some(refusal) = others_refused.first() {
+        return Err(CliError::new(Exit::Target, refused(*refusal, port, agents)));
     }
     if let Some(refusal) = unproven.first() {
         let secret = consent_secret.ok_or_else(|| {

@@ -97,6 +97,21 @@ impl Refusal {
             Self::OtherPort(_, to) => to.ip(),
         }
     }
+
+    /// Whether a consent proof that its address publishes would lift it: the address is public.
+    #[must_use]
+    pub fn needs_proof(self) -> bool {
+        match self {
+            Self::PublicNotProven(_) => true,
+            Self::ThisHost(address) => is_public(address),
+            Self::OtherPort(_, to) => is_public(to.ip()),
+            Self::Unspecified(_)
+            | Self::Multicast(_)
+            | Self::Broadcast(_)
+            | Self::PrivateNotAllowed(_)
+            | Self::NoPort(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -310,6 +325,11 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
+/// Addresses of the Internet.
+fn is_public(address: IpAddr) -> bool {
+    !address.is_loopback() && !is_private(address)
+}
+
 fn is_shared_or_benchmark(v4: Ipv4Addr) -> bool {
     let [a, b, ..] = v4.octets();
     (a == 100 && b & 0b1100_0000 == 64) || (a == 198 && b & 0b1111_1110 == 18)
@@ -483,6 +503,33 @@ mod tests {
         ] {
             let reach = reach().with_this_host();
             assert_eq!(reach.permits_address(address(text)), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_published_proof_is_asked_of_public_addresses_whatever_else_agreed_there() {
+        let mut policy = reach();
+        for address in ["203.0.113.77", "172.16.0.9"] {
+            policy.prove_by_agent(&AgentProof {
+                answered_at: address.parse().unwrap(),
+                ports: vec![PortRange::of_port(5280)],
+                caps: crate::Caps::NONE,
+            });
+        }
+        for (to, expect) in [
+            // An agent that agreed to the chat there, not to the target.
+            ("203.0.113.77:80", true),
+            ("203.0.113.78:80", true),
+            ("203.0.113.5:80", true),
+            ("172.16.0.9:80", false),
+            ("172.16.0.8:80", false),
+            ("127.0.0.1:80", false),
+            ("192.168.7.1:80", false),
+            ("224.0.0.1:80", false),
+            ("203.0.113.78:0", false),
+        ] {
+            let refusal = policy.permits(IpProtocol::Tcp, to.parse().unwrap()).unwrap_err();
+            assert_eq!(refusal.needs_proof(), expect, "{to}: {refusal}");
         }
     }
 
