@@ -149,7 +149,7 @@ fn named_policy(
     others: &[Other],
 ) -> AddressPolicy {
     let mut policy = AddressPolicy::new(own, plan.target.allow.iter().copied());
-    policy.name_target(addresses, plan.target.host_and_port().1);
+    policy.name_target(addresses);
     for other in others {
         policy.name_server(&other.addresses, other.place.port);
     }

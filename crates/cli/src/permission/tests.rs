@@ -146,11 +146,12 @@ fn the_network_of_a_target_is_no_consent_of_this_host_in_it() {
     let reached = |url: &str, allow: &str| {
         let policy = policy_of(&plan_of(url, "", allow));
         let places = ["192.168.7.5:9200", "192.168.7.8:9", "127.0.0.1:9200"];
-        let permits = |place: &&str| {
+        let is_permitted = |place: &&&str| {
             let to = place.parse().unwrap();
             [IpProtocol::Tcp, IpProtocol::Udp].map(|protocol| policy.permits(protocol, to).is_ok())
+                == [true; 2]
         };
-        places.iter().filter(|place| permits(place) == [true; 2]).copied().collect::<Vec<_>>()
+        places.iter().filter(is_permitted).copied().collect::<Vec<_>>()
     };
     let elsewhere = "http://192.168.7.9/a.m3u8";
     assert_eq!(reached(elsewhere, ELSEWHERE), ["192.168.7.8:9"]);

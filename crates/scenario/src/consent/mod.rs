@@ -138,7 +138,7 @@ impl fmt::Display for Refusal {
             ),
             Self::ThisHost(address) => write!(
                 f,
-                "{address} is this machine, and the target is not on it: a server elsewhere may not send the crowd here, \
+                "{address} is this machine, and not all of the target is on it: a server elsewhere may not send the crowd here, \
                  unless the address itself is allowed (`--allow-target {address}`)"
             ),
             Self::NoPort(address) => write!(f, "port 0 of {address} is not a destination"),
@@ -186,10 +186,10 @@ impl AddressPolicy {
 
     /// Names the target, whose host has these `addresses` and no other. Where all of them are this
     /// host's, so is the target, and all of this host may be reached. A name of several machines
-    /// opens only its port here ([`Self::name_server`]).
-    pub fn name_target(&mut self, addresses: &[IpAddr], port: u16) {
+    /// opens nothing here: its address here is judged as those of the others are, because the port
+    /// of signalling alone would leave its media refused.
+    pub fn name_target(&mut self, addresses: &[IpAddr]) {
         self.here.is_open |= self.are_all_here(addresses);
-        self.name_server(addresses, port);
     }
 
     /// Names a server beside the target, whose host has these `addresses` and no other: its port
@@ -373,7 +373,7 @@ mod tests {
     fn a_target_elsewhere_sends_nobody_to_this_host() {
         for target in ["10.1.2.3", "203.0.113.77"] {
             let mut policy = reach();
-            policy.name_target(&addresses(&[target]), 80);
+            policy.name_target(&addresses(&[target]));
             policy.prove_by_agent(&AgentProof {
                 answered_at: "203.0.113.77".parse().unwrap(),
                 ports: vec![PortRange::of_port(80)],
@@ -399,22 +399,25 @@ mod tests {
             &["127.0.1.1", "192.168.7.1"],
         ] {
             let mut policy = reach();
-            policy.name_target(&addresses(target), 80);
+            policy.name_target(&addresses(target));
             assert_eq!(reached(&policy, &HERE), [HERE, HERE], "{target:?}");
         }
         let mut nowhere = reach();
-        nowhere.name_target(&[], 80);
+        nowhere.name_target(&[]);
         assert_eq!(reached(&nowhere, &HERE), NOTHING);
     }
 
     #[test]
     fn a_name_with_addresses_elsewhere_opens_no_loopback() {
         let mut policy = reach();
-        policy.name_target(&addresses(&["10.1.2.3", "127.0.0.1", "192.168.7.1"]), 9200);
+        policy.name_target(&addresses(&["10.1.2.3", "127.0.0.1", "192.168.7.1"]));
         let places = ["127.0.0.1:9200", "192.168.7.1:9200", "192.168.7.1:22", "10.1.2.3:9200"];
+        let expect = ["10.1.2.3:9200"];
+        assert_eq!(reached(&policy, &places), [expect, expect]);
+        // A server beside it needs its port alone.
+        policy.name_server(&addresses(&["10.1.2.3", "127.0.0.1", "192.168.7.1"]), 9200);
         let expect = ["192.168.7.1:9200", "10.1.2.3:9200"];
         assert_eq!(reached(&policy, &places), [expect, expect]);
-        // Nor does a server elsewhere that is named beside it.
         policy.name_server(&addresses(&["10.1.2.3", "::1"]), 9200);
         assert_eq!(reached(&policy, &HERE), NOTHING);
     }
@@ -422,7 +425,7 @@ mod tests {
     #[test]
     fn a_server_here_beside_a_target_elsewhere_opens_its_port_alone() {
         let mut policy = reach();
-        policy.name_target(&addresses(&["10.1.2.3"]), 80);
+        policy.name_target(&addresses(&["10.1.2.3"]));
         policy.name_server(&addresses(&["127.0.0.1"]), 5280);
         let places = ["127.0.0.1:5280", "127.0.0.1:9200", "[::1]:5280", "192.168.7.1:5280"];
         assert_eq!(reached(&policy, &places), [["127.0.0.1:5280"], ["127.0.0.1:5280"]]);
@@ -448,7 +451,7 @@ mod tests {
             ("fd00:7::5/128", &["[fd00:7::5]:9200"]),
         ] {
             let mut policy = AddressPolicy::new(own, [network.parse().unwrap()]);
-            policy.name_target(&addresses(&["192.168.7.9"]), 80);
+            policy.name_target(&addresses(&["192.168.7.9"]));
             assert_eq!(reached(&policy, &places), [expect, expect], "{network}");
         }
     }
