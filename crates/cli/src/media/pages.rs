@@ -100,7 +100,9 @@ impl Pages {
 /// judged with it.
 fn refusal(rule: &OriginRule, plan: &Plan, may_load: MayLoad<'_>) -> Option<String> {
     let url = Url::parse(&rule.requested).ok()?;
-    let is_of_target = url.host_str() == plan.target.url().host_str();
+    let place = |url: &Url| (url.host_str().map(str::to_owned), url.port_or_known_default());
+    // Another port of its host is another service, which has to agree itself.
+    let is_of_target = place(&url) == place(plan.target.url());
     let why = if is_of_target { None } else { may_load(&url).err() }?;
     Some(format!("player.origins: requests of {} go nowhere: {why}", rule.recorded))
 }
@@ -176,6 +178,15 @@ mod tests {
             "10.9.9.9 has not",
         ] {
             assert!(warnings.contains(part), "{warnings}");
+        }
+        // Another service of the target's host is not the target.
+        for (origin, is_asked) in
+            [("http://127.0.0.1:9200", true), ("http://127.0.0.1:8080", false)]
+        {
+            let rule =
+                OriginRule { recorded: "https://cdn.example".into(), requested: origin.into() };
+            let said = refusal(&rule, &of_plan, &|_| Err("it has not consented".into()));
+            assert_eq!(said.is_some(), is_asked, "{origin}");
         }
         std::fs::write(&har, "{").unwrap();
         for path in [har, folder.path().join("none.har")] {
