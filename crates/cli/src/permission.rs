@@ -46,7 +46,29 @@ pub(crate) struct Permission {
     agreements: Vec<Agreement>,
     caps: Caps,
     servers: Vec<SocketAddr>,
+    names: JudgedNames,
     is_own_host: bool,
+}
+
+/// Hosts that the scenario names, each resolved once: the run connects to the addresses that were
+/// judged, and to no later answer of DNS.
+#[derive(Default)]
+struct JudgedNames(Vec<(String, Vec<IpAddr>)>);
+
+impl JudgedNames {
+    fn resolve(&mut self, host: &str, port: u16) -> Result<Vec<IpAddr>, CliError> {
+        if let Some(addresses) = self.get(host) {
+            return Ok(addresses.to_vec());
+        }
+        let addresses = resolve(host, port)?;
+        self.0.push((host.to_owned(), addresses.clone()));
+        Ok(addresses)
+    }
+
+    fn get(&self, host: &str) -> Option<&[IpAddr]> {
+        let (_, addresses) = self.0.iter().find(|(name, _)| name == host)?;
+        Some(addresses)
+    }
 }
 
 /// The load that a plan puts on its target.
@@ -70,10 +92,11 @@ pub(crate) fn permission(
 ) -> Result<Permission, CliError> {
     let (host, port) = plan.target.host_and_port();
     let protocol = plan.target.ip_protocol();
-    let addresses = resolve(&host, port)?;
-    let others = others(plan)?;
+    let mut names = JudgedNames::default();
+    let addresses = names.resolve(&host, port)?;
+    let (others, origins) = (others(plan, &mut names)?, origins(plan, &mut names));
     let own = throng_engine::preflight::own_addresses();
-    let mut policy = named_policy(plan, own, &addresses, &others);
+    let mut policy = named_policy(plan, own, &addresses, others.iter().chain(&origins));
     let covers = |agreement: &Agreement| {
         let places = others
             .iter()
@@ -136,21 +159,22 @@ pub(crate) fn permission(
         agreements,
         caps,
         servers,
+        names,
         is_own_host,
     })
 }
 
 /// The policy before anybody is asked: what the scenario allows, and what of this host, which has
 /// the addresses `own`, it names.
-fn named_policy(
+fn named_policy<'a>(
     plan: &Plan,
     own: Vec<IpAddr>,
     addresses: &[IpAddr],
-    others: &[Other],
+    beside: impl Iterator<Item = &'a Other>,
 ) -> AddressPolicy {
     let mut policy = AddressPolicy::new(own, plan.target.allow.iter().copied());
     policy.name_target(addresses);
-    for other in others {
+    for other in beside {
         policy.name_server(&other.addresses, other.place.port);
     }
     for server in plan.named_ice_servers() {
@@ -169,12 +193,23 @@ struct Other {
 }
 
 /// Those of a plan.
-fn others(plan: &Plan) -> Result<Vec<Other>, CliError> {
+fn others(plan: &Plan, names: &mut JudgedNames) -> Result<Vec<Other>, CliError> {
     let other = |place: NamedPlace| {
-        let addresses = resolve(&place.host, place.port).map_err(|error| named(&error, &place))?;
+        let addresses = names.resolve(&place.host, place.port);
+        let addresses = addresses.map_err(|error| named(&error, &place))?;
         Ok(Other { place, addresses })
     };
     plan.named_places().into_iter().map(other).collect()
+}
+
+/// The origins of recorded pages. What one that is not resolved would get is left out of the run
+/// ([`Permission::host`]).
+fn origins(plan: &Plan, names: &mut JudgedNames) -> Vec<Other> {
+    let origin = |place: NamedPlace| {
+        let addresses = names.resolve(&place.host, place.port).ok()?;
+        Some(Other { place, addresses })
+    };
+    plan.named_origins().into_iter().filter_map(origin).collect()
 }
 
 impl Other {
@@ -271,12 +306,14 @@ impl Permission {
         })
     }
 
-    /// The same for a host that the scenario names next to the target: all its addresses must have
-    /// consented.
+    /// Whether an origin of recorded pages may get load: all its addresses must have consented.
     pub(crate) fn host(&self, url: &Url) -> Result<(), String> {
         let (host, port) =
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0));
-        let addresses = resolve(host, port).map_err(|error| error.error.to_string())?;
+        let addresses = match self.names.get(host) {
+            Some(addresses) => addresses.to_vec(),
+            None => resolve(host, port).map_err(|error| error.error.to_string())?,
+        };
         addresses.into_iter().try_for_each(|address| {
             let judged = self.policy.permits(IpProtocol::Tcp, SocketAddr::new(address, port));
             judged.map(drop).map_err(|refusal| refusal.to_string())
@@ -296,6 +333,12 @@ impl Permission {
     /// All its addresses that may get load.
     pub(crate) fn servers(&self) -> Vec<SocketAddr> {
         self.servers.clone()
+    }
+
+    /// The hosts that the scenario names, with the addresses that were judged, for the engine to
+    /// resolve no other.
+    pub(crate) fn names(&self) -> Vec<(String, Vec<IpAddr>)> {
+        self.names.0.clone()
     }
 
     /// What the engine asks again during the run: each address, the name, and the agents.

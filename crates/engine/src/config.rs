@@ -168,6 +168,9 @@ pub struct RunConfig {
     pub tls: TlsOptions,
     /// Which ports of which addresses participants may send to.
     pub reach: Reach,
+    /// Host names whose addresses were judged before the run: they are not resolved again, so that
+    /// their owners cannot point the crowd elsewhere meanwhile.
+    pub names: Vec<(String, Vec<IpAddr>)>,
     /// Consents that must hold during the run, if the target needs any.
     pub consents: Vec<Consent>,
     /// Time from [`crate::run`] to RunTime 0, in which threads start.
@@ -215,6 +218,7 @@ impl RunConfig {
             tick: Duration::from_millis(5),
             tls: TlsOptions::default(),
             reach,
+            names: Vec::new(),
             consents: Vec::new(),
             lead: Duration::from_millis(200),
             grace: Duration::from_secs(5),

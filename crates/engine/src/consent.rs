@@ -81,7 +81,7 @@ pub fn fetch_file(
         .rsplit_once(':')
         .filter(|(_, port)| !port.contains(']'))
         .map_or(authority, |(host, _)| host);
-    dialer.names = Arc::new(DnsCache::known(host, vec![address]));
+    dialer.names = Arc::new(DnsCache::known([(host.to_owned(), vec![address])]));
     let place = format!("{scheme}://{authority}{WELL_KNOWN_PATH} at {address}");
     let response = runtime()?
         .block_on(get(

@@ -23,12 +23,18 @@ fn plan_of(url: &str, keys: &str, target: &str) -> Plan {
     Scenario::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}")).plan()
 }
 
+fn addresses_of(texts: &[&str]) -> Vec<IpAddr> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
 /// The policy of a plan on a host with the address 192.168.7.5, before anybody is asked.
 fn policy_of(plan: &Plan) -> AddressPolicy {
     let (host, port) = plan.target.host_and_port();
-    let own = ["127.0.0.1", "192.168.7.5"].map(|text| text.parse().unwrap()).to_vec();
-    let (addresses, others) = (resolve(&host, port).ok().unwrap(), others(plan).ok().unwrap());
-    named_policy(plan, own, &addresses, &others)
+    let own = addresses_of(&["127.0.0.1", "192.168.7.5"]);
+    let mut names = JudgedNames::default();
+    let addresses = names.resolve(&host, port).ok().unwrap();
+    let (others, origins) = (others(plan, &mut names).ok().unwrap(), origins(plan, &mut names));
+    named_policy(plan, own, &addresses, others.iter().chain(&origins))
 }
 
 fn chat(host: &str) -> String {
@@ -176,6 +182,38 @@ fn a_server_that_is_named_here_opens_its_port_to_the_crowd_of_a_target_elsewhere
 }
 
 #[test]
+fn an_origin_that_is_named_here_opens_its_port_beside_a_target_elsewhere() {
+    let rules = "\"https://cdn.example\" = \"http://127.0.0.1:5280\", \
+                 \"https://ads.example\" = \"http://192.168.8.1\"";
+    let keys = format!("player = {{ har = \"a.har\", origins = {{ {rules} }} }}");
+    let named = judged_at("http://192.168.7.9/a.m3u8", &keys, ELSEWHERE).ok().unwrap();
+    assert_eq!(reached(&named, &LOOPBACK), [["127.0.0.1:5280"]; 3]);
+    let said = |url: &str| named.host(&Url::parse(url).unwrap());
+    assert_eq!(said("http://127.0.0.1:5280/"), Ok(()));
+    assert!(said("http://127.0.0.1:9200/").unwrap_err().contains("is this machine"));
+    assert!(said("http://192.168.8.1/").unwrap_err().contains("private and not allowed"));
+}
+
+#[test]
+fn the_run_has_the_addresses_that_were_judged_for_each_host_that_is_named() {
+    let keys = format!(
+        "{}\n{}",
+        chat("127.0.0.1:5280"),
+        "player = { har = \"a.har\", origins = { \"https://cdn.example\" = \"http://127.0.0.3\" } }"
+    );
+    let named = judged_at("http://localhost:9/a.m3u8", &keys, "").ok().unwrap();
+    let names = named.names();
+    let hosts: Vec<&str> = names.iter().map(|(host, _)| host.as_str()).collect();
+    assert_eq!(hosts, ["localhost", "127.0.0.1", "127.0.0.3"]);
+    assert!(names.iter().flat_map(|(_, addresses)| addresses).all(IpAddr::is_loopback));
+    assert!(names.iter().all(|(_, addresses)| !addresses.is_empty()));
+    // A host whose answer has changed since: what was judged counts.
+    let mut named = named;
+    named.names = JudgedNames(vec![("cdn.example".into(), addresses_of(&["127.0.0.9"]))]);
+    assert_eq!(named.host(&Url::parse("http://cdn.example/").unwrap()), Ok(()));
+}
+
+#[test]
 fn a_proof_of_media_at_any_port_is_no_consent_for_a_server_beside_the_target() {
     let terms = "tester = lab\ntarget = 192.0.2.8:443\nexpires = 2026-12-31\nmax_users = 7\nmax_bit_rate = 9Mbit/s\n";
     let sealed = ConsentProof::sealed(terms, &ConsentSecret::new([9; 32]), 1_798_000_000).unwrap();
@@ -187,7 +225,8 @@ fn a_proof_of_media_at_any_port_is_no_consent_for_a_server_beside_the_target() {
     named.policy = Arc::new(policy.clone());
     for (port, is_agreed) in [(443, true), (9200, false)] {
         let plan = plan_of("http://192.0.2.8:1/a.m3u8", &chat(&format!("192.0.2.8:{port}")), "");
-        let said = others(&plan).ok().unwrap()[0].judge(&policy, &agents);
+        let said =
+            others(&plan, &mut JudgedNames::default()).ok().unwrap()[0].judge(&policy, &agents);
         assert_eq!(said.is_ok(), is_agreed, "{port}");
         let url = Url::parse(&format!("http://192.0.2.8:{port}/")).unwrap();
         let of_origin = named.host(&url);

@@ -165,6 +165,7 @@ fn config(prepared: &Prepared<'_>, joins: &[throng_scenario::Join]) -> RunConfig
         tls: tls.clone(),
         bad_if: throng_scenario::bad_if(&scenario.objectives),
         consents: permission.consents(),
+        names: permission.names(),
         guards: Guards { mbit_per_s_max: permission.mbit_per_s_max(), ..Guards::default() },
         cohorts: u16::try_from(plan.cohorts.len()).unwrap_or(u16::MAX),
         lead: if plan.watch.is_empty() { usual.lead } else { watchers::BASELINE },

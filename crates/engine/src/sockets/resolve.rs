@@ -28,10 +28,13 @@ enum Entry {
 }
 
 impl DnsCache {
-    /// A cache that holds `addresses` for `host`, which is then never resolved.
-    pub(crate) fn known(host: &str, addresses: Vec<IpAddr>) -> Self {
-        let entry = Arc::new(tokio::sync::Mutex::new(Entry::Addresses(addresses)));
-        Self { entries: Mutex::new([(host.to_ascii_lowercase(), entry)].into()) }
+    /// A cache that holds the addresses of these hosts, which are then never resolved.
+    pub(crate) fn known(hosts: impl IntoIterator<Item = (String, Vec<IpAddr>)>) -> Self {
+        let entry = |(host, addresses): (String, Vec<IpAddr>)| {
+            let entry = tokio::sync::Mutex::new(Entry::Addresses(addresses));
+            (host.to_ascii_lowercase(), Arc::new(entry))
+        };
+        Self { entries: Mutex::new(hosts.into_iter().map(entry).collect()) }
     }
 
     /// The addresses of `host`, in the resolver's order.
@@ -284,7 +287,7 @@ mod tests {
     #[tokio::test]
     async fn a_cached_name_is_not_resolved() {
         let address = IpAddr::from([192, 0, 2, 9]);
-        let names = DnsCache::known("Localhost", vec![address]);
+        let names = DnsCache::known([("Localhost".into(), vec![address])]);
         assert_eq!(names.resolve("localhost").await.unwrap(), [address]);
     }
 

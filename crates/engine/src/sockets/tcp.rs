@@ -77,7 +77,7 @@ impl Dialer {
         // A WebSocket upgrade is HTTP/1.1 (RFC 6455 section 4.1).
         let tls = tls_config(&config.tls, &[b"http/1.1"]).map_err(EngineError::Tls)?;
         Ok(Self {
-            names: Arc::default(),
+            names: Arc::new(DnsCache::known(config.names.iter().cloned())),
             choice: Choice::default(),
             chosen: Arc::default(),
             turns: Arc::new(Turns::beginning_with(usize::from(config.worker))),
@@ -244,7 +244,7 @@ mod tests {
         let listener = TcpListener::bind((other, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut dialer = of_one();
-        dialer.names = Arc::new(DnsCache::known("media.example", vec![one, other]));
+        dialer.names = Arc::new(DnsCache::known([("media.example".into(), vec![one, other])]));
         let name = Host::Name("media.example".into());
         let server = async || {
             let (_, opening) = dialer.dial(None, &name, port, None).await?;
@@ -262,10 +262,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_name_that_was_judged_before_the_run_is_not_resolved_in_it() {
+        let judged = IpAddr::from([192, 0, 2, 9]);
+        let mut config = RunConfig::new(Vec::new(), RunTime::default(), Arc::new(|_, _| true));
+        // The resolver says that it is here.
+        config.names = vec![("localhost".into(), vec![judged])];
+        let dialer = Dialer::new(&config).unwrap().of_one();
+        let name = Host::Name("localhost".into());
+        let asked = dialer.addresses(IpProtocol::Tcp, (&name, 80), &mut Opening::default()).await;
+        assert_eq!(asked, Ok(vec![judged]));
+    }
+
+    #[tokio::test]
     async fn each_address_of_a_name_is_judged_with_its_port() {
         let [here, elsewhere] = [[127, 0, 0, 1], [192, 0, 2, 9]].map(IpAddr::from);
         let mut dialer = of_one();
-        dialer.names = Arc::new(DnsCache::known("media.example", vec![here, elsewhere]));
+        dialer.names = Arc::new(DnsCache::known([("media.example".into(), vec![here, elsewhere])]));
         let agreed = SocketAddr::new(elsewhere, 443);
         dialer.reach = Arc::new(move |protocol, to| protocol == IpProtocol::Tcp && to == agreed);
         let name = Host::Name("media.example".into());

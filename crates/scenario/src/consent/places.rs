@@ -27,9 +27,28 @@ impl Plan {
     /// The servers that cohorts name beside the target, each once.
     #[must_use]
     pub fn named_places(&self) -> Vec<NamedPlace> {
+        self.beside_target(|role| named_urls(role).map(|(key, url)| (key, url.clone())).collect())
+    }
+
+    /// The origins to which cohorts send the requests of recorded pages, each once. Load that they
+    /// may not get is left out of the run.
+    #[must_use]
+    pub fn named_origins(&self) -> Vec<NamedPlace> {
+        self.beside_target(|role| {
+            let rules = role.player.recorded_page.iter().flat_map(|page| &page.origins);
+            let urls = rules.filter_map(|rule| Url::parse(&rule.requested).ok());
+            urls.map(|url| ("player.origins", url)).collect()
+        })
+    }
+
+    /// The places of the URLs of all roles, each once and without that of the target.
+    fn beside_target(
+        &self,
+        urls_of: impl Fn(&Role) -> Vec<(&'static str, Url)>,
+    ) -> Vec<NamedPlace> {
         let mut places: Vec<NamedPlace> = Vec::new();
         for (cohort, role) in self.cohorts.iter().zip(&self.roles) {
-            for (key, url) in named_urls(role) {
+            for (key, url) in urls_of(role) {
                 let host = url.host_str().unwrap_or_default().to_owned();
                 let port = url.port_or_known_default().unwrap_or(0);
                 if !places.iter().any(|place| place.host == host && place.port == port) {
@@ -90,10 +109,17 @@ player = { p2p = { tracker = "wss://10.9.9.9:8443/tracker/socket", hashes = "htt
 name = "others"
 size = 3
 chat = { url = "chat+https://chat.example/events", template = { join = [], say = "{text}" } }
-player = { p2p = { hashes = "http://[2001:db8::1]/segments-sha256.json" } }
+
+[crowd.player]
+har = "a.har"
+origins = { "https://cdn.example" = "http://127.0.0.2:8080", "https://a.example" = "http://media.example" }
+p2p = { hashes = "http://[2001:db8::1]/segments-sha256.json" }
 "#;
         let plan = Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}")).plan();
         let places = plan.named_places();
+        let origins = plan.named_origins();
+        let origins: Vec<_> = origins.iter().map(|place| (&*place.host, place.port)).collect();
+        assert_eq!(origins, [("127.0.0.2", 8080)]);
         let places: Vec<_> = places
             .iter()
             .map(|place| (place.key, &*place.cohort, &*place.host, place.port))
