@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
+use throng_scenario::IpProtocol;
+use throng_scenario::consent::way_to_agree;
 
 use super::announce::{control, session_description};
 use super::client::Answer;
@@ -124,6 +126,11 @@ impl Publisher {
     }
 
     fn were_set_up(&mut self, now: Instant) -> Result<(), Failure> {
+        if let Some(to) = self.session.tracks.iter().find_map(|track| track.refused) {
+            let way = way_to_agree(IpProtocol::Udp, to);
+            let detail = format!("the server's port for media, {to}, may not be sent to ({way})");
+            return Err(Failure::new(FailureReason::NotAllowed, detail));
+        }
         let is_sendable = |track: &Track| {
             if self.session.is_interleaved {
                 track.granted.channels.is_some()
@@ -132,8 +139,7 @@ impl Publisher {
             }
         };
         if !self.session.tracks.iter().all(is_sendable) {
-            let where_to =
-                if self.session.is_interleaved { "channels" } else { "ports that may be reached" };
+            let where_to = if self.session.is_interleaved { "channels" } else { "ports" };
             let detail = format!("SETUP was answered without {where_to} to send to");
             return Err(Failure::new(FailureReason::Protocol, detail));
         }

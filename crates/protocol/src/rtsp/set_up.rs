@@ -91,19 +91,17 @@ impl Session {
         let source = granted.source.filter(|ip| !ip.is_unspecified());
         let server_ip = source.or_else(|| self.server.map(|server| server.ip()));
         let may_send = |to: SocketAddr| (self.options.may_reach)(IpProtocol::Udp, to);
-        let refused = source.and_then(|ip| {
-            let place = SocketAddr::new(ip, granted.server_ports.map_or(0, |(rtp, _)| rtp));
-            (!may_send(place)).then_some(place)
-        });
-        let peers = server_ip.zip(granted.server_ports);
-        let peers = peers
-            .map(|(ip, (rtp, rtcp))| (SocketAddr::new(ip, rtp), SocketAddr::new(ip, rtcp)))
-            .filter(|(rtp, rtcp)| may_send(*rtp) && may_send(*rtcp));
+        let named = server_ip.zip(granted.server_ports).filter(|_| !self.is_interleaved);
+        let named =
+            named.map(|(ip, (rtp, rtcp))| (SocketAddr::new(ip, rtp), SocketAddr::new(ip, rtcp)));
+        let refused =
+            named.and_then(|(rtp, rtcp)| [rtp, rtcp].into_iter().find(|to| !may_send(*to)));
+        let peers = named.filter(|_| refused.is_none());
         if let Some(place) = refused {
             self.observe(Observation::Refused(RefusedDestination::IceServer, place));
         }
         if let Some(track) = self.tracks.get_mut(at) {
-            (track.granted, track.peers) = (granted, peers);
+            (track.granted, track.peers, track.refused) = (granted, peers, refused);
         }
         if at + 1 < self.tracks.len() {
             self.prepare(now, at + 1);

@@ -95,6 +95,8 @@ pub(super) struct Track {
     pub(super) granted: Granted,
     /// The server's ends, where it named its ports.
     pub(super) peers: Option<(SocketAddr, SocketAddr)>,
+    /// The first of them that may not be sent to; none is sent to then.
+    pub(super) refused: Option<SocketAddr>,
 }
 
 /// The channel of a track's RTP; the next one is that of its RTCP.

@@ -6,6 +6,9 @@
 
 use std::net::SocketAddr;
 
+use throng_scenario::IpProtocol;
+use throng_scenario::consent::way_to_agree;
+
 /// How many addresses of a peer are kept; the oldest is dropped first.
 const KNOWN_MAX: usize = 64;
 
@@ -79,11 +82,8 @@ impl PeerAddresses {
                 more => format!(" and {} more", more - 1),
             };
             format!(
-                "the server's candidate {address}{others} may not be sent to (a private address needs `--allow-target {}`, \
-                 a public one a consent proof; an agent has to name the port too, `--allow-load {}/udp`, and one of this \
-                 machine needs a target on it)",
-                address.ip(),
-                address.port()
+                "the server's candidate {address}{others} may not be sent to ({})",
+                way_to_agree(IpProtocol::Udp, address)
             )
         });
         let reported: Vec<_> = answered.into_iter().chain(strange).chain(refused).collect();

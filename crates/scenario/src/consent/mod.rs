@@ -17,7 +17,7 @@ pub use places::NamedPlace;
 pub(crate) use places::named_urls;
 
 mod ports;
-pub use ports::{IpProtocol, MayReach, PortRange, PortRangeError};
+pub use ports::{IpProtocol, MayReach, PortRange, PortRangeError, way_to_agree};
 
 mod proof;
 pub use proof::{ConsentProof, ConsentProofError, DNS_LABEL, WELL_KNOWN_PATH};

@@ -5,6 +5,17 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
+/// What would let something be sent to `to`, for those to whom the guard only says no.
+#[must_use]
+pub fn way_to_agree(protocol: IpProtocol, to: SocketAddr) -> String {
+    format!(
+        "a private address needs `--allow-target {}`, a public one a consent proof; an agent has to name the port too, \
+         `--allow-load {}/{protocol}`, and one of this machine needs a target on it",
+        to.ip(),
+        to.port()
+    )
+}
+
 /// Whether something may be sent to a port, as the consent guard decides.
 pub type MayReach = Arc<dyn Fn(IpProtocol, SocketAddr) -> bool + Send + Sync>;
 

@@ -1,21 +1,24 @@
 //! The publisher against scripted servers.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_media::card::{Rung, picture, speech};
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
 use throng_media::rtp::RtpHeader;
 use throng_observation::{
-    Codec, FailureReason, MediaKind, MediaPath, Observation, Outcome, Phase, SentCounters,
-    SentInterval,
+    Codec, FailureReason, MediaKind, MediaPath, Observation, Outcome, Phase, RefusedDestination,
+    SentCounters, SentInterval,
 };
-use throng_scenario::{RtspTransport, Secret};
+use throng_scenario::{IpProtocol, RtspTransport, Secret};
 
 use super::stand::{Stand, config, options};
 use crate::PublishedMedia;
 use crate::participant::{Channel, ChannelError, Input};
 use crate::rtsp::{Credentials, Publisher};
 use crate::signalling::SIGNALLING;
+use crate::webrtc::ParticipantOptions;
 
 fn publisher(transport: RtspTransport, credentials: Option<Credentials>) -> Stand {
     let clips = [picture(Rung::P144, Codec::H264).unwrap(), speech().unwrap()];
@@ -141,6 +144,37 @@ fn media_is_announced_set_up_and_sent_in_real_time_over_the_connection() {
     }
     assert_eq!(total(&stand, MediaKind::Video).key_frames_sent, 3);
     assert!(stand.anomalies().is_empty(), "{:?}", stand.anomalies());
+}
+
+#[test]
+fn a_port_for_media_that_may_not_be_sent_to_is_counted_and_said() {
+    for (refused, address) in [(6_000, "127.0.0.1"), (6_001, "127.0.0.1"), (6_001, "127.0.0.9")] {
+        let media = vec![PublishedMedia { clip: speech().unwrap(), offset: Duration::ZERO }];
+        let mut stand = Stand::with(|now| {
+            let may_reach =
+                move |protocol, to: SocketAddr| protocol == IpProtocol::Tcp || to.port() != refused;
+            let options = ParticipantOptions { may_reach: Arc::new(may_reach), ..options(now) };
+            Box::new(Publisher::new(config(RtspTransport::Udp, None), media, options))
+        });
+        stand.answers("OPTIONS", "200 OK", "", "");
+        stand.answers("ANNOUNCE", "200 OK", "", "");
+        stand.ports(50_000);
+        let source = if address == "127.0.0.1" { "" } else { ";source=127.0.0.9" };
+        let transport =
+            format!("Session: 9\r\nTransport: RTP/AVP;unicast;server_port=6000-6001{source}\r\n");
+        stand.answers("SETUP", "200 OK", &transport, "");
+        stand.answers("TEARDOWN", "200 OK", "", "");
+        let place = SocketAddr::new(address.parse().unwrap(), refused);
+        let counted = stand.observed.iter().filter(|it| {
+            matches!(it, Observation::Refused(RefusedDestination::IceServer, to) if *to == place)
+        });
+        assert_eq!(counted.count(), 1, "{place}");
+        let (reason, detail) = stand.failed();
+        assert_eq!(reason, FailureReason::NotAllowed, "{detail}");
+        let words = [place.to_string(), format!("--allow-load {refused}/udp")];
+        assert!(words.iter().all(|word| detail.contains(word)), "{detail}");
+        assert!(stand.datagrams.is_empty());
+    }
 }
 
 #[test]
