@@ -41,7 +41,8 @@ pub(crate) struct Permission {
     policy: Arc<AddressPolicy>,
     /// The same with all of this host, for what the user names to be read.
     of_sources: Arc<AddressPolicy>,
-    proven: Vec<ProvenAddress>,
+    /// Each with the proof that opened it.
+    proven: Vec<(ProvenAddress, ConsentProof)>,
     request: Option<ProofRequest>,
     agreements: Vec<Agreement>,
     caps: Caps,
@@ -241,14 +242,14 @@ fn prove(
     is_only_address: bool,
     policy: &mut AddressPolicy,
     caps: &mut Caps,
-) -> Result<Vec<ProvenAddress>, CliError> {
+) -> Result<Vec<(ProvenAddress, ConsentProof)>, CliError> {
     let mut proven = Vec::new();
     for (refusal, answer) in unproven.iter().zip(ask(request, unproven)) {
         match answer {
             Ok((address, proof)) => {
                 *caps = caps.lowered_by(&proof.caps);
                 policy.prove(&proof, address.address);
-                proven.push(address);
+                proven.push((address, proof));
             }
             Err(why) if is_only_address => {
                 return Err(CliError::target(format!("{refusal}; {why}")));
@@ -343,13 +344,9 @@ impl Permission {
 
     /// What the engine asks again during the run: each address, the name, and the agents.
     pub(crate) fn consents(&self) -> Vec<Consent> {
-        let published = self.proven.iter().cloned().map(|address| {
-            let (caps, demand) =
-                (self.caps.clone(), self.request.as_ref().map(|request| request.demand.clone()));
-            let check: ConsentCheck = Arc::new(move || {
-                let (_, proof) = address.clone().fetch_proof()?;
-                demand.iter().try_for_each(|demand| demand.within(&caps.lowered_by(&proof.caps)))
-            });
+        let published = self.proven.iter().cloned().map(|(address, given)| {
+            let caps = self.caps.clone();
+            let check: ConsentCheck = Arc::new(move || address.still_gives(&given, &caps));
             Consent { check, interval: PROOF_INTERVAL }
         });
         let named = self.request.iter().cloned().map(|request| {

@@ -133,6 +133,16 @@ impl ProvenAddress {
         Err(format!("{} publishes no consent proof for this run; tried {tried}", self.address))
     }
 
+    /// Whether the address still agrees to the load within `caps`, and to all ports of the proof
+    /// that was `given` before the run, which has them until its end.
+    pub(super) fn still_gives(&self, given: &ConsentProof, caps: &Caps) -> Result<(), String> {
+        let (_, proof) = self.clone().fetch_proof()?;
+        if !proof.opens_all_of(given) {
+            return Err(format!("{} has withdrawn ports from its consent proof", self.address));
+        }
+        self.request.demand.within(&caps.lowered_by(&proof.caps))
+    }
+
     fn proof_at(&self, place: &ProofLocation) -> Result<ConsentProof, String> {
         let ProofRequest { tls, .. } = &self.request;
         let reported = |error: ConsentError| untrusted::line(&error.to_string()).into_owned();
@@ -231,14 +241,18 @@ mod tests {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
     }
 
-    /// A proof until the end of the year, for the holder of `secret`.
-    fn proof_of(target: &str, secret: &ConsentSecret) -> String {
+    /// The terms of a proof until the end of the year.
+    fn terms_of(target: &str) -> String {
         const YEAR_S: u64 = 31_556_952;
         let year = 1970 + now() / YEAR_S;
-        let terms = format!(
+        format!(
             "tester = lab\ntarget = {target}\nexpires = {year}-12-31\nmax_users = 7\nmax_bit_rate = 9Mbit/s\n"
-        );
-        ConsentProof::sealed(&terms, secret, now()).unwrap()
+        )
+    }
+
+    /// A proof of these terms, for the holder of `secret`.
+    fn proof_of(target: &str, secret: &ConsentSecret) -> String {
+        ConsentProof::sealed(&terms_of(target), secret, now()).unwrap()
     }
 
     fn proof(target: &str) -> String {
@@ -299,6 +313,25 @@ mod tests {
         let why = asked.fetch_proof().err().unwrap();
         let (web, second) = (format!(":{web}/"), format!(":{second}/"));
         assert!(why.contains(&web) && why.contains("404") && !why.contains(&second), "{why}");
+    }
+
+    #[test]
+    fn a_proof_that_names_fewer_ports_than_before_the_run_withdraws_the_consent() {
+        let with = |ports: &str| {
+            let terms = format!("{}{ports}", terms_of("media.invalid:8188"));
+            ConsentProof::sealed(&terms, &secret(), now()).unwrap()
+        };
+        let (wide, narrow) = (with("ports = 443\n"), with(""));
+        let given = ConsentProof::parse(&wide).unwrap();
+        let check = |text: &str| {
+            asked(HERE, &[answers(text.to_owned(), always())]).still_gives(&given, &Caps::NONE)
+        };
+        assert_eq!(check(&wide), Ok(()));
+        let why = check(&narrow).unwrap_err();
+        assert!(why.contains("127.0.0.1 has withdrawn ports"), "{why}");
+        let less = Caps { users: Some(0), ..Caps::NONE };
+        let why = asked(HERE, &[answers(wide, always())]).still_gives(&given, &less).unwrap_err();
+        assert!(why.contains("does not cover 1 users"), "{why}");
     }
 
     #[test]

@@ -86,6 +86,23 @@ impl PortRange {
         is_udp.then_some(Self { protocol: Some(IpProtocol::Udp), ..self })
     }
 
+    /// Whether `ranges` have all its ports together.
+    pub(super) fn is_within(self, ranges: &[Self]) -> bool {
+        let mut named =
+            IpProtocol::ALL.into_iter().filter(|it| self.protocol.is_none_or(|named| named == *it));
+        named.all(|protocol| {
+            let mut port = self.first;
+            loop {
+                let with_port = ranges.iter().filter(|range| range.contains(protocol, port));
+                match with_port.map(|range| range.last).max() {
+                    None => return false,
+                    Some(last) if last >= self.last => return true,
+                    Some(last) => port = last.saturating_add(1),
+                }
+            }
+        })
+    }
+
     /// Whether it names this port of this protocol.
     #[must_use]
     pub fn contains(&self, protocol: IpProtocol, port: u16) -> bool {
@@ -157,6 +174,23 @@ mod tests {
         assert_eq!(two, ["443", "5000-5001/udp"].map(|text| text.parse().unwrap()));
         assert_eq!(PortRange::list("443,"), Err(PortRangeError));
         assert_eq!(PortRange::list(""), Err(PortRangeError));
+        for (text, ranges, expect) in [
+            ("443", "443", true),
+            ("443", "443/tcp", false),
+            ("443", "443/udp,443/tcp", true),
+            ("10000-10100/udp", "1-10050/udp,10051-65535", true),
+            ("10000-10100/udp", "1-10050/udp,10052-65535", false),
+            ("10000-10100/udp", "10000-10100/tcp", false),
+            ("1-65535", "1-65535", true),
+            ("65535", "1-65534", false),
+        ] {
+            let range: PortRange = text.parse().unwrap();
+            assert_eq!(
+                range.is_within(&PortRange::list(ranges).unwrap()),
+                expect,
+                "{text} {ranges}"
+            );
+        }
         assert_eq!("443/tcp".parse::<PortRange>().unwrap().by_udp(), None);
         assert_eq!(PortRange::of_port(443).by_udp().unwrap().to_string(), "443/udp");
     }

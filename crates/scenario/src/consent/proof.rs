@@ -203,6 +203,13 @@ impl ConsentProof {
         self.is_of_today(now_unix_s)
     }
 
+    /// Whether it opens all ports that an `earlier` proof of the same address opened.
+    #[must_use]
+    pub fn opens_all_of(&self, earlier: &Self) -> bool {
+        let opened = self.opened_ports();
+        earlier.opened_ports().into_iter().all(|range| range.is_within(&opened))
+    }
+
     /// All ports of the host that it opens. A connection may go to the ports that it names only.
     pub(super) fn opened_ports(&self) -> Vec<PortRange> {
         let mut opened = vec![PortRange::of_port(self.port)];
@@ -431,6 +438,25 @@ mod tests {
         let expect =
             [(Tcp, 443), (Udp, 443), (Tcp, 3333), (Udp, 3333), (Udp, 10_000), (Udp, 40_000)];
         assert_eq!(both, expect);
+    }
+
+    #[test]
+    fn a_proof_that_opens_fewer_ports_than_an_earlier_one_is_told_from_it() {
+        let proof = |lines: &str| {
+            let text = ConsentProof::sealed(&format!("{TERMS}{lines}"), &secret(), END - DAY);
+            ConsentProof::parse(&text.unwrap()).unwrap()
+        };
+        for (earlier, later, expect) in [
+            ("", "", true),
+            ("", "ports = 443\n", true),
+            ("ports = 443\n", "", false),
+            ("ports = 443/udp\n", "", true),
+            ("", "media_ports = 10000-10100\n", false),
+            ("media_ports = 10000-10100\n", "", true),
+            ("media_ports = 10000-10100\n", "media_ports = 10000-10050, 10051-10100\n", true),
+        ] {
+            assert_eq!(proof(later).opens_all_of(&proof(earlier)), expect, "{earlier} {later}");
+        }
     }
 
     #[test]
