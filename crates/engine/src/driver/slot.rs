@@ -249,7 +249,7 @@ impl Slot {
         };
         let names_local = entry.socket.has_several();
         self.is_by_ring = true;
-        let mut next = io.rings.first(of_ring);
+        let (mut next, mut last_arrival) = (io.rings.first(of_ring), None);
         while let Some(number) = next {
             let (datagram, following) = io.rings.datagram(number);
             next = following;
@@ -263,10 +263,12 @@ impl Slot {
                 bytes: datagram.bytes,
             };
             self.participant.handle(clocks.now, input);
-            if next.is_none() {
-                entry.socket.note(arrived_at, None);
-                io.rings.note_silence(of_ring, entry.socket.silence);
-            }
+            last_arrival = Some(arrived_at);
+        }
+        // Also where the last place of the pass was not good.
+        if let Some(arrived_at) = last_arrival {
+            entry.socket.note(arrived_at, None);
+            io.rings.note_silence(of_ring, entry.socket.silence);
         }
         self.drain(clocks.now, io);
     }
