@@ -11,7 +11,8 @@ pub(super) type MayReach = Arc<dyn Fn(IpProtocol, SocketAddr) -> Result<(), Stri
 
 /// `text` (a session description, or one candidate) without the candidates that `may_reach`
 /// refuses, and those candidates. A candidate with a name instead of an address (mDNS, or RFC 8839
-/// section 5.1) is refused.
+/// section 5.1) is refused. One from which the server itself connects is left out, and nobody's
+/// refusal: browsers connect to none (RFC 6544 section 4.5: its port is 9, whatever it is).
 pub(super) fn filter_candidates(
     text: &str,
     may_reach: &dyn Fn(IpProtocol, SocketAddr) -> Result<(), String>,
@@ -19,12 +20,22 @@ pub(super) fn filter_candidates(
     let (mut kept, mut refused) = (String::with_capacity(text.len()), Vec::new());
     for line in text.split_inclusive('\n') {
         let candidate = line.trim_end().trim_start_matches("a=").strip_prefix("candidate:");
+        if candidate.is_some_and(is_active) {
+            continue;
+        }
         match candidate.map(|candidate| judge(candidate, may_reach)) {
             Some(Err(why)) => refused.push(why),
             Some(Ok(())) | None => kept.push_str(line),
         }
     }
     (kept, refused)
+}
+
+/// Whether it is one of TCP that connects and is not connected to.
+fn is_active(candidate: &str) -> bool {
+    let mut words = candidate.split_ascii_whitespace();
+    let is_tcp = words.nth(2).is_some_and(|transport| transport.eq_ignore_ascii_case("tcp"));
+    is_tcp && words.skip_while(|word| *word != "tcptype").nth(1) == Some("active")
 }
 
 /// RFC 8839 section 5.1: `foundation component transport priority address port …`, with one blank
@@ -78,6 +89,9 @@ mod tests {
             ("candidate:1 1 udp 1 127.0.0.1 53 typ host", "", 1),
             ("candidate:1 1 udp 1 127.0.0.1 typ host", "", 1),
             ("candidate:1 1 tcp 1 127.0.0.1 9 typ host tcptype passive", "", 1),
+            ("a=candidate:1 1 tcp 1 127.0.0.1 9 typ host tcptype active\r\na=x\r\n", "a=x\r\n", 0),
+            ("candidate:1 1 TCP 1 192.0.2.1 9 typ host tcptype active ufrag a", "", 0),
+            ("candidate:1 1 udp 1 192.0.2.1 9 typ host tcptype active", "", 1),
             (
                 "candidate:1 1 UDP 1 127.0.0.1 9 typ host",
                 "candidate:1 1 UDP 1 127.0.0.1 9 typ host",
