@@ -1,7 +1,7 @@
 //! The rates of all participants together into the server and out of it, second by second, and the
 //! expected rate out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use throng_observation::MediaKind;
@@ -185,14 +185,43 @@ impl Flow {
 /// before [`ENDING`].
 fn standstills(seconds: &BTreeMap<i64, Sums>) -> Vec<Range<usize>> {
     let all: Vec<(i64, &Sums)> = seconds.iter().map(|(second, sums)| (*second, sums)).collect();
+    let crowds: Vec<_> = all
+        .iter()
+        .zip(lasting_tracks(&all))
+        .map(|((second, sums), tracks)| (*second, &sums.crowd, tracks))
+        .collect();
     let mut begins = 0;
-    all.chunk_by(|a, b| a.0 + 1 == b.0 && a.1.is_same_crowd(b.1))
+    crowds
+        .chunk_by(|a, b| a.0 + 1 == b.0 && a.1 == b.1 && a.2 == b.2)
         .filter_map(|chunk| {
             let range = begins + SETTLING..(begins + chunk.len()).saturating_sub(ENDING);
             begins += chunk.len();
             (range.len() >= WINDOW).then_some(range)
         })
         .collect()
+}
+
+/// How many tracks are sent in each second, without the changes that the next second has not as
+/// well: a sender whose interval ends a little after the second, or whose pictures come one a second
+/// or less often, is missing in single ones, and a mute lasts.
+fn lasting_tracks(all: &[(i64, &Sums)]) -> Vec<BTreeMap<(CohortId, MediaKind), u32>> {
+    let mut lasting: Vec<BTreeMap<_, u32>> = Vec::with_capacity(all.len());
+    for (at, (_, sums)) in all.iter().enumerate() {
+        let mut tracks = sums.tracks();
+        if let (Some(before), Some((_, next))) = (lasting.last(), all.get(at + 1)) {
+            let next = next.tracks();
+            let streams: BTreeSet<_> = before.keys().chain(tracks.keys()).copied().collect();
+            for of in streams {
+                let sent = tracks.get(&of).copied().unwrap_or(0);
+                if sent != next.get(&of).copied().unwrap_or(0) {
+                    tracks.insert(of, before.get(&of).copied().unwrap_or(0));
+                }
+            }
+        }
+        tracks.retain(|_, tracks| *tracks > 0);
+        lasting.push(tracks);
+    }
+    lasting
 }
 
 fn mean(seconds: &[FlowSecond]) -> FlowSecond {
@@ -210,13 +239,9 @@ fn mean(seconds: &[FlowSecond]) -> FlowSecond {
 }
 
 impl Sums {
-    /// Whether as many participants are there as in `other`, and as many tracks are sent.
-    fn is_same_crowd(&self, other: &Self) -> bool {
-        self.crowd == other.crowd && self.tracks().eq(other.tracks())
-    }
-
-    fn tracks(&self) -> impl Iterator<Item = ((CohortId, MediaKind), u32)> {
-        self.payload.iter().map(|(of, (_, tracks))| (*of, *tracks))
+    /// How many tracks are sent.
+    fn tracks(&self) -> BTreeMap<(CohortId, MediaKind), u32> {
+        self.payload.iter().map(|(of, (_, tracks))| (*of, *tracks)).collect()
     }
 
     /// Whether any stream that is sent has a receiver in the same room.

@@ -157,6 +157,37 @@ fn seconds_beside_a_mute_do_not_change_what_was_delivered() {
     assert_eq!((flow.expected_bps_max, flow.delivered_ratio), (None, None), "{flow:?}");
 }
 
+/// The share that was delivered of a lesson of six for a minute, of whose senders in each second
+/// as many are missing as `missing` says, and who then send it all in the next one.
+fn delivered_with(missing: impl Fn(i64) -> u32) -> Option<f64> {
+    let mut run = lesson(6, 60, |_| 1.0);
+    for row in run.sent.iter_mut().filter(|row| row.second >= 10) {
+        row.tracks = 6 - missing(row.second);
+        let frames = u64::from(row.tracks + missing(row.second - 1));
+        (row.counters.wire_bytes, row.counters.payload_bytes) = (frames * 1_000, frames * 1_000);
+    }
+    summarise(&run, None).unwrap().flow.delivered_ratio
+}
+
+#[test]
+fn a_sender_who_reports_nothing_for_a_second_has_not_muted() {
+    let cases: [(&dyn Fn(i64) -> u32, bool); 5] = [
+        (&|second| u32::from(second == 30), true),
+        // A picture each two seconds, of one of them, and of all by turns.
+        (&|second| u32::from(second % 2 == 0), true),
+        (&|second| if second % 2 == 0 { 4 } else { 2 }, true),
+        // One, and in the next second two others.
+        (&|second| if (30..32).contains(&second) { second as u32 - 29 } else { 0 }, true),
+        // Mutes of two seconds each.
+        (&|second| u32::from(second % 4 < 2), false),
+    ];
+    for (missing, is_told) in cases {
+        let ratio = delivered_with(missing);
+        let expect = is_told.then_some(100.0);
+        assert_eq!(ratio.map(|ratio| (ratio * 50.0).round() * 2.0), expect, "{ratio:?}");
+    }
+}
+
 #[test]
 fn who_sends_nothing_receives_all_streams() {
     // Of six one sends nothing: five streams, each with five receivers.
