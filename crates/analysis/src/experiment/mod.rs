@@ -28,7 +28,7 @@ pub use pairs::{
     Claim, OTHERS_MAX, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair, SharedCpu, decide,
     is_control_off, unlike_cpu,
 };
-pub use predict::{CapacityPrediction, predict};
+pub use predict::{CapacityPrediction, predict, predict_known};
 pub use relief::{NamedLimit, is_relieved, most_named, resource_of_relief};
 pub use resource::resource_of;
 pub use verdict::EffectVerdict;

@@ -48,6 +48,31 @@ pub fn predict(
     more: Option<f64>,
     capacity: [f64; 2],
 ) -> Option<CapacityPrediction> {
+    predicted(runs, finding, relief, more, capacity, |_| true)
+}
+
+/// The same by those resources alone of which both ends are known: the first limit that is sure to
+/// come, whatever is known of others.
+#[must_use]
+pub fn predict_known(
+    runs: &[Vec<Demand>],
+    finding: Option<&str>,
+    relief: &Relief,
+    more: Option<f64>,
+    capacity: [f64; 2],
+) -> Option<CapacityPrediction> {
+    let known = predicted(runs, finding, relief, more, capacity, |end| end.high.is_some());
+    known.filter(|known| known.users_high.is_some())
+}
+
+fn predicted(
+    runs: &[Vec<Demand>],
+    finding: Option<&str>,
+    relief: &Relief,
+    more: Option<f64>,
+    capacity: [f64; 2],
+    counts: impl Fn(&End) -> bool,
+) -> Option<CapacityPrediction> {
     let most = REACH_MAX * capacity[0];
     let of_run = |demands: &Vec<Demand>| {
         let is_relieved = relieved(demands, finding, relief);
@@ -59,6 +84,7 @@ pub fn predict(
             };
             Some((demand.name_and_setting(), end))
         });
+        let ends = ends.filter(|(_, end)| counts(end));
         ends.min_by(|(_, a), (_, b)| a.users.total_cmp(&b.users))
     };
     let ends: Vec<(String, End)> = runs.iter().filter_map(of_run).collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_analysis::demand::Demand;
 use throng_analysis::experiment::{
-    CapacityPrediction, Choice, FoundLimit, NextLimit, SearchReason, predict,
+    CapacityPrediction, Choice, FoundLimit, NextLimit, SearchReason, predict_known,
 };
 use throng_report::matrix::{MatrixRun, RunFigures, RunStatus, text};
 use throng_scenario::matrix::{Measure, PlannedRun, SearchKeys};
@@ -189,8 +189,9 @@ fn choice(
     Chosen { choice, why }
 }
 
-/// The first limit that any variant meets after that of the baseline, where the demand of a user
-/// tells it. That is unknown of more users than a resource is known to be enough for.
+/// The first limit that any variant surely meets after that of the baseline, where the demand of a
+/// user tells it. A resource that is known to be enough for some users, and no more is known of it,
+/// is no limit.
 fn next_limit(
     plan: &MatrixPlan,
     figures: &RunFigures,
@@ -202,10 +203,9 @@ fn next_limit(
     let levels = plan.matrix.factors.iter().flat_map(|factor| &factor.levels);
     let of_variants = levels.filter_map(|level| {
         let relief = level.relieves.as_ref()?;
-        predict(&runs, named, relief, level.more, [passing, failing])
+        predict_known(&runs, named, relief, level.more, [passing, failing])
     });
-    let known = of_variants.filter(|next| next.users_high.is_some());
-    known.min_by(|a, b| a.users.total_cmp(&b.users))
+    of_variants.min_by(|a, b| a.users.total_cmp(&b.users))
 }
 
 /// `a variant is expected to have its next limit at about 140 users (CPU of the host)`.
@@ -419,6 +419,21 @@ mod tests {
                 "searched: {next}, below 182 users, which one does not serve well: Thread SW-WebRTC is full (one_thread_full, 97)"
             )
         );
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_resource_does_not_hide_the_limit_that_comes_next() {
+        let stand = stand("10ms", "");
+        let unknown = Demand {
+            resource: Resource::Memory,
+            users: Some(125.0),
+            users_low: None,
+            users_high: None,
+            ..line()
+        };
+        let chosen = |demands: &[Demand]| of_demands(&stand, &search(101, Some(182)), demands);
+        assert_eq!(chosen(&[line(), unknown.clone()]), chosen(&[line()]));
+        assert_eq!(chosen(&[unknown]).choice, Choice::Hold { users: 182, passing: 101 });
     }
 
     #[test]
