@@ -36,14 +36,19 @@ impl FoundLimit {
         (is_wide && failing - self.passing > 1).then_some([self.passing, failing])
     }
 
-    /// Whether its ends are nearer to each other than those of `other`.
+    /// Whether a search between the ends of `wide` found this, nearer to each other: within those
+    /// ends.
     #[must_use]
-    pub fn is_narrower(self, other: Self) -> bool {
-        let ratio = |found: Self| {
-            let failing = found.failing.filter(|_| found.passing > 0)?;
-            Some(f64::from(failing) / f64::from(found.passing))
-        };
-        ratio(self).zip(ratio(other)).is_some_and(|(own, others)| own < others)
+    pub fn narrows(self, wide: Self) -> bool {
+        let (Some(failing), Some(failed)) = (self.failing, wide.failing) else { return false };
+        let is_within = self.passing >= wide.passing && failing <= failed;
+        is_within && self.passing > 0 && (self.passing, failing) != (wide.passing, failed)
+    }
+
+    /// Whether it is of a search that served a crowd well which `earlier` did not.
+    #[must_use]
+    pub fn contradicts(self, earlier: Self) -> bool {
+        earlier.failing.is_some_and(|failed| self.passing >= failed)
     }
 }
 
@@ -235,8 +240,17 @@ mod tests {
             assert_eq!(between(passing, failing).to_narrow(), expect, "{passing} {failing:?}");
         }
         let wide = between(101, Some(182));
-        assert!(between(118, Some(137)).is_narrower(wide) && !wide.is_narrower(wide));
-        assert!(!between(182, None).is_narrower(wide) && !between(0, Some(1)).is_narrower(wide));
+        assert!(between(118, Some(137)).narrows(wide) && !wide.narrows(wide));
+        assert!(!between(182, None).narrows(wide) && !between(0, Some(1)).narrows(wide));
+        // What was served well before is not beyond the limit.
+        assert!(!between(80, Some(90)).narrows(wide));
+        for (passing, failing, is_one) in
+            [(181, Some(182), false), (182, None, true), (190, Some(200), true), (0, None, false)]
+        {
+            let contradicts = between(passing, failing).contradicts(wide);
+            assert_eq!(contradicts, is_one, "{passing} {failing:?}");
+        }
+        assert!(!between(182, None).contradicts(between(101, None)));
     }
 
     #[test]

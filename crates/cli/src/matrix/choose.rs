@@ -57,27 +57,18 @@ pub(super) fn measured(
             return Ok(Err(Cut::NoSearch(not_made(plan.baseline(), &run))));
         }
     }
-    let mut chosen = choice(plan, &run, &demands, *hold, search);
-    // Whatever becomes of a further search, the next start knows this.
-    folder.choose(&chosen)?;
     let wide = found_by(plan, &run, search);
-    if let Some(ends) = wide.and_then(FoundLimit::to_narrow) {
-        if !is_quiet {
-            say(&format!("searched once more, between {} and {} users", ends[0], ends[1]));
+    let chosen = match wide.and_then(FoundLimit::to_narrow) {
+        None => choice(plan, &run, &demands, *hold, search),
+        Some(ends) => {
+            let first = (&run, demands.as_slice());
+            match narrowed(runner, ends, is_quiet)? {
+                Err(cut) => return Ok(Err(cut)),
+                Ok((run, demands)) => of_both(plan, first, (&run, &demands), *hold, search),
+            }
         }
-        runner.between = Some(ends);
-        search_once(runner, &first, is_quiet)?;
-        runner.between = None;
-        let (run, demands) = answer::measured(&first, plan, folder);
-        if run.status == RunStatus::Pending {
-            return Ok(Err(cut(runner, run.reason)));
-        }
-        let narrow = found_by(plan, &run, search);
-        if narrow.zip(wide).is_some_and(|(narrow, wide)| narrow.is_narrower(wide)) {
-            chosen = choice(plan, &run, &demands, *hold, search);
-            folder.choose(&chosen)?;
-        }
-    }
+    };
+    folder.choose(&chosen)?;
     let plan = plan.clone().measuring(chosen);
     if !is_quiet {
         plan.chosen.iter().for_each(|chosen| say(&chosen.why));
@@ -86,6 +77,31 @@ pub(super) fn measured(
         }
     }
     Ok(Ok(plan))
+}
+
+/// The search that continues the first one between its `ends`, beside it: until something is chosen
+/// the next start makes it if this one did not; why it was cut off.
+fn narrowed(
+    runner: &mut CellRunner<'_>,
+    ends: [u32; 2],
+    is_quiet: bool,
+) -> Result<Result<(MatrixRun, Vec<Demand>), Cut>, CliError> {
+    let (plan, folder) = (runner.plan, runner.folder);
+    let second = PlannedRun { cell: 0, repeat: PlannedRun::NARROWED };
+    if folder.record(&second, plan).is_none_or(|run| run.status != RunStatus::Valid) {
+        if !is_quiet {
+            say(&format!("searched once more, between {} and {} users", ends[0], ends[1]));
+        }
+        runner.between = Some(ends);
+        let made = search_once(runner, &second, is_quiet);
+        runner.between = None;
+        made?;
+    }
+    let (run, demands) = answer::measured(&second, plan, folder);
+    if run.status == RunStatus::Pending {
+        return Ok(Err(cut(runner, run.reason)));
+    }
+    Ok(Ok((run, demands)))
 }
 
 /// Makes the search and keeps it.
@@ -126,6 +142,34 @@ fn not_made(baseline: &str, run: &MatrixRun) -> String {
 fn found_by(plan: &MatrixPlan, run: &MatrixRun, search: &SearchKeys) -> Option<FoundLimit> {
     let figures = run.figures.as_ref().filter(|_| run.status == RunStatus::Valid)?;
     found(figures, plan.ceiling(search))
+}
+
+/// The choice by the first search and the one between its ends, each with the demand of a user: by
+/// the narrower one, unless it says nothing. Where it served a crowd well that the first did not,
+/// the limit is not known.
+fn of_both(
+    plan: &MatrixPlan,
+    (first, first_demands): (&MatrixRun, &[Demand]),
+    (second, second_demands): (&MatrixRun, &[Demand]),
+    hold: Duration,
+    search: &SearchKeys,
+) -> Chosen {
+    let found = |run| found_by(plan, run, search);
+    match (found(first), found(second)) {
+        (Some(wide), Some(found)) if found.contradicts(wide) => Chosen {
+            choice: Choice::Search(SearchReason::NotFound),
+            why: format!(
+                "searched: two searches of {} contradict each other: {} users were not served well in the first, and {} were in the second",
+                plan.baseline(),
+                wide.failing.unwrap_or(0),
+                found.passing
+            ),
+        },
+        (Some(wide), Some(found)) if found.narrows(wide) => {
+            choice(plan, second, second_demands, hold, search)
+        }
+        (Some(_) | None, Some(_) | None) => choice(plan, first, first_demands, hold, search),
+    }
 }
 
 /// The choice by the search of the baseline, of which the demand of a user is known, and why.
@@ -463,6 +507,71 @@ mod tests {
             "the search of one, which chooses what the pairs measure, failed: the server did not start"
         );
         assert!(not_made("one", &run(Skipped)).contains("is not possible here: the server"));
+    }
+
+    #[test]
+    fn a_search_between_the_ends_of_the_first_is_believed_where_both_can_be_true() {
+        let stand = stand("10ms", "");
+        let Measure::Auto { hold, search: keys } = &stand.plan.matrix.measure else {
+            panic!("{:?}", stand.plan.matrix.measure)
+        };
+        let wide = search(101, Some(182));
+        let of = |second: &MatrixRun| {
+            let chosen = of_both(&stand.plan, (&wide, &[]), (second, &[]), *hold, keys);
+            (chosen.choice, chosen.why)
+        };
+        let held = Choice::Hold { users: 182, passing: 101 };
+        let failed = MatrixRun { status: RunStatus::Failed, ..MatrixRun::default() };
+        let invalid = MatrixRun { status: RunStatus::Invalid, ..search(118, Some(137)) };
+        for (second, expect) in [
+            (search(118, Some(137)), Choice::Hold { users: 158, passing: 118 }),
+            // It is cut off as well, or says nothing.
+            (search(101, Some(182)), held),
+            (search(150, None), held),
+            (failed, held),
+            (invalid, held),
+            // 90 failed, of which 101 were served well before.
+            (search(80, Some(90)), held),
+            (search(182, None), Choice::Search(SearchReason::NotFound)),
+            (search(190, Some(200)), Choice::Search(SearchReason::NotFound)),
+        ] {
+            assert_eq!(of(&second).0, expect, "{second:?}");
+        }
+        assert_eq!(
+            of(&search(182, None)).1,
+            "searched: two searches of one contradict each other: 182 users were not served well in the first, and 182 were in the second"
+        );
+    }
+
+    /// What chose is not made again, and the search that continues it has a folder of its own.
+    #[test]
+    fn a_search_that_is_continued_is_kept_and_until_it_is_nothing_is_chosen() {
+        let stand =
+            stand("100ms", "hold = \"10s\"\n[find]\nbudget = \"2m\"\nstart = 40\nceiling = 80\n");
+        let words = |between| super::super::run::command(&stand.plan, between)[2..].join(" ");
+        assert_eq!(words(None), "--budget 2m --start 40 --ceiling 80");
+        assert_eq!(words(Some([50, 70])), "--budget 2m --start 50 --ceiling 70");
+
+        let first = stand.plan.matrix.first_search().unwrap();
+        let second = PlannedRun { cell: 0, repeat: PlannedRun::NARROWED };
+        let run = |status| MatrixRun { status, ..MatrixRun::default() };
+        let keep = |planned: &PlannedRun, status| {
+            let kept = stand.folder.keep(planned, &stand.plan, &run(status));
+            kept.unwrap_or_else(|_| panic!("a record"));
+        };
+        keep(&first, RunStatus::Valid);
+        keep(&second, RunStatus::Pending);
+        let status = |planned: &PlannedRun| {
+            stand.folder.record(planned, &stand.plan).map(|record| record.status)
+        };
+        assert_eq!(
+            (status(&first), status(&second)),
+            (Some(RunStatus::Valid), Some(RunStatus::Pending))
+        );
+        let path = stand.folder.run_folder(&second, &stand.plan);
+        assert!(path.ends_with("cells/01_variant=one/0-narrowed"), "{path:?}");
+        let plan = stand.folder.plan(&[]).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        assert!(plan.matrix.first_search().is_some(), "the next start continues it");
     }
 
     /// The search is a run of its own, beside those of the pairs.

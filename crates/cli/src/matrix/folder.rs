@@ -6,7 +6,8 @@
 //! journal.jsonl                what has to be undone (throng-rig)
 //! chosen.json                  what the pairs of a proof measure, if a search chose it
 //! decided.json                 after how many pairs a proof was decided, if before its end
-//! cells/CELL/REPEAT/           a run folder; REPEAT 0 of the baseline is that search
+//! cells/CELL/REPEAT/           a run folder; REPEAT 0 of the baseline is that search, 0-narrowed
+//!                              the one that continues it between its ends
 //!   record.json                how the run ended
 //!   server/                    the server's files and output
 //! matrix.json  report.html     the answer
@@ -256,5 +257,9 @@ pub(super) fn relative(planned: &PlannedRun, plan: &MatrixPlan) -> String {
         .map(|c| if is_plain(c) { c } else { '-' })
         .take(NAME_MAX)
         .collect();
-    format!("cells/{:02}_{name}/{}", cell.map_or(0, |cell| cell.number), planned.repeat)
+    let run = match planned.repeat {
+        PlannedRun::NARROWED => "0-narrowed".to_owned(),
+        repeat => repeat.to_string(),
+    };
+    format!("cells/{:02}_{name}/{run}", cell.map_or(0, |cell| cell.number))
 }

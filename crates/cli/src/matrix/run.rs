@@ -267,21 +267,7 @@ impl CellRunner<'_> {
         config: &Server<String>,
         folder: &Path,
     ) -> Vec<String> {
-        let mut words = match &self.plan.matrix.measure {
-            Measure::Hold(_) => vec!["run".to_owned(), shown(&self.plan.scenario)],
-            Measure::Find(SearchKeys { budget, start, ceiling })
-            | Measure::Auto { search: SearchKeys { budget, start, ceiling }, .. } => {
-                let mut words = vec!["find".to_owned(), shown(&self.plan.scenario)];
-                words.extend(["--budget".to_owned(), write_duration(*budget)]);
-                let ends = self.between.map_or([*start, *ceiling], |ends| ends.map(Some));
-                for (flag, value) in ["--start", "--ceiling"].into_iter().zip(ends) {
-                    words.extend(
-                        value.iter().flat_map(|value| [flag.to_owned(), value.to_string()]),
-                    );
-                }
-                words
-            }
-        };
+        let mut words = command(self.plan, self.between);
         let mut flag = |name: &str, value: &str| words.extend([name.to_owned(), value.to_owned()]);
         sets.iter().for_each(|set| flag("--set", set));
         self.plan.options.allow_target.iter().for_each(|cidr| flag("--allow-target", cidr));
@@ -365,6 +351,25 @@ impl CellRunner<'_> {
             };
         let environment = played_by(&summary).into_iter().chain(left(&figures)).collect();
         MatrixRun { status, reason, environment, figures: Some(figures), ..MatrixRun::default() }
+    }
+}
+
+/// What the crowd's process does, in its first words; a search looks `between` these crowds, if
+/// there are any, in place of the file's.
+pub(super) fn command(plan: &MatrixPlan, between: Option<[u32; 2]>) -> Vec<String> {
+    let scenario = shown(&plan.scenario);
+    match &plan.matrix.measure {
+        Measure::Hold(_) => vec!["run".to_owned(), scenario],
+        Measure::Find(SearchKeys { budget, start, ceiling })
+        | Measure::Auto { search: SearchKeys { budget, start, ceiling }, .. } => {
+            let mut words = vec!["find".to_owned(), scenario];
+            words.extend(["--budget".to_owned(), write_duration(*budget)]);
+            let ends = between.map_or([*start, *ceiling], |ends| ends.map(Some));
+            for (flag, value) in ["--start", "--ceiling"].into_iter().zip(ends) {
+                words.extend(value.iter().flat_map(|value| [flag.to_owned(), value.to_string()]));
+            }
+            words
+        }
     }
 }
 

@@ -17,8 +17,13 @@ pub struct PlannedRun {
     /// The index of the cell in [`Matrix::cells`].
     pub cell: usize,
     /// Which run of the cell, from 1; 0 for the search of a baseline that comes before
-    /// ([`Matrix::first_search`]).
+    /// ([`Matrix::first_search`]), [`PlannedRun::NARROWED`] for one that continues it.
     pub repeat: u32,
+}
+
+impl PlannedRun {
+    /// The `repeat` of the search that continues [`Matrix::first_search`] between its ends.
+    pub const NARROWED: u32 = u32::MAX;
 }
 
 /// Cells by levels: a factor that it does not name may have any level.
