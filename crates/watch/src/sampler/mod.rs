@@ -42,7 +42,7 @@ use machine::Machine;
 use meter::{Meter, Rate, SeriesSpec, Sink};
 use net::Net;
 use process::{Gone, Process};
-use service::{AskedEnd, Question};
+use service::{AskedEnd, AskedUnit, MainEnd, Question, unit_of};
 use threads::is_gone;
 use units::Units;
 
@@ -56,8 +56,7 @@ const DIR_BYTES: usize = 32 * 1024;
 const DESCRIPTORS_SPARE: u64 = 256;
 /// A thread that used less of a core in the last pass is not read between passes.
 const HOT_SHARE_MIN: f64 = 0.001;
-/// Ends about which systemd is asked at a time; of a service that ends with hundreds of processes
-/// one is the main one.
+/// Services about which systemd is asked at a time, each by a thread.
 const ASKED_MAX: usize = 8;
 /// A pass that starts later than this share of its period counts as late.
 const LATE_RATIO: f64 = 0.2;
@@ -90,7 +89,10 @@ pub(crate) struct Sampler {
     machine: Machine,
     kernel_log: KernelLog,
     processes: HashMap<u32, Process>,
-    asked: Vec<AskedEnd>,
+    /// Ends of this pass about which systemd is to be asked, by unit: of a service that ends with
+    /// hundreds of processes one is the main one.
+    to_ask: BTreeMap<String, Vec<AskedEnd>>,
+    asked: Vec<AskedUnit>,
     nets: Vec<Net>,
     cgroups: Vec<Cgroup>,
     /// Whether each target has been reported as missing.
@@ -152,6 +154,7 @@ impl Sampler {
             machine,
             kernel_log: KernelLog::open(),
             processes: HashMap::new(),
+            to_ask: BTreeMap::new(),
             asked: Vec::new(),
             nets: Vec::new(),
             cgroups: Vec::new(),
@@ -223,6 +226,7 @@ impl Sampler {
             }
         }
         ended.into_iter().for_each(|(pid, how)| self.ended(pid, how));
+        self.ask();
         self.tell_asked();
         self.machine.read(&self.sink, &mut self.reader, true);
         self.read_places();
@@ -416,22 +420,25 @@ impl Sampler {
         }
         let (at, end) = (Instant::now(), ProcessEnd::new(how));
         let end = ProcessEnd { by: by.or(end.by), ..end };
-        match self.question(process, &end) {
-            Some(question) => {
-                self.asked.push(AskedEnd { at, process: process.event(None), how, question });
+        match unit_to_ask(process, &end) {
+            Some(unit) => {
+                let asked = AskedEnd { at, process: process.event(None), how };
+                self.to_ask.entry(unit.to_owned()).or_default().push(asked);
             }
             None => self.tell_end(at, process.event(None), end),
         }
     }
 
-    /// What systemd is asked about an end that nothing else explains, if it was of a service.
-    fn question(&self, process: &Process, end: &ProcessEnd) -> Option<Question> {
-        let is_explained = end.by.is_some()
-            || end.how == HowEnded::Replaced
-            || end.how.exit_code() == Some(0)
-            || self.asked.len() >= ASKED_MAX;
-        let path = process.cgroup.as_deref().filter(|_| !is_explained)?;
-        Question::about(path, process.pid)
+    /// Asks systemd about the ends that wait for it, once for each service.
+    fn ask(&mut self) {
+        for (unit, ends) in std::mem::take(&mut self.to_ask) {
+            let pids = ends.iter().map(|end| end.process.pid).collect();
+            let has_room = self.asked.len() < ASKED_MAX;
+            match has_room.then(|| Question::about(&unit, pids)).flatten() {
+                Some(question) => self.asked.push(AskedUnit { ends, question }),
+                None => self.tell_answered(ends, None),
+            }
+        }
     }
 
     /// Tells the ends of which systemd has said who it was, or had its time to say it.
@@ -439,14 +446,16 @@ impl Sampler {
         for asked in std::mem::take(&mut self.asked) {
             match asked.question.poll() {
                 Poll::Pending => self.asked.push(asked),
-                Poll::Ready(by) => self.tell_answered(asked, by),
+                Poll::Ready(main) => self.tell_answered(asked.ends, main.as_ref()),
             }
         }
     }
 
-    fn tell_answered(&self, asked: AskedEnd, by: Option<Culprit>) {
-        let AskedEnd { at, process, how, question: _ } = asked;
-        self.tell_end(at, process, ProcessEnd { by, ..ProcessEnd::new(how) });
+    fn tell_answered(&self, ends: Vec<AskedEnd>, main: Option<&MainEnd>) {
+        for AskedEnd { at, process, how } in ends {
+            let by = main.filter(|main| main.pid == process.pid).map(|main| main.by.clone());
+            self.tell_end(at, process, ProcessEnd { by, ..ProcessEnd::new(how) });
+        }
     }
 
     fn tell_end(&self, at: Instant, process: ProcessEvent, end: ProcessEnd) {
@@ -608,9 +617,10 @@ impl Sampler {
             processes.values().filter_map(|process| Some((process.pid, process.ended(reader)?)));
         let ended: Vec<(u32, HowEnded)> = ended.collect();
         ended.into_iter().for_each(|(pid, how)| self.remove(pid, how));
+        self.ask();
         for asked in std::mem::take(&mut self.asked) {
-            let by = asked.question.wait();
-            self.tell_answered(asked, by);
+            let main = asked.question.wait();
+            self.tell_answered(asked.ends, main.as_ref());
         }
         let now = Instant::now();
         for process in self.processes.values_mut() {
@@ -621,6 +631,13 @@ impl Sampler {
         self.own.cpu.end(&self.sink, now);
         self.write_host_info();
     }
+}
+
+/// The service of which systemd is asked about an end that nothing else explains.
+fn unit_to_ask<'a>(process: &'a Process, end: &ProcessEnd) -> Option<&'a str> {
+    let is_explained =
+        end.by.is_some() || end.how == HowEnded::Replaced || end.how.exit_code() == Some(0);
+    unit_of(process.cgroup.as_deref().filter(|_| !is_explained)?)
 }
 
 /// The next tick of an interval; a missed tick is skipped, not caught up with.

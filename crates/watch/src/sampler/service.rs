@@ -20,7 +20,16 @@ const LOOKS_EVERY: Duration = Duration::from_millis(5);
 /// Bytes that are read of an answer, which has three short lines.
 const ANSWER_BYTES_MAX: u64 = 4_096;
 
-/// The end of a process, whose event waits for what systemd says.
+/// Ends of processes of one service, whose events wait for what systemd says.
+#[derive(Debug)]
+pub(super) struct AskedUnit {
+    /// The ends.
+    pub(super) ends: Vec<AskedEnd>,
+    /// What was asked.
+    pub(super) question: Question,
+}
+
+/// The end of a process of a service.
 #[derive(Debug)]
 pub(super) struct AskedEnd {
     /// When it was seen.
@@ -29,58 +38,69 @@ pub(super) struct AskedEnd {
     pub(super) process: ProcessEvent,
     /// How it ended.
     pub(super) how: HowEnded,
-    /// What was asked.
-    pub(super) question: Question,
 }
 
-/// A question to systemd.
+/// Who ended the main process of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MainEnd {
+    /// The main process.
+    pub(super) pid: u32,
+    /// Who ended it.
+    pub(super) by: Culprit,
+}
+
+/// A question to systemd about a service.
 #[derive(Debug)]
 pub(super) struct Question {
-    answer: Receiver<Option<Culprit>>,
+    answer: Receiver<Option<MainEnd>>,
     until: Instant,
 }
 
 impl Question {
-    /// Asks about the process `pid` of the control group `path`; `None` where that is not of a
-    /// service.
-    pub(super) fn about(path: &str, pid: u32) -> Option<Self> {
-        Self::of("systemctl", path, pid, WITHIN)
+    /// Asks whether one of the processes `pids`, which ended, was the main one of `unit`, and who
+    /// ended it.
+    pub(super) fn about(unit: &str, pids: Vec<u32>) -> Option<Self> {
+        Self::of("systemctl", unit, pids, WITHIN)
     }
 
-    fn of(systemctl: &str, path: &str, pid: u32, within: Duration) -> Option<Self> {
-        let (systemctl, unit) = (systemctl.to_owned(), unit_of(path)?.to_owned());
+    fn of(systemctl: &str, unit: &str, pids: Vec<u32>, within: Duration) -> Option<Self> {
+        let (systemctl, unit) = (systemctl.to_owned(), unit.to_owned());
         let until = Instant::now() + within;
         let (tell, answer) = mpsc::channel();
         let work = move || {
             // Nobody listens any more if it took too long.
-            let _ = tell.send(culprit(&systemctl, &unit, pid, until));
+            let _ = tell.send(main_end(&systemctl, &unit, &pids, until));
         };
         std::thread::Builder::new().name("watch-systemd".into()).spawn(work).ok()?;
         Some(Self { answer, until })
     }
 
-    /// Who ended the process, as soon as that is said or the time is over.
-    pub(super) fn poll(&self) -> Poll<Option<Culprit>> {
+    /// Who ended the main process, as soon as that is said or the time is over.
+    pub(super) fn poll(&self) -> Poll<Option<MainEnd>> {
         match self.answer.try_recv() {
-            Ok(by) => Poll::Ready(by),
+            Ok(main) => Poll::Ready(main),
             Err(TryRecvError::Empty) if Instant::now() < self.until => Poll::Pending,
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => Poll::Ready(None),
         }
     }
 
     /// The same; waits for it.
-    pub(super) fn wait(&self) -> Option<Culprit> {
+    pub(super) fn wait(&self) -> Option<MainEnd> {
         let left = self.until.saturating_duration_since(Instant::now());
         self.answer.recv_timeout(left).ok().flatten()
     }
 }
 
 /// Asks until systemd has collected the process, or the time is over.
-fn culprit(systemctl: &str, unit: &str, pid: u32, until: Instant) -> Option<Culprit> {
+fn main_end(systemctl: &str, unit: &str, pids: &[u32], until: Instant) -> Option<MainEnd> {
     loop {
-        match result_of(&shown(systemctl, unit, until)?, pid) {
-            Poll::Ready(result) => {
-                return result.map(|result| Culprit::Service { unit: unit.to_owned(), result });
+        match result_of(&shown(systemctl, unit, until)?, pids) {
+            Poll::Ready(found) => {
+                let (pid, result) = found?;
+                return Some(MainEnd {
+                    pid,
+                    by: Culprit::Service { unit: unit.to_owned(), result },
+                });
             }
             Poll::Pending if Instant::now() < until => std::thread::sleep(ASKS_EVERY),
             Poll::Pending => return None,
@@ -120,26 +140,26 @@ fn succeeds(child: &mut Child, until: Instant) -> bool {
 
 /// The service that a control group is of: the first part of the path that is one. Those of the
 /// manager of a user are below `user@1000.service`, and the system's does not know them.
-fn unit_of(path: &str) -> Option<&str> {
+pub(super) fn unit_of(path: &str) -> Option<&str> {
     let part = path.split('/').find(|part| part.ends_with(".service"))?;
     // systemd puts `_` before names that files of the kernel could have.
     let unit = part.strip_prefix('_').unwrap_or(part);
     (is_unit(unit) && !unit.starts_with("user@")).then_some(unit)
 }
 
-/// The limit by which systemd ended the service, of what `systemctl show` prints; pending while it
-/// has not collected the main process. Nothing of another process than the main one, as that of a
-/// service which has been started again.
-fn result_of(shown: &str, pid: u32) -> Poll<Option<ServiceResult>> {
+/// The main process, if it is one of `pids`, and the limit by which systemd ended the service, of
+/// what `systemctl show` prints; pending while it has not collected the main process. Nothing of
+/// another process than the main one, as that of a service which has been started again.
+fn result_of(shown: &str, pids: &[u32]) -> Poll<Option<(u32, ServiceResult)>> {
     let value =
         |key: &str| shown.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-    if value("ExecMainPID").and_then(|pid| pid.parse::<u32>().ok()) != Some(pid) {
-        return Poll::Ready(None);
-    }
+    let main = value("ExecMainPID").and_then(|pid| pid.parse::<u32>().ok());
+    let Some(main) = main.filter(|pid| pids.contains(pid)) else { return Poll::Ready(None) };
     if value("ExecMainCode") == Some("0") {
         return Poll::Pending;
     }
-    Poll::Ready(value("Result").and_then(ServiceResult::from_name))
+    let result = value("Result").and_then(ServiceResult::from_name);
+    Poll::Ready(result.map(|result| (main, result)))
 }
 
 #[cfg(test)]
@@ -180,21 +200,25 @@ mod tests {
             ("oom-kill", "0", Poll::Pending),
         ] {
             let shown = format!("Result={result}\nExecMainCode={code}\nExecMainPID=17\n");
-            assert_eq!(result_of(&shown, 17), expect, "{shown}");
-            // A worker, or the process before a restart.
-            assert_eq!(result_of(&shown, 18), Poll::Ready(None), "{shown}");
+            let expect = expect.map(|result| result.map(|result| (17, result)));
+            assert_eq!(result_of(&shown, &[17]), expect, "{shown}");
+            // Workers, or the process before a restart.
+            assert_eq!(result_of(&shown, &[18, 19]), Poll::Ready(None), "{shown}");
+            let with_workers: Vec<u32> = (10..300).collect();
+            assert_eq!(result_of(&shown, &with_workers), expect, "{shown}");
         }
-        assert_eq!(result_of("", 17), Poll::Ready(None));
+        assert_eq!(result_of("", &[17]), Poll::Ready(None));
     }
 
-    /// What is known of process 17 with a `systemctl` of these lines.
-    fn asked(lines: &str, within: Duration) -> Option<Culprit> {
+    /// What is known of process 17 and its workers with a `systemctl` of these lines.
+    fn asked(lines: &str, within: Duration) -> Option<MainEnd> {
         let place = tempfile::tempdir().unwrap();
         let systemctl = place.path().join("systemctl");
         std::fs::write(&systemctl, format!("#!/bin/sh\n{lines}\n")).unwrap();
         std::fs::set_permissions(&systemctl, PermissionsExt::from_mode(0o755)).unwrap();
-        let path = "/system.slice/media.service";
-        Question::of(systemctl.to_str().unwrap(), path, 17, within).unwrap().wait()
+        let pids = (18..300).chain([17]).collect();
+        let systemctl = systemctl.to_str().unwrap();
+        Question::of(systemctl, "media.service", pids, within).unwrap().wait()
     }
 
     #[test]
@@ -202,7 +226,8 @@ mod tests {
         let long = Duration::from_secs(20);
         let lines = "echo Result=watchdog; echo ExecMainPID=17\nif [ -e \"$0.asked\" ]; then echo ExecMainCode=3; else echo ExecMainCode=0; : > \"$0.asked\"; fi";
         let (unit, result) = ("media.service".to_owned(), ServiceResult::Watchdog);
-        assert_eq!(asked(lines, long), Some(Culprit::Service { unit, result }));
+        let by = Culprit::Service { unit, result };
+        assert_eq!(asked(lines, long), Some(MainEnd { pid: 17, by }));
         assert_eq!(asked("exit 1", long), None, "no systemd runs here");
         let began = Instant::now();
         assert_eq!(asked("exec sleep 20", Duration::from_millis(50)), None);
