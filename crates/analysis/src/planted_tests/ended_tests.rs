@@ -132,6 +132,8 @@ fn a_service_that_systemd_ended_at_a_limit_of_its_unit_is_told_as_such() {
     for (number, result, said) in [
         (6, Watchdog, "media.service did not report to systemd within WatchdogSec="),
         (15, OutOfMemory, "The kernel killed a process of media.service for lack of memory"),
+        // At TimeoutStopSec=, while the kernel counted no kill.
+        (9, OutOfMemory, "The kernel killed a process of media.service for lack of memory"),
         (9, Timeout, "systemd ended media.service at second"),
     ] {
         let mut sim = SimulatedRun::new();

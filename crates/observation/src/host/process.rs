@@ -116,14 +116,18 @@ impl ServiceResult {
         Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(result, _)| result)
     }
 
-    /// In words that follow "systemd ended UNIT, as".
-    fn words(self) -> &'static str {
+    /// What it says of the process that ended, which was the main one of `unit`.
+    fn words(self, unit: &str) -> String {
         match self {
-            Self::OutOfMemory => "the kernel killed a process of it for lack of memory",
-            Self::Watchdog => "it did not report within WatchdogSec= that it is alive",
-            Self::Timeout => {
-                "it reached a time limit (TimeoutStartSec=, TimeoutStopSec= or RuntimeMaxSec=)"
-            }
+            Self::OutOfMemory => format!(
+                "systemd says oom-kill of {unit}: the kernel killed a process of it for lack of memory"
+            ),
+            Self::Watchdog => format!(
+                "systemd ended {unit}, as it did not report within WatchdogSec= that it is alive"
+            ),
+            Self::Timeout => format!(
+                "systemd ended {unit}, as it reached a time limit (TimeoutStartSec=, TimeoutStopSec= or RuntimeMaxSec=)"
+            ),
         }
     }
 }
@@ -270,9 +274,7 @@ impl Culprit {
             Self::ResourceLimit { name } => format!("it ran into {name} (ulimit)"),
             Self::Fault { what } => format!("the kernel logged: {what}"),
             Self::Assertion { line } => format!("it ended itself: {line}"),
-            Self::Service { unit, result } => {
-                format!("systemd ended {unit}, as {}", result.words())
-            }
+            Self::Service { unit, result } => result.words(unit),
         }
     }
 }
@@ -291,20 +293,12 @@ impl ProcessEnd {
         format!("{}{by}", self.how.words())
     }
 
-    /// Whether the kernel killed it for lack of memory. systemd knows that it killed a process of
-    /// the service: this one, if it was killed.
+    /// Whether the kernel killed it for lack of memory. What systemd says is no proof of that: it
+    /// knows that a process of the service was killed, and stops the others (`OOMPolicy=`), by
+    /// SIGKILL too where they do not end in time.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
-        match &self.by {
-            Some(Culprit::OutOfMemory { .. }) => true,
-            Some(Culprit::Service { result, .. }) => {
-                *result == ServiceResult::OutOfMemory && self.how.is_kill()
-            }
-            Some(
-                Culprit::Fault { .. } | Culprit::ResourceLimit { .. } | Culprit::Assertion { .. },
-            )
-            | None => false,
-        }
+        matches!(self.by, Some(Culprit::OutOfMemory { .. }))
     }
 }
 
@@ -411,16 +405,16 @@ mod tests {
             ended("watchdog", 6).words(),
             "by signal 6 (SIGABRT): systemd ended media.service, as it did not report within WatchdogSec= that it is alive"
         );
-        for (name, number, is_out_of_memory) in [
-            ("oom-kill", 9, true),
-            // Stopped, as another process of the service was killed.
-            ("oom-kill", 15, false),
-            ("watchdog", 9, false),
-            ("timeout", 9, false),
-            ("signal", 9, false),
-        ] {
+        assert_eq!(
+            ended("oom-kill", 9).words(),
+            "by signal 9 (SIGKILL): systemd says oom-kill of media.service: the kernel killed a process of it for lack of memory"
+        );
+        // Another process of the service was killed, and this one stopped: at last by SIGKILL.
+        for (name, number) in
+            [("oom-kill", 9), ("oom-kill", 15), ("watchdog", 9), ("timeout", 9), ("signal", 9)]
+        {
             let end = ended(name, number);
-            assert_eq!(end.is_out_of_memory(), is_out_of_memory, "{name} {number}");
+            assert!(!end.is_out_of_memory(), "{name} {number}");
             assert_eq!(end.by.is_some(), name != "signal", "{name}");
         }
     }
