@@ -9,9 +9,13 @@ use super::timestamp;
 /// How far reordering goes back at most, seconds: more is another timeline of the source.
 const REORDERED_MAX_S: u32 = 2;
 
-/// More frames in a row are never shown before an earlier one: that is the size of the largest
-/// buffer of decoded pictures (H.264 A.3.1, H.265 A.4.2).
-const BEHIND_MAX: u32 = 16;
+/// More frames in a row are not shown before an earlier one: those of a hierarchy of 32 pictures, the
+/// longest that encoders make. The buffer of decoded pictures (16, H.264 A.3.1) is no bound, as
+/// pictures that no other needs are not kept in it.
+const BEHIND_MAX: u32 = 32;
+/// More of them in a row do not follow each other in the order in which they are shown: of a
+/// hierarchy the middle comes before the quarters. Encoders without one make 16 at most.
+const RISING_MAX: u32 = 16;
 /// Frames that go on from so far back, seconds, are those of a source whose clock has jumped.
 const JUMP_S: u32 = 1;
 
@@ -34,6 +38,8 @@ struct Behind {
     last: Option<u32>,
     /// How far the furthest is behind, ticks, negative.
     furthest: i32,
+    /// One of them is shown before the one that came before it.
+    has_fallen: bool,
 }
 
 impl PresentationOrder {
@@ -54,7 +60,7 @@ impl PresentationOrder {
         let step = self.latest.map_or(0, |latest| timestamp::step(latest, timestamp));
         if (-self.reordered_max..0).contains(&step) {
             self.behind.add(timestamp, step);
-            let has_jumped = self.behind.frames > BEHIND_MAX && self.behind.furthest <= -self.jump;
+            let has_jumped = self.behind.are_no_order() && self.behind.furthest <= -self.jump;
             self.has_jumped_back |= has_jumped;
             if !has_jumped {
                 return true;
@@ -79,8 +85,14 @@ impl PresentationOrder {
 impl Behind {
     fn add(&mut self, timestamp: u32, step: i32) {
         self.frames += u32::from(self.last != Some(timestamp));
+        self.has_fallen |= self.last.is_some_and(|last| timestamp::step(last, timestamp) < 0);
         self.last = Some(timestamp);
         self.furthest = self.furthest.min(step);
+    }
+
+    /// Whether they are more than any order of frames has.
+    fn are_no_order(&self) -> bool {
+        self.frames > if self.has_fallen { BEHIND_MAX } else { RISING_MAX }
     }
 }
 
@@ -116,11 +128,44 @@ mod tests {
         assert_eq!(jumps(&mut back(1_900)), [5_000 - 1_900 + 16 * 40], "the seventeenth");
         assert!(jumps(&mut back(800)).is_empty(), "less than a second");
         assert!(jumps(&mut back(3_000)).is_empty(), "another timeline");
-        // The largest order of frames there is: sixteen before the one that was sent first.
+        // 26 frames, after which it is where it was.
+        let short = steady(4_000, 25).chain(steady(4_960 - 1_040, 26));
+        assert_eq!(jumps(&mut short.chain(steady(4_960 + 40, 40))), [4_960 - 1_040 + 16 * 40]);
+        // Frames of a second back that do not follow each other: the thirty-third.
+        let mixed = (0..40).map(|at: u32| 3_000 + 40 * (at ^ 1));
+        assert_eq!(jumps(&mut steady(4_000, 25).chain(mixed)), [3_000 + 40 * 33]);
+        // The longest order of frames without a hierarchy: sixteen before the one that was sent
+        // first.
         let mut groups = (0..10).flat_map(|group: u32| {
             let begins_ms = 4_000 + group * 17 * 66;
             std::iter::once(begins_ms + 16 * 66).chain((0..16).map(move |at| begins_ms + at * 66))
         });
         assert!(jumps(&mut groups).is_empty());
+    }
+
+    /// The pictures between two: the middle one, then those of each half in the same way.
+    fn between(first: u32, last: u32, order: &mut Vec<u32>) {
+        if last - first > 1 {
+            let middle = first.midpoint(last);
+            order.push(middle);
+            between(first, middle, order);
+            between(middle, last, order);
+        }
+    }
+
+    #[test]
+    fn a_hierarchy_of_32_pictures_is_an_order() {
+        // 25 a second: the first of each group is 1.24 s behind.
+        let mut order = PresentationOrder::new(90_000);
+        for group in 0..10 {
+            let (first, last) = (32 * group, 32 * (group + 1));
+            let mut frames = vec![last];
+            between(first, last, &mut frames);
+            assert_eq!(frames.len(), 32);
+            for frame in frames {
+                let is_behind = order.is_reordered(frame * 3_600);
+                assert_eq!((is_behind, order.take_jump_back()), (frame != last, false), "{frame}");
+            }
+        }
     }
 }
