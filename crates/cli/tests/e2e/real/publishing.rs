@@ -13,8 +13,9 @@ use crate::throng::{Running, figure};
 const MEDIA: &str = "crowd.publish={ video = \"240p\", codec = \"h264\" }";
 /// Its frames a second.
 const FPS: f64 = 20.0;
-/// Until the server counts it, while viewers play, and a rest.
-const TIME: &str = "14s";
+/// More than [`COUNTED_WITHIN`], what viewers play, and all starts: the publishers are interrupted
+/// when the viewers are done.
+const TIME: &str = "60s";
 const COUNTED_WITHIN: Duration = Duration::from_secs(8);
 /// While the counters are read; some are new every three seconds only.
 const COUNTED_FOR: Duration = Duration::from_secs(8);
@@ -58,7 +59,8 @@ pub(super) fn all_are_played(server: &RealServer<'_>, streams: &[Published<'_>])
         streams.iter().map(|stream| stream.viewers.start(server.namespace())).collect();
     let counted_bps = counted_bps(streams);
     let viewed = viewers.into_iter().map(Running::wait).collect::<Vec<_>>();
-    let published = publishers.into_iter().map(|publisher| publisher.wait().expect_code(0));
+    publishers.iter().for_each(|publisher| publisher.signal("INT"));
+    let published = publishers.into_iter().map(|publisher| publisher.wait().expect_code(130));
     let mut rows = Vec::new();
     for (((stream, ran), by), counted_bps) in
         streams.iter().zip(published).zip(viewed).zip(counted_bps)
