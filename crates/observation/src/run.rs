@@ -246,8 +246,8 @@ pub struct SentRow {
     pub cohort: CohortId,
     /// Audio or video.
     pub kind: MediaKind,
-    /// Distinct tracks that sent packets in this second, or whose connection took none; muted ones
-    /// did not.
+    /// Distinct tracks that sent packets in this second, or none because the connection of their
+    /// publisher took nothing for a while; muted ones did not.
     pub tracks: u32,
     /// Sums over those tracks.
     pub counters: SentCounters,

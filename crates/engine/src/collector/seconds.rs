@@ -34,6 +34,9 @@ struct OpenSecond {
     crowd: BTreeMap<u16, CrowdDelta>,
     series: BTreeMap<(u16, MediaKind), Sums>,
     sent: BTreeMap<(u16, MediaKind), SentSums>,
+    /// Publishers whose connection took nothing for a while; the time is counted with one of their
+    /// tracks.
+    blocked: HashSet<u32>,
     playback: BTreeMap<u16, HashMap<u32, PlayerSecond>>,
     chat: BTreeMap<u16, ChatRow>,
 }
@@ -50,7 +53,10 @@ struct PlayerSecond {
 #[derive(Default)]
 struct SentSums {
     counters: SentCounters,
+    /// Tracks that sent packets.
     tracks: HashSet<(u32, TrackId)>,
+    /// Tracks with an interval in which they sent none.
+    silent: HashSet<(u32, TrackId)>,
 }
 
 #[derive(Default)]
@@ -137,10 +143,11 @@ impl Seconds {
         let open = self.open.entry(second).or_default();
         let sums = open.sent.entry((cohort.0, interval.kind)).or_default();
         sums.counters += interval.counters;
-        // A muted track reports that it sent nothing. One whose connection took nothing is no less
-        // a stream.
-        if interval.counters.packets_sent > 0 || interval.counters.blocked_us > 0 {
-            sums.tracks.insert((id, interval.track));
+        let of_kind =
+            if interval.counters.packets_sent > 0 { &mut sums.tracks } else { &mut sums.silent };
+        of_kind.insert((id, interval.track));
+        if interval.counters.blocked_us > 0 {
+            open.blocked.insert(id);
         }
     }
 
@@ -199,7 +206,8 @@ impl Seconds {
                 }
             }
             series.extend(open.series);
-            sent.extend(open.sent);
+            let blocked = open.blocked;
+            sent.extend(open.sent.into_iter().map(|(of, sums)| (of, sums.with_blocked(&blocked))));
             playback.extend(open.playback);
             chat.extend(open.chat.into_values());
         }
@@ -270,6 +278,16 @@ fn playback_row(players: &HashMap<u32, PlayerSecond>) -> PlaybackRow {
         }
     }
     row
+}
+
+impl SentSums {
+    /// The same with the tracks of publishers whose connection took nothing: they are no less
+    /// streams. Any other that sent nothing was muted.
+    fn with_blocked(mut self, blocked: &HashSet<u32>) -> Self {
+        let silent = std::mem::take(&mut self.silent).into_iter();
+        self.tracks.extend(silent.filter(|(id, _)| blocked.contains(id)));
+        self
+    }
 }
 
 impl TrackSecond {
@@ -470,7 +488,7 @@ mod tests {
         let interval = |packets_sent, blocked_us| SentInterval {
             track: TrackId(0),
             kind: MediaKind::Video,
-            codec: Codec::Vp8,
+            codec: Codec::H264,
             ended_at: Instant::now(),
             length: Duration::from_secs(1),
             counters: SentCounters { packets_sent, blocked_us, ..SentCounters::default() },
@@ -483,8 +501,19 @@ mod tests {
         seconds.sent(3, 0, CohortId(0), &interval(90, 0));
         seconds.sent(3, 1, CohortId(0), &interval(0, 0));
         seconds.sent(3, 2, CohortId(0), &interval(0, 1_000_000));
-        let row = seconds.close(3, |_| 3).sent[0];
-        assert_eq!((row.tracks, row.counters.packets_sent), (2, 90));
+        // The time is counted with the first track of a publisher; the sound is blocked as well.
+        for (id, packets_sent) in [(0, 50), (1, 0), (2, 0)] {
+            let kind = MediaKind::Audio;
+            let sound = SentInterval { track: TrackId(1), kind, ..interval(packets_sent, 0) };
+            seconds.sent(3, id, CohortId(0), &sound);
+        }
+        // At the end of what was blocked.
+        seconds.sent(3, 2, CohortId(0), &interval(40, 0));
+        let mut rows = seconds.close(3, |_| 3).sent;
+        rows.sort_by_key(|row| row.counters.packets_sent);
+        let rows = rows.iter().map(|row| (row.kind, row.tracks, row.counters.packets_sent));
+        let expect = [(MediaKind::Audio, 2, 50), (MediaKind::Video, 2, 130)];
+        assert_eq!(rows.collect::<Vec<_>>(), expect);
     }
 
     #[test]
