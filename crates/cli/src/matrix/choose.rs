@@ -22,6 +22,9 @@ use crate::{CliError, find, say};
 /// could be decided, which may be otherwise another time.
 const TRIES: u32 = 2;
 
+/// How many searches choose at most: the last one may be continued between its ends.
+pub(super) const SEARCHES_MAX: u32 = TRIES + 1;
+
 /// The verdict of a search in which no load failed for certain.
 const NO_LIMIT: &str = "at_least";
 

@@ -17,7 +17,7 @@ use throng_scenario::matrix::{
 };
 use throng_scenario::{Arrival as _, Override, Scenario, masked_override, names_a_secret, units};
 
-use super::choose::Chosen;
+use super::choose::{Chosen, SEARCHES_MAX};
 use super::folder::MatrixFolder;
 use super::needs::minutes;
 use super::run::NOT_WATCHED;
@@ -525,8 +525,7 @@ impl MatrixPlan {
     /// what they measure, with the crowd of the scenario, and that search.
     pub(super) fn takes(&self) -> [Duration; 2] {
         let least = self.takes_with(1, |budget| budget.max(find::BUDGET_MIN));
-        // One that was cut off is continued by another one.
-        [least, self.takes_with(2, find::stops_after)]
+        [least, self.takes_with(SEARCHES_MAX, find::stops_after)]
     }
 
     /// The same with so many searches that choose, where one is needed.
@@ -738,6 +737,18 @@ mod tests {
         let (_, times) = plan.overrides(&config).unwrap_or_else(|stop| panic!("{:#}", stop.error));
         // The last of five comes 4 s after the first, and has 3 s to begin.
         assert_eq!(times, Some(HoldTimes { from_s: 27, until_s: 32 }));
+    }
+
+    #[test]
+    fn what_is_announced_has_room_for_all_searches_that_choose() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/prove/srs-cpus.toml");
+        let plan = plan(Path::new(file));
+        let Measure::Auto { search, .. } = &plan.matrix.measure else {
+            panic!("{:?}", plan.matrix.measure)
+        };
+        // An invalid one, the same again, and one between its ends.
+        let without = plan.takes_with(0, find::stops_after);
+        assert_eq!(plan.takes()[1] - without, find::stops_after(search.budget) * 3);
     }
 
     #[test]
