@@ -9,8 +9,8 @@ use super::timestamp;
 /// How far reordering goes back at most, seconds: more is another timeline of the source.
 const REORDERED_MAX_S: u32 = 2;
 
-/// More frames in a row are not shown before an earlier one: those of a hierarchy of 32 pictures, the
-/// longest that encoders make. The buffer of decoded pictures (16, H.264 A.3.1) is no bound, as
+/// More frames in a row are not shown before an earlier one: those of a hierarchy of 32 pictures,
+/// the longest that encoders make. The buffer of decoded pictures (16, H.264 A.3.1) is no bound, as
 /// pictures that no other needs are not kept in it.
 const BEHIND_MAX: u32 = 32;
 /// More of them in a row do not follow each other in the order in which they are shown: of a

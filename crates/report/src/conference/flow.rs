@@ -202,8 +202,8 @@ fn standstills(seconds: &BTreeMap<i64, Sums>) -> Vec<Range<usize>> {
 }
 
 /// How many tracks are sent in each second, without the changes that the next second has not as
-/// well: a sender whose interval ends a little after the second, or whose pictures come one a second
-/// or less often, is missing in single ones, and a mute lasts.
+/// well: a sender whose interval ends a little after the second, or whose pictures come one a
+/// second or less often, is missing in single ones, and a mute lasts.
 fn lasting_tracks(all: &[(i64, &Sums)]) -> Vec<BTreeMap<(CohortId, MediaKind), u32>> {
     let mut lasting: Vec<BTreeMap<_, u32>> = Vec::with_capacity(all.len());
     for (at, (_, sums)) in all.iter().enumerate() {
