@@ -15,6 +15,11 @@ const BEYOND: f64 = 1.15;
 /// beyond it, and may be beyond what the variant serves as well.
 const WIDE: f64 = 1.25;
 
+/// How much of the way, as a ratio, from the first crowd that failed to the limit that comes next a
+/// held crowd may always be. The one was measured and differs from run to run; the other is
+/// predicted, so that less of the way is safe.
+const TOWARDS_NEXT: f64 = 1.0 / 3.0;
+
 /// What the search of the baseline found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundLimit {
@@ -135,8 +140,8 @@ impl Choice {
 
 /// The smallest crowd that the baseline surely serves badly, and that a variant serves well: with
 /// `more` times as much of its limit at most halfway, as a ratio, to the `more` times larger crowd;
-/// and nothing above the least at which its `next` limit may come, as long as the crowd is one that
-/// failed. The reason if it would serve none that failed.
+/// and nothing above the least at which its `next` limit may come, but for [`TOWARDS_NEXT`] of the
+/// way to it. The reason if it would serve none that failed.
 fn held_users(
     passing: u32,
     failing: u32,
@@ -153,7 +158,9 @@ fn held_users(
         return Err(SearchReason::NextLimit);
     }
     let halfway = (fails * served).sqrt();
-    let before_next = next.map_or(f64::INFINITY, |next| next.users_low);
+    let before_next = next.map_or(f64::INFINITY, |next| {
+        next.users_low.max(fails * (next.users / fails).powf(TOWARDS_NEXT))
+    });
     Ok((clear.min(halfway.floor()).min(before_next.floor()) as u32).max(failing))
 }
 
@@ -212,8 +219,10 @@ mod tests {
             (101, 120, next(150.0, 135.0), Ok(135)),
             (101, 120, next(400.0, 380.0), Ok(138)),
             (101, 120, None, Ok(138)),
-            // It is near: what failed is held, and not more.
-            (101, 120, next(125.0, 112.0), Ok(120)),
+            // It is near: little more than what failed is held.
+            (101, 120, next(125.0, 112.0), Ok(121)),
+            // It is not known well.
+            (157, 163, next(217.0, 150.0), Ok(179)),
             // The host is full before the first crowd that failed.
             (101, 182, next(140.0, 130.0), Err(SearchReason::NextLimit)),
             // A search that was cut off: the upper end alone is beyond the limit.
