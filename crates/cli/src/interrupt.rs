@@ -1,5 +1,5 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks the run to end in an orderly way, the second ends the
-//! process and all that it started.
+//! process and all that it started. A hang-up is never the second, nor the first of two.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -32,6 +32,11 @@ impl Interrupt {
         self.0.load(Relaxed)
     }
 
+    /// Notes a signal; whether the process ends at once.
+    fn heard(&self, is_hang_up: bool, before: &mut Before) -> bool {
+        before.ends_at_once(is_hang_up, self.0.swap(true, Relaxed))
+    }
+
     async fn watch(self) -> std::io::Result<()> {
         use tokio::signal::unix::{Signal, SignalKind, signal};
         let (mut interrupt, mut terminate) =
@@ -40,6 +45,7 @@ impl Interrupt {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mut hang_up =
             if ignores_hang_up(&status) { None } else { Some(signal(SignalKind::hangup())?) };
+        let mut before = Before::default();
         loop {
             let hung_up = async {
                 match hang_up.as_mut().map(Signal::recv) {
@@ -47,12 +53,12 @@ impl Interrupt {
                     None => std::future::pending().await,
                 }
             };
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                _ = hung_up => {}
-            }
-            if self.0.swap(true, Relaxed) {
+            let is_hang_up = tokio::select! {
+                _ = interrupt.recv() => false,
+                _ = terminate.recv() => false,
+                _ = hung_up => true,
+            };
+            if self.heard(is_hang_up, &mut before) {
                 // The second signal does not wait; the run folder stays unfinished, and nothing is
                 // dropped.
                 live::give_back_for_good();
@@ -60,6 +66,28 @@ impl Interrupt {
                 std::process::exit(Exit::Interrupted as i32);
             }
         }
+    }
+}
+
+/// What was heard before a signal.
+///
+/// The end of one terminal comes as several signals: a shell sends SIGHUP to its jobs and the kernel
+/// one to the foreground group; systemd sends SIGTERM and SIGHUP to a scope, and which of two that
+/// wait is read first is by chance.
+#[derive(Debug, Default)]
+struct Before {
+    /// A hang-up was all that asked.
+    hung_up: bool,
+}
+
+impl Before {
+    /// Whether a signal ends the process at once. `was_asked`: to end, by whatever came first.
+    fn ends_at_once(&mut self, is_hang_up: bool, was_asked: bool) -> bool {
+        if is_hang_up {
+            self.hung_up |= !was_asked;
+            return false;
+        }
+        was_asked && !std::mem::take(&mut self.hung_up)
     }
 }
 
@@ -74,6 +102,29 @@ fn ignores_hang_up(status: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_terminal_is_one_signal_in_whatever_order_it_comes() {
+        for (signals, expect) in [
+            (&["HUP", "HUP"][..], false),
+            (&["TERM", "HUP"], false),
+            (&["HUP", "TERM"], false),
+            (&["HUP", "TERM", "HUP"], false),
+            (&["TERM"], false),
+            (&["INT", "INT"], true),
+            (&["TERM", "HUP", "TERM"], true),
+            (&["HUP", "TERM", "TERM"], true),
+        ] {
+            let (interrupt, mut before) = (Interrupt::default(), Before::default());
+            let ends = signals.iter().any(|signal| interrupt.heard(*signal == "HUP", &mut before));
+            assert_eq!(ends, expect, "{signals:?}");
+            assert!(interrupt.is_set());
+        }
+        // A key of the live view asks too.
+        let (interrupt, mut before) = (Interrupt::default(), Before::default());
+        interrupt.set();
+        assert!(!interrupt.heard(true, &mut before) && interrupt.heard(false, &mut before));
+    }
 
     #[test]
     fn a_hang_up_that_nohup_ignores_stays_ignored() {

@@ -14,7 +14,7 @@ fn report(folder: &std::path::Path) -> (Option<i32>, serde_json::Value) {
     (output.status.code(), summary)
 }
 
-fn cut_off(signal: &str) -> (Option<i32>, serde_json::Value) {
+fn cut_off(signals: &[&str]) -> (Option<i32>, serde_json::Value) {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     // Also where the tests themselves run under nohup.
     let mut command = Command::new("env");
@@ -22,10 +22,13 @@ fn cut_off(signal: &str) -> (Option<i32>, serde_json::Value) {
     let arguments = ["view", &stage.target(), "-n", "5", "--every", "50ms", "--for", "60s"];
     let mut running = Running::spawn(command, &arguments);
     running.when_playing(5);
-    running.signal(signal);
+    for signal in signals {
+        running.signal(signal);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
     let folder = running.run_folder();
     let ran = running.wait();
-    if signal != "KILL" {
+    if signals != ["KILL"] {
         assert_eq!(ran.code, Some(130), "{ran}");
         assert!(folder.join("report.html").exists(), "{ran}");
     }
@@ -34,8 +37,11 @@ fn cut_off(signal: &str) -> (Option<i32>, serde_json::Value) {
 
 #[test]
 fn a_signal_leaves_a_report_that_says_it_is_partial() {
-    for signal in ["INT", "TERM", "HUP"] {
-        let (code, summary) = cut_off(signal);
+    // The last ones are those of a terminal or a session that is closed.
+    let ends: [&[&str]; 6] =
+        [&["INT"], &["TERM"], &["HUP"], &["HUP", "HUP"], &["TERM", "HUP"], &["HUP", "TERM"]];
+    for signals in ends {
+        let (code, summary) = cut_off(signals);
         assert_eq!(code, Some(130));
         assert_eq!(summary["ending"], "interrupted");
         assert_eq!(summary["partial"], true);
@@ -60,7 +66,7 @@ fn a_run_under_nohup_outlives_its_terminal() {
 
 #[test]
 fn kill_9_leaves_a_readable_run() {
-    let (code, summary) = cut_off("KILL");
+    let (code, summary) = cut_off(&["KILL"]);
     assert_eq!(code, Some(4), "nobody knows how its rest would have been");
     assert_eq!(
         (&summary["outcome"], &summary["ending"]),
