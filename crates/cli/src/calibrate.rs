@@ -14,7 +14,7 @@ use throng_engine::live::RunState;
 use throng_engine::{LiveSnapshot, RunHandle};
 use throng_observation::limits::THREAD_CPU_RATIO_MAX;
 use throng_observation::units::{bit_rate, bytes};
-use throng_process::{Ended, end_with_this_thread};
+use throng_process::{Ended, end_throng_with_this_thread};
 use throng_scenario::{Scenario, ScenarioFlags};
 
 use crate::args::{self, Common};
@@ -77,7 +77,7 @@ impl StageProcess {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["stage", "--listen", "127.0.0.1:0", "--card", card]);
         command.args(["--workers", &workers.to_string()]);
-        end_with_this_thread(&mut command, Ended::AtOnce);
+        end_throng_with_this_thread(&mut command, Ended::AtOnce);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().context("cannot start the stage")?;
         let said = child.stdout.take().ok_or_else(|| anyhow!("the stage printed nothing"))?;

@@ -51,6 +51,10 @@ pub(crate) use crate::messages::{print, print_json, say, say_lines};
 fn main() -> ExitCode {
     // What a panic or an error leaves, too.
     let _ends = throng_process::EndsAll;
+    if let Err(error) = throng_process::end_with_parent() {
+        say(&format!("throng: the one that started this has ended: {error}"));
+        return Exit::Interrupted.into();
+    }
     let arguments = match Arguments::try_parse_from(oven_rtc_tester::translate(std::env::args())) {
         Ok(arguments) => arguments,
         Err(error) => {

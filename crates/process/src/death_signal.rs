@@ -5,8 +5,12 @@ use std::process::Command;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, getpid, getppid, set_parent_process_death_signal as set_death_signal,
+    DumpableBehavior, Pid, Signal, getpid, getppid, set_dumpable_behavior,
+    set_parent_process_death_signal as set_death_signal, test_kill_process,
 };
+
+/// The variable by which a throng that another one started knows the number of that.
+const PARENT_VARIABLE: &str = "THRONG_PARENT";
 
 /// How a process is ended whose parent died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +32,57 @@ impl Ended {
 
 /// Makes the kernel end `command`, once it runs, with the thread that starts it: also after `kill
 /// -9` of this process. A program with capabilities of its file, or that changes its user, loses
-/// this at exec.
+/// this at exec: a throng is started by [`end_throng_with_this_thread`].
 pub fn end_with_this_thread(command: &mut Command, how: Ended) {
     end_with(command, how.signal(), getpid());
+}
+
+/// The same for a `command` that is a throng, which asks once more by [`end_with_parent`]: throng
+/// may have capabilities of its file (CAP_NET_RAW for receive rings).
+pub fn end_throng_with_this_thread(command: &mut Command, how: Ended) {
+    command.env(PARENT_VARIABLE, getpid().as_raw_nonzero().to_string());
+    end_with_this_thread(command, how);
+}
+
+/// Makes the kernel end this process, by SIGTERM, with the throng that started it, if one did by
+/// [`end_throng_with_this_thread`]; and lets others with its rights look at it, which the kernel
+/// refuses of a program with capabilities of its file: by its environment it is found if it is left.
+///
+/// # Errors
+/// If that throng has died already.
+pub fn end_with_parent() -> std::io::Result<()> {
+    // Who has fewer capabilities still sees nothing (ptrace(2), PTRACE_MODE_READ).
+    set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    let named = std::env::var(PARENT_VARIABLE).ok().and_then(|text| text.parse().ok());
+    let Some(named) = named.and_then(Pid::from_raw) else { return Ok(()) };
+    set_death_signal(Some(Signal::TERM))?;
+    // Looked at after that line: a parent that died before it sends nothing.
+    match place(named, getppid(), test_kill_process(named) != Err(Errno::SRCH)) {
+        Place::Child => Ok(()),
+        Place::Below => Ok(set_death_signal(None)?),
+        Place::Orphan => Err(Errno::SRCH.into()),
+    }
+}
+
+/// Where a process is that has the variable, which all that it starts inherit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// It is what was started.
+    Child,
+    /// One of those that started it was: its own parent ends it.
+    Below,
+    /// The throng that is named is gone.
+    Orphan,
+}
+
+fn place(named: Pid, parent: Option<Pid>, lives: bool) -> Place {
+    if parent == Some(named) {
+        Place::Child
+    } else if lives {
+        Place::Below
+    } else {
+        Place::Orphan
+    }
 }
 
 fn end_with(command: &mut Command, signal: Signal, parent: Pid) {
@@ -63,6 +115,19 @@ mod tests {
             };
             let mut child = std::thread::spawn(starts).join().unwrap();
             assert_eq!(child.wait().unwrap().signal(), Some(signal), "{how:?}");
+        }
+    }
+
+    #[test]
+    fn a_throng_that_asks_itself_knows_whether_its_parent_lives() {
+        let (named, other) = (getpid(), Pid::from_raw(i32::MAX).unwrap());
+        for (parent, lives, expect) in [
+            (Some(named), true, Place::Child),
+            (Some(other), true, Place::Below),
+            (Some(other), false, Place::Orphan),
+            (None, false, Place::Orphan),
+        ] {
+            assert_eq!(place(named, parent, lives), expect, "{parent:?} {lives}");
         }
     }
 

@@ -69,6 +69,8 @@ struct Left {
     /// The change failed, perhaps before it changed anything: that it cannot be undone then says
     /// nothing.
     has_failed: bool,
+    /// An earlier process made it, whose children are not known.
+    is_inherited: bool,
 }
 
 /// Why there is no journal.
@@ -147,7 +149,7 @@ impl Journal {
         let change = Change(self.next);
         self.next += 1;
         self.write(&Line { change, undo: Some(undo.clone()), undone: false, failed: false })?;
-        self.open.push(Left { change, undo, has_failed: false });
+        self.open.push(Left { change, undo, has_failed: false, is_inherited: false });
         Ok(change)
     }
 
@@ -181,7 +183,9 @@ impl Journal {
         let mut problems = Vec::new();
         let mut kept = Vec::new();
         for left in self.open.split_off(first.min(self.open.len())).into_iter().rev() {
-            let failure = perform(&left.undo).err();
+            let hidden: fn() -> Vec<(u32, String)> =
+                if left.is_inherited { Marker::hidden } else { Vec::new };
+            let failure = perform(&left.undo, hidden).err();
             let is_over = failure.is_none() || left.has_failed;
             problems.extend(failure);
             if is_over {
@@ -234,23 +238,33 @@ fn unfinished(text: &str) -> (Vec<Left>, u64) {
         } else if line.failed {
             open.iter_mut().filter(|left| left.change == line.change).for_each(Left::fail);
         } else if let Some(undo) = line.undo {
-            open.push(Left { change: line.change, undo, has_failed: false });
+            let change = line.change;
+            open.push(Left { change, undo, has_failed: false, is_inherited: true });
         }
     }
     (open, next)
 }
 
-fn perform(undo: &Undo) -> Result<(), String> {
+/// `hidden`: the processes of which it cannot be known whether they have a mark.
+fn perform(undo: &Undo, hidden: impl Fn() -> Vec<(u32, String)>) -> Result<(), String> {
     match undo {
         Undo::Command { words, cwd } => run_to_end(words, cwd, UNDO_WITHIN, &|| false),
         Undo::Processes(mark) => {
             let _ = Marker::new(mark.as_str()).kill_all(GONE_WITHIN);
             let left = Marker::new(mark.as_str()).processes();
-            if left.is_empty() {
-                Ok(())
-            } else {
-                Err(format!("{} processes could not be killed", left.len()))
+            if !left.is_empty() {
+                return Err(format!("{} processes could not be killed", left.len()));
             }
+            let hidden: Vec<String> =
+                hidden().iter().map(|(pid, name)| format!("{name} ({pid})")).collect();
+            if hidden.is_empty() {
+                return Ok(());
+            }
+            Err(format!(
+                "these processes may be left of it, and only root or a program with their \
+                 capabilities can see that: {}",
+                hidden.join(", ")
+            ))
         }
         Undo::ControlGroups(folders) => {
             if control_group::remove(folders) {
@@ -391,6 +405,15 @@ mod tests {
             assert!(error.to_string().contains("belongs to user 4711"), "{error}");
             std::os::unix::fs::chown(own, Some(0), None).unwrap();
         }
+    }
+
+    /// A program with capabilities of its file shows its environment to few.
+    #[test]
+    fn processes_that_cannot_be_looked_at_are_not_taken_for_gone() {
+        let undo = Undo::Processes(format!("throng-none-{}", std::process::id()));
+        assert_eq!(perform(&undo, Vec::new), Ok(()));
+        let why = perform(&undo, || vec![(4711, "throng".to_owned())]).unwrap_err();
+        assert!(why.ends_with("can see that: throng (4711)"), "{why}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getuid, kill_process, kill_process_group};
 
 /// How often the end of a process is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -49,6 +49,23 @@ impl Marker {
             .collect()
     }
 
+    /// The processes of this user that run this program and do not show what they have: one with
+    /// capabilities of its file shows it only to who has them too.
+    pub(crate) fn hidden() -> Vec<(u32, String)> {
+        let own = fs::read_to_string("/proc/self/comm").unwrap_or_default().trim().to_owned();
+        let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let is_denied = |pid: &u32| {
+            let read = fs::read(format!("/proc/{pid}/environ"));
+            read.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        };
+        let name = |pid: u32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            is_of(&status, &own, getuid().as_raw()).then(|| (pid, own.clone()))
+        };
+        pids.filter(is_denied).filter_map(name).collect()
+    }
+
     /// Waits until no process has it, at most `within`.
     pub(crate) fn wait_until_gone(&self, within: Duration) {
         let give_up_at = Instant::now() + within;
@@ -76,6 +93,13 @@ impl Marker {
             std::thread::sleep(LOOK_EVERY);
         }
     }
+}
+
+/// Whether a process with this `/proc/PID/status` has this name, and was started by this user.
+fn is_of(status: &str, name: &str, user: u32) -> bool {
+    let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    let real = field("Uid:").and_then(|uids| uids.split_whitespace().next()?.parse().ok());
+    field("Name:") == Some(name) && real == Some(user)
 }
 
 /// Sends SIGKILL.
@@ -139,5 +163,18 @@ fn signal_named(name: &str) -> Signal {
         "SIGINT" => Signal::INT,
         "SIGQUIT" => Signal::QUIT,
         _ => Signal::TERM,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_by_its_name_and_who_started_it() {
+        let status = "Name:\tthrong\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t7\t7\t7\t7\n";
+        assert!(is_of(status, "throng", 1000));
+        assert!(!is_of(status, "ssh-agent", 1000) && !is_of(status, "throng", 0));
+        assert!(!is_of("", "throng", 0));
     }
 }

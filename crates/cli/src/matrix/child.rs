@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use std::os::unix::process::CommandExt;
 
-use throng_process::{Ended, Started, end_with_this_thread};
+use throng_process::{Ended, Started, end_throng_with_this_thread};
 use throng_rig::{Marker, RunningServer, signal_process};
 
 use crate::interrupt::Interrupt;
@@ -36,7 +36,7 @@ pub(super) fn start(
     let output = throng_folder::create(log)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(arguments).process_group(0).env(Marker::VARIABLE, mark).envs(variables);
-    end_with_this_thread(&mut command, Ended::InOrder);
+    end_throng_with_this_thread(&mut command, Ended::InOrder);
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()
 }
 

@@ -1,6 +1,8 @@
 //! No measured data is lost, however a run ends.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use throng_sim::requires_root;
 
@@ -24,7 +26,7 @@ fn cut_off(signals: &[&str]) -> (Option<i32>, serde_json::Value) {
     running.when_playing(5);
     for signal in signals {
         running.signal(signal);
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1));
     }
     let folder = running.run_folder();
     let ran = running.wait();
@@ -62,6 +64,36 @@ fn a_run_under_nohup_outlives_its_terminal() {
     let ran = running.wait();
     assert_eq!(ran.code, Some(0), "{ran}");
     assert_eq!(ran.summary()["ending"], "complete", "{ran}");
+}
+
+/// At exec a program with capabilities of its file loses what its parent asked the kernel for.
+#[test]
+fn a_throng_that_another_one_started_asks_itself_to_end_with_it() {
+    let stage_of = |parent: u32| {
+        let mut command = Command::new(THRONG);
+        command.args(["stage", "--listen", "127.0.0.1:0"]).env("THRONG_PARENT", parent.to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let starts = move || {
+        let mut child = stage_of(std::process::id());
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let listens = lines.map_while(Result::ok).any(|line| line.trim().starts_with("watch"));
+        assert!(listens, "{:?}", child.wait());
+        child
+    };
+    let mut child = std::thread::spawn(starts).join().unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() >= until {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("it outlived the thread that started it");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Nobody has this number: the parent died before the child asked.
+    let orphan = stage_of(i32::MAX.unsigned_abs()).wait_with_output().unwrap();
+    assert_eq!(orphan.status.code(), Some(130));
 }
 
 #[test]

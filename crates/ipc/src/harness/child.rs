@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use throng_process::{Ended, Started, end_with_this_thread};
+use throng_process::{Ended, Started, end_throng_with_this_thread};
 
 use crate::role::{RoleCommand, RoleMessage, SystemCalls, Task};
 use crate::transport::{IoContext, TransportError, gstreamer};
@@ -70,7 +70,7 @@ impl Child {
                 Ok(())
             });
         }
-        end_with_this_thread(&mut command, Ended::AtOnce);
+        end_throng_with_this_thread(&mut command, Ended::AtOnce);
         let mut process = command.spawn().context("starting a process")?;
         let registered = Started::group(process.id());
         let (to, said) = sync_channel(16);
