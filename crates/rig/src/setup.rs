@@ -56,9 +56,14 @@ pub fn run_step(
     let log = throng_folder::append(log).ok();
     let end = ended(run, cwd, log.as_ref(), within, is_over);
     let said = log.map(|file| last_lines_of(file, LINES)).unwrap_or_default();
-    // One that was killed is perhaps done: its undoing is not less needed than that of any other.
-    if let Some(change) = change.filter(|_| matches!(end, Ok(Some(1..)))) {
-        journal.failed(change)?;
+    if let Some(change) = change {
+        match &end {
+            Ok(Some(1..)) => journal.failed(change)?,
+            Err(NoEnd::NotStarted(_)) => journal.undone(change)?,
+            // One that was killed is perhaps done: its undoing is not less needed than that of any
+            // other.
+            Ok(Some(_) | None) | Err(NoEnd::Killed(_)) => {}
+        }
     }
     match end {
         Ok(Some(0)) => Ok(()),
@@ -68,8 +73,17 @@ pub fn run_step(
             Err(SetupError::NotPossibleHere(why))
         }
         Ok(code) => Err(SetupError::Failed(failure(run, code, &said))),
-        Err(why) => Err(SetupError::Failed(why)),
+        Err(NoEnd::NotStarted(why) | NoEnd::Killed(why)) => Err(SetupError::Failed(why)),
     }
+}
+
+/// Why a command has not ended by itself, in words.
+#[derive(Debug)]
+enum NoEnd {
+    /// It cannot be started: it has done nothing.
+    NotStarted(String),
+    /// It was killed.
+    Killed(String),
 }
 
 /// Runs a command to its end.
@@ -90,7 +104,7 @@ pub fn run_to_end(
             let said = output.map(|file| last_lines_of(file, LINES)).unwrap_or_default();
             Err(failure(words, code, &said))
         }
-        Err(why) => Err(why),
+        Err(NoEnd::NotStarted(why) | NoEnd::Killed(why)) => Err(why),
     }
 }
 
@@ -109,7 +123,7 @@ fn ended(
     output: Option<&File>,
     within: Duration,
     is_over: &dyn Fn() -> bool,
-) -> Result<Option<i32>, String> {
+) -> Result<Option<i32>, NoEnd> {
     let Some((program, arguments)) = words.split_first() else { return Ok(Some(0)) };
     let line = words.join(" ");
     let output = || {
@@ -119,8 +133,9 @@ fn ended(
     let mut command = Command::new(program);
     command.args(arguments).current_dir(cwd).process_group(0);
     command.stdin(Stdio::null()).stdout(output()).stderr(output());
-    let mut child =
-        command.spawn().map_err(|error| format!("`{line}` cannot be started: {error}"))?;
+    let mut child = command
+        .spawn()
+        .map_err(|error| NoEnd::NotStarted(format!("`{line}` cannot be started: {error}")))?;
     let give_up_at = Instant::now() + within;
     loop {
         if let Ok(Some(status)) = child.try_wait() {
@@ -135,7 +150,7 @@ fn ended(
             } else {
                 "was interrupted".into()
             };
-            return Err(format!("`{line}` {why}"));
+            return Err(NoEnd::Killed(format!("`{line}` {why}")));
         }
         std::thread::sleep(LOOK_EVERY);
     }
@@ -161,6 +176,22 @@ mod tests {
         assert!(matches!(&error, SetupError::Failed(why) if why.contains("no space")), "{error}");
         assert!(folder.path().join("half").exists());
         assert!(journal.undo_all().is_empty() && !folder.path().join("half").exists());
+    }
+
+    #[test]
+    fn a_step_that_never_started_leaves_nothing_to_undo() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut journal = Journal::open(&path).unwrap();
+        let log = folder.path().join("setup.log");
+        let (run, undo) = (vec!["/not/there".to_owned()], words("exit 1"));
+        let limits = (log.as_path(), Duration::from_secs(5));
+        let error =
+            run_step(&run, &undo, folder.path(), &mut journal, limits, &|| false).unwrap_err();
+        assert!(error.to_string().contains("cannot be started"), "{error}");
+        assert_eq!(journal.left(), 0);
+        drop(journal);
+        assert_eq!(Journal::open(&path).unwrap().left(), 0);
     }
 
     #[test]
