@@ -141,6 +141,12 @@ impl Journal {
         self.open.len()
     }
 
+    /// How the changes that are not undone are, the oldest first.
+    #[must_use]
+    pub fn undos(&self) -> Vec<Undo> {
+        self.open.iter().map(|left| left.undo.clone()).collect()
+    }
+
     /// Writes down how the next change is undone. Returns after it is on the disk.
     ///
     /// # Errors

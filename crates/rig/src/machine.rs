@@ -8,6 +8,9 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::Command;
 
+use crate::journal::Undo;
+use crate::shrink;
+
 /// A resource of the machine that [`line_rate_step`](crate::line_rate_step) and
 /// [`receive_buffers_step`](crate::receive_buffers_step) shrink. Those of a server's own control
 /// group are nobody else's.
@@ -58,6 +61,15 @@ impl fmt::Display for MachineResource {
 }
 
 impl MachineResource {
+    /// What `undo` puts back; `None` for what is no such resource.
+    #[must_use]
+    pub fn put_back_by(undo: &Undo) -> Option<Self> {
+        match undo {
+            Undo::Command { words, .. } => shrink::put_back_by(words),
+            Undo::Processes(_) | Undo::ControlGroups(_) => None,
+        }
+    }
+
     /// Takes it, if no other throng has it, whoever runs that.
     ///
     /// The lock is an address of unix(7) without a file: it ends with its process, cannot be made

@@ -6,6 +6,8 @@ use std::fs;
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::machine::MachineResource;
+
 /// The first hexadecimal digit of the handles of throng's queueing disciplines, 16 bits.
 const HANDLE_BASE: u32 = 0x7000;
 /// A token bucket holds this much: enough for 1 Gbit/s at 250 ticks a second (tc-tbf(8)).
@@ -16,6 +18,10 @@ const BURST_BYTES_MIN: f64 = 80_000.0;
 const LATENCY_MS: u32 = 200;
 /// The receive buffers of sockets (Documentation/admin-guide/sysctl/net.rst).
 const RMEM: [&str; 2] = ["rmem_default", "rmem_max"];
+/// Where they are, with the begin of their names.
+const RMEM_FILES: &str = "/proc/sys/net/core/rmem_";
+/// What the undoing of [`line_rate_step`] begins with; `$0` is the interface.
+const LINE_UNDO: &str = "tc qdisc show dev \"$0\" | grep -q 'qdisc tbf ";
 
 /// A command, and what undoes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +65,7 @@ pub fn line_rate_step(interface: &str, rate_bps: f64) -> ShrinkStep {
          {{ echo \"the line of $0 cannot be limited\" >&2; exit 69; }}"
     );
     let del = format!(
-        "tc qdisc show dev \"$0\" | grep -q 'qdisc tbf {handle}' || exit 0; exec tc qdisc del dev \"$0\" root handle {handle}"
+        "{LINE_UNDO}{handle}' || exit 0; exec tc qdisc del dev \"$0\" root handle {handle}"
     );
     let shell =
         |script: String| vec!["sh".to_owned(), "-c".to_owned(), script, interface.to_owned()];
@@ -103,6 +109,17 @@ fn receive_buffers(values: [(&str, Option<u64>); 2], to: f64) -> ShrinkStep {
     ShrinkStep { run: shell(run), undo: shell(writes(1.0)) }
 }
 
+/// What of this machine a command puts back that undoes one of these steps.
+pub(crate) fn put_back_by(words: &[String]) -> Option<MachineResource> {
+    match words {
+        [_, _, script, interface] if script.starts_with(LINE_UNDO) => {
+            Some(MachineResource::Line(interface.clone()))
+        }
+        [_, _, script] if script.contains(RMEM_FILES) => Some(MachineResource::ReceiveBuffers),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,5 +150,15 @@ mod tests {
         assert_eq!((handle_of(0x12_3468), handle_of(0x12_3469)), ("7468:".into(), "7469:".into()));
         assert_eq!((step.run[3].as_str(), step.undo[3].as_str()), ("eth0", "eth0"));
         assert!(!step.run[2].contains("replace"), "what somebody else set up stays");
+    }
+
+    #[test]
+    fn an_undoing_tells_what_it_puts_back() {
+        let line = line_rate_step("eth0", 16e6);
+        assert_eq!(put_back_by(&line.undo), Some(MachineResource::Line("eth0".into())));
+        let buffers = receive_buffers(RMEM.map(|name| (name, Some(100))), 0.8);
+        assert_eq!(put_back_by(&buffers.undo), Some(MachineResource::ReceiveBuffers));
+        assert_eq!(put_back_by(&["umount".into(), "/mnt".into()]), None);
+        assert_eq!(put_back_by(&[]), None);
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use throng_folder::Folder;
 
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, Undo};
 
 /// Where root's are.
 const OF_ROOT: &str = "/var/lib";
@@ -34,8 +34,8 @@ struct Entry {
 pub struct LeftBehind {
     /// Its journal.
     pub journal: PathBuf,
-    /// How many changes are not undone, or why that is not known.
-    pub changes: Result<usize, JournalError>,
+    /// What undoes the changes that are not undone, or why that is not known.
+    pub changes: Result<Vec<Undo>, JournalError>,
 }
 
 impl Unfinished {
@@ -100,9 +100,9 @@ impl Unfinished {
             self.forget(&journal);
             return None;
         }
-        let changes = Journal::open(&journal).map(|journal| journal.left());
+        let changes = Journal::open(&journal).map(|journal| journal.undos());
         match changes {
-            Ok(0) => {
+            Ok(changes) if changes.is_empty() => {
                 self.forget(&journal);
                 None
             }
@@ -133,7 +133,6 @@ fn name_of(journal: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Undo;
 
     fn touch(folder: &Path, name: &str) -> Undo {
         Undo::Command { words: vec!["touch".into(), name.into()], cwd: folder.to_owned() }
@@ -160,7 +159,7 @@ mod tests {
         drop(journal);
         let left = list.left(&other);
         assert!(
-            matches!(left.as_slice(), [one] if one.journal == path.canonicalize().unwrap() && matches!(one.changes, Ok(1))),
+            matches!(left.as_slice(), [one] if one.journal == path.canonicalize().unwrap() && one.changes.as_ref().is_ok_and(|changes| changes.len() == 1)),
             "{left:?}"
         );
         assert!(list.left(&path).is_empty(), "its own folder is told otherwise");
@@ -179,7 +178,9 @@ mod tests {
         assert_eq!(journal.undo_all().len(), 1);
         drop(journal);
         let left = list.left(&place.path().join("other"));
-        assert!(matches!(left.as_slice(), [one] if matches!(one.changes, Ok(1))), "{left:?}");
+        let counts: Vec<Option<usize>> =
+            left.iter().map(|left| left.changes.as_ref().ok().map(Vec::len)).collect();
+        assert_eq!(counts, [Some(1)], "{left:?}");
         list.forget(&path);
         assert!(list.left(&place.path().join("other")).is_empty());
     }

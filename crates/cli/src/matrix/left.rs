@@ -20,16 +20,13 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Enters it, and tells what others left.
-    pub(super) fn enter(journal: &Path, kind: Kind) -> Self {
+    /// Enters it.
+    pub(super) fn enter(journal: &Path) -> Self {
         let list = Unfinished::of_this_user();
-        if let Some(list) = &list {
-            list.left(journal).iter().for_each(|left| say(&told(left, kind)));
-            if let Err(error) = list.enter(journal) {
-                say(&format!(
-                    "warning: later experiments will not know what this one leaves if it is killed: {error}"
-                ));
-            }
+        if let Some(Err(error)) = list.as_ref().map(|list| list.enter(journal)) {
+            say(&format!(
+                "warning: later experiments will not know what this one leaves if it is killed: {error}"
+            ));
         }
         Self { list, journal: journal.to_owned() }
     }
@@ -42,14 +39,38 @@ impl Listed {
     }
 }
 
+/// Tells what experiments but that with the journal `own` left.
+///
+/// # Errors
+/// If they left changed what this one shrinks: how it is otherwise is not known.
+pub(super) fn check_others(own: &Path, machine: &Machine, kind: Kind) -> Result<(), CliError> {
+    let left = Unfinished::of_this_user().map(|list| list.left(own)).unwrap_or_default();
+    left.iter().for_each(|left| say(&told(left, kind)));
+    refusal(&left, machine, kind).map_or(Ok(()), |why| Err(CliError::usage(why)))
+}
+
+/// Why a `machine` on which others `left` something shrinks nothing.
+fn refusal(left: &[LeftBehind], machine: &Machine, kind: Kind) -> Option<String> {
+    let of_one = |left: &LeftBehind| {
+        let resource = machine.put_back_by(left.changes.as_deref().ok()?)?;
+        let undo = undo_by_hand(left, kind);
+        Some(format!("{resource} is as an earlier experiment left it; put it back first: {undo}"))
+    };
+    left.iter().find_map(of_one)
+}
+
+fn undo_by_hand(left: &LeftBehind, kind: Kind) -> String {
+    let folder = left.journal.parent().map(shown).unwrap_or_default();
+    by_hand(&[kind.command(), "--undo", &folder].map(str::to_owned))
+}
+
 /// What another experiment left, in a sentence.
 fn told(left: &LeftBehind, kind: Kind) -> String {
-    let folder = left.journal.parent().map(shown).unwrap_or_default();
     match &left.changes {
         Ok(changes) => {
-            let undo = by_hand(&[kind.command(), "--undo", &folder].map(str::to_owned));
+            let (count, undo) = (changes.len(), undo_by_hand(left, kind));
             format!(
-                "warning: an earlier experiment left this machine changed ({changes}); to put it back: {undo}"
+                "warning: an earlier experiment left this machine changed ({count}); to put it back: {undo}"
             )
         }
         Err(error) => {
@@ -58,28 +79,30 @@ fn told(left: &LeftBehind, kind: Kind) -> String {
     }
 }
 
-/// Undoes what an earlier throng left changed, which was killed or could not undo it. Whether
-/// nothing is left.
+/// Undoes what an earlier throng left changed, which was killed or could not undo it. Whether all
+/// was undone, and nothing is left.
 pub(super) fn undo_all(journal: &mut Journal) -> bool {
     let left = journal.left();
-    if left > 0 {
-        say(&format!(
-            "an earlier throng with this folder left this machine changed ({left}): undoing it"
-        ));
-        let problems = journal.undo_all();
-        problems.iter().for_each(|problem| say(&format!("  could not be undone: {problem}")));
+    if left == 0 {
+        return true;
     }
-    journal.left() == 0
+    say(&format!(
+        "an earlier throng with this folder left this machine changed ({left}): undoing it"
+    ));
+    let problems = journal.undo_all();
+    problems.iter().for_each(|problem| say(&format!("  could not be undone: {problem}")));
+    // What had itself failed is tried once, and then no longer left.
+    problems.is_empty() && journal.left() == 0
 }
 
 /// `--undo FOLDER`.
 pub(super) fn undo(folder: &Path) -> Result<Exit, CliError> {
     let folder = MatrixFolder::open(folder)?;
     folder.check_is_own()?;
-    // Whoever shrinks the same meanwhile would go on with what is put back here.
-    let _machine = folder.stored_plan().ok().map(|plan| Machine::taken_for(&plan)).transpose()?;
     let path = folder.journal();
     let mut journal = Journal::open(&path).map_err(CliError::usage)?;
+    // By the journal: the files of the experiment may have changed since.
+    let _machine = Machine::taken_to_undo(&journal.undos())?;
     let is_undone = undo_all(&mut journal);
     let listed = Listed { list: Unfinished::of_this_user(), journal: path };
     listed.leave(&journal);
@@ -91,11 +114,50 @@ pub(super) fn undo(folder: &Path) -> Result<Exit, CliError> {
 
 #[cfg(test)]
 mod tests {
+    use throng_rig::{Undo, line_rate_step};
+
     use super::*;
+
+    fn left(changes: Vec<Undo>) -> LeftBehind {
+        LeftBehind { journal: "/runs/a b/journal.jsonl".into(), changes: Ok(changes) }
+    }
+
+    fn filter(interface: &str) -> Undo {
+        Undo::Command { words: line_rate_step(interface, 1e6).undo, cwd: "/".into() }
+    }
+
+    #[test]
+    fn a_line_that_another_left_shrunk_is_not_taken_for_whole() {
+        let line = |name: &str| format!("{name}-{}", std::process::id());
+        let machine = Machine::taken_to_undo(&[filter(&line("left"))]).unwrap();
+        let why = |changes| refusal(&[left(changes)], &machine, Kind::Proof);
+        let said = why(vec![Undo::Processes("a".into()), filter(&line("left"))]).unwrap();
+        assert!(
+            said.contains("the line of left-") && said.ends_with("--undo '/runs/a b'"),
+            "{said}"
+        );
+        assert_eq!(why(vec![filter(&line("other")), Undo::Processes("a".into())]), None);
+        // What is put back is had by one.
+        assert!(Machine::taken_to_undo(&[filter(&line("left"))]).is_err());
+    }
+
+    #[test]
+    fn what_could_not_be_undone_is_told_though_it_is_tried_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let mut journal = Journal::open(&path).unwrap();
+        let words = ["sh", "-c", "exit 1"].map(str::to_owned).to_vec();
+        let cwd = folder.path().to_owned();
+        let change = journal.before(Undo::Command { words, cwd }).unwrap();
+        journal.failed(change).unwrap();
+        assert!(!undo_all(&mut journal));
+        assert_eq!(journal.left(), 0);
+        assert!(undo_all(&mut journal));
+    }
 
     #[test]
     fn what_another_left_is_told_with_the_command_that_puts_it_back() {
-        let left = LeftBehind { journal: "/runs/a b/journal.jsonl".into(), changes: Ok(2) };
+        let left = left(vec![Undo::Processes("a".into()), Undo::Processes("b".into())]);
         let told = told(&left, Kind::Proof);
         assert!(told.contains("left this machine changed (2)"), "{told}");
         assert!(told.ends_with("to put it back: throng prove --undo '/runs/a b'"), "{told}");

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use throng_rig::{MachineLock, MachineResource};
+use throng_rig::{MachineLock, MachineResource, Undo};
 use throng_scenario::matrix::{Shrink, ShrunkResource};
 
 use super::plan::MatrixPlan;
@@ -28,10 +28,22 @@ impl Machine {
     /// # Errors
     /// If another throng has it.
     pub(super) fn taken_for(plan: &MatrixPlan) -> Result<Self, CliError> {
-        let mut held: Vec<Held> = Vec::new();
         let configs = plan.cells.iter().map(|cell| plan.config(cell, Path::new("/dir")));
-        for shrink in configs.flat_map(|config| config.shrink) {
-            let Some(resource) = resource(&shrink.resource) else { continue };
+        let shrunk = configs.flat_map(|config| config.shrink);
+        Self::taken(shrunk.filter_map(|shrink| resource(&shrink.resource)))
+    }
+
+    /// Takes what `undos` put back: whoever shrinks it meanwhile would go on with what is put back.
+    ///
+    /// # Errors
+    /// If another throng has it.
+    pub(super) fn taken_to_undo(undos: &[Undo]) -> Result<Self, CliError> {
+        Self::taken(undos.iter().filter_map(MachineResource::put_back_by))
+    }
+
+    fn taken(resources: impl Iterator<Item = MachineResource>) -> Result<Self, CliError> {
+        let mut held: Vec<Held> = Vec::new();
+        for resource in resources {
             if held.iter().any(|held| held.resource == resource) {
                 continue;
             }
@@ -39,6 +51,18 @@ impl Machine {
             held.push(Held { resource, before: String::new(), _lock: lock });
         }
         Ok(Self { held })
+    }
+
+    /// Whether nothing of this machine is shrunk.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// The first of its resources that one of `undos` puts back.
+    pub(super) fn put_back_by(&self, undos: &[Undo]) -> Option<&MachineResource> {
+        let put_back: Vec<MachineResource> =
+            undos.iter().filter_map(MachineResource::put_back_by).collect();
+        self.held.iter().map(|held| &held.resource).find(|resource| put_back.contains(resource))
     }
 
     /// How it is now is how it is when nothing is shrunk.

@@ -76,6 +76,8 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     // Before anything is made: a second signal ends the process.
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let mut machine = Machine::taken_for(&plan)?;
+    let own = folder.as_ref().map(MatrixFolder::journal).unwrap_or_default();
+    left::check_others(&own, &machine, kind)?;
     let folder = match folder {
         Some(folder) => folder,
         None => {
@@ -84,8 +86,14 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         }
     };
     let mut journal = Journal::open(&folder.journal()).map_err(CliError::usage)?;
-    let listed = left::Listed::enter(&folder.journal(), kind);
-    left::undo_all(&mut journal);
+    let listed = left::Listed::enter(&folder.journal());
+    if !left::undo_all(&mut journal) && !machine.is_empty() {
+        return Err(CliError::usage(format!(
+            "{} left this machine changed: how it is when nothing is shrunk is not known. Put it \
+             back by hand (journal.jsonl has the commands), then continue",
+            folder.path().display()
+        )));
+    }
     machine.look();
     if !command.quiet {
         introduce(&plan, &folder, &interrupt);
