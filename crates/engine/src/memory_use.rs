@@ -13,13 +13,42 @@ use crate::health::parse_kb;
 /// Version 1 writes its largest number, near 2^63, where there is no limit.
 const NO_LIMIT: u64 = 1 << 62;
 
-/// What the process uses of a memory.
+/// How near a memory is to its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MemoryUse {
-    /// The share of it.
+    /// The share in use of what the process may have.
     pub(crate) ratio: f64,
-    /// Whose memory it is, for a sentence.
-    pub(crate) of: &'static str,
+    of: Whose,
+}
+
+/// Whose memory it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Whose {
+    Machine,
+    /// A control group's, which others in it may use, too.
+    Group {
+        /// The share of it that is in use, by whomever.
+        in_use: f64,
+        /// What it is charged for this process at least, bytes.
+        own_bytes: u64,
+    },
+}
+
+impl std::fmt::Display for MemoryUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.of {
+            Whose::Machine => {
+                write!(f, "the generator uses {:.0} % of the machine's memory", self.ratio * 1e2)
+            }
+            Whose::Group { in_use, own_bytes } => write!(
+                f,
+                "the generator's control group has {:.0} % of its memory in use, {:.0} MB of it \
+                 the generator's own",
+                in_use * 1e2,
+                own_bytes as f64 / 1e6
+            ),
+        }
+    }
 }
 
 /// What limits the memory of the process.
@@ -48,7 +77,7 @@ impl Memory {
     pub(crate) fn used_by(&self, status: &str) -> MemoryUse {
         let limited = self.groups.iter().filter_map(|(files, others_bytes)| {
             let (limit_bytes, used_bytes) = (files.limit_bytes()?, files.used_bytes());
-            Some(GroupUse { limit_bytes, used_bytes, others_bytes: *others_bytes })
+            Some(GroupUse { limit_bytes, used_bytes, others_at_begin_bytes: *others_bytes })
         });
         memory_use(status, self.of_machine, limited)
     }
@@ -60,16 +89,27 @@ struct GroupUse {
     limit_bytes: u64,
     /// Without what the kernel takes back when it needs it; `None` if it is not told.
     used_bytes: Option<u64>,
-    /// What others used at the begin.
-    others_bytes: u64,
+    others_at_begin_bytes: u64,
 }
 
 impl GroupUse {
     /// The share in use of what the others leave. The memory of the kernel for the process, of
     /// programs that it started, and what the others take meanwhile, is the group's to tell.
     fn ratio(self, charged_bytes: u64) -> f64 {
-        let told = self.used_bytes.map_or(0, |used| used.saturating_sub(self.others_bytes));
-        share(told.max(charged_bytes), self.limit_bytes.saturating_sub(self.others_bytes))
+        // Others that were there at the begin may have ended, or given some back.
+        let others = self.used_bytes.map_or(self.others_at_begin_bytes, |used| {
+            self.others_at_begin_bytes.min(used.saturating_sub(charged_bytes))
+        });
+        let told = self.used_bytes.map_or(0, |used| used.saturating_sub(others));
+        match self.limit_bytes.saturating_sub(others) {
+            // They have it all: nothing that the process does leaves any.
+            0 => self.in_use(charged_bytes),
+            left => share(told.max(charged_bytes), left),
+        }
+    }
+
+    fn in_use(self, charged_bytes: u64) -> f64 {
+        share(self.used_bytes.unwrap_or(0).max(charged_bytes), self.limit_bytes)
     }
 }
 
@@ -85,12 +125,14 @@ fn memory_use(
     let resident = parse_kb(status, "VmRSS").zip(of_machine);
     let machine = resident.map_or(0.0, |(used, all)| share(used, all));
     let charged = charged_bytes(status).unwrap_or(0);
-    let group = groups.map(|group| group.ratio(charged)).fold(0.0, f64::max);
-    if group > machine {
-        MemoryUse { ratio: group, of: "its control group's memory" }
-    } else {
-        MemoryUse { ratio: machine, of: "the machine's memory" }
-    }
+    let of_machine = MemoryUse { ratio: machine, of: Whose::Machine };
+    let of_group = |group: GroupUse| {
+        let of = Whose::Group { in_use: group.in_use(charged), own_bytes: charged };
+        MemoryUse { ratio: group.ratio(charged), of }
+    };
+    let nearer =
+        |one: MemoryUse, other: MemoryUse| if other.ratio > one.ratio { other } else { one };
+    groups.map(of_group).fold(of_machine, nearer)
 }
 
 /// What a group is charged for a process at least.
@@ -195,13 +237,14 @@ fn parse_hierarchical_limit(stat: &str) -> Option<u64> {
     parse_limit(stat.lines().find_map(|line| line.strip_prefix("hierarchical_memory_limit "))?)
 }
 
-/// Bytes of `memory.stat` that the kernel takes back when a group needs them: pages of files.
-/// Version 1 counts descendants in figures of their own.
+/// Bytes of `memory.stat` that the kernel takes back when a group needs them: pages of files, and
+/// of version 2, which tells it, names and inodes of files. Version 1 counts descendants in figures
+/// of their own.
 fn parse_reclaimable(stat: &str, is_v2: bool) -> u64 {
-    let names = if is_v2 {
-        ["inactive_file", "active_file"]
+    let names: &[&str] = if is_v2 {
+        &["inactive_file", "active_file", "slab_reclaimable"]
     } else {
-        ["total_inactive_file", "total_active_file"]
+        &["total_inactive_file", "total_active_file"]
     };
     let figure = |line: &str| {
         let (name, bytes) = line.split_once(' ')?;
@@ -302,28 +345,33 @@ mod tests {
         let stat = |limit: u64| format!("rss 7\nhierarchical_memory_limit {limit}\ntotal_rss 9\n");
         assert_eq!(parse_hierarchical_limit(&stat(1 << 30)), Some(1 << 30));
         assert_eq!(parse_hierarchical_limit(&stat(9_223_372_036_854_771_712)), None);
-        let v2 = "anon 900\nfile 50\ninactive_anon 7\ninactive_file 20\nactive_file 30\nsock 5\n";
+        let v2 = "anon 900\nfile 50\ninactive_anon 7\ninactive_file 20\nactive_file 30\nsock 5\n\
+                  slab_reclaimable 40\nslab_unreclaimable 8\nslab 48\n";
         let v1 = "inactive_file 1\nactive_file 2\ntotal_inactive_file 20\ntotal_active_file 30\n";
-        assert_eq!((parse_reclaimable(v2, true), parse_reclaimable(v1, false)), (50, 50));
+        assert_eq!((parse_reclaimable(v2, true), parse_reclaimable(v1, false)), (90, 50));
         assert_eq!(parse_reclaimable("active_file\nactive_file x\n", true), 0);
     }
 
     const STATUS: &str =
         "VmRSS:\t 600 kB\nRssAnon:\t 90 kB\nRssFile:\t 500 kB\nRssShmem:\t 10 kB\n";
 
-    /// Of groups by limit, use and the use by others, kB.
-    fn used(of_machine: Option<u64>, groups: &[(u64, Option<u64>, u64)]) -> (f64, &'static str) {
+    /// Of groups by limit, use and the use by others at the begin, kB.
+    fn all_used(of_machine: Option<u64>, groups: &[(u64, Option<u64>, u64)]) -> MemoryUse {
         let groups = groups.iter().map(|(limit, used, others)| GroupUse {
             limit_bytes: limit << 10,
             used_bytes: used.map(|used| used << 10),
-            others_bytes: others << 10,
+            others_at_begin_bytes: others << 10,
         });
-        let used = memory_use(STATUS, of_machine.map(|kb| kb << 10), groups);
-        (used.ratio, used.of)
+        memory_use(STATUS, of_machine.map(|kb| kb << 10), groups)
     }
 
-    const MACHINE: &str = "the machine's memory";
-    const GROUP: &str = "its control group's memory";
+    fn used(of_machine: Option<u64>, groups: &[(u64, Option<u64>, u64)]) -> (f64, bool) {
+        let used = all_used(of_machine, groups);
+        (used.ratio, used.of == Whose::Machine)
+    }
+
+    const MACHINE: bool = true;
+    const GROUP: bool = false;
 
     #[test]
     fn a_ring_counts_for_the_machine_and_not_for_the_control_group() {
@@ -341,5 +389,29 @@ mod tests {
         // A server that was there first has its part; what is left is what the run may use.
         assert_eq!(used(None, &[(1_000, Some(700), 600)]), (0.25, GROUP));
         assert_eq!(used(None, &[(1_000, Some(900), 600)]), (0.75, GROUP));
+    }
+
+    #[test]
+    fn what_others_have_given_back_is_the_process_s_again() {
+        // A server that was there first has ended.
+        assert_eq!(used(None, &[(1_000, Some(300), 900)]), (0.125, GROUP));
+        // Others had more than the limit, which was set lower since.
+        assert_eq!(used(None, &[(500, Some(600), 550)]), (1.2, GROUP));
+        assert_eq!(used(None, &[(500, None, 600)]), (0.2, GROUP));
+    }
+
+    #[test]
+    fn a_group_that_others_fill_is_not_said_to_be_filled_by_the_generator() {
+        for (machine, groups, expect) in [
+            (Some(1_200), &[][..], "the generator uses 50 % of the machine's memory"),
+            (
+                None,
+                &[(1_000, Some(900), 600)],
+                "the generator's control group has 90 % of its memory in use, 0 MB of it the \
+                 generator's own",
+            ),
+        ] {
+            assert_eq!(all_used(machine, groups).to_string(), expect);
+        }
     }
 }

@@ -38,5 +38,5 @@ fn a_run_in_a_group_of_24_mb_ends_before_the_kernel_kills_it_and_keeps_its_folde
     let ran = Running::spawn(command, &view).wait();
     assert_eq!(ran.code, Some(4), "{ran}");
     assert_eq!(ran.summary()["outcome"], "invalid", "{ran}");
-    assert!(ran.stdout.contains("of its control group's memory"), "{ran}");
+    assert!(ran.stdout.contains("of its memory in use"), "{ran}");
 }

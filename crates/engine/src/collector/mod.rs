@@ -476,7 +476,7 @@ impl Collector {
         if memory.ratio > self.config.guards.memory_ratio_max
             && self.config.control.stopped().is_none()
         {
-            let why = format!("the generator uses {:.0} % of {}", memory.ratio * 100.0, memory.of);
+            let why = memory.to_string();
             self.abort(&why);
             self.event_row(event_of_second(second, MEMORY_EVENT, why));
         }
