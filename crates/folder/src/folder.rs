@@ -11,9 +11,10 @@ use rustix::io::Errno;
 
 /// A folder is only searched for names, which needs no right to list it.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// What the umask leaves of it is allowed.
-const FILE_MODE: u32 = 0o666;
-const FOLDER_MODE: u32 = 0o777;
+/// What the umask leaves of it is allowed: never that others write, who could then change what is
+/// run ([`check_own`](crate::check_own) refuses such files).
+const FILE_MODE: u32 = 0o644;
+const FOLDER_MODE: u32 = 0o755;
 
 /// A folder that is open.
 #[derive(Debug)]
@@ -283,6 +284,31 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(place.path().join("a")).status();
         assert!(made.unwrap().success());
         assert!(folder.append("a").is_err() && folder.read("a").is_err());
+    }
+
+    /// A child has its own: a umask is the whole process's.
+    #[test]
+    fn nobody_else_may_write_what_is_made_under_any_umask() {
+        use std::os::unix::fs::PermissionsExt;
+        if std::env::var_os("THRONG_NO_UMASK").is_none() {
+            let name = "folder::tests::nobody_else_may_write_what_is_made_under_any_umask";
+            let script = format!("umask 000; exec \"$0\" --exact {name}");
+            let mut again = std::process::Command::new("sh");
+            again.args(["-c", &script]).arg(std::env::current_exe().unwrap());
+            let ended = again.env("THRONG_NO_UMASK", "1").output().unwrap();
+            let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+            assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
+        let (place, _outside, folder) = planted(&[]);
+        folder.create("a").unwrap();
+        folder.append("b").unwrap();
+        folder.put("c", b"mine").unwrap();
+        folder.inside("d").unwrap();
+        for name in ["a", "b", "c", "d"] {
+            let mode = place.path().join(name).metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o022, 0, "{name}: {mode:o}");
+        }
     }
 
     #[test]

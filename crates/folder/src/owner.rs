@@ -38,6 +38,22 @@ pub enum Stranger {
     },
 }
 
+impl Stranger {
+    /// The command that makes the path one's own, program and arguments; for who knows what lies
+    /// there.
+    #[must_use]
+    pub fn mend(&self) -> Option<[String; 3]> {
+        let words = |program: &str, what: String, path: &Path| {
+            Some([program.to_owned(), what, path.display().to_string()])
+        };
+        match self {
+            Self::Owner { path, own, .. } => words("chown", own.to_string(), path),
+            Self::Open(path) => words("chmod", "o-w".to_owned(), path),
+            Self::Io { .. } => None,
+        }
+    }
+}
+
 /// Who must have made what throng takes commands from.
 #[derive(Clone, Copy, Debug)]
 struct Own {
@@ -116,6 +132,13 @@ mod tests {
         }
         let said = judge(Path::new("/x"), (1000, 0o755), true, root).unwrap_err().to_string();
         assert_eq!(said, "/x belongs to user 1000, and throng runs as user 0");
+        for (place, own, expect) in [
+            ((1000, 0o755), root, ["chown", "0", "/x"]),
+            ((1000, 0o777), user, ["chmod", "o-w", "/x"]),
+        ] {
+            let mend = judge(Path::new("/x"), place, true, own).unwrap_err().mend();
+            assert_eq!(mend, Some(expect.map(str::to_owned)));
+        }
     }
 
     #[test]

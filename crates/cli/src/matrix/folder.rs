@@ -16,6 +16,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use throng_observation::shell;
 use throng_report::matrix::{MatrixRun, RunStatus};
 use throng_scenario::masked_toml;
 use throng_scenario::matrix::PlannedRun;
@@ -96,9 +97,12 @@ impl MatrixFolder {
         let all = files.into_iter().chain(Some(self.journal()).filter(|path| path.exists()));
         for path in all {
             throng_folder::check_own(&path).map_err(|error| {
+                let mend = error.mend().map(shell::line);
+                let mend = mend.map(|line| format!(". If all that lies there is yours: {line}"));
                 CliError::usage(format!(
-                    "{error}: the commands of {} are not run",
-                    self.path.display()
+                    "{error}: the commands of {} are not run{}",
+                    self.path.display(),
+                    mend.unwrap_or_default()
                 ))
             })?;
         }
