@@ -42,6 +42,11 @@ pub enum GroupError {
         /// Why.
         error: io::Error,
     },
+    /// One that is there has this name: of a throng whose number this process has again.
+    #[error(
+        "control group: {0} is there already, of an earlier experiment that was killed: `rmdir` it"
+    )]
+    IsThere(PathBuf),
     /// The path to limit is on no disk.
     #[error("{0} is on no disk whose reads could be limited")]
     NoDisk(PathBuf),
@@ -190,8 +195,10 @@ impl ControlGroup {
             return Ok(());
         }
         // One that is there is somebody else's, and not to be removed with the others.
-        fs::create_dir(folder)
-            .map_err(|error| GroupError::Denied { path: folder.to_owned(), error })?;
+        fs::create_dir(folder).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => GroupError::IsThere(folder.to_owned()),
+            _ => GroupError::Denied { path: folder.to_owned(), error },
+        })?;
         self.folders.push(folder.to_owned());
         Ok(())
     }
@@ -294,6 +301,19 @@ mod tests {
         assert_eq!(found.legacy("cpu"), Some(Path::new("/sys/fs/cgroup/cpu,cpuacct")));
         assert_eq!(found.legacy("memory"), None);
         assert_eq!(Hierarchies::parse(""), Hierarchies::default());
+    }
+
+    #[test]
+    fn a_group_that_is_there_is_named_and_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let there = root.path().join("a");
+        fs::create_dir(&there).unwrap();
+        let hierarchies =
+            Hierarchies { unified: Some(root.path().to_owned()), ..Hierarchies::default() };
+        let mut group = ControlGroup { name: "a".into(), folders: Vec::new() };
+        let error = group.fill(&hierarchies, &Limits::default()).unwrap_err();
+        assert!(matches!(&error, GroupError::IsThere(path) if *path == there), "{error}");
+        assert!(group.folders.is_empty(), "it is not removed with its own");
     }
 
     #[test]

@@ -93,6 +93,9 @@ pub enum StartError {
     /// The person or a signal ended the wait.
     #[error("interrupted while the server started")]
     Interrupted,
+    /// A control group of its name is there.
+    #[error("{0}")]
+    GroupIsThere(String),
     /// What it would leave could not be written down.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -100,7 +103,14 @@ pub enum StartError {
 
 impl From<GroupError> for StartError {
     fn from(error: GroupError) -> Self {
-        Self::NotPossibleHere(error.to_string())
+        let said = error.to_string();
+        match error {
+            // Not so the next time: cells that are not possible here are not tried again.
+            GroupError::IsThere(_) => Self::GroupIsThere(said),
+            GroupError::NoController(_) | GroupError::Denied { .. } | GroupError::NoDisk(_) => {
+                Self::NotPossibleHere(said)
+            }
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use super::{needs, shown};
 use crate::exit::Exit;
 use crate::fleet::Crew;
 use crate::interrupt::Interrupt;
-use crate::{report, watchers};
+use crate::{report, run_id, watchers};
 
 /// How long a setup command may take.
 const STEP_WITHIN: Duration = Duration::from_secs(300);
@@ -144,8 +144,9 @@ impl CellRunner<'_> {
         self.set_up(&config, &folder)?;
         let as_shrunk = self.machine.as_shrunk(&shrunk).map_err(NoRun::failed)?;
         self.write_files(&config)?;
-        let name =
-            format!("throng-matrix-{}-{}-{}", std::process::id(), cell.number, planned.repeat);
+        // In a container, and after a boot, numbers of processes come again.
+        let (pid, random) = (std::process::id(), run_id::seed() & 0xffff_ffff);
+        let name = format!("throng-matrix-{pid}-{random:08x}-{}-{}", cell.number, planned.repeat);
         let mut server = match &config.server.command {
             Some(command) => Some(self.start(command, &config.server, &dir, &name)?),
             None => None,
