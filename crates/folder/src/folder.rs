@@ -197,6 +197,15 @@ pub fn append(path: &Path) -> io::Result<File> {
     Folder::open(folder)?.append(name)
 }
 
+/// [`Folder::read`] of a path: its folder is opened as it is named.
+///
+/// # Errors
+/// Those of the file system; if it is a link or no ordinary file.
+pub fn read(path: &Path) -> io::Result<File> {
+    let (folder, name) = split(path)?;
+    Folder::open(folder)?.read(name)
+}
+
 fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
     path.parent().zip(path.file_name()).ok_or_else(no_name)
 }

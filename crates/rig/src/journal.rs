@@ -79,6 +79,9 @@ pub enum JournalError {
     /// Another process has it.
     #[error("{0} is in use by another throng")]
     InUse(PathBuf),
+    /// What lists the journals is perhaps not from this user.
+    #[error("{0}: this list of unfinished experiments is not used")]
+    ForeignList(Stranger),
     /// What it says to run is perhaps not from this user.
     #[error("{0}: the commands of this journal are not run")]
     Foreign(#[from] Stranger),
@@ -112,15 +115,7 @@ impl Journal {
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let named = |error: io::Error| JournalError::Io { path: path.to_owned(), error };
         let mut file = throng_folder::append(path).map_err(named)?;
-        if !is_locked(&file) {
-            return Err(JournalError::InUse(path.to_owned()));
-        }
-        file.seek(SeekFrom::Start(0)).map_err(named)?;
-        let mut bytes = Vec::new();
-        (&file).take(BYTES_MAX).read_to_end(&mut bytes).map_err(named)?;
-        if !bytes.is_empty() {
-            throng_folder::check_own(path)?;
-        }
+        let bytes = contents(&mut file, path)?;
         // Whoever owns it can write to it later, whatever is in it.
         let owner = file.metadata().map_err(named)?.uid();
         let own = rustix::process::geteuid().as_raw();
@@ -133,6 +128,19 @@ impl Journal {
         }
         let (open, next) = unfinished(&String::from_utf8_lossy(&bytes));
         Ok(Self { file, path: path.to_owned(), open, next })
+    }
+
+    /// What the journal at `path` says is not undone. Nothing is written: whoever named it may mean
+    /// any file.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`]; if there is none.
+    pub fn look(path: &Path) -> Result<Vec<Undo>, JournalError> {
+        let named = |error: io::Error| JournalError::Io { path: path.to_owned(), error };
+        let mut file = throng_folder::read(path).map_err(named)?;
+        let bytes = contents(&mut file, path)?;
+        let (open, _) = unfinished(&String::from_utf8_lossy(&bytes));
+        Ok(open.into_iter().map(|left| left.undo).collect())
     }
 
     /// How many changes are not undone.
@@ -219,6 +227,21 @@ impl Left {
     fn fail(&mut self) {
         self.has_failed = true;
     }
+}
+
+/// What is in a journal, of which this process takes the lock. Others can have written none of it.
+fn contents(file: &mut File, path: &Path) -> Result<Vec<u8>, JournalError> {
+    let named = |error: io::Error| JournalError::Io { path: path.to_owned(), error };
+    if !is_locked(file) {
+        return Err(JournalError::InUse(path.to_owned()));
+    }
+    file.seek(SeekFrom::Start(0)).map_err(named)?;
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(named)?;
+    if !bytes.is_empty() {
+        throng_folder::check_own(path)?;
+    }
+    Ok(bytes)
 }
 
 /// Takes the lock, which another process may have for a moment.

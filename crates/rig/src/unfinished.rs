@@ -68,6 +68,7 @@ impl Unfinished {
         use std::os::unix::fs::DirBuilderExt;
         let journal = journal.canonicalize()?;
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        throng_folder::check_own(&self.folder).map_err(io::Error::other)?;
         let text = serde_json::to_string(&Entry { journal: journal.clone() })?;
         Folder::open(&self.folder)?.put(&name_of(&journal), text.as_bytes())
     }
@@ -80,9 +81,18 @@ impl Unfinished {
     }
 
     /// What the others left whose process has ended, but for the one with journal `own`. Entries
-    /// whose folder is gone, or that have nothing left, are taken out.
+    /// whose folder is gone, or that have nothing left, are taken out. Of a list that another user
+    /// could have written only that is told.
     #[must_use]
     pub fn left(&self, own: &Path) -> Vec<LeftBehind> {
+        if !self.folder.exists() {
+            return Vec::new();
+        }
+        // Root, with the variables of another user, would look at what that one names.
+        if let Err(error) = throng_folder::check_own(&self.folder) {
+            let changes = Err(JournalError::ForeignList(error));
+            return vec![LeftBehind { journal: self.folder.clone(), changes }];
+        }
         let own = own.canonicalize().unwrap_or_else(|_| own.to_owned());
         let names = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut names: Vec<PathBuf> = names.map(|entry| entry.file_name().into()).collect();
@@ -100,8 +110,7 @@ impl Unfinished {
             self.forget(&journal);
             return None;
         }
-        let changes = Journal::open(&journal).map(|journal| journal.undos());
-        match changes {
+        match Journal::look(&journal) {
             Ok(changes) if changes.is_empty() => {
                 self.forget(&journal);
                 None
@@ -183,6 +192,34 @@ mod tests {
         assert_eq!(counts, [Some(1)], "{left:?}");
         list.forget(&path);
         assert!(list.left(&place.path().join("other")).is_empty());
+    }
+
+    #[test]
+    fn looking_changes_no_file_whatever_an_entry_names() {
+        let place = tempfile::tempdir().unwrap();
+        let list = Unfinished::at(place.path().join("unfinished"));
+        let victim = place.path().join("victim");
+        std::fs::write(&victim, "a line that was cut").unwrap();
+        list.enter(&victim).unwrap();
+        assert!(list.left(&place.path().join("other")).is_empty());
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "a line that was cut");
+    }
+
+    #[test]
+    fn a_list_that_others_may_write_is_told_and_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = tempfile::tempdir().unwrap();
+        let list = Unfinished::at(place.path().join("unfinished"));
+        let (path, journal) = begun(&list, place.path());
+        drop(journal);
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(&list.folder, open).unwrap();
+        let left = list.left(&place.path().join("other"));
+        let [LeftBehind { changes: Err(error), .. }] = left.as_slice() else {
+            panic!("{left:?}");
+        };
+        assert!(error.to_string().contains("can be written by every user"), "{error}");
+        assert!(list.enter(&path).is_err());
     }
 
     #[test]
