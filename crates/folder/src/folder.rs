@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
@@ -206,6 +206,16 @@ pub fn read(path: &Path) -> io::Result<File> {
     Folder::open(folder)?.read(name)
 }
 
+/// What is in a file that others may have put there: neither a link nor a pipe.
+///
+/// # Errors
+/// Those of [`read`]; if it is no text.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    read(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
     path.parent().zip(path.file_name()).ok_or_else(no_name)
 }
@@ -225,7 +235,6 @@ fn no_name() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -293,6 +302,7 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(place.path().join("a")).status();
         assert!(made.unwrap().success());
         assert!(folder.append("a").is_err() && folder.read("a").is_err());
+        assert!(read_text(&place.path().join("a")).is_err());
     }
 
     /// A child has its own: a umask is the whole process's.

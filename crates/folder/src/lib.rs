@@ -4,7 +4,7 @@
 //! Linux: openat(2), symlink(7).
 
 mod folder;
-pub use folder::{Folder, append, create, read, unfinished};
+pub use folder::{Folder, append, create, read, read_text, unfinished};
 
 mod owner;
 pub use owner::{Stranger, check_own};

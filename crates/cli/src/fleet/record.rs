@@ -101,7 +101,7 @@ impl Record {
     pub(super) fn read(folder: &Path) -> Result<Option<Self>, String> {
         let path = folder.join(FILE);
         let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let file = match std::fs::File::open(&path) {
+        let file = match throng_folder::read(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(problem(&error)),

@@ -194,7 +194,9 @@ impl Entry {
 fn is_database(path: &Path) -> bool {
     use std::io::Read as _;
     let mut head = [0; 16];
-    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
+    // A pipe would wait for who writes.
+    path.is_file()
+        && std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
         && head == *b"SQLite format 3\0"
 }
 

@@ -80,7 +80,7 @@ impl Earlier {
         let file = folder.join(SCENARIO);
         let (asked, has_file) = match Asked::read(folder).map_err(CliError::usage)? {
             Some(mut asked) => {
-                asked.scenario = std::fs::read_to_string(&file)
+                asked.scenario = throng_folder::read_text(&file)
                     .map_err(|error| CliError::usage(format!("{}: {error}", file.display())))?;
                 (asked, true)
             }

@@ -16,6 +16,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use throng_folder::read_text;
 use throng_observation::shell;
 use throng_report::matrix::{MatrixRun, RunStatus};
 use throng_scenario::masked_toml;
@@ -139,6 +140,8 @@ impl MatrixFolder {
         let plan = if kept.file.is_file() {
             MatrixPlan::read(&kept.file, options)?
         } else {
+            // It is read by its name later.
+            self.text(SCENARIO)?;
             let scenario = self.path.join(SCENARIO);
             MatrixPlan::of_copies(&self.text(MATRIX)?, &scenario, &kept.file, options)?
         };
@@ -147,7 +150,7 @@ impl MatrixFolder {
 
     /// The plan with what a search of the baseline chose to measure, if it did already.
     fn as_chosen(&self, plan: MatrixPlan) -> MatrixPlan {
-        let text = std::fs::read_to_string(self.path.join(CHOSEN)).ok();
+        let text = read_text(&self.path.join(CHOSEN)).ok();
         let chosen = text.and_then(|text| serde_json::from_str::<Chosen>(&text).ok());
         match chosen.filter(|_| plan.matrix.first_search().is_some()) {
             Some(chosen) => plan.measuring(chosen),
@@ -172,7 +175,7 @@ impl MatrixFolder {
 
     /// After how many pairs the proof was decided, if before its end.
     pub(super) fn decided(&self) -> Option<u32> {
-        let text = std::fs::read_to_string(self.path.join(DECIDED)).ok()?;
+        let text = read_text(&self.path.join(DECIDED)).ok()?;
         serde_json::from_str::<Decided>(&text).ok().map(|decided| decided.pairs)
     }
 
@@ -207,7 +210,7 @@ impl MatrixFolder {
 
     /// How a run ended; `None` if it was not made.
     pub(super) fn record(&self, planned: &PlannedRun, plan: &MatrixPlan) -> Option<MatrixRun> {
-        let text = std::fs::read_to_string(self.run_folder(planned, plan).join(RECORD)).ok()?;
+        let text = read_text(&self.run_folder(planned, plan).join(RECORD)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -245,8 +248,7 @@ impl MatrixFolder {
 
     fn text(&self, name: &str) -> Result<String, CliError> {
         let path = self.path.join(name);
-        std::fs::read_to_string(&path)
-            .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
+        read_text(&path).map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
     }
 }
 
@@ -266,4 +268,27 @@ pub(super) fn relative(planned: &PlannedRun, plan: &MatrixPlan) -> String {
         repeat => repeat.to_string(),
     };
     format!("cells/{:02}_{name}/{run}", cell.map_or(0, |cell| cell.number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A test that waits for a writer does not end.
+    #[test]
+    fn pipes_and_links_at_the_names_of_its_files_are_not_read() {
+        let (place, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folder = MatrixFolder { path: place.path().to_owned() };
+        std::fs::write(place.path().join(DECIDED), "{\"pairs\":3}").unwrap();
+        assert_eq!(folder.decided(), Some(3));
+        std::fs::rename(place.path().join(DECIDED), outside.path().join("a")).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("a"), place.path().join(DECIDED)).unwrap();
+        assert_eq!(folder.decided(), None);
+        for name in [RECORD, CHOSEN, SCENARIO] {
+            let made = std::process::Command::new("mkfifo").arg(place.path().join(name)).status();
+            assert!(made.unwrap().success());
+            let error = folder.text(name).unwrap_err().error.to_string();
+            assert!(error.ends_with("is no ordinary file"), "{error}");
+        }
+    }
 }
