@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::StoreError;
@@ -20,7 +21,18 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    Connection::open_with_flags(real, flags).map_err(|error| StoreError::from_sql(path, error))
+    let named = |error| StoreError::from_sql(path, error);
+    let database = Connection::open_with_flags(real, flags).map_err(named)?;
+    // A run has only tables. A view in the place of one may be a query without an end, a trigger
+    // writes what nobody asked for; what the file says of its own kinds need not be true.
+    for kind in [
+        DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW,
+        DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER,
+        DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+    ] {
+        database.set_db_config(kind, false).map_err(named)?;
+    }
+    Ok(database)
 }
 
 /// What SQLite would say of a link is `unable to open database file`.
@@ -59,4 +71,24 @@ fn real(path: &Path) -> io::Result<PathBuf> {
     let named = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = named.unwrap_or(Path::new(".")).canonicalize()?;
     Ok(path.file_name().map_or_else(|| folder.clone(), |name| folder.join(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_and_triggers_of_a_file_are_not_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.db");
+        let planted = "CREATE TABLE a (b); CREATE VIEW v AS SELECT 1 AS b;
+             CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM a; END;";
+        Connection::open(&path).unwrap().execute_batch(planted).unwrap();
+        let database = open(&path).unwrap();
+        database.execute_batch("INSERT INTO a VALUES (1)").unwrap();
+        let number = |query: &str| database.query_row(query, [], |row| row.get::<_, i64>(0));
+        assert_eq!(number("SELECT count(*) FROM a").unwrap(), 1);
+        let error = number("SELECT b FROM v").unwrap_err().to_string();
+        assert!(error.contains("prohibited"), "{error}");
+    }
 }

@@ -407,6 +407,24 @@ fn a_run_db_without_tables_is_incomplete_and_a_short_one_is_cut() {
     assert!(matches!(RunFolder::read(&path), Err(StoreError::NotARun { .. })));
 }
 
+/// A reader of a view without an end does not end.
+#[test]
+fn a_view_in_the_place_of_a_table_is_refused() {
+    let (_dir, path, writer) = new_run();
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    let database = rusqlite::Connection::open(path.join("run.db")).unwrap();
+    let planted = "ALTER TABLE crowd RENAME TO kept;
+         CREATE VIEW crowd AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+         SELECT kept.* FROM n CROSS JOIN kept;";
+    database.execute_batch(planted).unwrap();
+    drop(database);
+    let error = RunFolder::read(&path).unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Corrupt { detail, .. } if detail.contains("view")),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_newer_format_and_a_damaged_file_are_refused() {
     let (_dir, path, mut writer) = new_run();
