@@ -18,6 +18,9 @@ const STARTS_WITHIN: Duration = Duration::from_secs(30);
 /// To end: a viewer is given 5 s to leave, and the report is made.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
+/// How often a key is typed that the view may have taken for the end of another one.
+const TIMES_TYPED_MAX: u32 = 3;
+
 /// A view of one viewer, for a minute, on a terminal.
 fn view(stage: &Stage, folder: &TempDir, term: &str, time: &str) -> Pty {
     let mut command = Command::new(THRONG);
@@ -76,8 +79,16 @@ fn q_and_control_c_end_the_view_also_after_an_unfinished_key() {
                 let mut pty = view_on_screen(stage, &folder);
                 pty.types(b"\x1b[").unwrap();
                 std::thread::sleep(Duration::from_millis(600));
-                pty.types(keys.as_bytes()).unwrap();
-                let end = pty.ends_within(ENDS_WITHIN);
+                // On a busy machine both come in one read, and `ESC [ q` is another key: typed
+                // again it is `q`. Twice Ctrl-C would not wait, which is another test.
+                let mut end = None;
+                for _ in 0..TIMES_TYPED_MAX {
+                    pty.types(keys.as_bytes()).unwrap();
+                    end = pty.ends_within(ENDS_WITHIN);
+                    if end.is_some() {
+                        break;
+                    }
+                }
                 assert!(end.is_some(), "{keys:?}: it goes on\n{}", pty.shown());
                 assert_eq!(pty.left_behind(), [""; 0], "{keys:?}\n{}", pty.shown());
             });
