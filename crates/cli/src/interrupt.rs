@@ -71,9 +71,9 @@ impl Interrupt {
 
 /// What was heard before a signal.
 ///
-/// The end of one terminal comes as several signals: a shell sends SIGHUP to its jobs and the kernel
-/// one to the foreground group; systemd sends SIGTERM and SIGHUP to a scope, and which of two that
-/// wait is read first is by chance.
+/// The end of one terminal comes as several signals: a shell sends SIGHUP to its jobs and the
+/// kernel one to the foreground group; systemd sends SIGTERM and SIGHUP to a scope, and which of
+/// two that wait is read first is by chance.
 #[derive(Debug, Default)]
 struct Before {
     /// A hang-up was all that asked.

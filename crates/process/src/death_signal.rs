@@ -46,7 +46,8 @@ pub fn end_throng_with_this_thread(command: &mut Command, how: Ended) {
 
 /// Makes the kernel end this process, by SIGTERM, with the throng that started it, if one did by
 /// [`end_throng_with_this_thread`]; and lets others with its rights look at it, which the kernel
-/// refuses of a program with capabilities of its file: by its environment it is found if it is left.
+/// refuses of a program with capabilities of its file: by its environment it is found if it is
+/// left.
 ///
 /// # Errors
 /// If that throng has died already.
