@@ -70,6 +70,16 @@ impl MachineResource {
         }
     }
 
+    /// Whether `undo` puts back one that is not as before.
+    #[must_use]
+    pub fn is_left(undo: &Undo) -> bool {
+        match undo {
+            Undo::Command { words, .. } => shrink::put_back_by(words)
+                .is_some_and(|resource| !shrink::is_put_back(words, &resource.state())),
+            Undo::Processes(_) | Undo::ControlGroups(_) => false,
+        }
+    }
+
     /// Takes it, if no other throng has it, whoever runs that.
     ///
     /// The lock is an address of unix(7) without a file: it ends with its process, cannot be made

@@ -120,6 +120,29 @@ pub(crate) fn put_back_by(words: &[String]) -> Option<MachineResource> {
     }
 }
 
+/// Whether what such a command puts back is as before, by the `state` of the resource: after a boot,
+/// or in another network namespace, nothing of it is left.
+pub(crate) fn is_put_back(words: &[String], state: &str) -> bool {
+    match words {
+        [_, _, script, _] => {
+            let handle = script.strip_prefix(LINE_UNDO).and_then(|rest| rest.split_once('\''));
+            handle.is_none_or(|(handle, _)| !state.contains(&format!("qdisc tbf {handle}")))
+        }
+        [_, _, script] => {
+            let states: Vec<&str> = state.split(", ").collect();
+            script.split(" && ").all(|write| {
+                let parts = write.strip_prefix("echo ").and_then(|rest| rest.split_once(" > "));
+                let name = |(value, path): (&str, &str)| {
+                    let name = path.rsplit('/').next().unwrap_or(path);
+                    format!("{name} {value}")
+                };
+                parts.map(name).is_some_and(|wanted| states.contains(&wanted.as_str()))
+            })
+        }
+        _ => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,5 +183,18 @@ mod tests {
         assert_eq!(put_back_by(&buffers.undo), Some(MachineResource::ReceiveBuffers));
         assert_eq!(put_back_by(&["umount".into(), "/mnt".into()]), None);
         assert_eq!(put_back_by(&[]), None);
+    }
+
+    #[test]
+    fn what_is_as_before_is_not_left() {
+        let line = line_rate_step("eth0", 16e6).undo;
+        let own = handle_of(std::process::id());
+        assert!(!is_put_back(&line, &format!("qdisc tbf {own} root rate 14Mbit")));
+        assert!(is_put_back(&line, "no filter") && is_put_back(&line, "qdisc tbf 1: root"));
+        let values = [("rmem_default", Some(212_992)), ("rmem_max", Some(100))];
+        let buffers = receive_buffers(values, 0.8).undo;
+        assert!(is_put_back(&buffers, "rmem_default 212992, rmem_max 100"));
+        assert!(!is_put_back(&buffers, "rmem_default 212992, rmem_max 1000"));
+        assert!(!is_put_back(&buffers, "rmem_default 170394, rmem_max 80"));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use throng_rig::{Journal, LeftBehind, Unfinished};
+use throng_rig::{Journal, LeftBehind, MachineResource, Unfinished};
 
 use super::folder::MatrixFolder;
 use super::machine::Machine;
@@ -44,8 +44,11 @@ impl Listed {
 /// # Errors
 /// If they left changed what this one shrinks: how it is otherwise is not known.
 pub(super) fn check_others(own: &Path, machine: &Machine, kind: Kind) -> Result<(), CliError> {
-    let left = Unfinished::of_this_user().map(|list| list.left(own)).unwrap_or_default();
+    let mut left = Unfinished::of_this_user().map(|list| list.left(own)).unwrap_or_default();
     left.iter().for_each(|left| say(&told(left, kind)));
+    for changes in left.iter_mut().filter_map(|left| left.changes.as_mut().ok()) {
+        changes.retain(MachineResource::is_left);
+    }
     refusal(&left, machine, kind).map_or(Ok(()), |why| Err(CliError::usage(why)))
 }
 
