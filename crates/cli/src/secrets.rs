@@ -2,13 +2,11 @@
 
 use std::io::Read;
 
+use throng_observation::masked::HIDDEN;
 use throng_protocol::factory::ApiSecret;
 use throng_scenario::{ApiKey, Secret, TokenSource, masked_override, names_a_secret};
 
 use crate::CliError;
-
-/// In place of a secret.
-const HIDDEN: &str = "…";
 
 /// Shorter words are replaced between quotes only.
 const WORD_BYTES_MIN: usize = 4;

@@ -7,48 +7,27 @@
 
 use std::ops::Range;
 
+use throng_observation::masked::{self, HIDDEN, SECRET_STEMS, masked_with};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::read::may_be_parsed;
-use crate::secret::HIDDEN;
-use crate::url_template::without_secrets;
-
-/// Names of secrets, as words of a name.
-const WORDS: [&str; 12] = [
-    "auth",
-    "authorization",
-    "bearer",
-    "cookie",
-    "jwt",
-    "key",
-    "pass",
-    "pin",
-    "pwd",
-    "sig",
-    "signature",
-    "streamid",
-];
-
-/// Parts of words that are names of secrets, also with a typing error.
-const STEMS: [&str; 8] =
-    ["token", "password", "passwd", "passphrase", "secret", "apikey", "authkey", "streamkey"];
+use crate::url_template::WITH_NAMES;
 
 /// The table whose values may all be secrets, whatever their names.
 const HEADERS: &str = "headers";
 
-/// Whether a value of this name is a secret.
+/// Whether a value of this name is a secret, also with a typing error in the name.
 #[must_use]
 pub fn names_a_secret(name: &str) -> bool {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
-    words.map(str::to_ascii_lowercase).any(|word| {
-        // Comparing takes the product of the lengths.
-        let is_mistyped = |stem: &str| {
-            word.len() <= MISTYPED_BYTES_MAX && strsim::damerau_levenshtein(&word, stem) <= 1
-        };
-        WORDS.contains(&word.as_str())
-            || STEMS.iter().any(|stem| word.contains(*stem) || is_mistyped(stem))
-    })
+    // Comparing takes the product of the lengths.
+    let mut words = words.filter(|word| word.len() <= MISTYPED_BYTES_MAX);
+    masked::names_a_secret(name)
+        || words.any(|word| {
+            let word = word.to_ascii_lowercase();
+            SECRET_STEMS.iter().any(|stem| strsim::damerau_levenshtein(&word, stem) <= 1)
+        })
 }
 
 /// Longer words are no typing errors of a name.
@@ -87,10 +66,11 @@ pub fn masked_override(text: &str) -> String {
     format!("{path}={}", mask.show(value, 0..value.len()))
 }
 
-/// Any text without the secrets in URLs and in `name=value`.
+/// Any text without the secrets in URLs, in `name=value` and `name: value`, and behind the flags of
+/// a command.
 #[must_use]
 pub fn masked_text(text: &str) -> String {
-    without_values(&without_urls(text))
+    without_values(&without_flags(&masked_with(text, WITH_NAMES)))
 }
 
 /// What of a text is not shown: places in order that do not overlap, each with what is shown for
@@ -244,11 +224,14 @@ impl Collected {
         items: impl Iterator<Item = &'a Spanned<DeValue<'v>>>,
         is_secret: bool,
     ) {
-        let mut follows_a_flag = false;
+        let mut flag = "";
         for item in items {
-            self.value(item, is_secret || follows_a_flag);
-            follows_a_flag = matches!(item.get_ref(), DeValue::String(word)
-                if word.starts_with('-') && !word.contains('=') && names_a_secret(word));
+            let word = match item.get_ref() {
+                DeValue::String(word) => word.as_ref(),
+                _ => "",
+            };
+            self.value(item, is_secret || is_secret_after(flag, word));
+            flag = word;
         }
     }
 
@@ -273,51 +256,79 @@ impl Collected {
     }
 }
 
-/// URLs without their secrets; all else stays.
-fn without_urls(text: &str) -> String {
-    let (mut shown, mut rest) = (String::new(), text);
-    while let Some(at) = rest.find("://") {
-        let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
-        let letters = rest.split_at(at).0.char_indices().rev();
-        let start =
-            letters.take_while(|(_, c)| is_scheme(*c)).last().map_or(at, |(index, _)| index);
-        let (before, from) = rest.split_at(start);
-        let is_end = |c: char| c.is_whitespace() || "\"'<>`".contains(c);
-        let (url, after) = from.split_at(from.find(is_end).unwrap_or(from.len()));
-        shown.push_str(before);
-        shown.push_str(&shown_url(url));
-        rest = after;
+/// Whether a word of a command is a secret by the flag before it, as in `--token S3CRET` and
+/// `curl -u NAME:S3CRET`.
+fn is_secret_after(flag: &str, word: &str) -> bool {
+    let has_user = matches!(flag, "-u" | "-U" | "--user" | "--proxy-user");
+    flag.starts_with('-')
+        && !flag.contains('=')
+        && !is_reference(word)
+        && (names_a_secret(flag) || (has_user && word.contains(':') && !word.contains("://")))
+}
+
+/// The words of a command without those that are secrets by the flags before them.
+fn without_flags(text: &str) -> String {
+    let (mut shown, mut rest, mut flag) = (String::with_capacity(text.len()), text, "");
+    while !rest.is_empty() {
+        let (blanks, from) = rest.split_at(rest.len() - rest.trim_start().len());
+        let word = from.split(char::is_whitespace).next().unwrap_or_default();
+        let bare = word.trim_matches(['"', '\'', '[', ']', ',']);
+        let is_secret = !bare.is_empty() && is_secret_after(flag, bare);
+        // In quotes it may have blanks.
+        let is_quoted = is_secret && word.starts_with(QUOTES);
+        let end = if is_quoted { value_end(from) } else { word.len() };
+        let (word, more) = from.split_at(end);
+        shown.push_str(blanks);
+        shown.push_str(if is_secret { HIDDEN } else { word });
+        (rest, flag) = (more, bare);
     }
-    shown.push_str(rest);
     shown
 }
 
-fn shown_url(url: &str) -> String {
-    let scheme = url.split("://").next().unwrap_or_default().to_ascii_lowercase();
-    let ends_with_key = matches!(scheme.trim_start_matches("publish+"), "rtmp" | "rtmps");
-    let fragment = if url.contains('#') { "#…" } else { "" };
-    format!("{}{fragment}", without_secrets(url, ends_with_key))
-}
-
-/// `name=value` without the values of names of secrets; all else stays.
+/// `name=value`, `name: value` and `"name": value` without the values of names of secrets; all else
+/// stays.
 fn without_values(text: &str) -> String {
     let (mut shown, mut rest) = (String::new(), text);
-    while let Some((before, after)) = rest.split_once('=') {
+    while let Some(at) = rest.find(['=', ':']) {
+        let (before, after) = rest.split_at(at);
+        let (sign, after) = after.split_at(1);
         shown.push_str(before);
-        shown.push('=');
+        shown.push_str(sign);
         let is_word = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
         let name = before.trim_end().trim_end_matches(QUOTES);
         let name = name.rsplit(|c: char| !is_word(c)).next().unwrap_or_default();
         rest = after;
-        if is_secret_at(name) {
-            let value = after.trim_start();
-            let (value, more) = value.split_at(value_end(value));
-            shown.push_str(if is_reference(value) { value } else { HIDDEN });
-            rest = more;
+        // Neither a scheme nor a host with a port is the name of a header.
+        let is_host = before.strip_suffix(name).is_some_and(|part| part.ends_with(['/', '@']));
+        let is_place = is_host || name.contains('.') || after.starts_with("//");
+        if (sign == ":" && is_place) || !is_secret_at(name) {
+            continue;
         }
+        let value = after.trim_start();
+        let (blanks, _) = after.split_at(after.len() - value.len());
+        let end = if sign == "=" { value_end(value) } else { header_end(value) };
+        let (value, more) = value.split_at(end);
+        // What a command sends stays JSON.
+        let (blanks, hidden) = match sign {
+            ":" if value.starts_with('"') => (blanks, "\"…\""),
+            ":" => (blanks, HIDDEN),
+            _ => ("", HIDDEN),
+        };
+        shown.push_str(blanks);
+        shown.push_str(if is_reference(value) { value } else { hidden });
+        rest = more;
     }
     shown.push_str(rest);
     shown
+}
+
+/// The end of the value of a header, which has blanks and commas: that of its quotes, or of those
+/// around it, or of its line.
+fn header_end(value: &str) -> usize {
+    match value.chars().next().filter(|c| QUOTES.contains(c)) {
+        Some(_) => value_end(value),
+        None => value.find(['"', '\'', '\n']).unwrap_or(value.len()),
+    }
 }
 
 /// The end of a value among others: that of its quotes, or the next separator.
@@ -355,6 +366,9 @@ mod tests {
             "X-Authorization",
             "pin",
             "admin_key",
+            "privateKey",
+            "PGPASS",
+            "DB_CRED",
         ] {
             assert!(names_a_secret(name), "{name}");
         }
@@ -390,7 +404,13 @@ mod tests {
             player = { headers = { X-Session = \"S3CRET\", Cookie = \"file:cookie\" } }\n\
             [set]\n\"target.token\" = \"S3CRET\"\n\"target.url\" = \"{{url}}\"\n\
             [server]\nenv = { MODE = \"fast\", API_KEY = \"S3CRET\", PIN = 1234567 }\n\
-            command = [\"server\", \"--token\", \"S3CRET\", \"--key=S3CRET\", \"--port\", \"#7\"]\n";
+            command = [\"server\", \"--token\", \"S3CRET\", \"--key=S3CRET\", \"--port\", \"#7\"]\n\
+            [[setup]]\nrun = [\"curl\", \"-H\", \"Authorization: Bearer S3CRET\", \"-u\", \"me:S3CRET\"]\n\
+            [[setup]]\nrun = [\"curl\", \"-d\", '{\"token\":\"S3CRET\", \"a\": 1}']\n\
+            [[setup]]\nrun = [\"sh\", \"-c\", \"srv --token 'S3CRET S3CRET' --port 80\"]\n\
+            [more]\nprivateKey = \"S3CRET\"\nPGPASS = \"S3CRET\"\nDB_CRED = \"S3CRET\"\n\
+            metrics = \"http://h/m#bearer=env:TOKEN\"\nother = \"http://h/m#bearer=S3CRET\"\n\
+            host = \"http://auth.example.com:8080/x\"\nturn = \"turn:key.example.com:3478\"\n";
         let kept = masked_toml(file);
         assert!(!kept.contains("S3CRET") && !kept.contains("1234567"), "{kept}");
         let shown = [
@@ -401,6 +421,11 @@ mod tests {
             "\"target.url\" = \"{{url}}\"",
             "MODE = \"fast\"",
             "\"--port\", \"#7\"]",
+            "Authorization: …",
+            "--port 80",
+            "http://h/m#bearer=env:TOKEN",
+            "http://auth.example.com:8080/x",
+            "turn:key.example.com:3478",
         ];
         for shown in shown {
             assert!(kept.contains(shown), "{shown} is not in {kept}");
@@ -454,6 +479,9 @@ mod tests {
             ("PASSWORD='S3CRET x' ./run --fast", "PASSWORD=… ./run --fast"),
             ("get http://h/a?sig=S3CRET then", "get http://h/a?sig=… then"),
             ("video.loss p95 < 1%", "video.loss p95 < 1%"),
+            ("srv --token S3CRET --fast", "srv --token … --fast"),
+            ("curl -u me:S3CRET http://h/", "curl -u … http://h/"),
+            ("X-Api-Key: S3CRET, S3CRET\nHost: h", "X-Api-Key: …\nHost: h"),
         ] {
             assert_eq!(masked_text(text), shown);
         }

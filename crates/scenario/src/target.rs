@@ -66,17 +66,14 @@ impl Target {
     /// When the text is not a URL, its scheme is unknown, its path is incomplete, or a variable in
     /// it is unknown or not allowed there.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        let mut template = UrlTemplate::read(text)?;
-        let endpoint = match &mut template {
+        let template = UrlTemplate::read(text)?;
+        let endpoint = match &template {
             None => Endpoint::parse(text)?,
             Some(template) => {
                 let [one, other] = template.examples();
                 let (one, other) = (Endpoint::parse(&one)?, Endpoint::parse(&other)?);
                 if one.host_and_port() != other.host_and_port() {
                     return Err(template.misplaced().into());
-                }
-                if one.ends_with_key() {
-                    template.hide_last_part();
                 }
                 one
             }

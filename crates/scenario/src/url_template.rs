@@ -6,6 +6,8 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use throng_observation::masked::{Shown, masked_url};
+
 use crate::secret::{HIDDEN, Secret, may_be_shown};
 use crate::suggestion::nearest;
 
@@ -95,13 +97,8 @@ impl UrlTemplate {
             }
             variables.push(variable);
         }
-        let shown = without_secrets(text, false);
+        let shown = without_secrets(text);
         Ok((!variables.is_empty()).then(|| Self { text: Secret::new(text), shown, variables }))
-    }
-
-    /// Shows the last part of the path no more, which is a key.
-    pub(crate) fn hide_last_part(&mut self) {
-        self.shown = without_secrets(self.text.expose(), true);
     }
 
     pub(crate) fn has(&self, variable: UrlVariable) -> bool {
@@ -222,36 +219,17 @@ fn write_escaped(url: &mut String, text: &str) -> std::fmt::Result {
     Ok(())
 }
 
-/// `text` with user info, the last part of the path if it is a key, and values of the query
-/// redacted that may be secrets; variables stay.
-pub(crate) fn without_secrets(text: &str, ends_with_key: bool) -> String {
-    let text = text.trim().split('#').next().unwrap_or_default();
-    let (head, query) =
-        text.split_once('?').map_or((text, None), |(head, query)| (head, Some(query)));
-    let (place, path) = head.split_at_checked(authority_end(head)).unwrap_or((head, ""));
-    let place = match place.rsplit_once('@') {
-        Some((before, host)) => {
-            let scheme = before.split_once("://").map_or(before, |(scheme, _)| scheme);
-            format!("{scheme}://{HIDDEN}@{host}")
-        }
-        None => place.to_owned(),
-    };
-    let path = if ends_with_key { without_last_part(path) } else { path.to_owned() };
-    let pairs = query.map(|query| query.split('&').map(shown_pair).collect::<Vec<_>>());
-    pairs.map_or_else(
-        || format!("{place}{path}"),
-        |pairs| format!("{place}{path}?{}", pairs.join("&")),
-    )
-}
+/// How a target is shown: with names in its query, and with variables. Stored, it is read again.
+pub(crate) const WITH_NAMES: Shown = Shown { pair: shown_pair, key: around_variables };
 
-/// A path whose last part is redacted.
-fn without_last_part(path: &str) -> String {
-    // In a URL of these schemes both are the same.
-    let slashes = ['/', '\\'];
-    let path = path.trim_end_matches(slashes);
-    let last = path.rfind(slashes).map_or(0, |slash| slash + 1);
-    let (before, last) = path.split_at_checked(last).unwrap_or((path, ""));
-    format!("{before}{}", around_variables(last))
+/// A URL with user info, key and values of the query redacted that may be secrets; variables stay,
+/// a fragment does not.
+pub(crate) fn without_secrets(text: &str) -> String {
+    let mut shown = masked_url(text.trim(), WITH_NAMES);
+    shown.truncate(shown.find('#').unwrap_or(shown.len()));
+    // An empty query is none.
+    shown.truncate(shown.trim_end_matches('?').len());
+    shown
 }
 
 /// A parameter of the query. Variables stay; the text around them is redacted if it may be a

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
+use throng_observation::masked::HIDDEN;
 use throng_scenario::{Plan, Scenario, TokenSource};
 use throng_store::RunFolder;
 
@@ -18,8 +19,6 @@ const FILE: &str = "command.json";
 pub(super) const SCENARIO: &str = "scenario.toml";
 /// The format of `command.json`.
 const FORMAT: u32 = 1;
-/// In place of a secret, in a stored scenario.
-const HIDDEN: char = '…';
 /// The flag of the secret of a consent proof.
 pub(super) const CONSENT: &str = "--consent-secret";
 
@@ -230,10 +229,16 @@ fn redacted_below(path: &str, value: &toml::Value, paths: &mut Vec<String>) {
         toml::Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 let name = item.get("name").and_then(toml::Value::as_str);
-                let below =
-                    name.map_or_else(|| format!("{path}.{index}"), |name| format!("{path}.{name}"));
+                let below = match (item, name) {
+                    // A list is given as a whole; of a single table there is no number.
+                    (toml::Value::String(_), _) => path.to_owned(),
+                    (_, Some(name)) => format!("{path}.{name}"),
+                    (_, None) if items.len() == 1 => path.to_owned(),
+                    (_, None) => format!("{path}.{index}"),
+                };
                 redacted_below(&below, item, paths);
             }
+            paths.dedup();
         }
         _ => {}
     }
@@ -250,7 +255,7 @@ pub(crate) fn written_out(scenario: &Scenario) -> Vec<String> {
     paths
 }
 
-/// Secrets that a stored scenario leaves out: tokens of agents, passwords of endpoints.
+/// Secrets that a stored scenario leaves out: tokens of agents.
 fn left_out(scenario: &Scenario) -> Vec<String> {
     let mut paths = Vec::new();
     for (index, watch) in scenario.watch.iter().enumerate() {
@@ -262,11 +267,6 @@ fn left_out(scenario: &Scenario) -> Vec<String> {
         let token = watch.agent.as_ref().and_then(|agent| agent.token.as_ref());
         if matches!(token, Some(TokenSource::Inline(_))) {
             paths.push(format!("{at}.token"));
-        }
-        let has_password =
-            |text: &String| text.parse::<url::Url>().is_ok_and(|url| url.password().is_some());
-        if watch.metrics.iter().any(has_password) {
-            paths.push(format!("{at}.metrics"));
         }
     }
     paths

@@ -288,4 +288,14 @@ fn secrets_are_not_kept_and_are_named() {
     let asked = Asked::view(&references).of(&scenario, &scenario.plan());
     assert!(asked.secrets.is_empty(), "{:?}", asked.secrets);
     assert_eq!(asked.consent_secret.as_deref(), Some("env:CONSENT"));
+    for (metrics, secrets) in [
+        ("http://h/m?token=hunter2\", \"http://me:hunter2@h/m", &["watch.metrics"][..]),
+        ("http://h/m#bearer=hunter2", &["watch.metrics"][..]),
+        ("http://h/m#bearer=env:TOKEN", &[][..]),
+    ] {
+        let text = format!("{text}[[watch]]\npid = 1\nmetrics = [\"{metrics}\"]\n");
+        let scenario = Scenario::parse(&text).unwrap();
+        let asked = Asked::view(&references).of(&scenario, &scenario.plan());
+        assert_eq!(asked.secrets, secrets, "{metrics}");
+    }
 }

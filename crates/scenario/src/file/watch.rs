@@ -2,9 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use throng_observation::masked::masked_url;
 
 use super::written::duration;
 use super::{Duration, OneOrMany};
+use crate::url_template::WITH_NAMES;
 use crate::watch::{Moment, ProfileRequest, Watch, WatchTarget};
 
 /// Processes to monitor, selected by exactly one of `process`, `unit`, `cgroup`, `pid`, `port`,
@@ -115,7 +117,7 @@ pub(super) fn watch_file(watch: &Watch) -> WatchFile {
         every: watch.agent.is_none().then(|| duration(watch.every)),
         logs: watch.logs.clone(),
         access_log: watch.access_logs.clone(),
-        metrics: watch.metrics.iter().map(|url| without_secrets(url)).collect(),
+        metrics: watch.metrics.iter().map(|url| masked_url(url, WITH_NAMES)).collect(),
         profile: watch.profile.iter().map(profile_file).collect(),
         pack: watch.pack.clone(),
         ..WatchFile::default()
@@ -151,13 +153,4 @@ fn profile_file(request: &ProfileRequest) -> ProfileFile {
     let table =
         || ProfileTable { at: request.moment.name(), duration: Some(duration(request.duration)) };
     named.map_or_else(|| ProfileFile::Table(table()), ProfileFile::Named)
-}
-
-/// The URL of an endpoint without its password.
-fn without_secrets(url: &str) -> String {
-    let Ok(mut parsed) = url::Url::parse(url) else { return String::new() };
-    if parsed.password().is_none() || parsed.set_password(None).is_err() {
-        return url.to_owned();
-    }
-    parsed.into()
 }

@@ -187,10 +187,19 @@ fn a_stored_watch_reads_back_and_keeps_no_token() {
 }
 
 #[test]
-fn a_stored_endpoint_keeps_no_password() {
-    let stored =
-        read("[[watch]]\npid = 1\nmetrics = \"http://u:hunter2@h/m\"\n").unwrap().to_toml();
-    assert!(!stored.contains("hunter2") && stored.contains("/m"), "{stored}");
+fn a_stored_endpoint_keeps_no_secret_and_says_where_one_is() {
+    for (url, shown) in [
+        ("http://u:hunter2@h/m", "http://…@h/m"),
+        ("http://hunter2@h/m", "http://…@h/m"),
+        ("http://h/m?token=hunter2&format=text", "http://h/m?token=…&format=text"),
+        ("janus+ws://h/#secret=hunter2", "janus+ws://h/#…"),
+        ("http://h/m#bearer=env:TOKEN", "http://h/m#bearer=env:TOKEN"),
+        ("http://h/m#basic=file:user&sha256=ab", "http://h/m#basic=file:user&sha256=ab"),
+    ] {
+        let text = format!("[[watch]]\npid = 1\nmetrics = \"{url}\"\n");
+        let stored = read(&text).unwrap().to_toml();
+        assert!(!stored.contains("hunter2") && stored.contains(shown), "{stored}");
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::fmt;
 use url::Url;
 
 use super::schemes;
-use crate::secret::{HIDDEN, Secret, may_be_shown};
-use crate::url_template::UrlTemplateError;
+use crate::secret::{HIDDEN, Secret};
+use crate::url_template::{UrlTemplateError, without_secrets};
 
 /// The signalling protocols that a target URL can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -265,7 +265,7 @@ fn janus_url(url: &Url, plugin: &str, id: &JanusId, has_pin: bool) -> String {
         queries.push(format!("pin={HIDDEN}"));
     }
     let query = if queries.is_empty() { String::new() } else { format!("?{}", queries.join("&")) };
-    format!("janus+{}{query}", without_secrets(&base))
+    format!("janus+{}{query}", without_secrets(base.as_str()))
 }
 
 /// The path of a LiveKit server's signalling endpoint, below its prefix.
@@ -278,7 +278,7 @@ fn livekit_url(url: &Url, room: &str) -> String {
     if let Ok(mut segments) = base.path_segments_mut() {
         segments.clear().push(room);
     }
-    let text = format!("livekit+{}", without_secrets(&base));
+    let text = format!("livekit+{}", without_secrets(base.as_str()));
     match url.path().strip_suffix(LIVEKIT_PATH) {
         None | Some("") => text,
         Some(prefix) => {
@@ -296,40 +296,11 @@ fn is_bare_address(text: &str) -> bool {
 
 /// The URL of an XMPP target in a scenario.
 fn xmpp_url(url: &Url, domain: &str, room: &str, has_account: bool) -> String {
-    let text = without_secrets(url);
+    let text = without_secrets(url.as_str());
     let text = if has_account { text.replacen("://", "://…@", 1) } else { text };
     let domain =
         if url.host_str() == Some(domain) { String::new() } else { format!("&domain={domain}") };
     format!("xmpp+{text}{}room={room}{domain}", if text.contains('?') { '&' } else { '?' })
-}
-
-/// A parameter of a query, its value redacted if it may be a secret.
-fn shown_pair(pair: &str) -> String {
-    match pair.split_once('=') {
-        Some(_) if may_be_shown(pair) => pair.to_owned(),
-        Some((name, _)) => format!("{name}={HIDDEN}"),
-        // A value without a name.
-        None => HIDDEN.to_owned(),
-    }
-}
-
-/// `url` as text, with user info and values of query parameters redacted that may be secrets.
-fn without_secrets(url: &Url) -> String {
-    let mut shown = url.clone();
-    // These do not fail: URLs of these schemes may have user info.
-    let _ = shown.set_username("");
-    let _ = shown.set_password(None);
-    shown.set_query(None);
-    shown.set_fragment(None);
-    let queries = match url.query() {
-        // Literally, so that it parses as the same URL.
-        Some(query) if query.split('&').all(may_be_shown) => vec![query.to_owned()],
-        Some(query) => query.split('&').filter(|pair| !pair.is_empty()).map(shown_pair).collect(),
-        None => Vec::new(),
-    };
-    let user = if url.username().is_empty() && url.password().is_none() { "" } else { "…@" };
-    let text = shown.as_str().replacen("://", &format!("://{user}"), 1);
-    if queries.is_empty() { text } else { format!("{text}?{}", queries.join("&")) }
 }
 
 impl Endpoint {
@@ -358,18 +329,22 @@ impl Endpoint {
     /// The URL as in the scenario, secrets redacted.
     pub(crate) fn display(&self) -> String {
         match self {
-            Self::OvenMediaEngine { url } | Self::HttpVideo { url } => without_secrets(url),
-            Self::PeerTube { url } => format!("peertube+{}", without_secrets(url)),
-            Self::Rtsp { url } => as_rtsp(&without_secrets(url)),
-            Self::RtspPublish { url } => format!("publish+{}", as_rtsp(&without_secrets(url))),
+            Self::OvenMediaEngine { url } | Self::HttpVideo { url } => {
+                without_secrets(url.as_str())
+            }
+            Self::PeerTube { url } => format!("peertube+{}", without_secrets(url.as_str())),
+            Self::Rtsp { url } => as_rtsp(&without_secrets(url.as_str())),
+            Self::RtspPublish { url } => {
+                format!("publish+{}", as_rtsp(&without_secrets(url.as_str())))
+            }
             Self::Rtmp { url } => format!("publish+{}", as_rtmp(url)),
             Self::Srt { url } => format!("publish+{}", as_srt(url)),
             Self::Xmpp { url, domain, room, account } => {
                 xmpp_url(url, domain, room, account.is_some())
             }
-            Self::Chat { url } => format!("chat+{}", without_secrets(url)),
-            Self::Whep { url } => format!("whep+{}", without_secrets(url)),
-            Self::Whip { url } => format!("whip+{}", without_secrets(url)),
+            Self::Chat { url } => format!("chat+{}", without_secrets(url.as_str())),
+            Self::Whep { url } => format!("whep+{}", without_secrets(url.as_str())),
+            Self::Whip { url } => format!("whip+{}", without_secrets(url.as_str())),
             Self::LiveKit { url, room } => livekit_url(url, room),
             Self::Janus { url, mountpoint, pin } => {
                 janus_url(url, "/streaming", mountpoint, pin.is_some())
@@ -378,11 +353,6 @@ impl Endpoint {
                 janus_url(url, "/videoroom", room, pin.is_some())
             }
         }
-    }
-
-    /// Whether the last part of its path is a key, which is the publisher's password.
-    pub(crate) fn ends_with_key(&self) -> bool {
-        matches!(self, Self::Rtmp { .. })
     }
 
     /// Host and port.
@@ -725,18 +695,13 @@ fn as_rtsp(url: &str) -> String {
     as_scheme(url, ("rtsp", RTSP_PORT), ("rtsps", RTSPS_PORT))
 }
 
-/// Without the key.
+/// Without the key, which the scheme tells.
 fn as_rtmp(url: &Url) -> String {
-    let text = as_scheme(&without_secrets(url), ("rtmp", RTMP_PORT), ("rtmps", RTMPS_PORT));
-    let (place, query) = text.split_at(text.find('?').unwrap_or(text.len()));
-    match place.trim_end_matches('/').rsplit_once('/') {
-        Some((app, _)) => format!("{app}/{HIDDEN}{query}"),
-        None => text,
-    }
+    without_secrets(&as_scheme(url.as_str(), ("rtmp", RTMP_PORT), ("rtmps", RTMPS_PORT)))
 }
 
 fn as_srt(url: &Url) -> String {
-    as_scheme(&without_secrets(url), ("srt", 0), ("srt", 0))
+    as_scheme(&without_secrets(url.as_str()), ("srt", 0), ("srt", 0))
 }
 
 /// A path segment, percent-decoded.
@@ -783,26 +748,18 @@ fn mend_for(scheme: &str, text: &str) -> String {
     }
 }
 
-/// The part of a URL-like text before its query, without user info and without the path of RTMP,
-/// which ends with a key; cut to a line's length.
+/// The part of a URL-like text before its query, without user info and without a key; cut to a
+/// line's length.
 fn before_secrets(text: &str) -> String {
-    let head = text.split(['?', '#']).next().unwrap_or_default();
-    let head = match head.split_once("://") {
-        Some((scheme, rest)) => match rest.rsplit_once('@') {
-            Some((_, host)) => format!("{scheme}://{HIDDEN}@{host}"),
-            None => head.to_owned(),
-        },
-        None => head.to_owned(),
-    };
-    let is_rtmp = |scheme: &str| {
-        scheme.to_ascii_lowercase().trim_start_matches("publish+").starts_with("rtmp")
-    };
-    let head = match head.split_once(':') {
-        Some((scheme, rest)) if is_rtmp(scheme) => {
-            let host = rest.strip_prefix("//").and_then(|rest| rest.split(['/', '\\']).next());
-            format!("{scheme}://{}/{HIDDEN}", host.unwrap_or_default())
-        }
-        _ => head,
+    let shown = without_secrets(text);
+    let head = shown.split('?').next().unwrap_or_default();
+    let is_rtmp = |scheme: &str| scheme.to_ascii_lowercase().contains("rtmp");
+    let head = match (head.split_once(':'), head.rsplit_once('@')) {
+        (Some((_, rest)), _) if rest.starts_with("//") => head.to_owned(),
+        // Without the slashes, no part of it is known for what it is.
+        (Some((scheme, _)), _) if is_rtmp(scheme) => format!("{scheme}:{HIDDEN}"),
+        (_, Some((_, host))) => format!("{HIDDEN}@{host}"),
+        (_, None) => head.to_owned(),
     };
     head.chars().take(120).collect()
 }

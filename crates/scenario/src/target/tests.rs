@@ -119,6 +119,8 @@ fn nothing_shown_holds_a_secret() {
         "livekit+ws://h/room?path=/p&secret=hunter2",
         "janus+ws://h/streaming/1?pin=hunter2",
         "wss://h/app/stream?policy=hunter2&signature=hunter2&transport=tcp",
+        "http://proxy/http://joe:hunter2@h/a",
+        "http://h/hmac=hunter2/a.ts",
     ] {
         let shown = format!("{} {:?}", target(text).display(), target(text).token);
         assert!(!shown.contains("hunter2"), "{shown}");
@@ -133,6 +135,10 @@ fn nothing_shown_holds_a_secret() {
         "publish+rtmp:/live/hunter2",
         "publish+rtmps://h:x/live/hunter2",
         "publish+rtmp://joe:a@hunter2@/live/x",
+        "whep+http://joe:hunter2#1@h/x",
+        "whep+http://joe:hunter2/1@h/x",
+        "whep+http://joe:hunter2?1@h/x",
+        "joe:hunter2@h/x",
     ] {
         let error = Target::parse(text).expect_err(text).to_string();
         assert!(!error.contains("hunter2"), "{error}");
