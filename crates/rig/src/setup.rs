@@ -69,7 +69,7 @@ pub fn run_step(
         Ok(Some(0)) => Ok(()),
         Ok(Some(UNAVAILABLE)) => {
             let said = said.join("; ");
-            let why = if said.is_empty() { format!("`{}` says so", run.join(" ")) } else { said };
+            let why = if said.is_empty() { format!("`{}` says so", program(run)) } else { said };
             Err(SetupError::NotPossibleHere(why))
         }
         Ok(code) => Err(SetupError::Failed(failure(run, code, &said))),
@@ -112,7 +112,12 @@ fn failure(words: &[String], code: Option<i32>, said: &[String]) -> String {
     let how =
         code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit status: {code}"));
     let said = if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) };
-    format!("`{}` failed ({how}){said}", words.join(" "))
+    format!("`{}` failed ({how}){said}", program(words))
+}
+
+/// How a message names a command: its arguments may have secrets.
+fn program(words: &[String]) -> &str {
+    words.first().map_or("", String::as_str)
 }
 
 /// The exit status of a command; `None` if a signal ended it. What it writes goes to `output`, if
@@ -125,7 +130,6 @@ fn ended(
     is_over: &dyn Fn() -> bool,
 ) -> Result<Option<i32>, NoEnd> {
     let Some((program, arguments)) = words.split_first() else { return Ok(Some(0)) };
-    let line = words.join(" ");
     let output = || {
         let copy = output.and_then(|file| file.try_clone().ok());
         copy.map_or_else(Stdio::null, Stdio::from)
@@ -135,7 +139,7 @@ fn ended(
     command.stdin(Stdio::null()).stdout(output()).stderr(output());
     let mut child = command
         .spawn()
-        .map_err(|error| NoEnd::NotStarted(format!("`{line}` cannot be started: {error}")))?;
+        .map_err(|error| NoEnd::NotStarted(format!("`{program}` cannot be started: {error}")))?;
     let give_up_at = Instant::now() + within;
     loop {
         if let Ok(Some(status)) = child.try_wait() {
@@ -150,7 +154,7 @@ fn ended(
             } else {
                 "was interrupted".into()
             };
-            return Err(NoEnd::Killed(format!("`{line}` {why}")));
+            return Err(NoEnd::Killed(format!("`{program}` {why}")));
         }
         std::thread::sleep(LOOK_EVERY);
     }
@@ -162,6 +166,28 @@ mod tests {
 
     fn words(script: &str) -> Vec<String> {
         ["sh", "-c", script].map(str::to_owned).to_vec()
+    }
+
+    /// What ends in the record of a run and in reports.
+    #[test]
+    fn a_message_names_the_program_of_a_step_and_not_its_arguments() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&folder.path().join("journal")).unwrap();
+        let log = folder.path().join("setup.log");
+        let absent = ["absent-program", "--token", "S3CRET"].map(str::to_owned);
+        let second = Duration::from_secs(1);
+        let slow = words("sleep 9 # S3CRET");
+        for (run, within, says) in [
+            (&words("exit 1 # S3CRET")[..], second, "`sh` failed (exit status: 1)"),
+            (&words("exit 69 # S3CRET")[..], second, "`sh` says so"),
+            (&absent[..], second, "`absent-program` cannot be started"),
+            (&slow[..], Duration::from_millis(50), "`sh` took longer"),
+        ] {
+            let limits = (log.as_path(), within);
+            let error = run_step(run, &[], folder.path(), &mut journal, limits, &|| false);
+            let said = error.unwrap_err().to_string();
+            assert!(said.contains(says) && !said.contains("S3CRET"), "{said}");
+        }
     }
 
     #[test]

@@ -209,22 +209,30 @@ fn name_of(file: &Path) -> String {
 
 /// The paths of values that are redacted in a scenario, as `--set` takes them.
 fn redacted(scenario: &str) -> Vec<String> {
-    let mut paths = Vec::new();
-    if let Ok(table) = scenario.parse::<toml::Table>() {
-        for (key, value) in &table {
-            redacted_below(key, value, &mut paths);
-        }
-    }
-    paths
+    redacted_values(scenario).into_iter().map(|(path, _)| path).collect()
 }
 
-fn redacted_below(path: &str, value: &toml::Value, paths: &mut Vec<String>) {
+/// The values of a file that are redacted, with their paths as `--set` takes them.
+pub(crate) fn redacted_values(file: &str) -> Vec<(String, String)> {
+    let mut values = Vec::new();
+    if let Ok(table) = file.parse::<toml::Table>() {
+        for (key, value) in &table {
+            redacted_below(key, value, &mut values);
+        }
+    }
+    values.dedup_by(|one, other| one.0 == other.0);
+    values
+}
+
+fn redacted_below(path: &str, value: &toml::Value, values: &mut Vec<(String, String)>) {
     match value {
-        toml::Value::String(text) if text.contains(HIDDEN) => paths.push(path.to_owned()),
+        toml::Value::String(text) if text.contains(HIDDEN) => {
+            values.push((path.to_owned(), text.clone()));
+        }
         toml::Value::Table(table) => {
             table
                 .iter()
-                .for_each(|(key, value)| redacted_below(&format!("{path}.{key}"), value, paths));
+                .for_each(|(key, value)| redacted_below(&format!("{path}.{key}"), value, values));
         }
         toml::Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
@@ -236,9 +244,8 @@ fn redacted_below(path: &str, value: &toml::Value, paths: &mut Vec<String>) {
                     (_, None) if items.len() == 1 => path.to_owned(),
                     (_, None) => format!("{path}.{index}"),
                 };
-                redacted_below(&below, item, paths);
+                redacted_below(&below, item, values);
             }
-            paths.dedup();
         }
         _ => {}
     }

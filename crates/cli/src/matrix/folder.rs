@@ -28,6 +28,7 @@ use super::plan::{MatrixPlan, Options};
 use super::shown;
 use crate::CliError;
 use crate::exit::Exit;
+use crate::history::redacted_values;
 
 const MATRIX: &str = "matrix.toml";
 const SCENARIO: &str = "scenario.toml";
@@ -35,6 +36,8 @@ const OPTIONS: &str = "options.json";
 const RECORD: &str = "record.json";
 const CHOSEN: &str = "chosen.json";
 const DECIDED: &str = "decided.json";
+/// The table of a matrix whose keys are paths of the scenario.
+const SET: &str = "set.";
 /// Longer names of cells are cut in paths.
 const NAME_MAX: usize = 80;
 
@@ -120,7 +123,51 @@ impl MatrixFolder {
 
     /// The plan of this matrix to be continued, with the secrets that are given again.
     pub(super) fn plan(&self, secrets: &[String]) -> Result<MatrixPlan, CliError> {
-        self.plan_of(|options| options.with_secrets(secrets))
+        let mut hidden = redacted_values(&self.text(SCENARIO)?);
+        let (set, others): (Vec<_>, Vec<_>) = redacted_values(&self.text(MATRIX)?)
+            .into_iter()
+            .partition(|(path, _)| path.starts_with(SET));
+        hidden.extend(
+            set.into_iter().map(|(path, shown)| (path.trim_start_matches(SET).to_owned(), shown)),
+        );
+        let file = self.kept()?.file;
+        self.plan_of(|options| {
+            let options = options.with_secrets(secrets, &hidden)?;
+            // Its copy says `…` where the file says a secret.
+            if !file.is_file() {
+                self.check_has_all(&file, &options, &hidden, &others)?;
+            }
+            Ok(options)
+        })
+    }
+
+    /// Whether all that is hidden in the copies was given again.
+    fn check_has_all(
+        &self,
+        file: &Path,
+        options: &Options,
+        hidden: &[(String, String)],
+        others: &[(String, String)],
+    ) -> Result<(), CliError> {
+        let is_given = |path: &str| {
+            let mut sets = options.set.iter().filter_map(|set| set.split_once('='));
+            sets.any(|(given, _)| given.trim() == path)
+        };
+        let missing: Vec<&str> =
+            hidden.iter().map(|(path, _)| path.as_str()).filter(|path| !is_given(path)).collect();
+        let others: Vec<&str> = others.iter().map(|(path, _)| path.as_str()).collect();
+        if missing.is_empty() && others.is_empty() {
+            return Ok(());
+        }
+        let give = missing.iter().map(|path| format!(" --set {path}=SECRET")).collect::<String>();
+        let give =
+            if others.is_empty() { format!(", or give --resume{give}") } else { String::new() };
+        Err(CliError::usage(format!(
+            "{} is gone, and the copy in {} has no secrets ({}): put the file back{give}",
+            file.display(),
+            self.path.display(),
+            [missing, others].concat().join(", ")
+        )))
     }
 
     /// The plan for a report, which needs no secrets.
@@ -128,14 +175,18 @@ impl MatrixFolder {
         Ok(MatrixPlan { is_stored: true, ..self.plan_of(Ok)? })
     }
 
+    fn kept(&self) -> Result<Kept, CliError> {
+        serde_json::from_str(&self.text(OPTIONS)?).map_err(|error| {
+            CliError::usage(format!("{}: {error}", shown(&self.path.join(OPTIONS))))
+        })
+    }
+
     /// Read again from its file; from the copy if that file is gone.
     fn plan_of(
         &self,
         options: impl FnOnce(Options) -> Result<Options, CliError>,
     ) -> Result<MatrixPlan, CliError> {
-        let kept: Kept = serde_json::from_str(&self.text(OPTIONS)?).map_err(|error| {
-            CliError::usage(format!("{}: {error}", shown(&self.path.join(OPTIONS))))
-        })?;
+        let kept = self.kept()?;
         let options = options(kept.options)?;
         let plan = if kept.file.is_file() {
             MatrixPlan::read(&kept.file, options)?
@@ -290,5 +341,35 @@ mod tests {
             let error = folder.text(name).unwrap_err().error.to_string();
             assert!(error.ends_with("is no ordinary file"), "{error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Kind;
+    use super::*;
+
+    #[test]
+    fn a_copy_without_secrets_is_not_run_in_place_of_its_file() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("proof.toml");
+        let scenario =
+            "[target]\nurl = \"whep+http://me:S3CRET@127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";
+        std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
+        let variants = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
+        std::fs::write(&file, format!("scenario = \"viewers.toml\"\nhold = \"5s\"\n{variants}"))
+            .unwrap();
+        let options = Options { kind: Kind::Proof, is_sequential: true, ..Options::default() };
+        let plan =
+            MatrixPlan::read(&file, options).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        let folder = MatrixFolder::create(&place.path().join("out"), &plan)
+            .unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        assert!(folder.plan(&[]).is_ok(), "its file has all");
+        std::fs::remove_file(&file).unwrap();
+        let refused = folder.plan(&[]).map(drop).unwrap_err().error.to_string();
+        assert!(refused.contains("--set target.url=SECRET"), "{refused}");
+        assert!(folder.stored_plan().is_ok(), "a report needs no secrets");
+        let again = "target.url=whep+http://me:S3CRET@127.0.0.1:7080/whep".to_owned();
+        assert!(folder.plan(&[again]).is_ok());
     }
 }

@@ -9,13 +9,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_analysis::experiment::Choice;
 use throng_analysis::findings;
+use throng_observation::masked::HIDDEN;
 use throng_report::matrix::{MatrixFactor, MatrixMeasure, ProofInput, ProofShrink, ProofVariant};
 use throng_rig::parse_cpus;
 use throng_scenario::matrix::{
     Cell, CellConfig, Matrix, Measure, Order, Pair, Places, PlannedRun, ReadyWhen, SearchKeys,
     Template,
 };
-use throng_scenario::{Arrival as _, Override, Scenario, masked_override, names_a_secret, units};
+use throng_scenario::{Arrival as _, Override, Scenario, masked_override, units};
 
 use super::choose::{Chosen, SEARCHES_MAX};
 use super::folder::MatrixFolder;
@@ -28,8 +29,6 @@ use crate::{CliError, find, fleet, scenario, secrets};
 /// From the last join until the hold is judged: connected users are judged at once, and have 3 s to
 /// begin (docs/find.md).
 const SETTLE: Duration = Duration::from_secs(3);
-/// In place of a secret that was not kept.
-const HIDDEN: char = '…';
 /// Arrivals that last longer are no part of a cell.
 const GATHERS_MAX: &str = "50m";
 
@@ -131,24 +130,40 @@ impl Options {
         Self { set, ..self.clone() }
     }
 
-    /// What was kept, with the secrets that are given again.
-    pub(super) fn with_secrets(mut self, given: &[String]) -> Result<Self, CliError> {
-        let path = |set: &str| set.split_once('=').map(|(path, _)| path.trim().to_owned());
+    /// What was kept, with the secrets that are given again: of it, or of the values that are
+    /// `hidden` in the copies of the files. All else of a value is as it was: runs of another
+    /// experiment cannot be compared with those that were made.
+    pub(super) fn with_secrets(
+        mut self,
+        given: &[String],
+        hidden: &[(String, String)],
+    ) -> Result<Self, CliError> {
         for given in given {
             let text = secrets::override_text(given)?;
-            let of = path(&text);
-            let again = self.set.iter_mut().find(|set| set.contains(HIDDEN) && path(set) == of);
+            let masked = masked_override(&text);
+            let is_same = |path: &str, shown: &str| {
+                let bare = |value: &str| value.trim().trim_matches('"').to_owned();
+                let parts = masked.split_once('=').filter(|(of, _)| of.trim() == path.trim());
+                let shown = bare(shown);
+                parts.is_some_and(|(_, masked)| shown == HIDDEN || shown == bare(masked))
+            };
+            let again = self.set.iter_mut().find(|set| {
+                let parts = set.split_once('=').filter(|(_, shown)| shown.contains(HIDDEN));
+                parts.is_some_and(|(path, shown)| is_same(path, shown))
+            });
             match again {
                 Some(again) => given.clone_into(again),
-                None if of.as_deref().is_some_and(names_a_secret) => self.set.push(given.clone()),
+                None if hidden.iter().any(|(path, shown)| is_same(path, shown)) => {
+                    self.set.push(given.clone());
+                }
                 None => {
                     return Err(CliError::usage(format!(
-                        "--set {}: with --resume it gives a secret again; all else is as it was",
-                        masked_override(&text)
+                        "--set {masked}: with --resume it gives a secret again; all else is as it was"
                     )));
                 }
             }
         }
+        let path = |set: &str| set.split_once('=').map(|(path, _)| path.trim().to_owned());
         let missing = self.set.iter().filter(|set| set.contains(HIDDEN));
         let flags: Vec<String> =
             missing.filter_map(|set| Some(format!("--set {}=SECRET", path(set)?))).collect();
@@ -762,6 +777,35 @@ mod tests {
         assert_eq!((plan.runs().len(), looks(&plan)), (16, vec![(8, 2), (16, 4)]));
         let ended = plan.ending_after(2);
         assert_eq!((ended.runs().len(), looks(&ended), ended.looks.len()), (8, vec![(8, 2)], 2));
+    }
+
+    #[test]
+    fn what_is_given_again_is_a_secret_and_changes_nothing_else() {
+        let set = ["target.token=…", "target.url=http://…@h/x?token=…", "crowd.size=5"];
+        let options = Options { set: set.map(str::to_owned).to_vec(), ..Options::default() };
+        let hidden = [
+            ("target.turn_password".to_owned(), "…".to_owned()),
+            ("target.turn".to_owned(), "turn://…@h".to_owned()),
+        ];
+        let with = |given: &[&str]| {
+            let all = ["target.token=a", "target.url=http://me:b@h/x?token=c"];
+            let given = all.iter().chain(given).map(|set| (*set).to_owned()).collect::<Vec<_>>();
+            options.clone().with_secrets(&given, &hidden)
+        };
+        let kept = with(&[]).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        let shown = ["target.token=a", "target.url=http://me:b@h/x?token=c", "crowd.size=5"];
+        assert_eq!(kept.set, shown);
+        for (given, is_secret) in [
+            ("target.turn_password=d", true),
+            ("target.turn=turn://me:d@h", true),
+            ("target.turn=turn://me:d@other", false),
+            ("room.admin_key=d", false),
+            ("crowd.size=6", false),
+        ] {
+            assert_eq!(with(&[given]).is_ok(), is_secret, "{given}");
+        }
+        let other = ["target.token=a", "target.url=http://me:b@other/x?token=c"];
+        assert!(options.with_secrets(&other.map(str::to_owned), &hidden).is_err());
     }
 
     #[test]

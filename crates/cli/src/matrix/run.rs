@@ -65,8 +65,12 @@ struct NoRun {
 
 impl NoRun {
     fn failed(reason: impl std::fmt::Display) -> Self {
-        // It may name a URL of the file.
-        Self { status: RunStatus::Failed, reason: masked_text(&reason.to_string()) }
+        Self::of(RunStatus::Failed, reason)
+    }
+
+    fn of(status: RunStatus, reason: impl std::fmt::Display) -> Self {
+        // It may name a URL of the file, and have what a command said.
+        Self { status, reason: masked_text(&reason.to_string()) }
     }
 }
 
@@ -192,8 +196,8 @@ impl CellRunner<'_> {
             let limits = (log.as_path(), STEP_WITHIN);
             run_step(&step.run, &step.undo, &self.plan.base, &mut self.journal, limits, &is_over)
                 .map_err(|error| match error {
-                SetupError::NotPossibleHere(reason) => NoRun { status: RunStatus::Skipped, reason },
-                _ if is_over() => NoRun { status: RunStatus::Pending, reason: error.to_string() },
+                SetupError::NotPossibleHere(_) => NoRun::of(RunStatus::Skipped, error),
+                _ if is_over() => NoRun::of(RunStatus::Pending, error),
                 error => NoRun::failed(error),
             })?;
         }
@@ -251,10 +255,8 @@ impl CellRunner<'_> {
         let interrupt = self.interrupt;
         RunningServer::start(spec, &mut self.journal, &|| interrupt.is_set()).map_err(|error| {
             match error {
-                StartError::NotPossibleHere(reason) => NoRun { status: RunStatus::Skipped, reason },
-                StartError::Interrupted => {
-                    NoRun { status: RunStatus::Pending, reason: error.to_string() }
-                }
+                StartError::NotPossibleHere(_) => NoRun::of(RunStatus::Skipped, error),
+                StartError::Interrupted => NoRun::of(RunStatus::Pending, error),
                 error => NoRun::failed(error),
             }
         })
