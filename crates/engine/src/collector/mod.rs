@@ -444,10 +444,22 @@ impl Collector {
     }
 
     fn event(&mut self, id: u32, at: Instant, kind: &str, detail: impl Into<Detail>) {
+        if self.is_counted_only(kind) {
+            return;
+        }
         let detail = detail.into();
         let (participant, at) =
             (Some(self.participants.number(id)), self.config.clock.run_time(at));
         self.event_row(EventRow { at, participant, kind: kind.to_owned(), count: 1, detail });
+    }
+
+    /// Whether there are enough rows of a kind: a server that says very much costs no words.
+    fn is_counted_only(&mut self, kind: &str) -> bool {
+        let count = self.events.get_mut(kind).filter(|count| **count >= EVENTS_OF_A_KIND_MAX);
+        count.is_some_and(|count| {
+            *count = count.saturating_add(1);
+            true
+        })
     }
 
     fn event_row(&mut self, event: EventRow) {

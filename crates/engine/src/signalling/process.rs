@@ -119,7 +119,15 @@ fn hidden(arguments: &[String], told: Option<&Secret>) -> Vec<String> {
     let paths: Vec<String> = arguments.iter().filter_map(path).collect();
     let last = paths.iter().filter_map(|path| path.rsplit('/').next()).map(str::to_owned);
     let lines = told.map(Secret::expose).unwrap_or_default().lines();
-    let values = lines.filter_map(|line| Some(line.split_once('=')?.1.to_owned()));
+    let lines: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once('=')).collect();
+    // An application is a word such as `live`, but where there is no key: then it is the key.
+    let has_key = lines.iter().any(|(name, _)| *name == "rtmp_playpath");
+    let values = lines.iter().filter(|(name, _)| !(has_key && *name == "rtmp_app"));
+    let values: Vec<&str> = values.map(|(_, value)| *value).collect();
+    // What refuses a key with a query may repeat the one or the other.
+    let parts = values.iter().flat_map(|value| value.split(['?', '&']));
+    let parts = parts.map(|part| part.split_once('=').map_or(part, |(_, value)| value));
+    let values: Vec<String> = values.iter().copied().chain(parts).map(str::to_owned).collect();
     let mut hidden: Vec<String> = last.chain(values).chain(paths.iter().cloned()).collect();
     hidden.retain(|text| text.len() >= HIDDEN_BYTES_MIN);
     hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));
@@ -141,5 +149,20 @@ async fn listen(
             kept.pop_front();
         }
         kept.push_back(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_key_are_hidden_and_an_application_is_not() {
+        let of = |told: &str| hidden(&[], Some(&Secret::new(told)));
+        let key = of("rtmp_app=live\nrtmp_playpath=hunter2?sig=secret");
+        assert_eq!(key, ["hunter2?sig=secret", "hunter2", "secret"]);
+        assert_eq!(of("rtmp_app=hunter2"), ["hunter2", "hunter2"]);
+        let stream = of("streamid=publish:cam\npassphrase=hunter2");
+        assert!(stream.contains(&"publish:cam".to_owned()), "{stream:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use throng_observation::masked::HIDDEN;
 use throng_observation::{Failure, FailureReason};
 
 use super::amf::Amf;
@@ -9,6 +10,8 @@ use super::chunk::{ChunkReader, ChunkWriter, Message, kind};
 use crate::excerpt;
 
 const VERSION: u8 = 3;
+/// What is shorter is no secret, and a part of many words.
+const KEY_BYTES_MIN: usize = 4;
 /// Length of C1, S1, C2 and S2.
 const HANDSHAKE_BYTES: usize = 1536;
 
@@ -220,7 +223,7 @@ impl Session {
                 // releaseStream and FCPublish: many servers do not know them.
                 Ok(None)
             }
-            ("_error", _) => Err(refusal(values.get(3))),
+            ("_error", _) => Err(refusal(&self.place, values.get(3))),
             ("_result", Stage::Connecting) if transaction == CONNECT => {
                 self.create_stream();
                 Ok(Some(Event::Connected))
@@ -243,7 +246,7 @@ impl Session {
             information.and_then(|of| of.get(name)).and_then(Amf::as_text).unwrap_or_default()
         };
         if of("level") == "error" {
-            return Err(refusal(information));
+            return Err(refusal(&self.place, information));
         }
         if of("code") == "NetStream.Publish.Start" && self.stage == Stage::Requesting {
             self.stage = Stage::Publishing;
@@ -322,8 +325,9 @@ impl Session {
     }
 }
 
-/// The failure of a request that the server refused, with its code and its words.
-fn refusal(information: Option<&Amf>) -> Failure {
+/// The failure of a request that the server refused, with its code and its words: without the key,
+/// which many servers repeat.
+fn refusal(place: &Place, information: Option<&Amf>) -> Failure {
     let of =
         |name| information.and_then(|of| of.get(name)).and_then(Amf::as_text).unwrap_or_default();
     let (code, description) = (of("code"), of("description"));
@@ -335,5 +339,45 @@ fn refusal(information: Option<&Amf>) -> Failure {
         FailureReason::Refused
     };
     let code = if code.is_empty() { "no code" } else { code };
-    Failure::new(reason, format!("{}{}", excerpt::excerpt(code), excerpt::after_colon(description)))
+    let description = without_key(place, description);
+    Failure::new(
+        reason,
+        format!("{}{}", excerpt::excerpt(code), excerpt::after_colon(&description)),
+    )
+}
+
+/// `text` without the key of a publisher, its name and the values of its query. Where the path has
+/// one part, that is the key.
+fn without_key(place: &Place, text: &str) -> String {
+    let whole = if place.key.is_empty() { &place.app } else { &place.key };
+    let parts = whole.split(['?', '&']).map(|part| part.split_once('=').map_or(part, |it| it.1));
+    std::iter::once(whole.as_str())
+        .chain(parts)
+        .filter(|part| part.len() >= KEY_BYTES_MIN)
+        .fold(text.to_owned(), |text, part| text.replace(part, HIDDEN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_of_a_key_does_not_repeat_it() {
+        let at = |app: &str, key: &str| Place {
+            connection_url: String::new(),
+            app: app.to_owned(),
+            key: key.to_owned(),
+        };
+        for (place, said, shown) in [
+            (at("live", "hunter2"), "hunter2 is already published", "… is already published"),
+            (at("live", "hunter2?sig=secret"), "hunter2, secret", "…, …"),
+            (at("live", "hunter2?sig=secret"), "no hunter2?sig=secret", "no …"),
+            (at("hunter2", ""), "no hunter2", "no …"),
+            (at("live", "a"), "not at all live", "not at all live"),
+        ] {
+            let of = [("code", Amf::text("X")), ("description", Amf::text(said))];
+            let of = Amf::Object(of.map(|(name, value)| (name.to_owned(), value)).into());
+            assert_eq!(refusal(&place, Some(&of)).detail, format!("X: {shown}").as_str());
+        }
+    }
 }

@@ -72,7 +72,7 @@ pub fn read_any_bytes(bytes: &[u8]) -> usize {
     if let Ok(video) = serde_json::from_slice::<video::Video>(next()) {
         let playlist = video.playlist();
         let _ = playlist.map(|playlist| (playlist.playlist(&page), playlist.hashes(&page)));
-        let _ = video.tracker();
+        let _ = video.tracker(&page);
         length += video.recommended().len() + video.uuid.len();
     }
     let live = serde_json::from_slice::<video::Live>(next());

@@ -104,10 +104,11 @@ impl Video {
         self.streaming_playlists.first().filter(|_| is_published)
     }
 
-    /// The tracker that browsers can reach.
-    pub(super) fn tracker(&self) -> Option<Url> {
+    /// The tracker that browsers can reach from `page`: from one over https, none in clear text.
+    pub(super) fn tracker(&self, page: &Url) -> Option<Url> {
         let mut urls = self.tracker_urls.iter().filter_map(|url| Url::parse(url).ok());
-        urls.find(|url| matches!(url.scheme(), "ws" | "wss"))
+        let is_secure = page.scheme() == "https";
+        urls.find(|url| url.scheme() == "wss" || (url.scheme() == "ws" && !is_secure))
     }
 }
 
@@ -144,6 +145,21 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_over_https_has_no_tracker_in_clear_text() {
+        let (plain, secure) = ("ws://h/tracker/socket", "wss://h/tracker/socket");
+        for (page, urls, expect) in [
+            ("http://h/w/1", &["http://h/tracker/announce", plain, secure][..], Some(plain)),
+            ("https://h/w/1", &[plain, secure][..], Some(secure)),
+            ("https://h/w/1", &[plain][..], None),
+        ] {
+            let json = serde_json::json!({ "id": 7, "uuid": "u", "trackerUrls": urls });
+            let video: Video = serde_json::from_value(json).unwrap();
+            let tracker = video.tracker(&Url::parse(page).unwrap());
+            assert_eq!(tracker.as_ref().map(Url::as_str), expect, "{page}");
+        }
+    }
 
     #[test]
     fn what_a_server_says_of_a_video_makes_no_other_path_and_no_long_query() {

@@ -300,7 +300,7 @@ impl Visitor {
         // Without hashes PeerTube's player uses no peers.
         config.player.peers = peers.zip(playlist.hashes(page)).map(|(peers, hashes)| PeerConfig {
             engine: version.engine_with(peers.engine),
-            tracker: video.tracker().or(peers.tracker),
+            tracker: video.tracker(page).or(peers.tracker),
             swarm: Some(match version.engine {
                 PeerEngine::V4 => video.uuid.clone(),
                 PeerEngine::V22 | PeerEngine::V23 | PeerEngine::V06 => config.url.to_string(),

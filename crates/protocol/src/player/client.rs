@@ -219,7 +219,7 @@ impl HttpClient {
             return Err(Failure::new(FailureReason::Protocol, detail));
         }
         if self.page.is_mixed(url) {
-            let why = "mixed content, which browsers block: what names it came by https";
+            let why = "mixed content: what names it came by https, and it would not";
             return Err(Failure::new(FailureReason::MixedContent, format!("{url}: {why}")));
         }
         let ip = match url.host() {
