@@ -154,7 +154,8 @@ pub fn masked_url(text: &str, shown: Shown) -> String {
             masked.push_str(if host > 0 { "…@" } else { "" });
             rest = rest.get(host..).unwrap_or_default();
         }
-        let next = rest.split_once("://");
+        // The key of a publisher may have any letters.
+        let next = rest.split_once("://").filter(|_| !scheme.is_some_and(is_rtmp));
         let part = next.map_or(rest, |(before, _)| before.trim_end_matches(is_of_scheme));
         // What follows is a part of the query, also another URL.
         let query = match scheme {
@@ -167,7 +168,7 @@ pub fn masked_url(text: &str, shown: Shown) -> String {
         });
         masked.push_str(&match scheme {
             Some(scheme) => masked_place(scheme, part, shown),
-            None if query.is_some() => masked_path(part),
+            None if query.is_some() => masked_path(part, shown),
             None => part.to_owned(),
         });
         if let Some(query) = query {
@@ -212,11 +213,7 @@ fn host_begin(rest: &str, last_at: Option<usize>) -> usize {
 
 /// The host with its path: a path of RTMP without the key that it ends with.
 fn masked_place(scheme: &str, place: &str, shown: Shown) -> String {
-    let scheme = scheme.to_ascii_lowercase();
-    let is_rtmp = scheme
-        .rsplit_once("rtmp")
-        .is_some_and(|(_, end)| ["", "s", "e", "t", "te", "ts"].contains(&end));
-    if is_rtmp {
+    if is_rtmp(scheme) {
         let place = place.trim_end_matches(SLASHES);
         let (before, key) = place.split_at(place.rfind(SLASHES).map_or(place.len(), |at| at + 1));
         let key = if key.is_empty() { String::new() } else { (shown.key)(key) };
@@ -225,13 +222,19 @@ fn masked_place(scheme: &str, place: &str, shown: Shown) -> String {
     let slashes = place.len() - place.trim_start_matches(SLASHES).len();
     let (_, host) = place.split_at(slashes);
     let (host, path) = place.split_at(slashes + host.find(SLASHES).unwrap_or(host.len()));
-    format!("{host}{}", masked_path(path))
+    format!("{host}{}", masked_path(path, shown))
+}
+
+fn is_rtmp(scheme: &str) -> bool {
+    let scheme = scheme.to_ascii_lowercase();
+    let end = scheme.rsplit_once("rtmp").map(|(_, end)| end);
+    end.is_some_and(|end| ["", "s", "e", "t", "te", "ts"].contains(&end))
 }
 
 /// A path whose parts of the form `NAME=VALUE` have signatures in some networks.
-fn masked_path(path: &str) -> String {
+fn masked_path(path: &str, shown: Shown) -> String {
     let part = |part: &str| match part.split_once('=') {
-        Some(_) if !may_be_shown(part) => masked_pair(part),
+        Some(_) if !may_be_shown(part) => (shown.pair)(part),
         Some(_) | None => part.to_owned(),
     };
     path.split('/').map(part).collect::<Vec<_>>().join("/")
@@ -321,6 +324,7 @@ mod tests {
             ("http://h/hmac=PW/a.ts", "http://h/hmac=…/a.ts"),
             ("rtmpt://h/live/PW", "rtmpt://h/live/…"),
             ("rtmp:///PW", "rtmp:///…"),
+            ("rtmp://h/live/a://PW", "rtmp://h/live/a://…"),
             ("http:///me:PW@h/", "http://…@h/"),
             // A password with what ends an authority.
             ("whep+http://me:PW#1@h/x", "whep+http://…@h/x"),

@@ -225,7 +225,9 @@ pub(crate) const WITH_NAMES: Shown = Shown { pair: shown_pair, key: around_varia
 /// A URL with user info, key and values of the query redacted that may be secrets; variables stay,
 /// a fragment does not.
 pub(crate) fn without_secrets(text: &str) -> String {
-    let mut shown = masked_url(text.trim(), WITH_NAMES);
+    // The URL standard takes these for nothing, also within a port.
+    let text = text.trim().replace(['\t', '\n', '\r'], "");
+    let mut shown = masked_url(&text, WITH_NAMES);
     shown.truncate(shown.find('#').unwrap_or(shown.len()));
     // An empty query is none.
     shown.truncate(shown.trim_end_matches('?').len());

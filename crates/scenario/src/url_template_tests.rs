@@ -72,6 +72,8 @@ fn a_displayed_url_keeps_its_variables_and_no_secret_and_parses_again() {
         ),
         ("whep+http://h/x?token=hunter2{n}#hunter2", "whep+http://h/x?token=…{n}"),
         ("whep+http://h/a@{n}?hunter2", "whep+http://h/a@{n}?…"),
+        ("whep+http://h/id={n}/hmac=hunter2", "whep+http://h/id={n}/hmac=…"),
+        ("publish+rtmp://h/live/a://hunter2{n}", "publish+rtmp://h/live/a://…{n}"),
         (
             "janus+ws://h/streaming/{n}?path=/p&pin=hunter2",
             "janus+ws://h/streaming/{n}?path=/p&pin=…",
