@@ -227,7 +227,7 @@ impl Collected {
         let mut flag = "";
         for item in items {
             let word = match item.get_ref() {
-                DeValue::String(word) => word.as_ref(),
+                DeValue::String(word) => &**word,
                 _ => "",
             };
             self.value(item, is_secret || is_secret_after(flag, word));

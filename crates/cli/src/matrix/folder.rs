@@ -29,6 +29,7 @@ use super::shown;
 use crate::CliError;
 use crate::exit::Exit;
 use crate::history::redacted_values;
+use crate::secrets::override_text;
 
 const MATRIX: &str = "matrix.toml";
 const SCENARIO: &str = "scenario.toml";
@@ -149,8 +150,10 @@ impl MatrixFolder {
         hidden: &[(String, String)],
         others: &[(String, String)],
     ) -> Result<(), CliError> {
+        let given: Vec<String> =
+            options.set.iter().filter_map(|set| override_text(set).ok()).collect();
         let is_given = |path: &str| {
-            let mut sets = options.set.iter().filter_map(|set| set.split_once('='));
+            let mut sets = given.iter().filter_map(|set| set.split_once('='));
             sets.any(|(given, _)| given.trim() == path)
         };
         let missing: Vec<&str> =
