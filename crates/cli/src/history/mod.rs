@@ -16,9 +16,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use asked::{
-    Asked, is_kept, redacted_values, sha256 as file_sha256, written_out,
-};
+pub(crate) use asked::{Asked, is_kept, redacted_values, sha256 as file_sha256, written_out};
 pub(crate) use rerun::rerun;
 pub(crate) use summary_file::read as read_json;
 
