@@ -326,6 +326,7 @@ pub(super) fn relative(planned: &PlannedRun, plan: &MatrixPlan) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::Kind;
     use super::*;
 
     /// A test that waits for a writer does not end.
@@ -345,12 +346,6 @@ mod tests {
             assert!(error.ends_with("is no ordinary file"), "{error}");
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::plan::Kind;
-    use super::*;
 
     #[test]
     fn a_copy_without_secrets_is_not_run_in_place_of_its_file() {
