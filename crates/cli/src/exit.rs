@@ -14,8 +14,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// No participant reached the target, or the target is not allowed.
     Target = 3,
-    /// No verdict: the generator was the limit, throng failed, a search could not decide, or the run
-    /// is not finished.
+    /// No verdict: the generator was the limit, throng failed, a search could not decide, or the
+    /// run is not finished.
     Invalid = 4,
     /// Browsers in the crowd measured another quality than the crowd, so its figures are not
     /// reliable.

@@ -74,8 +74,8 @@ pub const MEMORY_RATIO_MAX: f64 = 0.80;
 /// The event of a run that ended at [`MEMORY_RATIO_MAX`]. Its detail says how much memory was used.
 pub const MEMORY_EVENT: &str = "generator_memory";
 
-/// The event of a run in which the generator's machine was suspended: servers went on meanwhile, and
-/// the run's own clock did not. Its detail says for how long.
+/// The event of a run in which the generator's machine was suspended: servers went on meanwhile,
+/// and the run's own clock did not. Its detail says for how long.
 pub const SUSPENDED_EVENT: &str = "generator_suspended";
 
 /// A limit of the generator in one second.

@@ -120,8 +120,8 @@ pub(crate) fn put_back_by(words: &[String]) -> Option<MachineResource> {
     }
 }
 
-/// Whether what such a command puts back is as before, by the `state` of the resource: after a boot,
-/// or in another network namespace, nothing of it is left.
+/// Whether what such a command puts back is as before, by the `state` of the resource: after a
+/// boot, or in another network namespace, nothing of it is left.
 pub(crate) fn is_put_back(words: &[String], state: &str) -> bool {
     match words {
         [_, _, script, _] => {

@@ -251,7 +251,9 @@ fn shown_pair(pair: &str) -> String {
     if may_be_shown(&filled) {
         pair.to_owned()
     } else {
-        format!("{name}={}", around_variables(value))
+        let shown = around_variables(value);
+        // Whether there is a secret is one too.
+        format!("{name}={}", if shown.is_empty() { HIDDEN } else { &shown })
     }
 }
 

@@ -113,8 +113,8 @@ fn what_is_here_or_in_an_allowed_network_is_permitted() {
     );
 }
 
-/// Those of `places` that participants may reach by TCP, those of them that a browser may, and those
-/// by UDP.
+/// Those of `places` that participants may reach by TCP, those of them that a browser may, and
+/// those by UDP.
 fn reached<'a>(permission: &Permission, places: &[&'a str]) -> [Vec<&'a str>; 3] {
     let (filter, browser) = (permission.filter(), permission.browser_check());
     let of = |is_permitted: &dyn Fn(SocketAddr) -> bool| {

@@ -216,7 +216,8 @@ fn a_run_on_signalling_by_websocket_or_rtsp_has_no_secret() {
     law.holds();
 }
 
-/// Neither what throng says and keeps has a key, on loopback neither, nor do the processes it starts.
+/// Neither what throng says and keeps has a key, on loopback neither, nor do the processes that
+/// it starts.
 #[test]
 fn the_key_of_a_publisher_is_not_among_the_arguments_of_ffmpeg() {
     let mut law = Law::new();

@@ -68,8 +68,8 @@ impl ThreadHealth {
         self.lag_us.record(u64::try_from(late.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// The row of the second that ended, if one has, and of those after it in which the thread stood
-    /// still.
+    /// The row of the second that ended, if one has, and of those after it in which the thread
+    /// stood still.
     pub(super) fn finish_second(
         &mut self,
         clock: RunClock,
