@@ -87,10 +87,12 @@ fn visitors_ask_for_what_a_browser_asks_and_get_segments_from_each_other() {
     );
     let metrics = counted(&counters, "playback.posts");
     assert!((visitors * 2.0..=visitors * 4.0).contains(&metrics), "{metrics}");
-    // socket.io: the handshake, two polls, two messages; then the WebSocket.
+    // socket.io: the handshake, two polls, two messages; then the WebSocket. An event that comes
+    // before is the answer to a poll, which is repeated then.
     assert_eq!(counted(&counters, "socketio.subscribed"), visitors, "{counters:#}");
     assert_eq!(counted(&counters, "socketio.websockets"), visitors, "{counters:#}");
-    assert_eq!(counted(&counters, "socketio.polling_requests"), 5.0 * visitors, "{counters:#}");
+    let polls = counted(&counters, "socketio.polling_requests");
+    assert!((visitors * 5.0..=visitors * 6.0).contains(&polls), "{counters:#}");
     // The tracker counted what throng counted.
     let announces = counted(&counters, "tracker.received.started")
         + counted(&counters, "tracker.received.update");

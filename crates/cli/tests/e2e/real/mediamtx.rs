@@ -45,7 +45,7 @@ fn mediamtx_plays_by_each_of_its_protocols() {
     table::has("MediaMTX", table::Part::Main, &rows);
 }
 
-/// 16 s: publishers of 14 s.
+/// 16 s: a stream is offered after some seconds, and counters are read for 8 s.
 #[test]
 fn mediamtx_takes_what_throng_publishes_and_passes_it_on() {
     if !can_run(PROGRAM) {

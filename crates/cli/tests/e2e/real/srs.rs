@@ -33,7 +33,7 @@ fn srs_plays_by_each_of_its_protocols() {
     table::has("SRS", table::Part::Main, &rows);
 }
 
-/// 17 s: publishers of 14 s; it counts every three seconds.
+/// 16 s: a stream is offered after some seconds, and counters are read for 8 s.
 #[test]
 fn srs_takes_what_throng_publishes_and_passes_it_on() {
     if !can_run(PROGRAM) {
