@@ -55,15 +55,22 @@ pub fn may_be_shown(pair: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~/:".contains(c);
     let is_random = |word: &str| {
         let has = |is: fn(char) -> bool| word.contains(is);
+        // `conference-room-2024` is of words and numbers.
+        let is_plain = |piece: &str| {
+            piece.bytes().all(|b| b.is_ascii_digit())
+                || piece.bytes().all(|b| b.is_ascii_lowercase())
+        };
         word.len() >= WORD_BYTES_MIN
             && has(|c| c.is_ascii_digit())
             && has(|c| c.is_ascii_alphabetic())
+            && !word.split(['-', '_']).all(is_plain)
     };
     // Signatures in base64url have hyphens and low lines within.
     let is_between = |c: char| !c.is_ascii_alphanumeric() && !"-_".contains(c);
     !is_secret_parameter(name)
         && (1..=SHOWN_BYTES_MAX).contains(&value.len())
-        && name.chars().chain(value.chars()).all(is_plain)
+        && name.trim_end_matches("[]").chars().chain(value.chars()).all(is_plain)
+        && (!value.contains("://") || masked_url(value, IN_SENTENCES) == value)
         && (is_uuid(value) || !value.split(is_between).any(is_random))
 }
 
@@ -154,8 +161,12 @@ pub fn masked_url(text: &str, shown: Shown) -> String {
             masked.push_str(if host > 0 { "…@" } else { "" });
             rest = rest.get(host..).unwrap_or_default();
         }
-        // The key of a publisher may have any letters.
-        let next = rest.split_once("://").filter(|_| !scheme.is_some_and(is_rtmp));
+        // The key of a publisher may have any letters; in a list of FFmpeg's another URL follows.
+        let is_separate = |(before, _): &(&str, &str)| {
+            before.trim_end_matches(is_of_scheme).ends_with([',', ';', '|', ']', '\''])
+        };
+        let next =
+            rest.split_once("://").filter(|next| !scheme.is_some_and(is_rtmp) || is_separate(next));
         let part = next.map_or(rest, |(before, _)| before.trim_end_matches(is_of_scheme));
         // What follows is a part of the query, also another URL.
         let query = match scheme {
@@ -166,11 +177,15 @@ pub fn masked_url(text: &str, shown: Shown) -> String {
             let (part, query) = rest.split_at(at);
             (part, Some(query))
         });
+        let is_listed = query.is_none() && next.is_some() && scheme.is_some_and(is_rtmp);
+        let end = part.rfind(['|', ',', ';']).filter(|_| is_listed).unwrap_or(part.len());
+        let (place, separator) = part.split_at(end);
         masked.push_str(&match scheme {
-            Some(scheme) => masked_place(scheme, part, shown),
-            None if query.is_some() => masked_path(part, shown),
-            None => part.to_owned(),
+            Some(scheme) => masked_place(scheme, place, shown),
+            None if query.is_some() => masked_path(place, shown),
+            None => place.to_owned(),
         });
+        masked.push_str(separator);
         if let Some(query) = query {
             return masked + &masked_query(query, shown);
         }
@@ -324,6 +339,11 @@ mod tests {
             ("http://h/hmac=PW/a.ts", "http://h/hmac=…/a.ts"),
             ("rtmpt://h/live/PW", "rtmpt://h/live/…"),
             ("rtmp:///PW", "rtmp:///…"),
+            (
+                "[f=flv]rtmp://a/live/PW|[f=flv]rtmp://b/live/PW",
+                "[f=flv]rtmp://a/live/…|[f=flv]rtmp://b/live/…",
+            ),
+            ("rtmp://a/live/PW|http://me:PW@h/x", "rtmp://a/live/…|http://…@h/x"),
             ("rtmp://h/live/a://PW", "rtmp://h/live/a://…"),
             ("http:///me:PW@h/", "http://…@h/"),
             // A password with what ends an authority.
@@ -363,6 +383,10 @@ mod tests {
             ("app", "live", true),
             ("stream", "lesson-12", true),
             ("room", "3fa85f64-5717-4562-b3fc-2c963f66afa6", true),
+            ("stream", "conference-room-2024", true),
+            ("collect[]", "cpu", true),
+            ("src", "rtsp://cam/1", true),
+            ("src", "rtmp://b/live/hunter2", false),
             ("transport", "tcp", true),
             ("accessToken", "a", false),
             ("X-Amz-Signature", "a", false),

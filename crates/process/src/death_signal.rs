@@ -52,8 +52,9 @@ pub fn end_throng_with_this_thread(command: &mut Command, how: Ended) {
 /// # Errors
 /// If that throng has died already.
 pub fn end_with_parent() -> std::io::Result<()> {
-    // Who has fewer capabilities still sees nothing (ptrace(2), PTRACE_MODE_READ).
-    set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    // Who has fewer capabilities still sees nothing (ptrace(2), PTRACE_MODE_READ). Where it is
+    // refused, it is only not found.
+    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
     let named = std::env::var(PARENT_VARIABLE).ok().and_then(|text| text.parse().ok());
     let Some(named) = named.and_then(Pid::from_raw) else { return Ok(()) };
     set_death_signal(Some(Signal::TERM))?;

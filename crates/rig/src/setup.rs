@@ -175,12 +175,12 @@ mod tests {
         let mut journal = Journal::open(&folder.path().join("journal")).unwrap();
         let log = folder.path().join("setup.log");
         let absent = ["absent-program", "--token", "S3CRET"].map(str::to_owned);
-        let second = Duration::from_secs(1);
+        let long = Duration::from_secs(60);
         let slow = words("sleep 9 # S3CRET");
         for (run, within, says) in [
-            (&words("exit 1 # S3CRET")[..], second, "`sh` failed (exit status: 1)"),
-            (&words("exit 69 # S3CRET")[..], second, "`sh` says so"),
-            (&absent[..], second, "`absent-program` cannot be started"),
+            (&words("exit 1 # S3CRET")[..], long, "`sh` failed (exit status: 1)"),
+            (&words("exit 69 # S3CRET")[..], long, "`sh` says so"),
+            (&absent[..], long, "`absent-program` cannot be started"),
             (&slow[..], Duration::from_millis(50), "`sh` took longer"),
         ] {
             let limits = (log.as_path(), within);

@@ -121,7 +121,8 @@ pub(crate) fn put_back_by(words: &[String]) -> Option<MachineResource> {
 }
 
 /// Whether what such a command puts back is as before, by the `state` of the resource: after a
-/// boot, or in another network namespace, nothing of it is left.
+/// boot, or in another network namespace, nothing of it is left. Receive buffers that are larger
+/// than before were set by somebody else since: shrinking makes none larger.
 pub(crate) fn is_put_back(words: &[String], state: &str) -> bool {
     match words {
         [_, _, script, _] => {
@@ -129,15 +130,16 @@ pub(crate) fn is_put_back(words: &[String], state: &str) -> bool {
             handle.is_none_or(|(handle, _)| !state.contains(&format!("qdisc tbf {handle}")))
         }
         [_, _, script] => {
-            let states: Vec<&str> = state.split(", ").collect();
-            script.split(" && ").all(|write| {
-                let parts = write.strip_prefix("echo ").and_then(|rest| rest.split_once(" > "));
-                let name = |(value, path): (&str, &str)| {
-                    let name = path.rsplit('/').next().unwrap_or(path);
-                    format!("{name} {value}")
-                };
-                parts.map(name).is_some_and(|wanted| states.contains(&wanted.as_str()))
-            })
+            let current = |name: &str| -> Option<u64> {
+                let mut states = state.split(", ").filter_map(|state| state.split_once(' '));
+                states.find(|(known, _)| *known == name)?.1.parse().ok()
+            };
+            let is_as_large = |write: &str| {
+                let (value, path) = write.strip_prefix("echo ")?.split_once(" > ")?;
+                let wanted: u64 = value.parse().ok()?;
+                Some(current(path.rsplit('/').next()?)? >= wanted)
+            };
+            script.split(" && ").all(|write| is_as_large(write) == Some(true))
         }
         _ => true,
     }
@@ -194,7 +196,8 @@ mod tests {
         let values = [("rmem_default", Some(212_992)), ("rmem_max", Some(100))];
         let buffers = receive_buffers(values, 0.8).undo;
         assert!(is_put_back(&buffers, "rmem_default 212992, rmem_max 100"));
-        assert!(!is_put_back(&buffers, "rmem_default 212992, rmem_max 1000"));
+        assert!(is_put_back(&buffers, "rmem_default 212992, rmem_max 1000"));
+        assert!(!is_put_back(&buffers, "rmem_default 212992"));
         assert!(!is_put_back(&buffers, "rmem_default 170394, rmem_max 80"));
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 
 use throng_process::{Ended, Started, end_throng_with_this_thread};
 use throng_rig::{Marker, RunningServer, signal_process};
+use throng_scenario::masked_text;
 
 use crate::interrupt::Interrupt;
 
@@ -69,7 +70,7 @@ pub(super) fn wait(
             let after_s = began.elapsed().as_secs();
             server_ended = Some(format!(
                 "the server ended {after_s} s into the run ({status}){}",
-                server.said()
+                masked_text(&server.said())
             ));
             if ends_with_server && !is_ending {
                 signal_process(&child, "SIGINT");

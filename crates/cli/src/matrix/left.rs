@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use throng_rig::{Journal, LeftBehind, MachineResource, Unfinished};
+use throng_rig::{Journal, LeftBehind, MachineResource, Undo, Unfinished};
 
 use super::folder::MatrixFolder;
 use super::machine::Machine;
@@ -50,6 +50,26 @@ pub(super) fn check_others(own: &Path, machine: &Machine, kind: Kind) -> Result<
         changes.retain(MachineResource::is_left);
     }
     refusal(&left, machine, kind).map_or(Ok(()), |why| Err(CliError::usage(why)))
+}
+
+/// After an undoing of all that this experiment left, `changes`.
+///
+/// # Errors
+/// If what it shrinks is still changed. Whether a command of the user's that undoes something else
+/// could be run does not matter: after a boot there may be nothing to undo.
+pub(super) fn check_own(
+    mut changes: Vec<Undo>,
+    machine: &Machine,
+    folder: &MatrixFolder,
+) -> Result<(), CliError> {
+    changes.retain(MachineResource::is_left);
+    machine.put_back_by(&changes).map_or(Ok(()), |resource| {
+        Err(CliError::usage(format!(
+            "{resource} is still as {} shrank it: how it is when nothing is shrunk is not known. \
+             Put it back by hand (journal.jsonl has the commands), then continue",
+            folder.path().display()
+        )))
+    })
 }
 
 /// Why a `machine` on which others `left` something shrinks nothing.
@@ -117,7 +137,7 @@ pub(super) fn undo(folder: &Path) -> Result<Exit, CliError> {
 
 #[cfg(test)]
 mod tests {
-    use throng_rig::{Undo, line_rate_step};
+    use throng_rig::line_rate_step;
 
     use super::*;
 

@@ -53,11 +53,6 @@ impl Machine {
         Ok(Self { held })
     }
 
-    /// Whether nothing of this machine is shrunk.
-    pub(super) fn is_empty(&self) -> bool {
-        self.held.is_empty()
-    }
-
     /// The first of its resources that one of `undos` puts back.
     pub(super) fn put_back_by(&self, undos: &[Undo]) -> Option<&MachineResource> {
         let put_back: Vec<MachineResource> =

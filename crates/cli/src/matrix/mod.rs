@@ -87,13 +87,9 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     };
     let mut journal = Journal::open(&folder.journal()).map_err(CliError::usage)?;
     let listed = left::Listed::enter(&folder.journal());
-    if !left::undo_all(&mut journal) && !machine.is_empty() {
-        return Err(CliError::usage(format!(
-            "{} left this machine changed: how it is when nothing is shrunk is not known. Put it \
-             back by hand (journal.jsonl has the commands), then continue",
-            folder.path().display()
-        )));
-    }
+    let before = journal.undos();
+    left::undo_all(&mut journal);
+    left::check_own(before, &machine, &folder)?;
     machine.look();
     if !command.quiet {
         introduce(&plan, &folder, &interrupt);

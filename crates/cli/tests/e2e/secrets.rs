@@ -65,12 +65,15 @@ impl Law {
         }
     }
 
-    /// The arguments of all processes of this machine, but of `but`.
+    /// The arguments of all processes of this machine, but of `but`, which a child of it has too
+    /// until it executes its own program.
     fn look_at_processes(&mut self, but: Option<u32>) {
+        let own = but.and_then(|process| std::fs::read(format!("/proc/{process}/cmdline")).ok());
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
             let process = entry.file_name().to_string_lossy().parse::<u32>().ok();
             if let Some(process) = process.filter(|process| Some(*process) != but)
                 && let Ok(bytes) = std::fs::read(entry.path().join("cmdline"))
+                && own.as_ref() != Some(&bytes)
             {
                 self.look_at(&format!("the arguments of process {process}"), &bytes);
                 if bytes.starts_with(b"ffmpeg\0") {

@@ -198,8 +198,8 @@ fn takes_a_publisher(server: &RealServer<'_>, url: &str) -> Row {
     Row::said("WHIP", "takes what publishers send")
 }
 
-/// Frames per second of the video at `url`, by the timestamps that ffprobe reads in four seconds
-/// of it.
+/// Frames per second of the video at `url`, by the median distance of the timestamps that ffprobe
+/// reads in four seconds of it: a busy machine may have skipped some.
 fn source_fps(namespace: &Namespace, url: &str) -> f64 {
     let mut command = namespace.command("ffprobe");
     command.args(["-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts_time"]);
@@ -210,11 +210,12 @@ fn source_fps(namespace: &Namespace, url: &str) -> f64 {
     let output = command.arg(url).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let times = text.lines().filter_map(|line| line.trim_end_matches(',').parse::<f64>().ok());
-    let times: Vec<f64> = times.collect();
-    let first = times.iter().copied().fold(f64::INFINITY, f64::min);
-    let last = times.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    assert!(times.len() > 20 && last > first, "{url}: {} frames: {output:?}", times.len());
-    (times.len() - 1) as f64 / (last - first)
+    let mut times: Vec<f64> = times.collect();
+    assert!(times.len() > 20, "{url}: {} frames: {output:?}", times.len());
+    times.sort_unstable_by(f64::total_cmp);
+    let mut apart: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    apart.sort_unstable_by(f64::total_cmp);
+    1.0 / apart[apart.len() / 2]
 }
 
 /// `--set target.rtsp_transport=…`.
