@@ -393,28 +393,29 @@ impl Tracker {
     }
 }
 
+/// Describes nothing.
+struct Nowhere;
+
+impl Describe for Nowhere {
+    fn offer(&mut self, _: Instant, _: usize, _: Id) -> Option<String> {
+        None
+    }
+
+    fn answer(&mut self, _: Instant, _: usize, _: Id, _: &str) -> Described {
+        Described::Invented
+    }
+
+    fn wants_peers(&mut self, _: Instant, _: usize) -> bool {
+        true
+    }
+}
+
 /// For the mutation tests: reads what a tracker may say, a message a line. `@hash@` in it is the
 /// name of the viewer's swarm, `@offer@` an offer of the viewer. How many bytes the tracker is
 /// sent.
 #[doc(hidden)]
 #[must_use]
 pub fn read_any_tracker(bytes: &[u8], now: Instant) -> usize {
-    struct Nowhere;
-
-    impl Describe for Nowhere {
-        fn offer(&mut self, _: Instant, _: usize, _: Id) -> Option<String> {
-            None
-        }
-
-        fn answer(&mut self, _: Instant, _: usize, _: Id, _: &str) -> Described {
-            Described::Invented
-        }
-
-        fn wants_peers(&mut self, _: Instant, _: usize) -> bool {
-            true
-        }
-    }
-
     let Ok(url) = Url::parse("wss://a.example/tracker/socket") else { return 0 };
     let mut tracker = Tracker::new(url, PeerEngine::V22, 7);
     tracker.enter(now, "https://a.example/master.m3u8", 0);

@@ -4,23 +4,6 @@ use super::*;
 
 const STREAM: &str = "https://a.example/master.m3u8";
 
-/// Describes nothing.
-struct Nowhere;
-
-impl Describe for Nowhere {
-    fn offer(&mut self, _: Instant, _: usize, _: Id) -> Option<String> {
-        None
-    }
-
-    fn answer(&mut self, _: Instant, _: usize, _: Id, _: &str) -> Described {
-        Described::Invented
-    }
-
-    fn wants_peers(&mut self, _: Instant, _: usize) -> bool {
-        true
-    }
-}
-
 fn tracker() -> Tracker {
     Tracker::new(Url::parse("wss://a.example/tracker/socket").unwrap(), PeerEngine::V22, 7)
 }
