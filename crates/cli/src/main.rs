@@ -111,10 +111,7 @@ fn answer(error: &clap::Error) {
     use std::io::{IsTerminal, Write};
     let is_plain = std::env::var_os("NO_COLOR").is_some() || live::is_dumb();
     let text = |is_terminal: bool| {
-        let text = error.render();
-        let text =
-            if is_terminal && !is_plain { text.ansi().to_string() } else { text.to_string() };
-        let text = text.replace(args::PARTICIPANT.0, args::PARTICIPANT.1);
+        let text = args::words_of(error, is_terminal && !is_plain);
         if error.use_stderr() { secrets::hidden_in(&text, std::env::args().skip(1)) } else { text }
     };
     // A closed pipe is not an error.

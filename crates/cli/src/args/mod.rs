@@ -29,7 +29,14 @@ use clap::{Args, Parser, Subcommand};
 use crate::exit::Exit;
 
 /// How help texts write `{n}`, which clap takes for the end of a line.
-pub(crate) const PARTICIPANT: (&str, &str) = ("⟨n⟩", "{n}");
+const PARTICIPANT: (&str, &str) = ("⟨n⟩", "{n}");
+
+/// What clap says, as it is printed: help, the version, or what is wrong with the command line.
+pub(crate) fn words_of(error: &clap::Error, has_colours: bool) -> String {
+    let text = error.render();
+    let text = if has_colours { text.ansi().to_string() } else { text.to_string() };
+    text.replace(PARTICIPANT.0, PARTICIPANT.1)
+}
 
 /// The kinds of targets, for the end of a help text.
 fn targets() -> String {
@@ -135,4 +142,28 @@ pub(crate) enum Format {
     Price,
     /// ipc.json
     Ipc,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_has_each_kind_of_target_its_headings_and_the_number_of_a_participant() {
+        let help = |command: &str| {
+            let said = Arguments::try_parse_from(["throng", command, "--help"]).unwrap_err();
+            words_of(&said, false)
+        };
+        for command in ["view", "find"] {
+            let text = help(command);
+            for (url, _) in throng_scenario::TARGET_EXAMPLES {
+                assert!(text.split_whitespace().any(|word| word == url), "{url}:\n{text}");
+            }
+            for heading in ["Crowd:", "Server:", "Output:", "Fleet:"] {
+                assert!(text.contains(heading), "{heading}\n{text}");
+            }
+        }
+        let text = help("view");
+        assert!(text.contains("{n}") && text.contains("--duration"), "{text}");
+    }
 }

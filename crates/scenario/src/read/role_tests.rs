@@ -84,6 +84,14 @@ fn mistakes_are_named_with_their_mend() {
     let bare = "[target]\nurl = \"livekit+ws://127.0.0.1:7880/lesson\"\n[crowd]\nsize = 2\n";
     let error = Scenario::parse(bare).unwrap_err().to_string();
     assert!(error.contains("requires a token") && error.contains("api_secret"), "{error}");
+    assert!(error.contains("--set target.api_key="), "{error}");
+}
+
+#[test]
+fn the_test_card_has_a_size_of_full_hd() {
+    let scenario = set(MEETING, &[r#"crowd.publish={video="1080p"}"#]).unwrap();
+    let publish = scenario.crowd[0].role.clone().unwrap().publish.unwrap();
+    assert_eq!(publish.video.as_deref(), Some("1080p"));
 }
 
 #[test]
