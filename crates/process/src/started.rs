@@ -93,3 +93,22 @@ impl Drop for EndsAll {
         end_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::Command;
+
+    use super::*;
+
+    /// What began at another time is not what was started: the kernel gives numbers again.
+    #[test]
+    fn another_process_with_the_number_of_a_group_gets_no_signal() {
+        let mut child = Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
+        let (leader, own) = (child.id(), Stat::of(child.id()).unwrap().started_ticks);
+        let of = |ticks| Group { key: 0, leader, started_ticks: Some(ticks) };
+        of(own.wrapping_sub(1)).signal(Signal::TERM);
+        of(own).signal(Signal::KILL);
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
+}

@@ -131,3 +131,22 @@ fn cut(path: &std::path::Path) -> Option<String> {
         format!("the file is cut, as by a full disk: {has_bytes} of its {whole_bytes} bytes")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_shorter_than_it_says_is_cut() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        // Pages of 512 bytes, two of them.
+        let mut bytes = vec![0; 1_024];
+        bytes[16..18].copy_from_slice(&512_u16.to_be_bytes());
+        bytes[28..32].copy_from_slice(&2_u32.to_be_bytes());
+        std::fs::write(file.path(), &bytes).unwrap();
+        assert_eq!(cut(file.path()), None);
+        std::fs::write(file.path(), &bytes[..1_000]).unwrap();
+        let said = cut(file.path()).unwrap();
+        assert!(said.ends_with("1000 of its 1024 bytes"), "{said}");
+    }
+}

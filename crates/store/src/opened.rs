@@ -78,6 +78,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_link_at_any_of_its_names_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.db");
+        assert!(refuse_links(&path).is_ok());
+        for ending in FILES {
+            let link = beside(&path, ending);
+            std::os::unix::fs::symlink(folder.path().join("absent"), &link).unwrap();
+            let error = refuse_links(&path).unwrap_err();
+            assert!(matches!(&error, StoreError::Link(named) if *named == link), "{error}");
+            std::fs::remove_file(link).unwrap();
+        }
+    }
+
+    #[test]
     fn views_and_triggers_of_a_file_are_not_run() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.db");

@@ -69,6 +69,29 @@ fn further_headers_go_to_the_origin_of_the_url_and_are_not_printed() {
     assert!(!format!("{:?}", stand.heads[0]).contains("hunter2"));
 }
 
+#[test]
+fn a_token_does_not_come_back_from_another_origin() {
+    let headers = vec![("X-Key".to_owned(), TokenSource::Inline(Secret::new("hunter2")))];
+    let player = PlayerConfig { headers, ..buffering(5) };
+    let config = config("http://10.0.0.1/movie.mp4", player);
+    let config = Config { token: Some(Secret::new("hunter2")), ..config };
+    let moved = |path: &str, _| {
+        let to = match path {
+            "/movie.mp4" => "http://10.0.0.2/b.mp4",
+            "/b.mp4" => "http://10.0.0.1/c.mp4",
+            _ => return Some(Reply::of(404, &[])),
+        };
+        Some(Reply::of(302, &[("location", to.to_owned())]))
+    };
+    let mut stand = Stand::watching(config, 1_000_000, Box::new(moved));
+    stand.seconds(2);
+    let brought = |at: usize| {
+        let head = &stand.heads[at];
+        ["authorization", "x-key"].map(|name| head.headers.contains_key(name))
+    };
+    assert_eq!([0, 1, 2].map(brought), [[true, true], [false, false], [false, true]]);
+}
+
 /// A viewer, with token and further header, of a playlist whose segments are elsewhere.
 fn viewer_of(playlist: &str, segment: &'static str) -> Stand {
     let headers = vec![("X-Key".to_owned(), TokenSource::Inline(Secret::new("hunter2")))];
