@@ -3,20 +3,19 @@
 
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
+use throng_observation::masked::masked_beginning;
 
 /// How many characters of a server's text are shown.
 pub(crate) const EXCERPT_CHARS_MAX: usize = 200;
 
 /// The beginning of `text` on one line, at most 200 characters; control and invisible characters
-/// become spaces.
+/// become spaces. Secrets of its URLs are hidden before it is cut: a URL without its end does not
+/// look like one.
 pub(crate) fn excerpt(text: &str) -> String {
-    let mut short: String = text
-        .trim()
-        .chars()
-        .take(EXCERPT_CHARS_MAX)
-        .map(|c| if is_seen(c) { c } else { ' ' })
-        .collect();
-    if text.trim().chars().nth(EXCERPT_CHARS_MAX).is_some() {
+    let masked = masked_beginning(text.trim());
+    let mut short: String =
+        masked.chars().take(EXCERPT_CHARS_MAX).map(|c| if is_seen(c) { c } else { ' ' }).collect();
+    if masked.chars().nth(EXCERPT_CHARS_MAX).is_some() {
         short.push('…');
     }
     short
@@ -54,6 +53,12 @@ mod tests {
         assert_eq!(retry_after(&headers), "");
         headers.insert(RETRY_AFTER, http::HeaderValue::from_static("30"));
         assert_eq!(retry_after(&headers), ", Retry-After: 30");
+    }
+
+    #[test]
+    fn an_excerpt_ends_within_no_password() {
+        let said = format!("{} //me:{}@h/", "a ".repeat(80), "PW".repeat(100));
+        assert_eq!(excerpt(&said), format!("{} //…@h/", "a ".repeat(80)));
     }
 
     #[test]

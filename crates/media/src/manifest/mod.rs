@@ -10,6 +10,7 @@ pub mod hls;
 use std::borrow::Cow;
 
 pub use cache::PlaylistCache;
+use throng_observation::masked::masked_beginning;
 
 /// Why a manifest cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,9 +50,9 @@ impl ByteRange {
 /// The largest manifest that is read, bytes: a day of segments of two seconds is a third of it.
 pub const MANIFEST_LEN_MAX: usize = 16 << 20;
 
-/// What a server sent, shortened for a message.
+/// What a server sent, shortened for a message; secrets of its URLs are hidden before it is cut.
 fn excerpt(text: &str) -> String {
-    text.chars().take(60).flat_map(char::escape_debug).collect()
+    masked_beginning(text).chars().take(60).flat_map(char::escape_debug).collect()
 }
 
 /// Seconds as microseconds; `None` when negative, not a number, or longer than a year.

@@ -1,0 +1,193 @@
+//! No secret of a text is shown, wherever it stands, and all else is.
+
+use super::*;
+
+#[test]
+fn no_secret_of_a_url_is_in_what_is_shown() {
+    for (text, expect) in [
+        ("no answer within 10.00 s", "no answer within 10.00 s"),
+        ("is it? no", "is it? no"),
+        ("http://h:9/a.mp4: TCP", "http://h:9/a.mp4: TCP"),
+        ("http://me:PW@h:9/a.mp4?token=PW: TCP", "http://…@h:9/a.mp4?token=…: TCP"),
+        ("`http://h/x?a=PW`b` is not", "`http://h/x?a=…` is not"),
+        (
+            "https://h/s.ts?Expires=1700000000&Signature=PW~&PW",
+            "https://h/s.ts?Expires=1700000000&Signature=…&…",
+        ),
+        ("http://h/l.m3u8?_HLS_msn=12&_HLS_part=3", "http://h/l.m3u8?_HLS_msn=12&_HLS_part=3"),
+        ("http://h/x?pin=1234", "http://h/x?pin=…"),
+        ("http://h/x#PW, and http://a@b/", "http://h/x#…, and http://…@b/"),
+        ("`seg.ts?sig=PW` is not a URI", "`seg.ts?sig=…` is not a URI"),
+        ("http://h/hmac=PW/a.ts", "http://h/hmac=…/a.ts"),
+        ("http://proxy/http://me:PW@h/a", "http://proxy/http://…@h/a"),
+        ("http://a@b:PW@h\\x", "http://…@h\\x"),
+        (r#"{"url":"http://me:PW@h/?k=PW","x":"y"}"#, r#"{"url":"http://…@h/?k=…","x":"y"}"#),
+        ("rtmp://h/live/PW", "rtmp://h/live/…"),
+        ("publish+rtmps://h/live/PW/ ended", "publish+rtmps://h/live/… ended"),
+        ("srt://127.0.0.1:9000?streamid=publish:PW", "srt://127.0.0.1:9000?streamid=…"),
+        (
+            "publish+srt://h:9000/?latency=20&streamid=1234",
+            "publish+srt://h:9000/?latency=20&streamid=…",
+        ),
+        ("rtsp://me:PW@h/cam\nws://h/?access=PW\t", "rtsp://…@h/cam\nws://h/?access=…\t"),
+    ] {
+        assert_eq!(masked(text), expect, "{text}");
+        assert_eq!(masked(expect), expect, "masked twice");
+    }
+}
+
+/// Of URLs in the places where they are hard to find. What a scenario shows has no more.
+#[test]
+fn no_secret_is_shown_wherever_its_url_stands() {
+    for (text, expect) in [
+        (r#"{"a":"http://h","b":"http://me:PW@x/"}"#, r#"{"a":"http://h","b":"http://…@x/"}"#),
+        ("http://a,http://me:PW@b/", "http://a,http://…@b/"),
+        ("http://a:80,http://me:PW@b/", "http://a:80,http://…@b/"),
+        ("http://h/?x=/y,http://me:PW@b/", "http://h/?x=…"),
+        ("http://proxy/http://me:PW@h/a", "http://proxy/http://…@h/a"),
+        ("http://h/hmac=PW/a.ts", "http://h/hmac=…/a.ts"),
+        ("rtmpt://h/live/PW", "rtmpt://h/live/…"),
+        ("rtmp:///PW", "rtmp:///…"),
+        (
+            "[f=flv]rtmp://a/live/PW|[f=flv]rtmp://b/live/PW",
+            "[f=flv]rtmp://a/live/…|[f=flv]rtmp://b/live/…",
+        ),
+        ("rtmp://a/live/PW|http://me:PW@h/x", "rtmp://a/live/…|http://…@h/x"),
+        ("rtmp://h/live/a://PW", "rtmp://h/live/a://…"),
+        ("http:///me:PW@h/", "http://…@h/"),
+        // A password with what ends an authority.
+        ("whep+http://me:PW#1@h/x", "whep+http://…@h/x"),
+        ("whep+http://me:PW/1@h/x", "whep+http://…@h/x"),
+        ("whep+http://me:PW?1@h/x", "whep+http://…@h/x"),
+        ("whep+http://a@me:PW/1@h/x", "whep+http://…@h/x"),
+        ("http://h:80/a@b", "http://h:80/a@b"),
+        ("http://[::1]:80/a@b", "http://[::1]:80/a@b"),
+        ("http://h/m#bearer=PW", "http://h/m#…"),
+        ("http://h/m#bearer=env:TOKEN&sha256=ab", "http://h/m#bearer=env:TOKEN&sha256=ab"),
+    ] {
+        let as_names = |pair: &str| {
+            if may_be_shown(pair) { pair.to_owned() } else { masked_pair(pair) }
+        };
+        let with_names = Shown { pair: as_names, key: hidden };
+        assert_eq!(masked(text), expect, "{text}");
+        assert_eq!(masked(expect), expect, "masked twice");
+        assert_eq!(masked_with(text, with_names), expect, "{text}");
+    }
+}
+
+/// References without a scheme, and URLs that no parser would take for one.
+#[test]
+fn no_secret_of_a_reference_without_a_scheme_is_shown() {
+    for (text, expect) in [
+        ("//me:PW@h:bad/x.ts", "//…@h:bad/x.ts"),
+        ("//PW@h/x.ts?token=PW", "//…@h/x.ts?token=…"),
+        ("segment //me:PW@h/x: TCP", "segment //…@h/x: TCP"),
+        ("(//me:PW@h/x) [//me:PW@h/x]", "(//…@h/x) [//…@h/x]"),
+        ("`//me:PW@h/x`, '//me:PW@h/x'", "`//…@h/x`, '//…@h/x'"),
+        (r#"URI="//me:PW@h/k""#, r#"URI="//…@h/k""#),
+        ("URI=//me:PW@h/k", "URI=//…@h/k"),
+        ("//me:P/W@h/x", "//…@h/x"),
+        ("//me:P?W=1@h/x", "//…@h/x"),
+        ("//me:P@W@h/x", "//…@h/x"),
+        ("//me:PW@[::1]:80/x", "//…@[::1]:80/x"),
+        ("//me:P%40W@h/x", "//…@h/x"),
+        ("\\\\me:PW@h\\x", "\\\\…@h\\x"),
+        ("/me:PW@h/x", "/…@h/x"),
+        ("/a//me:PW@h/x", "/a//…@h/x"),
+        ("me:PW@h/x", "…@h/x"),
+        ("me:P/W=@h/x", "…@h/x"),
+        (":PW@h", "…@h"),
+        ("(me:PW@h:80/x)", "(…@h:80/x)"),
+        ("url=me:PW@h/x", "url=…@h/x"),
+        ("me:PW@h,http://a@b/", "…@h,http://…@b/"),
+        ("http:/me:PW@h/x", "http:/…@h/x"),
+        ("http:me:PW@h/x", "…@h/x"),
+        ("HTTP://ME:PW@H/X?TOKEN=PW", "HTTP://…@H/X?TOKEN=…"),
+        ("RTMP://h/live/PW", "RTMP://h/live/…"),
+        ("'http://me:PW@h/' (http://me:PW@h/)", "'http://…@h/' (http://…@h/)"),
+        ("http://me:PW@[fe80::1]/a", "http://…@[fe80::1]/a"),
+        ("http://a@b:P@W@h/a", "http://…@h/a"),
+        ("http://proxy//me:PW@h/a", "http://proxy//…@h/a"),
+        ("http://proxy/me:PW@h/a", "http://proxy/…@h/a"),
+        ("http://proxy/http%3A%2F%2Fme%3APW%40h%2Fx", "http://proxy/…"),
+        ("http://proxy/http%253a%252f%252fme%253aPW%2540h/x", "http://proxy/…/x"),
+        ("http://proxy/h%3Ftoken%3DPW/x", "http://proxy/…/x"),
+        ("http://proxy/rtmp%3A%2F%2Fh%2Flive%2FPW", "http://proxy/…"),
+        ("http%3A%2F%2Fme%3APW%40h", "…"),
+        ("x.ts?token=PW", "x.ts?token=…"),
+        ("../a/x.ts?PW is no segment", "../a/x.ts?… is no segment"),
+        ("x.m3u8#bearer=PW", "x.m3u8#…"),
+    ] {
+        assert_eq!(masked(text), expect, "{text}");
+        assert_eq!(masked(expect), expect, "masked twice");
+    }
+    for text in [
+        "ada@example.com and room@conference.h/nick",
+        "10.0.0.1:80/a@b",
+        "[::1]:80/a@b",
+        "registry:5000/image:1.2@sha256:ab",
+        "image:1.2@sha256:ab",
+        "git@h.com",
+        "//h:80/x",
+        "is it? 100 %",
+        "what?!",
+        "docs/security.md#secrets",
+        "#EXT-X-MAP:URI=a.mp4",
+        "http://h/a%20b%25",
+    ] {
+        assert_eq!(masked(text), text);
+    }
+}
+
+/// The password of a URL that is cut before its `@` looks like a port.
+#[test]
+fn a_beginning_can_be_cut_anywhere() {
+    let said = format!("to http://me:{}@h/", "PW".repeat(200));
+    assert_eq!(masked_beginning(&said), "to http://…@h/");
+    let said = format!("//me:PW@h/ {}", "é".repeat(TEXT_BYTES_MAX));
+    assert!(masked_beginning(&said).starts_with("//…@h/ é"), "of a long word no less");
+    let said = format!("{} http://me:{said}", "a ".repeat(TEXT_BYTES_MAX / 2 - 8));
+    assert!(!masked_beginning(&said).contains("me:"), "a URL that is cut");
+}
+
+/// A line of a playlist is as long as its server likes.
+#[test]
+fn a_text_of_very_many_schemes_is_masked_in_one_pass_and_a_long_one_is_cut() {
+    let text = format!("x{}", ":///".repeat(1 << 18));
+    assert_eq!(masked_url(&text, IN_SENTENCES), text);
+    assert_eq!(masked(&text), HIDDEN);
+    let cut = format!("at http://me:{}@h/", "PW".repeat(TEXT_BYTES_MAX));
+    assert_eq!(masked(&cut), "at…");
+    assert_eq!(masked(&"é".repeat(TEXT_BYTES_MAX)).len(), 2 * TEXT_BYTES_MAX, "no URL");
+}
+
+#[test]
+fn names_are_shown_and_what_may_be_a_secret_is_not() {
+    for (name, value, is_shown) in [
+        ("app", "live", true),
+        ("stream", "lesson-12", true),
+        ("room", "3fa85f64-5717-4562-b3fc-2c963f66afa6", true),
+        ("stream", "conference-room-2024", true),
+        ("collect[]", "cpu", true),
+        ("src", "rtsp://cam/1", true),
+        ("src", "rtmp://b/live/hunter2", false),
+        ("transport", "tcp", true),
+        ("accessToken", "a", false),
+        ("X-Amz-Signature", "a", false),
+        ("authKey", "a", false),
+        ("PIN", "12", false),
+        ("streamid", "publish:cam", false),
+        // Whatever it is called, it looks like a key.
+        ("t", "9f86d081884c7d659a2feaa0c55ad015", false),
+        ("md5", "_e4Nc3idu-kWRm01TBBNYw", false),
+        ("privateKey", "a", false),
+        ("db_cred", "a", false),
+        ("t", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", false),
+        ("v", "a%20b", false),
+        ("v", "", false),
+        ("\u{1b}[31m", "a", false),
+    ] {
+        assert_eq!(may_be_shown(&format!("{name}={value}")), is_shown, "{name}={value}");
+    }
+    assert!(!may_be_shown("hunter2"), "a value without a name");
+}
