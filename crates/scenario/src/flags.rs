@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, Location, Origin, ScenarioError};
 use crate::masked::Mask;
-use crate::read::TOP_KEYS;
+use crate::read::{TOP_KEYS, may_be_parsed};
 use crate::secret::HIDDEN;
 use crate::watch;
 
@@ -35,6 +35,17 @@ impl Override {
             }),
             _ => Err(no_override(text)),
         }
+    }
+
+    /// The value as a scenario reads it: TOML on one line, or text.
+    #[must_use]
+    pub fn toml(&self) -> toml::Value {
+        const KEY: &str = "v";
+        let document = format!("{KEY} = {}", self.value);
+        let is_toml = !self.is_text && !self.value.contains('\n') && may_be_parsed(&document);
+        let table = is_toml.then(|| document.parse::<toml::Table>().ok()).flatten();
+        let value = table.and_then(|mut table| table.remove(KEY));
+        value.unwrap_or_else(|| toml::Value::String(self.value.clone()))
     }
 
     /// A flag with a text value, such as `--every 100ms` for `crowd.arrival.every`.

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
-use throng_observation::masked::HIDDEN;
 use throng_scenario::{Plan, Scenario, TokenSource};
 use throng_store::RunFolder;
 
+use super::hidden::Hidden;
 use super::summary_file;
 use crate::args::{Common, Find, ReceiveWay, Run};
 use crate::{media, run_id, say};
@@ -209,46 +209,7 @@ fn name_of(file: &Path) -> String {
 
 /// The paths of values that are redacted in a scenario, as `--set` takes them.
 fn redacted(scenario: &str) -> Vec<String> {
-    redacted_values(scenario).into_iter().map(|(path, _)| path).collect()
-}
-
-/// The values of a file that are redacted, with their paths as `--set` takes them.
-pub(crate) fn redacted_values(file: &str) -> Vec<(String, String)> {
-    let mut values = Vec::new();
-    if let Ok(table) = file.parse::<toml::Table>() {
-        for (key, value) in &table {
-            redacted_below(key, value, &mut values);
-        }
-    }
-    values.dedup_by(|one, other| one.0 == other.0);
-    values
-}
-
-fn redacted_below(path: &str, value: &toml::Value, values: &mut Vec<(String, String)>) {
-    match value {
-        toml::Value::String(text) if text.contains(HIDDEN) => {
-            values.push((path.to_owned(), text.clone()));
-        }
-        toml::Value::Table(table) => {
-            table
-                .iter()
-                .for_each(|(key, value)| redacted_below(&format!("{path}.{key}"), value, values));
-        }
-        toml::Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                let name = item.get("name").and_then(toml::Value::as_str);
-                let below = match (item, name) {
-                    // A list is given as a whole; of a single table there is no number.
-                    (toml::Value::String(_), _) => path.to_owned(),
-                    (_, Some(name)) => format!("{path}.{name}"),
-                    (_, None) if items.len() == 1 => path.to_owned(),
-                    (_, None) => format!("{path}.{index}"),
-                };
-                redacted_below(&below, item, values);
-            }
-        }
-        _ => {}
-    }
+    Hidden::of_file(scenario).into_iter().map(|hidden| hidden.path).collect()
 }
 
 /// The paths of values of a scenario that are secrets, or may be some, and no references to them.

@@ -6,6 +6,7 @@
 
 mod asked;
 mod entry;
+mod hidden;
 mod labels;
 mod list;
 mod prune;
@@ -16,7 +17,8 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use asked::{Asked, is_kept, redacted_values, sha256 as file_sha256, written_out};
+pub(crate) use asked::{Asked, is_kept, sha256 as file_sha256, written_out};
+pub(crate) use hidden::{Hidden, covers};
 pub(crate) use rerun::rerun;
 pub(crate) use summary_file::read as read_json;
 

@@ -8,6 +8,7 @@ use throng_scenario::{Override, Scenario, WatchTarget, masked_override};
 use throng_store::RunFolder;
 
 use super::asked::{Asked, CONSENT, SCENARIO, sha256};
+use super::hidden::covers;
 use super::run_folder;
 use super::summary_file::{self, OptionsFile};
 use crate::args::{Common, Find, Rerun};
@@ -102,9 +103,7 @@ impl Earlier {
     fn missing(&self, command: &Rerun, sets: &[Override]) -> Vec<String> {
         let is_given = |secret: &str| match secret {
             CONSENT => command.consent_secret.is_some(),
-            path => sets
-                .iter()
-                .any(|set| set.path == path || path.starts_with(&format!("{}.", set.path))),
+            path => sets.iter().any(|set| covers(&set.path, path)),
         };
         self.asked.secrets.iter().filter(|secret| !is_given(secret)).cloned().collect()
     }

@@ -19,16 +19,16 @@ use serde::{Deserialize, Serialize};
 use throng_folder::read_text;
 use throng_observation::shell;
 use throng_report::matrix::{MatrixRun, RunStatus};
-use throng_scenario::masked_toml;
 use throng_scenario::matrix::PlannedRun;
+use throng_scenario::{Override, masked_toml};
 use throng_store::{RunFolder, create_private};
 
 use super::choose::Chosen;
-use super::plan::{MatrixPlan, Options};
+use super::plan::{HiddenOfCopies, MatrixPlan, Options};
 use super::shown;
 use crate::CliError;
 use crate::exit::Exit;
-use crate::history::redacted_values;
+use crate::history::{Hidden, covers};
 use crate::secrets::override_text;
 
 const MATRIX: &str = "matrix.toml";
@@ -38,7 +38,7 @@ const RECORD: &str = "record.json";
 const CHOSEN: &str = "chosen.json";
 const DECIDED: &str = "decided.json";
 /// The table of a matrix whose keys are paths of the scenario.
-const SET: &str = "set.";
+const SET: &str = "set";
 /// Longer names of cells are cut in paths.
 const NAME_MAX: usize = 80;
 
@@ -124,13 +124,14 @@ impl MatrixFolder {
 
     /// The plan of this matrix to be continued, with the secrets that are given again.
     pub(super) fn plan(&self, secrets: &[String]) -> Result<MatrixPlan, CliError> {
-        let mut hidden = redacted_values(&self.text(SCENARIO)?);
-        let (set, others): (Vec<_>, Vec<_>) = redacted_values(&self.text(MATRIX)?)
-            .into_iter()
-            .partition(|(path, _)| path.starts_with(SET));
-        hidden.extend(
-            set.into_iter().map(|(path, shown)| (path.trim_start_matches(SET).to_owned(), shown)),
-        );
+        let mut matrix = self.text(MATRIX)?.parse::<toml::Table>().unwrap_or_default();
+        let set = matrix.remove(SET);
+        let set = set.as_ref().and_then(toml::Value::as_table).map(Hidden::of_table);
+        let hidden = HiddenOfCopies {
+            scenario: Hidden::of_file(&self.text(SCENARIO)?),
+            set: set.unwrap_or_default(),
+        };
+        let others = Hidden::of_table(&matrix);
         let file = self.kept()?.file;
         self.plan_of(|options| {
             let options = options.with_secrets(secrets, &hidden)?;
@@ -147,29 +148,34 @@ impl MatrixFolder {
         &self,
         file: &Path,
         options: &Options,
-        hidden: &[(String, String)],
-        others: &[(String, String)],
+        hidden: &HiddenOfCopies,
+        others: &[Hidden],
     ) -> Result<(), CliError> {
-        let given: Vec<String> =
-            options.set.iter().filter_map(|set| override_text(set).ok()).collect();
-        let is_given = |path: &str| {
-            let mut sets = given.iter().filter_map(|set| set.split_once('='));
-            sets.any(|(given, _)| given.trim() == path)
+        let is_in = |sets: &[String], hidden: &Hidden| {
+            let texts = sets.iter().filter_map(|set| override_text(set).ok());
+            let mut overrides = texts.filter_map(|text| Override::parse(&text).ok());
+            overrides.any(|set| covers(&set.path, &hidden.path))
         };
-        let missing: Vec<&str> =
-            hidden.iter().map(|(path, _)| path.as_str()).filter(|path| !is_given(path)).collect();
-        let others: Vec<&str> = others.iter().map(|(path, _)| path.as_str()).collect();
+        let again = &options.again;
+        let is_missing_in_set =
+            |hidden: &&Hidden| !is_in(&options.set, hidden) && !is_in(&again.set, hidden);
+        let of_set = hidden.set.iter().filter(is_missing_in_set);
+        let of_scenario = hidden.scenario.iter().filter(is_missing_in_set);
+        let of_scenario = of_scenario.filter(|hidden| !is_in(&again.scenario, hidden));
+        let missing: Vec<&Hidden> = of_scenario.chain(of_set).collect();
         if missing.is_empty() && others.is_empty() {
             return Ok(());
         }
-        let give = missing.iter().map(|path| format!(" --set {path}=SECRET")).collect::<String>();
+        let give = missing.iter().map(|hidden| format!(" {}", hidden.flag())).collect::<String>();
         let give =
             if others.is_empty() { format!(", or give --resume{give}") } else { String::new() };
+        let all = missing.into_iter().chain(others);
+        let paths: Vec<&str> = all.map(|hidden| hidden.path.as_str()).collect();
         Err(CliError::usage(format!(
             "{} is gone, and the copy in {} has no secrets ({}): put the file back{give}",
             file.display(),
             self.path.display(),
-            [missing, others].concat().join(", ")
+            paths.join(", ")
         )))
     }
 
@@ -370,5 +376,38 @@ mod tests {
         assert!(folder.stored_plan().is_ok(), "a report needs no secrets");
         let again = "target.url=whep+http://me:S3CRET@127.0.0.1:7080/whep".to_owned();
         assert!(folder.plan(&[again]).is_ok());
+    }
+
+    #[test]
+    fn lists_with_secrets_are_given_again_when_the_file_is_gone() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("proof.toml");
+        let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n\
+            [[watch]]\ncommand = [\"server\", \"--token\", \"S3CRET\"]\n\
+            metrics = [\"http://me:S3CRET@h/m\", \"http://me:S3CRET@h/n\"]\n";
+        std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
+        let variants = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
+        std::fs::write(&file, format!("scenario = \"viewers.toml\"\nhold = \"5s\"\n{variants}"))
+            .unwrap();
+        let options = Options { kind: Kind::Proof, is_sequential: true, ..Options::default() };
+        let plan =
+            MatrixPlan::read(&file, options).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        let folder = MatrixFolder::create(&place.path().join("out"), &plan)
+            .unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        std::fs::remove_file(&file).unwrap();
+        let refused = folder.plan(&[]).map(drop).unwrap_err().error.to_string();
+        let flag = r#"--set 'watch.metrics=["http://…@h/m", "http://…@h/n"]'"#;
+        assert!(refused.contains(flag), "{refused}");
+        let metrics = r#"watch.metrics=["http://me:S3CRET@h/m", "http://me:S3CRET@h/n"]"#;
+        for (command, is_same) in [
+            (r#"watch.command=["server", "--token", "S3CRET"]"#, true),
+            (r#"watch.command=["other", "--token", "S3CRET"]"#, false),
+            (r#"watch.command=["server", "--token", "…"]"#, false),
+            (r#"watch.command=["S3CRET"]"#, false),
+        ] {
+            let given = [metrics, command].map(str::to_owned);
+            assert_eq!(folder.plan(&given).is_ok(), is_same, "{command}");
+        }
+        assert!(folder.plan(&[metrics.to_owned()]).is_err(), "the command is missing");
     }
 }

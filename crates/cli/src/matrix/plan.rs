@@ -9,7 +9,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_analysis::experiment::Choice;
 use throng_analysis::findings;
-use throng_observation::masked::HIDDEN;
 use throng_report::matrix::{MatrixFactor, MatrixMeasure, ProofInput, ProofShrink, ProofVariant};
 use throng_rig::parse_cpus;
 use throng_scenario::matrix::{
@@ -24,6 +23,7 @@ use super::needs::minutes;
 use super::run::NOT_WATCHED;
 use super::{shown, shrink};
 use crate::args::Matrix as Arguments;
+use crate::history::Hidden;
 use crate::{CliError, find, fleet, scenario, secrets};
 
 /// From the last join until the hold is judged: connected users are judged at once, and have 3 s to
@@ -51,6 +51,28 @@ pub(super) struct Options {
     /// versions that looked once.
     #[serde(default)]
     pub(super) is_sequential: bool,
+    /// What `--resume` was given of the copies of the files; it is not kept.
+    #[serde(skip)]
+    pub(super) again: Again,
+}
+
+/// Overrides that complete the copies of the files. They have the place of the file: what overrides
+/// a value of it, such as the `set` of a level, overrides theirs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Again {
+    /// Of the scenario.
+    pub(super) scenario: Vec<String>,
+    /// Of `[set]` of the matrix.
+    pub(super) set: Vec<String>,
+}
+
+/// What is hidden in the copies of the files that a folder has.
+#[derive(Debug)]
+pub(super) struct HiddenOfCopies {
+    /// In the scenario.
+    pub(super) scenario: Vec<Hidden>,
+    /// In `[set]` of the matrix.
+    pub(super) set: Vec<Hidden>,
 }
 
 /// What the file is one of.
@@ -121,6 +143,7 @@ impl Options {
             threads: command.threads,
             workers: None,
             is_sequential: true,
+            again: Again::default(),
         }
     }
 
@@ -136,37 +159,35 @@ impl Options {
     pub(super) fn with_secrets(
         mut self,
         given: &[String],
-        hidden: &[(String, String)],
+        hidden: &HiddenOfCopies,
     ) -> Result<Self, CliError> {
         for given in given {
             let text = secrets::override_text(given)?;
-            let masked = masked_override(&text);
-            let is_same = |path: &str, shown: &str| {
-                let bare = |value: &str| value.trim().trim_matches('"').to_owned();
-                let parts = masked.split_once('=').filter(|(of, _)| of.trim() == path.trim());
-                let shown = bare(shown);
-                parts.is_some_and(|(_, masked)| shown == HIDDEN || shown == bare(masked))
-            };
-            let again = self.set.iter_mut().find(|set| {
-                let parts = set.split_once('=').filter(|(_, shown)| shown.contains(HIDDEN));
-                parts.is_some_and(|(path, shown)| is_same(path, shown))
-            });
+            let parsed = Override::parse(&text).ok();
+            let gives =
+                |hidden: &Hidden| parsed.as_ref().is_some_and(|set| hidden.is_given_by(set));
+            let again = self
+                .set
+                .iter_mut()
+                .find(|set| Hidden::of_set(set.as_str()).is_some_and(|hidden| gives(&hidden)));
             match again {
                 Some(again) => given.clone_into(again),
-                None if hidden.iter().any(|(path, shown)| is_same(path, shown)) => {
-                    self.set.push(given.clone());
+                None if hidden.set.iter().any(gives) => self.again.set.push(given.clone()),
+                None if hidden.scenario.iter().any(gives) => {
+                    self.again.scenario.push(given.clone());
                 }
                 None => {
                     return Err(CliError::usage(format!(
-                        "--set {masked}: with --resume it gives a secret again; all else is as it was"
+                        "--set {}: with --resume it gives a secret again; all else is as it was",
+                        masked_override(&text)
                     )));
                 }
             }
         }
-        let path = |set: &str| set.split_once('=').map(|(path, _)| path.trim().to_owned());
-        let missing = self.set.iter().filter(|set| set.contains(HIDDEN));
-        let flags: Vec<String> =
-            missing.filter_map(|set| Some(format!("--set {}=SECRET", path(set)?))).collect();
+        // Also of what was given with `…`, as it is shown.
+        let all = self.set.iter().chain(&self.again.set).chain(&self.again.scenario);
+        let missing = all.filter_map(|set| Hidden::of_set(set));
+        let flags: Vec<String> = missing.map(|hidden| hidden.flag()).collect();
         if flags.is_empty() {
             return Ok(self);
         }
@@ -432,8 +453,13 @@ impl MatrixPlan {
         config: &CellConfig,
         users: Option<u32>,
     ) -> Result<(Vec<String>, Vec<Override>), CliError> {
-        let mut sets: Vec<String> =
-            config.set.iter().map(|(path, value)| format!("{path}={value}")).collect();
+        let of_all_cells = self.matrix.set.len();
+        let set = |(path, value): &(String, String)| format!("{path}={value}");
+        let again = &self.options.again;
+        let mut sets = again.scenario.clone();
+        sets.extend(config.set.iter().take(of_all_cells).map(set));
+        sets.extend(again.set.iter().cloned());
+        sets.extend(config.set.iter().skip(of_all_cells).map(set));
         sets.extend(self.options.set.iter().cloned());
         let mut parsed = self.parsed(&sets)?;
         let allow = &self.options.allow_target;
@@ -783,10 +809,10 @@ mod tests {
     fn what_is_given_again_is_a_secret_and_changes_nothing_else() {
         let set = ["target.token=…", "target.url=http://…@h/x?token=…", "crowd.size=5"];
         let options = Options { set: set.map(str::to_owned).to_vec(), ..Options::default() };
-        let hidden = [
-            ("target.turn_password".to_owned(), "…".to_owned()),
-            ("target.turn".to_owned(), "turn://…@h".to_owned()),
-        ];
+        let hidden = HiddenOfCopies {
+            scenario: Hidden::of_file("[target]\nturn_password = \"…\"\nturn = \"turn://…@h\"\n"),
+            set: Vec::new(),
+        };
         let with = |given: &[&str]| {
             let all = ["target.token=a", "target.url=http://me:b@h/x?token=c"];
             let given = all.iter().chain(given).map(|set| (*set).to_owned()).collect::<Vec<_>>();
@@ -806,6 +832,37 @@ mod tests {
         }
         let other = ["target.token=a", "target.url=http://me:b@other/x?token=c"];
         assert!(options.with_secrets(&other.map(str::to_owned), &hidden).is_err());
+    }
+
+    #[test]
+    fn what_completes_a_copy_is_overridden_by_what_overrides_the_file() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("matrix.toml");
+        let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"…\"\n\
+            [crowd]\nsize = 5\n";
+        std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
+        let text = "scenario = \"viewers.toml\"\nhold = \"5s\"\n\
+            [set]\n\"target.turn_password\" = \"…\"\n\
+            [[factor]]\nname = \"token\"\nset = \"target.token\"\nlevels = [\"one\", \"two\"]\n";
+        std::fs::write(&file, text).unwrap();
+        let set: toml::Table = "\"target.turn_password\" = \"…\"".parse().unwrap();
+        let hidden =
+            HiddenOfCopies { scenario: Hidden::of_file(scenario), set: Hidden::of_table(&set) };
+        let given = ["target.token=a", "target.turn_password=b"].map(str::to_owned);
+        let options = Options::default()
+            .with_secrets(&given, &hidden)
+            .unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        let plan =
+            MatrixPlan::read(&file, options).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        let config = plan.config(&plan.cells[0], Path::new("/dir"));
+        let (sets, _) = plan.crowd(&config, None).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        let expect = [
+            "target.token=a",
+            "target.turn_password=\"…\"",
+            "target.turn_password=b",
+            "target.token=\"one\"",
+        ];
+        assert_eq!(sets, expect);
     }
 
     #[test]
