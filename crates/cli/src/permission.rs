@@ -49,6 +49,8 @@ pub(crate) struct Permission {
     servers: Vec<SocketAddr>,
     names: JudgedNames,
     is_own_host: bool,
+    /// Addresses that nobody asks for a proof and that get no load, each with the reason.
+    left_out: Vec<String>,
 }
 
 /// Hosts that the scenario names, each resolved once: the run connects to the addresses that were
@@ -79,24 +81,38 @@ struct Demand {
     duration: Duration,
 }
 
-/// Judges every address of the target.
+/// Judges every address of the target, and says which of them get no load.
 ///
 /// An agent that agrees to load opens its own address, within its limits and as long as it runs.
 /// This applies to every address: where no consent was needed, the owner can still end the run by
 /// ending the agent. A public address without a proof gets no load, whatever proof another address
-/// of the same name has.
+/// of the same name has; so it is with every other address that is not allowed. The run is refused
+/// where none is.
 pub(crate) fn permission(
     plan: &Plan,
     consent_secret: Option<&str>,
     tls: &TlsOptions,
     agents: &Agents,
 ) -> Result<Permission, CliError> {
+    let own = throng_engine::preflight::own_addresses();
+    let permission = judged(plan, consent_secret, tls, agents, (own, JudgedNames::default()))?;
+    permission.left_out.iter().for_each(|why| say(&format!("warning: {why}")));
+    Ok(permission)
+}
+
+/// The same on a host with the addresses `own`, of which nothing is said. `names`: those that are
+/// resolved already.
+fn judged(
+    plan: &Plan,
+    consent_secret: Option<&str>,
+    tls: &TlsOptions,
+    agents: &Agents,
+    (own, mut names): (Vec<IpAddr>, JudgedNames),
+) -> Result<Permission, CliError> {
     let (host, port) = plan.target.host_and_port();
     let protocol = plan.target.ip_protocol();
-    let mut names = JudgedNames::default();
     let addresses = names.resolve(&host, port)?;
     let (others, origins) = (others(plan, &mut names)?, origins(plan, &mut names));
-    let own = throng_engine::preflight::own_addresses();
     let mut policy = named_policy(plan, own, &addresses, others.iter().chain(&origins));
     let covers = |agreement: &Agreement| {
         let places = others
@@ -113,28 +129,40 @@ pub(crate) fn permission(
         caps = caps.lowered_by(&agreement.proof.caps);
         demand.within(&agreement.proof.caps).map_err(CliError::target)?;
     }
-    let refusals = addresses
+    let refusals: Vec<Refusal> = addresses
         .iter()
-        .filter_map(|address| policy.permits(protocol, SocketAddr::new(*address, port)).err());
+        .filter_map(|address| policy.permits(protocol, SocketAddr::new(*address, port)).err())
+        .collect();
+    let has_allowed = refusals.len() < addresses.len();
     let (unproven, others_refused): (Vec<Refusal>, Vec<Refusal>) =
-        refusals.partition(|refusal| refusal.needs_proof());
-    if let Some(refusal) = others_refused.first() {
-        return Err(CliError::new(Exit::Target, refused(*refusal, port, agents)));
-    }
-    if let Some(refusal) = unproven.first() {
-        let secret = consent_secret.ok_or_else(|| {
+        refusals.into_iter().partition(|refusal| refusal.needs_proof());
+    let asked = match consent_secret {
+        Some(secret) if !unproven.is_empty() => Some(consent_secret_of(secret)?),
+        Some(_) | None => None,
+    };
+    if !has_allowed && asked.is_none() {
+        if let Some(refusal) = others_refused.first() {
+            return Err(CliError::new(Exit::Target, refused(*refusal, port, agents)));
+        }
+        if let Some(refusal) = unproven.first() {
             let refused = refused(*refusal, port, agents);
-            CliError::target(format!(
+            return Err(CliError::target(format!(
                 "{refused}; give the secret of that proof with --consent-secret"
-            ))
-        })?;
-        let asked =
-            ProofRequest::new(&plan.target, self::consent_secret(secret)?, tls.clone(), demand);
+            )));
+        }
+    }
+    let mut left_out = others_refused;
+    if let Some(secret) = asked {
+        let asked = ProofRequest::new(&plan.target, secret, tls.clone(), demand);
         proven = prove(&asked, &unproven, addresses.len() == 1, &mut policy, &mut caps)?;
         request = Some(asked);
+    } else {
+        left_out.extend(&unproven);
     }
+    let mut left_out: Vec<String> =
+        left_out.into_iter().map(|refusal| no_load(refusal, port, agents)).collect();
     for other in &others {
-        other.judge(&policy, agents)?;
+        left_out.extend(other.judge(&policy, agents)?);
     }
     let permits: Vec<(IpAddr, PermitReason)> = addresses
         .iter()
@@ -162,6 +190,7 @@ pub(crate) fn permission(
         servers,
         names,
         is_own_host,
+        left_out,
     })
 }
 
@@ -214,17 +243,27 @@ fn origins(plan: &Plan, names: &mut JudgedNames) -> Vec<Other> {
 }
 
 impl Other {
-    /// All its addresses must be allowed, or have agreed for the target: proofs are fetched from
-    /// the target's addresses only. All such servers are reached by TCP.
-    fn judge(&self, policy: &AddressPolicy, agents: &Agents) -> Result<(), CliError> {
-        self.addresses.iter().try_for_each(|address| {
-            let to = SocketAddr::new(*address, self.place.port);
-            let judged = policy.permits(IpProtocol::Tcp, to);
-            judged.map(drop).map_err(|refusal| {
-                let error = CliError::new(Exit::Target, refused(refusal, self.place.port, agents));
-                named(&error, &self.place)
-            })
-        })
+    /// One of its addresses must be allowed, or have agreed for the target: proofs are fetched from
+    /// the target's addresses only. Returns why the others get no load. All such servers are
+    /// reached by TCP.
+    fn judge(&self, policy: &AddressPolicy, agents: &Agents) -> Result<Vec<String>, CliError> {
+        let port = self.place.port;
+        let refusal = |address: &IpAddr| {
+            policy.permits(IpProtocol::Tcp, SocketAddr::new(*address, port)).err()
+        };
+        let refusals: Vec<Refusal> = self.addresses.iter().filter_map(refusal).collect();
+        match refusals.first() {
+            Some(refusal) if refusals.len() == self.addresses.len() => {
+                let error = CliError::new(Exit::Target, refused(*refusal, port, agents));
+                Err(named(&error, &self.place))
+            }
+            Some(_) | None => {
+                let NamedPlace { key, cohort, .. } = &self.place;
+                let left_out =
+                    |refusal| format!("{key} of {cohort}: {}", no_load(refusal, port, agents));
+                Ok(refusals.into_iter().map(left_out).collect())
+            }
+        }
     }
 }
 
@@ -288,6 +327,11 @@ fn refused(refusal: Refusal, port: u16, agents: &Agents) -> anyhow::Error {
     });
     let said: Vec<String> = complaints.into_iter().map(str::to_owned).chain(elsewhere).collect();
     if said.is_empty() { refusal.into() } else { anyhow!("{refusal}; {}", said.join("; ")) }
+}
+
+/// That a refused address gets no load, and why.
+fn no_load(refusal: Refusal, port: u16, agents: &Agents) -> String {
+    format!("{} gets no load: {}", refusal.address(), refused(refusal, port, agents))
 }
 
 impl Permission {
@@ -430,7 +474,7 @@ impl Demand {
 }
 
 /// Reads the secret of a consent proof, given as itself, `env:NAME` or `file:PATH`.
-fn consent_secret(text: &str) -> Result<ConsentSecret, CliError> {
+fn consent_secret_of(text: &str) -> Result<ConsentSecret, CliError> {
     let digits = secrets::secret(text)?;
     digits
         .expose()

@@ -6,7 +6,7 @@ use super::*;
 use crate::watchers;
 
 /// What the guard says of viewers of a video on loopback, with these keys.
-fn judged(keys: &str, target: &str) -> Result<Permission, CliError> {
+fn judged_here(keys: &str, target: &str) -> Result<Permission, CliError> {
     judged_at("http://127.0.0.1:9/a.m3u8", keys, target)
 }
 
@@ -14,6 +14,15 @@ fn judged(keys: &str, target: &str) -> Result<Permission, CliError> {
 fn judged_at(url: &str, keys: &str, target: &str) -> Result<Permission, CliError> {
     let plan = plan_of(url, keys, target);
     permission(&plan, None, &TlsOptions::default(), &Agents::connect(&plan))
+}
+
+/// What it says on a host with the addresses 127.0.0.1 and 192.168.7.5, where the names have these
+/// addresses.
+fn judged_where(plan: &Plan, names: &[(&str, &[&str])]) -> Result<Permission, CliError> {
+    let known = |(name, texts): &(&str, &[&str])| ((*name).to_owned(), addresses_of(texts));
+    let names = JudgedNames(names.iter().map(known).collect());
+    let own = addresses_of(&["127.0.0.1", "192.168.7.5"]);
+    judged(plan, None, &TlsOptions::default(), &Agents::connect(plan), (own, names))
 }
 
 fn plan_of(url: &str, keys: &str, target: &str) -> Plan {
@@ -62,7 +71,7 @@ fn chats_trackers_and_hashes_elsewhere_are_refused_before_the_run_as_a_target_is
         ),
         (chat("224.0.0.1"), "chat.url of viewers (224.0.0.1:80): 224.0.0.1 is a multicast address"),
     ] {
-        let error = judged(&keys, "").err().unwrap_or_else(|| panic!("{keys}"));
+        let error = judged_here(&keys, "").err().unwrap_or_else(|| panic!("{keys}"));
         assert_eq!(error.exit, Exit::Target);
         assert!(error.error.to_string().starts_with(expect), "{}", error.error);
     }
@@ -101,12 +110,12 @@ fn the_port_of_a_target_is_watched_only_where_the_target_is_this_host() {
 
 #[test]
 fn what_is_here_or_in_an_allowed_network_is_permitted() {
-    assert!(judged(&chat("127.0.0.1:5280"), "").is_ok());
+    assert!(judged_here(&chat("127.0.0.1:5280"), "").is_ok());
     assert!(
-        judged(&peers("tracker = \"ws://127.0.0.1/t\", hashes = \"http://127.0.0.1/h\""), "")
+        judged_here(&peers("tracker = \"ws://127.0.0.1/t\", hashes = \"http://127.0.0.1/h\""), "")
             .is_ok()
     );
-    let allowed = judged(&chat("192.168.7.9:5280"), "allow = [\"192.168.7.0/24\"]");
+    let allowed = judged_here(&chat("192.168.7.9:5280"), "allow = [\"192.168.7.0/24\"]");
     assert!(
         allowed.is_ok_and(|permission| permission.is_own_host),
         "the target's clock is that of this host"
@@ -139,7 +148,7 @@ fn a_target_elsewhere_cannot_send_the_crowd_to_this_host() {
     assert_eq!(reached(&remote, &expect), [expect; 3], "its own network was allowed");
     // What the user names to be read is no choice of the target's.
     assert_eq!(remote.source_check()("127.0.0.1".parse().unwrap()), Ok(()));
-    let here = judged("", "").ok().unwrap();
+    let here = judged_here("", "").ok().unwrap();
     assert_eq!(reached(&here, &LOOPBACK), [LOOPBACK; 3]);
     let written = "allow = [\"192.168.7.0/24\", \"127.0.0.0/8\"]";
     let allowed = judged_at("http://192.168.7.9/a.m3u8", "", written).ok().unwrap();
@@ -219,7 +228,7 @@ fn a_proof_of_media_at_any_port_is_no_consent_for_a_server_beside_the_target() {
     let sealed = ConsentProof::sealed(terms, &ConsentSecret::new([9; 32]), 1_798_000_000).unwrap();
     let proof = ConsentProof::parse(&sealed).unwrap();
     let agents = Agents::connect(&plan_of("http://127.0.0.1/a.m3u8", "", ""));
-    let mut named = judged("", "").ok().unwrap();
+    let mut named = judged_here("", "").ok().unwrap();
     let mut policy = AddressPolicy::default();
     policy.prove(&proof, "192.0.2.8".parse().unwrap());
     named.policy = Arc::new(policy.clone());
@@ -236,4 +245,51 @@ fn a_proof_of_media_at_any_port_is_no_consent_for_a_server_beside_the_target() {
             assert_eq!(said.is_some_and(|said| said.contains(words)), !is_agreed, "{port}");
         }
     }
+}
+
+#[test]
+fn a_name_of_several_machines_gets_its_load_where_it_is_allowed_and_says_where_it_is_not() {
+    let plan = plan_of("http://media.example/a.m3u8", "", ELSEWHERE);
+    let all = ["192.168.7.5", "127.0.0.1", "192.168.7.9", "192.168.8.1", "203.0.113.7"];
+    let named = judged_where(&plan, &[("media.example", &all)]).ok().unwrap();
+    let places = all.map(|address| format!("{address}:80"));
+    let places: Vec<&str> = places.iter().map(String::as_str).collect();
+    assert_eq!(reached(&named, &places), [["192.168.7.9:80"]; 3]);
+    assert_eq!(named.servers(), ["192.168.7.9:80".parse::<SocketAddr>().unwrap()]);
+    assert!(!named.is_own_host());
+    let said = named.left_out.join("\n");
+    for words in [
+        "192.168.7.5 gets no load: 192.168.7.5 is this machine",
+        "127.0.0.1 gets no load: 127.0.0.1 is this machine",
+        "192.168.8.1 gets no load: 192.168.8.1 is private and not allowed",
+        "203.0.113.7 gets no load: 203.0.113.7 is public and has not consented",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert_eq!(named.left_out.len(), 4, "{said}");
+    for (none, expect) in [
+        (&["203.0.113.7", "192.168.7.5"][..], "192.168.7.5 is this machine"),
+        (&["192.168.8.1"], "192.168.8.1 is private"),
+        (&["203.0.113.7"], "203.0.113.7 is public"),
+    ] {
+        let error = judged_where(&plan, &[("media.example", none)]).err().unwrap();
+        assert_eq!(error.exit, Exit::Target);
+        assert!(error.error.to_string().starts_with(expect), "{}", error.error);
+    }
+}
+
+#[test]
+fn a_server_beside_the_target_that_is_several_machines_is_reached_where_it_is_allowed() {
+    let plan = plan_of("http://192.168.7.9/a.m3u8", &chat("chat.example:5280"), ELSEWHERE);
+    let all: &[&str] = &["127.0.0.1", "192.168.7.8", "192.168.8.1"];
+    let named = judged_where(&plan, &[("chat.example", all)]).ok().unwrap();
+    let places = ["127.0.0.1:5280", "192.168.7.8:5280", "192.168.8.1:5280"];
+    assert_eq!(reached(&named, &places), [["192.168.7.8:5280"]; 3]);
+    let said = named.left_out.join("\n");
+    for words in ["chat.url of viewers: 127.0.0.1 gets no load", "192.168.8.1 is private"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let none = judged_where(&plan, &[("chat.example", &["192.168.8.1", "192.168.8.2"])]);
+    let error = none.err().unwrap().error.to_string();
+    assert!(error.starts_with("chat.url of viewers (chat.example:5280): 192.168.8.1"), "{error}");
 }
