@@ -3,6 +3,7 @@
 //! do needs none of this.
 
 use std::fs;
+use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
@@ -18,8 +19,12 @@ const BURST_BYTES_MIN: f64 = 80_000.0;
 const LATENCY_MS: u32 = 200;
 /// The receive buffers of sockets (Documentation/admin-guide/sysctl/net.rst).
 const RMEM: [&str; 2] = ["rmem_default", "rmem_max"];
-/// Where they are, with the begin of their names.
-const RMEM_FILES: &str = "/proc/sys/net/core/rmem_";
+/// Where they are.
+const RMEM_FOLDER: &str = "/proc/sys/net/core";
+/// The undoing of [`receive_buffers_step`]: `$0` is the folder, and each file comes with the value
+/// that throng gave it and the one before. What is another by now was set by somebody since.
+const RMEM_UNDO: &str = "while [ $# -gt 2 ]; do \
+     [ \"$(cat \"$0/$1\")\" != \"$2\" ] || echo \"$3\" > \"$0/$1\" || exit 1; shift 3; done";
 /// What the undoing of [`line_rate_step`] begins with; `$0` is the interface.
 const LINE_UNDO: &str = "tc qdisc show dev \"$0\" | grep -q 'qdisc tbf ";
 
@@ -81,32 +86,34 @@ fn handle_of(pid: u32) -> String {
 /// Leaves the share `to` of the receive buffers that sockets of this machine get and may ask for.
 #[must_use]
 pub fn receive_buffers_step(to: f64) -> ShrinkStep {
-    let value = |name: &str| {
-        let text = fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?;
-        text.trim().parse::<u64>().ok()
-    };
-    receive_buffers(RMEM.map(|name| (name, value(name))), to)
+    receive_buffers(Path::new(RMEM_FOLDER), to)
 }
 
-fn receive_buffers(values: [(&str, Option<u64>); 2], to: f64) -> ShrinkStep {
-    let shell = |script: String| vec!["sh".to_owned(), "-c".to_owned(), script];
-    let known: Vec<(&str, u64)> =
-        values.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    if known.len() < values.len() {
-        let script = "echo the receive buffers of this machine are not known >&2; exit 69";
-        return ShrinkStep { run: shell(script.to_owned()), undo: Vec::new() };
-    }
-    let writes = |share: f64| -> String {
-        let write = |(name, value): &(&str, u64)| {
-            format!("echo {:.0} > /proc/sys/net/core/{name}", (*value as f64 * share).max(1.0))
-        };
-        known.iter().map(write).collect::<Vec<_>>().join(" && ")
+fn receive_buffers(folder: &Path, to: f64) -> ShrinkStep {
+    let shell = |script: &str| vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()];
+    let value = |name: &str| {
+        let text = fs::read_to_string(folder.join(name)).ok()?;
+        text.trim().parse::<u64>().ok()
     };
+    let known: Vec<(&str, u64)> =
+        RMEM.into_iter().filter_map(|name| Some((name, value(name)?))).collect();
+    if known.len() < RMEM.len() {
+        let script = "echo the receive buffers of this machine are not known >&2; exit 69";
+        return ShrinkStep { run: shell(script), undo: Vec::new() };
+    }
+    let (mut writes, mut undo) = (Vec::new(), shell(RMEM_UNDO));
+    let folder = folder.display().to_string();
+    undo.push(folder.clone());
+    for (name, value) in known {
+        let shrunk = format!("{:.0}", (value as f64 * to).max(1.0));
+        writes.push(format!("echo {shrunk} > {folder}/{name}"));
+        undo.extend([name.to_owned(), shrunk, value.to_string()]);
+    }
     let run = format!(
         "{{ {}; }} || {{ echo the receive buffers cannot be changed >&2; exit 69; }}",
-        writes(to)
+        writes.join(" && ")
     );
-    ShrinkStep { run: shell(run), undo: shell(writes(1.0)) }
+    ShrinkStep { run: shell(&run), undo }
 }
 
 /// What of this machine a command puts back that undoes one of these steps.
@@ -115,31 +122,33 @@ pub(crate) fn put_back_by(words: &[String]) -> Option<MachineResource> {
         [_, _, script, interface] if script.starts_with(LINE_UNDO) => {
             Some(MachineResource::Line(interface.clone()))
         }
-        [_, _, script] if script.contains(RMEM_FILES) => Some(MachineResource::ReceiveBuffers),
+        [_, _, script, ..] if script == RMEM_UNDO => Some(MachineResource::ReceiveBuffers),
         _ => None,
     }
 }
 
-/// Whether what such a command puts back is as before, by the `state` of the resource: after a
-/// boot, or in another network namespace, nothing of it is left. Receive buffers that are larger
-/// than before were set by somebody else since: shrinking makes none larger.
+/// Whether such a command has nothing to put back, by the `state` of the resource: after a boot, or
+/// in another network namespace, nothing of the change is left, and what somebody else set since is
+/// theirs.
 pub(crate) fn is_put_back(words: &[String], state: &str) -> bool {
     match words {
+        [_, _, script, _, values @ ..] if script == RMEM_UNDO => {
+            let current = |name: &str| {
+                let mut states = state.split(", ").filter_map(|state| state.split_once(' '));
+                let (_, value) = states.find(|(known, _)| *known == name)?;
+                value.parse::<u64>().ok()
+            };
+            values.chunks_exact(3).all(|file| match file {
+                [name, shrunk, before] => current(name).is_some_and(|value| {
+                    let is = |text: &str| text.parse::<u64>() == Ok(value);
+                    is(before) || !is(shrunk)
+                }),
+                _ => false,
+            })
+        }
         [_, _, script, _] => {
             let handle = script.strip_prefix(LINE_UNDO).and_then(|rest| rest.split_once('\''));
             handle.is_none_or(|(handle, _)| !state.contains(&format!("qdisc tbf {handle}")))
-        }
-        [_, _, script] => {
-            let current = |name: &str| -> Option<u64> {
-                let mut states = state.split(", ").filter_map(|state| state.split_once(' '));
-                states.find(|(known, _)| *known == name)?.1.parse().ok()
-            };
-            let is_as_large = |write: &str| {
-                let (value, path) = write.strip_prefix("echo ")?.split_once(" > ")?;
-                let wanted: u64 = value.parse().ok()?;
-                Some(current(path.rsplit('/').next()?)? >= wanted)
-            };
-            script.split(" && ").all(|write| is_as_large(write) == Some(true))
         }
         _ => true,
     }
@@ -147,21 +156,44 @@ pub(crate) fn is_put_back(words: &[String], state: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+
+    /// A folder with these values of the receive buffers.
+    fn buffers(default: &str, max: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("rmem_default"), default).unwrap();
+        fs::write(folder.path().join("rmem_max"), max).unwrap();
+        folder
+    }
+
+    /// Runs a command, and returns the values that the buffers then have.
+    fn after(words: &[String], folder: &Path) -> [String; 2] {
+        assert!(Command::new(&words[0]).args(&words[1..]).status().unwrap().success(), "{words:?}");
+        RMEM.map(|name| fs::read_to_string(folder.join(name)).unwrap().trim().to_owned())
+    }
 
     #[test]
     fn buffers_are_put_back_as_they_were() {
-        let step = receive_buffers([("rmem_default", Some(212_992)), ("rmem_max", Some(100))], 0.8);
-        assert!(
-            step.run[2].contains("echo 170394 > /proc/sys/net/core/rmem_default && echo 80 >"),
-            "{step:?}"
-        );
-        assert_eq!(
-            step.undo[2],
-            "echo 212992 > /proc/sys/net/core/rmem_default && echo 100 > /proc/sys/net/core/rmem_max"
-        );
-        let unknown = receive_buffers([("rmem_default", None), ("rmem_max", Some(100))], 0.8);
+        let folder = buffers("212992\n", "100\n");
+        let step = receive_buffers(folder.path(), 0.8);
+        assert_eq!(after(&step.run, folder.path()), ["170394", "80"]);
+        assert_eq!(after(&step.undo, folder.path()), ["212992", "100"]);
+        assert_eq!(after(&step.undo, folder.path()), ["212992", "100"], "a second time");
+        let unknown = receive_buffers(buffers("", "100\n").path(), 0.8);
         assert!(unknown.run[2].ends_with("exit 69") && unknown.undo.is_empty());
+    }
+
+    #[test]
+    fn a_buffer_that_somebody_set_since_stays() {
+        for (since, expect) in [("4194304", "4194304"), ("70", "70"), ("80", "100")] {
+            let folder = buffers("212992\n", "100\n");
+            let step = receive_buffers(folder.path(), 0.8);
+            after(&step.run, folder.path());
+            fs::write(folder.path().join("rmem_max"), format!("{since}\n")).unwrap();
+            assert_eq!(after(&step.undo, folder.path()), ["212992", expect]);
+        }
     }
 
     #[test]
@@ -181,23 +213,33 @@ mod tests {
     fn an_undoing_tells_what_it_puts_back() {
         let line = line_rate_step("eth0", 16e6);
         assert_eq!(put_back_by(&line.undo), Some(MachineResource::Line("eth0".into())));
-        let buffers = receive_buffers(RMEM.map(|name| (name, Some(100))), 0.8);
+        let folder = buffers("212992\n", "100\n");
+        let buffers = receive_buffers(folder.path(), 0.8);
         assert_eq!(put_back_by(&buffers.undo), Some(MachineResource::ReceiveBuffers));
         assert_eq!(put_back_by(&["umount".into(), "/mnt".into()]), None);
         assert_eq!(put_back_by(&[]), None);
     }
 
     #[test]
-    fn what_is_as_before_is_not_left() {
+    fn what_is_as_before_or_was_set_since_is_not_left() {
         let line = line_rate_step("eth0", 16e6).undo;
         let own = handle_of(std::process::id());
         assert!(!is_put_back(&line, &format!("qdisc tbf {own} root rate 14Mbit")));
         assert!(is_put_back(&line, "no filter") && is_put_back(&line, "qdisc tbf 1: root"));
-        let values = [("rmem_default", Some(212_992)), ("rmem_max", Some(100))];
-        let buffers = receive_buffers(values, 0.8).undo;
-        assert!(is_put_back(&buffers, "rmem_default 212992, rmem_max 100"));
-        assert!(is_put_back(&buffers, "rmem_default 212992, rmem_max 1000"));
-        assert!(!is_put_back(&buffers, "rmem_default 212992"));
-        assert!(!is_put_back(&buffers, "rmem_default 170394, rmem_max 80"));
+        let folder = buffers("212992\n", "100\n");
+        let undo = |to: f64| receive_buffers(folder.path(), to).undo;
+        let buffers = undo(0.8);
+        for (state, expect) in [
+            ("rmem_default 212992, rmem_max 100", true),
+            ("rmem_default 212992, rmem_max 1000", true),
+            ("rmem_default 212992, rmem_max 90", true),
+            ("rmem_default 212992, rmem_max 80", false),
+            ("rmem_default 170394, rmem_max 80", false),
+            ("rmem_default 212992", false),
+            ("rmem_default 212992, rmem_max ", false),
+        ] {
+            assert_eq!(is_put_back(&buffers, state), expect, "{state}");
+        }
+        assert!(is_put_back(&undo(1.0), "rmem_default 212992, rmem_max 100"), "nothing changed");
     }
 }
