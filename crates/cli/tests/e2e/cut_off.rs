@@ -71,7 +71,8 @@ fn a_run_under_nohup_outlives_its_terminal() {
 fn a_throng_that_another_one_started_asks_itself_to_end_with_it() {
     let stage_of = |parent: u32| {
         let mut command = Command::new(THRONG);
-        command.args(["stage", "--listen", "127.0.0.1:0"]).env("THRONG_PARENT", parent.to_string());
+        command.args(["stage", "--listen", "127.0.0.1:0"]);
+        command.env("THRONG_PARENT", format!("{parent} TERM"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
     };
     let starts = move || {
