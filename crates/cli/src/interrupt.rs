@@ -1,11 +1,28 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks the run to end in an orderly way, the second ends the
-//! process and all that it started. A hang-up is never the second, nor the first of two.
+//! process and all that it started. A hang-up is never the second, nor the first of two; neither is
+//! what a throng asks one of that it started ([`BY_PARENT`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::exit::Exit;
 use crate::live;
+
+/// The signal by which a throng asks one that it started to end in an orderly way.
+///
+/// It has a group of its own, so that Ctrl-C reaches it in this way alone. systemd, though, sends
+/// SIGTERM to all processes of a service: with what comes from its parent that is one request. A
+/// hang-up would be so too, but `nohup` makes all that is started deaf to it.
+pub(crate) const BY_PARENT: &str = "SIGUSR1";
+
+/// What asks to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    /// Ctrl-C or SIGTERM.
+    Signal,
+    /// SIGHUP or [`BY_PARENT`]: it may come beside others for one reason.
+    Beside,
+}
 
 /// Whether a signal asked the command to end.
 #[derive(Clone, Debug, Default)]
@@ -33,14 +50,15 @@ impl Interrupt {
     }
 
     /// Notes a signal; whether the process ends at once.
-    fn heard(&self, is_hang_up: bool, before: &mut Before) -> bool {
-        before.ends_at_once(is_hang_up, self.0.swap(true, Relaxed))
+    fn heard(&self, request: Request, before: &mut Before) -> bool {
+        before.ends_at_once(request, self.0.swap(true, Relaxed))
     }
 
     async fn watch(self) -> std::io::Result<()> {
         use tokio::signal::unix::{Signal, SignalKind, signal};
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let mut by_parent = signal(SignalKind::user_defined1())?;
         // A handler would undo what `nohup` did.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mut hang_up =
@@ -53,12 +71,13 @@ impl Interrupt {
                     None => std::future::pending().await,
                 }
             };
-            let is_hang_up = tokio::select! {
-                _ = interrupt.recv() => false,
-                _ = terminate.recv() => false,
-                _ = hung_up => true,
+            let request = tokio::select! {
+                _ = interrupt.recv() => Request::Signal,
+                _ = terminate.recv() => Request::Signal,
+                _ = by_parent.recv() => Request::Beside,
+                _ = hung_up => Request::Beside,
             };
-            if self.heard(is_hang_up, &mut before) {
+            if self.heard(request, &mut before) {
                 // The second signal does not wait; the run folder stays unfinished, and nothing is
                 // dropped.
                 live::give_back_for_good();
@@ -76,18 +95,20 @@ impl Interrupt {
 /// two that wait is read first is by chance.
 #[derive(Debug, Default)]
 struct Before {
-    /// A hang-up was all that asked.
-    hung_up: bool,
+    /// A hang-up, or a parent, was all that asked.
+    is_beside: bool,
 }
 
 impl Before {
     /// Whether a signal ends the process at once. `was_asked`: to end, by whatever came first.
-    fn ends_at_once(&mut self, is_hang_up: bool, was_asked: bool) -> bool {
-        if is_hang_up {
-            self.hung_up |= !was_asked;
-            return false;
+    fn ends_at_once(&mut self, request: Request, was_asked: bool) -> bool {
+        match request {
+            Request::Beside => {
+                self.is_beside |= !was_asked;
+                false
+            }
+            Request::Signal => was_asked && !std::mem::take(&mut self.is_beside),
         }
-        was_asked && !std::mem::take(&mut self.hung_up)
     }
 }
 
@@ -103,27 +124,37 @@ fn ignores_hang_up(status: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn request(signal: &str) -> Request {
+        if signal == "INT" || signal == "TERM" { Request::Signal } else { Request::Beside }
+    }
+
     #[test]
-    fn the_end_of_a_terminal_is_one_signal_in_whatever_order_it_comes() {
+    fn the_end_of_a_terminal_or_service_is_one_signal_in_whatever_order_it_comes() {
         for (signals, expect) in [
             (&["HUP", "HUP"][..], false),
             (&["TERM", "HUP"], false),
             (&["HUP", "TERM"], false),
             (&["HUP", "TERM", "HUP"], false),
+            (&["TERM", "USR1"], false),
+            (&["USR1", "TERM"], false),
+            (&["USR1", "TERM", "HUP"], false),
+            (&["TERM", "USR1", "TERM"], true),
+            (&["USR1", "TERM", "TERM"], true),
             (&["TERM"], false),
             (&["INT", "INT"], true),
             (&["TERM", "HUP", "TERM"], true),
             (&["HUP", "TERM", "TERM"], true),
         ] {
             let (interrupt, mut before) = (Interrupt::default(), Before::default());
-            let ends = signals.iter().any(|signal| interrupt.heard(*signal == "HUP", &mut before));
+            let ends = signals.iter().any(|signal| interrupt.heard(request(signal), &mut before));
             assert_eq!(ends, expect, "{signals:?}");
             assert!(interrupt.is_set());
         }
         // A key of the live view asks too.
         let (interrupt, mut before) = (Interrupt::default(), Before::default());
         interrupt.set();
-        assert!(!interrupt.heard(true, &mut before) && interrupt.heard(false, &mut before));
+        assert!(!interrupt.heard(Request::Beside, &mut before));
+        assert!(interrupt.heard(Request::Signal, &mut before));
     }
 
     #[test]

@@ -17,8 +17,8 @@ use rustix::process::{
 
 use crate::stat::Stat;
 
-/// The variable by which a throng that another one started knows the number of that, and how it
-/// wants to end with it: `4711 KILL`.
+/// The variable by which a throng that another one started knows the number of that, and how it is
+/// to end with it: `4711 KILL`.
 const PARENT_VARIABLE: &str = "THRONG_PARENT";
 
 /// How a process is ended whose parent died.

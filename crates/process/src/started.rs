@@ -10,6 +10,8 @@ use crate::stat::Stat;
 
 /// Time between SIGTERM and SIGKILL: whoever asks twice does not want to wait.
 const ENDS_WITHIN: Duration = Duration::from_millis(500);
+/// When SIGTERM is sent once more: a throng counts the first with what its parent asked before.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// How often their end is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -73,13 +75,15 @@ impl Drop for Started {
     }
 }
 
-/// Empties the registry: SIGTERM, and SIGKILL half a second later.
+/// Empties the registry: SIGTERM twice, and SIGKILL half a second later.
 pub fn end_all() {
     let all = std::mem::take(&mut *groups());
-    all.iter().for_each(|group| group.signal(Signal::TERM));
-    let give_up_at = Instant::now() + ENDS_WITHIN;
-    while all.iter().any(Group::lives) && Instant::now() < give_up_at {
-        std::thread::sleep(LOOK_EVERY);
+    let began = Instant::now();
+    for waited_for in [ASKED_AGAIN_AFTER, ENDS_WITHIN] {
+        all.iter().for_each(|group| group.signal(Signal::TERM));
+        while all.iter().any(Group::lives) && began.elapsed() < waited_for {
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
     all.iter().for_each(|group| group.signal(Signal::KILL));
 }

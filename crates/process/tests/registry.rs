@@ -48,7 +48,14 @@ fn the_registry_is_emptied_at_every_end() {
     // Whole groups, also what ignores SIGTERM.
     let (mut polite, _one) = started("echo; exec sleep 100");
     let (mut stubborn, _two) = started("trap '' TERM; sleep 100 & echo; wait");
+    let twice = "trap 'trap \"exit 7\" TERM' TERM; echo; while :; do sleep 0.01; done";
+    let (mut asked_twice, _three) = started(twice);
     end_all();
+    assert_eq!(
+        asked_twice.wait().unwrap().code(),
+        Some(7),
+        "a throng counts one with its parent's"
+    );
     assert_eq!((ended_by(&mut polite), ended_by(&mut stubborn)), (Some(15), Some(9)));
     let until = Instant::now() + Duration::from_secs(5);
     let group = stubborn.id().to_string();

@@ -118,7 +118,7 @@ pub(crate) fn signal_group(child: &Child, signal: Signal) {
     }
 }
 
-/// Sends a signal (`SIGINT`, `SIGQUIT`, else SIGTERM) to a child alone.
+/// Sends a signal (`SIGINT`, `SIGQUIT`, `SIGUSR1`, else SIGTERM) to a child alone.
 pub fn signal_process(child: &Child, signal: &str) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // It may have ended already.
@@ -162,6 +162,7 @@ fn signal_named(name: &str) -> Signal {
     match name {
         "SIGINT" => Signal::INT,
         "SIGQUIT" => Signal::QUIT,
+        "SIGUSR1" => Signal::USR1,
         _ => Signal::TERM,
     }
 }

@@ -10,7 +10,7 @@ use throng_process::{Ended, Started, end_throng_with_this_thread};
 use throng_rig::{Marker, RunningServer, signal_process};
 use throng_scenario::masked_text;
 
-use crate::interrupt::Interrupt;
+use crate::interrupt::{BY_PARENT, Interrupt};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -25,7 +25,7 @@ pub(super) struct CrowdEnd {
 }
 
 /// Starts `throng ARGUMENTS`, with its output in `log`. It has a process group of its own: Ctrl-C
-/// reaches it once, from this process. It ends with this thread: a throng that was killed leaves
+/// reaches it once, from this process ([`BY_PARENT`]). It ends with this thread: a throng that was killed leaves
 /// nobody who sends. `mark` finds what is left of it nevertheless. `variables` are more of its
 /// environment, which other users do not see: its secrets.
 pub(super) fn start(
@@ -59,7 +59,7 @@ pub(super) fn wait(
         if interrupt.is_set() && !was_interrupted {
             was_interrupted = true;
             if !is_ending {
-                signal_process(&child, "SIGINT");
+                signal_process(&child, BY_PARENT);
                 is_ending = true;
             }
         }
@@ -73,10 +73,31 @@ pub(super) fn wait(
                 masked_text(&server.said())
             ));
             if ends_with_server && !is_ending {
-                signal_process(&child, "SIGINT");
+                signal_process(&child, BY_PARENT);
                 is_ending = true;
             }
         }
         std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn a_crowd_is_asked_to_end_by_what_is_no_second_signal() {
+        let script =
+            "trap 'exit 3' INT TERM; trap 'exit 7' USR1; echo; while :; do sleep 0.01; done";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).process_group(0).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let interrupt = Interrupt::default();
+        interrupt.set();
+        let end = wait(child, &mut None, &interrupt, false);
+        assert_eq!((end.code, end.was_interrupted), (Some(7), true));
     }
 }

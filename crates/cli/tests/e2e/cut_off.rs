@@ -39,9 +39,18 @@ fn cut_off(signals: &[&str]) -> (Option<i32>, serde_json::Value) {
 
 #[test]
 fn a_signal_leaves_a_report_that_says_it_is_partial() {
-    // The last ones are those of a terminal or a session that is closed.
-    let ends: [&[&str]; 6] =
-        [&["INT"], &["TERM"], &["HUP"], &["HUP", "HUP"], &["TERM", "HUP"], &["HUP", "TERM"]];
+    let ends: [&[&str]; 8] = [
+        &["INT"],
+        &["TERM"],
+        &["HUP"],
+        // Of a terminal or a session that is closed.
+        &["HUP", "HUP"],
+        &["TERM", "HUP"],
+        &["HUP", "TERM"],
+        // Of a service that is stopped, to what a throng in it started.
+        &["TERM", "USR1"],
+        &["USR1", "TERM"],
+    ];
     for signals in ends {
         let (code, summary) = cut_off(signals);
         assert_eq!(code, Some(130));
