@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::exit::Exit;
-use crate::live;
+use crate::{console, live};
 
 /// The signal by which a throng asks one that it started to end in an orderly way.
 ///
@@ -77,6 +77,7 @@ impl Interrupt {
                 _ = by_parent.recv() => Request::Beside,
                 _ = hung_up => Request::Beside,
             };
+            console::end_is_asked();
             if self.heard(request, &mut before) {
                 // The second signal does not wait; the run folder stays unfinished, and nothing is
                 // dropped.

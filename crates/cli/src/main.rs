@@ -6,6 +6,7 @@ mod canary;
 mod check;
 mod compare;
 mod consent;
+mod console;
 mod decode;
 #[cfg(test)]
 mod docs_tests;
@@ -99,11 +100,12 @@ fn main() -> ExitCode {
         Command::Consent(command) => consent::make(&command),
         Command::Schema(command) => schema(command.format),
     };
-    done.unwrap_or_else(|stop| {
+    let exit = done.unwrap_or_else(|stop| {
         say_lines(&format!("throng: {:#}", stop.error));
         stop.exit
-    })
-    .into()
+    });
+    console::wait();
+    exit.into()
 }
 
 /// Prints what clap says: help, the version, or what is wrong with the command line.

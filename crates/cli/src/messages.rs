@@ -7,6 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use throng_observation::untrusted;
 
+use crate::console::{self, Stream};
+
 /// Messages that wait for the end of the full-screen view, while there is one.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
@@ -16,7 +18,7 @@ fn held() -> MutexGuard<'static, Option<Vec<String>>> {
 
 /// Prints a result. A closed pipe is not an error.
 pub(crate) fn print(text: &str) {
-    let _ = std::io::stdout().lock().write_all(untrusted::lines(text).as_bytes());
+    console::write(Stream::Out, untrusted::lines(text).as_bytes());
 }
 
 /// Prints JSON. Control characters become JSON escapes, which have the same value.
@@ -44,14 +46,13 @@ pub(crate) struct LogWriter;
 
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        std::io::stderr()
-            .lock()
-            .write_all(untrusted::lines(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        let text = String::from_utf8_lossy(bytes);
+        console::write(Stream::Err, untrusted::lines(&text).as_bytes());
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        std::io::stderr().flush()
+        Ok(())
     }
 }
 
@@ -69,9 +70,8 @@ fn released() -> Vec<String> {
     held().take().unwrap_or_default()
 }
 
-#[expect(clippy::print_stderr, reason = "the one place that writes messages")]
 fn print_message(text: &str) {
-    eprintln!("{}", untrusted::lines(text));
+    console::write(Stream::Err, format!("{}\n", untrusted::lines(text)).as_bytes());
 }
 
 #[cfg(test)]

@@ -74,6 +74,18 @@ impl Pty {
         self.keyboard.write_all(keys)
     }
 
+    /// Makes the terminal take no output any more, as Ctrl-S does.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub fn stops_output(&self) -> io::Result<()> {
+        // SAFETY: the descriptor is open; the call takes two numbers.
+        if unsafe { libc::tcflow(self.terminal.as_raw_fd(), libc::TCOOFF) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
     /// Sends the program a signal, by the name that `kill` knows.
     ///
     /// # Errors

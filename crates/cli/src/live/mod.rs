@@ -21,6 +21,7 @@ use throng_report::ObjectiveResult;
 use throng_scenario::{Destination, Plan};
 
 use crate::args::Common;
+use crate::console::{Frames, Stream};
 use crate::live_hosts::ServerFigures;
 use crate::say;
 
@@ -37,7 +38,7 @@ pub(crate) fn open(plan: &Plan, common: &Common) -> Box<dyn Display> {
             Err(error) => say(&format!("no full-screen view on this terminal: {error}")),
         }
     }
-    Box::new(PlainDisplay::new(std::io::stderr(), plan.summary_every, who))
+    Box::new(PlainDisplay::new(Frames::on(Stream::Err), plan.summary_every, who))
 }
 
 /// What the participants of a run are, where all are the same.

@@ -1,7 +1,7 @@
 //! The full-screen view: takes the terminal, and gives it back whatever happens.
 
 use std::ffi::OsStr;
-use std::io::{self, IsTerminal, Stdout};
+use std::io::{self, IsTerminal};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use ratatui::backend::CrosstermBackend;
 use super::keys::Keys;
 use super::screen::Subject;
 use super::{Display, State, screen};
+use crate::console::{self, Frames, Stream};
 use crate::messages;
 
 /// How long the end of the process waits for a terminal that takes no output.
@@ -56,7 +57,7 @@ fn names_no_terminal(term: Option<&OsStr>) -> bool {
 /// The terminal in raw mode on its alternate screen; both are undone on drop, also when the run
 /// panics.
 pub(crate) struct Screen {
-    terminal: ratatui::Terminal<CrosstermBackend<Stdout>>,
+    terminal: ratatui::Terminal<CrosstermBackend<Frames>>,
     keys: Keys,
 }
 
@@ -70,10 +71,11 @@ impl Screen {
         Ok(Self { terminal, keys })
     }
 
-    /// Draws a frame. An error must not end the run: its figures are kept elsewhere.
+    /// Draws a frame, unless the terminal has not taken the one before: a frame is what differs
+    /// from it. An error must not end the run: its figures are kept elsewhere.
     pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) {
         let owner = owner();
-        if *owner == Owner::View {
+        if *owner == Owner::View && !console::is_behind() {
             let _ = self.terminal.draw(picture);
         }
     }
@@ -91,27 +93,33 @@ impl Drop for Screen {
     }
 }
 
-fn take_terminal() -> io::Result<ratatui::Terminal<CrosstermBackend<Stdout>>> {
+fn take_terminal() -> io::Result<ratatui::Terminal<CrosstermBackend<Frames>>> {
     let mut owner = owner();
     if *owner == Owner::Last {
         return Err(io::ErrorKind::Interrupted.into());
     }
     *owner = Owner::View;
     enable_raw_mode()?;
-    crossterm::execute!(io::stdout(), EnterAlternateScreen)?;
-    ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))
+    let mut frames = Frames::on(Stream::Out);
+    crossterm::execute!(frames, EnterAlternateScreen)?;
+    ratatui::Terminal::new(CrosstermBackend::new(frames))
 }
 
 /// Nothing can be done when the terminal cannot be restored.
 fn give_back(to: Owner) {
-    // Its modes first: that waits for nobody, also where the view waits for a terminal that takes
-    // no output.
+    // Its modes first: that waits for nobody, also where the terminal takes no output.
     let _ = disable_raw_mode();
+    leave_screen(to);
+    console::wait();
+}
+
+fn leave_screen(to: Owner) {
     let mut owner = owner();
     if *owner == Owner::View {
         // Once more: the view may have taken it meanwhile.
         let _ = disable_raw_mode();
-        let _ = crossterm::execute!(io::stdout(), LeaveAlternateScreen, Show);
+        let mut frames = Frames::on(Stream::Out);
+        let _ = crossterm::execute!(frames, LeaveAlternateScreen, Show);
     }
     if *owner != Owner::Last {
         *owner = to;

@@ -127,6 +127,30 @@ fn two_signals_at_once_leave_the_terminal_as_before() {
     });
 }
 
+/// As after Ctrl-S, on a screen and with plain lines.
+#[test]
+fn a_terminal_that_takes_no_output_does_not_keep_a_run_from_its_end() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    std::thread::scope(|scope| {
+        for (term, begin) in [("xterm-256color", SCREEN), ("dumb", "<Summary>")] {
+            let stage = &stage;
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                let mut pty = view(stage, &folder, term, "60s");
+                assert!(pty.shows_within(begin, STARTS_WITHIN), "{term}: {}", pty.shown());
+                pty.stops_output().unwrap();
+                // Two frames.
+                std::thread::sleep(Duration::from_millis(600));
+                pty.signal("TERM").unwrap();
+                let end = pty.ends_within(ENDS_WITHIN).and_then(|status| status.code());
+                assert_eq!(end, Some(130), "{term}: {}", pty.shown());
+                assert!(folder.path().join("run/report.html").exists(), "{term}");
+                assert!(!pty.left_behind().contains(&"other modes"), "{term}");
+            });
+        }
+    });
+}
+
 #[test]
 fn a_terminal_without_control_sequences_gets_plain_text() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
