@@ -25,9 +25,9 @@ pub(super) struct CrowdEnd {
 }
 
 /// Starts `throng ARGUMENTS`, with its output in `log`. It has a process group of its own: Ctrl-C
-/// reaches it once, from this process ([`BY_PARENT`]). It ends with this thread: a throng that was killed leaves
-/// nobody who sends. `mark` finds what is left of it nevertheless. `variables` are more of its
-/// environment, which other users do not see: its secrets.
+/// reaches it once, from this process ([`BY_PARENT`]). It ends with this thread: a throng that was
+/// killed leaves nobody who sends. `mark` finds what is left of it nevertheless. `variables` are
+/// more of its environment, which other users do not see: its secrets.
 pub(super) fn start(
     arguments: &[String],
     log: &Path,
