@@ -573,6 +573,12 @@ impl Slot {
             let outgoing = Outgoing::Bytes(transmit.bytes);
             return io.submit(self.key, self.source_ip, SignallingCommand::Send(channel, outgoing));
         };
+        let is_detour = self.sockets.get(at).is_some_and(|entry| {
+            entry.socket.is_detour(transmit.from, transmit.to, &mut io.sources)
+        });
+        if is_detour {
+            return;
+        }
         if io.outgoing.len() >= SEND_BATCH
             || io.outgoing.last().is_some_and(|(last, _)| *last != at)
         {

@@ -68,8 +68,8 @@ pub(crate) enum SendResult {
     BufferFull,
     /// No route, or a firewall: a server may offer such a candidate whatever the load.
     Unreachable(io::ErrorKind),
-    /// The source address is loopback and the destination is not on this host. ICE checks every
-    /// pair, and another one may work.
+    /// The source address is loopback and the destination is not on this host, to which no other
+    /// local address leads ([`DatagramSocket::is_detour`]).
     LoopbackOnly,
     /// Its destination is not allowed.
     Refused,
@@ -172,6 +172,21 @@ impl DatagramSocket {
     /// Whether it has several local addresses.
     pub(crate) fn has_several(&self) -> bool {
         self.locals.len() > 1
+    }
+
+    /// Whether `from` is a detour to `to`: routing chooses another one of its local addresses. A
+    /// browser's viewer binds no address of its own, so that routing chooses for it, and a server
+    /// that answers the source that it heard last (SRS) may have no way back to a detour. An
+    /// address that routing does not know of is none.
+    pub(crate) fn is_detour(
+        &self,
+        from: Option<IpAddr>,
+        to: SocketAddr,
+        sources: &mut SourceAddresses,
+    ) -> bool {
+        let Some(from) = from.filter(|_| self.has_several()) else { return false };
+        let is_local = |ip: &IpAddr| self.locals.iter().any(|local| local.ip() == *ip);
+        sources.toward(None, to).is_ok_and(|way| way != from && is_local(&way))
     }
 
     /// A datagram in the form that this socket's family needs.
@@ -429,6 +444,38 @@ mod tests {
         assert_eq!(toward(Some("::1"), "127.0.0.1:9"), "127.0.0.1");
         assert_eq!(toward(None, "127.0.0.1:9"), "127.0.0.1");
         assert_eq!(toward(Some("::1"), "[::1]:9"), "::1");
+    }
+
+    #[test]
+    fn a_server_hears_a_socket_only_from_where_routing_leads() {
+        let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
+        let mut sources = SourceAddresses {
+            // A line to a server; a way whose address is not offered.
+            routes: [("10.79.2.1", "10.79.2.2"), ("10.9.9.9", "10.1.1.1")]
+                .map(|(peer, way)| (ip(peer), ip(way)))
+                .into(),
+            own: None,
+        };
+        let several = ["127.0.0.1", "192.0.2.2", "10.79.2.2"].map(ip);
+        let socket = DatagramSocket::bind(&several, None, 1 << 16).unwrap();
+        let mut is_detour = |from: Option<&str>, peer: &str| {
+            socket.is_detour(from.map(ip), SocketAddr::new(ip(peer), 8000), &mut sources)
+        };
+        assert!(!is_detour(Some("10.79.2.2"), "10.79.2.1"));
+        for other in ["192.0.2.2", "127.0.0.1"] {
+            assert!(is_detour(Some(other), "10.79.2.1"), "{other}");
+            assert!(!is_detour(Some(other), "10.9.9.9"), "{other}");
+        }
+        assert!(!is_detour(Some("127.0.0.1"), "127.0.0.1"));
+        assert!(is_detour(Some("192.0.2.2"), "127.0.0.1"));
+        assert!(!is_detour(None, "10.79.2.1"));
+        // A socket with one address was given it.
+        let only = DatagramSocket::bind(&[ip("127.0.0.1")], None, 1 << 16).unwrap();
+        assert!(!only.is_detour(
+            Some(ip("127.0.0.1")),
+            "10.79.2.1:8000".parse().unwrap(),
+            &mut sources
+        ));
     }
 
     #[test]

@@ -466,9 +466,6 @@ impl Session {
                     ));
                 }
                 Output::Transmit(transmit) => {
-                    if self.is_detour(transmit.source, transmit.destination) {
-                        continue;
-                    }
                     if matches!(classify(&transmit.contents), PacketKind::Stun | PacketKind::Dtls) {
                         self.checks.sent(
                             self.now,
@@ -508,15 +505,6 @@ impl Session {
                 Output::Event(_) => {}
             }
         }
-    }
-
-    /// Whether a pair leads from loopback to another address of this host, which another local one
-    /// reaches as well. Browsers gather no loopback candidates, and servers that keep to the first
-    /// source that they hear (SRS) would be lost to the pair that is selected.
-    fn is_detour(&self, from: SocketAddr, to: SocketAddr) -> bool {
-        let reaches =
-            |local: &SocketAddr| !local.ip().is_loopback() && local.is_ipv4() == to.is_ipv4();
-        from.ip().is_loopback() && !to.ip().is_loopback() && self.locals.iter().any(reaches)
     }
 
     /// Closes DTLS; poll until there is nothing more to send.
