@@ -5,7 +5,8 @@ use std::io;
 use std::mem::{self, MaybeUninit};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr;
+use std::ptr::{self, NonNull};
+use std::slice;
 use std::time::Duration;
 
 use socket2::SockAddr;
@@ -41,16 +42,16 @@ type Source = [u32; 7];
 
 /// Receive buffers that all sockets of a thread share.
 pub struct ReceiveBatch {
-    bytes: Box<[u8]>,
-    sources: Box<[Source]>,
-    controls: Box<[Control]>,
-    vectors: Box<[libc::iovec]>,
+    bytes: Pointed<u8>,
+    sources: Pointed<Source>,
+    controls: Pointed<Control>,
+    vectors: Pointed<libc::iovec>,
     headers: Box<[libc::mmsghdr]>,
     /// How many datagrams the last receive returned.
     received: usize,
 }
 
-// SAFETY: its pointers refer only to its own boxes, whose contents do not move with it.
+// SAFETY: its pointers refer only to its own memory, which does not move with it.
 unsafe impl Send for ReceiveBatch {}
 
 /// One datagram of a batch.
@@ -77,10 +78,10 @@ impl Default for ReceiveBatch {
         // valid value.
         let header: libc::mmsghdr = unsafe { mem::zeroed() };
         let mut batch = Self {
-            bytes: vec![0; RECEIVE_BATCH * DATAGRAM_BYTES_MAX].into_boxed_slice(),
-            sources: vec![[0; 7]; RECEIVE_BATCH].into_boxed_slice(),
-            controls: vec![[0; 12]; RECEIVE_BATCH].into_boxed_slice(),
-            vectors: vec![empty; RECEIVE_BATCH].into_boxed_slice(),
+            bytes: Pointed::new(vec![0; RECEIVE_BATCH * DATAGRAM_BYTES_MAX]),
+            sources: Pointed::new(vec![[0; 7]; RECEIVE_BATCH]),
+            controls: Pointed::new(vec![[0; 12]; RECEIVE_BATCH]),
+            vectors: Pointed::new(vec![empty; RECEIVE_BATCH]),
             headers: vec![header; RECEIVE_BATCH].into_boxed_slice(),
             received: 0,
         };
@@ -96,20 +97,21 @@ impl ReceiveBatch {
         for ((((header, vector), source), control), bytes) in self
             .headers
             .iter_mut()
-            .zip(self.vectors.iter_mut())
-            .zip(self.sources.iter_mut())
-            .zip(self.controls.iter_mut())
-            .zip(self.bytes.chunks_exact_mut(DATAGRAM_BYTES_MAX))
+            .zip(self.vectors.every(1))
+            .zip(self.sources.every(1))
+            .zip(self.controls.every(1))
+            .zip(self.bytes.every(DATAGRAM_BYTES_MAX))
             .take(count)
         {
-            vector.iov_base = bytes.as_mut_ptr().cast();
-            vector.iov_len = bytes.len();
+            let room = libc::iovec { iov_base: bytes.cast(), iov_len: DATAGRAM_BYTES_MAX };
+            // SAFETY: an element of `vectors`, which nobody else reads or writes meanwhile.
+            unsafe { vector.write(room) };
             let message = &mut header.msg_hdr;
             message.msg_iov = vector;
             message.msg_iovlen = 1;
-            message.msg_name = ptr::from_mut(source).cast();
+            message.msg_name = source.cast();
             message.msg_namelen = mem::size_of::<Source>() as libc::socklen_t;
-            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_control = control.cast();
             message.msg_controllen = mem::size_of::<Control>() as _;
             message.msg_flags = 0;
         }
@@ -120,20 +122,23 @@ impl ReceiveBatch {
     /// # Errors
     /// The socket's pending error; returning it clears it.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
+        self.receive_by(|headers| {
+            let most = most.min(headers.len()) as libc::c_uint;
+            let (fd, headers) = (socket.as_raw_fd(), headers.as_mut_ptr());
+            // SAFETY: every header points to buffers that the batch owns, of the lengths given;
+            // they outlive the call, and no other code reads or writes them during it.
+            unsafe { libc::recvmmsg(fd, headers, most, libc::MSG_DONTWAIT, ptr::null_mut()) }
+        })
+    }
+
+    /// By a `call` that fills the first headers and what they point to, as `recvmmsg` does.
+    fn receive_by(
+        &mut self,
+        call: impl FnOnce(&mut [libc::mmsghdr]) -> libc::c_int,
+    ) -> io::Result<usize> {
         let used = mem::take(&mut self.received);
         self.arm(used);
-        // SAFETY: every header points to buffers that `self` owns, of the lengths given; they
-        // outlive the call, and no other code reads or writes them during it.
-        let received = unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                self.headers.as_mut_ptr(),
-                most.min(RECEIVE_BATCH) as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                ptr::null_mut(),
-            )
-        };
-        match usize::try_from(received) {
+        match usize::try_from(call(&mut self.headers)) {
             Ok(count) => {
                 self.received = count.min(RECEIVE_BATCH);
                 Ok(self.received)
@@ -153,17 +158,49 @@ impl ReceiveBatch {
         let header = self.headers.get(index).filter(|_| index < self.received)?;
         let message = &header.msg_hdr;
         let AncillaryData { arrived_unix, dropped_so_far, local } = ancillary(message);
-        let source = address(self.sources.get(index)?)?;
-        let start = index * DATAGRAM_BYTES_MAX;
+        // SAFETY: an element, which nobody else reads or writes while the batch is borrowed.
+        let source = address(unsafe { &*self.sources.at(index)? })?;
         let length = (header.msg_len as usize).min(DATAGRAM_BYTES_MAX);
+        let bytes = self.bytes.at(index * DATAGRAM_BYTES_MAX)?;
+        // SAFETY: the length lies within the room of this datagram. It is borrowed with the batch,
+        // so that nobody else, and no call to the kernel, reads or writes it meanwhile.
+        let bytes = unsafe { slice::from_raw_parts_mut(bytes, length) };
         Some(Received {
             source,
             local,
             arrived_unix,
             dropped_so_far,
             truncated: message.msg_flags & libc::MSG_TRUNC != 0,
-            bytes: self.bytes.get_mut(start..start + length)?,
+            bytes,
         })
+    }
+}
+
+/// Elements that headers keep pointers to from one receive to the next. They are reached by one
+/// pointer, of which all others are copies: a reference to all of them, or a box that is moved,
+/// would claim them for itself, and the pointers in the headers might no longer be used.
+struct Pointed<T>(NonNull<[T]>);
+
+impl<T> Pointed<T> {
+    fn new(elements: Vec<T>) -> Self {
+        Self(NonNull::from(Box::leak(elements.into_boxed_slice())))
+    }
+
+    /// Element number `index`, if there is one.
+    fn at(&self, index: usize) -> Option<*mut T> {
+        (index < self.0.len()).then(|| self.0.cast::<T>().as_ptr().wrapping_add(index))
+    }
+
+    /// The first element, and every one that is `step` behind the one before.
+    fn every(&self, step: usize) -> impl Iterator<Item = *mut T> {
+        (0..self.0.len()).step_by(step).filter_map(move |index| self.at(index))
+    }
+}
+
+impl<T> Drop for Pointed<T> {
+    fn drop(&mut self) {
+        // SAFETY: a box was leaked for it, and no reference to an element outlives its owner.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
@@ -491,6 +528,10 @@ pub fn choose_port_at_connect(socket: BorrowedFd<'_>) -> io::Result<()> {
 #[cfg(all(test, not(miri)))]
 #[path = "datagrams_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "batch_tests.rs"]
+mod batch_tests;
 
 #[cfg(test)]
 #[path = "control_tests.rs"]
