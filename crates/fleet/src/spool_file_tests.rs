@@ -165,3 +165,22 @@ fn a_disk_that_is_full_while_the_file_begins_again_leaves_it_without_bytes() {
     let found = open(file.into_storage().0.get_ref()).unwrap().1;
     assert_eq!((found.batches.len(), found.next), (1, 8));
 }
+
+/// What is not confirmed is neither counted nor moved: `split_off` does both.
+#[test]
+fn a_confirmation_touches_only_what_it_confirms() {
+    let mut scan = Scan { has_begun: true, ..Scan::default() };
+    for number in 0..1000 {
+        scan.batches.insert(number, batch(number % 7));
+    }
+    let places = |scan: &Scan| -> Vec<*const Batch> {
+        scan.batches.values().map(std::ptr::from_ref).collect()
+    };
+    let before = places(&scan);
+    let nothing = [&[CONFIRMED][..], &0_u64.to_le_bytes()].concat();
+    assert!(scan.take(&nothing) && places(&scan) == before);
+    scan.confirm(990);
+    assert_eq!(scan.batches.keys().copied().collect::<Vec<_>>(), (990..1000).collect::<Vec<_>>());
+    scan.confirm(u64::MAX);
+    assert!(scan.batches.is_empty());
+}
