@@ -9,6 +9,7 @@ mod addresses;
 mod bad_servers;
 mod browser;
 mod canary;
+mod capabilities;
 mod chat;
 mod command_line;
 mod compare;

@@ -107,7 +107,7 @@ pub(crate) fn wait_until(what: &str, is_it: impl Fn() -> bool) {
 }
 
 /// How many processes have this text in their arguments.
-fn commands_with(text: &str) -> usize {
+pub(crate) fn commands_with(text: &str) -> usize {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
         .filter(|command| String::from_utf8_lossy(command).contains(text))

@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::throng::plain;
 
 /// A busy program; it ends with the test.
-struct Busy(Child);
+pub(crate) struct Busy(Child);
 
 impl Busy {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
     }
 
-    fn pid(&self) -> String {
+    pub(crate) fn pid(&self) -> String {
         self.0.id().to_string()
     }
 }
