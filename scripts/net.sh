@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the unit tests of throng-net, whose code is unsafe where it talks to the kernel, under Miri, AddressSanitizer or
 # ThreadSanitizer. Under Miri those without sockets: the reader of a packet ring with a test that plays the kernel, and
-# what is read of frames and control messages. A packet ring of the kernel needs root.
+# what is read of frames, control messages and batches. A packet ring of the kernel needs root.
 #   scripts/net.sh miri|address|thread...
 # Needs the nightly toolchain (with miri, for ThreadSanitizer with rust-src); without it, reports that and skips.
 set -euo pipefail
