@@ -360,9 +360,9 @@ fn a_prediction_that_names_threads_names_their_setting() {
 }
 
 #[test]
-fn every_finding_has_its_paragraph_in_the_documentation() {
+fn every_finding_has_its_heading_in_the_documentation() {
     let page = include_str!("../../../../docs/findings.md");
     for (key, _) in crate::findings::RULES {
-        assert!(page.contains(&format!("**{key}**: ")), "{key}");
+        assert!(page.contains(&format!("\n### {key}\n\n")), "{key}");
     }
 }
