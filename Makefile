@@ -24,7 +24,7 @@ check: lint ## The inner loop: lint, and the unit tests
 lint: setup-check ## Formatting, lints, docs, dependencies
 	@scripts/lint.sh
 
-bench: setup-test build ## The benchmarks behind docs/performance.md (real Janus, a pion peer in Go)
+bench: setup-test build ## The benchmarks of docs/measurements (real Janus, a pion peer in Go)
 	@bench/run.sh
 
 lab: setup-test build ## The truth lab: planted limits, and whether throng finds them (docs/truth.md)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The cost of conferences on a real Janus, as tables with the goals, written into docs/performance.md: about four
+# The cost of conferences on a real Janus, as tables with the goals, written into docs/measurements/conferences.md: about four
 # minutes after the build. Needs root for a network namespace, and Go for the publisher that throng is compared
-# with. Arguments go to the benchmark, such as --publishers 30; with any, docs/performance.md is not changed.
+# with. Arguments go to the benchmark, such as --publishers 30; with any, docs/measurements/conferences.md is not changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,7 @@ if [[ $(id -u) -ne 0 ]]; then
   exit 2
 fi
 
-[[ $# -gt 0 ]] || set -- --page docs/performance.md
+[[ $# -gt 0 ]] || set -- --page docs/measurements/conferences.md
 target=${CARGO_TARGET_DIR:-target}
 cargo build --release --locked -p throng-cli -p throng-bench --bin throng --bin conference
 

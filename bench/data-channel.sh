@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The cost of segments over a WebRTC data channel (docs/peers.md): two viewers of throng, each on a thread of its own, against two
+# The cost of segments over a WebRTC data channel (docs/measurements/data-channels.md): two viewers of throng, each on a thread of its own, against two
 # tabs of headless Chromium. In both one end asks for segment after segment, and the other sends it in messages of 65,535 bytes,
 # ordered and reliable, over loopback; at most 1 MiB waits for acknowledgements. A tenth as many segments come before those that count.
 #   bench/data-channel.sh [SEGMENTS [BYTES [ROUNDS]]]        200 1000000 2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a fleet plays and costs (docs/fleet.md), on one machine, in three parts:
+# What a fleet plays and costs (docs/measurements/fleet.md), on one machine, in three parts:
 #   answers      `throng find` alone and on two workers, against a stage that serves a known number of viewers well
 #   quotas       how many viewers one worker with a quarter of a core plays before it is its own limit, and four such workers
 #   coordinator  the rows of 200 workers with 1,000 viewers each, merged as a coordinator does

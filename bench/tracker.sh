@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The cost of the WebTorrent tracker's client in viewers with peers (docs/peers.md), on the tracker that PeerTube runs: the CPU time of
+# The cost of the WebTorrent tracker's client in viewers with peers (docs/measurements/tracker.md), on the tracker that PeerTube runs: the CPU time of
 # throng with a tracker that asks for an announcement each 10 s, less that of the same viewers without one. They play a recording of
 # 2 minutes in segments of 30 s and a few kilobytes, so that playing costs little. About three minutes after the build.
 #   bench/tracker.sh [VIEWERS [SECONDS]]        2000 75

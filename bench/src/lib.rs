@@ -1,4 +1,4 @@
-//! The benchmarks of docs/performance.md: the cost of a generator on a real server, measured from
+//! The benchmarks of docs/measurements: the cost of a generator on a real server, measured from
 //! outside.
 
 pub mod machine;

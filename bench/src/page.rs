@@ -1,5 +1,5 @@
-//! The generated parts of docs/performance.md, each between a pair of markers; the text around them
-//! stays.
+//! The generated parts of pages of docs/measurements, each between a pair of markers; the text
+//! around them stays.
 
 use std::fmt::Write as _;
 use std::fs;

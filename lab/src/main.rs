@@ -1,5 +1,5 @@
 //! The truth lab: plants one known limit after another in a real server, runs `throng find` on it,
-//! and prints the confusion matrix of `docs/truth.md`.
+//! and prints the confusion matrix of `docs/measurements/truth-lab.md`.
 //!
 //! `cargo run --release -p throng-lab -- --throng target/release/throng`
 

@@ -1,5 +1,5 @@
 //! Measures throng against a viewer on pion and against the floor, on a real Janus and on throng's
-//! own stage, and writes docs/performance.md.
+//! own stage, and writes docs/measurements/webrtc-viewers.md.
 //!
 //! ```text
 //! bench/run.sh                        # everything, with the defaults
@@ -76,7 +76,7 @@ struct Arguments {
     #[arg(long)]
     profile: bool,
     /// The page whose tables are replaced
-    #[arg(long, default_value = "docs/performance.md")]
+    #[arg(long, default_value = "docs/measurements/webrtc-viewers.md")]
     page: PathBuf,
     /// Folder of the raw figures
     #[arg(long, default_value = "bench/results")]

@@ -1,6 +1,6 @@
 //! Measures the cost of conferences on a real Janus: publishers compared with pion's, one receiver
 //! of many streams compared with many of one, and a conference of 25; prints tables with the goals,
-//! and writes them into docs/performance.md.
+//! and writes them into docs/measurements/conferences.md.
 //!
 //! ```text
 //! bench/conference.sh            # builds everything, then this; some four minutes

@@ -1,5 +1,5 @@
 //! Measures the CPU time of a join by throng and by a viewer on pion, on servers of four signalling
-//! protocols, prints a table, and writes it into docs/performance.md.
+//! protocols, prints a table, and writes it into docs/measurements/joins.md.
 //!
 //! ```text
 //! bench/joins.sh                                  # builds everything, then this

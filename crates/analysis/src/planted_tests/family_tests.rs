@@ -1,6 +1,6 @@
 //! A thousand watched servers made from seeds: one limit or none that can be seen, among counters
 //! that are always high, that follow the crowd and are far from any limit, or that go up and down
-//! for reasons of their own. docs/truth.md has the table.
+//! for reasons of their own. docs/measurements/simulated-answers.md has the table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -129,7 +129,7 @@ fn server(seed: u64) -> (SimulatedRun, Option<&'static str>, Vec<String>) {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the table of docs/truth.md is made with it")]
+#[expect(clippy::print_stdout, reason = "the table of docs/measurements is made with it")]
 fn of_a_thousand_servers_hardly_any_gets_a_cause_that_is_wrong_and_sure() {
     let mut wrong = String::new();
     // Right and sure, suspected only, nothing said, wrong and sure: with a limit that is watched,

@@ -1,6 +1,6 @@
 //! A thousand servers made from seeds, with what disturbs real measurements: the search may say
-//! that it does not know, but what it says without a doubt has to be right. docs/truth.md has the
-//! table.
+//! that it does not know, but what it says without a doubt has to be right.
+//! docs/measurements/simulated-answers.md has the table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -263,7 +263,7 @@ fn judge(model: &Model, capacity: &Capacity, end_s: i64) -> Judged {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the table of docs/truth.md is made with it")]
+#[expect(clippy::print_stdout, reason = "the table of docs/measurements is made with it")]
 fn of_a_thousand_servers_hardly_any_gets_an_answer_that_is_wrong_and_sure() {
     let mut table: BTreeMap<Kind, BTreeMap<Judged, u32>> = BTreeMap::new();
     let mut wrong = String::new();

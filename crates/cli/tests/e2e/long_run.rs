@@ -222,7 +222,7 @@ fn report(folder: &Path, further: &[&str]) -> Took {
 
 /// The report of a day: each figure equals that computed from all rows together, where these fit
 /// into memory.
-#[expect(clippy::print_stdout, reason = "the figures of docs/performance.md")]
+#[expect(clippy::print_stdout, reason = "the figures of docs/measurements/report.md")]
 fn print_result(day: &Day, peak_mb_max: u64, is_compared: bool) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");

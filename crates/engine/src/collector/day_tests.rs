@@ -235,7 +235,7 @@ fn rss_kib(name: &str) -> u64 {
 }
 
 /// Plays a day in a process of its own, whose memory holds nothing else, and judges it there.
-#[expect(clippy::print_stdout, reason = "the figures of docs/performance.md")]
+#[expect(clippy::print_stdout, reason = "the figures of docs/measurements/report.md")]
 fn in_a_process_of_its_own(test: &str, day: &Day, grows_kib_max: u64) {
     if std::env::var_os(CHILD).is_none() {
         let path = format!("collector::day_tests::{test}");

@@ -4,7 +4,7 @@ use throng_observation::limits::THREAD_CPU_RATIO_MAX;
 use throng_scenario::Plan;
 
 /// Cores per Mbit/s: 157 packets (of 1,050 bytes of video, 174 of audio) at 8.6 µs, the WebRTC
-/// viewers of docs/performance.md on a slow day. Other protocols cost less.
+/// viewers of docs/measurements/webrtc-viewers.md on a slow host. Other protocols cost less.
 const CORES_PER_MBIT_PER_S: f64 = 0.001_35;
 
 /// Cores per join within a second: 3.6 ms, the same viewers.
@@ -16,7 +16,7 @@ const CORES_OWN: f64 = 0.1;
 /// Requests are multiples of this, thousandths of a core.
 const CPU_STEP_MILLI: u64 = 100;
 
-/// Memory of a participant, bytes: twice the 131 kB of the dearest in docs/performance.md.
+/// Memory of a participant, bytes: twice the 131 kB of docs/measurements/hls-viewers.md.
 const BYTES_PER_USER: f64 = 262e3;
 
 /// Memory of a process with few participants, and a full spool of rows (`--spool-mb`), bytes.

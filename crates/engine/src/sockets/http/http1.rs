@@ -14,7 +14,7 @@ use crate::sockets::MaybeTlsStream;
 
 /// Longest read, and longest head of a response, bytes. A connection keeps a buffer of this length
 /// once its bodies were longer, also while nothing is under way: of what a viewer of a live stream
-/// costs it is the largest part (docs/performance.md).
+/// costs it is the largest part (docs/measurements/hls-viewers.md).
 const READ_MAX: usize = 16 * 1024;
 
 /// An open connection; it is closed when this is dropped.
