@@ -1,6 +1,8 @@
 //! Every example of the documentation is what the program takes: scenarios, packs, prices and
 //! experiments, and the command lines.
 
+mod links;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,9 @@ fn root() -> PathBuf {
 
 /// The pages: name and text.
 fn pages() -> Vec<(String, String)> {
-    let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let folders = ["docs", "docs/measurements"].map(|folder| root().join(folder));
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let docs = entries.map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = docs.chain([root().join("README.md")]).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "md"));
     files.sort();

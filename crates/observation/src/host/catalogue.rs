@@ -86,13 +86,21 @@ pub fn markdown() -> String {
 
 const HEAD: &str = "# Metrics of a watched host
 
-The metrics of a host in `run.db`, by name. A ratio of CPU time is in cores (1 = one core), a ratio of waiting is of
-the wall clock, both means over the time since the reading before. A series has further *labels*, and a *limit* where
-the value that cannot be passed is known. Counters that the kernel never resets become rates here.
+The metrics of a host in `run.db`, by name. Look one up that a report, a finding or your own
+query names.
 
-`P` is a watched process, `T` a thread of it. Network files are read through `/proc/P/net`, so they are those of the
-server's own network namespace. Metrics of log files, endpoints and server APIs have their own names and are not listed here.
-This page is made from `crates/observation/src/host/catalogue`, and a test keeps the two equal.
+```
+throng watch --for 60s -o host.db
+```
+
+A ratio of CPU time is in cores (1 = one core), a ratio of waiting is of the wall clock, both means
+over the time since the reading before. A series has further *labels*, and a *limit* where the value
+that cannot be passed is known. Counters that the kernel never resets become rates here.
+
+`P` is a watched process, `T` a thread of it. Network files are read through `/proc/P/net`, so they
+are those of the server's own network namespace. Metrics of log files, endpoints and server APIs have
+their own names ([watch-logs.md](watch-logs.md)). This page is made from
+`crates/observation/src/host/catalogue`, and a test keeps the two equal.
 ";
 
 #[cfg(test)]
