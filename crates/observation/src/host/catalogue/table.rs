@@ -100,7 +100,7 @@ groups! {
         CORE_BUSY = "core.busy", Ratio, "Share of the core that was neither idle nor stolen",
             "/proc/stat cpuN, all but idle, iowait and steal";
     }
-    "Pressure stall information of the host (PSI): the share of the time that tasks stood still for want of a resource." {
+    "Pressure stall information of the host (PSI): the share of the time in which tasks waited for lack of a resource." {
         HOST_PRESSURE_CPU_SOME = "host.pressure.cpu.some", Ratio, "Share of the time that some task waited for a CPU",
             "/proc/pressure/cpu some total";
         HOST_PRESSURE_CPU_FULL = "host.pressure.cpu.full", Ratio, "Share of the time that all tasks waited for a CPU",
@@ -135,11 +135,11 @@ groups! {
             "/proc/vmstat pgpgout (KiB)";
         HOST_MEMORY_SCAN_DIRECT = "host.memory.scan_direct", PerSecond, "Pages looked at by tasks that had to reclaim memory themselves",
             "/proc/vmstat pgscan_direct*";
-        HOST_MEMORY_ALLOCATION_STALLS = "host.memory.allocation_stalls", PerSecond, "Allocations that stood still until memory was reclaimed",
+        HOST_MEMORY_ALLOCATION_STALLS = "host.memory.allocation_stalls", PerSecond, "Allocations that waited until memory was reclaimed",
             "/proc/vmstat allocstall*";
         HOST_MEMORY_REFAULTS_FILE = "host.memory.refaults_file", PerSecond, "File pages read again soon after they were evicted: the page cache is too small",
             "/proc/vmstat workingset_refault_file (workingset_refault before 5.9)";
-        HOST_MEMORY_OOM_KILLS = "host.memory.oom_kills", PerSecond, "Processes killed for want of memory",
+        HOST_MEMORY_OOM_KILLS = "host.memory.oom_kills", PerSecond, "Processes killed for lack of memory",
             "/proc/vmstat oom_kill";
         HOST_FILES = "host.files", Count, "Open files of the host; the limit is fs.file-max",
             "/proc/sys/fs/file-nr";
@@ -271,7 +271,7 @@ groups! {
             "/proc/P/net/netstat TcpExt TCPTimeouts";
         TCP_LOST_RETRANSMITS = "tcp.lost_retransmits", PerSecond, "Retransmitted segments that were lost again",
             "/proc/P/net/netstat TcpExt TCPLostRetransmit";
-        TCP_ABORTS_ON_MEMORY = "tcp.aborts_on_memory", PerSecond, "Connections ended for want of memory",
+        TCP_ABORTS_ON_MEMORY = "tcp.aborts_on_memory", PerSecond, "Connections ended for lack of memory",
             "/proc/P/net/netstat TcpExt TCPAbortOnMemory";
         TCP_SOCKETS = "tcp.sockets", Count, "TCP sockets in use",
             "/proc/P/net/sockstat TCP inuse, sockstat6";
@@ -335,7 +335,7 @@ groups! {
             "memory.events max; version 1: memory.failcnt";
         CGROUP_MEMORY_OOMS = "cgroup.memory.ooms", PerSecond, "Times the group could not be given memory at its limit: an allocation failed, or something was killed",
             "memory.events oom (version 2)";
-        CGROUP_MEMORY_OOM_KILLS = "cgroup.memory.oom_kills", PerSecond, "Processes of the group killed for want of memory",
+        CGROUP_MEMORY_OOM_KILLS = "cgroup.memory.oom_kills", PerSecond, "Processes of the group killed for lack of memory",
             "memory.events oom_kill; version 1: memory.oom_control oom_kill";
         CGROUP_PIDS = "cgroup.pids", Count, "Tasks in the group; the limit is pids.max",
             "pids.current, pids.max";
