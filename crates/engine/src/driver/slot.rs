@@ -467,7 +467,7 @@ impl Slot {
         toward: &PeerAddresses,
         io: &mut IoContext,
     ) {
-        let input = match self.bind(channel, toward, io) {
+        let input = match self.bind(now, channel, toward, io) {
             Ok(locals) => {
                 let local = locals.first().copied();
                 if let Some(address) = local {
@@ -488,7 +488,7 @@ impl Slot {
         toward: SocketAddr,
         io: &mut IoContext,
     ) {
-        match self.bind_pair(channels, toward, io) {
+        match self.bind_pair(now, channels, toward, io) {
             Ok(locals) => {
                 let [address, _] = locals;
                 io.collector.push(DriverEvent::LocalAddress { id: self.id, address });
@@ -504,6 +504,7 @@ impl Slot {
 
     fn bind_pair(
         &mut self,
+        now: Instant,
         channels: [Channel; 2],
         toward: SocketAddr,
         io: &mut IoContext,
@@ -514,7 +515,7 @@ impl Slot {
             return Err(ChannelError::Generator("too many channels are open".into()));
         }
         let peers = PeerAddresses { peers: vec![toward], otherwise: None, gathers: false };
-        let locals = io.sources.locals(self.source_ip, &peers, &io.reach)?;
+        let locals = io.sources.locals(now, self.source_ip, &peers, &io.reach)?;
         let ours = |e: std::io::Error| {
             ChannelError::Generator(format!("RTP sockets toward {toward}: {e}"))
         };
@@ -532,6 +533,7 @@ impl Slot {
 
     fn bind(
         &mut self,
+        now: Instant,
         channel: Channel,
         toward: &PeerAddresses,
         io: &mut IoContext,
@@ -544,7 +546,7 @@ impl Slot {
                 channel.0
             )));
         }
-        let locals = io.sources.locals(self.source_ip, toward, &io.reach)?;
+        let locals = io.sources.locals(now, self.source_ip, toward, &io.reach)?;
         let ours = |e: std::io::Error| {
             let locals: Vec<_> = locals.iter().map(ToString::to_string).collect();
             ChannelError::Generator(format!("datagram socket at {}: {e}", locals.join(", ")))
@@ -573,8 +575,8 @@ impl Slot {
             let outgoing = Outgoing::Bytes(transmit.bytes);
             return io.submit(self.key, self.source_ip, SignallingCommand::Send(channel, outgoing));
         };
-        let is_detour = self.sockets.get(at).is_some_and(|entry| {
-            entry.socket.is_detour(transmit.from, transmit.to, &mut io.sources)
+        let is_detour = self.sockets.get_mut(at).is_some_and(|entry| {
+            entry.socket.is_detour(transmit.from, transmit.to, now, &mut io.sources)
         });
         if is_detour {
             return;

@@ -27,6 +27,9 @@ pub(crate) struct DatagramSocket {
     is_dual: bool,
     /// The destination allowed last: nearly every datagram goes to the same one.
     allowed: Option<SocketAddr>,
+    /// The local address and the peer that were found to be no detour last: an established pair
+    /// costs no look-up, and is kept when its route changes.
+    straight: Option<(IpAddr, IpAddr)>,
     /// See [`throng_net::send`].
     joins: bool,
     /// `None` while unknown: the kernel counts with them what the socket left to a ring.
@@ -157,6 +160,7 @@ impl DatagramSocket {
             locals,
             is_dual,
             allowed: None,
+            straight: None,
             joins: true,
             dropped_so_far: Some(0),
             ring: RingUse::Possible,
@@ -174,19 +178,33 @@ impl DatagramSocket {
         self.locals.len() > 1
     }
 
-    /// Whether `from` is a detour to `to`: routing chooses another one of its local addresses. A
+    /// Whether `from` is a detour to `to`: routing chooses another one of the socket's addresses. A
     /// browser's viewer binds no address of its own, so that routing chooses for it, and a server
     /// that answers the source that it heard last (SRS) may have no way back to a detour. An
     /// address that routing does not know of is none.
+    ///
+    /// The participant is not told, and paces its checks as if those of detours were sent: a join
+    /// may wait 50 ms for each address before the one that routing chooses. Of a socket that
+    /// gathers, the first address is the choice toward the signalling host, so that this costs time
+    /// only where media is at another host with another route.
     pub(crate) fn is_detour(
-        &self,
+        &mut self,
         from: Option<IpAddr>,
         to: SocketAddr,
+        now: Instant,
         sources: &mut SourceAddresses,
     ) -> bool {
         let Some(from) = from.filter(|_| self.has_several()) else { return false };
-        let is_local = |ip: &IpAddr| self.locals.iter().any(|local| local.ip() == *ip);
-        sources.toward(None, to).is_ok_and(|way| way != from && is_local(&way))
+        let pair = Some((from, to.ip()));
+        if self.straight == pair {
+            return false;
+        }
+        let Ok(way) = sources.toward(now, None, to) else { return false };
+        let is_detour = way != from && self.locals.iter().any(|local| local.ip() == way);
+        if !is_detour {
+            self.straight = pair;
+        }
+        is_detour
     }
 
     /// A datagram in the form that this socket's family needs.
@@ -306,9 +324,11 @@ impl AsFd for DatagramSocket {
 /// Chooses the local addresses toward peers.
 #[derive(Debug, Default)]
 pub(crate) struct SourceAddresses {
-    routes: HashMap<IpAddr, IpAddr>,
-    /// The addresses of this host, once read.
-    own: Option<Vec<IpAddr>>,
+    /// When the route to a peer was looked up, and the local address that it chooses or the error
+    /// that says that there is none.
+    routes: HashMap<IpAddr, (Instant, Result<IpAddr, i32>)>,
+    /// When the addresses of this host were read, and these.
+    own: Option<(Instant, Vec<IpAddr>)>,
 }
 
 /// The peers of a datagram socket: see [`Open::Datagrams`].
@@ -325,6 +345,12 @@ pub(crate) struct PeerAddresses {
 /// grow.
 const ROUTES_MAX: usize = 1024;
 
+/// How long a route is believed: lines come up and go down during a run.
+const ROUTE_FRESH: Duration = Duration::from_secs(5);
+
+/// How long the addresses of this host are believed: they may be thousands, and all are read.
+const OWN_FRESH: Duration = Duration::from_secs(60);
+
 impl SourceAddresses {
     /// The local addresses toward the peers that may be reached, the most likely first. A
     /// participant with an assigned address (`dealt`) uses that one toward peers of its family.
@@ -334,17 +360,21 @@ impl SourceAddresses {
     /// left.
     pub(crate) fn locals(
         &mut self,
+        now: Instant,
         dealt: Option<IpAddr>,
         toward: &PeerAddresses,
         reach: &Reach,
     ) -> Result<Vec<IpAddr>, ChannelError> {
-        let locals = match (self.toward_each(dealt, &toward.peers, reach), toward.otherwise) {
-            (Err(_), Some(otherwise)) => self.toward_each(dealt, &[otherwise], reach)?,
+        let locals = match (self.toward_each(now, dealt, &toward.peers, reach), toward.otherwise) {
+            (Err(_), Some(otherwise)) => self.toward_each(now, dealt, &[otherwise], reach)?,
             (locals, _) => locals?,
         };
         Ok(match locals.first() {
             Some(first) if toward.gathers && dealt.is_none() => {
-                gathering::usable(*first, self.own.get_or_insert_with(preflight::own_addresses))
+                let age = |read_at: Instant| now.saturating_duration_since(read_at);
+                self.own = self.own.take().filter(|(read_at, _)| age(*read_at) < OWN_FRESH);
+                let (_, own) = self.own.get_or_insert_with(|| (now, preflight::own_addresses()));
+                gathering::usable(*first, own)
             }
             _ => locals,
         })
@@ -353,6 +383,7 @@ impl SourceAddresses {
     /// The local addresses toward those of `peers` that may be reached and have a route.
     fn toward_each(
         &mut self,
+        now: Instant,
         dealt: Option<IpAddr>,
         peers: &[SocketAddr],
         reach: &Reach,
@@ -364,7 +395,7 @@ impl SourceAddresses {
         let (allowed, refused): (Vec<SocketAddr>, Vec<_>) = peers.iter().partition(may_reach);
         let (mut locals, mut unreachable) = (Vec::new(), Vec::new());
         for peer in allowed {
-            match self.toward(dealt, peer) {
+            match self.toward(now, dealt, peer) {
                 Ok(local) if locals.contains(&local) => {}
                 Ok(local) => locals.push(local),
                 Err(error) if is_unreachable(&error) => {
@@ -389,28 +420,47 @@ impl SourceAddresses {
 
     /// The local address toward `toward`: the assigned one (`dealt`) if it is of the same family,
     /// else the route's choice.
-    fn toward(&mut self, dealt: Option<IpAddr>, toward: SocketAddr) -> io::Result<IpAddr> {
+    fn toward(
+        &mut self,
+        now: Instant,
+        dealt: Option<IpAddr>,
+        toward: SocketAddr,
+    ) -> io::Result<IpAddr> {
         if let Some(dealt) = dealt.filter(|dealt| dealt.is_ipv4() == toward.is_ipv4()) {
             return Ok(dealt);
         }
-        if let Some(known) = self.routes.get(&toward.ip()) {
-            return Ok(*known);
+        if let Some((looked_up_at, known)) = self.routes.get(&toward.ip())
+            && now.saturating_duration_since(*looked_up_at) < ROUTE_FRESH
+        {
+            return known.map_err(io::Error::from_raw_os_error);
         }
-        // Connecting a datagram socket sends nothing; it looks up the route, which chooses the
-        // source address.
-        let any = if toward.is_ipv4() {
-            IpAddr::from(Ipv4Addr::UNSPECIFIED)
-        } else {
-            Ipv6Addr::UNSPECIFIED.into()
+        let found = look_up(toward);
+        // An error of this host, such as that no descriptor is left, says nothing of the route.
+        let known = match &found {
+            Ok(local) => Some(Ok(*local)),
+            Err(error) => error.raw_os_error().filter(|_| is_unreachable(error)).map(Err),
         };
-        let probe = UdpSocket::bind((any, 0))?;
-        probe.connect((toward.ip(), if toward.port() == 0 { 9 } else { toward.port() }))?;
-        let local = probe.local_addr()?.ip();
-        if self.routes.len() < ROUTES_MAX {
-            self.routes.insert(toward.ip(), local);
+        if let Some(known) = known {
+            if self.routes.len() >= ROUTES_MAX {
+                self.routes.clear();
+            }
+            self.routes.insert(toward.ip(), (now, known));
         }
-        Ok(local)
+        found
     }
+}
+
+/// The source address that routing chooses toward `toward`. Connecting a datagram socket sends
+/// nothing; it looks up the route.
+fn look_up(toward: SocketAddr) -> io::Result<IpAddr> {
+    let any = if toward.is_ipv4() {
+        IpAddr::from(Ipv4Addr::UNSPECIFIED)
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    };
+    let probe = UdpSocket::bind((any, 0))?;
+    probe.connect((toward.ip(), if toward.port() == 0 { 9 } else { toward.port() }))?;
+    Ok(probe.local_addr()?.ip())
 }
 
 /// Whether an error means that an address is unreachable: no route, a route that rejects
@@ -438,7 +488,8 @@ mod tests {
         let mut sources = SourceAddresses::default();
         let mut toward = |dealt: Option<&str>, target: &str| {
             let dealt = dealt.map(|ip| ip.parse().unwrap());
-            sources.toward(dealt, target.parse().unwrap()).unwrap().to_string()
+            let target = target.parse().unwrap();
+            sources.toward(Instant::now(), dealt, target).unwrap().to_string()
         };
         assert_eq!(toward(Some("127.0.0.2"), "127.0.0.1:9"), "127.0.0.2");
         assert_eq!(toward(Some("::1"), "127.0.0.1:9"), "127.0.0.1");
@@ -449,33 +500,83 @@ mod tests {
     #[test]
     fn a_server_hears_a_socket_only_from_where_routing_leads() {
         let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
+        let now = Instant::now();
         let mut sources = SourceAddresses {
             // A line to a server; a way whose address is not offered.
             routes: [("10.79.2.1", "10.79.2.2"), ("10.9.9.9", "10.1.1.1")]
-                .map(|(peer, way)| (ip(peer), ip(way)))
+                .map(|(peer, way)| (ip(peer), (now, Ok(ip(way)))))
                 .into(),
             own: None,
         };
-        let several = ["127.0.0.1", "192.0.2.2", "10.79.2.2"].map(ip);
-        let socket = DatagramSocket::bind(&several, None, 1 << 16).unwrap();
-        let mut is_detour = |from: Option<&str>, peer: &str| {
-            socket.is_detour(from.map(ip), SocketAddr::new(ip(peer), 8000), &mut sources)
+        let bound = |several: &[&str]| {
+            let ips: Vec<_> = several.iter().map(|text| ip(text)).collect();
+            DatagramSocket::bind(&ips, None, 1 << 16).unwrap()
         };
-        assert!(!is_detour(Some("10.79.2.2"), "10.79.2.1"));
+        let mut is_detour = |socket: &mut DatagramSocket, from: Option<&str>, peer: &str| {
+            socket.is_detour(from.map(ip), SocketAddr::new(ip(peer), 8000), now, &mut sources)
+        };
+        let mut socket = bound(&["127.0.0.1", "192.0.2.2", "10.79.2.2"]);
+        assert!(!is_detour(&mut socket, Some("10.79.2.2"), "10.79.2.1"));
         for other in ["192.0.2.2", "127.0.0.1"] {
-            assert!(is_detour(Some(other), "10.79.2.1"), "{other}");
-            assert!(!is_detour(Some(other), "10.9.9.9"), "{other}");
+            assert!(is_detour(&mut socket, Some(other), "10.79.2.1"), "{other}");
+            assert!(!is_detour(&mut socket, Some(other), "10.9.9.9"), "{other}");
         }
-        assert!(!is_detour(Some("127.0.0.1"), "127.0.0.1"));
-        assert!(is_detour(Some("192.0.2.2"), "127.0.0.1"));
-        assert!(!is_detour(None, "10.79.2.1"));
+        assert!(!is_detour(&mut socket, Some("127.0.0.1"), "127.0.0.1"));
+        assert!(is_detour(&mut socket, Some("192.0.2.2"), "127.0.0.1"));
+        assert!(!is_detour(&mut socket, None, "10.79.2.1"));
         // A socket with one address was given it.
-        let only = DatagramSocket::bind(&[ip("127.0.0.1")], None, 1 << 16).unwrap();
-        assert!(!only.is_detour(
-            Some(ip("127.0.0.1")),
-            "10.79.2.1:8000".parse().unwrap(),
-            &mut sources
-        ));
+        assert!(!is_detour(&mut bound(&["127.0.0.1"]), Some("127.0.0.1"), "10.79.2.1"));
+    }
+
+    #[test]
+    fn a_route_that_changes_leads_new_pairs_and_leaves_the_established_one() {
+        let [one, two] = [1, 2].map(|last| IpAddr::from([127, 0, 0, last]));
+        let (start, to) = (Instant::now(), SocketAddr::new(one, 9));
+        // The way was by `two`; now it is by `one`.
+        let mut sources = SourceAddresses { routes: [(one, (start, Ok(two)))].into(), own: None };
+        let bound = || DatagramSocket::bind(&[one, two], None, 1 << 16).unwrap();
+        let (mut established, mut later) = (bound(), bound());
+        let mut detours = |socket: &mut DatagramSocket, after: Duration| {
+            [one, two].map(|from| socket.is_detour(Some(from), to, start + after, &mut sources))
+        };
+        let still = ROUTE_FRESH - Duration::from_millis(1);
+        assert_eq!(detours(&mut established, still), [true, false]);
+        assert_eq!(detours(&mut later, ROUTE_FRESH), [false, true]);
+        let now = start + ROUTE_FRESH;
+        assert!(!established.is_detour(Some(two), to, now, &mut sources), "it plays");
+    }
+
+    #[test]
+    fn a_way_that_is_missing_is_remembered_as_long_as_one_that_exists() {
+        let (start, home) = (Instant::now(), IpAddr::from([127, 0, 0, 1]));
+        let mut sources = SourceAddresses::default();
+        let nowhere: SocketAddr = "255.255.255.255:9".parse().unwrap();
+        assert!(is_unreachable(&sources.toward(start, None, nowhere).unwrap_err()));
+        assert!(matches!(sources.routes.get(&nowhere.ip()), Some((_, Err(_)))));
+        sources.routes.insert(home, (start, Err(libc::EHOSTUNREACH)));
+        let mut toward =
+            |after: Duration| sources.toward(start + after, None, SocketAddr::new(home, 9));
+        assert_eq!(toward(Duration::ZERO).unwrap_err().raw_os_error(), Some(libc::EHOSTUNREACH));
+        assert_eq!(toward(ROUTE_FRESH).unwrap(), home);
+        // One more than has room.
+        let peers = (0..ROUTES_MAX as u32).map(|n| IpAddr::from(Ipv4Addr::from_bits(n)));
+        sources.routes = peers.map(|peer| (peer, (start, Ok(home)))).collect();
+        assert_eq!(sources.toward(start, None, SocketAddr::new(home, 9)).unwrap(), home);
+        assert_eq!(sources.routes, HashMap::from([(home, (start, Ok(home)))]));
+    }
+
+    #[test]
+    fn an_address_that_this_host_has_lost_is_offered_for_a_minute_at_most() {
+        let (start, lost) = (Instant::now(), IpAddr::from([192, 0, 2, 7]));
+        let mut sources =
+            SourceAddresses { own: Some((start, vec![lost])), ..SourceAddresses::default() };
+        let reach: Reach = Arc::new(|_, _| true);
+        let peers = vec!["127.0.0.1:9".parse().unwrap()];
+        let toward = PeerAddresses { peers, otherwise: None, gathers: true };
+        let mut offers = |after: Duration| {
+            sources.locals(start + after, None, &toward, &reach).unwrap().contains(&lost)
+        };
+        assert!(offers(OWN_FRESH - Duration::from_millis(1)) && !offers(OWN_FRESH));
     }
 
     #[test]
@@ -498,6 +599,7 @@ mod tests {
             let peers = peers.iter().map(|peer| peer.parse().unwrap()).collect();
             let otherwise = otherwise.map(|peer| peer.parse().unwrap());
             SourceAddresses::default().locals(
+                Instant::now(),
                 None,
                 &PeerAddresses { peers, otherwise, gathers: false },
                 &reach,
@@ -510,7 +612,7 @@ mod tests {
         let route = |peer: &str| {
             let peers = vec![peer.parse().unwrap()];
             let toward = PeerAddresses { peers, otherwise: None, gathers: false };
-            SourceAddresses::default().locals(None, &toward, &by_tcp)
+            SourceAddresses::default().locals(Instant::now(), None, &toward, &by_tcp)
         };
         assert_eq!(route("127.0.0.1:554"), loopback);
         assert!(matches!(route("127.0.0.1:5000"), Err(ChannelError::NotAllowed(_))));
@@ -527,7 +629,7 @@ mod tests {
         let toward = PeerAddresses { peers, otherwise: None, gathers: true };
         let dealt = IpAddr::from([127, 0, 0, 7]);
         assert_eq!(
-            SourceAddresses::default().locals(Some(dealt), &toward, &reach),
+            SourceAddresses::default().locals(Instant::now(), Some(dealt), &toward, &reach),
             Ok(vec![dealt])
         );
     }
