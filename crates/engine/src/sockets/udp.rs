@@ -180,8 +180,9 @@ impl DatagramSocket {
 
     /// Whether `from` is a detour to `to`: routing chooses another one of the socket's addresses. A
     /// browser's viewer binds no address of its own, so that routing chooses for it, and a server
-    /// that answers the source that it heard last (SRS) may have no way back to a detour. An
-    /// address that routing does not know of is none.
+    /// that answers the source that it heard last (SRS) may have no way back to a detour. If the
+    /// socket does not have the address that routing chooses, only loopback is a detour, where
+    /// there is an outer address of the family. If routing knows no way, nothing is a detour.
     ///
     /// The participant is not told, and paces its checks as if those of detours were sent: a join
     /// may wait 50 ms for each address before the one that routing chooses. Of a socket that
@@ -200,7 +201,11 @@ impl DatagramSocket {
             return false;
         }
         let Ok(way) = sources.toward(now, None, to) else { return false };
-        let is_detour = way != from && self.locals.iter().any(|local| local.ip() == way);
+        let is_inner = from.is_loopback() && !way.is_loopback();
+        let is_better = |own: IpAddr| {
+            own == way || (is_inner && !own.is_loopback() && own.is_ipv4() == to.is_ipv4())
+        };
+        let is_detour = way != from && self.locals.iter().any(|local| is_better(local.ip()));
         if !is_detour {
             self.straight = pair;
         }
@@ -519,11 +524,16 @@ mod tests {
         assert!(!is_detour(&mut socket, Some("10.79.2.2"), "10.79.2.1"));
         for other in ["192.0.2.2", "127.0.0.1"] {
             assert!(is_detour(&mut socket, Some(other), "10.79.2.1"), "{other}");
-            assert!(!is_detour(&mut socket, Some(other), "10.9.9.9"), "{other}");
         }
         assert!(!is_detour(&mut socket, Some("127.0.0.1"), "127.0.0.1"));
         assert!(is_detour(&mut socket, Some("192.0.2.2"), "127.0.0.1"));
         assert!(!is_detour(&mut socket, None, "10.79.2.1"));
+        // Any outer address may be the way to one that is not offered, loopback only without it.
+        assert!(!is_detour(&mut socket, Some("192.0.2.2"), "10.9.9.9"));
+        assert!(is_detour(&mut socket, Some("127.0.0.1"), "10.9.9.9"));
+        for inner in [["127.0.0.1", "127.0.0.2"], ["127.0.0.1", "2001:db8::5"]] {
+            assert!(!is_detour(&mut bound(&inner), Some("127.0.0.1"), "10.9.9.9"), "{inner:?}");
+        }
         // A socket with one address was given it.
         assert!(!is_detour(&mut bound(&["127.0.0.1"]), Some("127.0.0.1"), "10.79.2.1"));
     }
