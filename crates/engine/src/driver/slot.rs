@@ -647,3 +647,7 @@ impl Slot {
         io.collector.push(DriverEvent::Ended { id: self.id, at: now, outcome });
     }
 }
+
+#[cfg(test)]
+#[path = "slot_tests.rs"]
+mod tests;
