@@ -1,9 +1,10 @@
 //! The terminal, written by a thread of its own: one that takes no output (Ctrl-S, a window that
 //! hangs) holds nobody who was asked to end.
 //!
-//! Who writes waits until the terminal has taken it. After a signal that asks to end, it waits only
-//! while the terminal still takes something. For what shows a run in progress ([`Frames`]) nobody
-//! waits. Files and pipes are written directly: whoever reads them gets all of it.
+//! Who writes a result waits until the terminal has taken it. Once the end was asked, by a signal
+//! or a key, it waits only while the terminal still takes something. For what shows a run in
+//! progress ([`Frames`]) and for what is said ([`tell`], [`log`]) nobody waits: the run goes on.
+//! Files and pipes are written directly: whoever reads them gets all of it.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
@@ -18,8 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of one write, which a serial line of 9,600 Bd takes within [`PATIENCE`].
 const PIECE_BYTES: usize = 512;
 
-/// How much waits for the terminal before more is dropped: blocks of an hour.
-const WAITING_BYTES_MAX: usize = 1 << 20;
+/// How much waits for the terminal before more of what passes is left out: blocks of an hour.
+const PASSING_BYTES_MAX: usize = 1 << 20;
+
+/// The same for what is said, so that it has room when the log or blocks have filled theirs.
+const SAID_BYTES_MAX: usize = 2 * PASSING_BYTES_MAX;
 
 /// When a terminal is tried again that somebody set to block nobody, and that is full.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
@@ -35,10 +39,53 @@ pub(crate) enum Stream {
     Err,
 }
 
-/// Writes to a stream. A closed one is not an error.
+/// What a text is: whether it is left out where much waits for the terminal already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// What shows a run in progress, and the log.
+    Passing,
+    /// A message.
+    Said,
+    /// A result: only once the end was asked, when whoever writes it may not wait.
+    Result,
+    /// The modes of the terminal, some bytes: never, as nothing makes up for them.
+    Modes,
+}
+
+impl Kind {
+    /// How many bytes may wait for the terminal before this is left out; `None`: any number.
+    fn waiting_bytes_max(self, is_end_asked: bool) -> Option<usize> {
+        match self {
+            Self::Passing => Some(PASSING_BYTES_MAX),
+            Self::Said => Some(SAID_BYTES_MAX),
+            Self::Result => is_end_asked.then_some(SAID_BYTES_MAX),
+            Self::Modes => None,
+        }
+    }
+}
+
+/// Writes a result to a stream, and waits. A closed stream is not an error.
 pub(crate) fn write(stream: Stream, bytes: &[u8]) {
     if stream.is_terminal() {
         CONSOLE.write(stream, bytes);
+    } else {
+        let _ = stream.write_all(bytes);
+    }
+}
+
+/// Writes a message to a stream, and waits for no terminal.
+pub(crate) fn tell(stream: Stream, bytes: &[u8]) {
+    pass_on(stream, bytes, Kind::Said);
+}
+
+/// Writes a line of the log to a stream, and waits for no terminal.
+pub(crate) fn log(stream: Stream, bytes: &[u8]) {
+    pass_on(stream, bytes, Kind::Passing);
+}
+
+fn pass_on(stream: Stream, bytes: &[u8], kind: Kind) {
+    if stream.is_terminal() {
+        CONSOLE.queue(stream, bytes.to_vec(), kind);
     } else {
         let _ = stream.write_all(bytes);
     }
@@ -62,12 +109,18 @@ pub(crate) fn end_is_asked() {
 /// What shows a run in progress: it goes to the terminal when it is flushed, and is not waited for.
 pub(crate) struct Frames {
     stream: Stream,
+    kind: Kind,
     bytes: Vec<u8>,
 }
 
 impl Frames {
     pub(crate) fn on(stream: Stream) -> Self {
-        Self { stream, bytes: Vec::new() }
+        Self { stream, kind: Kind::Passing, bytes: Vec::new() }
+    }
+
+    /// For the modes of the terminal, which are not left out.
+    pub(crate) fn of_modes(stream: Stream) -> Self {
+        Self { kind: Kind::Modes, ..Self::on(stream) }
     }
 }
 
@@ -83,7 +136,7 @@ impl Write for Frames {
             return self.stream.write_all(&bytes);
         }
         if !bytes.is_empty() {
-            CONSOLE.queue(self.stream, bytes);
+            CONSOLE.queue(self.stream, bytes, self.kind);
         }
         Ok(())
     }
@@ -132,9 +185,11 @@ struct State {
     /// How many texts were queued, and how many of them were taken.
     queued: u64,
     taken: u64,
+    /// How many blocks, messages and lines of the log were left out since that was last said.
+    left_out: u64,
     /// When the terminal took something, or had nothing to take, last.
     moved_at: Option<Instant>,
-    /// When a signal asked to end.
+    /// When the end was asked.
     asked_at: Option<Instant>,
     has_thread: bool,
 }
@@ -142,6 +197,12 @@ struct State {
 impl State {
     fn is_behind(&self) -> bool {
         self.taken < self.queued
+    }
+
+    fn push(&mut self, stream: Stream, bytes: Vec<u8>) {
+        self.waiting_bytes += bytes.len();
+        self.queued += 1;
+        self.waiting.push_back((stream, bytes));
     }
 
     /// How long who waits has patience still; `None`: as long as it takes.
@@ -159,6 +220,7 @@ impl Console {
             waiting_bytes: 0,
             queued: 0,
             taken: 0,
+            left_out: 0,
             moved_at: None,
             asked_at: None,
             has_thread: false,
@@ -180,7 +242,7 @@ impl Console {
         state.has_thread = thread.spawn(move || self.serve(write)).is_ok();
     }
 
-    fn queue(&'static self, stream: Stream, bytes: Vec<u8>) {
+    fn queue(&'static self, stream: Stream, bytes: Vec<u8>, kind: Kind) {
         let mut state = self.state();
         if !state.has_thread {
             self.start(&mut state, Stream::write_some);
@@ -190,20 +252,26 @@ impl Console {
             let _ = stream.write_all(&bytes);
             return;
         }
-        if state.waiting_bytes > WAITING_BYTES_MAX {
+        let most = kind.waiting_bytes_max(state.asked_at.is_some());
+        if most.is_some_and(|most| state.waiting_bytes > most) {
+            state.left_out += 1;
             return;
         }
         if !state.is_behind() {
             state.moved_at = Some(Instant::now());
         }
-        state.waiting_bytes += bytes.len();
-        state.queued += 1;
-        state.waiting.push_back((stream, bytes));
+        // Neither comes while a screen is drawn, on which this would be lost.
+        if matches!(kind, Kind::Said | Kind::Result)
+            && let count @ 1.. = std::mem::take(&mut state.left_out)
+        {
+            state.push(Stream::Err, left_out(count).into_bytes());
+        }
+        state.push(stream, bytes);
         self.changed.notify_all();
     }
 
     fn write(&'static self, stream: Stream, bytes: &[u8]) {
-        self.queue(stream, bytes.to_vec());
+        self.queue(stream, bytes.to_vec(), Kind::Result);
         self.wait();
     }
 
@@ -263,6 +331,10 @@ impl Console {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+fn left_out(count: u64) -> String {
+    format!("(texts left out above, because the terminal took no output: {count})\n")
 }
 
 #[cfg(test)]

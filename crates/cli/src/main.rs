@@ -54,6 +54,7 @@ fn main() -> ExitCode {
     let _ends = throng_process::EndsAll;
     if let Err(error) = throng_process::end_with_parent() {
         say(&format!("throng: the one that started this has ended: {error}"));
+        console::wait();
         return Exit::Interrupted.into();
     }
     let arguments = match Arguments::try_parse_from(oven_rtc_tester::translate(std::env::args())) {
@@ -101,6 +102,8 @@ fn main() -> ExitCode {
         Command::Schema(command) => schema(command.format),
     };
     let exit = done.unwrap_or_else(|stop| {
+        // What passed in the run leaves room for why it ended.
+        console::wait();
         say_lines(&format!("throng: {:#}", stop.error));
         stop.exit
     });

@@ -1,6 +1,6 @@
-//! Results on standard output, and messages on standard error. While a full-screen view has the
-//! terminal, messages wait. Both are escaped, so that text from other programs cannot control the
-//! terminal.
+//! Results on standard output, and messages on standard error. Whoever says a message waits for no
+//! terminal; the message waits while a full-screen view has it. Both are escaped, so that text from
+//! other programs cannot control the terminal.
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,7 @@ pub(crate) struct LogWriter;
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        console::write(Stream::Err, untrusted::lines(&text).as_bytes());
+        console::log(Stream::Err, untrusted::lines(&text).as_bytes());
         Ok(bytes.len())
     }
 
@@ -71,7 +71,7 @@ fn released() -> Vec<String> {
 }
 
 fn print_message(text: &str) {
-    console::write(Stream::Err, format!("{}\n", untrusted::lines(text)).as_bytes());
+    console::tell(Stream::Err, format!("{}\n", untrusted::lines(text)).as_bytes());
 }
 
 #[cfg(test)]

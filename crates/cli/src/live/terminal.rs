@@ -82,7 +82,11 @@ impl Screen {
 
     /// Whether `q` or Ctrl-C was pressed.
     pub(crate) fn wants_to_leave(&mut self) -> bool {
-        self.keys.ask_to_leave()
+        let wants = self.keys.ask_to_leave();
+        if wants {
+            console::end_is_asked();
+        }
+        wants
     }
 }
 
@@ -100,9 +104,9 @@ fn take_terminal() -> io::Result<ratatui::Terminal<CrosstermBackend<Frames>>> {
     }
     *owner = Owner::View;
     enable_raw_mode()?;
-    let mut frames = Frames::on(Stream::Out);
-    crossterm::execute!(frames, EnterAlternateScreen)?;
-    ratatui::Terminal::new(CrosstermBackend::new(frames))
+    let mut modes = Frames::of_modes(Stream::Out);
+    crossterm::execute!(modes, EnterAlternateScreen)?;
+    ratatui::Terminal::new(CrosstermBackend::new(Frames::on(Stream::Out)))
 }
 
 /// Nothing can be done when the terminal cannot be restored.
@@ -118,8 +122,8 @@ fn leave_screen(to: Owner) {
     if *owner == Owner::View {
         // Once more: the view may have taken it meanwhile.
         let _ = disable_raw_mode();
-        let mut frames = Frames::on(Stream::Out);
-        let _ = crossterm::execute!(frames, LeaveAlternateScreen, Show);
+        let mut modes = Frames::of_modes(Stream::Out);
+        let _ = crossterm::execute!(modes, LeaveAlternateScreen, Show);
     }
     if *owner != Owner::Last {
         *owner = to;
@@ -133,6 +137,7 @@ pub(crate) fn give_back_for_good() {
     let _ = std::thread::Builder::new().name("terminal".into()).spawn(move || {
         give_back(Owner::Last);
         messages::flush_messages();
+        console::wait();
         let _ = done.send(());
     });
     let _ = is_done.recv_timeout(GIVEN_BACK_WITHIN);

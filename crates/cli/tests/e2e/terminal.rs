@@ -2,7 +2,7 @@
 //! and leaves the terminal as it was.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use throng_sim::pty::Pty;
@@ -21,12 +21,17 @@ const ENDS_WITHIN: Duration = Duration::from_secs(20);
 /// How often a key is typed that the view may have taken for the end of another one.
 const TIMES_TYPED_MAX: u32 = 3;
 
-/// A view of one viewer, for a minute, on a terminal.
-fn view(stage: &Stage, folder: &TempDir, term: &str, time: &str) -> Pty {
+/// The command of a view of one viewer.
+fn command_of_view(stage: &Stage, folder: &TempDir, term: &str, time: &str) -> Command {
     let mut command = Command::new(THRONG);
     command.args(["view", &stage.target(), "-n", "1", "--for", time, "--output"]);
     command.arg(folder.path().join("run")).env("TERM", term);
-    Pty::start(command).unwrap()
+    command
+}
+
+/// A view of one viewer on a terminal.
+fn view(stage: &Stage, folder: &TempDir, term: &str, time: &str) -> Pty {
+    Pty::start(command_of_view(stage, folder, term, time)).unwrap()
 }
 
 fn view_on_screen(stage: &Stage, folder: &TempDir) -> Pty {
@@ -127,12 +132,16 @@ fn two_signals_at_once_leave_the_terminal_as_before() {
     });
 }
 
-/// As after Ctrl-S, on a screen and with plain lines.
+/// As after Ctrl-S, on a screen, where a key asks too, and with plain lines.
 #[test]
 fn a_terminal_that_takes_no_output_does_not_keep_a_run_from_its_end() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     std::thread::scope(|scope| {
-        for (term, begin) in [("xterm-256color", SCREEN), ("dumb", "<Summary>")] {
+        for (term, begin, key) in [
+            ("xterm-256color", SCREEN, ""),
+            ("xterm-256color", SCREEN, "q"),
+            ("dumb", "<Summary>", ""),
+        ] {
             let stage = &stage;
             scope.spawn(move || {
                 let folder = tempfile::tempdir().unwrap();
@@ -141,14 +150,40 @@ fn a_terminal_that_takes_no_output_does_not_keep_a_run_from_its_end() {
                 pty.stops_output().unwrap();
                 // Two frames.
                 std::thread::sleep(Duration::from_millis(600));
-                pty.signal("TERM").unwrap();
+                if key.is_empty() {
+                    pty.signal("TERM").unwrap();
+                } else {
+                    pty.types(key.as_bytes()).unwrap();
+                }
                 let end = pty.ends_within(ENDS_WITHIN).and_then(|status| status.code());
-                assert_eq!(end, Some(130), "{term}: {}", pty.shown());
+                assert_eq!(end, Some(130), "{term} {key}: {}", pty.shown());
                 assert!(folder.path().join("run/report.html").exists(), "{term}");
                 assert!(!pty.left_behind().contains(&"other modes"), "{term}");
             });
         }
     });
+}
+
+/// A log of each step of each participant, by the threads that play them.
+#[test]
+fn a_run_goes_on_while_a_terminal_takes_nothing_of_what_is_said_in_it() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command_of_view(&stage, &folder, "dumb", "8s");
+    command.env("RUST_LOG", "throng=debug");
+    let mut pty = Pty::start(command).unwrap();
+    assert!(pty.shows_within("DEBUG", STARTS_WITHIN), "{}", pty.shown());
+    pty.stops_output().unwrap();
+    let report = folder.path().join("run/report.html");
+    let until = Instant::now() + STARTS_WITHIN + ENDS_WITHIN;
+    while !report.exists() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(report.exists(), "{}", pty.shown());
+    // The summary waits for the terminal.
+    assert!(pty.ends_within(Duration::from_secs(1)).is_none(), "{}", pty.shown());
+    pty.signal("TERM").unwrap();
+    assert!(pty.ends_within(ENDS_WITHIN).is_some(), "{}", pty.shown());
 }
 
 #[test]
