@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use throng_engine::{Consent, ConsentCheck, TlsOptions};
 use throng_observation::run::ClockError;
-use throng_observation::units;
+use throng_observation::{units, untrusted};
 use throng_scenario::{
     AddressPolicy, Caps, ConsentProof, ConsentSecret, ExpectedLoad, IpProtocol, MayReach,
     NamedPlace, PermitReason, Plan, Refusal,
@@ -18,7 +18,7 @@ use url::Url;
 
 use crate::exit::Exit;
 use crate::watchers::{Agents, Agreement};
-use crate::{CliError, say, secrets};
+use crate::{CliError, secrets};
 
 mod proof;
 use proof::{ProofRequest, ProvenAddress};
@@ -47,9 +47,11 @@ pub(crate) struct Permission {
     agreements: Vec<Agreement>,
     caps: Caps,
     servers: Vec<SocketAddr>,
+    /// How many addresses the target has, with those that get no load.
+    target_addresses: usize,
     names: JudgedNames,
     is_own_host: bool,
-    /// Addresses that nobody asks for a proof and that get no load, each with the reason.
+    /// Addresses that get no load, each with the reason, on one line.
     left_out: Vec<String>,
 }
 
@@ -81,7 +83,7 @@ struct Demand {
     duration: Duration,
 }
 
-/// Judges every address of the target, and says which of them get no load.
+/// Judges every address of the target, and notes which of them get no load.
 ///
 /// An agent that agrees to load opens its own address, within its limits and as long as it runs.
 /// This applies to every address: where no consent was needed, the owner can still end the run by
@@ -95,13 +97,10 @@ pub(crate) fn permission(
     agents: &Agents,
 ) -> Result<Permission, CliError> {
     let own = throng_engine::preflight::own_addresses();
-    let permission = judged(plan, consent_secret, tls, agents, (own, JudgedNames::default()))?;
-    permission.left_out.iter().for_each(|why| say(&format!("warning: {why}")));
-    Ok(permission)
+    judged(plan, consent_secret, tls, agents, (own, JudgedNames::default()))
 }
 
-/// The same on a host with the addresses `own`, of which nothing is said. `names`: those that are
-/// resolved already.
+/// The same on a host with the addresses `own`. `names`: those that are resolved already.
 fn judged(
     plan: &Plan,
     consent_secret: Option<&str>,
@@ -151,16 +150,17 @@ fn judged(
             )));
         }
     }
-    let mut left_out = others_refused;
+    let refused_one = |refusal: &Refusal| no_load(*refusal, port, agents);
+    let mut left_out: Vec<String> = others_refused.iter().map(refused_one).collect();
     if let Some(secret) = asked {
         let asked = ProofRequest::new(&plan.target, secret, tls.clone(), demand);
-        proven = prove(&asked, &unproven, addresses.len() == 1, &mut policy, &mut caps)?;
+        let is_only_address = addresses.len() == 1;
+        let opened = (&mut policy, &mut caps);
+        proven = prove(&asked, &unproven, is_only_address, opened, &mut left_out)?;
         request = Some(asked);
     } else {
-        left_out.extend(&unproven);
+        left_out.extend(unproven.iter().map(refused_one));
     }
-    let mut left_out: Vec<String> =
-        left_out.into_iter().map(|refusal| no_load(refusal, port, agents)).collect();
     for other in &others {
         left_out.extend(other.judge(&policy, agents)?);
     }
@@ -172,8 +172,10 @@ fn judged(
         })
         .collect();
     if permits.is_empty() {
-        let none =
-            unproven.first().map_or_else(|| "it has no address".to_owned(), ToString::to_string);
+        let none = unproven.first().map_or_else(
+            || "it has no address".to_owned(),
+            |refusal| format!("{refusal}; {}", left_out.join("; ")),
+        );
         return Err(CliError::target(format!("{host}: no address agreed to load: {none}")));
     }
     let is_own_host = permits
@@ -188,9 +190,10 @@ fn judged(
         agreements,
         caps,
         servers,
+        target_addresses: addresses.len(),
         names,
         is_own_host,
-        left_out,
+        left_out: left_out.iter().map(|why| untrusted::line(why).into_owned()).collect(),
     })
 }
 
@@ -274,13 +277,13 @@ fn named(error: &CliError, place: &NamedPlace) -> CliError {
 }
 
 /// Asks addresses for their proofs. Each proof opens its address and lowers `caps`. An address
-/// without a proof gets no load, which is an error if it is the only one.
+/// without a proof is `left_out`, which is an error if it is the only one.
 fn prove(
     request: &ProofRequest,
     unproven: &[Refusal],
     is_only_address: bool,
-    policy: &mut AddressPolicy,
-    caps: &mut Caps,
+    (policy, caps): (&mut AddressPolicy, &mut Caps),
+    left_out: &mut Vec<String>,
 ) -> Result<Vec<(ProvenAddress, ConsentProof)>, CliError> {
     let mut proven = Vec::new();
     for (refusal, answer) in unproven.iter().zip(ask(request, unproven)) {
@@ -293,7 +296,7 @@ fn prove(
             Err(why) if is_only_address => {
                 return Err(CliError::target(format!("{refusal}; {why}")));
             }
-            Err(why) => say(&format!("warning: {} gets no load: {why}", refusal.address())),
+            Err(why) => left_out.push(format!("{} gets no load: {why}", refusal.address())),
         }
     }
     *caps = caps.lowered_by(&request.ask_name().map_err(CliError::target)?);
@@ -378,6 +381,16 @@ impl Permission {
     /// All its addresses that may get load.
     pub(crate) fn servers(&self) -> Vec<SocketAddr> {
         self.servers.clone()
+    }
+
+    /// How many addresses it has, with those that get no load.
+    pub(crate) fn target_addresses(&self) -> usize {
+        self.target_addresses
+    }
+
+    /// Why addresses of the names in the scenario get no load: warnings, each on one line.
+    pub(crate) fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// The hosts that the scenario names, with the addresses that were judged, for the engine to

@@ -35,7 +35,7 @@ pub(crate) fn run(scenario: &Scenario, common: &Common, asked: Asked) -> Result<
         return Err(CliError::usage(problem));
     }
     let prepared = Prepared::new(scenario, &plan, common)?.with_fleet(false, &interrupt)?;
-    let warnings = session::warnings(&plan, &prepared.pages);
+    let warnings = prepared.with_left_out(session::warnings(&plan, &prepared.pages));
     session::print_warnings(&warnings);
     let info = prepared.info(warnings);
     watchers::announce_baseline(&plan);

@@ -52,7 +52,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     }
     let prepared =
         Prepared::new(&search_plan.scenario, plan, common)?.with_fleet(true, &interrupt)?;
-    let warnings = search_plan.warnings(&prepared.pages);
+    let warnings = prepared.with_left_out(search_plan.warnings(&prepared.pages));
     session::print_warnings(&warnings);
     search_plan.introduce();
     let info = prepared.info(warnings);

@@ -304,7 +304,7 @@ impl Share {
             media_files: media::hashes(&self.whole),
             participants: u32::try_from(self.part.joins.len()).unwrap_or(u32::MAX),
             host: throng_engine::host::fingerprint(),
-            warnings: session::warnings(&self.part, &prepared.pages),
+            warnings: prepared.with_left_out(session::warnings(&self.part, &prepared.pages)),
             mbit_per_s_max: prepared.permission.mbit_per_s_max(),
             clock: ClockSaid::default(), // known when it is said
         }

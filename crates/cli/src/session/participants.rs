@@ -60,7 +60,7 @@ pub(super) fn participant_factory(
         api_key: plan.target.api_key.as_ref().map(api_secret).transpose()?,
         may_reach: permission.filter(),
         clock,
-        servers: Servers::of_worker(worker, permission.servers()),
+        servers: Servers::of_worker(worker, permission.servers()).of(permission.target_addresses()),
         seed: run_id::seed(),
         timeouts: StepTimeouts::default(),
         tapped: plan.tap.as_ref().map(|tap| tap.selection.clone()).unwrap_or_default(),

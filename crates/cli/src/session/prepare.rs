@@ -84,6 +84,11 @@ impl<'a> Prepared<'a> {
         Ok(Self { fleet, ..self })
     }
 
+    /// All warnings: which addresses get no load, and those of the plan.
+    pub(crate) fn with_left_out(&self, of_plan: Vec<String>) -> Vec<String> {
+        self.permission.left_out().iter().cloned().chain(of_plan).collect()
+    }
+
     /// The facts about the run as a whole, for the run folder.
     pub(crate) fn info(&self, warnings: Vec<String>) -> RunInfo {
         let Self { scenario, plan, permission, .. } = self;

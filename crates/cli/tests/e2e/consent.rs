@@ -183,7 +183,8 @@ fn a_name_that_also_resolves_to_another_host_sends_no_load_there() {
     stand.crowd.resolve(NAME, &[AGREED, VICTIM]).unwrap();
     let (ran, packets) = stand.run(&url, &secret, &["-n", "4", "--for", "3s"]);
     let ran = ran.expect_code(3);
-    assert!(ran.stderr.contains(&format!("{VICTIM} gets no load")), "{ran}");
+    let left_out = format!("{VICTIM} gets no load");
+    assert!(ran.stderr.contains(&left_out), "{ran}");
     assert_eq!(agreed.asked(), [ASKING], "{ran}");
     was_only_asked(&victims, &packets, &ran);
 
@@ -193,6 +194,8 @@ fn a_name_that_also_resolves_to_another_host_sends_no_load_there() {
     let (ran, packets) = stand.run(&url, &secret, &["-n", "2", "--for", "4s"]);
     let ran = ran.expect_code(0);
     assert_eq!(figure(&ran.summary(), "participants.playing"), 2.0, "{ran}");
+    assert!(ran.summary()["warnings"].to_string().contains(&left_out), "{ran}");
+    assert_eq!(ran.summary()["addresses"][AGREED.to_string()], 2, "{ran}");
     let media = to(&packets, AGREED).iter().filter(|packet| packet.protocol == UDP).count();
     assert!(media > 20, "{media} datagrams\n{ran}");
     was_only_asked(&victims, &packets, &ran);

@@ -57,6 +57,15 @@ impl Host {
     }
 }
 
+/// The addresses of a host that a participant may contact.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Allowed {
+    /// At least one, in the participant's order.
+    pub(super) addresses: Vec<IpAddr>,
+    /// Whether the host has several, with those that are not allowed.
+    pub(super) of_several: bool,
+}
+
 /// What the connections of one participant need; nearly all of it is the whole run's.
 pub(crate) struct Dialer {
     pub(crate) names: Arc<DnsCache>,
@@ -102,14 +111,13 @@ impl Dialer {
         }
     }
 
-    /// The addresses of `host` that this participant may contact by `protocol`, at least one, in
-    /// its order.
+    /// The addresses of `host` that this participant may contact by `protocol`.
     pub(super) async fn addresses(
         &self,
         protocol: IpProtocol,
         (host, port): (&Host, u16),
         opening: &mut Opening,
-    ) -> Result<Vec<IpAddr>, ChannelError> {
+    ) -> Result<Allowed, ChannelError> {
         let mut addresses = match host {
             Host::Ip(ip) => vec![*ip],
             Host::Name(name) => {
@@ -118,18 +126,20 @@ impl Dialer {
                 addresses
             }
         };
+        let of_several = addresses.len() > 1;
         addresses.retain(|ip| (self.reach)(protocol, SocketAddr::new(*ip, port)));
-        match host {
-            _ if addresses.is_empty() => Err(not_allowed(host, port)),
-            Host::Ip(_) => Ok(addresses),
-            Host::Name(name) => Ok(self.choice.among(name, &addresses)),
-        }
+        let addresses = match host {
+            _ if addresses.is_empty() => return Err(not_allowed(host, port)),
+            Host::Ip(_) => addresses,
+            Host::Name(name) => self.choice.among(name, &addresses),
+        };
+        Ok(Allowed { addresses, of_several })
     }
 
-    /// `ip`, one of so many addresses of `host`, accepted a connection.
-    pub(super) fn connected(&self, host: &Host, ip: IpAddr, addresses: usize) {
+    /// `ip`, an address of `host`, accepted a connection; `of_several`: it has others.
+    pub(super) fn connected(&self, host: &Host, ip: IpAddr, of_several: bool) {
         if let Host::Name(name) = host
-            && addresses > 1
+            && of_several
             && self.choice.keep(name, ip)
         {
             self.chosen.add(ip);
@@ -170,11 +180,12 @@ impl Dialer {
         tls: Option<(&Arc<ClientConfig>, &Host)>,
     ) -> Result<(MaybeTlsStream, Opening), ChannelError> {
         let mut opening = Opening::default();
-        let addresses = self.addresses(IpProtocol::Tcp, (host, port), &mut opening).await?;
+        let Allowed { addresses, of_several } =
+            self.addresses(IpProtocol::Tcp, (host, port), &mut opening).await?;
         let connecting = |ip| connect(SocketAddr::new(ip, port), source_toward(ip, source));
         let (stream, ip) = first_to_accept(&addresses, connecting).await?;
         opening.connected_at = Some(Instant::now());
-        self.connected(host, ip, addresses.len());
+        self.connected(host, ip, of_several);
         // Signalling messages are small: waiting to fill a segment would only add latency.
         let _ = stream.set_nodelay(true);
         opening.local = stream.local_addr().ok();
@@ -270,7 +281,7 @@ mod tests {
         let dialer = Dialer::new(&config).unwrap().of_one();
         let name = Host::Name("localhost".into());
         let asked = dialer.addresses(IpProtocol::Tcp, (&name, 80), &mut Opening::default()).await;
-        assert_eq!(asked, Ok(vec![judged]));
+        assert_eq!(asked, Ok(Allowed { addresses: vec![judged], of_several: false }));
     }
 
     #[tokio::test]
@@ -284,7 +295,8 @@ mod tests {
         let asked = async |protocol, port| {
             dialer.addresses(protocol, (&name, port), &mut Opening::default()).await
         };
-        assert_eq!(asked(IpProtocol::Tcp, 443).await, Ok(vec![elsewhere]));
+        let allowed = Allowed { addresses: vec![elsewhere], of_several: true };
+        assert_eq!(asked(IpProtocol::Tcp, 443).await, Ok(allowed), "one of two, and counted");
         for (protocol, port) in [(IpProtocol::Tcp, 9200), (IpProtocol::Udp, 443)] {
             let refused = asked(protocol, port).await;
             assert!(matches!(refused, Err(ChannelError::NotAllowed(_))), "{refused:?}");
@@ -296,13 +308,13 @@ mod tests {
         let dialer = of_one();
         let [one, other] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
         let name = Host::Name("media.example".into());
-        dialer.connected(&Host::Ip(one), one, 1);
-        dialer.connected(&name, one, 1);
+        dialer.connected(&Host::Ip(one), one, false);
+        dialer.connected(&name, one, false);
         assert_eq!(dialer.chosen.take(), BTreeMap::new(), "there was nothing to choose");
-        dialer.connected(&name, one, 2);
-        dialer.connected(&name, one, 2);
-        dialer.of_one().connected(&name, one, 2);
-        dialer.of_one().connected(&name, other, 2);
+        dialer.connected(&name, one, true);
+        dialer.connected(&name, one, true);
+        dialer.of_one().connected(&name, one, true);
+        dialer.of_one().connected(&name, other, true);
         assert_eq!(dialer.chosen.take(), BTreeMap::from([(one, 2), (other, 1)]));
     }
 }

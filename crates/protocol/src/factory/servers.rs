@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct Servers {
     addresses: Vec<SocketAddr>,
+    /// Whether its name has others, which may get no load.
+    has_others: bool,
     next: Arc<AtomicUsize>,
 }
 
@@ -17,7 +19,13 @@ impl Servers {
     /// its turns with another one.
     #[must_use]
     pub fn of_worker(worker: u16, addresses: Vec<SocketAddr>) -> Self {
-        Self { addresses, next: Arc::new(AtomicUsize::new(worker.into())) }
+        Self { addresses, has_others: false, next: Arc::new(AtomicUsize::new(worker.into())) }
+    }
+
+    /// The same of a name that has so many addresses, with those that may get no load.
+    #[must_use]
+    pub fn of(self, addresses: usize) -> Self {
+        Self { has_others: addresses > self.addresses.len(), ..self }
     }
 
     /// The first one.
@@ -25,9 +33,9 @@ impl Servers {
         self.addresses.first().copied()
     }
 
-    /// The next one in turn; `None` where there is nothing to choose.
+    /// The next one in turn; `None` where the name has one alone.
     pub(super) fn take_turn(&self) -> Option<IpAddr> {
-        if self.addresses.len() < 2 {
+        if self.addresses.len() < 2 && !self.has_others {
             return None;
         }
         let turn = self.next.fetch_add(1, Ordering::Relaxed).checked_rem(self.addresses.len())?;

@@ -141,9 +141,12 @@ fn publishers_by_a_process_take_the_addresses_of_the_server_in_turns() {
     // Every second one of the crowd, as where a cohort of viewers joins alternately.
     assert_eq!([0, 2, 4].map(|number| peer(&local, number)), [at(one), at(other), at(one)]);
     assert_eq!(peer(&of_worker(1), 0), at(other));
-    let alone =
-        TargetFactory { servers: Servers::of_worker(1, vec![one]), ..factory(endpoint.clone(), 1) };
-    assert_eq!(peer(&alone, 0), (format!("srt://{one}"), None), "there is nothing to choose");
+    let one_of = |addresses| TargetFactory {
+        servers: Servers::of_worker(1, vec![one]).of(addresses),
+        ..factory(endpoint.clone(), 1)
+    };
+    assert_eq!(peer(&one_of(1), 0), (format!("srt://{one}"), None), "there is nothing to choose");
+    assert_eq!(peer(&one_of(2), 0), at(one), "the other one may get no load");
 }
 
 #[test]

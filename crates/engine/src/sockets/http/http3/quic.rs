@@ -19,7 +19,7 @@ use throng_scenario::IpProtocol;
 use super::super::origin::Origin;
 use super::socket::{Broken, QuicSocket};
 use crate::sockets::race::first_to_accept;
-use crate::sockets::tcp::source_toward;
+use crate::sockets::tcp::{Allowed, source_toward};
 use crate::sockets::tls::in_words;
 use crate::sockets::{Dialer, Host};
 
@@ -77,14 +77,14 @@ async fn connect_without_timeout(
     config: ClientConfig,
 ) -> Result<(Quic, Opening), ChannelError> {
     let mut opening = Opening::default();
-    let addresses =
+    let Allowed { addresses, of_several } =
         dialer.addresses(IpProtocol::Udp, (&origin.host, origin.port), &mut opening).await?;
     let attempts = |ip| {
         let (remote, source) = (SocketAddr::new(ip, origin.port), source_toward(ip, source));
         attempt(remote, source, origin, config.clone(), dialer.receive_buffer_bytes)
     };
     let ((quic, local), ip) = first_to_accept(&addresses, attempts).await?;
-    dialer.connected(&origin.host, ip, addresses.len());
+    dialer.connected(&origin.host, ip, of_several);
     opening.secured_at = Some(Instant::now());
     (opening.local, opening.remote) = (Some(local), Some(SocketAddr::new(ip, origin.port)));
     Ok((quic, opening))
