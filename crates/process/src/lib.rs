@@ -14,4 +14,4 @@ pub use death_signal::{Ended, end_throng_with_this_thread, end_with_parent, end_
 mod stat;
 
 mod started;
-pub use started::{EndsAll, Started, end_all};
+pub use started::{EndsAll, Started, end_all, end_all_within};

@@ -77,9 +77,14 @@ impl Drop for Started {
 
 /// Empties the registry: SIGTERM twice, and SIGKILL half a second later.
 pub fn end_all() {
+    end_all_within(ASKED_AGAIN_AFTER, ENDS_WITHIN);
+}
+
+/// The same with another time before the second SIGTERM, and from the first one to SIGKILL.
+pub fn end_all_within(asked_again_after: Duration, ends_within: Duration) {
     let all = std::mem::take(&mut *groups());
     let began = Instant::now();
-    for waited_for in [ASKED_AGAIN_AFTER, ENDS_WITHIN] {
+    for waited_for in [asked_again_after, ends_within] {
         all.iter().for_each(|group| group.signal(Signal::TERM));
         while all.iter().any(Group::lives) && began.elapsed() < waited_for {
             std::thread::sleep(LOOK_EVERY);
