@@ -116,6 +116,20 @@ fn receive_buffers(folder: &Path, to: f64) -> ShrinkStep {
     ShrinkStep { run: shell(&run), undo }
 }
 
+/// The buffers that a script puts back, each with its value before, if it is the undoing that an
+/// earlier throng wrote: `echo N > /proc/sys/net/core/rmem_default && …`.
+fn buffers_written_by(script: &str) -> Option<Vec<(&str, u64)>> {
+    script
+        .split(" && ")
+        .map(|write| {
+            let (value, file) = write.strip_prefix("echo ")?.split_once(" > ")?;
+            let name = file.strip_prefix(RMEM_FOLDER)?.strip_prefix('/')?;
+            let before = value.parse::<u64>().ok()?;
+            RMEM.contains(&name).then_some((name, before))
+        })
+        .collect()
+}
+
 /// What of this machine a command puts back that undoes one of these steps.
 pub(crate) fn put_back_by(words: &[String]) -> Option<MachineResource> {
     match words {
@@ -123,6 +137,9 @@ pub(crate) fn put_back_by(words: &[String]) -> Option<MachineResource> {
             Some(MachineResource::Line(interface.clone()))
         }
         [_, _, script, ..] if script == RMEM_UNDO => Some(MachineResource::ReceiveBuffers),
+        [_, _, script] if buffers_written_by(script).is_some() => {
+            Some(MachineResource::ReceiveBuffers)
+        }
         _ => None,
     }
 }
@@ -131,13 +148,13 @@ pub(crate) fn put_back_by(words: &[String]) -> Option<MachineResource> {
 /// in another network namespace, nothing of the change is left, and what somebody else set since is
 /// theirs.
 pub(crate) fn is_put_back(words: &[String], state: &str) -> bool {
+    let current = |name: &str| {
+        let mut states = state.split(", ").filter_map(|state| state.split_once(' '));
+        let (_, value) = states.find(|(known, _)| *known == name)?;
+        value.parse::<u64>().ok()
+    };
     match words {
         [_, _, script, _, values @ ..] if script == RMEM_UNDO => {
-            let current = |name: &str| {
-                let mut states = state.split(", ").filter_map(|state| state.split_once(' '));
-                let (_, value) = states.find(|(known, _)| *known == name)?;
-                value.parse::<u64>().ok()
-            };
             values.chunks_exact(3).all(|file| match file {
                 [name, shrunk, before] => current(name).is_some_and(|value| {
                     let is = |text: &str| text.parse::<u64>() == Ok(value);
@@ -150,6 +167,12 @@ pub(crate) fn is_put_back(words: &[String], state: &str) -> bool {
             let handle = script.strip_prefix(LINE_UNDO).and_then(|rest| rest.split_once('\''));
             handle.is_none_or(|(handle, _)| !state.contains(&format!("qdisc tbf {handle}")))
         }
+        // What throng had set is not known, but shrinking makes no buffer larger.
+        [_, _, script] => buffers_written_by(script).is_none_or(|written| {
+            let is_as_large =
+                |(name, before): &(&str, u64)| current(name).is_some_and(|value| value >= *before);
+            written.iter().all(is_as_large)
+        }),
         _ => true,
     }
 }
@@ -218,6 +241,27 @@ mod tests {
         assert_eq!(put_back_by(&buffers.undo), Some(MachineResource::ReceiveBuffers));
         assert_eq!(put_back_by(&["umount".into(), "/mnt".into()]), None);
         assert_eq!(put_back_by(&[]), None);
+    }
+
+    #[test]
+    fn an_undoing_of_an_earlier_throng_is_recognised() {
+        let shell = |script: &str| ["sh", "-c", script].map(str::to_owned);
+        let earlier = shell(
+            "echo 212992 > /proc/sys/net/core/rmem_default && \
+             echo 100 > /proc/sys/net/core/rmem_max",
+        );
+        assert_eq!(put_back_by(&earlier), Some(MachineResource::ReceiveBuffers));
+        for (state, expect) in [
+            ("rmem_default 212992, rmem_max 100", true),
+            ("rmem_default 212992, rmem_max 1000", true),
+            ("rmem_default 212992, rmem_max 80", false),
+            ("rmem_default 212992", false),
+        ] {
+            assert_eq!(is_put_back(&earlier, state), expect, "{state}");
+        }
+        for own in ["echo 1 > /proc/sys/net/core/wmem_max", "echo 1 > /tmp/a", "tc qdisc", ""] {
+            assert_eq!(put_back_by(&shell(own)), None, "{own}");
+        }
     }
 
     #[test]
