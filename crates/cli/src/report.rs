@@ -191,3 +191,6 @@ fn exit(run: &RunData, summary: &Summary) -> Exit {
         (_, RunOutcome::Error) => Exit::Target,
     }
 }
+
+#[cfg(test)]
+mod golden_tests;

@@ -68,7 +68,38 @@ mod tests {
     use throng_observation::run::DecodedRow;
     use throng_observation::{ChatRow, HttpRequestRow, PlaybackRow, PlayerRow};
 
-    use crate::table::columns_of;
+    use super::create_all;
+    use crate::table::{columns_of, create};
+
+    /// The tables that not every run has.
+    fn create_others() -> String {
+        [
+            create::<DecodedRow>(),
+            create::<CanaryBrowserRow>(),
+            create::<CanarySecondRow>(),
+            create::<PlaybackRow>(),
+            create::<PlayerRow>(),
+            create::<HttpRequestRow>(),
+            create::<ChatRow>(),
+        ]
+        .concat()
+    }
+
+    /// Folders of all versions are read, so that a column that is renamed, or gone, is a decision.
+    #[test]
+    fn golden_tables_have_the_columns_that_they_had() {
+        let made = (create_all() + &create_others()).replace(';', ";\n").replace(", ", ",\n    ");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/run.db.sql");
+        if std::env::var_os("THRONG_WRITE_DOCS").is_some() {
+            std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data")).unwrap();
+            std::fs::write(file, &made).unwrap();
+        }
+        assert_eq!(
+            std::fs::read_to_string(file).unwrap_or_default(),
+            made,
+            "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-store golden"
+        );
+    }
 
     #[test]
     fn the_page_names_the_columns_of_tables_that_not_every_run_has() {
