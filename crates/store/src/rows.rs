@@ -64,6 +64,7 @@ columns! { SentRow { second, cohort, kind, tracks, counters as Nested } }
 impl Stored for SentRow {
     const TABLE: &'static str = "sent";
     const ORDER: &'static str = "second, cohort, kind DESC";
+    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[("blocked_us", "0")]);
 }
 
 columns! { ParticipantRow {

@@ -11,7 +11,7 @@ use throng_observation::fleet::{EndClock, WorkerInfo};
 use throng_observation::run::*;
 use throng_observation::{
     CaptureBasis, Codec, Distribution, Failure, FailureReason, Layer, MediaKind, OneWayDelay,
-    Outcome, Phase, RunTime, TrackCounters, TrackId,
+    Outcome, Phase, RunTime, SentCounters, TrackCounters, TrackId,
 };
 use throng_store::{FORMAT, RunFolder, RunWriter, StoreError};
 
@@ -259,6 +259,22 @@ fn a_folder_from_before_missing_time_was_counted_reads_as_a_run_without_any() {
     let run = RunFolder::read(&path).unwrap();
     let expect = TrackCounters { missing_us: 0, rtx_packets_received: 0, ..counters() };
     assert_eq!((run.series[0].counters, run.tracks[0].counters), (expect, expect));
+}
+
+#[test]
+fn a_folder_from_before_publishers_could_be_blocked_reads_as_one_in_which_none_was() {
+    let (_dir, path, mut writer) = new_run();
+    let counters = SentCounters { packets_sent: 7, blocked_us: 13, ..SentCounters::default() };
+    let row =
+        SentRow { second: 3, cohort: CohortId(1), kind: MediaKind::Video, tracks: 2, counters };
+    writer.write(Row::Sent(row));
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    assert_eq!(RunFolder::read(&path).unwrap().sent, [row]);
+    let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
+    db.execute_batch("ALTER TABLE sent DROP COLUMN blocked_us").unwrap();
+    drop(db);
+    let counters = SentCounters { blocked_us: 0, ..counters };
+    assert_eq!(RunFolder::read(&path).unwrap().sent, [SentRow { counters, ..row }]);
 }
 
 #[test]
