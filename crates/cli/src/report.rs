@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use throng_observation::run::{Ending, Row, RunData};
-use throng_observation::{LatencyVote, untrusted};
+use throng_observation::untrusted;
 use throng_report::{ReportRows, RunOutcome, Summary, csv, oven_rtc_tester};
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, StoreError, Table};
@@ -109,7 +109,7 @@ fn put_all(
             _ => String::new(),
         })?;
         if !run.players.is_empty() {
-            let basis = LatencyVote::of(&run.playback).basis();
+            let basis = run.latency_vote().basis();
             put_table(folder, "playback.csv", &csv::PLAYBACK_COLUMNS, Table::Playback, |row| {
                 match row {
                     Row::Playback(row) => csv::playback_line(run, basis, row),

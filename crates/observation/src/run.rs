@@ -7,9 +7,9 @@ use crate::fleet::WorkerInfo;
 use crate::host::{HostData, HostRow};
 use crate::{
     AggregatedTracks, CaptureBasis, ChatRow, Codec, Detail, Distribution, ExperienceRow,
-    FailureReason, HoldRow, HttpRequestRow, HttpRequestTotals, IceState, Layer, MediaKind,
-    OneWayDelay, Outcome, Phase, PlaybackRow, PlayerRow, Players, RunTime, SENDER_CLOCK_EVENT,
-    SecondClosed, SentCounters, TrackCounters, TrackId,
+    FailureReason, HoldRow, HttpRequestRow, HttpRequestTotals, IceState, LatencyVote, Layer,
+    MediaKind, OneWayDelay, Outcome, Phase, PlaybackRow, PlayerRow, Players, RunTime,
+    SENDER_CLOCK_EVENT, SecondClosed, SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -539,6 +539,9 @@ pub struct RunData {
     pub sent: Vec<SentRow>,
     /// Players by second and cohort; empty where no participant plays from a buffer.
     pub playback: Vec<PlaybackRow>,
+    /// The vote of players in seconds that [`Self::playback`] no longer has: none, unless it is of
+    /// a run that goes on, of which only the last seconds are kept.
+    pub forgotten_latency_vote: LatencyVote,
     /// Participants of a chat by second and cohort; empty where there is no chat.
     pub chat: Vec<ChatRow>,
     /// User-seconds by second and cohort.
@@ -573,6 +576,14 @@ pub struct RunData {
 }
 
 impl RunData {
+    /// By what the latency of its players is measured, as all its seconds decide.
+    #[must_use]
+    pub fn latency_vote(&self) -> LatencyVote {
+        let mut vote = self.forgotten_latency_vote;
+        self.playback.iter().for_each(|row| vote.add(row));
+        vote
+    }
+
     /// Whether the reports of a sender were found to have no wall-clock time.
     #[must_use]
     pub fn has_wrong_sender_clock(&self) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use throng_observation::run::{ParticipantRow, RunData};
-use throng_observation::{Distribution, HttpRequestTotals, LatencyVote, PlaybackCounters, Players};
+use throng_observation::{Distribution, HttpRequestTotals, PlaybackCounters, Players};
 
 use super::latency::Latencies;
 use super::{LoadedPage, Peers, Playback, ResponsesByVersion};
@@ -28,7 +28,7 @@ impl<'a> PlaybackFigures<'a> {
         let mut figures = Self {
             players: Some(&run.players),
             requests: Some(&run.http_requests),
-            latency: Latencies::by(LatencyVote::of(&run.playback)),
+            latency: Latencies::by(run.latency_vote()),
             ..Self::default()
         };
         let mut by_second: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
