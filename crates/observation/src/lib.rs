@@ -59,6 +59,9 @@ pub use experience::{BadIf, Clause, ExperienceRow, SecondClosed};
 mod unloaded;
 pub use unloaded::Unloaded;
 
+mod received;
+pub use received::Received;
+
 mod hold;
 pub use hold::{Goal, HoldOutcome, HoldRow, Purpose};
 

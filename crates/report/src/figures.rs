@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use throng_observation::run::{ParticipantRow, RunData, TrackRow};
+use throng_observation::run::{ParticipantRow, RunData, SeriesRow, TrackRow};
 use throng_observation::{
-    AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, Players, RunTime, TrackCounters,
+    AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, Players, Received, RunTime,
+    TrackCounters,
 };
 use throng_scenario::{Protocol, Scenario, SubscribePolicy};
 
@@ -25,18 +26,20 @@ pub(crate) struct KindFigures {
     pub(crate) picture_lines: Distribution,
     pub(crate) track_seconds: u64,
     pub(crate) below_source_fps: u64,
-    /// Seconds in which a track of this kind reported.
-    pub(crate) seconds: u64,
+    /// Received by tracks of this kind, bits per second.
+    pub(crate) received_bps: f64,
     source_fps_weighted: f64,
     source_fps_weight: u64,
 }
 
 impl KindFigures {
     fn of(run: &RunData, kind: MediaKind, seconds: &Range<i64>) -> Self {
-        let mut figures = Self::default();
-        let mut last_second = None;
-        let rows = run.series.iter().filter(|row| row.kind == Some(kind));
-        for row in rows.filter(|row| seconds.contains(&row.second)) {
+        let is_counted = |row: &&SeriesRow| row.kind == Some(kind) && seconds.contains(&row.second);
+        let rows = || run.series.iter().filter(is_counted);
+        let received = Received::of(rows(), &[], &[]);
+        let received_bps = received.bps(seconds.clone()).unwrap_or(0.0);
+        let mut figures = Self { received_bps, ..Self::default() };
+        for row in rows() {
             figures.counters += row.counters;
             figures.relative_delay_us.merge(&row.relative_delay_us);
             figures.absolute_delay.merge(&row.absolute_delay);
@@ -50,10 +53,6 @@ impl KindFigures {
             if let Some(milli) = row.source_fps_milli {
                 figures.source_fps_weighted += f64::from(milli) / 1e3 * f64::from(row.tracks);
                 figures.source_fps_weight += u64::from(row.tracks);
-            }
-            if row.tracks > 0 && last_second != Some(row.second) {
-                last_second = Some(row.second);
-                figures.seconds += 1;
             }
         }
         figures

@@ -8,7 +8,7 @@ use throng_observation::fleet::WORKER_LOST_EVENT;
 use throng_observation::run::{
     ABORT_EVENT, ADDRESS_EVENT, ClockError, Ending, EventRow, ParticipantRow, RunData,
 };
-use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase};
+use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase, Received};
 use throng_scenario::Objective;
 
 use crate::figures::{Figures, KindFigures, duration_s};
@@ -27,7 +27,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     let warm_up_s = warm_up.as_secs_f64();
     let (figures, by_second) = (Figures::of(run, warm_up_s), Crowd::of(run));
     let failures = failures(&figures);
-    let (received_bps, received_bps_max) = received_bps(run, warm_up_s);
+    let (received, after_warm_up) = (Received::of_run(run), warm_up_s.ceil() as i64..i64::MAX);
     let (partial_reasons, connect) = (partial_reasons(run), figures.connect.summary());
     let explained = explain(run, Goal::Acceptable);
     // The bottleneck and the capacity always refer to the same failing load.
@@ -60,8 +60,8 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         ),
         chat: figures.chat.summary(figures.joined.summary()),
         phases: phases(&figures.intended),
-        received_bps,
-        received_bps_max,
+        received_bps: received.bps(after_warm_up.clone()).unwrap_or(0.0),
+        received_bps_max: received.bps_max(after_warm_up),
         sent: sent::sent(run, warm_up_s),
         layer_switches: sent::layer_switches(run),
         capacity: capacity::summarise(run, was_generator, &generator.reasons),
@@ -187,27 +187,6 @@ fn aborted(run: &RunData) -> String {
     format!("a guard ended the run{why}")
 }
 
-fn received_bps(run: &RunData, warm_up_s: f64) -> (f64, f64) {
-    let mut bits_by_second = BTreeMap::new();
-    for row in
-        run.series.iter().filter(|row| row.second >= warm_up_s.ceil() as i64 && row.tracks > 0)
-    {
-        *bits_by_second.entry(row.second).or_insert(0.0) += row.counters.wire_bytes as f64 * 8.0;
-    }
-    for row in run.playback.iter().filter(|row| row.second >= warm_up_s.ceil() as i64) {
-        let bytes = row.counters.media_bytes + row.counters.other_bytes;
-        *bits_by_second.entry(row.second).or_insert(0.0) += bytes as f64 * 8.0;
-    }
-    for row in run.chat.iter().filter(|row| row.second >= warm_up_s.ceil() as i64) {
-        *bits_by_second.entry(row.second).or_insert(0.0) +=
-            row.counters.bytes_received as f64 * 8.0;
-    }
-    // Folded from 0.0 because the sum of nothing is -0.0.
-    let sum = bits_by_second.values().fold(0.0, |sum, bits| sum + bits);
-    let max = bits_by_second.values().copied().fold(0.0, f64::max);
-    (sum / bits_by_second.len().max(1) as f64, max)
-}
-
 fn failures(figures: &Figures<'_>) -> BTreeMap<String, FailureExample> {
     let mut failures: BTreeMap<String, FailureExample> = BTreeMap::new();
     for row in &figures.intended {
@@ -317,7 +296,7 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
         jitter_ms_p99: at(&figures.jitter_us, 0.99, 1e3),
         freeze_ratio: if kind == MediaKind::Video { figures.counters.freeze_ratio() } else { None },
         freeze_count: c.freeze_count,
-        received_bps: c.wire_bytes as f64 * 8.0 / figures.seconds.max(1) as f64,
+        received_bps: figures.received_bps,
         track_bps: (c.active_us > 0).then(|| c.payload_bytes as f64 * 8e6 / c.active_us as f64),
         packets_received: c.packets_received,
         packets_lost: u64::try_from(c.packets_lost).unwrap_or(0),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use throng_observation::host::measured::Window;
 use throng_observation::run::SeriesRow;
 use throng_observation::{
-    Clause, Distribution, MediaKind, PlaybackCounters, PlaybackRow, TrackCounters,
+    Clause, Distribution, MediaKind, PlaybackCounters, PlaybackRow, Received, TrackCounters,
 };
 
 use super::{Context, Reading, middle};
@@ -38,7 +38,7 @@ pub(crate) struct Users {
     pub(crate) connected: Reading,
     /// Users without a bad second, the median second.
     pub(crate) served: Reading,
-    /// Received by all, bytes a second: on the wire, of players the bodies of responses.
+    /// Received by all ([`Received`]), bytes a second.
     pub(crate) received: Reading,
 }
 
@@ -137,13 +137,11 @@ impl Context<'_> {
     }
 
     fn received(&self) -> Reading {
+        let received = Received::of_run(self.run);
         self.reading(|window| {
-            let packets: f64 = self.rows(window).map(|row| row.counters.wire_bytes as f64).sum();
-            let bodies = self
-                .playback(window)
-                .map(|row| row.counters.media_bytes + row.counters.other_bytes);
-            let bytes = packets + bodies.sum::<u64>() as f64;
-            (bytes > 0.0).then(|| bytes / whole_seconds(window).seconds())
+            let bytes = received.bytes(at_least_one(window));
+            // Over the whole window: it is compared with what a card sent in all of it.
+            (bytes > 0).then(|| bytes as f64 / whole_seconds(window).seconds())
         })
     }
 

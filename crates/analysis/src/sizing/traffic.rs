@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throng_observation::Goal;
 use throng_observation::run::RunData;
+use throng_observation::{Goal, Received};
 
 use super::Estimate;
 use crate::demand::growth::Growth;
@@ -101,14 +101,15 @@ fn seconds(run: &RunData, counts: impl Fn(i64) -> bool) -> BTreeMap<i64, Second>
     }
     // Without a user that received or played it, traffic is none of a viewer's.
     seconds.retain(|_, second| second.users > 0.0);
-    for row in &run.series {
-        if let Some(second) = seconds.get_mut(&row.second) {
-            second.bytes += row.counters.wire_bytes as f64;
+    // Without the chat: the price of what a chat sends is made by itself, from its messages, and
+    // would be paid twice.
+    for (at, bytes) in Received::of(&run.series, &run.playback, &[]).by_second() {
+        if let Some(second) = seconds.get_mut(&at) {
+            second.bytes += bytes as f64;
         }
     }
     for row in &run.playback {
         if let Some(second) = seconds.get_mut(&row.second) {
-            second.bytes += (row.counters.media_bytes + row.counters.other_bytes) as f64;
             second.requests += row.counters.requests as f64;
         }
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow, SourceFps};
 use throng_observation::{
     ChatInterval, ChatRow, DATES_AHEAD_US_MAX, Distribution, LiveInterval, MediaKind,
-    PlaybackCounters, PlaybackInterval, PlaybackRow, SentCounters, SentInterval, TrackCounters,
-    TrackId, TrackInterval,
+    PlaybackCounters, PlaybackInterval, PlaybackRow, Received, SentCounters, SentInterval,
+    TrackCounters, TrackId, TrackInterval,
 };
 
 use super::player_record::delivery_ppm;
@@ -93,11 +93,8 @@ pub(super) struct ClosedSecond {
 impl ClosedSecond {
     /// Bytes that participants received.
     pub(super) fn received_bytes(&self) -> u64 {
-        let packets: u64 = self.series.iter().map(|row| row.counters.wire_bytes).sum();
-        let bodies =
-            |row: &PlaybackRow| row.counters.media_bytes.saturating_add(row.counters.other_bytes);
-        let frames: u64 = self.chat.iter().map(|row| row.counters.bytes_received).sum();
-        packets.saturating_add(frames).saturating_add(self.playback.iter().map(bodies).sum())
+        let received = Received::of(&self.series, &self.playback, &self.chat);
+        received.bytes(i64::MIN..i64::MAX)
     }
 }
 

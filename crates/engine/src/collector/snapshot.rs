@@ -56,10 +56,7 @@ pub(super) fn second(snapshot: &mut LiveSnapshot, second: i64, closed: &ClosedSe
     let point = HistoryPoint {
         second,
         connected: crowd.connected,
-        bitrate_bps: video.bitrate_bps
-            + audio.bitrate_bps
-            + players.map_or(0.0, |playback| playback.media_bps)
-            + in_chat.map_or(0.0, |chat| chat.counters.bytes_received as f64 * 8.0),
+        bitrate_bps: closed.received_bytes() as f64 * 8.0,
         loss_ratio: loss_ratio(&counters),
         stalled_ratio: players
             .map(|playback| f64::from(playback.stalled) / f64::from(playback.players)),

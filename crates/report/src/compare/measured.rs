@@ -7,6 +7,7 @@ use std::ops::Range;
 use throng_analysis::bottleneck::BottleneckVerdict;
 use throng_analysis::comparison::{Figure, blocks, machines::Facts};
 use throng_analysis::windows::{SecondQuality, quality_by_second};
+use throng_observation::Received;
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{Host, Window, hosts};
 use throng_observation::run::RunData;
@@ -189,12 +190,12 @@ fn capacity_note(summary: &Summary) -> Option<String> {
 
 /// Measures quantities over the whole and over parts.
 struct Meter<'a> {
-    run: &'a RunData,
     summary: &'a Summary,
     watched: &'a [Host<'a>],
     whole: Figures<'a>,
     by_time: Vec<Figures<'a>>,
     quality: BTreeMap<i64, SecondQuality>,
+    received: Received,
     /// The window of rates, and its parts.
     window: Window,
     parts: Vec<Window>,
@@ -216,12 +217,12 @@ impl<'a> Meter<'a> {
         let parts = blocks::of_seconds(from, until);
         let whole = Figures::within(run, from..until.max(from), 0..u32::MAX);
         Self {
-            run,
             summary,
             watched,
             by_time: parts.iter().map(|part| Figures::within(run, part.clone(), 0..0)).collect(),
             whole,
             quality: quality_by_second(run),
+            received: Received::of_run(run),
             window: window(from, until),
             parts: parts.iter().map(|part| window(part.start, part.end)).collect(),
         }
@@ -304,14 +305,9 @@ impl<'a> Meter<'a> {
 
     fn received(&self, window: Window) -> Option<f64> {
         let seconds = seconds_of(window);
-        let length = seconds.end.checked_sub(seconds.start).filter(|length| *length > 0)?;
-        let packets =
-            self.run.series.iter().filter(|row| seconds.contains(&row.second) && row.tracks > 0);
-        let bodies = self.run.playback.iter().filter(|row| seconds.contains(&row.second));
-        let bytes: u64 = packets.map(|row| row.counters.wire_bytes).sum::<u64>()
-            + bodies.map(|row| row.counters.media_bytes + row.counters.other_bytes).sum::<u64>();
-        let has_any = !self.run.series.is_empty() || !self.run.playback.is_empty();
-        has_any.then(|| bytes as f64 * 8.0 / length as f64)
+        // Of a run that received something, a part in which nobody was there counts as nothing.
+        let has_any = !seconds.is_empty() && !self.received.is_empty();
+        has_any.then(|| self.received.bps(seconds).unwrap_or(0.0))
     }
 
     /// The mean of a metric of the server's processes, all of them and all hosts together; a

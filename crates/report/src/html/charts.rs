@@ -118,12 +118,9 @@ fn delay(time: &Timeline, of: impl Fn(&Point, f64) -> Option<f64>) -> Vec<Line> 
         .collect()
 }
 
-/// The rate that viewers received, Mbit/s: packets on the wire, of players the bodies of responses.
+/// The rate that participants received, Mbit/s.
 pub(super) fn received_mbit(p: &Point) -> Option<f64> {
-    let fetched = p.playback.counters.media_bytes + p.playback.counters.other_bytes;
-    let bytes = p.video.counters.wire_bytes + p.audio.counters.wire_bytes + fetched;
-    (p.video.is_present || p.audio.is_present || p.playback.players > 0)
-        .then(|| bytes as f64 * 8.0 / 1e6 / p.seconds.max(1) as f64)
+    p.received_bps.map(|bps| bps / 1e6)
 }
 
 /// Offered is what the playing viewers get when all is well: the best sustained rate of one (the

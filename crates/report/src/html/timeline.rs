@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use throng_observation::run::{RunData, SeriesRow};
 use throng_observation::{
-    Distribution, MediaKind, OneWayDelay, PlaybackCounters, PlaybackRow, TrackCounters,
+    Distribution, MediaKind, OneWayDelay, PlaybackCounters, PlaybackRow, Received, TrackCounters,
 };
 
 use super::chat::ChatPoint;
@@ -24,6 +24,8 @@ pub(crate) struct Point {
     pub(crate) audio: Tracks,
     pub(crate) playback: PlayersPoint,
     pub(crate) chat: ChatPoint,
+    /// Received by all participants, bits per second.
+    pub(crate) received_bps: Option<f64>,
     /// Busiest thread's share of a core.
     pub(crate) thread_cpu: BTreeMap<u16, f64>,
     pub(crate) lag_ms: Option<f64>,
@@ -119,8 +121,10 @@ impl Timeline {
         let mut points: Vec<Point> = (0..count).map(|_| Point::default()).collect();
         let place =
             |second: i64| usize::try_from((second - first).div_euclid(width)).unwrap_or(usize::MAX);
+        let received = Received::of_run(run);
         for (index, point) in points.iter_mut().enumerate() {
             let start = first + index as i64 * width;
+            point.received_bps = received.bps(start..start.saturating_add(width));
             point.seconds = (last + 1 - start).min(width).unsigned_abs();
         }
         Self::add_crowd(run, &mut points, place);

@@ -4,11 +4,11 @@ use throng_analysis::bottleneck::BottleneckVerdict;
 use throng_analysis::findings::Evidence;
 use throng_analysis::reasons;
 use throng_analysis::windows::quality_by_second;
-use throng_observation::Goal;
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{Grid, Host, MeasuredSeries, Window, hosts};
 use throng_observation::host::{Profile, SelfTime};
 use throng_observation::run::RunData;
+use throng_observation::{Goal, Received, RunTime};
 
 use super::{CellVerdict, CpuCurves, HotFunction, RunFigures};
 use crate::Summary;
@@ -51,9 +51,7 @@ pub fn figures(run: &RunData, summary: &Summary, hold: Option<(i64, i64)>) -> Ru
         capacity: summary.capacity.as_ref().map(|capacity| capacity.users.unwrap_or(0)),
         first_failing: summary.capacity.as_ref().and_then(|capacity| capacity.first_failing),
         capacity_verdict: summary.capacity.as_ref().map(|capacity| capacity.verdict.clone()),
-        received_bps: received(run, window)
-            .filter(|rate| *rate > 0.0)
-            .unwrap_or(summary.received_bps),
+        received_bps: received(run, window).unwrap_or(summary.received_bps),
         server_cpu_cores: host.and_then(|host| sum(host.metric(metric::PROCESS_CPU), window)),
         idle_ratio: host.and_then(|host| share(host, metric::HOST_CPU_IDLE.name, window)),
         iowait_ratio: host.and_then(|host| share(host, metric::HOST_CPU_IOWAIT.name, window)),
@@ -83,14 +81,10 @@ fn passed(summary: &Summary) -> Window {
     span.map_or(Window { from_us: 0, until_us: 0 }, |[from, until]| window_of(from, until))
 }
 
-/// Bits per second on the wire in the window.
+/// Bits per second in the window; `None` if it has no whole second.
 fn received(run: &RunData, window: Window) -> Option<f64> {
-    let seconds =
-        throng_observation::RunTime(window.from_us).second()..(window.until_us / 1_000_000);
-    let length = seconds.end.checked_sub(seconds.start).filter(|length| *length > 0)?;
-    let rows = run.series.iter().filter(|row| seconds.contains(&row.second));
-    let bytes: u64 = rows.map(|row| row.counters.wire_bytes).sum();
-    Some(bytes as f64 * 8.0 / length as f64)
+    let seconds = RunTime(window.from_us).second()..(window.until_us / 1_000_000);
+    (!seconds.is_empty()).then(|| Received::of_run(run).bps(seconds).unwrap_or(0.0))
 }
 
 /// The sum of the means of series; a process that lived for a part of the window counts for that

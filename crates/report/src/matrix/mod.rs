@@ -34,6 +34,8 @@ pub(crate) mod proof_text;
 pub mod text;
 
 #[cfg(test)]
+mod figures_tests;
+#[cfg(test)]
 pub(crate) mod proof_tests;
 #[cfg(test)]
 pub(crate) mod tests;
