@@ -16,7 +16,7 @@ use throng_observation::host::{
 };
 use throng_observation::run::{
     CrowdRow, Ending, GeneratorRow, ParticipantId, ParticipantRow, Row, RunInfo, SeriesRow,
-    TrackRow,
+    SourceFps, TrackRow,
 };
 use throng_observation::{
     Codec, Distribution, ExperienceRow, HoldOutcome, HoldRow, MediaKind, OneWayDelay, Outcome,
@@ -133,7 +133,10 @@ fn crowd(writer: &mut RunWriter, second: i64, playing: u32, strain: f64) {
             jitter_us: spread(1_500, u64::from(playing)),
             fps_milli: spread(30_000, u64::from(playing)),
             loss_ppm: spread(100, u64::from(playing)),
-            source_fps_milli: Some(30_000),
+            source_fps: SourceFps {
+                tracks: u64::from(playing),
+                sum_milli: u64::from(playing) * 30_000,
+            },
             ..SeriesRow::default()
         })));
     }

@@ -115,7 +115,6 @@ impl Numbers {
     }
 
     pub(crate) fn series(&mut self, second: i64, cohort: u16, kind: MediaKind) -> SeriesRow {
-        let source_fps = SourceFps { tracks: self.below(5), sum_milli: self.below(100_000) };
         SeriesRow {
             second,
             cohort: CohortId(cohort),
@@ -130,8 +129,7 @@ impl Numbers {
             loss_ppm: self.distribution(),
             oven_rtc_tester_delay_us: self.distribution(),
             picture_lines: self.distribution(),
-            source_fps_milli: source_fps.mean_milli(),
-            source_fps,
+            source_fps: SourceFps { tracks: self.below(5), sum_milli: self.below(100_000) },
         }
     }
 

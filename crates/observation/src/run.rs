@@ -192,15 +192,12 @@ pub struct SeriesRow {
     /// The shorter side of each track's picture, pixels: 720 of 720p. Of tracks whose size is known
     /// and that showed a frame in this second.
     pub picture_lines: Distribution,
-    /// Frames per second by the sources' timestamps (mean over tracks with one), thousandths.
-    pub source_fps_milli: Option<u32>,
-    /// What [`Self::source_fps_milli`] is the mean of. Not stored: only rows on their way through a
-    /// fleet are merged.
+    /// Frames per second by the sources' timestamps, of tracks with one.
     pub source_fps: SourceFps,
 }
 
-/// The frame rates of the sources of tracks, as a sum: means of two machines cannot be added
-/// exactly, their sums can.
+/// The frame rates of the sources of tracks, as a sum: means of two machines, or of two seconds,
+/// cannot be added exactly, their sums can. A track whose source's rate is not known has no weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFps {
     /// Tracks whose source's rate is known.
@@ -210,6 +207,12 @@ pub struct SourceFps {
 }
 
 impl SourceFps {
+    /// The mean, frames per second; `None` without tracks.
+    #[must_use]
+    pub fn mean(self) -> Option<f64> {
+        (self.tracks > 0).then(|| self.sum_milli as f64 / self.tracks as f64 / 1e3)
+    }
+
     /// The mean, thousandths of a frame per second, rounded down; `None` without tracks.
     #[must_use]
     pub fn mean_milli(self) -> Option<u32> {

@@ -43,8 +43,11 @@ impl Unloaded {
     #[must_use]
     pub fn of(row: &SeriesRow) -> Self {
         let fitting = |value: Option<u64>| u32::try_from(value.unwrap_or(0)).unwrap_or(u32::MAX);
-        let fps =
-            row.source_fps_milli.filter(|source| *source > 0).zip(row.fps_milli.quantile(0.0));
+        let fps = row
+            .source_fps
+            .mean_milli()
+            .filter(|source| *source > 0)
+            .zip(row.fps_milli.quantile(0.0));
         let missing =
             fps.map_or(0.0, |(source, fps)| (1.0 - fps as f64 / f64::from(source)).max(0.0));
         Self {
@@ -156,6 +159,7 @@ impl BadIf {
 mod tests {
     use super::*;
     use crate::Distribution;
+    use crate::run::SourceFps;
 
     const BURSTY: Unloaded =
         Unloaded { delay_us: 290_000, jitter_us: 48_000, loss_ppm: 0, frames_missing_ppm: 0 };
@@ -212,7 +216,7 @@ mod tests {
             jitter_us: samples(&[3, 5]),
             loss_ppm: samples(&[0, 64]),
             fps_milli: samples(&[64, 128]),
-            source_fps_milli: Some(128),
+            source_fps: SourceFps { tracks: 2, sum_milli: 256 },
             ..SeriesRow::default()
         };
         let seen = Unloaded::of(&row);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanarySecondRow};
-use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
+use throng_observation::run::{ParticipantRow, RunData, SeriesRow, SourceFps};
 use throng_observation::units::{bit_rate, duration_ms, percent};
 use throng_observation::{Distribution, MediaKind, Phase, RunTime};
 
@@ -101,8 +101,8 @@ struct Side {
     freeze_us: u64,
     active_us: u64,
     jitter_us: Distribution,
-    /// Frame rate of the source by its timestamps, frames a second.
-    source_fps: Option<f64>,
+    /// Frame rates of the sources by their timestamps.
+    source_fps: SourceFps,
 }
 
 impl Side {
@@ -126,8 +126,7 @@ impl Side {
         self.freeze_us += row.counters.freeze_us;
         self.active_us += row.counters.active_us;
         self.jitter_us.merge(&row.jitter_us);
-        let fps = row.source_fps_milli.map(|milli| f64::from(milli) / 1e3);
-        self.source_fps = self.source_fps.into_iter().chain(fps).reduce(f64::max);
+        self.source_fps += row.source_fps;
     }
 
     fn of_active(&self, sum: f64) -> Option<f64> {

@@ -323,7 +323,7 @@ fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
         row.kind.map_or_else(String::new, |kind| kind.key().into()),
         row.tracks.to_string(),
         row.tracks_below_source_fps.to_string(),
-        number(row.source_fps_milli.map(|milli| f64::from(milli) / 1e3)),
+        number(row.source_fps.mean_milli().map(|milli| f64::from(milli) / 1e3)),
         of_packets(c.wire_bytes.saturating_mul(8).to_string()),
         of_packets(c.packets_received.to_string()),
         of_packets(c.packets_lost.to_string()),

@@ -109,7 +109,11 @@ fn series(second: i64, kind: MediaKind, n: u32, strain: f64) -> SeriesRow {
         fps_milli: if video { fps } else { Distribution::new() },
         loss_ppm: if video { loss } else { Distribution::new() },
         oven_rtc_tester_delay_us: spread(20_000, count),
-        source_fps_milli: video.then_some(30_000),
+        source_fps: if video {
+            SourceFps { tracks: count, sum_milli: count * 30_000 }
+        } else {
+            SourceFps::default()
+        },
         ..SeriesRow::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use throng_observation::run::{ParticipantRow, RunData, SeriesRow, TrackRow};
+use throng_observation::run::{ParticipantRow, RunData, SeriesRow, SourceFps, TrackRow};
 use throng_observation::{
     AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, Players, Received, RunTime,
     TrackCounters,
@@ -28,8 +28,7 @@ pub(crate) struct KindFigures {
     pub(crate) below_source_fps: u64,
     /// Received by tracks of this kind, bits per second.
     pub(crate) received_bps: f64,
-    source_fps_weighted: f64,
-    source_fps_weight: u64,
+    source_fps: SourceFps,
 }
 
 impl KindFigures {
@@ -50,18 +49,14 @@ impl KindFigures {
             figures.picture_lines.merge(&row.picture_lines);
             figures.track_seconds += u64::from(row.tracks);
             figures.below_source_fps += u64::from(row.tracks_below_source_fps);
-            if let Some(milli) = row.source_fps_milli {
-                figures.source_fps_weighted += f64::from(milli) / 1e3 * f64::from(row.tracks);
-                figures.source_fps_weight += u64::from(row.tracks);
-            }
+            figures.source_fps += row.source_fps;
         }
         figures
     }
 
     /// Mean of the sources' frame rate, over the track-seconds that know it.
     pub(crate) fn source_fps(&self) -> Option<f64> {
-        (self.source_fps_weight > 0)
-            .then(|| self.source_fps_weighted / self.source_fps_weight as f64)
+        self.source_fps.mean()
     }
 }
 

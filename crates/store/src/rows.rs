@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use throng_observation::run::{
-    CrowdRow, EventRow, GeneratorRow, LayerSwitchRow, ParticipantRow, SentRow, SeriesRow, TrackRow,
+    CrowdRow, EventRow, GeneratorRow, LayerSwitchRow, ParticipantRow, SentRow, SeriesRow,
+    SourceFps, TrackRow,
 };
 use throng_observation::{
     CaptureBasis, Failure, FailureReason, OneWayDelay, Outcome, Phase, RunTime, SentCounters,
@@ -11,7 +12,7 @@ use throng_observation::{
 };
 
 use crate::cells::{Binder, Cells, current};
-use crate::table::{Column, Group, Nested, Stored, Unstored, array_columns, columns};
+use crate::table::{Column, Group, Nested, Stored, array_columns, columns};
 
 columns! { TrackCounters {
     packets_received, payload_bytes, header_bytes, wire_bytes, packets_lost, packets_late, packets_duplicate,
@@ -26,6 +27,9 @@ const OLDER_TRACKS: &[(&str, &str)] = &[
     ("oven_rtc_tester_delay_us", "oven_delay_us"),
     ("absolute_delay_ahead_us", "NULL"),
     ("picture_lines", "NULL"),
+    // A mean that had no weight of its own.
+    ("source_tracks", "CASE WHEN source_fps_milli IS NULL THEN 0 ELSE tracks END"),
+    ("source_fps_milli_sum", "COALESCE(source_fps_milli, 0) * tracks"),
 ];
 
 columns! { CrowdRow {
@@ -42,10 +46,12 @@ array_columns! {
     ["ice_new", "ice_checking", "ice_connected", "ice_disconnected", "ice_failed", "ice_closed"]
 }
 
+columns! { SourceFps { tracks = "source_tracks", sum_milli = "source_fps_milli_sum" } }
+
 columns! { SeriesRow {
-    second, cohort, kind, tracks, tracks_below_source_fps, source_fps_milli, relative_delay_us,
+    second, cohort, kind, tracks, tracks_below_source_fps, source_fps as Nested, relative_delay_us,
     absolute_delay as AbsoluteDelay, jitter_us, fps_milli, loss_ppm, oven_rtc_tester_delay_us, counters as Nested,
-    source_fps as Unstored, picture_lines,
+    picture_lines,
 } }
 
 impl Stored for SeriesRow {

@@ -53,19 +53,6 @@ impl<T: Columns> Group<T> for Nested {
     }
 }
 
-/// A field that has no column: its default is read.
-pub(crate) struct Unstored;
-
-impl<T: Default> Group<T> for Unstored {
-    fn columns(_: &mut Vec<Column>) {}
-    fn bind(_: &T, _: &mut Binder<'_, '_>) -> rusqlite::Result<()> {
-        Ok(())
-    }
-    fn read(_: &mut Cells<'_, '_>) -> rusqlite::Result<T> {
-        Ok(T::default())
-    }
-}
-
 /// A row of a table.
 pub(crate) trait Stored: Columns {
     const TABLE: &'static str;

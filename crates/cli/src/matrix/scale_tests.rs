@@ -9,7 +9,8 @@ use throng_observation::host::{
     HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId, Unit, catalogue,
 };
 use throng_observation::run::{
-    CohortId, CrowdRow, Ending, ParticipantId, ParticipantRow, Row, RunInfo, SeriesRow, TrackRow,
+    CohortId, CrowdRow, Ending, ParticipantId, ParticipantRow, Row, RunInfo, SeriesRow, SourceFps,
+    TrackRow,
 };
 use throng_observation::{
     Codec, Distribution, ExperienceRow, MediaKind, OneWayDelay, Phase, RunTime, SecondClosed,
@@ -76,7 +77,10 @@ fn write_run(folder: &Path) {
             fps_milli: samples(USERS, 30_000),
             loss_ppm: samples(USERS, 0),
             oven_rtc_tester_delay_us: Distribution::new(),
-            source_fps_milli: Some(30_000),
+            source_fps: SourceFps {
+                tracks: u64::from(USERS),
+                sum_milli: u64::from(USERS) * 30_000,
+            },
             ..SeriesRow::default()
         })));
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use throng_observation::run::{
     CohortId, CrowdRow, Ending, GeneratorRow, ParticipantId, ParticipantRow, Row, RunInfo,
-    SeriesRow, TrackRow,
+    SeriesRow, SourceFps, TrackRow,
 };
 use throng_observation::{
     Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind, OneWayDelay, Outcome,
@@ -84,6 +84,8 @@ impl Day {
             experience,
             is_generator_limited: false,
         }));
+        let tracks = u64::from(there);
+        let sources = SourceFps { tracks, sum_milli: tracks * 30_000 };
         for kind in [MediaKind::Video, MediaKind::Audio] {
             let is_video = kind == MediaKind::Video;
             writer.write(Row::Series(Box::new(SeriesRow {
@@ -97,7 +99,7 @@ impl Day {
                 fps_milli: if is_video { shapes.of(second / 3) } else { Distribution::new() },
                 loss_ppm: shapes.of(second / 7),
                 oven_rtc_tester_delay_us: shapes.of(second + 9),
-                source_fps_milli: is_video.then_some(30_000),
+                source_fps: if is_video { sources } else { SourceFps::default() },
                 ..SeriesRow::default()
             })));
         }

@@ -334,7 +334,6 @@ impl Sums {
                 source_fps += SourceFps { tracks: 1, sum_milli: (source * 1e3) as u64 };
             }
         }
-        row.source_fps_milli = source_fps.mean_milli();
         row.source_fps = source_fps;
         row
     }
@@ -403,7 +402,7 @@ mod tests {
             (row.relative_delay_us.count(), row.loss_ppm.quantile(1.0).unwrap() / 1000),
             (4, 100)
         );
-        assert_eq!(row.source_fps_milli, Some(30_000));
+        assert_eq!(row.source_fps, SourceFps { tracks: 2, sum_milli: 60_000 });
         let one_way = &row.absolute_delay;
         assert_eq!((one_way.basis(), one_way.negative()), (Some(CaptureBasis::Mark), 2));
         assert!(one_way.quantile_us(0.2).is_none() && one_way.quantile_us(0.5).is_some());
@@ -459,7 +458,7 @@ mod tests {
             (1, 5, 1)
         );
         assert!(
-            row.fps_milli.is_empty() && row.loss_ppm.is_empty() && row.source_fps_milli.is_none()
+            row.fps_milli.is_empty() && row.loss_ppm.is_empty() && row.source_fps.mean().is_none()
         );
         assert_eq!(row.tracks_below_source_fps, 0);
     }

@@ -1,6 +1,6 @@
 //! Updates the live snapshot from a closed second.
 
-use throng_observation::run::{EventRow, GeneratorRow, SeriesRow};
+use throng_observation::run::{EventRow, GeneratorRow, SeriesRow, SourceFps};
 use throng_observation::{
     ChatRow, Distribution, LatencyVote, MediaKind, OneWayDelay, PlaybackRow, TrackCounters,
 };
@@ -89,12 +89,8 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
     rows().for_each(|row| counters += row.counters);
     let mut absolute = OneWayDelay::default();
     rows().for_each(|row| absolute.merge(&row.absolute_delay));
-    let sources = || {
-        rows().filter_map(|row| {
-            row.source_fps_milli.map(|fps| (f64::from(fps), f64::from(row.tracks)))
-        })
-    };
-    let weight: f64 = sources().map(|(_, tracks)| tracks).sum();
+    let mut sources = SourceFps::default();
+    rows().for_each(|row| sources += row.source_fps);
     KindFigures {
         tracks: rows().map(|row| row.tracks).sum(),
         tracks_below_source_fps: rows().map(|row| row.tracks_below_source_fps).sum(),
@@ -113,8 +109,7 @@ fn kind(series: &[SeriesRow], kind: MediaKind) -> KindFigures {
         oven_rtc_tester_delay_ms,
         oven_rtc_tester_delay_spread_ms,
         freezes: counters.freeze_count,
-        source_fps: (weight > 0.0)
-            .then(|| sources().map(|(fps, tracks)| fps * tracks).sum::<f64>() / weight / 1000.0),
+        source_fps: sources.mean(),
     }
 }
 

@@ -117,7 +117,6 @@ fn track(row: &mut SeriesRow, n: &mut Numbers) {
     if n.below(3) > 0 {
         row.source_fps += SourceFps { tracks: 1, sum_milli: 20_000 + n.below(40_000) };
     }
-    row.source_fps_milli = row.source_fps.mean_milli();
 }
 
 /// Takes batches at random from any worker, some of them twice and out of order, until all have

@@ -18,7 +18,5 @@ impl Adds for SeriesRow {
         self.counters += other.counters;
         self.add_samples(&other);
         self.source_fps += other.source_fps;
-        // The mean of all tracks, by their sum: that of two means would be rounded twice.
-        self.source_fps_milli = self.source_fps.mean_milli();
     }
 }

@@ -139,7 +139,7 @@ pub(super) fn bound(figure: &str, browser: &Side, virtual_: &Side, joins: u64) -
     match figure {
         "fps" => {
             let (fps, virtual_fps) = (browser.fps()?, virtual_.fps()?);
-            let source = virtual_.source_fps.unwrap_or_else(|| fps.max(virtual_fps));
+            let source = virtual_.source_fps.mean().unwrap_or_else(|| fps.max(virtual_fps));
             let both_lack = (source - fps).min(source - virtual_fps).max(0.0);
             Some(source * (FPS_RATIO + stalls) + both_lack)
         }

@@ -39,7 +39,7 @@ fn media(time: &Timeline, summary: &Summary) -> String {
         Line::solid("audio", 4, time.each(|p| tracks_loss(&p.audio))),
     ];
     let fps = vec![
-        Line::dashed("source", 6, time.each(|p| p.video.source_fps)),
+        Line::dashed("source", 6, time.each(|p| p.video.source_fps.mean())),
         Line::solid("median viewer", 1, time.each(|p| at(&p.video.fps_milli, 0.50))),
         Line::solid("worst 5 % (p5)", 2, time.each(|p| at(&p.video.fps_milli, 0.05))),
     ];

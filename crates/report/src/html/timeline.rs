@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_observation::run::{RunData, SeriesRow};
+use throng_observation::run::{RunData, SeriesRow, SourceFps};
 use throng_observation::{
     Distribution, MediaKind, OneWayDelay, PlaybackCounters, PlaybackRow, Received, TrackCounters,
 };
@@ -41,7 +41,7 @@ pub(crate) struct Tracks {
     pub(crate) absolute: OneWayDelay,
     pub(crate) fps_milli: Distribution,
     pub(crate) picture_lines: Distribution,
-    pub(crate) source_fps: Option<f64>,
+    pub(crate) source_fps: SourceFps,
 }
 
 impl Tracks {
@@ -52,10 +52,7 @@ impl Tracks {
         self.absolute.merge(&row.absolute_delay);
         self.fps_milli.merge(&row.fps_milli);
         self.picture_lines.merge(&row.picture_lines);
-        if let Some(milli) = row.source_fps_milli {
-            let fps = f64::from(milli) / 1e3;
-            self.source_fps = Some(self.source_fps.map_or(fps, |known| known.max(fps)));
-        }
+        self.source_fps += row.source_fps;
     }
 }
 
@@ -212,9 +209,26 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use throng_observation::run::CrowdRow;
 
     use super::*;
+
+    #[test]
+    fn the_chart_has_the_frame_rate_of_the_source_that_the_text_has() {
+        // Of most tracks of the first row the source's rate is not known.
+        let rows = [(9, 1, 30_000), (3, 3, 60_000)].map(|(tracks, known, sum_milli)| SeriesRow {
+            kind: Some(MediaKind::Video),
+            tracks,
+            source_fps: SourceFps { tracks: known, sum_milli },
+            ..SeriesRow::default()
+        });
+        let run = RunData { series: rows.into(), ..RunData::default() };
+        let of_chart = Timeline::of(&run).each(|point| point.video.source_fps.mean());
+        assert_eq!(of_chart, [Some(22.5)]);
+        assert_eq!(crate::summarise(&run, &[], Duration::ZERO).video.source_fps, Some(22.5));
+    }
 
     #[test]
     fn a_participant_that_left_is_no_longer_expected() {

@@ -76,7 +76,7 @@ fn series(second: i64, samples: u64) -> SeriesRow {
         relative_delay_us: distribution(samples),
         loss_ppm: distribution(samples),
         picture_lines: distribution(samples),
-        source_fps_milli: Some(29_970),
+        source_fps: SourceFps { tracks: 2, sum_milli: 59_940 },
         ..Default::default()
     }
 }
@@ -206,7 +206,10 @@ fn a_run_reads_back_as_it_was_written() {
     let ([series_back], [track_back]) = (&run.series[..], &run.tracks[..]) else {
         panic!("one of each")
     };
-    assert_eq!((series_back.counters, series_back.source_fps_milli), (counters(), Some(29_970)));
+    assert_eq!(
+        (series_back.counters, series_back.source_fps),
+        (counters(), series(0, 0).source_fps)
+    );
     assert_eq!(series_back.relative_delay_us.quantiles(1.0), distribution(50).quantiles(1.0));
     assert_eq!(series_back.picture_lines.quantiles(1.0), distribution(50).quantiles(1.0));
     let one_way = &track_back.absolute_delay;
@@ -259,6 +262,25 @@ fn a_folder_from_before_missing_time_was_counted_reads_as_a_run_without_any() {
     let run = RunFolder::read(&path).unwrap();
     let expect = TrackCounters { missing_us: 0, rtx_packets_received: 0, ..counters() };
     assert_eq!((run.series[0].counters, run.tracks[0].counters), (expect, expect));
+}
+
+#[test]
+fn a_folder_that_has_the_mean_of_its_sources_reads_as_one_with_their_sum() {
+    let (_dir, path, mut writer) = new_run();
+    (0..2).for_each(|second| writer.write(Row::Series(Box::new(series(second, 0)))));
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
+    db.execute_batch(
+        "ALTER TABLE series ADD COLUMN source_fps_milli INTEGER;
+         UPDATE series SET source_fps_milli = 25000 WHERE second = 0;
+         ALTER TABLE series DROP COLUMN source_tracks;
+         ALTER TABLE series DROP COLUMN source_fps_milli_sum",
+    )
+    .unwrap();
+    drop(db);
+    let series = RunFolder::read(&path).unwrap().series;
+    let expect = [SourceFps { tracks: 3, sum_milli: 75_000 }, SourceFps::default()];
+    assert_eq!([series[0].source_fps, series[1].source_fps], expect);
 }
 
 #[test]

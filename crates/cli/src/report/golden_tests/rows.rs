@@ -153,7 +153,6 @@ fn series(second: i64, cohort: u16, kind: MediaKind, tracks: u32) -> Row {
         loss_ppm: samples(2_000, 4),
         oven_rtc_tester_delay_us: samples(20_000, 4),
         picture_lines: of_video(samples(720, 1)),
-        source_fps_milli: source_fps.mean_milli(),
         source_fps,
     }))
 }
