@@ -129,7 +129,7 @@ pub struct KindFigures {
     pub so_far: TrackCounters,
     /// Bits on the wire per second, all tracks together.
     pub bitrate_bps: f64,
-    /// Packets lost of packets expected, all tracks together.
+    /// Packets lost of packets expected, all tracks together; missing time counts as loss.
     pub loss_ratio: f64,
     /// Loss of tracks, per cent.
     pub loss_percent: Option<Quantiles>,
@@ -214,7 +214,7 @@ pub struct HistoryPoint {
     pub connected: u32,
     /// Bits on the wire per second, audio and video.
     pub bitrate_bps: f64,
-    /// Packets lost of packets expected, audio and video.
+    /// Packets lost of packets expected, audio and video; missing time counts as loss.
     pub loss_ratio: f64,
     /// Players that stalled ÷ players; `None` without players.
     pub stalled_ratio: Option<f64>,
@@ -271,7 +271,7 @@ pub struct TrackFigures {
     pub codec: Codec,
     /// Bits on the wire per second in the latest interval.
     pub bitrate_bps: f64,
-    /// Packets lost of packets expected in the latest interval.
+    /// Packets lost of packets expected in the latest interval; missing time counts as loss.
     pub loss_ratio: f64,
     /// Decodable frames per second in the latest interval.
     pub fps: f64,

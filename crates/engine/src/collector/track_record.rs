@@ -38,9 +38,9 @@ pub(super) struct Track {
     last_delay_us_max: Option<u32>,
 }
 
-/// Packets lost ÷ packets expected; 0 without any.
+/// The loss that reports have, in which missing time counts; 0 where nothing was expected.
 pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
-    counters.packet_loss_ratio().unwrap_or(0.0)
+    counters.loss_ratio().unwrap_or(0.0)
 }
 
 /// Decodable frames per second of the time in which frames were expected.
@@ -135,5 +135,29 @@ impl Track {
             packets_lost: self.counters.packets_lost,
             wire_bytes: self.counters.wire_bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_track_that_is_missing_is_lost_and_worse_than_one_that_loses_packets() {
+        let track = |packets_received, packets_lost, missing_us| {
+            let mut track = Track::new(TrackId(0), MediaKind::Video, Codec::H264, false);
+            let active_us = 1_000_000;
+            track.last = TrackCounters {
+                packets_received,
+                packets_lost,
+                active_us,
+                missing_us,
+                ..TrackCounters::default()
+            };
+            track
+        };
+        let (missing, lossy) = (track(0, 0, 1_000_000), track(90, 10, 0));
+        assert_eq!((missing.figures().loss_ratio, lossy.figures().loss_ratio), (1.0, 0.1));
+        assert!(missing.badness() > lossy.badness());
     }
 }

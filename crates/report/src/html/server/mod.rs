@@ -95,7 +95,7 @@ fn experience(time: &Timeline) -> String {
         |p: &Point| p.video.relative.quantile(0.95).or_else(|| p.audio.relative.quantile(0.95));
     let loss = |p: &Point| {
         let tracks = if p.video.is_present { &p.video } else { &p.audio };
-        tracks.is_present.then(|| tracks.counters.packet_loss_ratio()).flatten()
+        tracks.is_present.then(|| tracks.counters.loss_ratio()).flatten()
     };
     let thin = |title, unit, scale, lines| {
         let chart = Chart { title, unit, note: "", scale, seconds: &time.starts, lines };
