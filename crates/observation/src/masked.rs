@@ -44,11 +44,21 @@ const SLASHES: [char; 2] = ['/', '\\'];
 /// What a text with a percent-encoded URL has: `@`, `?` and `:`; a `%` may be encoded once more.
 const ENCODED: [&str; 6] = ["%40", "%3F", "%3f", "%3A", "%3a", "%25"];
 
+/// What a percent-encoded URL has one of: `@`, `:`, `?` and `=`.
+const ESCAPES: [&str; 4] = ["%40", "%3a", "%3f", "%3d"];
+
 /// A URL within a URL within a URL is encoded so often.
 const ENCODED_TIMES_MAX: usize = 3;
 
 /// What follows the `@` of an image of a container in place of a host: `image:1.2@sha256:…`.
-const DIGEST: &str = "sha256:";
+const DIGESTS: [&str; 2] = ["sha256:", "sha512:"];
+
+/// What stands before a `:` and is no user: schemes of addresses of people and rooms, and a tag of
+/// HLS with a range of bytes, `#EXT-X-BYTERANGE:75232@0`.
+const NOT_USERS: [&str; 6] = ["mailto", "sip", "sips", "xmpp", "acct", "#ext-x-byterange"];
+
+/// Schemes after which the URL standard takes one slash for two: `http:/HOST`.
+const WEB_SCHEMES: [&str; 4] = ["http", "https", "ws", "wss"];
 
 /// `m3u8`, `m4s`, `html`.
 const FILE_ENDING_BYTES_MAX: usize = 5;
@@ -57,7 +67,7 @@ const FILE_ENDING_BYTES_MAX: usize = 5;
 const ENDS: [char; 3] = ['"', '<', '>'];
 
 /// Characters before a URL that belong to the sentence around it.
-const OPENING: [char; 5] = ['(', '[', '{', '\'', '`'];
+const OPENING: [char; 9] = ['(', '[', '{', '\'', '`', '*', '“', '„', '«'];
 
 /// Of a sentence, more is not shown where it may hold a URL: a server chose how long it is.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -121,27 +131,42 @@ fn is_uuid(value: &str) -> bool {
 /// than a sentence, the words that begin it.
 #[must_use]
 pub fn masked(text: &str) -> Cow<'_, str> {
-    let is_plain = !text.contains("://") && !text.contains(['?', '@', '#']);
+    let may_be_signed = text.contains('=') && text.contains(SLASHES);
+    let is_plain = !may_be_signed && !text.contains("://") && !text.contains(['?', '@', '#']);
     if is_plain && !ENCODED.iter().any(|escape| text.contains(*escape)) {
         return Cow::Borrowed(text);
     }
-    let begin = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or_default();
-    if begin.len() == text.len() {
+    let (begin, after) = text.split_at(text.floor_char_boundary(TEXT_BYTES_MAX));
+    if after.is_empty() {
         return Cow::Owned(masked_with(text, IN_SENTENCES));
     }
     // The password of a URL that is cut off before its `@` looks like a host.
-    let whole = begin.rsplit_once(char::is_whitespace).map_or("", |(words, _)| words);
-    Cow::Owned(format!("{}{HIDDEN}", masked_with(whole, IN_SENTENCES)))
+    let (words, _) = split_last_word(begin);
+    Cow::Owned(format!("{}{HIDDEN}", masked_with(words, IN_SENTENCES)))
 }
 
 /// The beginning of what a server said, [`masked`]: a cut within it cuts no URL before its `@`.
 #[must_use]
 pub fn masked_beginning(text: &str) -> Cow<'_, str> {
-    let begin = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or_default();
-    // Its last word may be a URL that is cut, unless the word is much longer than those are.
-    let words = begin.rsplit_once(char::is_whitespace).map(|(words, _)| words);
-    let words = words.filter(|words| begin.len() < text.len() && words.len() * 2 > begin.len());
-    masked(words.unwrap_or(begin))
+    let (begin, after) = text.split_at(text.floor_char_boundary(TEXT_BYTES_MAX));
+    let (words, cut) = split_last_word(begin);
+    let more = after.split(is_end).next().unwrap_or_default();
+    // What is no URL may be much longer than those are, and begins all that is said.
+    let may_be_url = cut.contains([':', '@', '?', '%']) || cut.contains("//") || more.contains('@');
+    if may_be_url && !more.is_empty() {
+        return Cow::Owned(format!("{}{HIDDEN}", masked(words)));
+    }
+    masked(begin)
+}
+
+/// The words that begin a text, and the one that ends it, which may go on where the text is cut.
+fn split_last_word(text: &str) -> (&str, &str) {
+    text.split_at(text.trim_end_matches(|c: char| !is_end(c)).len())
+}
+
+/// Whether a URL ends at this character.
+fn is_end(letter: char) -> bool {
+    letter.is_whitespace() || ENDS.contains(&letter)
 }
 
 /// How a part of a URL that may be a secret is shown.
@@ -164,7 +189,6 @@ fn hidden(_: &str) -> String {
 /// and angle brackets.
 #[must_use]
 pub fn masked_with(text: &str, shown: Shown) -> String {
-    let is_end = |c: char| c.is_whitespace() || ENDS.contains(&c);
     let mut masked = String::with_capacity(text.len());
     for piece in text.split_inclusive(is_end) {
         let url = piece.trim_end_matches(is_end).trim_end_matches(PUNCTUATION);
@@ -205,7 +229,7 @@ pub fn masked_url(text: &str, shown: Shown) -> String {
         // What follows is a part of the query, also another URL.
         let query = match scheme {
             Some(_) => part.find(['?', '#']),
-            None => query_begin(part, rest.rfind('=')),
+            None => query_begin(part, rest.rfind('='), !user.is_empty()),
         };
         let (part, query) = query.map_or((part, None), |at| {
             let (part, query) = rest.split_at(at);
@@ -217,7 +241,7 @@ pub fn masked_url(text: &str, shown: Shown) -> String {
         masked.push_str(&match scheme {
             Some(scheme) => masked_place(scheme, place, shown),
             None if query.is_some() => masked_path(place, shown),
-            None => each_part(place, masked_user),
+            None => masked_reference(place, shown),
         });
         masked.push_str(separator);
         if let Some(query) = query {
@@ -260,29 +284,52 @@ fn host_begin(rest: &str, last_at: Option<usize>) -> usize {
     }
 }
 
-/// The user info of a reference without a scheme: of `//ME:PW@HOST/x`, also behind `NAME=`, and of
-/// `ME:PW@HOST/x`. Empty where there is none: a name alone before `@` is an address of mail or of
-/// a chat.
+/// The user info of a reference without a scheme: of `//ME:PW@HOST/x`, also behind `NAME=`, of
+/// `http:/ME@HOST/x`, and of `ME:PW@HOST/x`. Empty where there is none: a name alone before `@` is
+/// an address of mail or of a chat.
 fn user_info(text: &str) -> Range<usize> {
     let rest = text.trim_start_matches(OPENING);
-    let name = rest.split_once('=').filter(|(name, _)| name.chars().all(is_of_scheme));
+    let is_of_name = |c: char| is_of_scheme(c) || c == '_';
+    let name = rest.split_once('=').filter(|(name, _)| name.chars().all(is_of_name));
     let rest = name.map_or(rest, |(_, value)| value.trim_start_matches(OPENING));
+    let web = rest.split_once(':').filter(|(name, after)| {
+        after.starts_with(SLASHES) && WEB_SCHEMES.iter().any(|web| name.eq_ignore_ascii_case(web))
+    });
+    let (slashes_min, rest) = web.map_or((2, rest), |(_, after)| (1, after));
     let place = rest.trim_start_matches(SLASHES);
     let begin = text.len() - place.len();
     let (user, host) = place.split_at(host_begin(place, place.rfind('@')));
-    let is_of_host = rest.len() - place.len() >= 2;
-    let is_user_info = is_of_host || (user.contains(':') && !host.starts_with(DIGEST));
+    let is_of_host = rest.len() - place.len() >= slashes_min;
+    let is_user_info = is_of_host || has_password(user, host);
     let end = if is_user_info { begin + user.len() } else { begin };
     begin..end
 }
 
+/// Whether `user`, all up to the `@` before `host`, has a password.
+fn has_password(user: &str, host: &str) -> bool {
+    let Some((name, rest)) = user.split_once(':') else { return false };
+    let is_before = |c: char| c == '=' || OPENING.contains(&c);
+    let name = name.rsplit(is_before).next().unwrap_or_default();
+    // Behind another `:` or a slash another user may be.
+    let is_address = !rest.contains([':', '/', '\\'])
+        && NOT_USERS.iter().any(|word| name.eq_ignore_ascii_case(word));
+    !is_address && !DIGESTS.iter().any(|digest| host.starts_with(digest))
+}
+
 /// Where the query of a reference without a scheme begins, or its fragment: what has a value later
-/// on, `last_equal`. All else is a word of a sentence, or the tag of a playlist, but for a file
-/// with a query.
-fn query_begin(part: &str, last_equal: Option<usize>) -> Option<usize> {
+/// on, `last_equal`. All else is a word of a sentence, or the tag of a playlist, but for the query
+/// of a file, and of what is certainly a reference: by its slashes, or as it had user info.
+fn query_begin(part: &str, last_equal: Option<usize>, had_user: bool) -> Option<usize> {
+    let bare = part.trim_start_matches(OPENING);
+    let is_reference =
+        had_user || bare.starts_with(SLASHES) || bare.starts_with("./") || bare.starts_with("../");
     let has_value = |at: usize| last_equal.is_some_and(|equal| equal > at);
-    let query = part.find('?').filter(|at| has_value(*at) || is_file_with_query(part, *at));
-    let fragment = part.find('#').filter(|at| *at > 0 && has_value(*at));
+    let is_query = |at: usize| {
+        has_value(at) || is_file_with_query(part, at) || (is_reference && part.len() > at + 1)
+    };
+    let query = part.find('?').filter(|at| is_query(*at));
+    // A tag of a playlist may be quoted.
+    let fragment = part.find('#').filter(|at| *at > part.len() - bare.len() && has_value(*at));
     query.into_iter().chain(fragment).min()
 }
 
@@ -322,10 +369,31 @@ fn is_rtmp(scheme: &str) -> bool {
 
 /// A path whose parts of the form `NAME=VALUE` have signatures in some networks.
 fn masked_path(path: &str, shown: Shown) -> String {
-    each_part(path, |part| match part.split_once('=') {
-        Some(_) if !may_be_shown(part) => (shown.pair)(part),
-        Some(_) | None => masked_user(part),
-    })
+    let is_secret = |part: &str| part.contains('=') && !may_be_shown(part);
+    each_part(path, |part| masked_part(part, is_secret, shown))
+}
+
+/// What may be a reference without a scheme or a query: a path has signatures too, but a word may
+/// have any `=`.
+fn masked_reference(place: &str, shown: Shown) -> String {
+    let is_path = place.contains(SLASHES);
+    let is_secret = |part: &str| is_path && names_a_signature(part);
+    each_part(place, |part| masked_part(part, is_secret, shown))
+}
+
+/// Whether a part of a path signs it: `hmac=…`, `exp=1~acl=%2f*~hmac=…`, `token=…`.
+fn names_a_signature(part: &str) -> bool {
+    // Base64 ends with `=`.
+    let name = part.trim_end_matches('=').rsplit_once('=').map(|(name, _)| name);
+    name.is_some_and(|name| names_a_secret(name) || name.to_ascii_lowercase().contains("hmac"))
+}
+
+/// A part of a path: the value of one that `is_secret` is hidden, and so is user info.
+fn masked_part(part: &str, is_secret: impl Fn(&str) -> bool, shown: Shown) -> String {
+    // A password may have `=`, and a signature `:` and `@`.
+    let may_be_user = part.split_once('=').is_none_or(|(name, _)| name.contains([':', '%']));
+    let part = if may_be_user || !is_secret(part) { masked_user(part) } else { part.to_owned() };
+    if is_secret(&part) { (shown.pair)(&part) } else { part }
 }
 
 /// A path with each of its parts as `shown` says.
@@ -342,15 +410,13 @@ fn each_part(path: &str, shown: impl Fn(&str) -> String) -> String {
 /// A part of a path, which may be another URL: `ME:PW@HOST` after `//`, after a proxy, after a
 /// scheme with less than two slashes, or with all of it percent-encoded.
 fn masked_user(part: &str) -> String {
+    // What was masked stays as it is: the `@` is not that of an encoded URL.
+    let (seen, part) = part.strip_prefix("…@").map_or(("", part), |rest| ("…@", rest));
     if is_encoded_url(part) {
-        return HIDDEN.to_owned();
+        return format!("{seen}{HIDDEN}");
     }
     let (user, host) = part.split_at(part.rfind('@').map_or(0, |at| at + 1));
-    if user.contains(':') && !host.starts_with(DIGEST) {
-        format!("…@{host}")
-    } else {
-        part.to_owned()
-    }
+    if has_password(user, host) { format!("{seen}…@{host}") } else { format!("{seen}{part}") }
 }
 
 /// Whether a part of a path is a percent-encoded URL that may have a secret: a user with a
@@ -363,10 +429,13 @@ fn is_encoded_url(part: &str) -> bool {
     for _ in 0..ENCODED_TIMES_MAX {
         lower = lower.replace("%25", "%");
     }
+    // A `%` alone is none: `cpu@core0:95%`.
+    let is_encoded = ESCAPES.iter().any(|escape| lower.contains(escape));
     let has = |letter: char, escape: &str| lower.contains(letter) || lower.contains(escape);
-    (has('@', "%40") && has(':', "%3a"))
-        || (has('?', "%3f") && has('=', "%3d"))
-        || (lower.contains("rtmp") && lower.contains("%3a%2f%2f"))
+    let has_user = has('@', "%40") && has(':', "%3a");
+    let has_query = has('?', "%3f") && has('=', "%3d");
+    let has_key = lower.contains("rtmp") && lower.contains("%3a%2f%2f");
+    is_encoded && (has_user || has_query || has_key)
 }
 
 /// A query from its `?` on, and a fragment from its `#` on, of which one that says where a secret
@@ -383,7 +452,16 @@ fn masked_query(text: &str, shown: Shown) -> String {
         Some(_) | None => fragment,
     };
     let Some(query) = query.strip_prefix('?') else { return fragment.to_owned() };
-    let pair = |pair: &str| if pair.is_empty() { String::new() } else { (shown.pair)(pair) };
+    let pair = |pair: &str| {
+        // The query may be another URL, with a query of its own: `?http://ME:PW@HOST/x?n=1`.
+        let name = pair.split_once('=').map_or("", |(name, _)| name);
+        let is_url = name.contains(['@', '?', '/', '\\']) || is_encoded_url(name);
+        match pair {
+            "" => String::new(),
+            pair if is_url => hidden(pair),
+            pair => (shown.pair)(pair),
+        }
+    };
     format!("?{}{fragment}", query.split('&').map(pair).collect::<Vec<_>>().join("&"))
 }
 

@@ -46,6 +46,15 @@ fn no_secret_is_shown_wherever_its_url_stands() {
         ("http://h/?x=/y,http://me:PW@b/", "http://h/?x=…"),
         ("http://proxy/http://me:PW@h/a", "http://proxy/http://…@h/a"),
         ("http://h/hmac=PW/a.ts", "http://h/hmac=…/a.ts"),
+        ("http://h/hmac=a:PW@PW/a.ts", "http://h/hmac=…/a.ts"),
+        // A password with `=`, and with the name of a secret.
+        ("http://proxy/me:PW=1@h/a", "http://proxy/…@h/a"),
+        ("http://proxy/me:PWkey=1@h/a", "http://proxy/…@h/a"),
+        ("http://proxy/http%3A%2F%2Fme%3APW%40h=1/a", "http://proxy/…/a"),
+        // A URL that is the name of a parameter.
+        ("http://proxy/?http://me:PW@h/x?n=1&m=2", "http://proxy/?…&m=2"),
+        ("http://proxy/?rtmp://h/live/PW=1", "http://proxy/?…"),
+        ("http://proxy/?http%3A%2F%2Fme%3APW%40h=1", "http://proxy/?…"),
         ("rtmpt://h/live/PW", "rtmpt://h/live/…"),
         ("rtmp:///PW", "rtmp:///…"),
         (
@@ -117,12 +126,45 @@ fn no_secret_of_a_reference_without_a_scheme_is_shown() {
         ("x.ts?token=PW", "x.ts?token=…"),
         ("../a/x.ts?PW is no segment", "../a/x.ts?… is no segment"),
         ("x.m3u8#bearer=PW", "x.m3u8#…"),
+        // A query without a value is one where its place is certainly a reference.
+        ("//h/live?PW", "//h/live?…"),
+        ("(/live/stream?PW)", "(/live/stream?…)"),
+        ("../live?PW", "../live?…"),
+        ("//me:PW@h/x?PW", "//…@h/x?…"),
+        ("me:PW@h/x?PW", "…@h/x?…"),
+        // Signatures in the path.
+        ("//h/hmac=PW/a.ts", "//h/hmac=…/a.ts"),
+        ("../hmac=PW/a.ts", "../hmac=…/a.ts"),
+        ("..\\HMAC=PW\\a.ts", "..\\HMAC=…\\a.ts"),
+        ("/hdntl=exp=1~acl=/*~hmac=PW/a.ts", "/hdntl=exp=1~acl=/*~hmac=…/a.ts"),
+        ("/hdntl=exp=1~acl=%2f*~hmac=PW==/a.ts", "/hdntl=…/a.ts"),
+        ("live/token=PW/a.ts", "live/token=…/a.ts"),
+        ("./me:PWkey=1@h/a", "./…@h/a"),
+        // A user without a password.
+        ("base_url=//PW@h/x", "base_url=//…@h/x"),
+        ("http:/PW@h/x", "http:/…@h/x"),
+        ("`url=WSS:\\PW@h/x`", "`url=WSS:\\…@h/x`"),
+        ("*//PW@h/x* “//PW@h/x” «//PW@h/x»", "*//…@h/x* “//…@h/x” «//…@h/x»"),
+        // Addresses of people have no password and no path.
+        ("sip:ada:PW@h", "…@h"),
+        ("mailto:a//PW@h/x", "…@h/x"),
+        ("mailto%3Ame%3APW%40h", "…"),
+        ("x?token%3DPW", "…"),
+        ("me:PW@h%3A80/x", "…@h%3A80/x"),
     ] {
         assert_eq!(masked(text), expect, "{text}");
         assert_eq!(masked(expect), expect, "masked twice");
     }
     for text in [
         "ada@example.com and room@conference.h/nick",
+        "mailto:ada@example.com, `xmpp:room@conference.h/nick`, to=SIP:ada@h, acct:ada@h",
+        "registry:5000/image:1.2@sha512:ab",
+        "`#EXT-X-BYTERANGE:75232@0` is no range",
+        "`#EXT-X-MAP:URI=a.mp4` is not",
+        "cpu@core0:95%",
+        "cells/codec=vp8/1",
+        "--tls-key=/etc/key.pem",
+        "is it /a/b? no",
         "10.0.0.1:80/a@b",
         "[::1]:80/a@b",
         "registry:5000/image:1.2@sha256:ab",
@@ -144,10 +186,24 @@ fn no_secret_of_a_reference_without_a_scheme_is_shown() {
 fn a_beginning_can_be_cut_anywhere() {
     let said = format!("to http://me:{}@h/", "PW".repeat(200));
     assert_eq!(masked_beginning(&said), "to http://…@h/");
-    let said = format!("//me:PW@h/ {}", "é".repeat(TEXT_BYTES_MAX));
-    assert!(masked_beginning(&said).starts_with("//…@h/ é"), "of a long word no less");
-    let said = format!("{} http://me:{said}", "a ".repeat(TEXT_BYTES_MAX / 2 - 8));
-    assert!(!masked_beginning(&said).contains("me:"), "a URL that is cut");
+    let (words, long) = ("a ".repeat(TEXT_BYTES_MAX / 2 - 8), "PW".repeat(TEXT_BYTES_MAX));
+    for (before, url) in [
+        // Of a URL that is most of the text, too.
+        ("to ", "http://me:PW@h/"),
+        ("to ", "//PW@h/"),
+        (words.as_str(), "http://me:PW@h/"),
+        (words.as_str(), "http%3A%2F%2Fme%3APW%40h"),
+        (words.as_str(), "live?PW=1"),
+        (r#"{"url":"http://…@h/?k=…","x":""#, "http://me:PW@h/"),
+    ] {
+        let said = format!("{before}{}", url.replace("PW", &long));
+        assert_eq!(masked_beginning(&said), format!("{before}…"), "{url}");
+    }
+    for (before, word) in [("//me:PW@h/ ", "é"), (r#"{"url":"//me:PW@h/","x":""#, "z")] {
+        let said = format!("{before}{}", word.repeat(TEXT_BYTES_MAX));
+        let shown = format!("{}{word}", before.replace("me:PW", "…"));
+        assert!(masked_beginning(&said).starts_with(&shown), "of a long word no less");
+    }
 }
 
 /// A line of a playlist is as long as its server likes.
@@ -157,7 +213,7 @@ fn a_text_of_very_many_schemes_is_masked_in_one_pass_and_a_long_one_is_cut() {
     assert_eq!(masked_url(&text, IN_SENTENCES), text);
     assert_eq!(masked(&text), HIDDEN);
     let cut = format!("at http://me:{}@h/", "PW".repeat(TEXT_BYTES_MAX));
-    assert_eq!(masked(&cut), "at…");
+    assert_eq!(masked(&cut), "at …");
     assert_eq!(masked(&"é".repeat(TEXT_BYTES_MAX)).len(), 2 * TEXT_BYTES_MAX, "no URL");
 }
 
