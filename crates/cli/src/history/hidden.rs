@@ -43,12 +43,15 @@ impl Hidden {
             && masked_at(&set.path, set.toml()).is_some_and(|given| is_same(&self.shown, &given))
     }
 
-    /// The flag that gives it again. Of a list or a table not all is secret, and all of it is
-    /// written there.
+    /// The flag that gives it again. Where not all of it is secret, as in a URL or a list, all that
+    /// is shown of it is to be given, with each secret in place of its `…`.
     pub(crate) fn flag(&self) -> String {
         let Self { path, shown } = self;
-        let is_whole = shown.is_array() || shown.is_table();
-        let value = if is_whole { shown.to_string() } else { "SECRET".to_owned() };
+        let value = match shown {
+            Value::String(text) if text == HIDDEN => "SECRET".to_owned(),
+            Value::String(text) => text.clone(),
+            whole => whole.to_string(),
+        };
         shell::flag("--set", format!("{path}={value}"))
     }
 }
@@ -239,7 +242,7 @@ Other = "S3CRET"
     }
 
     #[test]
-    fn the_flag_of_a_list_has_what_is_shown_of_it() {
+    fn a_flag_has_what_is_shown_of_its_value() {
         let all = Hidden::of_file(&masked_toml(FILE));
         let flag = |path: &str| all.iter().find(|one| one.path == path).map(Hidden::flag).unwrap();
         assert_eq!(flag("target.token"), "--set target.token=SECRET");
@@ -247,6 +250,7 @@ Other = "S3CRET"
             flag("watch.cam.metrics"),
             r#"--set 'watch.cam.metrics=["http://…@a/m", "http://…@b/m?token=…"]'"#
         );
+        assert_eq!(flag("watch.1.metrics"), "--set 'watch.1.metrics=http://…@c/m'");
     }
 
     #[test]

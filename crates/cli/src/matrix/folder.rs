@@ -372,7 +372,8 @@ mod tests {
         assert!(folder.plan(&[]).is_ok(), "its file has all");
         std::fs::remove_file(&file).unwrap();
         let refused = folder.plan(&[]).map(drop).unwrap_err().error.to_string();
-        assert!(refused.contains("--set target.url=SECRET"), "{refused}");
+        let flag = "--set 'target.url=whep+http://…@127.0.0.1:7080/whep'";
+        assert!(refused.contains(flag), "{refused}");
         assert!(folder.stored_plan().is_ok(), "a report needs no secrets");
         let again = "target.url=whep+http://me:S3CRET@127.0.0.1:7080/whep".to_owned();
         assert!(folder.plan(&[again]).is_ok());
