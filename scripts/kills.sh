@@ -4,11 +4,13 @@
 # changed must be told by the next experiment and put back by --undo. Prints a table; ends with 1 if anything is wrong.
 #   scripts/kills.sh [CASE]...   COMMAND[/PHASE[/SIGNAL]], or a pattern of it such as '*/*/KILL'; all unless named
 #   THRONG   the program; target/release/throng unless set
-# As root, in namespaces of its own (network, mounts). What a case that failed has written is kept, and named at the end.
+# As root, in namespaces of its own (network, mounts). No other throng may run on this host meanwhile: its control groups
+# would be taken for what a case left. What a case that failed has written is kept, and named at the end.
 set -uo pipefail
 fail() { echo "$*" >&2; exit 1; }
 [[ $(id -u) -eq 0 ]] || fail "scripts/kills.sh makes namespaces and mounts: run it as root"
 [[ -n ${THRONG_KILLS_APART:-} ]] || exec env THRONG_KILLS_APART=1 unshare --net --mount "$0" "$@"
+[[ -z ${THRONG:-} ]] || THRONG=$(realpath -m "$THRONG") # It is relative to where the caller is.
 cd "$(dirname "$0")/.." || exit
 PATH=$PATH:/usr/sbin:/sbin
 throng=$(realpath -m "${THRONG:-${CARGO_TARGET_DIR:-target}/release/throng}")
@@ -24,6 +26,7 @@ helpers=() failed=0 tried=0
 marked() { grep -lsz "^THRONG_KILLS=$1\$" /proc/[0-9]*/environ | cut -d/ -f3; }
 has_none() { [[ -z $(marked "$1") ]]; }
 has_ended() { [[ ! -d /proc/$1 ]] || grep -qs '^State:.Z' "/proc/$1/status"; }
+is_started() { [[ /proc/$1/exe -ef $throng ]] || has_ended "$1"; }
 within() { # SECONDS COMMAND...: until COMMAND succeeds
   local until=$((SECONDS + $1))
   until "${@:2}"; do
@@ -47,6 +50,7 @@ helper() { # NAME READY COMMAND...: in the background, without a mark, until its
 start() { # MARK LOG ARGUMENT...: throng, with the signals that bash ignores in the background
   env --default-signal=INT,HUP,TERM THRONG_KILLS="$1" "$throng" "${@:3}" >"$place/$2.log" 2>&1 </dev/null &
   started=$! && disown $!
+  within 5 is_started "$started" || true # Until then bash or env has its signals.
 }
 peer() { start "$mark-peer" "$@" && peers+=("$started"); }
 scenario() { # URL SIZE EVERY
