@@ -125,7 +125,8 @@ mod tests {
         assert_eq!(received.bps(0..60), Some(1_200.0 * 8.0 / 6.0));
         assert_eq!(received.bps(0..9), Some(1_000.0 * 8.0 / 2.0));
         assert_eq!((received.bps(6..9), received.bps_max(6..9)), (None, 0.0));
-        assert_eq!((received.bps(60..0), received.bytes(60..0)), (None, 0));
+        let reversed = std::ops::Range { start: 60, end: 0 };
+        assert_eq!((received.bps(reversed.clone()), received.bytes(reversed)), (None, 0));
         let silent = Received::of(&[packets(0, 0)], &[], &[]);
         assert_eq!((silent.bps(0..9), silent.is_empty()), (Some(0.0), false), "all was lost");
         assert!(Received::of_run(&RunData::default()).is_empty());

@@ -238,6 +238,8 @@ pub(super) fn unknown(run: &RunData, compared: usize, left_out: usize) -> Vec<St
 
 #[cfg(test)]
 mod tests {
+    use throng_observation::run::SourceFps;
+
     use super::*;
 
     /// A side that was seen for so many seconds at 30 fps and 100 packets a second.
@@ -248,7 +250,7 @@ mod tests {
             lost,
             freeze_us: (frozen_s * 1e6) as u64,
             active_us: seconds * 1_000_000,
-            source_fps: Some(30.0),
+            source_fps: SourceFps { tracks: 1, sum_milli: 30_000 },
             ..Side::default()
         }
     }

@@ -34,8 +34,8 @@ fn srs_plays_by_each_of_its_protocols() {
     table::has("SRS", table::Part::Main, &rows);
 }
 
-/// SRS answers the source that it heard last. One in twelve viewers failed with `dtls` where that was
-/// an address of this machine to which it has no route.
+/// SRS answers the source that it heard last. One in twelve viewers failed with `dtls` where that
+/// was an address of this machine to which it has no route.
 #[test]
 fn srs_loses_no_viewer_of_a_machine_with_an_address_that_it_cannot_reach() {
     if !can_run(PROGRAM) {
