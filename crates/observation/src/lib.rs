@@ -2,7 +2,8 @@
 //! second, and the rows of a run. Formats only: no paths, no sockets, no clocks.
 
 mod time;
-pub use time::RunTime;
+// `self`, because a dependency has the same name.
+pub use self::time::RunTime;
 
 mod distribution;
 pub use distribution::{Distribution, DistributionError, Quantiles};
@@ -76,6 +77,7 @@ pub use observation::{
     CodedFrame, MediaPath, Observation, RefusedDestination, from_tap_kind, tap_kind,
 };
 
+pub mod calendar;
 pub mod canary;
 pub mod host;
 pub mod limits;

@@ -10,8 +10,6 @@ pub use diagnostic::{Diagnostic, Location, Origin, ScenarioError};
 
 mod suggestion;
 
-mod calendar;
-
 mod target;
 pub use target::{
     ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, RelayTransport, RtspTransport,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use throng_observation::units::bytes;
-use throng_observation::{shell, untrusted};
+use throng_observation::{calendar, shell, untrusted};
 
 use super::entry::Entry;
 use crate::CliError;
@@ -89,7 +89,7 @@ fn row(entry: &Entry) -> [String; 6] {
         None => entry.outcome.clone(),
     };
     [
-        entry.started_at_unix_us.map_or_else(|| "?".into(), throng_report::html::date),
+        entry.started_at_unix_us.map_or_else(|| "?".into(), calendar::shown),
         untrusted::name(&entry.id).into_owned(),
         untrusted::name(&entry.kind).into_owned(),
         untrusted::name(&outcome).into_owned(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use throng_observation::units::bytes;
-use throng_observation::untrusted;
+use throng_observation::{calendar, untrusted};
 
 use super::entry::Entry;
 use super::list;
@@ -25,7 +25,7 @@ pub(super) fn prune(command: &Prune) -> Result<Exit, CliError> {
     let (mut freed, mut failed) = (0, 0);
     for entry in &old {
         let headline = entry.headline.as_deref().unwrap_or_default();
-        let at = entry.started_at_unix_us.map_or_else(|| "?".into(), throng_report::html::date);
+        let at = entry.started_at_unix_us.map_or_else(|| "?".into(), calendar::shown);
         let (id, size) = (untrusted::name(&entry.id), bytes(entry.size_bytes as f64));
         let _ =
             writeln!(out, "{verb}  {id}  {at}  {size}  {}", untrusted::name(headline).trim_end());

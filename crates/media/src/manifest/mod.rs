@@ -2,7 +2,6 @@
 //! a player fetches, and when. URIs stay as they are written; the caller resolves them.
 
 mod cache;
-mod date;
 
 pub mod dash;
 pub mod hls;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use throng_observation::calendar;
 use throng_observation::run::RunData;
 use throng_observation::units::{bit_rate, bytes, count, duration_ms, percent};
 
@@ -24,7 +25,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         "<header><p class=\"over\"><span class=\"badge {key}\">{key}</span>{} · {:.0} s · {}</p><h1>{}</h1>",
         escape(&summary.target),
         summary.duration_s,
-        date(summary.started_at_unix_us),
+        calendar::shown(summary.started_at_unix_us),
         escape(&summary.headline)
     );
     let others = summary
@@ -254,33 +255,4 @@ fn generator(summary: &Summary) -> Figure {
     let cpu = known(health.cpu_ms_per_participant_s, |ms| format!("{ms:.2}"));
     let rss = known(health.rss_bytes_per_participant, bytes);
     ("generator", state.into(), format!("{cpu} CPU ms a {one}-second, {rss} a {one}"))
-}
-
-/// `2026-11-21 00:04 UTC` (days to a date after Howard Hinnant's `civil_from_days`).
-#[must_use]
-pub fn date(unix_us: i64) -> String {
-    let (days, minutes) =
-        (unix_us.div_euclid(86_400_000_000), unix_us.rem_euclid(86_400_000_000) / 60_000_000);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn dates_are_right_across_leap_years() {
-        assert_eq!(date(0), "1970-01-01 00:00 UTC");
-        assert_eq!(date(1_709_208_000_000_000), "2024-02-29 12:00 UTC");
-        assert_eq!(date(1_795_219_440_000_000), "2026-11-21 00:04 UTC");
-    }
 }

@@ -30,7 +30,6 @@ mod tables;
 mod timeline;
 pub mod trend;
 
-pub use first_screen::date;
 pub use flame_page::page as profile_page;
 use markup::escape;
 pub(crate) use tables::{WORST_MAX, trouble};

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use throng_analysis::comparison::trend::TrendMark;
+use throng_observation::calendar;
 
 use super::chart::{Chart, Line, Overlay, Scale};
 use super::markup::{escape, table};
 use super::page::document;
-use crate::html::date;
 use crate::trend::{TrendQuantity, TrendReport, text};
 
 /// The whole page.
@@ -100,7 +100,7 @@ fn runs(report: &TrendReport) -> String {
         vec![
             (index + 1).to_string(),
             run.folder.clone(),
-            date(run.started_at_unix_us),
+            calendar::shown(run.started_at_unix_us),
             run.throng_version.clone(),
             run.limit.clone().unwrap_or_else(|| "–".into()),
             run.headline.clone(),

@@ -4,12 +4,11 @@ use std::fmt::Write as _;
 
 use throng_analysis::comparison::ComparisonVerdict;
 use throng_analysis::comparison::trend::TrendMark;
-use throng_observation::untrusted;
+use throng_observation::{calendar, untrusted};
 
 use super::{TrendChange, TrendQuantity, TrendReport};
 use crate::columns::columns;
 use crate::compare::Quantity;
-use crate::html::date;
 
 /// Most quantities in the table of the terminal; the page and the JSON have all.
 const COLUMNS_MAX: usize = 5;
@@ -63,7 +62,7 @@ fn rows(report: &TrendReport) -> Vec<Vec<String>> {
         } else {
             (index + 1).to_string()
         };
-        let mut row = vec![counts, run.folder.clone(), date(run.started_at_unix_us)];
+        let mut row = vec![counts, run.folder.clone(), calendar::shown(run.started_at_unix_us)];
         row.extend(shown.iter().map(|quantity| cell(quantity, index)));
         rows.push(row);
     }

@@ -1,40 +1,27 @@
 //! The expiry of a proof: a date or a time in UTC.
 
+use throng_observation::calendar::{day_begin_us, iso_us};
+
 use super::ConsentProofError;
-use crate::calendar::{days_in_month, days_since_epoch};
+
+const SECOND_US: u64 = 1_000_000;
+const DAY_S: u64 = 86_400;
 
 /// `2026-12-31` (its end, UTC) or `2026-12-31T18:00:00Z`, as seconds since the Unix epoch.
 pub(super) fn read_expiry(value: &str) -> Result<u64, ConsentProofError> {
-    let wrong = || {
-        ConsentProofError::Malformed(
-            "expires is not `2026-12-31` or `2026-12-31T18:00:00Z` (UTC)".into(),
-        )
-    };
-    let (date, time) = match value.split_once('T') {
-        Some((date, time)) => (date, Some(time.strip_suffix('Z').ok_or_else(wrong)?)),
-        None => (value, None),
-    };
-    let [year, month, day] = fields(date, '-').ok_or_else(wrong)?;
-    let [hour, minute, second] = match time {
-        Some(time) => fields(time, ':').ok_or_else(wrong)?,
-        None => [24, 0, 0],
-    };
-    let days_in_month = days_in_month(year, month).ok_or_else(wrong)?;
-    let in_range = (1970..=9999).contains(&year) && (1..=days_in_month).contains(&day);
-    if !in_range || (time.is_some() && hour > 23) || minute > 59 || second > 59 {
-        return Err(wrong());
-    }
-    Ok(days_since_epoch(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second)
-}
-
-fn fields(text: &str, separator: char) -> Option<[u64; 3]> {
-    let mut parts = text.split(separator).map(|part| {
-        let digits =
-            !part.is_empty() && part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| part.parse().ok()).flatten()
-    });
-    let all = [parts.next()??, parts.next()??, parts.next()??];
-    parts.next().is_none().then_some(all)
+    // What a person signs has one form: no offset, no fraction, all seconds.
+    let is_time = value.len() == "2026-12-31T18:00:00Z".len()
+        && value.as_bytes().get(10) == Some(&b'T')
+        && value.ends_with('Z');
+    let (unix_us, left_s) = if is_time { (iso_us(value), 0) } else { (day_begin_us(value), DAY_S) };
+    unix_us
+        .and_then(|unix_us| u64::try_from(unix_us).ok())
+        .map(|unix_us| unix_us / SECOND_US + left_s)
+        .ok_or_else(|| {
+            ConsentProofError::Malformed(
+                "expires is not `2026-12-31` or `2026-12-31T18:00:00Z` (UTC)".into(),
+            )
+        })
 }
 
 #[cfg(test)]
@@ -52,6 +39,24 @@ mod tests {
             ("2026-03-01T00:00:00Z", 1_772_323_200),
         ] {
             assert_eq!(read_expiry(text), Ok(expect), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_forms_and_days_that_no_month_has_are_refused() {
+        for text in [
+            "2026-02-31",
+            "2026-02-31T18:00:00Z",
+            "2026-12-31T18:00:00",
+            "2026-12-31T18:00Z",
+            "2026-12-31 18:00:00Z",
+            "2026-12-31T18:00:00+00:00",
+            "2026-12-31T18:00:00.5Z",
+            "1969-12-31T18:00:00Z",
+            "2026-12-31 ",
+            "",
+        ] {
+            assert!(read_expiry(text).is_err(), "{text}");
         }
     }
 

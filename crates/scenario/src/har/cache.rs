@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::date::http_s;
+use throng_observation::calendar::http_us;
+
 use super::plan::WhenWarm;
 
 /// Statuses that are kept without an explicit lifetime (RFC 9110 section 15.1), as far as browsers
@@ -67,6 +68,11 @@ fn lifetime_s(status: u16, headers: &[(String, String)], control: &CacheControl)
     unchanged_s
         .filter(|_| WITH_HEURISTIC.contains(&status) && !control.must_revalidate)
         .map(|unchanged_s| unchanged_s / 10)
+}
+
+/// A date of HTTP, seconds since 1970.
+fn http_s(text: &str) -> Option<i64> {
+    http_us(text).map(|us| us / 1_000_000)
 }
 
 /// The directives of a response that browsers heed (section 5.2.2).

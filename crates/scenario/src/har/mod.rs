@@ -11,7 +11,6 @@
 use std::fmt;
 
 mod cache;
-mod date;
 mod document;
 mod kind;
 mod left_out;

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use throng_observation::calendar::iso_us;
 use url::Url;
 
 use super::HarError;
 use super::cache::when_warm;
-use super::date::iso_us;
 use super::document::{Entry, Header, Leaf, Log};
 use super::kind::{Kind, is_document, is_get};
 use super::left_out::LeftOut;

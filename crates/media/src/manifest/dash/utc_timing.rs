@@ -1,7 +1,8 @@
 //! Where a player gets the time of the server from (`UTCTiming`, ISO/IEC 23009-1 section 5.8.5.7).
 
+use throng_observation::calendar;
+
 use super::xml::Element;
-use crate::manifest::date;
 
 const SCHEMES: &str = "urn:mpeg:dash:utc:";
 
@@ -68,13 +69,13 @@ impl ToldTime {
     #[must_use]
     pub fn of_date(text: &str) -> Option<Self> {
         let unit_us = if text.contains(['.', ',']) { 0 } else { SECOND_US };
-        Some(Self { unix_us: date::unix_us(text)?, unit_us })
+        Some(Self { unix_us: calendar::iso_us(text)?, unit_us })
     }
 
     /// Reads the header `Date`.
     #[must_use]
     pub fn of_header(text: &str) -> Option<Self> {
-        Some(Self { unix_us: date::http_us(text)?, unit_us: SECOND_US })
+        Some(Self { unix_us: calendar::http_us(text)?, unit_us: SECOND_US })
     }
 
     /// How far the source's clock is ahead of another that showed `unix_us`, as dash.js has it;

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
+use throng_observation::calendar;
+
 use super::xml::Element;
-use crate::manifest::{ByteRange, ManifestError, date, excerpt};
+use crate::manifest::{ByteRange, ManifestError, excerpt};
 
 impl Element {
     /// A number, if the attribute is there.
@@ -19,7 +21,7 @@ impl Element {
 
     /// A date, microseconds since 1970.
     pub(super) fn date_us(&self, name: &str) -> Result<Option<i64>, ManifestError> {
-        self.read(name, "a date", date::unix_us)
+        self.read(name, "a date", calendar::iso_us)
     }
 
     /// `first-last`, both of them included.

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use throng_observation::calendar;
+
 use super::Start;
 use super::attributes::{Attributes, range};
 use super::lines::{Line, Lines, What};
-use crate::manifest::{ByteRange, ManifestError, date, excerpt, seconds_us};
+use crate::manifest::{ByteRange, ManifestError, excerpt, seconds_us};
 
 /// Segments and parts of a playlist: four days of two-second segments.
 const SEGMENTS_MAX: usize = 200_000;
@@ -305,7 +307,7 @@ impl Reading {
                 self.discontinuities += 1;
             }
             "EXT-X-GAP" => self.next.is_gap = true,
-            "EXT-X-PROGRAM-DATE-TIME" => self.time_us = date::unix_us(value).or(self.time_us),
+            "EXT-X-PROGRAM-DATE-TIME" => self.time_us = calendar::iso_us(value).or(self.time_us),
             "EXT-X-MAP" => self.init = Some(Arc::new(map(value)?)),
             "EXT-X-KEY" => self.key(value)?,
             "EXT-X-TARGETDURATION" => {

@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 
 use throng_analysis::comparison::ComparisonVerdict;
+use throng_observation::calendar;
 
 use super::markup::{escape, table};
 use super::page::document_with;
 use crate::compare::{CompareOutcome, CompareReport, CompareSide, ComparedQuantity, text};
-use crate::html::date;
 
 mod forest;
 
@@ -144,7 +144,7 @@ fn sides(report: &CompareReport) -> String {
             vec![
                 name.to_owned(),
                 run.folder.clone(),
-                date(run.started_at_unix_us),
+                calendar::shown(run.started_at_unix_us),
                 run.throng_version.clone(),
                 run.target.clone(),
                 said,

@@ -1,6 +1,8 @@
 //! Reads a price table. Every price has to be written: one that is missing is an error, what costs
 //! nothing is written as 0.
 
+use throng_observation::calendar::day_begin_us;
+
 use super::fields::{Fields, Reader};
 use super::tree::{self, Node, Sources, Value};
 use crate::diagnostic::ScenarioError;
@@ -67,18 +69,11 @@ fn as_of(reader: &mut Reader, top: &mut Fields<'_>) -> Option<String> {
     None
 }
 
+/// A day, or a month, whose first day stands for it.
 fn is_date(text: &str) -> bool {
-    let mut parts = text.split('-');
-    let mut part = |digits: usize, most: u32| {
-        let part = parts
-            .next()
-            .filter(|part| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()));
-        part.and_then(|part| part.parse::<u32>().ok())
-            .filter(|number| (1..=most).contains(number))
-            .is_some()
-    };
-    let (has_month, is_long) = (part(4, 9_999) && part(2, 12), text.len() > 7);
-    has_month && (!is_long || part(2, 31)) && parts.next().is_none()
+    let is_month = text.len() == "2026-11".len();
+    let begin_us = if is_month { day_begin_us(&format!("{text}-01")) } else { day_begin_us(text) };
+    begin_us.is_some()
 }
 
 fn compute(reader: &mut Reader, top: &mut Fields<'_>) -> Option<ComputePrices> {

@@ -51,6 +51,15 @@ fn each_amount_is_charged_by_its_tier() {
     }
 }
 
+#[test]
+fn prices_are_of_a_month_or_of_a_day() {
+    for date in ["2026-11", "2026-11-24", "2028-02-29"] {
+        let text = file().replace("\"2026-11\"", &format!("\"{date}\""));
+        let as_of = PriceTable::parse(&text).ok().map(|table| table.as_of);
+        assert_eq!(as_of.as_deref(), Some(date));
+    }
+}
+
 /// Each wrong line, what is said about it, and the line.
 #[test]
 fn errors_name_the_line_and_the_fix() {
@@ -61,6 +70,8 @@ fn errors_name_the_line_and_the_fix() {
         (with("\"2026-11\"", "\"last year\""), "`as_of` is not a date", Some(2)),
         (with("\"2026-11\"", "\"2026-13\""), "`as_of` is not a date", Some(2)),
         (with("\"2026-11\"", "\"2026-11-0\""), "`as_of` is not a date", Some(2)),
+        (with("\"2026-11\"", "\"2026-02-31\""), "`as_of` is not a date", Some(2)),
+        (with("\"2026-11\"", "\"2026-02-29\""), "`as_of` is not a date", Some(2)),
         (with("\"2026-11\"", "2026-11-24"), "`as_of` is not text", Some(2)),
         (with("\"EUR\"", "\"\""), "not one line of 1 to 8 characters", Some(3)),
         (with(MACHINE, ""), "there is no price of compute", None),
