@@ -83,6 +83,7 @@ pub mod host;
 pub mod limits;
 pub mod masked;
 pub mod pack;
+pub mod percent;
 pub mod run;
 pub mod shell;
 pub mod units;

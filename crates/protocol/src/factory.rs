@@ -10,6 +10,7 @@ use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::source::Clip;
 use throng_media::timing::IndexCache;
+use throng_observation::percent::decoded;
 use throng_observation::run::ParticipantId;
 use throng_scenario::har::PagePlan;
 use throng_scenario::{
@@ -303,7 +304,6 @@ impl TargetFactory {
     }
 
     fn rtsp(&self, endpoint: &Endpoint, url: &Url) -> rtsp::Config {
-        let decoded = |text: &str| percent_decoded(text);
         let credentials = (!url.username().is_empty()).then(|| rtsp::Credentials {
             username: decoded(url.username()),
             password: Secret::new(url.password().map(decoded).unwrap_or_default()),
@@ -451,16 +451,6 @@ impl TargetFactory {
         });
         config
     }
-}
-
-/// Percent-decoded user info of a URL.
-fn percent_decoded(text: &str) -> String {
-    // Form decoding handles %XX as the URL standard does; `+` and `&` are literal here.
-    let escaped = format!("t={}", text.replace('+', "%2B").replace('&', "%26"));
-    url::form_urlencoded::parse(escaped.as_bytes())
-        .next()
-        .map(|(_, value)| value.into_owned())
-        .unwrap_or_default()
 }
 
 /// The name of participant `number` as the other participants of a conference see it.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event};
+use throng_observation::percent::decoded;
 use tokio::sync::watch;
 use url::Url;
 
@@ -159,11 +160,6 @@ impl BusConfig {
         };
         Err(FleetError::BusUnreachable { bus: self.shown(), why })
     }
-}
-
-/// A part of an address without its `%` escapes.
-fn decoded(text: &str) -> String {
-    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 fn port(url: &Url) -> u16 {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use throng_observation::percent::decoded;
 use url::Url;
 
 use super::schemes;
@@ -556,7 +557,7 @@ impl Endpoint {
     fn livekit(written: &Url) -> Result<Self, TargetError> {
         let parts: Vec<&str> = written.path_segments().map(Iterator::collect).unwrap_or_default();
         let room = match parts.as_slice() {
-            [room] | [room, ""] if !room.is_empty() => decoded(room),
+            [room] | [room, ""] if !room.is_empty() => Some(decoded(room)),
             _ => None,
         };
         let room = room.ok_or(TargetError::Path {
@@ -591,8 +592,8 @@ impl Endpoint {
         let domain = domain.or_else(|| written.host_str().map(str::to_owned)).ok_or_else(wrong)?;
         let mut url = written.clone();
         let account = (!url.username().is_empty()).then(|| {
-            let password = url.password().and_then(decoded).unwrap_or_default();
-            (decoded(url.username()).unwrap_or_default(), Secret::new(password))
+            let password = url.password().map(decoded).unwrap_or_default();
+            (decoded(url.username()), Secret::new(password))
         });
         // These do not fail: URLs of these schemes may have user info.
         let _ = url.set_username("");
@@ -618,7 +619,7 @@ impl Endpoint {
             | [plugin @ ("streaming" | "videoroom"), id, ""]
                 if !id.is_empty() =>
             {
-                (*plugin, decoded(id).ok_or_else(wrong)?)
+                (*plugin, decoded(id))
             }
             _ => return Err(wrong()),
         };
@@ -702,13 +703,6 @@ fn as_rtmp(url: &Url) -> String {
 
 fn as_srt(url: &Url) -> String {
     as_scheme(&without_secrets(url.as_str()), ("srt", 0), ("srt", 0))
-}
-
-/// A path segment, percent-decoded.
-fn decoded(part: &str) -> Option<String> {
-    // Form decoding handles %XX as the URL standard does; `+` and `&` are literal in a path.
-    let escaped = format!("id={}", part.replace('+', "%2B").replace('&', "%26"));
-    url::form_urlencoded::parse(escaped.as_bytes()).next().map(|(_, value)| value.into_owned())
 }
 
 /// What to write in place of an unknown scheme.
