@@ -18,9 +18,9 @@ use crate::{CliError, print, say_lines, secrets};
 /// Makes both halves, or none.
 pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let secret = secrets::random().map(ConsentSecret::new).map_err(|error| {
-        CliError::usage(format!("no secret can be made: /dev/urandom: {error}"))
-    })?;
+    let secret = secrets::random()
+        .map(ConsentSecret::new)
+        .map_err(|error| CliError::usage(format!("no secret can be made: {error}")))?;
     let target = target(&command.target);
     let published =
         ConsentProof::sealed(&terms(command, &target)?, &secret, now).map_err(CliError::usage)?;

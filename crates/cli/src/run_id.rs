@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use throng_observation::seed::step;
 use throng_protocol::signalling::RunMark;
 
 /// The number from which the others are made; 0 until it is known.
@@ -28,10 +29,7 @@ pub(crate) fn room_secret() -> String {
 /// `{random}` of a participant: unique within a run, because each step of SplitMix64 is a
 /// bijection.
 pub(crate) fn random(participant: u32) -> u64 {
-    let mut bits = seed().wrapping_add(u64::from(participant).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+    step(seed(), u64::from(participant))
 }
 
 /// A random number, the same throughout this process, or that of the fleet that it plays in.

@@ -1,6 +1,6 @@
 //! Tokens and API secrets: written as themselves, or read from an environment variable or a file.
 
-use std::io::Read;
+use std::io;
 
 use throng_observation::masked::HIDDEN;
 use throng_protocol::factory::ApiSecret;
@@ -11,11 +11,17 @@ use crate::CliError;
 /// Shorter words are replaced between quotes only.
 const WORD_BYTES_MIN: usize = 4;
 
-/// Random bytes from the kernel.
-pub(crate) fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+/// Random bytes that nobody can guess.
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| io::Error::other("no random numbers"))?;
     Ok(bytes)
+}
+
+/// 128 random bits, hexadecimal.
+pub(crate) fn random_text() -> io::Result<String> {
+    let bytes: [u8; 16] = random()?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Reads a secret of the command line: the text itself, `env:NAME` or `file:PATH`.
@@ -110,6 +116,13 @@ mod tests {
         ] {
             assert_eq!(hidden_in(text, words.iter().map(|word| (*word).to_owned())), shown);
         }
+    }
+
+    #[test]
+    fn random_texts_differ() {
+        let [one, other] = [(), ()].map(|()| random_text().unwrap());
+        assert!(one.len() == 32 && one.bytes().all(|byte| byte.is_ascii_hexdigit()), "{one}");
+        assert_ne!(one, other);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use throng_observation::{
     CaptureBasis, ChatCounters, ChatRow, Clause, Codec, Distribution, ExperienceRow, Failure,
     FailureReason, HttpRequestCounters, HttpRequestKey, HttpRequestRow, Layer, MediaKind,
     NoResponse, OneWayDelay, Outcome, Phase, PlaybackCounters, PlaybackRow, PlayerRow,
-    RequestOutcome, RunTime, SecondClosed, SentCounters, TrackCounters, TrackId,
+    RequestOutcome, RunTime, SecondClosed, SentCounters, TrackCounters, TrackId, seed,
 };
 
 /// Numbers that a seed gives one after the other (splitmix64), smaller ones more often.
@@ -19,10 +19,7 @@ pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        seed::next(&mut self.0)
     }
 
     pub(crate) fn below(&mut self, end: u64) -> u64 {

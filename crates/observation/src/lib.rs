@@ -85,6 +85,7 @@ pub mod masked;
 pub mod pack;
 pub mod percent;
 pub mod run;
+pub mod seed;
 pub mod shell;
 pub mod units;
 pub mod untrusted;

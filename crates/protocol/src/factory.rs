@@ -12,6 +12,7 @@ use throng_media::source::Clip;
 use throng_media::timing::IndexCache;
 use throng_observation::percent::decoded;
 use throng_observation::run::ParticipantId;
+use throng_observation::seed;
 use throng_scenario::har::PagePlan;
 use throng_scenario::{
     Action, Conversation, Endpoint, IceTransportPolicy, IpProtocol, JanusId, MediaFile,
@@ -198,10 +199,10 @@ impl TargetFactory {
         }
     }
 
-    /// The seed of what tells participant `number` from those of this and other runs. An odd
-    /// multiplier spreads neighbouring numbers over all seeds.
+    /// The seed of what tells participant `number` from those of this and other runs; its
+    /// connections have seeds of it.
     fn identity_seed(&self, number: u32) -> u64 {
-        self.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        seed::step(self.seed, u64::from(number))
     }
 
     fn options(&self, number: u32) -> ParticipantOptions {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use throng_observation::seed;
+
 use crate::arrival::exponential;
 
 /// The stay of each participant of a cohort.
@@ -55,9 +57,7 @@ impl Stay {
             StayTime::Constant(_) => 0,
             // Each member has its own random stream, so that a share of the crowd draws the same
             // stays as the whole.
-            StayTime::Exponential { seed, .. } => {
-                seed ^ u64::from(member).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            }
+            StayTime::Exponential { seed, .. } => seed::of(seed, u64::from(member)),
         };
         let mut random = fastrand::Rng::with_seed(seed);
         std::iter::repeat_with(move || match time {

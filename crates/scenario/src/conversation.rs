@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use throng_observation::seed;
+
 use crate::arrival::exponential;
 
 /// The shortest talkspurt.
@@ -31,7 +33,7 @@ impl Default for Conversation {
             talkspurt: Duration::from_secs(6),
             pause: Duration::from_millis(600),
             overlap: 0.1,
-            seed: 1,
+            seed: seed::USUAL,
         }
     }
 }
@@ -91,14 +93,11 @@ impl Conversation {
 
     /// The draw of a participant for a talkspurt, in (0, 1).
     fn draw(&self, number: u64, name: &str) -> f64 {
-        // FNV-1a over the name, then the finalizer of splitmix64.
+        // FNV-1a over the name, then the finalizer of SplitMix64.
         let hash =
             |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        let mut bits = name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
-        bits ^= self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
+        let name = name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
+        let bits = seed::mixed(name ^ seed::weyl(self.seed, number));
         ((bits >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use throng_observation::seed;
 use url::Url;
 
 /// Most peers of a viewer with engine 4, unless the scenario says it.
@@ -61,7 +62,7 @@ impl PeerConfig {
             urgent: None,
             from: Duration::ZERO,
             until: None,
-            seed: 1,
+            seed: seed::USUAL,
         }
     }
 
@@ -105,7 +106,7 @@ impl PeerConfig {
 
     /// From 0 to 999, the same each time.
     fn draw(&self, of: u64) -> u32 {
-        fastrand::Rng::with_seed(self.seed ^ of.wrapping_mul(0x9e37_79b9_7f4a_7c15)).u32(..1_000)
+        fastrand::Rng::with_seed(seed::of(self.seed, of)).u32(..1_000)
     }
 
     /// Whether peers are used at `at`, since the start of the run.

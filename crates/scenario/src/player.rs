@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use throng_observation::seed;
 use url::Url;
 
 use crate::http::{CredentialsPolicy, HttpMix};
@@ -67,7 +68,7 @@ impl PlayerConfig {
     /// What viewer `number` on RTSP does besides playing.
     #[must_use]
     pub fn script(&self, number: u32) -> PlaybackScript {
-        let seed = self.seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let seed = seed::of(self.seed, u64::from(number));
         let mut script = PlaybackScript::drawn(self.position, self.habits, DRAWN_FOR, seed);
         script.at_end = self.at_end;
         if self.scale_milli != NORMAL_SCALE_MILLI {
@@ -102,7 +103,7 @@ impl Default for PlayerConfig {
             rendition: RenditionPolicy::Adaptive,
             live: LivePolicy::default(),
             peers: None,
-            seed: 1,
+            seed: seed::USUAL,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use throng_observation::seed;
+
 /// Most streams of a cohort.
 pub(crate) const STREAMS_MAX: u32 = 100_000;
 /// Largest exponent of Zipf's law: beyond it, practically all viewers are on the first stream.
@@ -61,7 +63,7 @@ impl Streams {
         match self.distribution {
             StreamDistribution::RoundRobin => number % self.count,
             StreamDistribution::Zipf { seed, .. } => {
-                let seed = seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let seed = seed::of(seed, u64::from(number));
                 let drawn = fastrand::Rng::with_seed(seed).f64();
                 let at = self.shares.partition_point(|share| *share <= drawn);
                 u32::try_from(at).unwrap_or(u32::MAX).min(self.count - 1)

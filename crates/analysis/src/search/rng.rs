@@ -1,15 +1,13 @@
 //! A small generator of numbers that are the same every time, for simulations (SplitMix64).
 
+use throng_observation::seed;
+
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
     /// From 0 to below 1.
     pub(crate) fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        (seed::next(&mut self.0) >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// About normal, by the sum of twelve.

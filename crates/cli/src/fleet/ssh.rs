@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use throng_fleet::BusConfig;
 use throng_observation::{shell, untrusted};
 
-use crate::CliError;
 use crate::args::{Common, Fleet};
+use crate::{CliError, secrets};
 
 /// How long the bus may take to listen.
 const BUS_WITHIN: Duration = Duration::from_secs(5);
@@ -192,7 +192,8 @@ impl PrivateBus {
         })?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
         // Not from the run's seed: participants show what is made from that one.
-        let (password, name) = (random_text()?, random_text()?);
+        let random = || secrets::random_text().map_err(CliError::invalid);
+        let (password, name) = (random()?, random()?);
         let folder = std::env::temp_dir().join(format!("throng-bus-{name}"));
         std::fs::DirBuilder::new().mode(0o700).create(&folder).map_err(CliError::invalid)?;
         let file = folder.join("bus.conf");
@@ -237,14 +238,6 @@ fn free_port() -> Result<u16, CliError> {
     let bound =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     bound.map(|address| address.port()).map_err(CliError::invalid)
-}
-
-/// 128 random bits, hexadecimal.
-fn random_text() -> Result<String, CliError> {
-    let mut bytes = [0; 16];
-    aws_lc_rs::rand::fill(&mut bytes)
-        .map_err(|_| CliError::invalid(anyhow::anyhow!("no random numbers")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The bus's program.

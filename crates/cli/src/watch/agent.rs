@@ -75,8 +75,7 @@ fn said(command: &Watch, agent: &Agent, token: &str) -> String {
 
 /// 128 random bits, in hexadecimal.
 fn new_token() -> Result<String, CliError> {
-    let bytes: [u8; 16] = secrets::random().map_err(|error| {
+    secrets::random_text().map_err(|error| {
         CliError::usage(format!("no token can be made ({error}); give one with --token"))
-    })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    })
 }

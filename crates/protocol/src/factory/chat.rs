@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use throng_observation::seed;
 use throng_scenario::{Role, Secret};
 use url::Url;
 
@@ -104,8 +105,7 @@ impl TargetFactory {
     }
 }
 
-/// The seed of what participant `number` chooses in the chat. An odd multiplier spreads
-/// neighbouring numbers over all seeds.
+/// The seed of what participant `number` chooses in the chat.
 fn seed_of(role: &Role, number: u32) -> u64 {
-    role.chat.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    seed::weyl(role.chat.seed, u64::from(number))
 }

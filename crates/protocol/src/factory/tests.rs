@@ -104,6 +104,18 @@ fn who_a_participant_is_differs_by_run_and_what_it_does_by_the_scenario() {
 }
 
 #[test]
+fn no_two_connections_of_a_run_have_the_same_seed() {
+    let url = Url::parse("ws://127.0.0.1/").unwrap();
+    let factory = factory(Endpoint::OvenMediaEngine { url }, 1);
+    let mut seeds = HashSet::new();
+    for number in 0..100 {
+        let own = factory.options(number).seed;
+        seeds.extend((0..100).map(|connection| seed::of(own, connection)));
+    }
+    assert_eq!(seeds.len(), 10_000);
+}
+
+#[test]
 fn publishers_by_a_process_take_the_addresses_of_the_server_in_turns() {
     let now = Instant::now();
     let peer = |factory: &TargetFactory, number: u32| {

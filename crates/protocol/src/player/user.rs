@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use throng_observation::seed;
 use throng_scenario::{PlaybackPosition, PlayerConfig};
 
 /// Longest time between two actions, in means: an exponential draw has no bound.
@@ -28,7 +29,7 @@ pub(super) struct User {
 impl User {
     /// The user of viewer `number`; actions come from `now` on.
     pub(super) fn new(config: &PlayerConfig, number: u32, now: Instant) -> Self {
-        let seed = config.seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let seed = seed::of(config.seed, u64::from(number));
         let mut user = Self {
             random: fastrand::Rng::with_seed(seed),
             seek: None,

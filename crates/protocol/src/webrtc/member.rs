@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::prefetch::Prefetcher;
-use throng_observation::{Detail, Failure, FailureReason, Observation, Outcome, Phase};
+use throng_observation::{Detail, Failure, FailureReason, Observation, Outcome, Phase, seed};
 use throng_scenario::LayerRequest;
 
 use super::behaviour::{Behaviour, BehaviourState, Change};
@@ -254,7 +254,7 @@ impl Member {
         let config = ConnectionConfig {
             number: id.0,
             options: Arc::clone(&self.options),
-            seed: self.options.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            seed: seed::of(self.options.seed, u64::from(id.0)),
             joined_at: self.started_at.unwrap_or(now),
             first_track: (id.0.max(1) - 1).saturating_mul(TRACKS_EACH),
             in_room: true,

@@ -13,6 +13,8 @@
 
 use std::time::Duration;
 
+use throng_observation::seed;
+
 use super::joins_in_a_second;
 
 /// The jitter of a regular schedule: each join comes later, by less than one interval.
@@ -24,7 +26,7 @@ pub struct Jitter {
 
 impl Default for Jitter {
     fn default() -> Self {
-        Self { seed: 1 }
+        Self { seed: seed::USUAL }
     }
 }
 

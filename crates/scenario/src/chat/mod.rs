@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use throng_observation::seed;
+
 use crate::target::Endpoint;
 
 mod template;
@@ -77,7 +79,7 @@ impl Default for ChatConfig {
             renames: None,
             stream_management: true,
             template: None,
-            seed: 1,
+            seed: seed::USUAL,
         }
     }
 }

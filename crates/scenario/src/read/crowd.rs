@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use throng_observation::seed;
+
 use super::fields::{Fields, Form, Reader};
 use super::tree::{Node, Span, Value};
 use super::{destination, role, target};
@@ -242,7 +244,7 @@ fn poisson(reader: &mut Reader, arrival: &mut Fields<'_>) -> Option<ArrivalKind>
         reader.fail(span, message, "write poisson = { rate = \"5/s\", seed = 7 }");
         return None;
     }
-    let seed = reader.integer(&mut fields, "seed", 0, SEED_MAX).unwrap_or(1);
+    let seed = reader.integer(&mut fields, "seed", 0, SEED_MAX).unwrap_or(seed::USUAL);
     reader.finish(&fields);
     Some(ArrivalKind::Poisson(Poisson { rate_per_s: rate?, seed }))
 }
@@ -276,7 +278,7 @@ fn stay_table(reader: &mut Reader, node: &Node, path: &str) -> Option<Stay> {
     let exactly = reader.quantity(&mut fields, "exactly", "30s", units::duration);
     let mean = reader.quantity(&mut fields, "mean", "30s", units::duration);
     let seed_span = fields.span_of("seed");
-    let seed = reader.integer(&mut fields, "seed", 0, SEED_MAX).unwrap_or(1);
+    let seed = reader.integer(&mut fields, "seed", 0, SEED_MAX).unwrap_or(seed::USUAL);
     let rejoin = reader.boolean(&mut fields, "rejoin").unwrap_or(false);
     reader.finish(&fields);
     let time = match is_present {

@@ -1,6 +1,6 @@
 //! Reads the URL of a cohort and the streams that it is distributed over.
 
-use throng_observation::Codec;
+use throng_observation::{Codec, seed};
 
 use super::crowd::{CohortSpans, SEED_MAX};
 use super::fields::{Fields, Reader};
@@ -44,7 +44,7 @@ pub(super) fn streams(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<St
         reader.fail(zipf, format!("`{path}.zipf` is above {ZIPF_MAX}"), help);
     }
     let seed_span = fields.span_of("seed");
-    let seed = reader.integer(&mut fields, "seed", 0, SEED_MAX).unwrap_or(1);
+    let seed = reader.integer(&mut fields, "seed", 0, SEED_MAX).unwrap_or(seed::USUAL);
     if seed_span.is_some() && zipf.is_none() {
         let message = format!("`{path}.seed` has no effect without `zipf`");
         reader.fail(seed_span, message, "remove seed, or add zipf");

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use throng_observation::{
     Codec, FailureReason, IceState, Layer, LayerSwitch, MediaKind, MediaPath, Observation, Outcome,
-    Phase, RefusedDestination, RunTime, TrackId,
+    Phase, RefusedDestination, RunTime, TrackId, seed,
 };
 
 use super::crowd::{NEVER_BEGINS, PEOPLE, Role, S, end_of, join, last_phase};
@@ -21,11 +21,7 @@ impl Numbers {
     }
 
     pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound.max(1)
+        seed::next(&mut self.0) % bound.max(1)
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
 use throng_media::timing::{IndexCache, InitSegment, Program, WholeSegment};
-use throng_observation::{Detail, Failure};
+use throng_observation::{Detail, Failure, seed};
 use url::Url;
 
 use super::hashes::Hashes;
@@ -233,7 +233,7 @@ impl PeerLane {
         } else {
             self.looks_at = Some(now);
         }
-        let seed = config.seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let seed = seed::of(config.seed, u64::from(number));
         let neighbours = Neighbours::new(membership, None);
         self.loader = Some((rendition, Loader::new(self.policy, shares, neighbours, seed)));
         self.reach_out();

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use throng_observation::seed;
+
 use super::fields::{Fields, Reader};
 use super::tree::{self, Node, Sources, Value};
 use crate::diagnostic::ScenarioError;
@@ -75,7 +77,7 @@ fn without_factors(
     let variables = variables(reader, top);
     let known = known(reader, top, &variables, names);
     let measure = measure(reader, top);
-    let seed = reader.integer(top, "seed", 0, u64::from(u32::MAX)).unwrap_or(1);
+    let seed = reader.integer(top, "seed", 0, u64::from(u32::MAX)).unwrap_or(seed::USUAL);
     let set = words::set(reader, top, &known);
     let mut section = reader.section(top, "server");
     let server = server::server(reader, &mut section, &known);
