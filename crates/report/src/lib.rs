@@ -44,6 +44,9 @@ mod headline;
 mod health;
 mod judge;
 
+mod quantity;
+pub use quantity::Quantity;
+
 mod workers;
 pub use workers::WorkerHealth;
 

@@ -13,11 +13,10 @@ use throng_observation::host::measured::{Host, Window, hosts};
 use throng_observation::run::RunData;
 use throng_scenario::{Metric, Scenario};
 
-use super::Quantity;
 use super::rows::measured_seconds;
 use crate::figures::Figures;
 use crate::judge;
-use crate::{RunOutcome, Summary};
+use crate::{Quantity, RunOutcome, Summary};
 
 /// The name of the generator's machine.
 pub(super) const GENERATOR: &str = "generator";
@@ -247,6 +246,8 @@ impl<'a> Meter<'a> {
             Quantity::ServerMemory => {
                 self.by_window(|window| self.mean_of_server(metric::PROCESS_RSS, window))
             }
+            // Those are of cells.
+            Quantity::ServerCpu | Quantity::Iowait => None,
             Quantity::Metric { metric, statistic, is_of_source } => {
                 let measure = |figures: &Figures<'_>| {
                     judge::measure(metric, statistic, is_of_source, figures)

@@ -13,9 +13,6 @@ use throng_analysis::comparison::machines::FactDifference;
 use throng_analysis::comparison::{Basis, ComparisonVerdict, Direction};
 use throng_observation::untrusted;
 
-mod quantity;
-pub use quantity::Quantity;
-
 mod rows;
 pub use rows::CompareRows;
 

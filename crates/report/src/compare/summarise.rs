@@ -7,8 +7,9 @@ use throng_analysis::comparison::{
 use super::sides::{limits, machine_differences, machine_notes, scenario_differences};
 use super::{
     COMPARE_VERSION, CompareOutcome, CompareReport, CompareSide, ComparedObjective,
-    ComparedQuantity, ComparedRun, MeasuredRun, Quantity, text,
+    ComparedQuantity, ComparedRun, MeasuredRun, text,
 };
+use crate::Quantity;
 
 /// How to compare.
 #[derive(Clone, Copy, Debug, PartialEq)]

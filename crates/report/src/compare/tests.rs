@@ -10,7 +10,7 @@ use throng_observation::{Distribution, Failure, FailureReason, Outcome, Phase, R
 
 use super::*;
 use crate::junit::TestOutcome;
-use crate::{example, html, summarise as summary_of};
+use crate::{Quantity, example, html, summarise as summary_of};
 
 const SCENARIO: &str = "objectives = [\"video.loss < 1%\", \"video.delay p95 < 100ms\"]\n[target]\n\
                         url = \"ws://media.example:3333/app/stream\"\n[crowd]\nsize = 100\n\

@@ -6,9 +6,8 @@ use throng_analysis::comparison::ComparisonVerdict;
 use throng_observation::untrusted;
 
 use super::summarise::is_open;
-use super::{
-    CompareOutcome, CompareReport, CompareSide, ComparedObjective, ComparedQuantity, Quantity,
-};
+use super::{CompareOutcome, CompareReport, CompareSide, ComparedObjective, ComparedQuantity};
+use crate::Quantity;
 use crate::columns::columns;
 
 /// The answer as text.

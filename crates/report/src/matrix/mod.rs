@@ -13,11 +13,10 @@ use throng_analysis::experiment::{Confirmation, FactorEffect, Interaction, Named
 use throng_analysis::reasons::Reason;
 use throng_observation::untrusted;
 
+use crate::Quantity;
+
 mod figures;
 pub use figures::figures;
-
-mod response;
-pub use response::ResponseKind;
 
 mod summarise;
 pub use summarise::{MatrixInput, summarise};
@@ -317,10 +316,10 @@ pub struct MatrixResponse {
 
 impl MatrixReport {
     /// The quantity that the report is about.
-    pub(crate) fn service(&self) -> ResponseKind {
+    pub(crate) fn service(&self) -> Quantity {
         match self.measure {
-            MatrixMeasure::Hold => ResponseKind::Served,
-            MatrixMeasure::Find => ResponseKind::Capacity,
+            MatrixMeasure::Hold => Quantity::Served,
+            MatrixMeasure::Find => Quantity::Capacity,
         }
     }
 
@@ -337,6 +336,19 @@ impl MatrixReport {
 }
 
 impl RunFigures {
+    /// Its value of a quantity; `None` if it has none.
+    pub(crate) fn value(&self, quantity: Quantity) -> Option<f64> {
+        match quantity {
+            Quantity::Served => self.served_ratio,
+            Quantity::Capacity => self.capacity.map(f64::from),
+            Quantity::Received => Some(self.received_bps),
+            Quantity::ServerCpu => self.server_cpu_cores,
+            Quantity::Iowait => self.iowait_ratio,
+            // Those are of whole runs.
+            Quantity::Metric { .. } | Quantity::ServerCpuPerUser | Quantity::ServerMemory => None,
+        }
+    }
+
     /// The limit that it names; `None` if service was good or no cause is named.
     pub(crate) fn limit(&self) -> Option<NamedLimit> {
         let finding = self.finding.clone().filter(|_| self.verdict.names_a_cause())?;

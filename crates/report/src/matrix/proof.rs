@@ -312,10 +312,7 @@ fn compare(
     let figures =
         runs.map(|run| run.filter(|run| run.status == RunStatus::Valid)?.figures.as_ref());
     let measured = figures.map(|figures| value(report.measure, figures?));
-    let shown = |figures: &RunFigures| match report.measure {
-        MatrixMeasure::Hold => figures.served_ratio,
-        MatrixMeasure::Find => figures.capacity.map(f64::from),
-    };
+    let shown = |figures: &RunFigures| figures.value(report.service());
     let mut pair = ProofPair {
         places: runs.map(|run| run.and_then(|run| run.place)),
         values: figures.map(|figures| figures.and_then(shown)),

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use throng_analysis::experiment::{CapacityPrediction, ProofOutcome, RatioEstimate};
 use throng_observation::untrusted;
 
-use super::{MatrixMeasure, MatrixReport, ProofPair, ResponseKind, VariantProof};
+use super::{MatrixMeasure, MatrixReport, ProofPair, VariantProof};
+use crate::Quantity;
 use crate::cause;
 use crate::columns::columns;
 
@@ -152,7 +153,7 @@ pub(super) fn section(report: &MatrixReport) -> String {
 }
 
 /// A pair as cells of a table: its runs, both values, their ratio, why it does not count.
-pub(crate) fn pair_row(kind: ResponseKind, pair: &ProofPair) -> Vec<String> {
+pub(crate) fn pair_row(kind: Quantity, pair: &ProofPair) -> Vec<String> {
     let dash = || "–".to_owned();
     let place = |place: Option<usize>| place.map_or_else(dash, |place| place.to_string());
     let value = |value: Option<f64>| value.map_or_else(dash, |value| kind.show(value));

@@ -13,8 +13,9 @@ use throng_observation::limits::STEAL_RATIO_MAX;
 use super::environment::SAME;
 use super::{
     CellMeans, CellVerdict, MATRIX_VERSION, MatrixCell, MatrixFactor, MatrixMeasure, MatrixReport,
-    MatrixResponse, MatrixRun, ResponseKind, RunFigures, RunStatus,
+    MatrixResponse, MatrixRun, RunFigures, RunStatus,
 };
+use crate::Quantity;
 
 /// The cells of a matrix with their runs, and what the file says about them.
 pub struct MatrixInput<'a> {
@@ -48,10 +49,10 @@ pub fn summarise(input: MatrixInput<'_>) -> MatrixReport {
         .map(|factor| Factor { name: factor.name.clone(), levels: factor.levels.clone() })
         .collect();
     let (first, service) = match input.measure {
-        MatrixMeasure::Hold => (ResponseKind::Served, Service::OfCrowd),
-        MatrixMeasure::Find => (ResponseKind::Capacity, Service::Capacity),
+        MatrixMeasure::Hold => (Quantity::Served, Service::OfCrowd),
+        MatrixMeasure::Find => (Quantity::Capacity, Service::Capacity),
     };
-    let kinds = [first, ResponseKind::Received, ResponseKind::ServerCpu, ResponseKind::Iowait];
+    let kinds = [first, Quantity::Received, Quantity::ServerCpu, Quantity::Iowait];
     let responses = kinds.iter().filter_map(|kind| response(*kind, &factors, &cells)).collect();
     let judged: Vec<JudgedCell> = cells
         .iter()
@@ -79,7 +80,7 @@ pub fn summarise(input: MatrixInput<'_>) -> MatrixReport {
         responses,
         confirmations,
         proofs: Vec::new(),
-        method: method(first, input.repeats),
+        method: method(input.measure, input.repeats),
         notes,
         throng_version: input.throng_version,
     };
@@ -110,26 +111,22 @@ pub(super) fn majority(cell: &MatrixCell) -> Option<NamedLimit> {
     (runs * 2 > valid(cell).count()).then(|| limit.clone())
 }
 
-fn values(kind: ResponseKind, cell: &MatrixCell) -> CellValues {
+fn values(kind: Quantity, cell: &MatrixCell) -> CellValues {
     CellValues {
         levels: cell.levels.clone(),
-        values: valid(cell).filter_map(|figures| kind.of(figures)).collect(),
+        values: valid(cell).filter_map(|figures| figures.value(kind)).collect(),
     }
 }
 
-fn response(
-    kind: ResponseKind,
-    factors: &[Factor],
-    cells: &[MatrixCell],
-) -> Option<MatrixResponse> {
+fn response(kind: Quantity, factors: &[Factor], cells: &[MatrixCell]) -> Option<MatrixResponse> {
     let values: Vec<CellValues> = cells.iter().map(|cell| values(kind, cell)).collect();
     if values.iter().all(|cell| cell.values.is_empty()) {
         return None;
     }
     let noise = Noise::of(&values);
     Some(MatrixResponse {
-        key: kind.key().to_owned(),
-        name: kind.name().to_owned(),
+        key: kind.key(),
+        name: kind.name(),
         margin: kind.margin().of(&values),
         deviation: noise.map(|noise| noise.variance.sqrt()),
         freedom: noise.map_or(0, |noise| noise.freedom),
@@ -194,12 +191,12 @@ fn without_valid_runs(runs: &[MatrixRun]) -> CellVerdict {
     }
 }
 
-fn method(first: ResponseKind, repeats: u32) -> Vec<String> {
-    let what = match first {
-        ResponseKind::Capacity => {
+fn method(measure: MatrixMeasure, repeats: u32) -> Vec<String> {
+    let what = match measure {
+        MatrixMeasure::Find => {
             "A cell's value is the largest crowd that was served well, by a search (docs/find.md)."
         }
-        _ => {
+        MatrixMeasure::Hold => {
             "A cell's value is the share of user-seconds that were served well while the crowd was held (docs/find.md); users \
              that could not join count as bad."
         }

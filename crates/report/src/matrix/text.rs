@@ -9,9 +9,10 @@ use throng_observation::units::{bit_rate, count, percent};
 use throng_observation::untrusted;
 
 use super::{
-    CellVerdict, MatrixCell, MatrixMeasure, MatrixReport, MatrixResponse, MatrixRun, ResponseKind,
-    RunFigures, RunStatus,
+    CellVerdict, MatrixCell, MatrixMeasure, MatrixReport, MatrixResponse, MatrixRun, RunFigures,
+    RunStatus,
 };
+use crate::Quantity;
 use crate::columns::columns;
 
 /// The answer as text.
@@ -177,7 +178,7 @@ fn reasons(report: &MatrixReport) -> Vec<String> {
 }
 
 fn effects(response: &MatrixResponse) -> String {
-    let Some(kind) = ResponseKind::of_key(&response.key) else { return String::new() };
+    let Some(kind) = Quantity::of_key(&response.key) else { return String::new() };
     let mut rows = Vec::new();
     for effect in &response.effects {
         rows.extend(effect_rows(kind, effect));
@@ -200,7 +201,7 @@ fn effects(response: &MatrixResponse) -> String {
 }
 
 /// The rows of a factor: each level against the first.
-fn effect_rows(kind: ResponseKind, effect: &FactorEffect) -> Vec<Vec<String>> {
+fn effect_rows(kind: Quantity, effect: &FactorEffect) -> Vec<Vec<String>> {
     let row = |difference: &throng_analysis::experiment::Difference| {
         let by =
             difference.difference.map_or_else(|| "–".to_owned(), |by| kind.show_difference(by));
@@ -216,7 +217,7 @@ fn effect_rows(kind: ResponseKind, effect: &FactorEffect) -> Vec<Vec<String>> {
 }
 
 /// An interval of a difference.
-pub(crate) fn interval(kind: ResponseKind, interval: Option<[f64; 2]>) -> String {
+pub(crate) fn interval(kind: Quantity, interval: Option<[f64; 2]>) -> String {
     match interval {
         Some([low, high]) => {
             format!("[{}, {}]", kind.show_difference(low), kind.show_difference(high))

@@ -4,7 +4,8 @@ use throng_analysis::comparison::trend::{BEFORE_MAX, BEFORE_MIN, SCORE_MAX, Tren
 use throng_analysis::comparison::{ComparisonVerdict, Direction};
 
 use super::{TREND_VERSION, TrendChange, TrendQuantity, TrendReport, TrendRun, text};
-use crate::compare::{MeasuredRun, Quantity, machine_differences, scenario_differences};
+use crate::Quantity;
+use crate::compare::{MeasuredRun, machine_differences, scenario_differences};
 
 /// The trend of `runs`, in any order.
 #[must_use]

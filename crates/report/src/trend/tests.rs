@@ -7,8 +7,8 @@ use throng_analysis::comparison::trend::TrendMark;
 use throng_observation::untrusted::is_harmful;
 
 use super::*;
-use crate::compare::{MeasuredRun, Quantity};
-use crate::html;
+use crate::compare::MeasuredRun;
+use crate::{Quantity, html};
 
 /// A search of the day `day` that found `users`.
 fn run(day: i64, users: f64) -> MeasuredRun {

@@ -7,8 +7,8 @@ use throng_analysis::comparison::trend::TrendMark;
 use throng_observation::{calendar, untrusted};
 
 use super::{TrendChange, TrendQuantity, TrendReport};
+use crate::Quantity;
 use crate::columns::columns;
-use crate::compare::Quantity;
 
 /// Most quantities in the table of the terminal; the page and the JSON have all.
 const COLUMNS_MAX: usize = 5;

@@ -7,7 +7,8 @@ use throng_analysis::experiment::{FactorEffect, Interaction};
 
 use super::super::markup::{escape, table};
 use super::super::page::{Bar, bars};
-use crate::matrix::{MatrixReport, MatrixResponse, ResponseKind, text};
+use crate::Quantity;
+use crate::matrix::{MatrixReport, MatrixResponse, text};
 
 pub(super) fn render(report: &MatrixReport) -> String {
     if report.responses.is_empty() {
@@ -15,7 +16,7 @@ pub(super) fn render(report: &MatrixReport) -> String {
     }
     let mut out = String::from("<h2>Effects</h2>");
     for (index, response) in report.responses.iter().enumerate() {
-        let Some(kind) = ResponseKind::of_key(&response.key) else { continue };
+        let Some(kind) = Quantity::of_key(&response.key) else { continue };
         let inner = one(kind, response);
         // The first is what the matrix is about; the others explain it.
         if index == 0 {
@@ -31,7 +32,7 @@ pub(super) fn render(report: &MatrixReport) -> String {
     out
 }
 
-fn one(kind: ResponseKind, response: &MatrixResponse) -> String {
+fn one(kind: Quantity, response: &MatrixResponse) -> String {
     let mut out = String::from("<div class=\"means\">");
     for effect in &response.effects {
         let _ = write!(
@@ -76,7 +77,7 @@ fn one(kind: ResponseKind, response: &MatrixResponse) -> String {
     out
 }
 
-fn means(kind: ResponseKind, effect: &FactorEffect) -> String {
+fn means(kind: Quantity, effect: &FactorEffect) -> String {
     let bar = |level: &throng_analysis::experiment::LevelMean| Bar {
         name: level.level.clone(),
         value: level.mean.unwrap_or(0.0),
@@ -86,7 +87,7 @@ fn means(kind: ResponseKind, effect: &FactorEffect) -> String {
     bars(&effect.levels.iter().map(bar).collect::<Vec<_>>())
 }
 
-fn interactions(kind: ResponseKind, all: &[Interaction]) -> String {
+fn interactions(kind: Quantity, all: &[Interaction]) -> String {
     let rows: Vec<Vec<String>> = all
         .iter()
         .filter_map(|both| {

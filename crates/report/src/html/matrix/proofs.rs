@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use throng_analysis::experiment::{ProofOutcome, RATIO_MARGIN, RatioEstimate};
 
 use super::super::markup::{escape, table};
-use crate::matrix::{MatrixReport, VariantProof, proof_text};
+use crate::matrix::{MatrixMeasure, MatrixReport, VariantProof, proof_text};
 
 /// Size of a ratio's drawing.
 const WIDTH: f64 = 340.0;
@@ -26,16 +26,15 @@ pub(super) fn render(report: &MatrixReport) -> String {
     for proof in &report.proofs {
         out += &rows(&axis, proof);
     }
-    let what = report.service();
+    let what = match report.measure {
+        MatrixMeasure::Find => "Capacity",
+        MatrixMeasure::Hold => "Share of user-seconds served well",
+    };
     let _ = write!(
         out,
-        "</tbody></table></div><p class=\"over\">{} of the variant ÷ that of the baseline, geometric mean of pairs of neighbouring runs, on a \
+        "</tbody></table></div><p class=\"over\">{what} of the variant ÷ that of the baseline, geometric mean of pairs of neighbouring runs, on a \
          logarithmic axis. The band is ±{:.0} %: a change within it does not matter. A/A: the same ratio for runs of equal \
          configuration.</p>",
-        escape(match what {
-            crate::matrix::ResponseKind::Capacity => "Capacity",
-            _ => "Share of user-seconds served well",
-        }),
         RATIO_MARGIN * 1e2
     );
     for proof in &report.proofs {

@@ -1,7 +1,8 @@
-//! What is compared: each quantity's name, direction, unit, and what difference of it does not
-//! matter.
+//! What is compared, of runs and of the cells of a matrix: each quantity's name, direction, unit,
+//! and what difference of it does not matter.
 
 use throng_analysis::comparison::{Direction, Tolerance};
+use throng_analysis::experiment::Margin;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_scenario::objective::{Better, Population, Unit};
 use throng_scenario::{Metric, Objective, Statistic, Threshold};
@@ -28,6 +29,10 @@ pub enum Quantity {
     ServerCpuPerUser,
     /// Resident memory of the watched server.
     ServerMemory,
+    /// CPU of the watched server, in cores; of the cells of a matrix.
+    ServerCpu,
+    /// Share of the host's CPU time that waited for I/O; of the cells of a matrix.
+    Iowait,
 }
 
 /// Metrics that are compared whether or not there is an objective on them.
@@ -80,6 +85,8 @@ impl Quantity {
             Self::Received => "received_bps".into(),
             Self::ServerCpuPerUser => "server_cpu_ms_per_user_s".into(),
             Self::ServerMemory => "server_rss_bytes".into(),
+            Self::ServerCpu => "server_cpu_cores".into(),
+            Self::Iowait => "iowait_ratio".into(),
             Self::Metric { metric, statistic, is_of_source } => {
                 let words =
                     [metric.name(), statistic.name(), if is_of_source { "of source" } else { "" }];
@@ -91,9 +98,8 @@ impl Quantity {
     /// The quantity with a key.
     #[must_use]
     pub fn of_key(key: &str) -> Option<Self> {
-        if let Some(found) =
-            Self::standard().chain([Self::Capacity]).find(|quantity| quantity.key() == key)
-        {
+        let mut named = Self::standard().chain([Self::Capacity, Self::ServerCpu, Self::Iowait]);
+        if let Some(found) = named.find(|quantity| quantity.key() == key) {
             return Some(found);
         }
         // The others are of objectives, whose words their key is; any bound of the right unit makes
@@ -118,6 +124,8 @@ impl Quantity {
             Self::Received => "received bit rate".into(),
             Self::ServerCpuPerUser => "server CPU per user".into(),
             Self::ServerMemory => "server memory".into(),
+            Self::ServerCpu => "server CPU".into(),
+            Self::Iowait => "host CPU waiting for I/O".into(),
             Self::Metric { .. } => self.key(),
         }
     }
@@ -127,7 +135,9 @@ impl Quantity {
     pub fn direction(self) -> Direction {
         match self {
             Self::Capacity | Self::Served | Self::Received => Direction::Higher,
-            Self::ServerCpuPerUser | Self::ServerMemory => Direction::Lower,
+            Self::ServerCpuPerUser | Self::ServerMemory | Self::ServerCpu | Self::Iowait => {
+                Direction::Lower
+            }
             Self::Metric { metric, .. } => match metric.entry().better {
                 Better::Higher => Direction::Higher,
                 Better::Lower => Direction::Lower,
@@ -146,7 +156,8 @@ impl Quantity {
             absolute: least.max(relative * (1.0 - base).abs()),
         };
         match self {
-            Self::Capacity | Self::Received => absolute(0.0),
+            Self::Capacity | Self::Received | Self::ServerCpu => absolute(0.0),
+            Self::Iowait => absolute(0.005),
             Self::Served => of_the_rest(0.005),
             Self::ServerCpuPerUser => absolute(0.1),
             Self::ServerMemory => absolute(1e6),
@@ -166,10 +177,16 @@ impl Quantity {
         }
     }
 
+    /// The same of the cells of a matrix: 5 points of a share, else 5 % of the mean. It is coarser
+    /// than [`Self::tolerance`], because a cell has few runs.
+    pub(crate) fn margin(self) -> Margin {
+        if self.is_share() { Margin::Absolute(0.05) } else { Margin::Relative(0.05) }
+    }
+
     /// Whether it hangs on the moments of the joins. Of these a run is one sample, however many
     /// join: at a regular interval all meet the same phases of what the server repeats, such as key
     /// frames and segments.
-    pub(super) fn hangs_on_joins(self) -> bool {
+    pub(crate) fn hangs_on_joins(self) -> bool {
         let Self::Metric { metric, statistic, .. } = self else { return false };
         match metric.entry().population {
             Population::Run => metric == Metric::Failed,
@@ -189,7 +206,8 @@ impl Quantity {
         match self {
             Self::Capacity if value.fract() == 0.0 => format!("{value:.0}"),
             Self::Capacity => format!("{value:.1}"),
-            Self::Served => percent(value),
+            Self::Served | Self::Iowait => percent(value),
+            Self::ServerCpu => format!("{value:.2}"),
             Self::Received => bit_rate(value),
             Self::ServerCpuPerUser => format!("{value:.2} ms/s"),
             Self::ServerMemory => bytes(value),
@@ -222,9 +240,13 @@ impl Quantity {
 
     fn is_share(self) -> bool {
         match self {
-            Self::Served => true,
+            Self::Served | Self::Iowait => true,
             Self::Metric { metric, .. } => metric.entry().unit == Unit::Ratio,
-            _ => false,
+            Self::Capacity
+            | Self::Received
+            | Self::ServerCpuPerUser
+            | Self::ServerMemory
+            | Self::ServerCpu => false,
         }
     }
 
@@ -233,7 +255,8 @@ impl Quantity {
     pub fn unit(self) -> &'static str {
         match self {
             Self::Capacity => "users",
-            Self::Served => "ratio",
+            Self::Served | Self::Iowait => "ratio",
+            Self::ServerCpu => "cores",
             Self::Received => "bit/s",
             Self::ServerCpuPerUser => "ms/s",
             Self::ServerMemory => "B",
@@ -278,7 +301,8 @@ mod tests {
             let objective: Objective = entry.example.parse().unwrap();
             Quantity::of(&objective)
         });
-        for quantity in Quantity::standard().chain([Quantity::Capacity]).chain(of_catalogue) {
+        let of_matrix = [Quantity::Capacity, Quantity::ServerCpu, Quantity::Iowait];
+        for quantity in Quantity::standard().chain(of_matrix).chain(of_catalogue) {
             assert_eq!(Quantity::of_key(&quantity.key()), Some(quantity), "{}", quantity.key());
         }
         assert_eq!(Quantity::of_key("no such thing"), None);
@@ -325,5 +349,24 @@ mod tests {
             assert_eq!(quantity.show_difference(value), expect);
         }
         assert_eq!(Quantity::Capacity.show(f64::INFINITY), "never");
+    }
+
+    #[test]
+    fn cells_and_runs_are_shown_alike() {
+        assert_eq!(Quantity::Capacity.show(27.5), "27.5");
+        assert_eq!(Quantity::Iowait.show_difference(0.034), "+3.40 points");
+        assert_eq!(Quantity::Iowait.show_difference(0.0), "0");
+    }
+
+    #[test]
+    fn a_cell_of_few_runs_has_a_wider_margin() {
+        for (quantity, expect) in [
+            (Quantity::Served, Margin::Absolute(0.05)),
+            (Quantity::Iowait, Margin::Absolute(0.05)),
+            (Quantity::Capacity, Margin::Relative(0.05)),
+            (Quantity::ServerCpu, Margin::Relative(0.05)),
+        ] {
+            assert_eq!(quantity.margin(), expect, "{}", quantity.key());
+        }
     }
 }
