@@ -52,15 +52,7 @@ pub(crate) fn money(value: f64) -> String {
 
 /// A whole number with thousands separators.
 pub(crate) fn grouped(value: f64) -> String {
-    let digits = format!("{:.0}", value.abs());
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    if value < 0.0 && digits != "0" { format!("-{text}") } else { text }
+    throng_observation::units::grouped(value, 0)
 }
 
 /// A duration in the unit that fits.

@@ -4,7 +4,7 @@
 //! Prometheus endpoint: a [`HostSeries`] says once what is measured, a [`HostSample`] is a moment
 //! and a value. [`catalogue`] defines the metrics.
 
-use crate::RunTime;
+use crate::{RunTime, units};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -67,13 +67,19 @@ impl Unit {
     /// The symbol written after a value.
     #[must_use]
     pub fn symbol(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::PerSecond => "1/s",
-            Self::Bytes => "B",
-            Self::BytesPerSecond => "B/s",
-            Self::Ratio => "ratio",
-            Self::Milliseconds => "ms",
+        units::Unit::from(self).symbol()
+    }
+}
+
+impl From<Unit> for units::Unit {
+    fn from(unit: Unit) -> Self {
+        match unit {
+            Unit::Count => Self::Count,
+            Unit::PerSecond => Self::PerSecond,
+            Unit::Bytes => Self::Bytes,
+            Unit::BytesPerSecond => Self::BytesPerSecond,
+            Unit::Ratio => Self::Ratio,
+            Unit::Milliseconds => Self::Milliseconds,
         }
     }
 }

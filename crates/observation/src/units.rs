@@ -1,6 +1,9 @@
 //! Figures with their units as text: one place, so that the terminal, the page and the tables
 //! agree.
 
+mod unit;
+pub use unit::Unit;
+
 /// Bytes of the UDP and IP headers of a datagram on the wire (RFC 768, RFC 791, RFC 8200).
 #[must_use]
 pub const fn udp_header_bytes(is_ipv4: bool) -> u32 {
@@ -45,6 +48,40 @@ pub fn percent(ratio: f64) -> String {
         p if p < 10.0 => format!("{:.2} %", ratio * 100.0),
         _ => format!("{:.1} %", ratio * 100.0),
     }
+}
+
+/// About three digits; a whole number has all of its own: `3.14`, `27.5`, `12,345`.
+#[must_use]
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        a if a >= 100.0 || value.fract() == 0.0 => grouped(value, 0),
+        a if a >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// `12,345.60`: the integer part in groups of three digits, then so many decimals.
+#[must_use]
+pub fn grouped(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    // What rounds to 0 has no sign.
+    let is_nothing = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    let mut out = String::new();
+    if value < 0.0 && !is_nothing {
+        out.push('-');
+    }
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) && digit.is_ascii_digit() {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if !rest.is_empty() {
+        out.push('.');
+        out.push_str(rest);
+    }
+    out
 }
 
 /// `1 viewer`, `2 viewers`, from the plural; of `participants in rooms of 3` its first word.
@@ -98,6 +135,16 @@ mod tests {
             (percent(0.000_01), "<0.01 %"),
             (percent(0.0042), "0.42 %"),
             (percent(0.5), "50.0 %"),
+            (number(0.0), "0"),
+            (number(3.141_59), "3.14"),
+            (number(27.5), "27.5"),
+            (number(1_234.5), "1,234"),
+            (grouped(0.0, 0), "0"),
+            (grouped(-0.2, 0), "0"),
+            (grouped(999.0, 0), "999"),
+            (grouped(-1_234.0, 0), "-1,234"),
+            (grouped(1_234_567.891, 2), "1,234,567.89"),
+            (grouped(f64::INFINITY, 0), "inf"),
         ] {
             assert_eq!(got, expect);
         }

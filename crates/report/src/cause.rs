@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict, Explanation};
 use throng_analysis::demand::{ChatCost, ChatWork, Demand, Prediction, Resource};
-use throng_observation::units::{bit_rate, bytes, count, duration_ms};
+use throng_observation::units::{Unit, count, duration_ms};
 
 use crate::health::{self, Share};
 use crate::summary::Summary;
@@ -109,22 +109,9 @@ pub(crate) fn unknown(names: &[String]) -> String {
 
 /// An amount of a resource with its unit.
 pub(crate) fn amount(demand: &Demand, value: f64) -> String {
-    match demand.unit.as_str() {
-        "ratio" => format!("{} of a core", precise(value * 100.0, " %")),
-        "B/s" => bit_rate(value * 8.0),
-        "B" => bytes(value),
-        "1/s" => precise(value, "/s"),
-        _ => precise(value, ""),
-    }
-}
-
-fn precise(value: f64, unit: &str) -> String {
-    let digits = match value.abs() {
-        a if a >= 100.0 || value.fract() == 0.0 => 0,
-        a if a >= 1.0 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$}{unit}")
+    let unit = Unit::of_symbol(&demand.unit).unwrap_or_default();
+    let amount = unit.show(value);
+    if unit == Unit::Ratio { format!("{amount} of a core") } else { amount }
 }
 
 /// The demand of a user on the most important resources, for a line.

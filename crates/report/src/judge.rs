@@ -1,6 +1,6 @@
 //! Judges objectives by the figures.
 
-use throng_observation::{Distribution, MediaKind, TrackCounters, units};
+use throng_observation::{Distribution, MediaKind, TrackCounters};
 use throng_scenario::{Metric, Objective, ObjectiveOutcome, Statistic, Threshold};
 
 use crate::figures::{Figures, KindFigures};
@@ -128,14 +128,6 @@ fn measured_text(measured: Option<f64>, threshold: Threshold) -> String {
     match measured {
         None => "not measured".into(),
         Some(figure) if figure.is_infinite() => "never, because too many failed".into(),
-        Some(figure) => match threshold {
-            Threshold::Ratio(_) => units::percent(figure),
-            Threshold::Milliseconds(_) => units::duration_ms(figure),
-            Threshold::FramesPerSecond(_) => format!("{figure:.1} fps"),
-            Threshold::OfSource(_) => format!("{figure:.2} of source"),
-            Threshold::Lines(_) => format!("{figure:.0}p"),
-            Threshold::Count(_) => format!("{figure:.0}"),
-            Threshold::OfBitRate(_) => format!("{figure:.3}"),
-        },
+        Some(figure) => threshold.unit().show(figure),
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn how(profile: &Profile, time: &SelfTime) -> String {
     text
 }
 
-/// A share in percent.
+/// A share of samples in percent, with one digit: more would be below the error of sampling.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }

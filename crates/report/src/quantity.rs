@@ -3,8 +3,8 @@
 
 use throng_analysis::comparison::{Direction, Tolerance};
 use throng_analysis::experiment::Margin;
-use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
-use throng_scenario::objective::{Better, Population, Unit};
+use throng_observation::units::Unit;
+use throng_scenario::objective::{self, Better, Population};
 use throng_scenario::{Metric, Objective, Statistic, Threshold};
 
 /// A quantity of a run.
@@ -164,15 +164,17 @@ impl Quantity {
             Self::Metric { is_of_source: true, .. } => of_the_rest(0.01),
             Self::Metric { metric: Metric::Failed, .. } => absolute(0.005),
             Self::Metric { metric, .. } => match metric.entry().unit {
-                Unit::Ratio => absolute(0.001),
-                Unit::Milliseconds if metric.entry().population == Population::Participants => {
+                objective::Unit::Ratio => absolute(0.001),
+                objective::Unit::Milliseconds
+                    if metric.entry().population == Population::Participants =>
+                {
                     absolute(20.0)
                 }
-                Unit::Milliseconds => absolute(2.0),
-                Unit::FramesPerSecond => absolute(0.1),
-                Unit::Lines => absolute(8.0),
-                Unit::Count => absolute(0.1),
-                Unit::OfBitRate => of_the_rest(0.01),
+                objective::Unit::Milliseconds => absolute(2.0),
+                objective::Unit::FramesPerSecond => absolute(0.1),
+                objective::Unit::Lines => absolute(8.0),
+                objective::Unit::Count => absolute(0.1),
+                objective::Unit::OfBitRate => of_the_rest(0.01),
             },
         }
     }
@@ -180,7 +182,7 @@ impl Quantity {
     /// The same of the cells of a matrix: 5 points of a share, else 5 % of the mean. It is coarser
     /// than [`Self::tolerance`], because a cell has few runs.
     pub(crate) fn margin(self) -> Margin {
-        if self.is_share() { Margin::Absolute(0.05) } else { Margin::Relative(0.05) }
+        if self.unit() == Unit::Ratio { Margin::Absolute(0.05) } else { Margin::Relative(0.05) }
     }
 
     /// Whether it hangs on the moments of the joins. Of these a run is one sample, however many
@@ -197,77 +199,30 @@ impl Quantity {
         }
     }
 
-    /// A value with its unit.
+    /// A value with its unit; `never` where too many failed to reach it.
     #[must_use]
     pub fn show(self, value: f64) -> String {
-        if !value.is_finite() {
-            return "never".into();
-        }
-        match self {
-            Self::Capacity if value.fract() == 0.0 => format!("{value:.0}"),
-            Self::Capacity => format!("{value:.1}"),
-            Self::Served | Self::Iowait => percent(value),
-            Self::ServerCpu => format!("{value:.2}"),
-            Self::Received => bit_rate(value),
-            Self::ServerCpuPerUser => format!("{value:.2} ms/s"),
-            Self::ServerMemory => bytes(value),
-            Self::Metric { is_of_source: true, .. } => format!("{value:.2} of source"),
-            Self::Metric { metric, .. } => match metric.entry().unit {
-                Unit::Ratio => percent(value),
-                Unit::Milliseconds => duration_ms(value),
-                Unit::FramesPerSecond => format!("{value:.1} fps"),
-                Unit::Lines => format!("{value:.0}p"),
-                Unit::Count => format!("{value:.1}"),
-                Unit::OfBitRate => format!("{value:.3}"),
-            },
-        }
+        if value.is_finite() { self.unit().show(value) } else { "never".into() }
     }
 
     /// A difference with its sign and unit; of shares in percentage points.
     #[must_use]
     pub fn show_difference(self, value: f64) -> String {
-        if value == 0.0 {
-            return "0".into();
-        }
-        let sign = if value < 0.0 { "−" } else { "+" };
-        if self.is_share() {
-            let points = value.abs() * 100.0;
-            let digits = if points < 0.1 { 3 } else { usize::from(points < 10.0) + 1 };
-            return format!("{sign}{points:.digits$} points");
-        }
-        format!("{sign}{}", self.show(value.abs()))
+        self.unit().show_difference(value)
     }
 
-    fn is_share(self) -> bool {
-        match self {
-            Self::Served | Self::Iowait => true,
-            Self::Metric { metric, .. } => metric.entry().unit == Unit::Ratio,
-            Self::Capacity
-            | Self::Received
-            | Self::ServerCpuPerUser
-            | Self::ServerMemory
-            | Self::ServerCpu => false,
-        }
-    }
-
-    /// The unit of its values in JSON.
+    /// The unit of its values.
     #[must_use]
-    pub fn unit(self) -> &'static str {
+    pub fn unit(self) -> Unit {
         match self {
-            Self::Capacity => "users",
-            Self::Served | Self::Iowait => "ratio",
-            Self::ServerCpu => "cores",
-            Self::Received => "bit/s",
-            Self::ServerCpuPerUser => "ms/s",
-            Self::ServerMemory => "B",
-            Self::Metric { is_of_source: true, .. } => "ratio",
-            Self::Metric { metric, .. } => match metric.entry().unit {
-                Unit::Ratio | Unit::OfBitRate => "ratio",
-                Unit::Milliseconds => "ms",
-                Unit::FramesPerSecond => "fps",
-                Unit::Count => "count",
-                Unit::Lines => "lines",
-            },
+            Self::Capacity => Unit::Users,
+            Self::Served | Self::Iowait => Unit::Ratio,
+            Self::Received => Unit::BitsPerSecond,
+            Self::ServerCpuPerUser => Unit::MillisecondsPerSecond,
+            Self::ServerMemory => Unit::Bytes,
+            Self::ServerCpu => Unit::Cores,
+            Self::Metric { is_of_source: true, .. } => Unit::OfSource,
+            Self::Metric { metric, .. } => metric.entry().unit.into(),
         }
     }
 }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::host::Unit;
-use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
+use throng_observation::units;
 
 use crate::context::{Change, Growth, Reading};
 
@@ -135,14 +135,7 @@ impl Evidence {
     #[must_use]
     pub fn show(&self, value: Option<f64>) -> String {
         let Some(value) = value else { return "–".into() };
-        match self.unit.as_str() {
-            "ratio" => percent(value),
-            "B/s" => bit_rate(value * 8.0),
-            "B" => bytes(value),
-            "ms" => duration_ms(value),
-            "1/s" => format!("{}/s", plain(value)),
-            _ => plain(value),
-        }
+        units::Unit::of_symbol(&self.unit).unwrap_or_default().show(value)
     }
 
     /// One line: `thread.cpu of hloop 1 (4012): baseline 4 %, passed 90 %, failed 99 %; limit 100
@@ -162,13 +155,5 @@ impl Evidence {
         let crossed =
             self.crossed_at_s.map_or_else(String::new, |at| format!("; crossed at {at:.0} s"));
         format!("{}: {values}{limit}{crossed}", self.counter)
-    }
-}
-
-fn plain(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".into(),
-        a if a < 10.0 && value.fract() != 0.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
     }
 }

@@ -66,7 +66,7 @@ impl ResourceNeed {
         let (dominant, dominant_share) = growth.dominant(request.users);
         Self {
             resource,
-            unit: resource.unit().into(),
+            unit: resource.unit().symbol().into(),
             used,
             provide: used.times(1.0 / request.target_utilisation),
             extrapolation: growth.extrapolation(request.users),

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throng_observation::units::Unit;
 
 use crate::demand::growth::Growth;
 use crate::demand::{Demand, Resource};
@@ -58,19 +59,20 @@ impl SizedResource {
         }
     }
 
-    /// The unit of its need: `cores`, `B/s`, `B`, `1/s` or `count`.
+    /// The unit of its need.
     #[must_use]
-    pub fn unit(self) -> &'static str {
+    pub fn unit(self) -> Unit {
         match self {
-            Self::Cpu => "cores",
-            Self::NicSent | Self::NicReceived | Self::DiskRead => "B/s",
-            Self::Memory => "B",
-            Self::NicSentPackets | Self::NicReceivedPackets => "1/s",
+            Self::Cpu => Unit::Cores,
+            Self::NicSent | Self::NicReceived => Unit::BytesPerSecond,
+            Self::DiskRead => Unit::DiskBytesPerSecond,
+            Self::Memory => Unit::Bytes,
+            Self::NicSentPackets | Self::NicReceivedPackets => Unit::PerSecond,
             Self::Descriptors
             | Self::UdpSockets
             | Self::TcpConnections
             | Self::Ports
-            | Self::Conntrack => "count",
+            | Self::Conntrack => Unit::Count,
         }
     }
 

@@ -264,7 +264,7 @@ fn row(
     let named = ComparedQuantity {
         key: quantity.key(),
         name: quantity.name(),
-        unit: quantity.unit().into(),
+        unit: quantity.unit().symbol().into(),
         better: quantity.direction(),
         is_asked,
         base_runs,

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use throng_observation::host::{Frame, Profile};
 
 use super::markup::escape;
+use crate::profile::percent;
 
 /// What the page needs in addition to the graph itself.
 pub(crate) const STYLE: &str = include_str!("flame.css");
@@ -169,15 +170,12 @@ impl Tree {
         } else {
             format!(" ({})", node.frame.module)
         };
-        let after = self.share(node.samples) * 100.0;
+        let after = percent(self.share(node.samples));
         if self.is_comparison {
-            let before = ratio(node.samples.before, self.nodes[0].samples.before) * 100.0;
-            return format!(
-                "{}{file}: {before:.1} % before, {after:.1} % after",
-                node.frame.symbol
-            );
+            let before = percent(ratio(node.samples.before, self.nodes[0].samples.before));
+            return format!("{}{file}: {before} before, {after} after", node.frame.symbol);
         }
-        format!("{}{file}: {after:.1} %, {} samples", node.frame.symbol, node.samples.after)
+        format!("{}{file}: {after}, {} samples", node.frame.symbol, node.samples.after)
     }
 }
 

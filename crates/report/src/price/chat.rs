@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use throng_analysis::demand::{ChatCost, ChatWork};
 use throng_analysis::sizing::{Estimate, RoomForecast, RoomPart, RoomRequest, RoomVerdict};
 use throng_observation::run::RunData;
-use throng_observation::units::{bytes, duration_ms, percent};
+use throng_observation::units::{bytes, duration_ms, grouped, number, percent};
 use throng_observation::untrusted;
 use throng_scenario::prices::{ComputePrices, PriceTable};
 use throng_scenario::{Scenario, VcardPolicy};
 
-use super::text::{grouped, significant, table};
+use super::text::table;
 use super::{HOUR_S, PriceRequest};
 use crate::summary::Summary;
 
@@ -198,7 +198,7 @@ fn sentences(chat: &ChatSize, currency: Option<&str>) -> Vec<String> {
     if let Some(full_from) = room.full_from {
         all.push(format!(
             "At {} joins a second, as in the run, the thread is full from {} in the room on",
-            significant(room.joins_per_second),
+            number(room.joins_per_second),
             grouped(full_from.floor(), 0)
         ));
     }
@@ -210,7 +210,7 @@ fn sentences(chat: &ChatSize, currency: Option<&str>) -> Vec<String> {
         };
         all.push(format!(
             "While they talk as in the run ({} messages a second, {} deliveries) it is used to {share}{}",
-            significant(talk.messages_per_second),
+            number(talk.messages_per_second),
             grouped(talk.deliveries_per_second, 0),
             if talk.thread.value > 1.0 {
                 ": more than there is, so that messages never all arrive"
@@ -248,14 +248,13 @@ fn sentences(chat: &ChatSize, currency: Option<&str>) -> Vec<String> {
 }
 
 fn cpu_seconds(seconds: f64, rough: bool) -> String {
-    let figure =
-        if rough { format!("~{}", significant(two_digits(seconds))) } else { significant(seconds) };
+    let figure = if rough { format!("~{}", number(two_digits(seconds))) } else { number(seconds) };
     let long = if seconds >= 600.0 { format!(" ({})", time(seconds)) } else { String::new() };
     format!("{figure} CPU-seconds{long}")
 }
 
 fn with_interval(figure: Estimate, rough: bool) -> String {
-    let end = |value: f64| significant(if rough { two_digits(value) } else { value });
+    let end = |value: f64| number(if rough { two_digits(value) } else { value });
     format!("{}, {}–{}", cpu_seconds(figure.value, rough), end(figure.low), end(figure.high))
 }
 

@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
-use throng_analysis::sizing::{
-    Bend, Estimate, Extrapolation, MachinePlan, ResourceNeed, SizedResource, UsersPer,
-};
-use throng_observation::units::{bit_rate, bytes, percent};
+use throng_analysis::sizing::{Bend, Estimate, Extrapolation, MachinePlan, ResourceNeed, UsersPer};
+use throng_observation::units::{Unit, grouped, number, percent};
 use throng_observation::untrusted;
 
 use super::cost::Cost;
@@ -30,7 +28,7 @@ pub(super) fn headline(report: &PriceReport) -> String {
             None => format!("What {viewers} need, from the loads that passed"),
         };
     };
-    let hours = format!("{} h", plain(report.hours));
+    let hours = format!("{} h", number(report.hours));
     let without = match cost.without.as_slice() {
         [] => String::new(),
         kinds => {
@@ -160,7 +158,7 @@ fn need_row(need: &ResourceNeed) -> Vec<String> {
     } else {
         String::new()
     };
-    let unit = if need.resource == SizedResource::DiskRead { DISK } else { need.unit.as_str() };
+    let unit = need.resource.unit();
     vec![
         need.resource.name().into(),
         amount(need.provide.value, unit, is_rough),
@@ -197,8 +195,8 @@ fn factor(factor: f64) -> String {
 
 /// `20.1 viewers per core (19.6–20.7)`.
 pub(super) fn users_per(users: &UsersPer, per: &str) -> String {
-    let high = users.high.map_or_else(|| "?".to_owned(), significant);
-    format!("{} per {per} ({}–{high})", significant(users.value), significant(users.low))
+    let high = users.high.map_or_else(|| "?".to_owned(), number);
+    format!("{} per {per} ({}–{high})", number(users.value), number(users.low))
 }
 
 fn machine_lines(out: &mut String, report: &PriceReport) {
@@ -284,7 +282,7 @@ fn money(amount: Estimate, is_open_above: bool, currency: &str) -> String {
     }
 }
 
-fn interval(figure: Estimate, unit: &str, is_rough: bool) -> String {
+fn interval(figure: Estimate, unit: Unit, is_rough: bool) -> String {
     let value = amount(figure.value, unit, is_rough);
     format!(
         "{value} ({}–{})",
@@ -293,22 +291,14 @@ fn interval(figure: Estimate, unit: &str, is_rough: bool) -> String {
     )
 }
 
-/// Disks are measured in bytes a second, lines in bits.
-const DISK: &str = "disk";
-
 /// An amount with its unit; a rough one has one digit.
-pub(super) fn amount(value: f64, unit: &str, is_rough: bool) -> String {
-    let bits = if unit == "B/s" { value * 8.0 } else { value };
-    let value = if is_rough { one_digit(bits) } else { bits };
-    let words = match unit {
-        "B/s" => bit_rate(value),
-        DISK => format!("{}/s", bytes(value)),
-        "B" => bytes(value),
-        "1/s" => format!("{}/s", significant(value)),
-        "cores" => format!("{} cores", significant(value)),
-        _ => significant(value),
+fn amount(value: f64, unit: Unit, is_rough: bool) -> String {
+    // Rounded as it is shown: a line in bits.
+    let (value, unit) = match unit {
+        Unit::BytesPerSecond => (value * 8.0, Unit::BitsPerSecond),
+        unit => (value, unit),
     };
-    if is_rough { format!("~{words}") } else { words }
+    if is_rough { format!("~{}", unit.show(one_digit(value))) } else { unit.show(value) }
 }
 
 /// The number with one significant digit.
@@ -320,41 +310,6 @@ fn one_digit(value: f64) -> f64 {
     (value / size).round() * size
 }
 
-/// About three digits.
-pub(super) fn significant(value: f64) -> String {
-    match value.abs() {
-        a if a >= 100.0 => grouped(value, 0),
-        a if a >= 10.0 => format!("{value:.1}"),
-        a if a > 0.0 => format!("{value:.2}"),
-        _ => "0".into(),
-    }
-}
-
-fn plain(value: f64) -> String {
-    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
-}
-
-/// `12,345.60`: the integer part in groups of three digits.
-pub(super) fn grouped(value: f64, digits: usize) -> String {
-    let text = format!("{:.digits$}", value.abs());
-    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
-    let mut out = String::new();
-    if value < 0.0 {
-        out.push('-');
-    }
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at) % 3 == 0 && digit.is_ascii_digit() {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if !rest.is_empty() {
-        out.push('.');
-        out.push_str(rest);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,15 +317,10 @@ mod tests {
     #[test]
     fn figures_read_as_people_write_them() {
         for (got, expect) in [
-            (grouped(0.0, 0), "0"),
-            (grouped(999.0, 0), "999"),
-            (grouped(1_000.0, 0), "1,000"),
-            (grouped(1_234_567.891, 2), "1,234,567.89"),
-            (grouped(f64::INFINITY, 0), "inf"),
-            (amount(123.456, "cores", false), "123 cores"),
-            (amount(1.25e8, "B/s", false), "1.00 Gbit/s"),
-            (amount(753.0, "cores", true), "~800 cores"),
-            (amount(0.0, "count", true), "~0"),
+            (amount(123.456, Unit::Cores, false), "123 cores"),
+            (amount(1.25e8, Unit::BytesPerSecond, false), "1.00 Gbit/s"),
+            (amount(753.0, Unit::Cores, true), "~800 cores"),
+            (amount(0.0, Unit::Count, true), "~0"),
             (
                 money(Estimate { value: 1_234.4, low: 1_180.0, high: 1_300.0 }, false, "EUR"),
                 "1,234 EUR (1,180–1,300)",

@@ -141,15 +141,7 @@ pub(crate) fn status_words(key: &str) -> String {
 
 /// `12,345`.
 pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    throng_observation::units::grouped(number as f64, 0)
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ fn one(
     TrendQuantity {
         key: quantity.key(),
         name: quantity.name(),
-        unit: quantity.unit().into(),
+        unit: quantity.unit().symbol().into(),
         better: quantity.direction(),
         changes: changes.collect(),
         medians: points.iter().map(|point| point.median).collect(),

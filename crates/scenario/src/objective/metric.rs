@@ -1,5 +1,7 @@
 //! The catalogue of metrics, for the parser, its errors and the report.
 
+use throng_observation::units;
+
 /// A metric of an objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
@@ -60,6 +62,19 @@ pub enum Unit {
     Count,
     /// A multiple of the media's bit rate, written as a number or in percent.
     OfBitRate,
+}
+
+impl From<Unit> for units::Unit {
+    fn from(unit: Unit) -> Self {
+        match unit {
+            Unit::Ratio => Self::Ratio,
+            Unit::Milliseconds => Self::Milliseconds,
+            Unit::FramesPerSecond => Self::FramesPerSecond,
+            Unit::Lines => Self::Lines,
+            Unit::Count => Self::Count,
+            Unit::OfBitRate => Self::OfBitRate,
+        }
+    }
 }
 
 /// The population of a quantile.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use throng_observation::units;
+
 mod metric;
 pub use metric::{Better, CATALOGUE, Metric, MetricEntry, Population, Unit};
 
@@ -134,6 +136,20 @@ pub enum Threshold {
 }
 
 impl Threshold {
+    /// The unit of the number.
+    #[must_use]
+    pub fn unit(self) -> units::Unit {
+        match self {
+            Self::Ratio(_) => units::Unit::Ratio,
+            Self::Milliseconds(_) => units::Unit::Milliseconds,
+            Self::FramesPerSecond(_) => units::Unit::FramesPerSecond,
+            Self::OfSource(_) => units::Unit::OfSource,
+            Self::Lines(_) => units::Unit::Lines,
+            Self::Count(_) => units::Unit::Count,
+            Self::OfBitRate(_) => units::Unit::OfBitRate,
+        }
+    }
+
     /// The number, in the threshold's unit.
     #[must_use]
     pub fn value(self) -> f64 {

@@ -8,6 +8,7 @@ use throng_analysis::experiment::ConfirmationOutcome;
 use super::markup::{escape, table};
 use super::page::document_with;
 use crate::matrix::{MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunStatus, text};
+use crate::profile::percent;
 
 mod curves;
 mod effects;
@@ -144,7 +145,7 @@ fn hot_functions(report: &MatrixReport) -> String {
         for function in &figures.hot_functions {
             rows.push(vec![
                 cell.name.clone(),
-                format!("{:.1} %", function.share * 100.0),
+                percent(function.share),
                 function.function.clone(),
                 function.module.clone(),
             ]);
