@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use throng_report::columns::{Align, aligned};
+
 use crate::cost::{self, byte_rate, duration_us, figure, grouped, money};
 use crate::{CpuProfile, IpcReport, Measured, Outcome, ReadMode, Row};
 
@@ -37,7 +39,8 @@ impl IpcReport {
             self.rows.iter().filter_map(|row| Some(self.cells(row, row.figures.as_ref()?))),
         );
         out.push('\n');
-        align(&mut out, &rows);
+        out += &aligned(&rows, &[Align::Left, Align::Right]);
+        out.push('\n');
         let spent: Vec<_> =
             self.spent().map(|(name, functions)| vec![name.to_owned(), functions]).collect();
         if !spent.is_empty() {
@@ -227,27 +230,6 @@ fn short(function: &str) -> String {
         }
         None => last(function, 2),
     }
-}
-
-/// Aligns columns, two spaces apart.
-fn align(out: &mut String, rows: &[Vec<String>]) {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max()
-    };
-    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    for row in rows {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let _ = if column == 0 {
-                write!(line, "{cell:<width$}")
-            } else {
-                write!(line, "  {cell:>width$}")
-            };
-        }
-        let _ = writeln!(out, "{}", line.trim_end());
-    }
-    out.push('\n');
 }
 
 #[cfg(test)]

@@ -2,27 +2,76 @@
 
 use throng_observation::untrusted;
 
+/// On which side the cells of a column stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Figures.
+    Right,
+}
+
 /// Rows whose cells stand under each other; cells are escaped.
-pub(crate) fn columns(rows: &[Vec<String>]) -> String {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+#[must_use]
+pub fn columns(rows: &[Vec<String>]) -> String {
+    aligned(rows, &[Align::Left])
+}
+
+/// The same. Columns beyond those of `align` stand as its last one.
+#[must_use]
+pub fn aligned(rows: &[Vec<String>], align: &[Align]) -> String {
+    let align_of =
+        |column: usize| align.get(column).or(align.last()).copied().unwrap_or(Align::Left);
     let shown: Vec<Vec<String>> = rows
         .iter()
         .map(|row| row.iter().map(|cell| untrusted::line(cell).into_owned()).collect())
         .collect();
     let width = |column: usize| {
-        let cells = shown.iter().filter_map(|row: &Vec<String>| row.get(column));
+        // Words at the end of a row may be a sentence, and make no other cell wider.
+        let counts =
+            |row: &&Vec<String>| align_of(column) == Align::Right || column + 1 < row.len();
+        let cells = shown.iter().filter(counts).filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
+    let count = shown.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..count).map(width).collect();
     let mut out = String::new();
     for row in &shown {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| {
-            let fill = " ".repeat(width.saturating_sub(cell.chars().count()));
-            format!("{cell}{fill}")
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+            match align_of(column) {
+                Align::Left => format!("{cell:<width$}"),
+                Align::Right => format!("{cell:>width$}"),
+            }
         });
         let line = cells.collect::<Vec<_>>().join("  ");
         out.push_str(line.trim_end());
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(rows: &[&[&str]]) -> Vec<Vec<String>> {
+        rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect()
+    }
+
+    #[test]
+    fn cells_stand_under_each_other() {
+        let rows = rows(&[&["cell", "fps"], &["a long name", "30.0"], &["é\u{1b}", ""]]);
+        assert_eq!(columns(&rows), "cell         fps\na long name  30.0\né\\u{1b}\n");
+        assert_eq!(
+            aligned(&rows, &[Align::Left, Align::Right]),
+            "cell          fps\na long name  30.0\né\\u{1b}\n"
+        );
+        assert_eq!(columns(&[]), "");
+    }
+
+    #[test]
+    fn a_sentence_at_the_end_of_a_row_makes_no_other_cell_wider() {
+        let rows = rows(&[&["a", "b", "c"], &["x", "is not possible on this machine"]]);
+        assert_eq!(columns(&rows), "a  b  c\nx  is not possible on this machine\n");
+    }
 }

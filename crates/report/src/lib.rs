@@ -39,7 +39,6 @@ pub use decoded::Decoded;
 
 mod capacity;
 mod cause;
-mod columns;
 mod headline;
 mod health;
 mod judge;
@@ -53,6 +52,7 @@ pub use workers::WorkerHealth;
 mod report_rows;
 pub use report_rows::ReportRows;
 
+pub mod columns;
 pub mod compare;
 pub mod csv;
 pub mod html;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use throng_observation::units::bytes;
 use throng_observation::{calendar, shell, untrusted};
+use throng_report::columns::columns;
 
 use super::entry::Entry;
 use crate::CliError;
@@ -48,23 +49,10 @@ pub(super) fn of(folder: &Path) -> Result<Listed, CliError> {
 
 /// The list as text.
 pub(super) fn text(entries: &[&Entry], of: usize, folder: &Path) -> String {
-    let rows: Vec<[String; 6]> = entries.iter().map(|entry| row(entry)).collect();
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..6).map(width).collect();
+    let rows: Vec<Vec<String>> = entries.iter().map(|entry| row(entry)).collect();
     let mut out = String::new();
-    for (entry, row) in entries.iter().zip(&rows) {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:<width$}  ");
-        }
-        line.push_str(&untrusted::name(entry.headline.as_deref().unwrap_or_default()));
-        let _ = writeln!(out, "{}", line.trim_end());
+    for (entry, line) in entries.iter().zip(columns(&rows).lines()) {
+        let _ = writeln!(out, "{line}");
         let labels = (!entry.labels.labels.is_empty() || entry.labels.note.is_some())
             .then(|| entry.labels.describe());
         for more in labels
@@ -81,19 +69,20 @@ pub(super) fn text(entries: &[&Entry], of: usize, folder: &Path) -> String {
     out
 }
 
-fn row(entry: &Entry) -> [String; 6] {
+fn row(entry: &Entry) -> Vec<String> {
     let ending =
         entry.ending.as_deref().filter(|ending| !["complete", &entry.outcome].contains(ending));
     let outcome = match ending {
         Some(ending) => format!("{}, {ending}", entry.outcome),
         None => entry.outcome.clone(),
     };
-    [
+    vec![
         entry.started_at_unix_us.map_or_else(|| "?".into(), calendar::shown),
         untrusted::name(&entry.id).into_owned(),
         untrusted::name(&entry.kind).into_owned(),
         untrusted::name(&outcome).into_owned(),
         bytes(entry.size_bytes as f64),
         untrusted::escaped(entry.scenario.as_deref().unwrap_or("–"), 48).into_owned(),
+        untrusted::name(entry.headline.as_deref().unwrap_or_default()).into_owned(),
     ]
 }

@@ -355,7 +355,7 @@ impl Client {
         let unauthorized = |detail: String| Err(Failure::new(FailureReason::Unauthorized, detail));
         let step = pending.step.name();
         if !self.authentication.has_credentials() {
-            let write = "write USER:PASSWORD@ before the host of the URL";
+            let write = "write USER:PASSWORD and an @ before the host of the URL";
             return unauthorized(format!(
                 "{step}: the server requires a user name and password; {write}"
             ));

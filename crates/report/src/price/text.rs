@@ -8,6 +8,7 @@ use throng_observation::untrusted;
 
 use super::cost::Cost;
 use super::{ChatSize, MachineOffer, PriceReport, chat};
+use crate::columns::columns;
 
 /// The answer in one sentence.
 pub(super) fn headline(report: &PriceReport) -> String {
@@ -246,26 +247,10 @@ fn plan_words(plan: &MachinePlan) -> String {
     words.join(", ")
 }
 
-/// Columns of equal width, the last without padding.
+/// The table of a section.
 pub(super) fn table(out: &mut String, rows: &[Vec<String>]) {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter()
-            .filter(|row| row.len() > column + 1)
-            .filter_map(|row| row.get(column))
-            .map(|cell| untrusted::name(cell).chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
-        let mut line = String::from(" ");
-        for (cell, width) in row.iter().zip(&widths) {
-            // The last cell is a sentence.
-            let cell = if *width == 0 { untrusted::line(cell) } else { untrusted::name(cell) };
-            let _ = write!(line, " {cell:<width$} ");
-        }
-        let _ = writeln!(out, "{}", line.trim_end());
+    for line in columns(rows).lines() {
+        let _ = writeln!(out, "  {line}");
     }
 }
 
