@@ -11,17 +11,14 @@ use throng_media::quality::{
 };
 use throng_media::rtcp::{Compound, Rtcp};
 use throng_media::rtp::{ExtensionIds, Extensions, RtpHeader, original_packet};
-use throng_observation::{
-    Codec, INNER_MARKERS_PLACE, MediaKind, Observation, Phase, TIME_JUMP_PLACE, TrackId,
-    TrackInterval,
-};
+use throng_observation::{Codec, MediaKind, Observation, Phase, TrackId, TrackInterval};
 
 use super::feedback::{ReportState, Reporter};
 use super::layer_switches::LayerSwitches;
 use super::payload::Assignments;
 use super::session::Negotiated;
 use super::srtp::{IndexEstimator, Opener, SessionKeys, SrtpError};
-use crate::reports::{TIME_JUMP, coded_frame, next_second};
+use crate::reports::{coded_frame, next_second};
 
 mod anomalies;
 mod binding;
@@ -118,6 +115,36 @@ impl Track {
                 to,
                 at,
             }));
+        }
+    }
+
+    /// Whether a packet that arrived then is measured; with it a sender that was awaited begins.
+    #[inline]
+    fn takes_packet(&mut self, arrived_at: Instant, clock: WallClock) -> bool {
+        match self.sender_state {
+            SenderState::Active => true,
+            SenderState::Absent => false,
+            SenderState::Awaited => {
+                self.meter = TrackMeter::new(self.config, clock, arrived_at);
+                self.sender_state = SenderState::Active;
+                true
+            }
+        }
+    }
+
+    /// Adds a packet to its frame, where the participant is tapped, and reports the frames that are
+    /// whole with it.
+    #[inline]
+    fn assemble(
+        &mut self,
+        id: TrackId,
+        packet: &MediaPacket<'_>,
+        clock: &WallClock,
+        observed: &mut Vec<Observation>,
+    ) {
+        let codec = self.codec;
+        if let Some(assembler) = &mut self.assembler {
+            assembler.packet(packet, |frame| observed.push(coded_frame(id, codec, clock, frame)));
         }
     }
 
@@ -272,13 +299,8 @@ impl Receiver {
             track.meter.discarded();
             return self.anomaly(AnomalyKind::BadRtp, "rtp", "padding is longer than the payload");
         };
-        match track.sender_state {
-            SenderState::Active => {}
-            SenderState::Absent => return,
-            SenderState::Awaited => {
-                track.meter = TrackMeter::new(track.config, self.clock, arrived_at);
-                track.sender_state = SenderState::Active;
-            }
+        if !track.takes_packet(arrived_at, self.clock) {
+            return;
         }
         let (sequence, payload) = if retransmitted {
             // Padding on the retransmission stream probes the path and repeats no packet.
@@ -314,20 +336,27 @@ impl Receiver {
             retransmitted,
             captured,
         });
-        if let Some(assembler) = &mut track.assembler
-            && malformed.is_none()
-        {
+        let id = TrackId(self.first_track.saturating_add(at_track as u16));
+        if malformed.is_none() {
             let (timestamp, marker) = (header.timestamp, header.marker);
             let packet =
                 MediaPacket { arrived_at, sequence, timestamp, marker, facts, captured, payload };
-            let (id, codec) =
-                (TrackId(self.first_track.saturating_add(at_track as u16)), track.codec);
-            let observed = &mut self.observed;
-            assembler
-                .packet(&packet, |frame| observed.push(coded_frame(id, codec, &self.clock, frame)));
+            track.assemble(id, &packet, &self.clock, &mut self.observed);
         }
-        let id = TrackId(self.first_track.saturating_add(at_track as u16));
         track.tell_size(id, &mut self.observed);
+        let has_inner_markers = track.meter.has_inner_markers();
+        let has_jumped = track.meter.time_jumps() > 0;
+        if !(self.first_packet_seen && self.first_frame_seen && track.first_frame_told) {
+            self.report_firsts(at_track, id, arrived_at);
+        }
+        if has_inner_markers || has_jumped || malformed.is_some() {
+            self.packet_anomalies(has_inner_markers, malformed, has_jumped);
+        }
+    }
+
+    /// Reports the first packet and the first frames, once each.
+    fn report_firsts(&mut self, at_track: usize, id: TrackId, arrived_at: Instant) {
+        let Some(track) = self.tracks.get_mut(at_track) else { return };
         if !self.first_packet_seen {
             self.first_packet_seen = true;
             self.observed.push(Observation::Reached(Phase::FirstPacket, arrived_at));
@@ -345,19 +374,6 @@ impl Receiver {
         {
             self.first_frame_seen = true;
             self.observed.push(Observation::Reached(Phase::FirstFrame, seen_at));
-        }
-        let has_jumped = track.meter.time_jumps() > 0;
-        let has_inner_markers = track.meter.has_inner_markers();
-        if has_inner_markers {
-            let detail = "the RTP marker is set inside pictures; frames are counted by timestamps, \
-                          and a browser ends a picture at each marker, and may show none";
-            self.anomaly(AnomalyKind::InnerMarkers, INNER_MARKERS_PLACE, detail);
-        }
-        if let Some(error) = malformed {
-            self.anomaly(AnomalyKind::BadPayload, "payload", error);
-        }
-        if has_jumped {
-            self.anomaly(AnomalyKind::TimeJump, TIME_JUMP_PLACE, TIME_JUMP);
         }
     }
 

@@ -1,9 +1,14 @@
 //! Protocol anomalies in the peer's packets. Each kind is reported once per connection, so that a
 //! hostile server cannot fill the run with them.
 
-use throng_observation::{Detail, Observation, SENDER_CLOCK_PLACE};
+use std::fmt::Display;
+
+use throng_observation::{
+    Detail, INNER_MARKERS_PLACE, Observation, SENDER_CLOCK_PLACE, TIME_JUMP_PLACE,
+};
 
 use super::Receiver;
+use crate::reports::TIME_JUMP;
 
 #[derive(Clone, Copy)]
 pub(super) enum AnomalyKind {
@@ -37,7 +42,7 @@ impl Receiver {
         &mut self,
         anomaly: AnomalyKind,
         place: &'static str,
-        detail: impl std::fmt::Display,
+        detail: impl Display,
     ) {
         if self.anomalies.reported & anomaly as u16 == 0 {
             self.anomalies.reported |= anomaly as u16;
@@ -47,6 +52,26 @@ impl Receiver {
                 self.anomalies.last = Some(detail.to_string());
             }
             self.observed.push(Observation::ProtocolAnomaly { place, detail });
+        }
+    }
+
+    /// What a packet shows of its stream, and why its payload could not be read.
+    pub(super) fn packet_anomalies(
+        &mut self,
+        has_inner_markers: bool,
+        malformed: Option<impl Display>,
+        has_jumped: bool,
+    ) {
+        if has_inner_markers {
+            let detail = "the RTP marker is set inside pictures; frames are counted by timestamps, \
+                          and a browser ends a picture at each marker, and may show none";
+            self.anomaly(AnomalyKind::InnerMarkers, INNER_MARKERS_PLACE, detail);
+        }
+        if let Some(error) = malformed {
+            self.anomaly(AnomalyKind::BadPayload, "payload", error);
+        }
+        if has_jumped {
+            self.anomaly(AnomalyKind::TimeJump, TIME_JUMP_PLACE, TIME_JUMP);
         }
     }
 
