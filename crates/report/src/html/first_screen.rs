@@ -6,7 +6,7 @@ use throng_observation::calendar;
 use throng_observation::run::RunData;
 use throng_observation::units::{bit_rate, bytes, count, duration_ms, percent};
 
-use super::markup::escape;
+use super::markup::{Cell, Table, escape};
 use crate::chat::Chat;
 use crate::health::{self, Share};
 use crate::playback::Playback;
@@ -59,23 +59,20 @@ fn objectives(summary: &Summary) -> String {
     if summary.objectives.is_empty() {
         return "<p class=\"over\">No objectives were set.</p>".into();
     }
-    let mut out = String::from(
-        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Objective</th><th scope=\"col\">Measured</th>\
-         <th scope=\"col\">Verdict</th></tr></thead><tbody>",
-    );
+    let mut table = Table::new("", &["Objective", "Measured", "Verdict"], &[]);
     for objective in &summary.objectives {
         let sign = if objective.met { "✓" } else { "✗" };
-        let _ = write!(
-            out,
-            "<tr><td>{}</td><td>{}</td><td class=\"{}\">{sign} {}</td></tr>",
-            escape(&objective.text),
-            escape(&objective.measured_text),
-            escape(&objective.result),
-            escape(&objective.result.replace('_', " "))
+        let verdict = format!("{sign} {}", objective.result.replace('_', " "));
+        table.row(
+            "",
+            [
+                Cell::text(&objective.text),
+                Cell::text(&objective.measured_text),
+                Cell::text(&verdict).classed(&objective.result),
+            ],
         );
     }
-    out.push_str("</tbody></table></div>");
-    out
+    table.finish()
 }
 
 /// A figure: its name, its value, and the small print below it.

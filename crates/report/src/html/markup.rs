@@ -35,29 +35,89 @@ const FIGURE_CHARS_MAX: usize = 24;
 /// A table: header cells, then rows; cells are escaped. A column whose cells are all figures is set
 /// right.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
-    let is_figure = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).all(|cell| {
+    let is_figure = |column: &usize| {
+        rows.iter().filter_map(|row| row.get(*column)).all(|cell| {
             let begins_as_one =
                 cell.starts_with(|c: char| c.is_ascii_digit() || c == '<' || c == '-');
             matches!(cell.as_str(), "" | "–" | NEVER | AFTER_THE_END)
                 || begins_as_one && cell.chars().count() <= FIGURE_CHARS_MAX
         })
     };
-    let class = |column| if is_figure(column) { " class=\"n\"" } else { "" };
-    let mut out = String::from("<div class=\"scroll\"><table><thead><tr>");
-    for (column, name) in header.iter().enumerate() {
-        let _ = write!(out, "<th scope=\"col\"{}>{}</th>", class(column), escape(name));
-    }
-    out.push_str("</tr></thead><tbody>");
+    let figures: Vec<usize> = (0..header.len()).filter(is_figure).collect();
+    let mut table = Table::new("", header, &figures);
     for row in rows {
-        out.push_str("<tr>");
-        for (column, cell) in row.iter().enumerate() {
-            let _ = write!(out, "<td{}>{}</td>", class(column), escape(cell));
-        }
-        out.push_str("</tr>");
+        table.row("", row.iter().map(|cell| Cell::text(cell)));
     }
-    out.push_str("</tbody></table></div>");
-    out
+    table.finish()
+}
+
+/// What stands in a cell.
+pub(crate) struct Cell {
+    markup: String,
+    class: String,
+}
+
+impl Cell {
+    /// Text, escaped.
+    pub(crate) fn text(text: &str) -> Self {
+        Self::markup(escape(text))
+    }
+
+    /// Markup that is escaped already.
+    pub(crate) fn markup(markup: String) -> Self {
+        Self { markup, class: String::new() }
+    }
+
+    /// The cell in a class of the page's style.
+    pub(crate) fn classed(self, class: &str) -> Self {
+        Self { class: class.to_owned(), ..self }
+    }
+}
+
+/// A table that grows by rows.
+pub(crate) struct Table {
+    out: String,
+    figures: Vec<usize>,
+}
+
+impl Table {
+    /// `class` is that of the table in the page's style, empty for none; the columns of `figures`
+    /// are set right.
+    pub(crate) fn new(class: &str, header: &[&str], figures: &[usize]) -> Self {
+        let head = format!("<div class=\"scroll\"><table{}><thead><tr>", attribute(class));
+        let mut table = Self { out: head, figures: figures.to_owned() };
+        for (column, name) in header.iter().enumerate() {
+            let class = attribute(table.class_of(column));
+            let _ = write!(table.out, "<th scope=\"col\"{class}>{}</th>", escape(name));
+        }
+        table.out.push_str("</tr></thead><tbody>");
+        table
+    }
+
+    /// Adds a row of a class, empty for none.
+    pub(crate) fn row(&mut self, class: &str, cells: impl IntoIterator<Item = Cell>) {
+        let _ = write!(self.out, "<tr{}>", attribute(class));
+        for (column, cell) in cells.into_iter().enumerate() {
+            let own = cell.class.as_str();
+            let class = attribute(if own.is_empty() { self.class_of(column) } else { own });
+            let _ = write!(self.out, "<td{class}>{}</td>", cell.markup);
+        }
+        self.out.push_str("</tr>");
+    }
+
+    pub(crate) fn finish(mut self) -> String {
+        self.out.push_str("</tbody></table></div>");
+        self.out
+    }
+
+    fn class_of(&self, column: usize) -> &'static str {
+        if self.figures.contains(&column) { "n" } else { "" }
+    }
+}
+
+/// The attribute of a class; nothing of an empty one.
+fn attribute(class: &str) -> String {
+    if class.is_empty() { String::new() } else { format!(" class=\"{}\"", escape(class)) }
 }
 
 #[cfg(test)]
@@ -71,5 +131,28 @@ mod tests {
             "&lt;script&gt;&#39;&quot;&amp;\u{fffd}\u{fffd}"
         );
         assert!(!table(&["<b>"], &[vec!["</td><img>".into()]]).contains("<img"));
+        let mut hostile = Table::new("\"><img>", &["<img>"], &[]);
+        hostile.row("\"><img>", [Cell::text("<img>").classed("\"><img>")]);
+        assert!(!hostile.finish().contains("<img"));
+    }
+
+    #[test]
+    fn figures_are_set_right_and_a_cell_may_have_a_class_of_its_own() {
+        let rows = [vec!["a".to_owned(), "1.50 s".into()], vec!["b".into(), "–".into()]];
+        assert_eq!(
+            table(&["name", "time"], &rows),
+            "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">name</th>\
+             <th scope=\"col\" class=\"n\">time</th></tr></thead><tbody>\
+             <tr><td>a</td><td class=\"n\">1.50 s</td></tr>\
+             <tr><td>b</td><td class=\"n\">–</td></tr></tbody></table></div>"
+        );
+        let mut own = Table::new("proof", &[""], &[0]);
+        own.row("aa", [Cell::text("same").classed("good"), Cell::markup("<b>1</b>".into())]);
+        let page = own.finish();
+        assert!(
+            page.contains("<table class=\"proof\">")
+                && page.contains("<tr class=\"aa\"><td class=\"good\">same</td><td><b>1</b></td>"),
+            "{page}"
+        );
     }
 }

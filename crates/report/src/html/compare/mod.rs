@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use throng_analysis::comparison::ComparisonVerdict;
 use throng_observation::calendar;
 
-use super::markup::{escape, table};
+use super::markup::{Cell, Table, escape, table};
 use super::page::document_with;
 use crate::compare::{CompareOutcome, CompareReport, CompareSide, ComparedQuantity, text};
 
@@ -59,22 +59,21 @@ fn quantities(report: &CompareReport) -> String {
     if report.quantities.is_empty() {
         return String::new();
     }
-    let mut out = String::from(
-        "<h2>What changed</h2><div class=\"scroll\"><table><thead><tr><th>quantity</th><th class=\"n\">base</th><th class=\"n\">new</th>\
-         <th>difference and 95 % interval</th><th></th><th>margin</th><th>verdict</th></tr></thead><tbody>",
-    );
+    let header =
+        ["quantity", "base", "new", "difference and 95 % interval", "", "margin", "verdict"];
+    let mut table = Table::new("", &header, &[1, 2]);
     for row in &report.quantities {
-        out += &quantity(row);
+        quantity(&mut table, row);
     }
-    out.push_str(
-        "</tbody></table></div><p class=\"over\">The grey zone is the margin around no difference. An interval within it: the same. \
-         A point beyond it whose interval does not reach the middle is a difference, if it is significant for the number of \
-         quantities.</p>",
-    );
-    out
+    format!(
+        "<h2>What changed</h2>{}<p class=\"over\">The grey zone is the margin around no difference. \
+         An interval within it: the same. A point beyond it whose interval does not reach the middle \
+         is a difference, if it is significant for the number of quantities.</p>",
+        table.finish()
+    )
 }
 
-fn quantity(row: &ComparedQuantity) -> String {
+fn quantity(table: &mut Table, row: &ComparedQuantity) {
     let class = match row.verdict {
         ComparisonVerdict::Worse => "worse",
         ComparisonVerdict::Better => "better",
@@ -82,19 +81,23 @@ fn quantity(row: &ComparedQuantity) -> String {
     };
     let note = row.note.as_ref().filter(|_| row.verdict == ComparisonVerdict::NotDecided);
     let note = note.map(|note| format!("<br><small>{}</small>", escape(note))).unwrap_or_default();
-    format!(
-        "<tr{}><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}<br><small>{}</small></td><td>{}</td><td>±{}</td>\
-         <td class=\"{class}\">{}{note}</td></tr>",
-        if row.is_asked { "" } else { " class=\"besides\"" },
-        escape(&row.name),
-        escape(&text::shown(row, row.base)),
-        escape(&text::shown(row, row.new)),
+    let difference = format!(
+        "{}<br><small>{}</small>",
         escape(&text::difference(row)),
-        escape(&text::interval(row)),
-        forest::one(row, class),
-        escape(&text::margin(row)),
-        row.verdict.words(),
-    )
+        escape(&text::interval(row))
+    );
+    table.row(
+        if row.is_asked { "" } else { "besides" },
+        [
+            Cell::text(&row.name),
+            Cell::text(&text::shown(row, row.base)),
+            Cell::text(&text::shown(row, row.new)),
+            Cell::markup(difference),
+            Cell::markup(forest::one(row, class)),
+            Cell::text(&format!("±{}", text::margin(row))),
+            Cell::markup(format!("{}{note}", row.verdict.words())).classed(class),
+        ],
+    );
 }
 
 fn objectives(report: &CompareReport) -> String {

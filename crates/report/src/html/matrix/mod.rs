@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use throng_analysis::experiment::ConfirmationOutcome;
 
-use super::markup::{escape, table};
+use super::markup::{Cell, Table, escape, table};
 use super::page::document_with;
 use crate::matrix::{MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunStatus, text};
 use crate::profile::percent;
@@ -111,10 +111,7 @@ fn confirmations(report: &MatrixReport) -> String {
     if report.confirmations.is_empty() {
         return String::new();
     }
-    let mut out = String::from(
-        "<h2>Verdicts tested by changing one factor</h2><div class=\"scroll\"><table><thead><tr><th>outcome</th><th>verdict and \
-         change</th><th>gain, 95 %</th></tr></thead><tbody>",
-    );
+    let mut table = Table::new("", &["outcome", "verdict and change", "gain, 95 %"], &[]);
     for one in &report.confirmations {
         let class = match one.outcome {
             ConfirmationOutcome::Confirmed => "confirmed",
@@ -123,19 +120,21 @@ fn confirmations(report: &MatrixReport) -> String {
         };
         let sentence = text::confirmation(report, one);
         let sentence = sentence.split_once(": ").map_or(sentence.as_str(), |(_, rest)| rest);
-        let _ = write!(
-            out,
-            "<tr><td class=\"{class}\">{}</td><td>{}</td><td>{}</td></tr>",
-            one.outcome.words(),
-            escape(sentence),
-            escape(&text::interval(report.service(), one.gain_interval))
+        table.row(
+            "",
+            [
+                Cell::text(one.outcome.words()).classed(class),
+                Cell::text(sentence),
+                Cell::text(&text::interval(report.service(), one.gain_interval)),
+            ],
         );
     }
-    out.push_str(
-        "</tbody></table></div><p class=\"over\">Confirmed: a cell that differs only in having more of the resource serves better, \
-         and the resource is no longer named. Refuted: it serves the same.</p>",
-    );
-    out
+    format!(
+        "<h2>Verdicts tested by changing one factor</h2>{}<p class=\"over\">Confirmed: a cell that \
+         differs only in having more of the resource serves better, and the resource is no longer \
+         named. Refuted: it serves the same.</p>",
+        table.finish()
+    )
 }
 
 fn hot_functions(report: &MatrixReport) -> String {
@@ -161,10 +160,8 @@ fn hot_functions(report: &MatrixReport) -> String {
 }
 
 fn runs(report: &MatrixReport) -> String {
-    let mut out = String::from(
-        "<h2>Runs</h2><details><summary>Every run, with what happened to its server</summary><div class=\"scroll\"><table><thead><tr>\
-         <th>cell</th><th>run</th><th>order</th><th>result</th><th>server</th><th>environment</th></tr></thead><tbody>",
-    );
+    let header = ["cell", "run", "order", "result", "server", "environment"];
+    let mut table = Table::new("", &header, &[1, 2]);
     for cell in &report.cells {
         for run in &cell.runs {
             let result = escape(&text::run_line(run));
@@ -174,20 +171,25 @@ fn runs(report: &MatrixReport) -> String {
             };
             let environment: Vec<String> =
                 run.environment.iter().map(|(name, value)| format!("{name} {value}")).collect();
-            let _ = write!(
-                out,
-                "<tr><td>{} {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{result}</td><td>{}</td><td>{}</td></tr>",
-                cell.number,
-                escape(&cell.name),
-                run.repeat,
-                run.place.map_or_else(|| "–".to_owned(), |place| place.to_string()),
-                escape(&run.notes.join(" ")),
-                escape(&environment.join(", ")),
+            let place = run.place.map_or_else(|| "–".to_owned(), |place| place.to_string());
+            table.row(
+                "",
+                [
+                    Cell::text(&format!("{} {}", cell.number, cell.name)),
+                    Cell::text(&run.repeat.to_string()),
+                    Cell::text(&place),
+                    Cell::markup(result),
+                    Cell::text(&run.notes.join(" ")),
+                    Cell::text(&environment.join(", ")),
+                ],
             );
         }
     }
-    out.push_str("</tbody></table></div></details>");
-    out
+    format!(
+        "<h2>Runs</h2><details><summary>Every run, with what happened to its server</summary>{}\
+         </details>",
+        table.finish()
+    )
 }
 
 fn method(report: &MatrixReport) -> String {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use throng_analysis::experiment::{ProofOutcome, RATIO_MARGIN, RatioEstimate};
 
-use super::super::markup::{escape, table};
+use super::super::markup::{Cell, Table, escape, table};
 use crate::matrix::{MatrixMeasure, MatrixReport, VariantProof, proof_text};
 
 /// Size of a ratio's drawing.
@@ -19,22 +19,20 @@ pub(super) fn render(report: &MatrixReport) -> String {
         return String::new();
     }
     let axis = Axis::of(&report.proofs);
-    let mut out = String::from(
-        "<h2>Proof</h2><div class=\"scroll\"><table class=\"proof\"><thead><tr><th>variant</th><th>outcome</th><th>ratio, 95 %</th>\
-         <th></th><th>limit of the baseline</th><th>then</th></tr></thead><tbody>",
-    );
+    let header = ["variant", "outcome", "ratio, 95 %", "", "limit of the baseline", "then"];
+    let mut table = Table::new("proof", &header, &[2]);
     for proof in &report.proofs {
-        out += &rows(&axis, proof);
+        rows(&mut table, &axis, proof);
     }
     let what = match report.measure {
         MatrixMeasure::Find => "Capacity",
         MatrixMeasure::Hold => "Share of user-seconds served well",
     };
-    let _ = write!(
-        out,
-        "</tbody></table></div><p class=\"over\">{what} of the variant ÷ that of the baseline, geometric mean of pairs of neighbouring runs, on a \
-         logarithmic axis. The band is ±{:.0} %: a change within it does not matter. A/A: the same ratio for runs of equal \
-         configuration.</p>",
+    let mut out = format!(
+        "<h2>Proof</h2>{}<p class=\"over\">{what} of the variant ÷ that of the baseline, geometric \
+         mean of pairs of neighbouring runs, on a logarithmic axis. The band is ±{:.0} %: a change \
+         within it does not matter. A/A: the same ratio for runs of equal configuration.</p>",
+        table.finish(),
         RATIO_MARGIN * 1e2
     );
     for proof in &report.proofs {
@@ -43,25 +41,36 @@ pub(super) fn render(report: &MatrixReport) -> String {
     out
 }
 
-fn rows(axis: &Axis, proof: &VariantProof) -> String {
+/// The row of a variant, and below it that of the runs of equal configuration.
+fn rows(table: &mut Table, axis: &Axis, proof: &VariantProof) {
     let class = match proof.outcome {
         ProofOutcome::Confirmed | ProofOutcome::Better => "confirmed",
         ProofOutcome::Refuted | ProofOutcome::Worse => "refuted",
         _ => "",
     };
-    let limit = |limit: &Option<String>| escape(limit.as_deref().unwrap_or("–"));
-    format!(
-        "<tr><td>{}</td><td class=\"{class}\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\
-         <tr class=\"aa\"><td>A/A</td><td></td><td class=\"n\">{}</td><td>{}</td><td></td><td></td></tr>",
-        escape(&proof.variant),
-        proof.outcome.words(),
-        escape(&proof_text::estimate(proof.effect.as_ref())),
-        axis.draw(proof.effect.as_ref(), "effect"),
-        limit(&proof.baseline_limit),
-        limit(&proof.limit),
-        escape(&proof_text::estimate(proof.control.as_ref())),
-        axis.draw(proof.control.as_ref(), "aa"),
-    )
+    let limit = |limit: &Option<String>| Cell::text(limit.as_deref().unwrap_or("–"));
+    table.row(
+        "",
+        [
+            Cell::text(&proof.variant),
+            Cell::text(proof.outcome.words()).classed(class),
+            Cell::text(&proof_text::estimate(proof.effect.as_ref())),
+            Cell::markup(axis.draw(proof.effect.as_ref(), "effect")),
+            limit(&proof.baseline_limit),
+            limit(&proof.limit),
+        ],
+    );
+    table.row(
+        "aa",
+        [
+            Cell::text("A/A"),
+            Cell::text(""),
+            Cell::text(&proof_text::estimate(proof.control.as_ref())),
+            Cell::markup(axis.draw(proof.control.as_ref(), "aa")),
+            Cell::text(""),
+            Cell::text(""),
+        ],
+    );
 }
 
 fn details(report: &MatrixReport, proof: &VariantProof) -> String {
