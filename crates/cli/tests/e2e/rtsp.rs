@@ -161,7 +161,10 @@ fn passwords_and_certificates_of_a_real_server_are_answered() {
         let refused = view(&url.replace("26+", "26-"), 1, "auto", 3, &[]);
         assert_eq!(figure(&refused.summary(), "failures.unauthorized"), 1.0, "{refused}");
         let without = view(&server.url("/h264"), 1, "auto", 3, &[]);
-        assert!(format!("{without}").contains("USER:PASSWORD and an @ before the host"), "{without}");
+        assert!(
+            format!("{without}").contains("USER:PASSWORD and an @ before the host"),
+            "{without}"
+        );
     }
     let server = GstRtspServer::start(&Options { tls: true, ..Options::default() }).unwrap();
     let certificate = server.certificate();

@@ -207,7 +207,11 @@ fn challenges_are_answered_once_and_a_second_refusal_is_unauthorized() {
     let mut stand = Stand::new(RtspTransport::Tcp);
     stand.answers("OPTIONS", "200 OK", "", "");
     stand.answers("DESCRIBE", "401 Unauthorized", basic, "");
-    assert!(stand.failed().1.contains("USER:PASSWORD and an @ before the host"), "{:?}", stand.ended);
+    assert!(
+        stand.failed().1.contains("USER:PASSWORD and an @ before the host"),
+        "{:?}",
+        stand.ended
+    );
 }
 
 #[test]
