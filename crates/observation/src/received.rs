@@ -59,14 +59,21 @@ impl Received {
         self.within(seconds).fold(0, |sum, (_, bytes)| sum.saturating_add(bytes))
     }
 
-    /// Bits per second from the first to the last of `seconds` that has a row: an outage between
-    /// them counts, and the time before the first join does not. `None` where none has one.
+    /// Bits per second of `seconds`, each of which counts: one without a row is an outage, or comes
+    /// after the crowd has failed. `None` where none has a row.
     #[must_use]
     pub fn bps(&self, seconds: Range<i64>) -> Option<f64> {
-        let (first, _) = self.within(seconds.clone()).next()?;
-        let (last, _) = self.within(seconds.clone()).next_back()?;
-        let length = last.abs_diff(first).saturating_add(1);
+        self.within(seconds.clone()).next()?;
+        let length = seconds.end.abs_diff(seconds.start);
         Some(self.bytes(seconds) as f64 * 8.0 / length as f64)
+    }
+
+    /// The same from the first of `seconds` that has a row to their end: the time before the first
+    /// join does not count.
+    #[must_use]
+    pub fn bps_since_first(&self, seconds: Range<i64>) -> Option<f64> {
+        let (first, _) = self.within(seconds.clone()).next()?;
+        self.bps(first..seconds.end)
     }
 
     /// Bits in the busiest of `seconds`; 0 where none has a row.
@@ -75,7 +82,7 @@ impl Received {
         self.within(seconds).map(|(_, bytes)| bytes).max().unwrap_or(0) as f64 * 8.0
     }
 
-    fn within(&self, seconds: Range<i64>) -> impl DoubleEndedIterator<Item = (i64, u64)> {
+    fn within(&self, seconds: Range<i64>) -> impl Iterator<Item = (i64, u64)> {
         // A map has no range that ends before it begins.
         let seconds = seconds.start..seconds.end.max(seconds.start);
         self.by_second.range(seconds).map(|(second, bytes)| (*second, *bytes))
@@ -119,12 +126,21 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_counts_and_the_time_before_the_first_join_does_not() {
+    fn an_outage_counts_with_recovery_and_without_and_the_time_before_the_first_join_does_not() {
         let series = [packets(4, 500), packets(5, 500), packets(9, 200)];
         let received = Received::of(&series, &[], &[]);
-        assert_eq!(received.bps(0..60), Some(1_200.0 * 8.0 / 6.0));
-        assert_eq!(received.bps(0..9), Some(1_000.0 * 8.0 / 2.0));
-        assert_eq!((received.bps(6..9), received.bps_max(6..9)), (None, 0.0));
+        for (seconds, of_all, since_first) in [
+            (4..10, 1_200.0 / 6.0, 1_200.0 / 6.0),
+            (0..60, 1_200.0 / 60.0, 1_200.0 / 56.0),
+            (0..9, 1_000.0 / 9.0, 1_000.0 / 5.0),
+            (5..9, 500.0 / 4.0, 500.0 / 4.0),
+        ] {
+            assert_eq!(received.bps(seconds.clone()), Some(of_all * 8.0), "{seconds:?}");
+            let since = received.bps_since_first(seconds.clone());
+            assert_eq!(since, Some(since_first * 8.0), "{seconds:?}");
+        }
+        assert_eq!((received.bps(6..9), received.bps_since_first(6..9)), (None, None));
+        assert_eq!(received.bps_max(6..9), 0.0);
         let reversed = std::ops::Range { start: 60, end: 0 };
         assert_eq!((received.bps(reversed.clone()), received.bytes(reversed)), (None, 0));
         let silent = Received::of(&[packets(0, 0)], &[], &[]);

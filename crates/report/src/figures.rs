@@ -36,7 +36,7 @@ impl KindFigures {
         let is_counted = |row: &&SeriesRow| row.kind == Some(kind) && seconds.contains(&row.second);
         let rows = || run.series.iter().filter(is_counted);
         let received = Received::of(rows(), &[], &[]);
-        let received_bps = received.bps(seconds.clone()).unwrap_or(0.0);
+        let received_bps = received.bps_since_first(seconds.clone()).unwrap_or(0.0);
         let mut figures = Self { received_bps, ..Self::default() };
         for row in rows() {
             figures.counters += row.counters;
@@ -90,7 +90,7 @@ pub(crate) struct Figures<'a> {
 impl<'a> Figures<'a> {
     /// Adds up `run`, media from `warm_up_s` on.
     pub(crate) fn of(run: &'a RunData, warm_up_s: f64) -> Self {
-        Self::within(run, warm_up_s.ceil() as i64..i64::MAX, 0..u32::MAX)
+        Self::within(run, seconds_after(run, warm_up_s), 0..u32::MAX)
     }
 
     /// Adds up a part of `run`: media of some `seconds`, and the joins of `participants`, which are
@@ -250,6 +250,17 @@ pub(crate) fn duration_s(run: &RunData) -> f64 {
         seconds.max().map_or(0.0, |second| (second + 1) as f64)
     };
     run.ended_at.map_or_else(written, RunTime::as_secs_f64).max(0.0)
+}
+
+/// The whole seconds of a run from `warm_up_s` on, to its end or to its last row of media. Rates
+/// have that end, as the rows of a crowd that failed end before it.
+pub(crate) fn seconds_after(run: &RunData, warm_up_s: f64) -> Range<i64> {
+    let ended = duration_s(run).floor() as i64;
+    let playback = run.playback.iter().map(|row| row.second);
+    let chat = run.chat.iter().map(|row| row.second);
+    let last = run.series.iter().map(|row| row.second).chain(playback).chain(chat).max();
+    let until = last.map_or(ended, |last| ended.max(last.saturating_add(1)));
+    warm_up_s.ceil() as i64..until
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use throng_observation::run::{
 use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase, Received};
 use throng_scenario::Objective;
 
-use crate::figures::{Figures, KindFigures, duration_s};
+use crate::figures::{Figures, KindFigures, duration_s, seconds_after};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION,
     Summary,
@@ -27,7 +27,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     let warm_up_s = warm_up.as_secs_f64();
     let (figures, by_second) = (Figures::of(run, warm_up_s), Crowd::of(run));
     let failures = failures(&figures);
-    let (received, after_warm_up) = (Received::of_run(run), warm_up_s.ceil() as i64..i64::MAX);
+    let (received, after_warm_up) = (Received::of_run(run), seconds_after(run, warm_up_s));
     let (partial_reasons, connect) = (partial_reasons(run), figures.connect.summary());
     let explained = explain(run, Goal::Acceptable);
     // The bottleneck and the capacity always refer to the same failing load.
@@ -60,7 +60,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         ),
         chat: figures.chat.summary(figures.joined.summary()),
         phases: phases(&figures.intended),
-        received_bps: received.bps(after_warm_up.clone()).unwrap_or(0.0),
+        received_bps: received.bps_since_first(after_warm_up.clone()).unwrap_or(0.0),
         received_bps_max: received.bps_max(after_warm_up),
         sent: sent::sent(run, warm_up_s),
         layer_switches: sent::layer_switches(run),
@@ -475,6 +475,23 @@ mod tests {
         assert!(after(0).video.loss_ratio > Some(0.1));
         assert_eq!(after(5).video.loss_ratio, Some(0.0));
         assert_eq!(after(5).connect.reached, 10);
+    }
+
+    #[test]
+    fn a_crowd_that_failed_counts_to_the_end_of_the_run_and_not_before_it_came() {
+        let received = |seconds: std::ops::Range<i64>| {
+            let mut run = example::healthy(10, 20);
+            run.series.retain(|row| seconds.contains(&row.second));
+            let summary = summarise(&run, &[], Duration::ZERO);
+            [summary.received_bps, summary.video.received_bps, summary.audio.received_bps]
+        };
+        let whole = received(0..20);
+        assert!(whole.iter().all(|bps| *bps > 0.0), "{whole:?}");
+        for (seconds, share) in [(0..5, 0.25), (10..15, 0.5), (15..20, 1.0)] {
+            for (got, of_whole) in received(seconds.clone()).into_iter().zip(whole) {
+                assert!((got / of_whole - share).abs() < 1e-9, "{seconds:?}: {got}, {of_whole}");
+            }
+        }
     }
 
     #[test]

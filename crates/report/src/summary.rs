@@ -79,7 +79,8 @@ pub struct Summary {
     /// The time to the first frame split: each phase's share, in the order of a join.
     pub phases: Vec<PhaseTime>,
     /// Bits per second on the wire (RTP, SRTP tag, UDP and IP headers; of players: bodies of
-    /// responses; of a chat: frames), mean from the first to the last second with a receiver.
+    /// responses; of a chat: frames), mean from the first second with a receiver to the end of the
+    /// run.
     pub received_bps: f64,
     /// The best second of the same.
     pub received_bps_max: f64,
@@ -340,7 +341,8 @@ pub struct Media {
     pub freeze_ratio: Option<f64>,
     /// Freezes begun.
     pub freeze_count: u64,
-    /// Bits per second on the wire, mean from the first to the last second with such a track.
+    /// Bits per second on the wire, mean from the first second with such a track to the end of the
+    /// run.
     pub received_bps: f64,
     /// Bits per second of payload of one track, mean over the time tracks were active.
     pub track_bps: Option<f64>,

@@ -209,6 +209,17 @@ fn several_runs_a_side_are_compared_by_how_they_differ() {
 }
 
 #[test]
+fn an_outage_to_the_end_lowers_what_was_received() {
+    let received = |until: i64| {
+        let mut run = good();
+        run.series.retain(|row| row.second < until);
+        measured("run", &run).figures[&Quantity::Received].value
+    };
+    let (whole, cut) = (received(60), received(20));
+    assert!(whole > 0.0 && (cut / whole - 0.2).abs() < 1e-9, "{cut} of {whole}");
+}
+
+#[test]
 fn other_hardware_is_refused_unless_it_is_allowed() {
     let mut other = good();
     other.info.generator_host.insert("cpu_model".into(), "Xeon".into());

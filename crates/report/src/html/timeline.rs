@@ -121,8 +121,9 @@ impl Timeline {
         let received = Received::of_run(run);
         for (index, point) in points.iter_mut().enumerate() {
             let start = first + index as i64 * width;
-            point.received_bps = received.bps(start..start.saturating_add(width));
-            point.seconds = (last + 1 - start).min(width).unsigned_abs();
+            let end = last.saturating_add(1).min(start.saturating_add(width));
+            point.received_bps = received.bps(start..end);
+            point.seconds = end.abs_diff(start);
         }
         Self::add_crowd(run, &mut points, place);
         for row in &run.series {
@@ -228,6 +229,20 @@ mod tests {
         let of_chart = Timeline::of(&run).each(|point| point.video.source_fps.mean());
         assert_eq!(of_chart, [Some(22.5)]);
         assert_eq!(crate::summarise(&run, &[], Duration::ZERO).video.source_fps, Some(22.5));
+    }
+
+    #[test]
+    fn a_point_of_two_seconds_of_which_one_has_a_row_has_half_of_its_rate() {
+        let counters = TrackCounters { wire_bytes: 1_000, ..TrackCounters::default() };
+        let run = RunData {
+            series: vec![SeriesRow { counters, ..SeriesRow::default() }],
+            crowd: [0, POINTS_MAX * 2 - 1]
+                .map(|second| CrowdRow { second, ..CrowdRow::default() })
+                .into(),
+            ..RunData::default()
+        };
+        let of_chart = Timeline::of(&run).each(|point| point.received_bps);
+        assert_eq!(of_chart.get(..2), Some([Some(4_000.0), None].as_slice()));
     }
 
     #[test]

@@ -32,6 +32,14 @@ fn a_hold_over_http_has_its_own_rate_and_not_that_of_the_whole_run() {
 }
 
 #[test]
+fn a_hold_counts_to_its_end_where_all_of_its_crowd_failed() {
+    let mut run = example::healthy(4, 30);
+    run.series.clear();
+    run.playback = (10..12).map(|second| player(second, 9_900)).collect();
+    assert_eq!(received_bps(&run), 16_000.0, "a fifth of 80 kbit/s");
+}
+
+#[test]
 fn a_mixed_crowd_receives_packets_bodies_and_frames() {
     let mut run = example::healthy(4, 30);
     let packets = received_bps(&run);
