@@ -23,8 +23,12 @@ use throng_observation::{RunTime, Unloaded};
 
 use crate::disciplined::{ClockBasis, ClockWord};
 
-/// Version of these messages; both sides must have the same.
-pub const PROTOCOL: u32 = 3;
+/// Version of these messages.
+const MESSAGES: u32 = 3;
+
+/// Version of all that is on the bus, of these messages and of rows; both sides must have the same.
+/// A worker whose rows nobody reads would be lost in the middle of a run.
+pub const PROTOCOL: u32 = MESSAGES * 256 + crate::wire::VERSION as u32;
 
 /// Longest message that is read, bytes. A scenario with its overrides is far shorter.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -348,6 +352,17 @@ mod tests {
             assert!(!ours.plays_like(&other), "{other:?}");
         }
         assert!(!ours.plays_like(&Build { protocol: PROTOCOL + 1, ..ours.clone() }));
+    }
+
+    #[test]
+    fn a_program_for_other_machines_with_another_form_of_rows_plays_nothing_alike() {
+        assert_eq!(PROTOCOL & 0xff, u32::from(crate::wire::VERSION));
+        let ours = build("0.1.0", "x86_64", "aa");
+        let theirs = build("0.1.0", "aarch64", "bb");
+        // 3 and 4 were versions of the messages alone.
+        for protocol in [3, 4, PROTOCOL - 1, PROTOCOL + 256] {
+            assert!(!ours.plays_like(&Build { protocol, ..theirs.clone() }), "{protocol}");
+        }
     }
 
     #[test]
