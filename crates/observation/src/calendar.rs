@@ -35,6 +35,12 @@ const COMMON_LOG: StaticFormatDescription = format_description!(
      [optional [ [first [Z][[offset_hour sign:mandatory][optional [:]][offset_minute]]]]]"
 );
 
+/// What follows the day of the week in `Sun, 06 Nov 1994 08:49:37 GMT`, also without the `0`.
+const IMF_REST: StaticFormatDescription = format_description!(
+    version = 2,
+    "[day padding:none] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+);
+
 /// Microseconds since 1970 at the begin of a day in UTC, `2026-11-24`. `None` when it is none.
 #[must_use]
 pub fn day_begin_us(text: &str) -> Option<i64> {
@@ -54,9 +60,14 @@ pub fn common_log_us(text: &str) -> Option<i64> {
     read(text.trim(), COMMON_LOG)
 }
 
-/// The same of a date of HTTP (RFC 9110 section 5.6.7), also in its two obsolete forms.
+/// The same of a date of HTTP (RFC 9110 section 5.6.7), also in its two obsolete forms. As in
+/// browsers, the day of the week may be any. `None` before 1970.
 #[must_use]
 pub fn http_us(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if let Some(us) = text.split_once(", ").and_then(|(_, rest)| read(rest, IMF_REST)) {
+        return Some(us).filter(|us| *us >= 0);
+    }
     // The RFC has leap seconds, httpdate has none.
     let leap_s = u64::from(text.contains(":60 "));
     let date = httpdate::parse_http_date(&text.replacen(":60 ", ":59 ", 1)).ok()?;
