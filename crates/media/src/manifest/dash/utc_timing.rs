@@ -2,6 +2,7 @@
 
 use throng_observation::calendar;
 
+use super::values::date_us;
 use super::xml::Element;
 
 const SCHEMES: &str = "urn:mpeg:dash:utc:";
@@ -69,7 +70,7 @@ impl ToldTime {
     #[must_use]
     pub fn of_date(text: &str) -> Option<Self> {
         let unit_us = if text.contains(['.', ',']) { 0 } else { SECOND_US };
-        Some(Self { unix_us: calendar::iso_us(text)?, unit_us })
+        Some(Self { unix_us: date_us(text)?, unit_us })
     }
 
     /// Reads the header `Date`.

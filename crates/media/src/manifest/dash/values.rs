@@ -8,6 +8,9 @@ use throng_observation::calendar;
 use super::xml::Element;
 use crate::manifest::{ByteRange, ManifestError, excerpt};
 
+const SECOND_US: i64 = 1_000_000;
+const DAY_US: i64 = 86_400 * SECOND_US;
+
 impl Element {
     /// A number, if the attribute is there.
     pub(super) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, ManifestError> {
@@ -21,7 +24,7 @@ impl Element {
 
     /// A date, microseconds since 1970.
     pub(super) fn date_us(&self, name: &str) -> Result<Option<i64>, ManifestError> {
-        self.read(name, "a date", calendar::iso_us)
+        self.read(name, "a date", date_us)
     }
 
     /// `first-last`, both of them included.
@@ -68,6 +71,14 @@ impl Element {
     }
 }
 
+/// A date of XML Schema, where midnight may be the end of a day: `2026-12-31T24:00:00Z`.
+pub(super) fn date_us(text: &str) -> Option<i64> {
+    let Some((day, rest)) = text.split_once("T24:00:00") else { return calendar::iso_us(text) };
+    let begin_us = calendar::iso_us(&format!("{day}T00:00:00{rest}"))?;
+    // Nothing of that hour is in the day.
+    (begin_us % SECOND_US == 0).then_some(begin_us + DAY_US)
+}
+
 /// `PnYnMnDTnHnMn.nS`; a year has 365 days and a month 30.
 fn duration_us(text: &str) -> Option<u64> {
     let (date, time) =
@@ -91,6 +102,25 @@ fn duration_us(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_day_is_the_midnight_of_the_next() {
+        let new_year_us = 1_798_761_600_000_000;
+        for (text, expect) in [
+            ("2026-12-31T24:00:00Z", Some(new_year_us)),
+            ("2026-12-31T24:00:00.000+00:00", Some(new_year_us)),
+            ("2027-01-01T00:00:00Z", Some(new_year_us)),
+            ("2026-12-31T24:00:00+01:00", Some(new_year_us - 3_600 * SECOND_US)),
+            ("1969-12-31T24:00:00", Some(0)),
+            ("2026-12-31T24:00:00.5Z", None),
+            ("2026-12-31T24:00:01Z", None),
+            ("2026-12-31T24:01:00Z", None),
+            ("2026-12-31T25:00:00Z", None),
+            ("2026-02-31T24:00:00Z", None),
+        ] {
+            assert_eq!(date_us(text), expect, "{text}");
+        }
+    }
 
     #[test]
     fn durations_are_those_of_xml_schema() {
