@@ -148,6 +148,21 @@ fn the_cost_is_the_sum_of_its_parts_and_names_the_largest() {
 }
 
 #[test]
+fn hours_are_said_as_they_were_asked_for() {
+    for (hours, expect) in [
+        (2.0, " for 2 h cost"),
+        (0.5, " for 0.50 h cost"),
+        (27.25, " for 27.25 h cost"),
+        (100.5, " for 100.50 h cost"),
+        (1_000.25, " for 1,000.25 h cost"),
+    ] {
+        let request = PriceRequest { hours, ..request(300) };
+        let headline = report(&searched(), &request, Some(&by_machine())).headline;
+        assert!(headline.contains(expect), "{headline}");
+    }
+}
+
+#[test]
 fn more_viewers_never_cost_less_and_never_leave_the_interval() {
     for prices in
         [by_machine(), prices(ComputePrices::Amounts { vcpu_hour: 0.04, memory_gb_hour: 0.005 })]

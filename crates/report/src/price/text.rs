@@ -29,7 +29,7 @@ pub(super) fn headline(report: &PriceReport) -> String {
             None => format!("What {viewers} need, from the loads that passed"),
         };
     };
-    let hours = format!("{} h", number(report.hours));
+    let hours = hours(report.hours);
     let without = match cost.without.as_slice() {
         [] => String::new(),
         kinds => {
@@ -47,6 +47,13 @@ pub(super) fn headline(report: &PriceReport) -> String {
         "{viewers} for {hours} cost {}{without}{dominant}",
         money(cost.total, cost.is_open_above, &prices.currency)
     )
+}
+
+/// Hours as they were asked for: the cost is of all of `100.50 h`.
+fn hours(hours: f64) -> String {
+    let is_whole = hours.fract() == 0.0;
+    let shown = if is_whole || hours < 1.0 { number(hours) } else { grouped(hours, 2) };
+    format!("{shown} h")
 }
 
 fn servers(count: u64) -> String {
