@@ -50,12 +50,16 @@ pub fn percent(ratio: f64) -> String {
     }
 }
 
-/// About three digits; a whole number has all of its own: `3.14`, `27.5`, `12,345`.
+/// About three digits; a whole number has all of its own: `3.14`, `27.5`, `12,345`. What is nearly 0
+/// is `<0.01` or `>-0.01`.
 #[must_use]
 pub fn number(value: f64) -> String {
+    // Digits are those of the rounded value: 9.996 is `10.0`.
     match value.abs() {
-        a if a >= 100.0 || value.fract() == 0.0 => grouped(value, 0),
-        a if a >= 10.0 => format!("{value:.1}"),
+        a if a >= 99.95 || value.fract() == 0.0 => grouped(value, 0),
+        a if a >= 9.995 => format!("{value:.1}"),
+        a if a < 0.01 && value < 0.0 => ">-0.01".into(),
+        a if a < 0.01 => "<0.01".into(),
         _ => format!("{value:.2}"),
     }
 }
@@ -136,9 +140,20 @@ mod tests {
             (percent(0.0042), "0.42 %"),
             (percent(0.5), "50.0 %"),
             (number(0.0), "0"),
+            (number(-0.0), "0"),
+            (number(0.004), "<0.01"),
+            (number(-0.004), ">-0.01"),
+            (number(0.01), "0.01"),
+            (number(-3.2), "-3.20"),
             (number(3.267_59), "3.27"),
+            (number(9.994), "9.99"),
+            (number(9.996), "10.0"),
             (number(27.5), "27.5"),
+            (number(99.94), "99.9"),
+            (number(99.96), "100"),
             (number(1_234.5), "1,234"),
+            (number(f64::NAN), "NaN"),
+            (number(f64::NEG_INFINITY), "-inf"),
             (grouped(0.0, 0), "0"),
             (grouped(-0.2, 0), "0"),
             (grouped(999.0, 0), "999"),

@@ -117,7 +117,12 @@ impl Unit {
             let digits = if points < 0.1 { 3 } else { usize::from(points < 10.0) + 1 };
             return format!("{sign}{points:.digits$} points");
         }
-        format!("{sign}{}", self.show(value.abs()))
+        let shown = self.show(value.abs());
+        match shown.strip_prefix('<') {
+            Some(least) if value < 0.0 => format!(">{sign}{least}"),
+            Some(least) => format!("<{sign}{least}"),
+            None => format!("{sign}{shown}"),
+        }
     }
 }
 
@@ -148,6 +153,7 @@ mod tests {
             (Unit::FramesPerSecond, 29.97, "30.0 fps"),
             (Unit::Lines, 720.0, "720p"),
             (Unit::Cores, 0.24, "0.24 cores"),
+            (Unit::Cores, 0.004, "<0.01 cores"),
             (Unit::OfBitRate, 0.9333, "0.933"),
         ] {
             assert_eq!(unit.show(value), expect, "{unit:?}");
@@ -155,12 +161,15 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_of_shares_is_in_points() {
+    fn a_difference_has_its_sign_and_one_of_shares_is_in_points() {
         for (unit, value, expect) in [
             (Unit::Ratio, 0.034, "+3.40 points"),
             (Unit::Ratio, -0.169, "−16.9 points"),
             (Unit::Ratio, 0.0, "0"),
             (Unit::OfSource, -0.1, "−0.10 of source"),
+            (Unit::Cores, -0.5, "−0.50 cores"),
+            (Unit::Cores, 0.004, "<+0.01 cores"),
+            (Unit::PerSecond, -0.004, ">−0.01/s"),
         ] {
             assert_eq!(unit.show_difference(value), expect);
         }
