@@ -7,35 +7,32 @@ use crate::table::{Stored, columns, create, list, put};
 use crate::waiting::WaitingCanary;
 
 columns! { CanaryBrowserRow {
-    browser, version, intended_at = "intended_us", connected_at = "connected_us", first_frame_at = "first_frame_us",
-    ended_at = "ended_us", failure, candidates_refused, failed_at = "failed_us", failure_is_own,
+    browser, version, intended_at = "intended_us", connected_at = "connected_us",
+    first_frame_at = "first_frame_us", ended_at = "ended_us", failure, candidates_refused,
+    failed_at = "failed_us" or "ended_us", failure_is_own or "0",
 } }
 
 impl Stored for CanaryBrowserRow {
     const TABLE: &'static str = "canary_browser";
     const KEY: &'static str = "browser";
     const ORDER: &'static str = "browser";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> =
-        Some(&[("failed_us", "ended_us"), ("failure_is_own", "0")]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 columns! { CanarySecondRow {
-    second, browser, video_tracks, video_active_us, frames_decoded, frames_dropped, video_packets_received,
-    video_packets_lost, video_bytes, video_jitter_us, jitter_buffer_us, jitter_buffer_emitted, freeze_count, freeze_us,
-    decode_us, nack_sent, pli_sent, audio_tracks, audio_packets_received, audio_packets_lost, audio_bytes, frames_sent,
-    bytes_sent, cpu_us, video_packets_repeated, video_silent_us, late_max_us, host_cpu_ratio,
+    second, browser, video_tracks, video_active_us, frames_decoded, frames_dropped,
+    video_packets_received, video_packets_lost, video_bytes, video_jitter_us, jitter_buffer_us,
+    jitter_buffer_emitted, freeze_count, freeze_us, decode_us, nack_sent, pli_sent, audio_tracks,
+    audio_packets_received, audio_packets_lost, audio_bytes, frames_sent, bytes_sent, cpu_us,
+    video_packets_repeated or "0", video_silent_us or "0", late_max_us or "0",
+    host_cpu_ratio or "NULL",
 } }
 
 impl Stored for CanarySecondRow {
     const TABLE: &'static str = "canary";
     const KEY: &'static str = "second, browser";
     const ORDER: &'static str = "second, browser";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[
-        ("video_packets_repeated", "0"),
-        ("video_silent_us", "0"),
-        ("late_max_us", "0"),
-        ("host_cpu_ratio", "NULL"),
-    ]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 /// Writes the pending rows; creates the tables with the first of them.

@@ -16,12 +16,16 @@ use throng_observation::{
     TrackId, Unloaded,
 };
 
+use crate::table::Part;
+
 /// A type that fits in one column.
 pub(crate) trait Cell: Sized {
     /// Its type in SQL.
     const SQL_TYPE: &'static str;
     /// Whether the column may hold NULL.
     const NULLABLE: bool = false;
+    /// What it is in rows of a second.
+    const PART: Part = Part::Head;
     /// The value as SQLite stores it.
     fn to_sql(&self) -> ToSqlOutput<'_>;
     /// Reads the stored value.
@@ -106,6 +110,7 @@ impl Cell for Detail {
 impl Cell for Distribution {
     const SQL_TYPE: &'static str = "BLOB";
     const NULLABLE: bool = true;
+    const PART: Part = Part::Samples("NULL");
     fn to_sql(&self) -> ToSqlOutput<'_> {
         ToSqlOutput::Owned(if self.is_empty() { Value::Null } else { Value::Blob(self.to_bytes()) })
     }

@@ -11,17 +11,16 @@ use crate::table::{self, Stored, columns};
 use crate::{StoreError, opened, schema};
 
 columns! { DecodedRow {
-    second, participant, track, codec, width, height, frames_fed, frames_dropped, breaks, pictures, numbers_read,
-    numbers_next, numbers_repeated, numbers_skipped, freeze_count, freeze_us, decode_delay_us, glass_delay as GlassDelay,
-    ssim_mean, ssim_min, ssim_pictures,
+    second, participant, track, codec, width, height, frames_fed or "frames_given", frames_dropped,
+    breaks, pictures, numbers_read, numbers_next, numbers_repeated, numbers_skipped, freeze_count,
+    freeze_us, decode_delay_us, glass_delay as GlassDelay, ssim_mean, ssim_min, ssim_pictures,
 } }
 
 impl Stored for DecodedRow {
     const TABLE: &'static str = "decoded";
     const KEY: &'static str = "second, participant, track";
     const ORDER: &'static str = "second, participant, track";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> =
-        Some(&[("frames_fed", "frames_given"), ("glass_delay_ahead_us", "NULL")]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 /// Adds rows to the `run.db` at `path`, replacing those of the same second and track. The only

@@ -14,16 +14,13 @@ use crate::cells::{Binder, Cells};
 use crate::table::{Column, Group, Stored, columns, create, list, put};
 use crate::waiting::WaitingHost;
 
-/// The columns that were added to these tables later, and what is read where they are missing.
-type Older = Option<&'static [(&'static str, &'static str)]>;
-
 columns! { HostInfo { host, name, facts, clock_error_us, watcher_cpu_us, watcher_rss_bytes } }
 
 impl Stored for HostInfo {
     const TABLE: &'static str = "host";
     const KEY: &'static str = "host";
     const ORDER: &'static str = "host";
-    const OLDER: Older = Some(&[]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 // `upper_limit`, because LIMIT is a keyword of SQL.
@@ -33,7 +30,7 @@ impl Stored for HostSeries {
     const TABLE: &'static str = "host_series";
     const KEY: &'static str = "series";
     const ORDER: &'static str = "series";
-    const OLDER: Older = Some(&[]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 columns! { HostSample { at = "at_us", series, value as Value } }
@@ -45,7 +42,7 @@ impl Stored for HostSample {
     const TABLE: &'static str = "host_sample";
     const KEY: &'static str = "at_us, series";
     const ORDER: &'static str = "at_us, series";
-    const OLDER: Older = Some(&[]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 /// A value of a sample. `NUMERIC` stores integers in a byte or two; NULL stands for NaN: the value
@@ -67,12 +64,12 @@ impl Group<f64> for Value {
     }
 }
 
-columns! { HostEvent { host, at = "at_us", kind, detail, process } }
+columns! { HostEvent { host, at = "at_us", kind, detail, process or "NULL" } }
 
 impl Stored for HostEvent {
     const TABLE: &'static str = "host_event";
     const ORDER: &'static str = "at_us, rowid";
-    const OLDER: Older = Some(&[("process", "NULL")]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 /// A profile without its frames and stacks, which have tables of their own.
@@ -90,14 +87,15 @@ struct ProfileRow {
 }
 
 columns! { ProfileRow {
-    profile, host, moment, started_at = "started_at_us", duration_us, frequency_hz, method, samples_lost, limits,
+    profile, host, moment, started_at = "started_at_us", duration_us, frequency_hz, method,
+    samples_lost, limits,
 } }
 
 impl Stored for ProfileRow {
     const TABLE: &'static str = "host_profile";
     const KEY: &'static str = "profile";
     const ORDER: &'static str = "started_at_us, profile";
-    const OLDER: Older = Some(&[]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 struct FrameRow {
@@ -113,7 +111,7 @@ impl Stored for FrameRow {
     const TABLE: &'static str = "host_profile_frame";
     const KEY: &'static str = "profile, frame";
     const ORDER: &'static str = "profile, frame";
-    const OLDER: Older = Some(&[]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 struct StackRow {
@@ -132,7 +130,7 @@ impl Stored for StackRow {
     const TABLE: &'static str = "host_profile_stack";
     const KEY: &'static str = "profile, stack";
     const ORDER: &'static str = "profile, stack";
-    const OLDER: Older = Some(&[]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 /// The statements that make the tables.

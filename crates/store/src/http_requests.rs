@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, Transaction};
 use throng_observation::{HttpRequestCounters, HttpRequestKey, HttpRequestRow, HttpRequestTotals};
 
-use crate::table::{self, Nested, Stored, columns, create, put};
+use crate::table::{self, Nested, Stored, Sums, columns, create, put};
 
 columns! { HttpRequestKey { host, path, method, outcome = "status", version = "http_version" } }
 
 columns! { HttpRequestCounters { requests, body_bytes, cut_off, broken_off } }
 
 columns! { HttpRequestRow {
-    key as Nested, counters as Nested, first_at = "first_us", last_at = "last_us",
+    key as Nested, counters as Sums, first_at = "first_us", last_at = "last_us",
 } }
 
 impl Stored for HttpRequestRow {
     const TABLE: &'static str = "http_requests";
     const KEY: &'static str = "host, path, method, status, http_version";
     const ORDER: &'static str = "requests DESC, host, path, method, status, http_version";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 /// Writes the pending rows; creates the table with the first of them.

@@ -3,74 +3,43 @@
 use rusqlite::{Connection, Transaction};
 use throng_observation::{PlaybackCounters, PlaybackRow, PlayerRow, Players};
 
-use crate::table::{self, Nested, Stored, columns, create, put};
+use crate::table::{self, Stored, Sums, columns, create, put};
 use crate::waiting::WaitingPlayback;
 
 columns! { PlaybackCounters {
-    active_us, startup_us, stall_us, stall_count, played_us, paused_us, skipped_us, seek_count, media_bytes, other_bytes, media_us,
-    wanted_us, requests, requests_failed, connections, retransmitted, received_out_of_order, switches,
-    responses_http1, responses_http2, responses_http3, missed, segments, segment_download_us, segment_media_us,
-    page_requests, page_requests_failed, page_bytes, peer_bytes, peer_segments, peer_failures, hash_reloads, uploaded_bytes,
-    peers_us, announces, offers_received, answers_received, tracker_bytes_sent, tracker_bytes_received, tracker_reconnects,
-    channel_received_bytes, channel_sent_bytes, channels_us,
+    active_us, startup_us, stall_us, stall_count, played_us, paused_us, skipped_us or "0",
+    seek_count, media_bytes, other_bytes, media_us, wanted_us, requests, requests_failed,
+    connections, retransmitted, received_out_of_order, switches, responses_http1 or "0",
+    responses_http2 or "0", responses_http3 or "0", missed or "0", segments or "0",
+    segment_download_us or "0", segment_media_us or "0", page_requests or "0",
+    page_requests_failed or "0", page_bytes or "0", peer_bytes or "0", peer_segments or "0",
+    peer_failures or "0", hash_reloads or "0", uploaded_bytes or "0", peers_us or "0",
+    announces or "0", offers_received or "0", answers_received or "0", tracker_bytes_sent or "0",
+    tracker_bytes_received or "0", tracker_reconnects or "0", channel_received_bytes or "0",
+    channel_sent_bytes or "0", channels_us or "0",
 } }
 
-/// What runs of before live streams, of before recorded pages, of before peers, and of before their
-/// data channels do not have.
-const ADDED: [(&str, &str); 30] = [
-    ("skipped_us", "0"),
-    ("responses_http1", "0"),
-    ("responses_http2", "0"),
-    ("responses_http3", "0"),
-    ("missed", "0"),
-    ("segments", "0"),
-    ("segment_download_us", "0"),
-    ("segment_media_us", "0"),
-    ("dates_ahead", "NULL"),
-    ("latency_us", "NULL"),
-    ("edge_latency_us", "NULL"),
-    ("capture_latency_us", "NULL"),
-    ("page_requests", "0"),
-    ("page_requests_failed", "0"),
-    ("page_bytes", "0"),
-    ("peer_bytes", "0"),
-    ("peer_segments", "0"),
-    ("peer_failures", "0"),
-    ("hash_reloads", "0"),
-    ("uploaded_bytes", "0"),
-    ("peers_us", "0"),
-    ("announces", "0"),
-    ("offers_received", "0"),
-    ("answers_received", "0"),
-    ("tracker_bytes_sent", "0"),
-    ("tracker_bytes_received", "0"),
-    ("tracker_reconnects", "0"),
-    ("channel_received_bytes", "0"),
-    ("channel_sent_bytes", "0"),
-    ("channels_us", "0"),
-];
-
 columns! { PlaybackRow {
-    second, cohort, players, stalled, starting, dates_ahead, buffer_us, shortfall_ppm, latency_us, edge_latency_us,
-    capture_latency_us,
-    counters as Nested,
+    second, cohort, players, stalled, starting, dates_ahead or "NULL", buffer_us, shortfall_ppm,
+    latency_us or "NULL", edge_latency_us or "NULL", capture_latency_us or "NULL",
+    counters as Sums,
 } }
 
 impl Stored for PlaybackRow {
     const TABLE: &'static str = "playback";
     const ORDER: &'static str = "second, cohort";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&ADDED);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 columns! { PlayerRow {
-    participant, startup_us = "first_startup_us", buffer_us, delivery_ppm_min, counters as Nested,
+    participant, startup_us = "first_startup_us", buffer_us, delivery_ppm_min, counters as Sums,
 } }
 
 impl Stored for PlayerRow {
     const TABLE: &'static str = "player";
     const KEY: &'static str = "participant";
     const ORDER: &'static str = "participant";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&ADDED);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 /// Writes the pending rows; creates the tables with the first of them.

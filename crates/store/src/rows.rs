@@ -12,28 +12,18 @@ use throng_observation::{
 };
 
 use crate::cells::{Binder, Cells, current};
-use crate::table::{Column, Group, Nested, Stored, array_columns, columns};
+use crate::table::{Column, Group, Nested, Part, Stored, Sums, array_columns, columns};
 
 columns! { TrackCounters {
-    packets_received, payload_bytes, header_bytes, wire_bytes, packets_lost, packets_late, packets_duplicate,
-    packets_reordered, packets_recovered, nack_sent, pli_sent, fir_sent, frames_complete, frames_decodable, key_frames,
-    frames_dropped, freeze_count, freeze_us, active_us, packets_discarded, missing_us, rtx_packets_received,
+    packets_received, payload_bytes, header_bytes, wire_bytes, packets_lost, packets_late,
+    packets_duplicate, packets_reordered, packets_recovered, nack_sent, pli_sent, fir_sent,
+    frames_complete, frames_decodable, key_frames, frames_dropped, freeze_count, freeze_us,
+    active_us, packets_discarded, missing_us or "0", rtx_packets_received or "0",
 } }
 
-/// Default values of the counters and names that folders of earlier versions lack.
-const OLDER_TRACKS: &[(&str, &str)] = &[
-    ("missing_us", "0"),
-    ("rtx_packets_received", "0"),
-    ("oven_rtc_tester_delay_us", "oven_delay_us"),
-    ("absolute_delay_ahead_us", "NULL"),
-    ("picture_lines", "NULL"),
-    // A mean that had no weight of its own.
-    ("source_tracks", "CASE WHEN source_fps_milli IS NULL THEN 0 ELSE tracks END"),
-    ("source_fps_milli_sum", "COALESCE(source_fps_milli, 0) * tracks"),
-];
-
 columns! { CrowdRow {
-    second, cohort, intended, started, connected, playing, failed, left = "left_orderly", ice as ByIceState,
+    second, cohort, intended, started, connected, playing, failed, left = "left_orderly",
+    ice as ByIceState,
 } }
 
 impl Stored for CrowdRow {
@@ -44,63 +34,60 @@ impl Stored for CrowdRow {
 array_columns! {
     ByIceState: [u32; 6],
     ["ice_new", "ice_checking", "ice_connected", "ice_disconnected", "ice_failed", "ice_closed"]
+        .map(Column::new::<u32>)
 }
 
-columns! { SourceFps { tracks = "source_tracks", sum_milli = "source_fps_milli_sum" } }
+// Earlier versions have the mean, which had no weight of its own.
+columns! { SourceFps {
+    tracks = "source_tracks" or "CASE WHEN source_fps_milli IS NULL THEN 0 ELSE tracks END",
+    sum_milli = "source_fps_milli_sum" or "COALESCE(source_fps_milli, 0) * tracks",
+} }
 
 columns! { SeriesRow {
     second, cohort, kind, tracks, tracks_below_source_fps, source_fps as Nested, relative_delay_us,
-    absolute_delay as AbsoluteDelay, jitter_us, fps_milli, loss_ppm, oven_rtc_tester_delay_us, counters as Nested,
-    picture_lines,
+    absolute_delay as AbsoluteDelay, jitter_us, fps_milli, loss_ppm,
+    oven_rtc_tester_delay_us or "oven_delay_us", counters as Sums, picture_lines or "NULL",
 } }
 
 impl Stored for SeriesRow {
     const TABLE: &'static str = "series";
     const ORDER: &'static str = "second, cohort, kind DESC";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(OLDER_TRACKS);
 }
 
 columns! { SentCounters {
-    packets_sent, payload_bytes, wire_bytes, retransmitted_packets, retransmitted_bytes, frames_sent, key_frames_sent,
-    nack_received, pli_received, fir_received, blocked_us,
+    packets_sent, payload_bytes, wire_bytes, retransmitted_packets, retransmitted_bytes,
+    frames_sent, key_frames_sent, nack_received, pli_received, fir_received, blocked_us or "0",
 } }
 
-columns! { SentRow { second, cohort, kind, tracks, counters as Nested } }
+columns! { SentRow { second, cohort, kind, tracks, counters as Sums } }
 
 impl Stored for SentRow {
     const TABLE: &'static str = "sent";
     const ORDER: &'static str = "second, cohort, kind DESC";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[("blocked_us", "0")]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 columns! { ParticipantRow {
-    participant, cohort, intended_at = "intended_us", ended_at = "ended_us", outcome as OutcomeColumns, local_address,
-    reached as ByPhase,
+    participant, cohort, intended_at = "intended_us", ended_at = "ended_us",
+    outcome as OutcomeColumns, local_address, reached as ByPhase,
 } }
 
 impl Stored for ParticipantRow {
     const TABLE: &'static str = "participant";
     const KEY: &'static str = "participant";
     const ORDER: &'static str = "participant";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[
-        ("page_loaded_us", "NULL"),
-        ("described_us", "NULL"),
-        ("playing_us", "NULL"),
-        ("playback_started_us", "NULL"),
-        ("joined_us", "NULL"),
-    ]);
 }
 
 columns! { TrackRow {
-    participant, track, kind, codec, from = "sender", first_frame_at = "first_frame_us", fps, jitter_us,
-    oven_rtc_tester_delay_us, relative_delay_us, absolute_delay as AbsoluteDelay, counters as Nested,
+    participant, track, kind, codec, from = "sender", first_frame_at = "first_frame_us", fps,
+    jitter_us, oven_rtc_tester_delay_us or "oven_delay_us", relative_delay_us,
+    absolute_delay as AbsoluteDelay, counters as Sums,
 } }
 
 impl Stored for TrackRow {
     const TABLE: &'static str = "track";
     const KEY: &'static str = "participant, track";
     const ORDER: &'static str = "participant, track";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(OLDER_TRACKS);
 }
 
 columns! { LayerSwitchRow {
@@ -110,13 +97,15 @@ columns! { LayerSwitchRow {
 impl Stored for LayerSwitchRow {
     const TABLE: &'static str = "layer_switch";
     const ORDER: &'static str = "requested_us, participant, track";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
+// The column `worker` of earlier versions is a thread; what is a worker today has another name, so
+// that neither is read as the other.
 columns! { GeneratorRow {
-    second, thread, cpu_us, run_queue_wait_us, lag_p99_us, lag_max_us, socket_drops, send_drops, sent_bytes, rss_bytes,
-    open_fds, steal_ratio, observations_dropped, worker = "fleet_worker", ring_datagrams, ring_bytes,
-    ring_drops,
+    second, thread or "worker", cpu_us, run_queue_wait_us, lag_p99_us, lag_max_us, socket_drops,
+    send_drops, sent_bytes, rss_bytes, open_fds, steal_ratio, observations_dropped,
+    worker = "fleet_worker" or "0", ring_datagrams or "0", ring_bytes or "0", ring_drops or "0",
 } }
 
 impl Stored for GeneratorRow {
@@ -124,15 +113,6 @@ impl Stored for GeneratorRow {
     // By second, machine and thread. Columns are numbered here because names differ between
     // versions.
     const ORDER: &'static str = "1, 14, 2";
-    // The column `worker` of earlier versions is a thread; what is a worker today has another name,
-    // so that neither is read as the other.
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[
-        ("thread", "worker"),
-        ("fleet_worker", "0"),
-        ("ring_datagrams", "0"),
-        ("ring_bytes", "0"),
-        ("ring_drops", "0"),
-    ]);
 }
 
 columns! { EventRow { at = "at_us", participant, kind, count, detail } }
@@ -185,23 +165,24 @@ struct ByPhase;
 
 impl Group<BTreeMap<Phase, RunTime>> for ByPhase {
     fn columns(out: &mut Vec<Column>) {
-        let names = [
-            "started_us",
-            "resolved_us",
-            "connected_us",
-            "secured_us",
-            "page_loaded_us",
-            "described_us",
-            "negotiated_us",
-            "ice_connected_us",
-            "dtls_connected_us",
-            "playing_us",
-            "first_packet_us",
-            "first_frame_us",
-            "playback_started_us",
-            "joined_us",
-        ];
-        out.extend(names.map(Column::new::<Option<RunTime>>));
+        let first = Column::new::<Option<RunTime>>;
+        let later = |name| Column::new::<Option<RunTime>>(name).or("NULL");
+        out.extend([
+            first("started_us"),
+            first("resolved_us"),
+            first("connected_us"),
+            first("secured_us"),
+            later("page_loaded_us"),
+            later("described_us"),
+            first("negotiated_us"),
+            first("ice_connected_us"),
+            first("dtls_connected_us"),
+            later("playing_us"),
+            first("first_packet_us"),
+            first("first_frame_us"),
+            later("playback_started_us"),
+            later("joined_us"),
+        ]);
     }
 
     fn bind(reached: &BTreeMap<Phase, RunTime>, to: &mut Binder<'_, '_>) -> rusqlite::Result<()> {
@@ -223,10 +204,12 @@ macro_rules! one_way_columns {
 
         impl Group<OneWayDelay> for $group {
             fn columns(out: &mut Vec<Column>) {
-                out.push(Column::new::<throng_observation::Distribution>($delay));
-                out.push(Column::new::<Option<String>>("capture_basis"));
-                out.push(Column::new::<u64>($negative));
-                out.push(Column::new::<throng_observation::Distribution>($ahead));
+                let samples = Column::new::<throng_observation::Distribution>;
+                let basis = Column::new::<Option<String>>("capture_basis");
+                out.push(samples($delay));
+                out.push(basis.part(Part::Samples("NULL")));
+                out.push(Column::new::<u64>($negative).part(Part::Samples("0")));
+                out.push(samples($ahead).or("NULL"));
             }
 
             fn bind(delay: &OneWayDelay, to: &mut Binder<'_, '_>) -> rusqlite::Result<()> {

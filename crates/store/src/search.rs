@@ -3,58 +3,50 @@
 
 use throng_observation::{Clause, ExperienceRow, Goal, HoldOutcome, HoldRow};
 
-use crate::table::{Stored, array_columns, columns};
+use crate::table::{Column, Stored, array_columns, columns};
 
-columns! { ExperienceRow { second, cohort, users, bad, uncounted_milli, clauses as ByClause } }
+columns! { ExperienceRow {
+    second, cohort, users, bad, uncounted_milli or "0", clauses as ByClause,
+} }
 
 impl Stored for ExperienceRow {
     const TABLE: &'static str = "experience";
     const ORDER: &'static str = "second, cohort";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[
-        ("uncounted_milli", "0"),
-        ("startup", "0"),
-        ("stall", "0"),
-        ("delivery", "0"),
-        ("skip", "0"),
-        ("latency", "0"),
-        ("request", "0"),
-        ("message", "0"),
-    ]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
-array_columns! { ByClause: [u32; Clause::ALL.len()], Clause::ALL.map(Clause::key) }
+array_columns! { ByClause: [u32; Clause::ALL.len()], Clause::ALL.map(clause_column) }
 
+/// The first versions knew no players and no chats, whose clauses are the last ones.
+fn clause_column(clause: Clause) -> Column {
+    let column = Column::new::<u32>(clause.key());
+    if clause < Clause::Startup { column } else { column.or("0") }
+}
+
+// The first versions judged a load over its whole hold, so one that failed was bad to the end.
 columns! { HoldRow {
-    number, repeat = "repetition", purpose, users, from = "from_us", judged_from = "judged_from_us", until = "until_us",
-    seconds, bad_seconds as BadSecondsByGoal, passed as OutcomeByGoal, user_seconds, bad_user_seconds, limited_seconds,
-    recovery_ms, why, value, bad_stretches, broke_at = "broke_at_us", bad_to_the_end, step,
-    unloaded,
+    number, repeat = "repetition", purpose, users, from = "from_us", judged_from = "judged_from_us",
+    until = "until_us", seconds, bad_seconds as BadSecondsByGoal, passed as OutcomeByGoal,
+    user_seconds, bad_user_seconds, limited_seconds, recovery_ms, why, value or "NULL",
+    bad_stretches or "0", broke_at = "broke_at_us" or "NULL",
+    bad_to_the_end or "passed_acceptable = 'no'", step or "1", unloaded or "NULL",
 } }
 
 impl Stored for HoldRow {
     const TABLE: &'static str = "hold";
     const KEY: &'static str = "number";
     const ORDER: &'static str = "number";
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = Some(&[
-        ("value", "NULL"),
-        ("bad_stretches", "0"),
-        ("broke_at_us", "NULL"),
-        // The first versions judged a load over its whole hold, so one that failed was bad to the
-        // end.
-        ("bad_to_the_end", "passed_acceptable = 'no'"),
-        ("step", "1"),
-        ("unloaded", "NULL"),
-    ]);
+    const MAY_BE_ABSENT: bool = true;
 }
 
 array_columns! {
     BadSecondsByGoal: [u32; Goal::ALL.len()],
-    ["bad_seconds_clean", "bad_seconds_acceptable", "bad_seconds_broken"]
+    ["bad_seconds_clean", "bad_seconds_acceptable", "bad_seconds_broken"].map(Column::new::<u32>)
 }
 
 array_columns! {
     OutcomeByGoal: [HoldOutcome; Goal::ALL.len()],
-    ["passed_clean", "passed_acceptable", "passed_broken"]
+    ["passed_clean", "passed_acceptable", "passed_broken"].map(Column::new::<HoldOutcome>)
 }
 
 #[cfg(test)]

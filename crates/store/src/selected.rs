@@ -1,7 +1,8 @@
 //! Reading a run of any length for a report, which shows few of its rows one by one: the others are
 //! added up as they are read.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -9,37 +10,49 @@ use throng_observation::run::{
     CohortId, DecodedRow, ParticipantRow, Row, RunData, SeriesRow, TrackRow,
 };
 use throng_observation::{
-    Distribution, MediaKind, OneWayDelay, PlaybackCounters, PlaybackRow, PlayerRow, RowSelector,
-    TrackCounters,
+    Distribution, MediaKind, OneWayDelay, PlaybackRow, PlayerRow, RowSelector,
 };
 
 use crate::StoreError;
 use crate::reader::{self, at_one_moment};
-use crate::table::{self, Stored, columns_of};
+use crate::table::{self, Column, Stored};
 
-/// Columns of `series` with samples of its tracks and frames, and the value of each where they are
-/// not read.
-const SAMPLES: [(&str, &str); 10] = [
-    ("relative_delay_us", "NULL"),
-    ("absolute_delay_us", "NULL"),
-    ("capture_basis", "NULL"),
-    ("absolute_delay_negative", "0"),
-    ("absolute_delay_ahead_us", "NULL"),
-    ("jitter_us", "NULL"),
-    ("fps_milli", "NULL"),
-    ("loss_ppm", "NULL"),
-    ("oven_rtc_tester_delay_us", "NULL"),
-    ("picture_lines", "NULL"),
-];
+/// A row of a second with samples, of which a report needs those of whole stretches of seconds.
+trait Sampled: Stored {
+    /// What rows of a stretch have in common whose samples add up, in the order of the rows of a
+    /// second.
+    type Key: Ord;
 
-/// The same of `playback`.
-const PLAYBACK_SAMPLES: [(&str, &str); 5] = [
-    ("buffer_us", "NULL"),
-    ("shortfall_ppm", "NULL"),
-    ("latency_us", "NULL"),
-    ("edge_latency_us", "NULL"),
-    ("capture_latency_us", "NULL"),
-];
+    /// Its second, and what else it is of.
+    fn place(&self) -> (i64, Self::Key);
+
+    /// Adds the samples of another second.
+    fn take_samples(&mut self, other: &Self);
+}
+
+impl Sampled for SeriesRow {
+    type Key = (CohortId, Reverse<Option<MediaKind>>);
+
+    fn place(&self) -> (i64, Self::Key) {
+        (self.second, (self.cohort, Reverse(self.kind)))
+    }
+
+    fn take_samples(&mut self, other: &Self) {
+        self.add_samples(other);
+    }
+}
+
+impl Sampled for PlaybackRow {
+    type Key = CohortId;
+
+    fn place(&self) -> (i64, CohortId) {
+        (self.second, self.cohort)
+    }
+
+    fn take_samples(&mut self, other: &Self) {
+        self.add_samples(other);
+    }
+}
 
 /// A table whose rows are read one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,14 +74,14 @@ pub(crate) fn read(path: &Path, selector: &mut dyn RowSelector) -> Result<RunDat
     at_one_moment(path, |db| {
         let mut run = reader::read_most(db)?;
         // Only a table of all participants shows their addresses.
-        let no_address = |column| (column == "local_address").then_some("NULL");
+        let no_address = |column: &Column| (column.name == "local_address").then_some("NULL");
         table::each(db, ParticipantRow::ORDER, no_address, |row| keep(&mut run.participants, row))?;
         run.decoded = decoded_tracks(db)?;
-        run.series = series_without_samples(db)?;
-        run.playback = playback_without_samples(db)?;
+        run.series = without_samples(db)?;
+        run.playback = without_samples(db)?;
         let stretches = selector.stretches(&run);
         add_samples(db, &stretches, &mut run.series)?;
-        add_playback_samples(db, &stretches, &mut run.playback)?;
+        add_samples(db, &stretches, &mut run.playback)?;
         select_tracks(db, selector, &mut run)?;
         run.withdraw_sender_clocks();
         Ok(run)
@@ -109,70 +122,35 @@ pub(crate) fn each(
     })
 }
 
-fn series_without_samples(db: &Connection) -> rusqlite::Result<Vec<SeriesRow>> {
-    let instead =
-        |column| SAMPLES.iter().find(|(sample, _)| *sample == column).map(|(_, absent)| *absent);
-    let mut series: Vec<SeriesRow> = Vec::new();
-    // The rows were written approximately in this order; a sort in SQLite would write them all
+/// The rows of a table in their order, without their samples.
+fn without_samples<T: Sampled>(db: &Connection) -> rusqlite::Result<Vec<T>> {
+    let mut rows: Vec<T> = Vec::new();
+    // The rows were written approximately in their order; a sort in SQLite would write them all
     // again.
-    table::each(db, "rowid", instead, |row| keep(&mut series, row))?;
-    let key = |row: &SeriesRow| (row.second, row.cohort, std::cmp::Reverse(row.kind));
-    if !series.is_sorted_by_key(key) {
-        series.sort_by_key(key);
+    table::each(db, "rowid", Column::without_samples, |row| keep(&mut rows, row))?;
+    if !rows.is_sorted_by_key(T::place) {
+        rows.sort_by_key(T::place);
     }
-    Ok(series)
-}
-
-/// Adds the samples of each row of the table to the first row of its stretch.
-fn add_samples(
-    db: &Connection,
-    stretches: &[i64],
-    series: &mut [SeriesRow],
-) -> rusqlite::Result<()> {
-    type Place = (usize, CohortId, Option<MediaKind>);
-    let place = |row: &SeriesRow| -> Place {
-        (stretches.partition_point(|start| *start <= row.second), row.cohort, row.kind)
-    };
-    let mut first: HashMap<Place, usize> = HashMap::new();
-    for (index, row) in series.iter().enumerate() {
-        first.entry(place(row)).or_insert(index);
-    }
-    let counters = columns_of::<TrackCounters>();
-    let no_counters = |name| counters.iter().any(|column| column.name == name).then_some("0");
-    table::each(db, "rowid", no_counters, |row: SeriesRow| {
-        if let Some(sums) = first.get(&place(&row)).and_then(|at| series.get_mut(*at)) {
-            sums.add_samples(&row);
-        }
-        true
-    })
-}
-
-fn playback_without_samples(db: &Connection) -> rusqlite::Result<Vec<PlaybackRow>> {
-    let instead = |column| {
-        PLAYBACK_SAMPLES.iter().find(|(sample, _)| *sample == column).map(|(_, absent)| *absent)
-    };
-    let mut rows: Vec<PlaybackRow> = Vec::new();
-    table::each(db, PlaybackRow::ORDER, instead, |row| keep(&mut rows, row))?;
     Ok(rows)
 }
 
-/// Adds the samples of each row of `playback` to the first row of its stretch.
-fn add_playback_samples(
+/// Adds the samples of each row of the table to the first row of its stretch.
+fn add_samples<T: Sampled>(
     db: &Connection,
     stretches: &[i64],
-    rows: &mut [PlaybackRow],
+    rows: &mut [T],
 ) -> rusqlite::Result<()> {
-    let place =
-        |row: &PlaybackRow| (stretches.partition_point(|start| *start <= row.second), row.cohort);
-    let mut first: HashMap<(usize, CohortId), usize> = HashMap::new();
+    let stretch = |row: &T| {
+        let (second, key) = row.place();
+        (stretches.partition_point(|start| *start <= second), key)
+    };
+    let mut first: BTreeMap<(usize, T::Key), usize> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate() {
-        first.entry(place(row)).or_insert(index);
+        first.entry(stretch(row)).or_insert(index);
     }
-    let counters = columns_of::<PlaybackCounters>();
-    let no_counters = |name| counters.iter().any(|column| column.name == name).then_some("0");
-    table::each(db, "rowid", no_counters, |row: PlaybackRow| {
-        if let Some(sums) = first.get(&place(&row)).and_then(|at| rows.get_mut(*at)) {
-            sums.add_samples(&row);
+    table::each(db, "rowid", Column::without_sums, |row: T| {
+        if let Some(sums) = first.get(&stretch(&row)).and_then(|at| rows.get_mut(*at)) {
+            sums.take_samples(&row);
         }
         true
     })

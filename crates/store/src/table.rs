@@ -11,16 +11,57 @@ use crate::cells::{Binder, Cell, Cells};
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     declaration: String,
+    /// What is read from a folder of an earlier version, which lacks the column: an expression of
+    /// SQL. Without one, a file that lacks it is damaged.
+    older: Option<&'static str>,
+    part: Part,
+}
+
+/// What of a row a column has: a reader of many rows may leave sums or samples out.
+pub(crate) enum Part {
+    /// What row it is, and its counts of people and tracks.
+    Head,
+    /// A sum over people or tracks.
+    Sum,
+    /// Samples of them; where these are left out, this expression of SQL is read instead.
+    Samples(&'static str),
 }
 
 impl Column {
     pub(crate) fn new<T: Cell>(name: &'static str) -> Self {
         let null = if T::NULLABLE { "" } else { " NOT NULL" };
-        Self { name, declaration: format!("{name} {}{null}", T::SQL_TYPE) }
+        let declaration = format!("{name} {}{null}", T::SQL_TYPE);
+        Self { name, declaration, older: None, part: T::PART }
     }
 
     pub(crate) fn declared(name: &'static str, declaration: &str) -> Self {
-        Self { name, declaration: declaration.to_owned() }
+        Self { name, declaration: declaration.to_owned(), older: None, part: Part::Head }
+    }
+
+    /// The column, which came later than its table.
+    pub(crate) fn or(self, older: &'static str) -> Self {
+        Self { older: Some(older), ..self }
+    }
+
+    /// The column, as such a part of a row.
+    pub(crate) fn part(self, part: Part) -> Self {
+        Self { part, ..self }
+    }
+
+    /// What is read in its place by who wants no samples.
+    pub(crate) fn without_samples(&self) -> Option<&'static str> {
+        match self.part {
+            Part::Samples(absent) => Some(absent),
+            Part::Head | Part::Sum => None,
+        }
+    }
+
+    /// What is read in its place by who wants no sums.
+    pub(crate) fn without_sums(&self) -> Option<&'static str> {
+        match self.part {
+            Part::Sum => Some("0"),
+            Part::Head | Part::Samples(_) => None,
+        }
     }
 }
 
@@ -53,6 +94,21 @@ impl<T: Columns> Group<T> for Nested {
     }
 }
 
+/// A field whose type has a column for each of its sums.
+pub(crate) struct Sums;
+
+impl<T: Columns> Group<T> for Sums {
+    fn columns(out: &mut Vec<Column>) {
+        out.extend(columns_of::<T>().into_iter().map(|column| column.part(Part::Sum)));
+    }
+    fn bind(field: &T, to: &mut Binder<'_, '_>) -> rusqlite::Result<()> {
+        field.bind(to)
+    }
+    fn read(from: &mut Cells<'_, '_>) -> rusqlite::Result<T> {
+        T::read(from)
+    }
+}
+
 /// A row of a table.
 pub(crate) trait Stored: Columns {
     const TABLE: &'static str;
@@ -60,19 +116,21 @@ pub(crate) trait Stored: Columns {
     const KEY: &'static str = "";
     /// The order in which rows are read.
     const ORDER: &'static str;
-    /// Folders of earlier versions may lack the table, or these columns of it: the value that is
-    /// read instead.
-    const OLDER: Option<&'static [(&'static str, &'static str)]> = None;
+    /// Whether not every folder has the table: those of earlier versions, or of runs without such
+    /// rows, which read as none.
+    const MAY_BE_ABSENT: bool = false;
 }
 
 /// Implements [`Columns`]: the fields of a row in the order of their columns. A column has the name
-/// of its field or, after `=`, the name given there; `as` names the [`Group`] of a field that needs
-/// more than one cell.
+/// of its field or, after `=`, the name given there; after `or` is what folders of earlier versions
+/// have instead. `as` names the [`Group`] of a field that needs more than one cell.
 macro_rules! columns {
-    ($row:ty { $($field:ident $(= $name:literal)? $(as $group:ty)?),* $(,)? }) => {
+    ($row:ty {
+        $($field:ident $(= $name:literal)? $(or $older:literal)? $(as $group:ty)?),* $(,)?
+    }) => {
         impl $crate::table::Columns for $row {
             fn columns(out: &mut Vec<$crate::table::Column>) {
-                $( columns!(@declare out, $field $(= $name)? $(as $group)?); )*
+                $( columns!(@declare out, $field $(= $name)? $(or $older)? $(as $group)?); )*
             }
             fn bind(&self, to: &mut $crate::cells::Binder<'_, '_>) -> rusqlite::Result<()> {
                 $( columns!(@bind to, &self.$field $(, $group)?)?; )*
@@ -83,22 +141,41 @@ macro_rules! columns {
             }
         }
     };
-    (@declare $out:ident, $field:ident) => { columns!(@column $out, $field, stringify!($field)) };
-    (@declare $out:ident, $field:ident = $name:literal) => { columns!(@column $out, $field, $name) };
+    (@declare $out:ident, $field:ident) => {
+        columns!(@column $out, $field, stringify!($field), None)
+    };
+    (@declare $out:ident, $field:ident = $name:literal) => {
+        columns!(@column $out, $field, $name, None)
+    };
+    (@declare $out:ident, $field:ident or $older:literal) => {
+        columns!(@column $out, $field, stringify!($field), Some($older))
+    };
+    (@declare $out:ident, $field:ident = $name:literal or $older:literal) => {
+        columns!(@column $out, $field, $name, Some($older))
+    };
     (@declare $out:ident, $field:ident as $group:ty) => {
         $crate::table::group::<Self, _, $group>($out, |row| &row.$field)
     };
-    (@column $out:ident, $field:ident, $name:expr) => { $crate::table::column::<Self, _>($out, $name, |row| &row.$field) };
+    (@column $out:ident, $field:ident, $name:expr, $older:expr) => {
+        $crate::table::column::<Self, _>($out, $name, $older, |row| &row.$field)
+    };
     (@bind $to:ident, $value:expr) => { $to.put($value) };
-    (@bind $to:ident, $value:expr, $group:ty) => { <$group as $crate::table::Group<_>>::bind($value, $to) };
+    (@bind $to:ident, $value:expr, $group:ty) => {
+        <$group as $crate::table::Group<_>>::bind($value, $to)
+    };
     (@read $from:ident) => { $from.take() };
     (@read $from:ident, $group:ty) => { <$group as $crate::table::Group<_>>::read($from) };
 }
 pub(crate) use columns;
 
 /// The column of a field; its type follows from the accessor.
-pub(crate) fn column<R, T: Cell>(out: &mut Vec<Column>, name: &'static str, _field: fn(&R) -> &T) {
-    out.push(Column::new::<T>(name));
+pub(crate) fn column<R, T: Cell>(
+    out: &mut Vec<Column>,
+    name: &'static str,
+    older: Option<&'static str>,
+    _field: fn(&R) -> &T,
+) {
+    out.push(Column { older, ..Column::new::<T>(name) });
 }
 
 /// The columns of a field that needs more than one cell.
@@ -108,12 +185,12 @@ pub(crate) fn group<R, T, G: Group<T>>(out: &mut Vec<Column>, _field: fn(&R) -> 
 
 /// Implements [`Group`] for an array whose elements have a column each.
 macro_rules! array_columns {
-    ($group:ident: [$cell:ty; $length:expr], $names:expr) => {
+    ($group:ident: [$cell:ty; $length:expr], $columns:expr) => {
         pub(crate) struct $group;
 
         impl $crate::table::Group<[$cell; $length]> for $group {
             fn columns(out: &mut Vec<$crate::table::Column>) {
-                out.extend($names.into_iter().map($crate::table::Column::new::<$cell>));
+                out.extend($columns);
             }
             fn bind(
                 field: &[$cell; $length],
@@ -187,23 +264,20 @@ pub(crate) fn list<T: Stored>(db: &Connection) -> rusqlite::Result<Vec<T>> {
 pub(crate) fn each<T: Stored>(
     db: &Connection,
     order: &str,
-    instead: impl Fn(&'static str) -> Option<&'static str>,
+    instead: impl Fn(&Column) -> Option<&'static str>,
     mut take: impl FnMut(T) -> bool,
 ) -> rusqlite::Result<()> {
     let found: HashSet<String> = db
         .prepare_cached("SELECT name FROM pragma_table_info(?1)")?
         .query_map([T::TABLE], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    if found.is_empty() && T::OLDER.is_some() {
+    if found.is_empty() && T::MAY_BE_ABSENT {
         return Ok(());
     }
-    let absent = |name| {
-        let older = T::OLDER.unwrap_or_default().iter().find(|(column, _)| *column == name)?;
-        (!found.contains(name)).then_some(older.1)
-    };
+    let absent = |column: &Column| column.older.filter(|_| !found.contains(column.name));
     let names: Vec<_> = columns_of::<T>()
         .iter()
-        .map(|column| instead(column.name).or_else(|| absent(column.name)).unwrap_or(column.name))
+        .map(|column| instead(column).or_else(|| absent(column)).unwrap_or(column.name))
         .collect();
     let mut statement =
         db.prepare(&format!("SELECT {} FROM {} ORDER BY {order}", names.join(", "), T::TABLE))?;
@@ -219,3 +293,7 @@ pub(crate) fn each<T: Stored>(
 fn read<T: Columns>(row: &Row<'_>) -> rusqlite::Result<T> {
     T::read(&mut Cells::new(row))
 }
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;
