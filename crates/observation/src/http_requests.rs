@@ -2,11 +2,10 @@
 //! access log.
 
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::RunTime;
+use crate::{HttpRequestCounters, RunTime};
 
 /// How a request was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -134,29 +133,6 @@ impl HttpRequestKey {
     #[must_use]
     pub fn is_others(&self) -> bool {
         self.host.is_empty() && self.path == Self::OTHERS
-    }
-}
-
-/// Sums over requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HttpRequestCounters {
-    /// Requests; each redirect and each repetition is one.
-    pub requests: u64,
-    /// Bytes of bodies that players received.
-    pub body_bytes: u64,
-    /// Requests that the player ended before the end of their response: it left, sought, or had no
-    /// use for the body.
-    pub cut_off: u64,
-    /// Responses that ended early or broke on the way.
-    pub broken_off: u64,
-}
-
-impl AddAssign for HttpRequestCounters {
-    fn add_assign(&mut self, o: Self) {
-        self.requests = self.requests.saturating_add(o.requests);
-        self.body_bytes = self.body_bytes.saturating_add(o.body_bytes);
-        self.cut_off = self.cut_off.saturating_add(o.cut_off);
-        self.broken_off = self.broken_off.saturating_add(o.broken_off);
     }
 }
 

@@ -23,36 +23,38 @@ pub use capture::{
     TIME_JUMP_EVENT, TIME_JUMP_PLACE,
 };
 
+mod measure;
+pub use measure::{
+    ChatCounters, Counter, Counters, HttpRequestCounters, PlaybackCounters, SentCounters, SumUnit,
+    TrackCounters,
+};
+
 mod track;
 pub use track::{
-    Codec, INNER_MARKERS_EVENT, INNER_MARKERS_PLACE, MediaKind, TrackCounters, TrackId,
-    TrackInterval, TrackTotals,
+    Codec, INNER_MARKERS_EVENT, INNER_MARKERS_PLACE, MediaKind, TrackId, TrackInterval,
 };
 
 mod aggregated;
 pub use aggregated::{AggregatedKind, AggregatedTracks, RowSelector};
 
 mod playback;
-pub use playback::{
-    LiveInterval, PlaybackCounters, PlaybackInterval, PlaybackRow, PlayerRow, PlayerStalls, Players,
-};
+pub use playback::{LiveInterval, PlaybackInterval, PlaybackRow, PlayerRow, PlayerStalls, Players};
 
 mod latency;
 pub use latency::{DATES_AHEAD_US_MAX, LatencyBasis, LatencyVote};
 
 mod chat;
-pub use chat::{ChatCounters, ChatInterval, ChatRow};
+pub use chat::{ChatInterval, ChatRow};
 
 mod http_requests;
 pub use http_requests::{
-    HttpRequestCounters, HttpRequestKey, HttpRequestRow, HttpRequestTotals, NoResponse,
-    RequestOutcome,
+    HttpRequestKey, HttpRequestRow, HttpRequestTotals, NoResponse, RequestOutcome,
 };
 
 pub mod fleet;
 
 mod sent;
-pub use sent::{SentCounters, SentInterval};
+pub use sent::SentInterval;
 
 mod experience;
 pub use experience::{BadIf, Clause, ExperienceRow, SecondClosed};

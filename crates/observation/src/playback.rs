@@ -3,113 +3,12 @@
 //! CTA-2066 (streaming quality of experience): startup time, stall, rebuffering.
 
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Distribution;
 use crate::run::{CohortId, ParticipantId};
-
-/// Sums over an interval; all add up over time and over players.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlaybackCounters {
-    /// Time in which the player was meant to play: startup, playback and stalls; not the pauses
-    /// that its user made.
-    pub active_us: u64,
-    /// Part of `active_us` before playback began, or began again after a seek: the wait for enough
-    /// data to start.
-    pub startup_us: u64,
-    /// Part of `active_us` in which playback had begun and waited for data (`waiting` event): a
-    /// stall.
-    pub stall_us: u64,
-    /// Stalls begun.
-    pub stall_count: u64,
-    /// Media time that was played.
-    pub played_us: u64,
-    /// Pauses that its user made.
-    pub paused_us: u64,
-    /// Media time that playback jumped over: it never came, or had left the live playlist before it
-    /// did.
-    pub skipped_us: u64,
-    /// Seeks that its user made.
-    pub seek_count: u64,
-    /// Bytes of response bodies that hold media, received.
-    pub media_bytes: u64,
-    /// Bytes of other response bodies: playlists, manifests, keys, the page around the player.
-    pub other_bytes: u64,
-    /// Media time that became playable by what was received.
-    pub media_us: u64,
-    /// Time in which the player wanted more media than it had: its buffer was below the target.
-    pub wanted_us: u64,
-    /// Requests sent, those that were sent again included.
-    pub requests: u64,
-    /// Requests without a usable response: refused, broken off, timed out.
-    pub requests_failed: u64,
-    /// Connections opened.
-    pub connections: u64,
-    /// Segments or packets that this host sent again on them (`tcpi_total_retrans`).
-    pub retransmitted: u64,
-    /// Segments that arrived out of order (`tcpi_rcv_ooopack`), a sign of loss on the way from the
-    /// server.
-    pub received_out_of_order: u64,
-    /// Changes of the rendition.
-    pub switches: u64,
-    /// Responses over HTTP/1.1.
-    pub responses_http1: u64,
-    /// Responses over HTTP/2.
-    pub responses_http2: u64,
-    /// Responses over HTTP/3.
-    pub responses_http3: u64,
-    /// Segments, playlists, manifests and keys of live streams that were due and given up: after
-    /// the repeats that players make, or because a segment had left the playlist.
-    pub missed: u64,
-    /// Segments, or parts of segments, that were received whole.
-    pub segments: u64,
-    /// Time from the request of each of them to its last byte.
-    pub segment_download_us: u64,
-    /// Media time in them.
-    pub segment_media_us: u64,
-    /// Requests for the page around the player and what it contains; part of `requests`.
-    pub page_requests: u64,
-    /// Those of them that failed; part of `requests_failed`.
-    pub page_requests_failed: u64,
-    /// Bytes of their response bodies; part of `other_bytes`.
-    pub page_bytes: u64,
-    /// Bytes of media that other viewers sent, which the server did not; not part of `media_bytes`.
-    pub peer_bytes: u64,
-    /// Segments that they sent; part of `segments` once they are played.
-    pub peer_segments: u64,
-    /// Segments that they began to send and that did not come whole.
-    pub peer_failures: u64,
-    /// Segments of the server that were loaded again because their hash came too late, or not at
-    /// all.
-    pub hash_reloads: u64,
-    /// Bytes of media sent to other viewers.
-    pub uploaded_bytes: u64,
-    /// Part of `peer_bytes` that came over data channels: from browsers, or viewers of other
-    /// processes.
-    pub channel_received_bytes: u64,
-    /// Part of `uploaded_bytes` that was sent over data channels.
-    pub channel_sent_bytes: u64,
-    /// Time connected with peers over data channels, summed over them; part of `peers_us`.
-    pub channels_us: u64,
-    /// Time connected with other viewers, summed over them: divided by `active_us` it is the number
-    /// of peers.
-    pub peers_us: u64,
-    /// Announcements to the tracker.
-    pub announces: u64,
-    /// Offers of others that the tracker brought.
-    pub offers_received: u64,
-    /// Answers of others to offers of this viewer.
-    pub answers_received: u64,
-    /// Bytes of messages to the tracker.
-    pub tracker_bytes_sent: u64,
-    /// Bytes of messages of the tracker.
-    pub tracker_bytes_received: u64,
-    /// Connections to the tracker that broke, or could not be made.
-    pub tracker_reconnects: u64,
-}
+use crate::{Distribution, PlaybackCounters};
 
 /// Of less than this share of its time a player's wish for media says nothing about the rate at
 /// which it comes.
@@ -146,68 +45,6 @@ impl PlaybackCounters {
     pub fn peer_ratio(&self) -> Option<f64> {
         let all = self.media_bytes + self.peer_bytes;
         (all > 0).then(|| self.peer_bytes as f64 / all as f64)
-    }
-
-    /// Bits per second of media bodies over active time; 0 when never active.
-    #[must_use]
-    pub fn media_bps(&self) -> f64 {
-        if self.active_us == 0 {
-            0.0
-        } else {
-            self.media_bytes as f64 * 8e6 / self.active_us as f64
-        }
-    }
-}
-
-impl AddAssign for PlaybackCounters {
-    fn add_assign(&mut self, o: Self) {
-        self.active_us = self.active_us.saturating_add(o.active_us);
-        self.startup_us = self.startup_us.saturating_add(o.startup_us);
-        self.stall_us = self.stall_us.saturating_add(o.stall_us);
-        self.stall_count = self.stall_count.saturating_add(o.stall_count);
-        self.played_us = self.played_us.saturating_add(o.played_us);
-        self.paused_us = self.paused_us.saturating_add(o.paused_us);
-        self.skipped_us = self.skipped_us.saturating_add(o.skipped_us);
-        self.seek_count = self.seek_count.saturating_add(o.seek_count);
-        self.media_bytes = self.media_bytes.saturating_add(o.media_bytes);
-        self.other_bytes = self.other_bytes.saturating_add(o.other_bytes);
-        self.media_us = self.media_us.saturating_add(o.media_us);
-        self.wanted_us = self.wanted_us.saturating_add(o.wanted_us);
-        self.requests = self.requests.saturating_add(o.requests);
-        self.requests_failed = self.requests_failed.saturating_add(o.requests_failed);
-        self.connections = self.connections.saturating_add(o.connections);
-        self.retransmitted = self.retransmitted.saturating_add(o.retransmitted);
-        self.received_out_of_order =
-            self.received_out_of_order.saturating_add(o.received_out_of_order);
-        self.switches = self.switches.saturating_add(o.switches);
-        self.responses_http1 = self.responses_http1.saturating_add(o.responses_http1);
-        self.responses_http2 = self.responses_http2.saturating_add(o.responses_http2);
-        self.responses_http3 = self.responses_http3.saturating_add(o.responses_http3);
-        self.missed = self.missed.saturating_add(o.missed);
-        self.segments = self.segments.saturating_add(o.segments);
-        self.segment_download_us = self.segment_download_us.saturating_add(o.segment_download_us);
-        self.segment_media_us = self.segment_media_us.saturating_add(o.segment_media_us);
-        self.page_requests = self.page_requests.saturating_add(o.page_requests);
-        self.page_requests_failed =
-            self.page_requests_failed.saturating_add(o.page_requests_failed);
-        self.page_bytes = self.page_bytes.saturating_add(o.page_bytes);
-        self.peer_bytes = self.peer_bytes.saturating_add(o.peer_bytes);
-        self.peer_segments = self.peer_segments.saturating_add(o.peer_segments);
-        self.peer_failures = self.peer_failures.saturating_add(o.peer_failures);
-        self.hash_reloads = self.hash_reloads.saturating_add(o.hash_reloads);
-        self.uploaded_bytes = self.uploaded_bytes.saturating_add(o.uploaded_bytes);
-        self.channel_received_bytes =
-            self.channel_received_bytes.saturating_add(o.channel_received_bytes);
-        self.channel_sent_bytes = self.channel_sent_bytes.saturating_add(o.channel_sent_bytes);
-        self.channels_us = self.channels_us.saturating_add(o.channels_us);
-        self.peers_us = self.peers_us.saturating_add(o.peers_us);
-        self.announces = self.announces.saturating_add(o.announces);
-        self.offers_received = self.offers_received.saturating_add(o.offers_received);
-        self.answers_received = self.answers_received.saturating_add(o.answers_received);
-        self.tracker_bytes_sent = self.tracker_bytes_sent.saturating_add(o.tracker_bytes_sent);
-        self.tracker_bytes_received =
-            self.tracker_bytes_received.saturating_add(o.tracker_bytes_received);
-        self.tracker_reconnects = self.tracker_reconnects.saturating_add(o.tracker_reconnects);
     }
 }
 

@@ -1,9 +1,8 @@
 //! Measurements of a received track, with the names of W3C webrtc-stats
 //! (`RTCInboundRtpStreamStats`) where they exist.
 
-use crate::CaptureBasis;
+use crate::{CaptureBasis, TrackCounters};
 use serde::{Deserialize, Serialize};
-use std::ops::AddAssign;
 use std::time::Instant;
 
 /// The part of a protocol with the anomaly "the RTP marker is set inside pictures".
@@ -128,62 +127,6 @@ impl Codec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TrackId(pub u16);
 
-/// Sums over an interval; all add up over time and over tracks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrackCounters {
-    /// RTP packets received, without duplicates and retransmissions (W3C `packetsReceived`).
-    pub packets_received: u64,
-    /// RTP payload bytes of every packet, without padding and headers: repeats, on an RTX stream or
-    /// not, and duplicates are included (W3C `bytesReceived`).
-    pub payload_bytes: u64,
-    /// RTP headers, extensions and padding of the same packets (W3C `headerBytesReceived`).
-    pub header_bytes: u64,
-    /// Bytes on the wire of every datagram of this track: with RTP header, SRTP tag, UDP and IP
-    /// header.
-    pub wire_bytes: u64,
-    /// Packets expected from the sequence numbers less those received; negative within one interval
-    /// when packets counted lost earlier arrived late (RFC 3550 A.3).
-    pub packets_lost: i64,
-    /// Packets that arrived after they had been counted lost, but not because of a NACK.
-    pub packets_late: u64,
-    /// Packets that had arrived before.
-    pub packets_duplicate: u64,
-    /// Packets with a lower sequence number than one before them, that were not counted lost, RFC
-    /// 4737 type-P-reordered.
-    pub packets_reordered: u64,
-    /// Packets recovered by retransmission, on an RTX stream or the original one.
-    pub packets_recovered: u64,
-    /// Packets that arrived on an RTX stream (RFC 4588), needed or not (W3C
-    /// `retransmittedPacketsReceived`).
-    pub rtx_packets_received: u64,
-    /// RTCP Generic NACK messages sent (RFC 4585 6.2.1; W3C `nackCount`).
-    pub nack_sent: u64,
-    /// Picture Loss Indications sent (RFC 4585 6.3.1; W3C `pliCount`).
-    pub pli_sent: u64,
-    /// Full Intra Requests sent (RFC 5104 4.3.1; W3C `firCount`).
-    pub fir_sent: u64,
-    /// Frames of which every packet arrived.
-    pub frames_complete: u64,
-    /// Complete frames whose references were all decodable too.
-    pub frames_decodable: u64,
-    /// Decodable key frames.
-    pub key_frames: u64,
-    /// Incomplete frames that were abandoned: a packet did not arrive in time.
-    pub frames_dropped: u64,
-    /// Freezes begun (W3C `freezeCount`).
-    pub freeze_count: u64,
-    /// Time frozen in this interval, freezes in progress included, so that a picture that never
-    /// returns counts in every interval (over a life the same as W3C `totalFreezesDuration`).
-    pub freeze_us: u64,
-    /// Time of this interval in which the track was meant to play.
-    pub active_us: u64,
-    /// Datagrams of this track that could not be decrypted or parsed.
-    pub packets_discarded: u64,
-    /// Time of this interval in which the track was expected and received nothing, after its time
-    /// to start: part of `active_us`.
-    pub missing_us: u64,
-}
-
 impl TrackCounters {
     /// Packets expected from the sequence numbers: received, recovered by retransmission, or lost.
     #[must_use]
@@ -262,34 +205,6 @@ impl TrackCounters {
     }
 }
 
-impl AddAssign for TrackCounters {
-    fn add_assign(&mut self, o: Self) {
-        self.packets_received = self.packets_received.saturating_add(o.packets_received);
-        self.payload_bytes = self.payload_bytes.saturating_add(o.payload_bytes);
-        self.header_bytes = self.header_bytes.saturating_add(o.header_bytes);
-        self.wire_bytes = self.wire_bytes.saturating_add(o.wire_bytes);
-        self.packets_lost = self.packets_lost.saturating_add(o.packets_lost);
-        self.packets_late = self.packets_late.saturating_add(o.packets_late);
-        self.packets_duplicate = self.packets_duplicate.saturating_add(o.packets_duplicate);
-        self.packets_reordered = self.packets_reordered.saturating_add(o.packets_reordered);
-        self.packets_recovered = self.packets_recovered.saturating_add(o.packets_recovered);
-        self.rtx_packets_received =
-            self.rtx_packets_received.saturating_add(o.rtx_packets_received);
-        self.nack_sent = self.nack_sent.saturating_add(o.nack_sent);
-        self.pli_sent = self.pli_sent.saturating_add(o.pli_sent);
-        self.fir_sent = self.fir_sent.saturating_add(o.fir_sent);
-        self.frames_complete = self.frames_complete.saturating_add(o.frames_complete);
-        self.frames_decodable = self.frames_decodable.saturating_add(o.frames_decodable);
-        self.key_frames = self.key_frames.saturating_add(o.key_frames);
-        self.frames_dropped = self.frames_dropped.saturating_add(o.frames_dropped);
-        self.freeze_count = self.freeze_count.saturating_add(o.freeze_count);
-        self.freeze_us = self.freeze_us.saturating_add(o.freeze_us);
-        self.active_us = self.active_us.saturating_add(o.active_us);
-        self.packets_discarded = self.packets_discarded.saturating_add(o.packets_discarded);
-        self.missing_us = self.missing_us.saturating_add(o.missing_us);
-    }
-}
-
 /// One track over one interval (a second, or the rest of one).
 #[derive(Clone, Debug)]
 pub struct TrackInterval {
@@ -347,15 +262,6 @@ impl TrackInterval {
         let due = source_fps * due_us as f64 / 1e6;
         (frames as f64) < ratio_min * due && due - frames as f64 > 1.0
     }
-}
-
-/// One track over a participant's life.
-#[derive(Clone, Debug, Default)]
-pub struct TrackTotals {
-    /// Sums over the life.
-    pub counters: TrackCounters,
-    /// Intervals added.
-    pub intervals: u64,
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::source::{Clip, Player};
-use throng_observation::{MediaKind, Observation, SentCounters, SentInterval, TrackId};
+use throng_observation::{
+    Counters as _, MediaKind, Observation, SentCounters, SentInterval, TrackId,
+};
 
 use crate::reports::next_second;
 

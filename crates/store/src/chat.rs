@@ -1,15 +1,9 @@
 //! Measurements of participants of a chat: a table that exists only in runs that have one.
 
 use rusqlite::Transaction;
-use throng_observation::{ChatCounters, ChatRow};
+use throng_observation::ChatRow;
 
 use crate::table::{Stored, Sums, columns, create, put};
-
-columns! { ChatCounters {
-    messages_due, messages_missing, duplicates, out_of_order, messages_received, messages_sent,
-    messages_unsent, stanzas_received, stanzas_sent, presences_received, vcards_received,
-    bytes_received, bytes_sent, reconnects, resumes or "0", nick_changes or "0",
-} }
 
 columns! { ChatRow {
     second, cohort, members, joined, occupants_max, delay_us, counters as Sums,

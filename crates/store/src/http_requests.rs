@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Transaction};
-use throng_observation::{HttpRequestCounters, HttpRequestKey, HttpRequestRow, HttpRequestTotals};
+use throng_observation::{HttpRequestKey, HttpRequestRow, HttpRequestTotals};
 
 use crate::table::{self, Nested, Stored, Sums, columns, create, put};
 
 columns! { HttpRequestKey { host, path, method, outcome = "status", version = "http_version" } }
-
-columns! { HttpRequestCounters { requests, body_bytes, cut_off, broken_off } }
 
 columns! { HttpRequestRow {
     key as Nested, counters as Sums, first_at = "first_us", last_at = "last_us",
@@ -53,7 +51,7 @@ pub(crate) fn totals(db: &Connection) -> rusqlite::Result<HttpRequestTotals> {
 #[cfg(test)]
 mod tests {
     use throng_observation::run::{Ending, Row, RunInfo};
-    use throng_observation::{NoResponse, RequestOutcome, RunTime};
+    use throng_observation::{HttpRequestCounters, NoResponse, RequestOutcome, RunTime};
 
     use super::*;
     use crate::RunFolder;

@@ -1,23 +1,10 @@
 //! Measurements of players: tables that exist only in runs whose participants play from a buffer.
 
 use rusqlite::{Connection, Transaction};
-use throng_observation::{PlaybackCounters, PlaybackRow, PlayerRow, Players};
+use throng_observation::{PlaybackRow, PlayerRow, Players};
 
 use crate::table::{self, Stored, Sums, columns, create, put};
 use crate::waiting::WaitingPlayback;
-
-columns! { PlaybackCounters {
-    active_us, startup_us, stall_us, stall_count, played_us, paused_us, skipped_us or "0",
-    seek_count, media_bytes, other_bytes, media_us, wanted_us, requests, requests_failed,
-    connections, retransmitted, received_out_of_order, switches, responses_http1 or "0",
-    responses_http2 or "0", responses_http3 or "0", missed or "0", segments or "0",
-    segment_download_us or "0", segment_media_us or "0", page_requests or "0",
-    page_requests_failed or "0", page_bytes or "0", peer_bytes or "0", peer_segments or "0",
-    peer_failures or "0", hash_reloads or "0", uploaded_bytes or "0", peers_us or "0",
-    announces or "0", offers_received or "0", answers_received or "0", tracker_bytes_sent or "0",
-    tracker_bytes_received or "0", tracker_reconnects or "0", channel_received_bytes or "0",
-    channel_sent_bytes or "0", channels_us or "0",
-} }
 
 columns! { PlaybackRow {
     second, cohort, players, stalled, starting, dates_ahead or "NULL", buffer_us, shortfall_ppm,
@@ -70,7 +57,7 @@ pub(crate) fn players(db: &Connection) -> rusqlite::Result<Players> {
 #[cfg(test)]
 mod tests {
     use throng_observation::run::{CohortId, Ending, ParticipantId, Row, RunData, RunInfo};
-    use throng_observation::{RowSelector, RunTime};
+    use throng_observation::{PlaybackCounters, RowSelector, RunTime};
 
     use super::*;
     use crate::{RunFolder, Table};

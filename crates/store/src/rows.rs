@@ -7,19 +7,11 @@ use throng_observation::run::{
     SourceFps, TrackRow,
 };
 use throng_observation::{
-    CaptureBasis, Failure, FailureReason, OneWayDelay, Outcome, Phase, RunTime, SentCounters,
-    TrackCounters,
+    CaptureBasis, Failure, FailureReason, OneWayDelay, Outcome, Phase, RunTime,
 };
 
 use crate::cells::{Binder, Cells, current};
 use crate::table::{Column, Group, Nested, Part, Stored, Sums, array_columns, columns};
-
-columns! { TrackCounters {
-    packets_received, payload_bytes, header_bytes, wire_bytes, packets_lost, packets_late,
-    packets_duplicate, packets_reordered, packets_recovered, nack_sent, pli_sent, fir_sent,
-    frames_complete, frames_decodable, key_frames, frames_dropped, freeze_count, freeze_us,
-    active_us, packets_discarded, missing_us or "0", rtx_packets_received or "0",
-} }
 
 columns! { CrowdRow {
     second, cohort, intended, started, connected, playing, failed, left = "left_orderly",
@@ -53,11 +45,6 @@ impl Stored for SeriesRow {
     const TABLE: &'static str = "series";
     const ORDER: &'static str = "second, cohort, kind DESC";
 }
-
-columns! { SentCounters {
-    packets_sent, payload_bytes, wire_bytes, retransmitted_packets, retransmitted_bytes,
-    frames_sent, key_frames_sent, nack_received, pli_received, fir_received, blocked_us or "0",
-} }
 
 columns! { SentRow { second, cohort, kind, tracks, counters as Sums } }
 

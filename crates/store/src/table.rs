@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use rusqlite::{Connection, Row, Transaction};
+use throng_observation::Counters;
 
 use crate::cells::{Binder, Cell, Cells};
 
@@ -94,18 +95,21 @@ impl<T: Columns> Group<T> for Nested {
     }
 }
 
-/// A field whose type has a column for each of its sums.
+/// The sums of a family, which have a column each.
 pub(crate) struct Sums;
 
-impl<T: Columns> Group<T> for Sums {
+impl<T: Counters> Group<T> for Sums {
     fn columns(out: &mut Vec<Column>) {
-        out.extend(columns_of::<T>().into_iter().map(|column| column.part(Part::Sum)));
+        out.extend(T::COUNTERS.iter().map(|counter| {
+            let column = Column::new::<i64>(counter.name).part(Part::Sum);
+            if counter.came_later() { column.or("0") } else { column }
+        }));
     }
     fn bind(field: &T, to: &mut Binder<'_, '_>) -> rusqlite::Result<()> {
-        field.bind(to)
+        field.sums().try_for_each(|(_, sum)| to.put(&sum))
     }
     fn read(from: &mut Cells<'_, '_>) -> rusqlite::Result<T> {
-        T::read(from)
+        <T as Counters>::read(|| from.take())
     }
 }
 

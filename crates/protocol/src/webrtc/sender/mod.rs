@@ -9,7 +9,7 @@ use throng_media::quality::WallClock;
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter, TransportFeedback};
 use throng_media::rtp::{Extension, ExtensionIds, NtpTime};
 use throng_media::source::Player;
-use throng_observation::{MediaKind, SentCounters, SentInterval, TrackId};
+use throng_observation::{Counters as _, MediaKind, SentCounters, SentInterval, TrackId};
 
 use self::estimate::Estimate;
 use self::pacer::Pacer;

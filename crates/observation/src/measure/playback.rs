@@ -1,0 +1,105 @@
+//! Players. Terms are those of HTML media elements (WHATWG HTML section 4.8.11) and CTA-2066.
+
+use super::counters;
+
+counters! {
+    /// Sums over an interval; all add up over time and over players.
+    PlaybackCounters {
+        /// Time in which the player was meant to play: startup, playback and stalls; not the pauses
+        /// that its user made.
+        active_us: u64 = Microseconds;
+        /// Part of `active_us` before playback began, or began again after a seek: the wait for
+        /// enough data to start.
+        startup_us: u64 = Microseconds;
+        /// Part of `active_us` in which playback had begun and waited for data (`waiting` event): a
+        /// stall.
+        stall_us: u64 = Microseconds;
+        /// Stalls begun.
+        stall_count: u64 = Count;
+        /// Media time that was played.
+        played_us: u64 = Microseconds;
+        /// Time of the pauses that its user made.
+        paused_us: u64 = Microseconds;
+        /// Media time that playback jumped over: it never came, or had left the live playlist
+        /// before it did.
+        skipped_us: u64 = Microseconds since "live streams";
+        /// Seeks that its user made.
+        seek_count: u64 = Count;
+        /// Bytes of response bodies that hold media, received.
+        media_bytes: u64 = Bytes;
+        /// Bytes of other response bodies: playlists, manifests, keys, the page around the player.
+        other_bytes: u64 = Bytes;
+        /// Media time that became playable by what was received.
+        media_us: u64 = Microseconds;
+        /// Time in which the player wanted more media than it had: its buffer was below the target.
+        wanted_us: u64 = Microseconds;
+        /// Requests sent, those that were sent again included.
+        requests: u64 = Count;
+        /// Requests without a usable response: refused, broken off, timed out.
+        requests_failed: u64 = Count;
+        /// Connections opened.
+        connections: u64 = Count;
+        /// Segments or packets that this host sent again on them (`tcpi_total_retrans`).
+        retransmitted: u64 = Count;
+        /// Segments that arrived out of order (`tcpi_rcv_ooopack`), a sign of loss on the way from
+        /// the server.
+        received_out_of_order: u64 = Count;
+        /// Changes of the rendition.
+        switches: u64 = Count;
+        /// Responses over HTTP/1.1.
+        responses_http1: u64 = Count since "live streams";
+        /// Responses over HTTP/2.
+        responses_http2: u64 = Count since "live streams";
+        /// Responses over HTTP/3.
+        responses_http3: u64 = Count since "live streams";
+        /// Segments, playlists, manifests and keys of live streams that were due and given up:
+        /// after the repeats that players make, or because a segment had left the playlist.
+        missed: u64 = Count since "live streams";
+        /// Segments, or parts of segments, that were received whole.
+        segments: u64 = Count since "live streams";
+        /// Time from the request of each of them to its last byte.
+        segment_download_us: u64 = Microseconds since "live streams";
+        /// Media time in them.
+        segment_media_us: u64 = Microseconds since "live streams";
+        /// Requests for the page around the player and what it contains; part of `requests`.
+        page_requests: u64 = Count since "recorded pages";
+        /// Those of them that failed; part of `requests_failed`.
+        page_requests_failed: u64 = Count since "recorded pages";
+        /// Bytes of their response bodies; part of `other_bytes`.
+        page_bytes: u64 = Bytes since "recorded pages";
+        /// Bytes of media that other viewers sent, which the server did not; not part of
+        /// `media_bytes`.
+        peer_bytes: u64 = Bytes since "peers";
+        /// Segments that they sent; part of `segments` once they are played.
+        peer_segments: u64 = Count since "peers";
+        /// Segments that they began to send and that did not come whole.
+        peer_failures: u64 = Count since "peers";
+        /// Segments of the server that were loaded again because their hash came too late, or not
+        /// at all.
+        hash_reloads: u64 = Count since "peers";
+        /// Bytes of media sent to other viewers.
+        uploaded_bytes: u64 = Bytes since "peers";
+        /// Time connected with other viewers, summed over them: divided by `active_us` it is the
+        /// number of peers.
+        peers_us: u64 = Microseconds since "peers";
+        /// Announcements to the tracker.
+        announces: u64 = Count since "peers";
+        /// Offers of others that the tracker brought.
+        offers_received: u64 = Count since "peers";
+        /// Answers of others to offers of this viewer.
+        answers_received: u64 = Count since "peers";
+        /// Bytes of messages to the tracker.
+        tracker_bytes_sent: u64 = Bytes since "peers";
+        /// Bytes of messages of the tracker.
+        tracker_bytes_received: u64 = Bytes since "peers";
+        /// Connections to the tracker that broke, or could not be made.
+        tracker_reconnects: u64 = Count since "peers";
+        /// Part of `peer_bytes` that came over data channels: from browsers, or viewers of other
+        /// processes.
+        channel_received_bytes: u64 = Bytes since "data channels";
+        /// Part of `uploaded_bytes` that was sent over data channels.
+        channel_sent_bytes: u64 = Bytes since "data channels";
+        /// Time connected with peers over data channels, summed over them; part of `peers_us`.
+        channels_us: u64 = Microseconds since "data channels";
+    }
+}

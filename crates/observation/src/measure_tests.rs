@@ -1,0 +1,54 @@
+//! Every sum of every family takes part in all that is done with its family.
+
+use std::convert::Infallible;
+
+use super::*;
+
+/// A family whose sums are 1, 2, 3, …, `times` as often.
+fn filled<T: Counters>(times: i64) -> T {
+    let mut next = 0;
+    let read = T::read(|| {
+        next += times;
+        Ok::<i64, Infallible>(next)
+    });
+    read.unwrap()
+}
+
+fn sums<T: Counters>(counters: &T) -> Vec<i64> {
+    counters.sums().map(|(_, sum)| sum).collect()
+}
+
+fn check<T: Counters + PartialEq + std::fmt::Debug + serde::Serialize>() {
+    let one: T = filled(1);
+    let count = i64::try_from(T::COUNTERS.len()).unwrap();
+    assert_eq!(sums(&one), (1..=count).collect::<Vec<_>>());
+    let mut two = one;
+    two += one;
+    assert_eq!(two, filled(2));
+    assert_eq!(two.since(&one), one);
+    let fields = serde_json::to_value(one).unwrap();
+    for (counter, sum) in one.sums() {
+        assert_eq!(fields[counter.name].as_i64(), Some(sum), "{}", counter.name);
+        assert!(!counter.meaning().starts_with(' ') && counter.meaning().ends_with('.'));
+    }
+    assert_eq!(fields.as_object().unwrap().len(), T::COUNTERS.len());
+}
+
+#[test]
+fn each_sum_adds_up_and_has_a_name_of_its_own() {
+    check::<TrackCounters>();
+    check::<PlaybackCounters>();
+    check::<ChatCounters>();
+    check::<SentCounters>();
+    check::<HttpRequestCounters>();
+}
+
+#[test]
+fn sums_stay_at_their_largest_value_and_none_is_negative_that_cannot_be() {
+    let mut largest = SentCounters { packets_sent: u64::MAX - 1, ..SentCounters::default() };
+    largest += SentCounters { packets_sent: 7, ..SentCounters::default() };
+    assert_eq!(largest.packets_sent, u64::MAX);
+    assert_eq!(largest.sums().next().map(|(_, sum)| sum), Some(i64::MAX));
+    let damaged = TrackCounters::read(|| Ok::<i64, Infallible>(-3)).unwrap();
+    assert_eq!((damaged.packets_received, damaged.packets_lost), (0, -3));
+}
