@@ -110,22 +110,16 @@ fn put_all(
         })?;
         if !run.players.is_empty() {
             let basis = run.latency_vote().basis();
-            put_table(folder, "playback.csv", &csv::PLAYBACK_COLUMNS, Table::Playback, |row| {
-                match row {
-                    Row::Playback(row) => csv::playback_line(run, basis, row),
-                    _ => String::new(),
-                }
+            let columns = csv::playback_columns();
+            put_table(folder, "playback.csv", &columns, Table::Playback, |row| match row {
+                Row::Playback(row) => csv::playback_line(run, basis, row),
+                _ => String::new(),
             })?;
-            put_table(
-                folder,
-                "players.csv",
-                &csv::PLAYER_COLUMNS,
-                Table::Players,
-                |row| match row {
-                    Row::Player(row) => csv::player_line(row),
-                    _ => String::new(),
-                },
-            )?;
+            let columns = csv::player_columns();
+            put_table(folder, "players.csv", &columns, Table::Players, |row| match row {
+                Row::Player(row) => csv::player_line(row),
+                _ => String::new(),
+            })?;
         }
         if let Some(conference) = csv::conference(run) {
             folder.put("conference.csv", conference)?;
@@ -142,7 +136,7 @@ fn put_all(
 fn put_table(
     folder: &RunFolder,
     name: &str,
-    columns: &[&str],
+    columns: &[impl AsRef<str>],
     table: Table,
     line: impl Fn(&Row) -> String,
 ) -> Result<PathBuf, StoreError> {

@@ -1,6 +1,6 @@
 //! The sums that are measured: each is declared once, by `counters!`. Its field, how it adds up,
-//! its form between machines and its column in `run.db`, with what older folders have instead,
-//! follow from there.
+//! its form between machines, its column in `run.db` with what older folders have instead, and its
+//! column in a CSV follow from there.
 
 use std::ops::AddAssign;
 
@@ -38,6 +38,8 @@ pub struct Counter {
     pub standard: &'static str,
     /// With what it came, if that was later than its family; empty otherwise.
     pub since: &'static str,
+    /// The head of its column in a CSV where that does not follow from its name; empty otherwise.
+    csv: &'static str,
     meaning: &'static str,
 }
 
@@ -53,6 +55,16 @@ impl Counter {
     #[must_use]
     pub fn came_later(&self) -> bool {
         !self.since.is_empty()
+    }
+
+    /// The head of its column in a CSV, which has times in seconds.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        match (self.csv, self.name.strip_suffix("_us")) {
+            ("", Some(time)) => format!("{time}_s"),
+            ("", None) => self.name.to_owned(),
+            (own, _) => own.to_owned(),
+        }
     }
 }
 
@@ -104,8 +116,8 @@ impl Number for i64 {
 }
 
 /// Declares a family: what each sum means (its comment), its field and type, its unit; `as` its
-/// name in a standard, `since` what it came with if that was later. Sums stay at their largest
-/// value.
+/// name in a standard, `since` what it came with if that was later, `csv` the head of its column
+/// there where it is no other form of its name. Sums stay at their largest value.
 macro_rules! counters {
     (
         $(#[doc = $about:literal])+
@@ -113,7 +125,7 @@ macro_rules! counters {
             $(
                 $(#[doc = $meaning:literal])+
                 $field:ident: $number:ident = $unit:ident
-                    $(as $standard:literal)? $(since $since:literal)?;
+                    $(as $standard:literal)? $(since $since:literal)? $(csv $csv:literal)?;
             )+
         }
     ) => {
@@ -139,6 +151,7 @@ macro_rules! counters {
                         unit: $crate::measure::SumUnit::$unit,
                         standard: concat!($($standard)?),
                         since: concat!($($since)?),
+                        csv: concat!($($csv)?),
                         meaning: concat!($($meaning),+),
                     },
                 )+

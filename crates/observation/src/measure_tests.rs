@@ -1,5 +1,6 @@
 //! Every sum of every family takes part in all that is done with its family.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use super::*;
@@ -31,7 +32,8 @@ fn check<T: Counters + PartialEq + std::fmt::Debug + serde::Serialize>() {
         assert_eq!(fields[counter.name].as_i64(), Some(sum), "{}", counter.name);
         assert!(!counter.meaning().starts_with(' ') && counter.meaning().ends_with('.'));
     }
-    assert_eq!(fields.as_object().unwrap().len(), T::COUNTERS.len());
+    let heads: BTreeSet<_> = T::COUNTERS.iter().map(Counter::csv).collect();
+    assert_eq!((heads.len(), fields.as_object().unwrap().len()), (T::COUNTERS.len(), heads.len()));
 }
 
 #[test]
@@ -51,4 +53,15 @@ fn sums_stay_at_their_largest_value_and_none_is_negative_that_cannot_be() {
     assert_eq!(largest.sums().next().map(|(_, sum)| sum), Some(i64::MAX));
     let damaged = TrackCounters::read(|| Ok::<i64, Infallible>(-3)).unwrap();
     assert_eq!((damaged.packets_received, damaged.packets_lost), (0, -3));
+}
+
+#[test]
+fn times_are_seconds_in_a_csv() {
+    let head = |name: &str| {
+        let named = |counter: &&Counter| counter.name == name;
+        PlaybackCounters::COUNTERS.iter().find(named).map(Counter::csv)
+    };
+    assert_eq!(head("played_us").as_deref(), Some("played_s"));
+    assert_eq!(head("stall_us").as_deref(), Some("stalled_s"));
+    assert_eq!(head("requests").as_deref(), Some("requests"));
 }

@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 use throng_observation::host::{HostId, HostSeries, SeriesId, Unit};
 use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
 use throng_observation::untrusted;
-use throng_observation::{
-    CaptureBasis, Distribution, LatencyBasis, Outcome, Phase, PlaybackCounters, PlaybackRow,
-    PlayerRow, RunTime,
-};
+use throng_observation::{CaptureBasis, Distribution, Outcome, Phase, RunTime};
 
 use crate::conference::Matrix;
 use crate::requests::{Beside, RequestReport};
+
+mod players;
+pub use players::{playback_columns, playback_line, player_columns, player_line};
 
 /// The columns of [`series_line`]; names end with the unit, delays are relative unless they say
 /// `one_way`.
@@ -70,8 +70,9 @@ pub const PARTICIPANT_COLUMNS: [&str; 22] = [
 
 /// The first line of a table.
 #[must_use]
-pub fn header(columns: &[&str]) -> String {
-    table(columns, std::iter::empty())
+pub fn header(columns: &[impl AsRef<str>]) -> String {
+    let names: Vec<&str> = columns.iter().map(AsRef::as_ref).collect();
+    table(&names, std::iter::empty())
 }
 
 /// A line of `series.csv`: a second, cohort and kind; see [`SERIES_COLUMNS`].
@@ -84,91 +85,6 @@ pub fn series_line(run: &RunData, row: &SeriesRow) -> String {
 #[must_use]
 pub fn participant_line(run: &RunData, row: &ParticipantRow) -> String {
     line(&participant_row(run, row))
-}
-
-/// The counters of a player, in the last columns of `playback.csv` and `players.csv`.
-macro_rules! with_player_counters {
-    ($($own:literal),* $(,)?) => {
-        [
-            $($own,)*
-            "active_s",
-            "waited_to_start_s",
-            "stalled_s",
-            "played_s",
-            "paused_s",
-            "media_s",
-            "wanted_s",
-            "stall_ratio",
-            "delivery_ratio",
-            "stalls",
-            "seeks",
-            "media_bytes",
-            "other_bytes",
-            "requests",
-            "requests_failed",
-            "connections",
-            "retransmitted",
-            "received_out_of_order",
-            "switches",
-            "skipped_s",
-            "responses_http1",
-            "responses_http2",
-            "responses_http3",
-            "missed",
-            "segments",
-            "segment_ratio",
-            "page_requests",
-            "page_requests_failed",
-            "page_bytes",
-            "peer_bytes",
-            "peer_segments",
-            "peer_failures",
-            "hash_reloads",
-            "uploaded_bytes",
-            "peers_s",
-            "announces",
-            "offers_received",
-            "answers_received",
-            "tracker_bytes_sent",
-            "tracker_bytes_received",
-            "tracker_reconnects",
-            "channel_received_bytes",
-            "channel_sent_bytes",
-            "channels_s",
-        ]
-    };
-}
-
-/// The columns of [`playback_line`].
-pub const PLAYBACK_COLUMNS: [&str; 55] = with_player_counters![
-    "second",
-    "cohort",
-    "players",
-    "stalled",
-    "starting",
-    "buffer_s_p5",
-    "buffer_s_p50",
-    "delivery_ratio_p5",
-    "delivery_ratio_p50",
-    "latency_s_p50",
-    "latency_s_p95",
-];
-
-/// The columns of [`player_line`].
-pub const PLAYER_COLUMNS: [&str; 48] =
-    with_player_counters!["participant", "startup_s", "buffer_s", "delivery_ratio_min"];
-
-/// A line of `playback.csv`: the players of a second and cohort, with latencies by the basis of the
-/// run; see [`PLAYBACK_COLUMNS`].
-#[must_use]
-pub fn playback_line(run: &RunData, basis: LatencyBasis, row: &PlaybackRow) -> String {
-    line(&playback_row(run, basis, row))
-}
-
-/// A line of `players.csv`: a player over its life; see [`PLAYER_COLUMNS`].
-#[must_use]
-pub fn player_line(row: &PlayerRow) -> String {
-    line(&player_row(row))
 }
 
 /// The columns of [`requests`].
@@ -343,78 +259,6 @@ fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
     ]
 }
 
-fn playback_cells(counters: &PlaybackCounters) -> Vec<String> {
-    let c = counters;
-    let mut cells: Vec<String> =
-        [c.active_us, c.startup_us, c.stall_us, c.played_us, c.paused_us, c.media_us, c.wanted_us]
-            .map(|us| number(Some(us as f64 / 1e6)))
-            .into();
-    cells.extend([number(c.stall_ratio()), number(c.delivery_ratio())]);
-    let counts = [
-        c.stall_count,
-        c.seek_count,
-        c.media_bytes,
-        c.other_bytes,
-        c.requests,
-        c.requests_failed,
-        c.connections,
-        c.retransmitted,
-        c.received_out_of_order,
-        c.switches,
-    ];
-    cells.extend(counts.map(|count| count.to_string()));
-    cells.push(number(Some(c.skipped_us as f64 / 1e6)));
-    let of_versions =
-        [c.responses_http1, c.responses_http2, c.responses_http3, c.missed, c.segments];
-    cells.extend(of_versions.map(|count| count.to_string()));
-    cells.push(number(c.segment_ratio()));
-    cells.extend(
-        [c.page_requests, c.page_requests_failed, c.page_bytes].map(|count| count.to_string()),
-    );
-    cells.extend(
-        [c.peer_bytes, c.peer_segments, c.peer_failures, c.hash_reloads, c.uploaded_bytes]
-            .map(|count| count.to_string()),
-    );
-    cells.push(number(Some(c.peers_us as f64 / 1e6)));
-    let of_tracker = [
-        c.announces,
-        c.offers_received,
-        c.answers_received,
-        c.tracker_bytes_sent,
-        c.tracker_bytes_received,
-        c.tracker_reconnects,
-    ];
-    cells.extend(of_tracker.map(|count| count.to_string()));
-    cells.extend([c.channel_received_bytes, c.channel_sent_bytes].map(|count| count.to_string()));
-    cells.push(number(Some(c.channels_us as f64 / 1e6)));
-    cells
-}
-
-fn playback_row(run: &RunData, basis: LatencyBasis, row: &PlaybackRow) -> Vec<String> {
-    let seconds = |quantile| number(row.buffer_us.quantile(quantile).map(|us| us as f64 / 1e6));
-    let delivery = |quantile: f64| {
-        number(row.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6))
-    };
-    let mut cells = vec![row.second.to_string(), cohort(run, row.cohort.0)];
-    cells.extend([row.players, row.stalled, row.starting].map(|count| count.to_string()));
-    cells.extend([seconds(0.05), seconds(0.50), delivery(0.05), delivery(0.50)]);
-    let latency_us = row.latency_us_by(basis);
-    cells.extend([0.50, 0.95].map(|q| number(latency_us.quantile(q).map(|us| us as f64 / 1e6))));
-    cells.extend(playback_cells(&row.counters));
-    cells
-}
-
-fn player_row(row: &PlayerRow) -> Vec<String> {
-    let mut cells = vec![
-        row.participant.0.to_string(),
-        number(row.startup_us.map(|us| us as f64 / 1e6)),
-        number(Some(row.buffer_us as f64 / 1e6)),
-        number(row.delivery_ppm_min.map(|ppm| f64::from(ppm) / 1e6)),
-    ];
-    cells.extend(playback_cells(&row.counters));
-    cells
-}
-
 fn participant_row(run: &RunData, row: &ParticipantRow) -> Vec<String> {
     let mut cells = vec![
         row.participant.0.to_string(),
@@ -522,31 +366,5 @@ mod tests {
         );
         let first = participant_line(&run, &run.participants[0]);
         assert_eq!([header(&PARTICIPANT_COLUMNS), first].map(cells), [participants; 2]);
-    }
-
-    #[test]
-    fn players_have_a_line_a_second_and_one_each_and_no_figures_of_packets() {
-        let run = crate::playback::tests::players(20);
-        let cells = |line: String| line.strip_suffix("\r\n").map(|line| line.split(',').count());
-        let player = PlayerRow {
-            participant: throng_observation::run::ParticipantId(4),
-            startup_us: Some(400_000),
-            buffer_us: 0,
-            delivery_ppm_min: Some(985_000),
-            counters: PlaybackCounters {
-                active_us: 4_000_000,
-                stall_us: 1_000_000,
-                ..PlaybackCounters::default()
-            },
-        };
-        let (playback, players) = (Some(PLAYBACK_COLUMNS.len()), Some(PLAYER_COLUMNS.len()));
-        let second = playback_line(&run, LatencyBasis::PlaylistEdge, &run.playback[12]);
-        assert!(second.starts_with("12,viewers,100,20,0,0,"), "{second}");
-        assert_eq!([header(&PLAYBACK_COLUMNS), second].map(cells), [playback; 2]);
-        let life = player_line(&player);
-        assert!(life.starts_with("4,0.4,0,0.985,4,0,1,0,0,0,0,0.25,,0,"), "{life}");
-        assert_eq!([header(&PLAYER_COLUMNS), life].map(cells), [players; 2]);
-        let series = series_line(&run, &run.series[0]);
-        assert_eq!(series.split(',').nth(6), Some(""), "{series}");
     }
 }

@@ -10,12 +10,12 @@ counters! {
         active_us: u64 = Microseconds;
         /// Part of `active_us` before playback began, or began again after a seek: the wait for
         /// enough data to start.
-        startup_us: u64 = Microseconds;
+        startup_us: u64 = Microseconds csv "waited_to_start_s";
         /// Part of `active_us` in which playback had begun and waited for data (`waiting` event): a
         /// stall.
-        stall_us: u64 = Microseconds;
+        stall_us: u64 = Microseconds csv "stalled_s";
         /// Stalls begun.
-        stall_count: u64 = Count;
+        stall_count: u64 = Count csv "stalls";
         /// Media time that was played.
         played_us: u64 = Microseconds;
         /// Time of the pauses that its user made.
@@ -24,7 +24,7 @@ counters! {
         /// before it did.
         skipped_us: u64 = Microseconds since "live streams";
         /// Seeks that its user made.
-        seek_count: u64 = Count;
+        seek_count: u64 = Count csv "seeks";
         /// Bytes of response bodies that hold media, received.
         media_bytes: u64 = Bytes;
         /// Bytes of other response bodies: playlists, manifests, keys, the page around the player.
