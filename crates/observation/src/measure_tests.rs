@@ -65,3 +65,64 @@ fn times_are_seconds_in_a_csv() {
     assert_eq!(head("stall_us").as_deref(), Some("stalled_s"));
     assert_eq!(head("requests").as_deref(), Some("requests"));
 }
+
+/// The tables of `run.db` that have the sums of a family.
+const FAMILIES: [(&str, &[Counter]); 5] = [
+    ("`series`, `track`: received tracks", TrackCounters::COUNTERS),
+    ("`sent`: tracks that participants send", SentCounters::COUNTERS),
+    ("`playback`, `player`: players", PlaybackCounters::COUNTERS),
+    ("`http_requests`: requests of players", HttpRequestCounters::COUNTERS),
+    ("`chat`: participants of a chat", ChatCounters::COUNTERS),
+];
+
+const HEAD: &str = "# Counters
+
+The sums in `run.db`, by table: what each counts, and its name in a standard. Look one up that a
+query or a CSV names.
+
+```
+$ sqlite3 RUN/run.db \"SELECT sum(packets_lost), sum(packets_received) FROM series\"
+```
+
+A row of a second has the sum over the second; one of `track`, `player` or `http_requests` has the
+sum over the run. All add up, over seconds and over rows. Times (`_us`) are microseconds, and in a
+CSV seconds (`_s`). The last column says with what a counter came that older folders lack: it reads
+as 0 there. What is made of them: [meters.md](meters.md). The other columns:
+[run-folder.md](run-folder.md). This page is made from `crates/observation/src/measure`, and a test
+keeps the two equal.
+";
+
+/// `docs/counters.md`.
+fn page() -> String {
+    let mut page = String::from(HEAD);
+    for (tables, counters) in FAMILIES {
+        let columns = "| Counter | Unit | Meaning | Standard | Came with |\n|---|---|---|---|---|";
+        page += &format!("\n## {tables}\n\n{columns}\n");
+        for counter in counters {
+            let unit = match counter.unit {
+                SumUnit::Count => "count",
+                SumUnit::Bytes => "bytes",
+                SumUnit::Microseconds => "µs",
+            };
+            let name = match counter.csv {
+                "" => format!("`{}`", counter.name),
+                csv => format!("`{}` (CSV: `{csv}`)", counter.name),
+            };
+            let (meaning, standard, since) = (counter.meaning(), counter.standard, counter.since);
+            page += &format!("| {name} | {unit} | {meaning} | {standard} | {since} |\n");
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_of_the_docs_equals_the_declarations() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/counters.md");
+    if std::env::var_os("THRONG_WRITE_DOCS").is_some() {
+        std::fs::write(file, page()).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(file).unwrap_or_default() == page(),
+        "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-observation measure"
+    );
+}

@@ -512,7 +512,11 @@ fn the_documented_schema_is_the_one_that_is_made() {
     let (_dir, path, writer) = new_run();
     writer.finish(Ending::Complete, RunTime(1)).unwrap();
     let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
-    let text = include_str!("../../../../docs/run-folder.md");
+    let text = [
+        include_str!("../../../../docs/run-folder.md"),
+        include_str!("../../../../docs/counters.md"),
+    ]
+    .concat();
     let mut statement = db
         .prepare(
             "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table'",
