@@ -10,13 +10,12 @@ use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::source::Clip;
 use throng_media::timing::IndexCache;
-use throng_observation::percent::decoded;
 use throng_observation::run::ParticipantId;
 use throng_observation::seed;
 use throng_scenario::har::PagePlan;
 use throng_scenario::{
-    Action, Conversation, Endpoint, IceTransportPolicy, IpProtocol, JanusId, MediaFile,
-    PlayerConfig, RecordedPage, Role, RtspTransport, Secret, StunServer, SubscribePolicy,
+    Account, Action, Conversation, Endpoint, IceTransportPolicy, IpProtocol, JanusId, MediaFile,
+    Place, PlayerConfig, RecordedPage, Role, RtspTransport, Secret, StunServer, SubscribePolicy,
     TapSelection,
 };
 use url::{Host, Url};
@@ -140,22 +139,19 @@ impl TargetFactory {
         joins_at: Duration,
         role: &Role,
     ) -> Box<dyn Participant> {
-        match endpoint {
-            Endpoint::JanusVideoRoom { url, room, pin } => {
+        let url = &endpoint.url;
+        match &endpoint.place {
+            Place::JanusVideoRoom { id, pin } => {
                 self.member(number, joins_at, role, |subscriptions| {
-                    self.video_room(number, role, subscriptions, (url, room, pin))
+                    self.video_room(number, role, subscriptions, (url, id, pin.as_ref()))
                 })
             }
-            Endpoint::OvenMediaEngine { url } => self.viewer(number, self.ome(url)),
-            Endpoint::Janus { url, mountpoint, pin } => {
-                self.viewer(number, self.streaming(url, mountpoint, pin.as_ref()))
-            }
-            Endpoint::LiveKit { url, room } => {
-                self.member(number, joins_at, role, |subscriptions| {
-                    self.livekit(number, role, subscriptions, (url, room))
-                })
-            }
-            Endpoint::HttpVideo { url } => {
+            Place::OvenMediaEngine => self.viewer(number, self.ome(url)),
+            Place::Janus { id, pin } => self.viewer(number, self.streaming(url, id, pin.as_ref())),
+            Place::LiveKit { room } => self.member(number, joins_at, role, |subscriptions| {
+                self.livekit(number, role, subscriptions, (url, room))
+            }),
+            Place::HttpVideo => {
                 let player = self.player(number, url, &role.player);
                 match role.chat.beside.as_deref() {
                     Some(chat) => {
@@ -165,29 +161,25 @@ impl TargetFactory {
                     None => player,
                 }
             }
-            Endpoint::PeerTube { url } => self.visitor(number, url, role),
-            Endpoint::Rtsp { url } => {
-                let (config, options) = (self.rtsp(endpoint, url), self.options(number));
-                Box::new(rtsp::Viewer::with_playback(config, role.player.script(number), options))
+            Place::PeerTube => self.visitor(number, url, role),
+            Place::Rtsp { account } => {
+                let config = self.rtsp(endpoint, account.as_ref());
+                let (playback, options) = (role.player.script(number), self.options(number));
+                Box::new(rtsp::Viewer::with_playback(config, playback, options))
             }
-            Endpoint::RtspPublish { url } => {
+            Place::RtspPublish { account } => {
+                let config = self.rtsp(endpoint, account.as_ref());
                 let media = published(role, number, &self.conference.clips);
-                Box::new(rtsp::Publisher::new(
-                    self.rtsp(endpoint, url),
-                    media,
-                    self.options(number),
-                ))
+                Box::new(rtsp::Publisher::new(config, media, self.options(number)))
             }
-            Endpoint::Rtmp { url } => self.ingest(number, url, IngestProtocol::Rtmp, role),
-            Endpoint::Srt { url } => self.ingest(number, url, IngestProtocol::Srt, role),
-            Endpoint::Xmpp { url, domain, room, account } => {
+            Place::Rtmp => self.ingest(number, url, IngestProtocol::Rtmp, role),
+            Place::Srt => self.ingest(number, url, IngestProtocol::Srt, role),
+            Place::Xmpp { domain, room, account } => {
                 self.chat_member(number, role, (url, domain, room, account.as_ref()))
             }
-            Endpoint::Chat { url } => self.chat_by_template(number, role, url),
-            Endpoint::Whep { url } => {
-                self.viewer(number, Box::new(whep::Whep::new(self.whep(url))))
-            }
-            Endpoint::Whip { url } => self.member(number, joins_at, role, |_| {
+            Place::Chat => self.chat_by_template(number, role, endpoint),
+            Place::Whep => self.viewer(number, Box::new(whep::Whep::new(self.whep(url)))),
+            Place::Whip => self.member(number, joins_at, role, |_| {
                 let room =
                     self.api_key.as_ref().and_then(|api| api.room.as_deref()).unwrap_or_default();
                 let access = self
@@ -209,7 +201,7 @@ impl TargetFactory {
         ParticipantOptions {
             may_reach: Arc::clone(&self.may_reach),
             clock: self.clock,
-            toward: self.servers.first().or_else(|| named_address(self.endpoint.url())),
+            toward: self.servers.first().or_else(|| named_address(&self.endpoint.url)),
             seed: self.identity_seed(number),
             timeouts: self.timeouts,
             is_tapped: self.tapped.holds(number),
@@ -270,7 +262,7 @@ impl TargetFactory {
         number: u32,
         role: &Role,
         subscriptions: Subscriptions,
-        (url, room, pin): (&Url, &JanusId, &Option<Secret>),
+        (url, room, pin): (&Url, &JanusId, Option<&Secret>),
     ) -> Box<dyn RoomSignalling> {
         let receives = role.video != SubscribePolicy::None || role.audio != SubscribePolicy::None;
         let way = if role.connection_per_feed {
@@ -281,7 +273,7 @@ impl TargetFactory {
         Box::new(janus::VideoRoom::new(janus::VideoRoomConfig {
             url: url.clone(),
             room: room.clone(),
-            pin: pin.as_ref().map(|pin| pin.expose().to_owned()),
+            pin: pin.map(|pin| pin.expose().to_owned()),
             display: member_name(number),
             mark: self.mark.clone(),
             publishes: role.publish.is_some(),
@@ -304,13 +296,13 @@ impl TargetFactory {
         Box::new(Viewer::new(signalling, self.options(number)))
     }
 
-    fn rtsp(&self, endpoint: &Endpoint, url: &Url) -> rtsp::Config {
-        let credentials = (!url.username().is_empty()).then(|| rtsp::Credentials {
-            username: decoded(url.username()),
-            password: Secret::new(url.password().map(decoded).unwrap_or_default()),
+    fn rtsp(&self, endpoint: &Endpoint, account: Option<&Account>) -> rtsp::Config {
+        let credentials = account.map(|account| rtsp::Credentials {
+            username: account.name.clone(),
+            password: account.password.clone(),
         });
         rtsp::Config {
-            url: endpoint.rtsp_url().unwrap_or_else(|| url.clone()),
+            url: endpoint.rtsp_url().unwrap_or_else(|| endpoint.url.clone()),
             credentials,
             transport: self.rtsp_transport,
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::target::{Endpoint, Target};
+use crate::target::{Protocol, Target};
 
 /// Most browsers: a large machine decodes for no more.
 pub(crate) const BROWSERS_MAX: u64 = 16;
@@ -30,21 +30,16 @@ impl Canary {
 
 /// Why browsers cannot join there; `None` if they can.
 pub(crate) fn unsupported(target: &Target) -> Option<&'static str> {
-    match target.endpoint {
-        Endpoint::Whep { .. }
-        | Endpoint::Janus { .. }
-        | Endpoint::JanusVideoRoom { .. }
-        | Endpoint::LiveKit { .. } => None,
-        Endpoint::OvenMediaEngine { .. } => Some("browsers cannot join OvenMediaEngine"),
-        Endpoint::Rtsp { .. } => Some("browsers do not play RTSP"),
-        Endpoint::HttpVideo { .. } | Endpoint::PeerTube { .. } => {
-            Some("the browsers of a run join WebRTC only")
-        }
-        Endpoint::RtspPublish { .. } | Endpoint::Rtmp { .. } | Endpoint::Srt { .. } => {
+    match target.protocol() {
+        Protocol::Whep | Protocol::Janus | Protocol::JanusVideoRoom | Protocol::LiveKit => None,
+        Protocol::OvenMediaEngine => Some("browsers cannot join OvenMediaEngine"),
+        Protocol::Rtsp => Some("browsers do not play RTSP"),
+        Protocol::HttpVideo | Protocol::PeerTube => Some("the browsers of a run join WebRTC only"),
+        Protocol::RtspPublish | Protocol::Rtmp | Protocol::Srt => {
             Some("browsers do not publish by this protocol")
         }
-        Endpoint::Xmpp { .. } | Endpoint::Chat { .. } => Some("the browsers of a run join no chat"),
-        Endpoint::Whip { .. } => Some("browsers receive nothing: WHIP is send-only"),
+        Protocol::Xmpp | Protocol::Chat => Some("the browsers of a run join no chat"),
+        Protocol::Whip => Some("browsers receive nothing: WHIP is send-only"),
     }
 }
 

@@ -12,8 +12,9 @@ mod suggestion;
 
 mod target;
 pub use target::{
-    ApiKey, Endpoint, IceTransportPolicy, JanusId, Protocol, RelayTransport, RtspTransport,
-    StunServer, TARGET_EXAMPLES, Target, TargetError, TurnHost, TurnServer, TurnUri, TurnUriError,
+    Account, ApiKey, Endpoint, IceTransportPolicy, JanusId, Place, Protocol, RelayTransport,
+    RtspTransport, StunServer, TARGET_EXAMPLES, Target, TargetError, TurnHost, TurnServer, TurnUri,
+    TurnUriError,
 };
 
 mod url_template;

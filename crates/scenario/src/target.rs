@@ -10,7 +10,7 @@ use crate::secret::TokenSource;
 use crate::url_template::{UrlTemplate, UrlValues, UrlVariable};
 
 mod endpoint;
-pub use endpoint::{Endpoint, JanusId, Protocol, TargetError};
+pub use endpoint::{Account, Endpoint, JanusId, Place, Protocol, TargetError};
 
 mod schemes;
 pub use schemes::TARGET_EXAMPLES;
@@ -137,25 +137,25 @@ impl Target {
     /// The URL that throng connects to (`ws`, `wss`, `http`, `https`).
     #[must_use]
     pub fn url(&self) -> &Url {
-        self.endpoint.url()
+        &self.endpoint.url
     }
 
     /// Whether servers of this protocol announce relays (TURN).
     #[must_use]
     pub fn announces_relays(&self) -> bool {
-        !matches!(
-            self.endpoint,
-            Endpoint::Janus { .. }
-                | Endpoint::JanusVideoRoom { .. }
-                | Endpoint::Rtsp { .. }
-                | Endpoint::HttpVideo { .. }
-                | Endpoint::PeerTube { .. }
-                | Endpoint::RtspPublish { .. }
-                | Endpoint::Rtmp { .. }
-                | Endpoint::Srt { .. }
-                | Endpoint::Xmpp { .. }
-                | Endpoint::Chat { .. }
-        )
+        match self.protocol() {
+            Protocol::OvenMediaEngine | Protocol::LiveKit | Protocol::Whep | Protocol::Whip => true,
+            Protocol::Janus
+            | Protocol::JanusVideoRoom
+            | Protocol::Rtsp
+            | Protocol::HttpVideo
+            | Protocol::PeerTube
+            | Protocol::RtspPublish
+            | Protocol::Rtmp
+            | Protocol::Srt
+            | Protocol::Xmpp
+            | Protocol::Chat => false,
+        }
     }
 
     /// The protocol by which the port of [`Self::host_and_port`] is reached.
@@ -173,7 +173,7 @@ impl Target {
     /// Whether participants receive each other.
     #[must_use]
     pub fn is_conference(&self) -> bool {
-        matches!(self.endpoint, Endpoint::JanusVideoRoom { .. } | Endpoint::LiveKit { .. })
+        matches!(self.protocol(), Protocol::JanusVideoRoom | Protocol::LiveKit)
     }
 
     /// Whether the host is a loopback address or `localhost` (RFC 6761 6.3); names are not

@@ -1,7 +1,7 @@
 //! The values of variables, where they are allowed, and that no displayed URL contains a secret.
 
 use super::*;
-use crate::target::{Endpoint, JanusId, Target};
+use crate::target::{JanusId, Place, Target};
 
 fn target(text: &str) -> Target {
     Target::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -24,12 +24,11 @@ fn each_participant_has_a_url_of_its_own() {
         ("ws://h:3333/app/{n}{n}", "ws://h:3333/app/77"),
         ("whep+http://h/plain", "http://h/plain"),
     ] {
-        assert_eq!(target(text).endpoint_of(&values(7)).url().as_str(), expect, "{text}");
+        assert_eq!(target(text).endpoint_of(&values(7)).url.as_str(), expect, "{text}");
     }
-    let room = |text: &str| match target(text).endpoint_of(&values(7)) {
-        Endpoint::JanusVideoRoom { room, .. } => room,
-        Endpoint::Janus { mountpoint, .. } => mountpoint,
-        Endpoint::LiveKit { room, .. } => JanusId::Text(room),
+    let room = |text: &str| match target(text).endpoint_of(&values(7)).place {
+        Place::JanusVideoRoom { id, .. } | Place::Janus { id, .. } => id,
+        Place::LiveKit { room } => JanusId::Text(room),
         other => panic!("{other:?}"),
     };
     assert_eq!(room("janus+ws://h/streaming/1{stream}"), JanusId::Number(11));

@@ -9,7 +9,7 @@ use throng_media::card::Rung;
 use throng_media::quality::WallClock;
 use throng_observation::canary::BrowserId;
 use throng_protocol::signalling::livekit::{Access, Key};
-use throng_scenario::{Endpoint, JanusId, Plan, Secret};
+use throng_scenario::{JanusId, Place, Plan, Secret};
 
 use crate::secrets::{api_secret, token_text};
 use crate::{CliError, run_id};
@@ -26,28 +26,24 @@ pub(super) fn page_config(
     let target = &plan.target;
     let token = token_text(target.token.as_ref())?;
     let endpoint = plan.endpoint_of_browser(browser.0.into());
-    let (protocol, id, pin, token) = match &endpoint {
-        Endpoint::Janus { mountpoint, pin, .. } => {
-            ("janus_streaming", Some(mountpoint), pin.as_ref(), token)
-        }
-        Endpoint::JanusVideoRoom { room, pin, .. } => {
-            ("janus_videoroom", Some(room), pin.as_ref(), token)
-        }
-        Endpoint::LiveKit { room, .. } => {
+    let (protocol, id, pin, token) = match &endpoint.place {
+        Place::Janus { id, pin } => ("janus_streaming", Some(id), pin.as_ref(), token),
+        Place::JanusVideoRoom { id, pin } => ("janus_videoroom", Some(id), pin.as_ref(), token),
+        Place::LiveKit { room } => {
             ("livekit", None, None, livekit_token(plan, browser, room, clock)?.or(token))
         }
         // The scenario lets canaries join nothing else.
-        Endpoint::Whep { .. }
-        | Endpoint::Whip { .. }
-        | Endpoint::Rtsp { .. }
-        | Endpoint::HttpVideo { .. }
-        | Endpoint::PeerTube { .. }
-        | Endpoint::RtspPublish { .. }
-        | Endpoint::Rtmp { .. }
-        | Endpoint::Srt { .. }
-        | Endpoint::Xmpp { .. }
-        | Endpoint::Chat { .. }
-        | Endpoint::OvenMediaEngine { .. } => ("whep", None, None, token),
+        Place::Whep
+        | Place::Whip
+        | Place::Rtsp { .. }
+        | Place::HttpVideo
+        | Place::PeerTube
+        | Place::RtspPublish { .. }
+        | Place::Rtmp
+        | Place::Srt
+        | Place::Xmpp { .. }
+        | Place::Chat
+        | Place::OvenMediaEngine => ("whep", None, None, token),
     };
     let id = id.map(|id| match id {
         JanusId::Number(number) => json!(number),
@@ -55,7 +51,7 @@ pub(super) fn page_config(
     });
     Ok(json!({
         "protocol": protocol,
-        "url": endpoint.url().as_str(),
+        "url": endpoint.url.as_str(),
         "token": token,
         "name": run_id::mark().put(&browser.name()),
         "camera": camera(plan),

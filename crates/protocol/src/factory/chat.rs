@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throng_observation::seed;
-use throng_scenario::{Role, Secret};
+use throng_scenario::{Account, Endpoint, Role, Secret};
 use url::Url;
 
 use super::{TargetFactory, member_name};
@@ -18,7 +18,7 @@ impl TargetFactory {
         &self,
         number: u32,
         role: &Role,
-        (url, domain, room, account): (&Url, &str, &str, Option<&(String, Secret)>),
+        (url, domain, room, account): (&Url, &str, &str, Option<&Account>),
     ) -> Box<dyn Participant> {
         let config = self.xmpp_config(number, role, (url, domain, room, account));
         Box::new(Member::new(config, self.options(number)))
@@ -29,14 +29,14 @@ impl TargetFactory {
         &self,
         number: u32,
         role: &Role,
-        (url, domain, room, account): (&Url, &str, &str, Option<&(String, Secret)>),
+        (url, domain, room, account): (&Url, &str, &str, Option<&Account>),
     ) -> Config {
         let (nick, rename) = self.nickname(number, role);
         let xmpp = XmppConfig {
             domain: domain.to_owned(),
-            credentials: account.map(|(username, password)| Credentials {
-                username: username.clone(),
-                password: password.clone(),
+            credentials: account.map(|account| Credentials {
+                username: account.name.clone(),
+                password: account.password.clone(),
             }),
             room: room.to_owned(),
             nick,
@@ -54,8 +54,9 @@ impl TargetFactory {
         &self,
         number: u32,
         role: &Role,
-        url: &Url,
+        endpoint: &Endpoint,
     ) -> Box<dyn Participant> {
+        let url = &endpoint.url;
         // The scenario has one wherever it has such a target.
         let template = role.chat.template.clone().unwrap_or_default();
         // Rooms of the same name on other servers are others.
@@ -66,7 +67,7 @@ impl TargetFactory {
             number,
             token: self.token.clone().map(Secret::new),
             answer_within: self.timeouts.signalling,
-            has_event_stream: matches!(url.scheme(), "http" | "https"),
+            has_event_stream: endpoint.is_event_stream(),
         };
         let config = self.chatting(number, role, url, (Protocol::Template(config), &room), None);
         Box::new(Member::new(config, self.options(number)))

@@ -9,6 +9,10 @@ use super::*;
 use crate::chat::RoomLogs;
 use crate::participant::{Input, Open, Output};
 
+fn endpoint(url: &str, place: Place) -> Endpoint {
+    Endpoint { url: Url::parse(url).unwrap(), place }
+}
+
 /// A factory for `endpoint`, of a run with this seed.
 fn factory(endpoint: Endpoint, seed: u64) -> TargetFactory {
     TargetFactory {
@@ -38,20 +42,13 @@ fn factory(endpoint: Endpoint, seed: u64) -> TargetFactory {
 #[test]
 fn each_endpoint_gets_a_viewer_that_opens_its_signalling() {
     let now = Instant::now();
-    let url = |text: &str| Url::parse(text).unwrap();
-    for (endpoint, opens) in [
-        (Endpoint::OvenMediaEngine { url: url("ws://10.0.0.1:3333/app/stream") }, true),
-        (
-            Endpoint::Janus {
-                url: url("ws://10.0.0.1:8188/"),
-                mountpoint: JanusId::Number(1),
-                pin: None,
-            },
-            true,
-        ),
-        (Endpoint::Whep { url: url("http://10.0.0.1/whep") }, false),
+    let streaming = Place::Janus { id: JanusId::Number(1), pin: None };
+    for (url, place, opens) in [
+        ("ws://10.0.0.1:3333/app/stream", Place::OvenMediaEngine, true),
+        ("ws://10.0.0.1:8188/", streaming, true),
+        ("http://10.0.0.1/whep", Place::Whep, false),
     ] {
-        let factory = factory(endpoint, 1);
+        let factory = factory(endpoint(url, place), 1);
         let mut viewer = factory.participant(4, Duration::ZERO, &Role::default());
         viewer.handle(now, Input::Start { intended_at: now });
         let mut opened = Vec::new();
@@ -91,22 +88,20 @@ fn urls_name_addresses_without_a_resolver() {
 
 #[test]
 fn who_a_participant_is_differs_by_run_and_what_it_does_by_the_scenario() {
-    let url = Url::parse("http://127.0.0.1/w/abc").unwrap();
-    let endpoint = Endpoint::PeerTube { url: url.clone() };
-    let [one, again, other] = [1, 1, 2].map(|seed| factory(endpoint.clone(), seed));
+    let page = endpoint("http://127.0.0.1/w/abc", Place::PeerTube);
+    let [one, again, other] = [1, 1, 2].map(|seed| factory(page.clone(), seed));
     let seeds = |of: &TargetFactory| [3, 4].map(|number| of.options(number).seed);
     assert_eq!(seeds(&one), seeds(&again));
     assert!(seeds(&one).iter().all(|seed| !seeds(&other).contains(seed)));
     let player = PlayerConfig::default();
-    let of = |factory: &TargetFactory| factory.player_config(3, &url, &player);
+    let of = |factory: &TargetFactory| factory.player_config(3, &page.url, &player);
     assert_ne!(of(&one).identity_seed, of(&other).identity_seed);
     assert_eq!(of(&one).player, of(&other).player);
 }
 
 #[test]
 fn no_two_connections_of_a_run_have_the_same_seed() {
-    let url = Url::parse("ws://127.0.0.1/").unwrap();
-    let factory = factory(Endpoint::OvenMediaEngine { url }, 1);
+    let factory = factory(endpoint("ws://127.0.0.1/", Place::OvenMediaEngine), 1);
     let mut seeds = HashSet::new();
     for number in 0..100 {
         let own = factory.options(number).seed;
@@ -142,12 +137,12 @@ fn publishers_by_a_process_take_the_addresses_of_the_server_in_turns() {
             }
         }
     };
-    let endpoint = Endpoint::Srt { url: Url::parse("http://media.example:9000/").unwrap() };
+    let server = endpoint("http://media.example:9000/", Place::Srt);
     let [one, other] = [1, 2].map(|last| SocketAddr::from(([192, 0, 2, last], 9000)));
     let at = |address: SocketAddr| (format!("srt://{address}"), Some(address.ip()));
     let of_worker = |worker| TargetFactory {
         servers: Servers::of_worker(worker, vec![one, other]),
-        ..factory(endpoint.clone(), 1)
+        ..factory(server.clone(), 1)
     };
     let local = of_worker(0);
     // Every second one of the crowd, as where a cohort of viewers joins alternately.
@@ -155,7 +150,7 @@ fn publishers_by_a_process_take_the_addresses_of_the_server_in_turns() {
     assert_eq!(peer(&of_worker(1), 0), at(other));
     let one_of = |addresses| TargetFactory {
         servers: Servers::of_worker(1, vec![one]).of(addresses),
-        ..factory(endpoint.clone(), 1)
+        ..factory(server.clone(), 1)
     };
     assert_eq!(peer(&one_of(1), 0), (format!("srt://{one}"), None), "there is nothing to choose");
     assert_eq!(peer(&one_of(2), 0), at(one), "the other one may get no load");
@@ -163,13 +158,13 @@ fn publishers_by_a_process_take_the_addresses_of_the_server_in_turns() {
 
 #[test]
 fn each_viewer_of_a_run_has_a_name_of_its_own_among_peers() {
-    let url = Url::parse("http://127.0.0.1/a.m3u8").unwrap();
+    let page = endpoint("http://127.0.0.1/a.m3u8", Place::PeerTube);
     let player = PlayerConfig::default();
     let mut names = HashSet::new();
     for seed in [1, 2] {
-        let factory = factory(Endpoint::PeerTube { url: url.clone() }, seed);
+        let factory = factory(page.clone(), seed);
         let peers = PeerConfig { seed, ..PeerConfig::preset(PeerPreset::Lan) };
-        let of = |number| factory.player_config(number, &url, &player).name_seed(&peers);
+        let of = |number| factory.player_config(number, &page.url, &player).name_seed(&peers);
         names.extend((0..1_000).map(of));
     }
     assert!(names.len() >= 1_990, "{}", names.len());

@@ -80,7 +80,7 @@ impl Plan {
 
 /// The URLs that a role names beside the target, with their keys.
 pub(crate) fn named_urls(role: &Role) -> impl Iterator<Item = (&'static str, &Url)> {
-    let chat = role.chat.beside.as_deref().map(|chat| ("chat.url", chat.url()));
+    let chat = role.chat.beside.as_deref().map(|chat| ("chat.url", &chat.url));
     let peers = role.player.peers.as_ref();
     let tracker =
         peers.and_then(|peers| peers.tracker.as_ref()).map(|url| ("player.p2p.tracker", url));

@@ -12,7 +12,7 @@ use crate::conversation::Conversation;
 use crate::role::{Role, SubscribePolicy};
 use crate::room::RoomConfig;
 use crate::scenario::{Cohort, Scenario};
-use crate::target::Endpoint;
+use crate::target::Protocol;
 use crate::units::{self, write_duration};
 
 /// The longest mean talkspurt and pause.
@@ -74,9 +74,7 @@ pub(super) fn check(
     top: &mut Fields<'_>,
     cohorts: &[CohortSpans],
 ) {
-    if scenario.room.is_some()
-        && !matches!(scenario.target.endpoint, Endpoint::JanusVideoRoom { .. })
-    {
+    if scenario.room.is_some() && scenario.target.protocol() != Protocol::JanusVideoRoom {
         let help = "remove [room], or use janus+ws://HOST:8188/videoroom/ROOM as the target";
         reader.fail(
             top.span_of("room"),
@@ -126,7 +124,7 @@ fn check_times(reader: &mut Reader, cohort: &Cohort, duration: Duration, span: S
 /// reports "high", so that a request for it would seem to fail.
 fn check_layers(reader: &mut Reader, scenario: &Scenario) {
     let roles = || scenario.crowd.iter().filter_map(|cohort| cohort.role.as_ref());
-    let is_janus = matches!(scenario.target.endpoint, Endpoint::JanusVideoRoom { .. });
+    let is_janus = scenario.target.protocol() == Protocol::JanusVideoRoom;
     let wants_high =
         roles().any(|role| role.layers.iter().any(|request| request.layer == Layer::High));
     let mut publishes = roles().filter_map(|role| role.publish.as_ref());

@@ -98,99 +98,97 @@ impl Protocol {
     }
 }
 
-/// The address of the target, with what its protocol needs in addition to the URL.
+/// The address of the target: a URL, and where on its server participants go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
-    /// OvenMediaEngine.
-    OvenMediaEngine {
-        /// `ws:` or `wss:`, with application, stream and perhaps playlist in its path; the query as
-        /// written.
-        url: Url,
-    },
-    /// Janus Streaming.
+pub struct Endpoint {
+    /// What is connected to: `ws:`, `wss:`, `http:` or `https:`. The URL standard knows the hosts
+    /// of those schemes only, so `http:` stands for `rtsp:`, `rtmp:` and `srt:`, `https:` for
+    /// `rtsps:` and `rtmps:`, each with its port. What [`Self::place`] has is not in it.
+    pub url: Url,
+    /// The place on the server, by protocol.
+    pub place: Place,
+}
+
+/// Where on the server participants go: what each protocol needs in addition to the URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// OvenMediaEngine: application, stream and perhaps playlist are in the path.
+    OvenMediaEngine,
+    /// A mountpoint of Janus Streaming; the path is `/` without `?path=`.
     Janus {
-        /// `ws:` or `wss:` of the Janus WebSocket transport; path `/` without `?path=`.
-        url: Url,
         /// The mountpoint.
-        mountpoint: JanusId,
-        /// The mountpoint's PIN, from `?pin=`.
+        id: JanusId,
+        /// Its PIN, from `?pin=`.
         pin: Option<Secret>,
     },
-    /// Janus VideoRoom: a conference, whose participants send and receive.
+    /// A conference on Janus VideoRoom; the path is `/` without `?path=`.
     JanusVideoRoom {
-        /// `ws:` or `wss:` of the Janus WebSocket transport; path `/` without `?path=`.
-        url: Url,
         /// The room to join.
-        room: JanusId,
-        /// The room's PIN, from `?pin=`.
+        id: JanusId,
+        /// Its PIN, from `?pin=`.
         pin: Option<Secret>,
     },
-    /// LiveKit: a conference, whose participants send and receive.
+    /// A conference on LiveKit; the path is `/rtc`, below `?path=` if given.
     LiveKit {
-        /// `ws:` or `wss:` of the signalling endpoint: path `/rtc`, below `?path=` if given; other
-        /// query parameters as written.
-        url: Url,
         /// The room to join.
         room: String,
     },
     /// Video over HTTP.
-    HttpVideo {
-        /// `http:` or `https:`, as written.
-        url: Url,
-    },
+    HttpVideo,
     /// A watch page of PeerTube.
-    PeerTube {
-        /// `http:` or `https:`.
-        url: Url,
-    },
-    /// RTSP.
+    PeerTube,
+    /// A presentation of RTSP.
     Rtsp {
-        /// `http:` for `rtsp:`, `https:` for `rtsps:`: the URL standard knows the hosts of those
-        /// schemes only. It has the port, and user name and password if written.
-        url: Url,
+        /// Who asks for it, from the URL's user info; `None`: anybody.
+        account: Option<Account>,
     },
-    /// Publishing by RTSP: participants only send.
+    /// Publishing by RTSP.
     RtspPublish {
-        /// As that of [`Self::Rtsp`].
-        url: Url,
+        /// Who publishes, from the URL's user info; `None`: anybody.
+        account: Option<Account>,
     },
     /// Publishing by RTMP.
-    Rtmp {
-        /// As that of [`Self::Rtsp`]: `http:` for `rtmp:`, `https:` for `rtmps:`.
-        url: Url,
-    },
+    Rtmp,
     /// Publishing by SRT.
-    Srt {
-        /// As that of [`Self::Rtsp`]: `http:` for `srt:`.
-        url: Url,
-    },
+    Srt,
     /// A room of an XMPP chat.
     Xmpp {
-        /// `ws:` or `wss:`, without what is below and without user info.
-        url: Url,
         /// The domain of the account, from `?domain=`; the URL's host where it is not given.
         domain: String,
         /// The address of the room, from `?room=`.
         room: String,
-        /// Name and password of the account, from the URL's user info; `None`: anonymous.
-        account: Option<(String, Secret)>,
+        /// Who enters it, from the URL's user info; `None`: anonymous.
+        account: Option<Account>,
     },
-    /// A chat whose words are in the scenario.
-    Chat {
-        /// `ws:` or `wss:` of a WebSocket, `http:` or `https:` of an event stream, as written after
-        /// `chat+`.
-        url: Url,
-    },
+    /// A chat whose words are in the scenario: a WebSocket, or an event stream over HTTP.
+    Chat,
     /// WHEP.
-    Whep {
-        /// `http:` or `https:`, as written after `whep+`.
-        url: Url,
-    },
-    /// WHIP: participants only send.
-    Whip {
-        /// `http:` or `https:`, as written after `whip+`.
-        url: Url,
-    },
+    Whep,
+    /// WHIP.
+    Whip,
+}
+
+/// Who logs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The user name.
+    pub name: String,
+    /// Its password.
+    pub password: Secret,
+}
+
+impl Account {
+    /// Takes user name and password out of a URL; `None` if it has no user name.
+    fn take(url: &mut Url) -> Option<Self> {
+        let account = (!url.username().is_empty()).then(|| Self {
+            name: decoded(url.username()),
+            password: Secret::new(url.password().map(decoded).unwrap_or_default()),
+        });
+        // These do not fail: URLs of these schemes may have user info.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        account
+    }
 }
 
 /// The id of a Janus Streaming mountpoint or of a VideoRoom. Janus uses numbers unless it is
@@ -295,10 +293,17 @@ fn is_bare_address(text: &str) -> bool {
     parts.is_some_and(|(name, service)| is_plain(name) && is_plain(service))
 }
 
+/// A URL that `account` was taken out of, with a sign that there is one.
+fn with_hidden(account: Option<&Account>, url: String) -> String {
+    match account {
+        Some(_) => url.replacen("://", &format!("://{HIDDEN}@"), 1),
+        None => url,
+    }
+}
+
 /// The URL of an XMPP target in a scenario.
-fn xmpp_url(url: &Url, domain: &str, room: &str, has_account: bool) -> String {
-    let text = without_secrets(url.as_str());
-    let text = if has_account { text.replacen("://", "://…@", 1) } else { text };
+fn xmpp_url(url: &Url, domain: &str, room: &str, account: Option<&Account>) -> String {
+    let text = with_hidden(account, without_secrets(url.as_str()));
     let domain =
         if url.host_str() == Some(domain) { String::new() } else { format!("&domain={domain}") };
     format!("xmpp+{text}{}room={room}{domain}", if text.contains('?') { '&' } else { '?' })
@@ -314,12 +319,12 @@ impl Endpoint {
             _ => format!("{name}-{}", u64::from(index) + 1),
         };
         let mut endpoint = self.clone();
-        match &mut endpoint {
-            Self::JanusVideoRoom { room: JanusId::Number(id), .. } => {
+        match &mut endpoint.place {
+            Place::JanusVideoRoom { id: JanusId::Number(id), .. } => {
                 *id = id.saturating_add(u64::from(index));
             }
-            Self::JanusVideoRoom { room: JanusId::Text(name), .. }
-            | Self::LiveKit { room: name, .. } => {
+            Place::JanusVideoRoom { id: JanusId::Text(name), .. }
+            | Place::LiveKit { room: name } => {
                 *name = named(name);
             }
             _ => {}
@@ -329,98 +334,70 @@ impl Endpoint {
 
     /// The URL as in the scenario, secrets redacted.
     pub(crate) fn display(&self) -> String {
-        match self {
-            Self::OvenMediaEngine { url } | Self::HttpVideo { url } => {
-                without_secrets(url.as_str())
+        let url = &self.url;
+        match &self.place {
+            Place::OvenMediaEngine | Place::HttpVideo => without_secrets(url.as_str()),
+            Place::PeerTube => format!("peertube+{}", without_secrets(url.as_str())),
+            Place::Rtsp { account } => as_rtsp(url, account.as_ref()),
+            Place::RtspPublish { account } => {
+                format!("publish+{}", as_rtsp(url, account.as_ref()))
             }
-            Self::PeerTube { url } => format!("peertube+{}", without_secrets(url.as_str())),
-            Self::Rtsp { url } => as_rtsp(&without_secrets(url.as_str())),
-            Self::RtspPublish { url } => {
-                format!("publish+{}", as_rtsp(&without_secrets(url.as_str())))
-            }
-            Self::Rtmp { url } => format!("publish+{}", as_rtmp(url)),
-            Self::Srt { url } => format!("publish+{}", as_srt(url)),
-            Self::Xmpp { url, domain, room, account } => {
-                xmpp_url(url, domain, room, account.is_some())
-            }
-            Self::Chat { url } => format!("chat+{}", without_secrets(url.as_str())),
-            Self::Whep { url } => format!("whep+{}", without_secrets(url.as_str())),
-            Self::Whip { url } => format!("whip+{}", without_secrets(url.as_str())),
-            Self::LiveKit { url, room } => livekit_url(url, room),
-            Self::Janus { url, mountpoint, pin } => {
-                janus_url(url, "/streaming", mountpoint, pin.is_some())
-            }
-            Self::JanusVideoRoom { url, room, pin } => {
-                janus_url(url, "/videoroom", room, pin.is_some())
-            }
+            Place::Rtmp => format!("publish+{}", as_rtmp(url)),
+            Place::Srt => format!("publish+{}", as_srt(url)),
+            Place::Xmpp { domain, room, account } => xmpp_url(url, domain, room, account.as_ref()),
+            Place::Chat => format!("chat+{}", without_secrets(url.as_str())),
+            Place::Whep => format!("whep+{}", without_secrets(url.as_str())),
+            Place::Whip => format!("whip+{}", without_secrets(url.as_str())),
+            Place::LiveKit { room } => livekit_url(url, room),
+            Place::Janus { id, pin } => janus_url(url, "/streaming", id, pin.is_some()),
+            Place::JanusVideoRoom { id, pin } => janus_url(url, "/videoroom", id, pin.is_some()),
         }
     }
 
     /// Host and port.
     pub(crate) fn host_and_port(&self) -> (String, u16) {
-        let url = self.url();
+        let url = &self.url;
         (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default().unwrap_or(0))
     }
 
     /// The protocol.
     pub(crate) fn protocol(&self) -> Protocol {
-        match self {
-            Self::OvenMediaEngine { .. } => Protocol::OvenMediaEngine,
-            Self::Janus { .. } => Protocol::Janus,
-            Self::JanusVideoRoom { .. } => Protocol::JanusVideoRoom,
-            Self::LiveKit { .. } => Protocol::LiveKit,
-            Self::HttpVideo { .. } => Protocol::HttpVideo,
-            Self::PeerTube { .. } => Protocol::PeerTube,
-            Self::Rtsp { .. } => Protocol::Rtsp,
-            Self::RtspPublish { .. } => Protocol::RtspPublish,
-            Self::Rtmp { .. } => Protocol::Rtmp,
-            Self::Srt { .. } => Protocol::Srt,
-            Self::Xmpp { .. } => Protocol::Xmpp,
-            Self::Chat { .. } => Protocol::Chat,
-            Self::Whep { .. } => Protocol::Whep,
-            Self::Whip { .. } => Protocol::Whip,
+        match self.place {
+            Place::OvenMediaEngine => Protocol::OvenMediaEngine,
+            Place::Janus { .. } => Protocol::Janus,
+            Place::JanusVideoRoom { .. } => Protocol::JanusVideoRoom,
+            Place::LiveKit { .. } => Protocol::LiveKit,
+            Place::HttpVideo => Protocol::HttpVideo,
+            Place::PeerTube => Protocol::PeerTube,
+            Place::Rtsp { .. } => Protocol::Rtsp,
+            Place::RtspPublish { .. } => Protocol::RtspPublish,
+            Place::Rtmp => Protocol::Rtmp,
+            Place::Srt => Protocol::Srt,
+            Place::Xmpp { .. } => Protocol::Xmpp,
+            Place::Chat => Protocol::Chat,
+            Place::Whep => Protocol::Whep,
+            Place::Whip => Protocol::Whip,
         }
     }
 
     /// Whether the URL requests OvenMediaEngine's relay, which is TURN over TCP: `tcp` to 0.20,
     /// `relay` from 0.21.
     pub(crate) fn asks_for_relay(&self) -> bool {
-        let Self::OvenMediaEngine { url } = self else { return false };
-        url.query_pairs().any(|(key, value)| {
-            key == "transport" && ["tcp", "relay"].contains(&&*value.to_ascii_lowercase())
-        })
+        self.place == Place::OvenMediaEngine
+            && self.url.query_pairs().any(|(key, value)| {
+                key == "transport" && ["tcp", "relay"].contains(&&*value.to_ascii_lowercase())
+            })
     }
 
     /// Whether it is a chat over server-sent events.
     #[must_use]
     pub fn is_event_stream(&self) -> bool {
-        matches!(self, Self::Chat { url } if matches!(url.scheme(), "http" | "https"))
+        self.place == Place::Chat && matches!(self.url.scheme(), "http" | "https")
     }
 
     /// Whether it is a chat.
     pub(crate) fn is_chat(&self) -> bool {
-        matches!(self, Self::Xmpp { .. } | Self::Chat { .. })
-    }
-
-    /// The URL that is connected to (`ws`, `wss`, `http`, `https`).
-    #[must_use]
-    pub fn url(&self) -> &Url {
-        match self {
-            Self::OvenMediaEngine { url }
-            | Self::Janus { url, .. }
-            | Self::JanusVideoRoom { url, .. }
-            | Self::LiveKit { url, .. }
-            | Self::Xmpp { url, .. }
-            | Self::Chat { url }
-            | Self::HttpVideo { url }
-            | Self::PeerTube { url }
-            | Self::Rtsp { url }
-            | Self::RtspPublish { url }
-            | Self::Rtmp { url }
-            | Self::Srt { url }
-            | Self::Whep { url }
-            | Self::Whip { url } => url,
-        }
+        self.protocol().is_chat()
     }
 
     pub(crate) fn parse(text: &str) -> Result<Self, TargetError> {
@@ -456,7 +433,7 @@ impl Endpoint {
             "livekit+ws" | "livekit+wss" => Self::livekit(&plain("livekit+")?),
             "xmpp+ws" | "xmpp+wss" => Self::xmpp(&plain("xmpp+")?),
             "chat+ws" | "chat+wss" | "chat+http" | "chat+https" => {
-                Ok(Self::Chat { url: plain("chat+")? })
+                Ok(Self { url: plain("chat+")?, place: Place::Chat })
             }
             "http" | "https" => {
                 let url = plain("")?;
@@ -466,10 +443,13 @@ impl Endpoint {
                     Some("whep" | "whip") => {
                         Err(TargetError::Scheme { help: mend_for(&scheme, text), scheme })
                     }
-                    _ => Ok(Self::HttpVideo { url }),
+                    _ => Ok(Self { url, place: Place::HttpVideo }),
                 }
             }
-            "rtsp" | "rtsps" => Ok(Self::Rtsp { url: rtsp(&scheme, text)? }),
+            "rtsp" | "rtsps" => {
+                let (url, account) = rtsp(&scheme, text)?;
+                Ok(Self { url, place: Place::Rtsp { account } })
+            }
             "publish+rtsp" | "publish+rtsps" | "publish+rtmp" | "publish+rtmps" | "publish+srt" => {
                 let rest = text.get("publish+".len()..).unwrap_or_default();
                 Self::published(scheme.trim_start_matches("publish+"), rest)
@@ -485,26 +465,25 @@ impl Endpoint {
                     .count()
                     > 1;
                 if names_video {
-                    Ok(Self::PeerTube { url })
+                    Ok(Self { url, place: Place::PeerTube })
                 } else {
                     Err(TargetError::Scheme { help: mend_for("peertube", text), scheme })
                 }
             }
-            "whep+http" | "whep+https" => Ok(Self::Whep { url: plain("whep+")? }),
-            "whip+http" | "whip+https" => Ok(Self::Whip { url: plain("whip+")? }),
+            "whep+http" | "whep+https" => Ok(Self { url: plain("whep+")?, place: Place::Whep }),
+            "whip+http" | "whip+https" => Ok(Self { url: plain("whip+")?, place: Place::Whip }),
             _ => Err(TargetError::Scheme { help: mend_for(&scheme, text), scheme }),
         }
     }
 
-    /// The URL of an RTSP presentation as requests have it: without user info, and without the port
-    /// if it is the usual one. `None` for other protocols.
+    /// The URL of an RTSP presentation as requests have it: without the port if it is the usual
+    /// one. `None` for other protocols.
     #[must_use]
     pub fn rtsp_url(&self) -> Option<Url> {
-        let (Self::Rtsp { url } | Self::RtspPublish { url }) = self else { return None };
-        let mut url = url.clone();
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
-        Url::parse(&as_rtsp(url.as_str())).ok()
+        if !self.protocol().is_rtsp() {
+            return None;
+        }
+        Url::parse(&rtsp_scheme(self.url.as_str())).ok()
     }
 
     /// Publishing by a protocol that viewers use too, or whose URLs are those of viewers elsewhere:
@@ -513,7 +492,10 @@ impl Endpoint {
         match scheme {
             "srt" => Self::srt(text),
             "rtmp" | "rtmps" => Self::rtmp(scheme, text),
-            _ => Ok(Self::RtspPublish { url: rtsp(scheme, text)? }),
+            _ => {
+                let (url, account) = rtsp(scheme, text)?;
+                Ok(Self { url, place: Place::RtspPublish { account } })
+            }
         }
     }
 
@@ -526,7 +508,7 @@ impl Endpoint {
                 example: "publish+rtmp://127.0.0.1:1935/live/KEY",
             });
         }
-        Ok(Self::Rtmp { url })
+        Ok(Self { url, place: Place::Rtmp })
     }
 
     fn srt(text: &str) -> Result<Self, TargetError> {
@@ -537,7 +519,7 @@ impl Endpoint {
                 needs: "a port",
                 example: "publish+srt://127.0.0.1:9000?streamid=live/KEY",
             }),
-            Some(_) => Ok(Self::Srt { url }),
+            Some(_) => Ok(Self { url, place: Place::Srt }),
         }
     }
 
@@ -545,7 +527,7 @@ impl Endpoint {
         let segments =
             url.path_segments().map_or(0, |parts| parts.filter(|part| !part.is_empty()).count());
         match segments {
-            2 | 3 => Ok(Self::OvenMediaEngine { url }),
+            2 | 3 => Ok(Self { url, place: Place::OvenMediaEngine }),
             _ => Err(TargetError::Path {
                 protocol: Protocol::OvenMediaEngine.name(),
                 needs: "application and stream in the path (Janus URLs begin with `janus+ws://`)",
@@ -575,7 +557,7 @@ impl Endpoint {
         if !further.is_empty() {
             url.query_pairs_mut().extend_pairs(further);
         }
-        Ok(Self::LiveKit { url, room })
+        Ok(Self { url, place: Place::LiveKit { room } })
     }
 
     fn xmpp(written: &Url) -> Result<Self, TargetError> {
@@ -591,20 +573,14 @@ impl Endpoint {
         let domain = parameter("domain").filter(|domain| !domain.is_empty());
         let domain = domain.or_else(|| written.host_str().map(str::to_owned)).ok_or_else(wrong)?;
         let mut url = written.clone();
-        let account = (!url.username().is_empty()).then(|| {
-            let password = url.password().map(decoded).unwrap_or_default();
-            (decoded(url.username()), Secret::new(password))
-        });
-        // These do not fail: URLs of these schemes may have user info.
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
+        let account = Account::take(&mut url);
         url.set_query(None);
         let further: Vec<_> =
             pairs.iter().filter(|(key, _)| key != "room" && key != "domain").collect();
         if !further.is_empty() {
             url.query_pairs_mut().extend_pairs(further);
         }
-        Ok(Self::Xmpp { url, domain, room, account })
+        Ok(Self { url, place: Place::Xmpp { domain, room, account } })
     }
 
     fn janus(written: &Url) -> Result<Self, TargetError> {
@@ -631,16 +607,20 @@ impl Endpoint {
         url.set_path(&parameter("path").unwrap_or_default());
         url.set_query(None);
         let pin = parameter("pin").map(Secret::new);
-        Ok(match plugin {
-            "videoroom" => Self::JanusVideoRoom { url, room: id, pin },
-            _ => Self::Janus { url, mountpoint: id, pin },
-        })
+        let place = match plugin {
+            "videoroom" => Place::JanusVideoRoom { id, pin },
+            _ => Place::Janus { id, pin },
+        };
+        Ok(Self { url, place })
     }
 }
 
-/// The URL of an RTSP target, kept as one of HTTP; `text` begins with `scheme`.
-fn rtsp(scheme: &str, text: &str) -> Result<Url, TargetError> {
-    with_ports(scheme, text, (RTSP_PORT, RTSPS_PORT))
+/// The URL of an RTSP target, kept as one of HTTP, and the account in it; `text` begins with
+/// `scheme`.
+fn rtsp(scheme: &str, text: &str) -> Result<(Url, Option<Account>), TargetError> {
+    let mut url = with_ports(scheme, text, (RTSP_PORT, RTSPS_PORT))?;
+    let account = Account::take(&mut url);
+    Ok((url, account))
 }
 
 /// A URL of a scheme whose hosts the URL standard does not know, as one of HTTP; of HTTPS if the
@@ -692,8 +672,13 @@ fn as_scheme(url: &str, plain: (&str, u16), secured: (&str, u16)) -> String {
     format!("{scheme}://{authority}{path}")
 }
 
-fn as_rtsp(url: &str) -> String {
+fn rtsp_scheme(url: &str) -> String {
     as_scheme(url, ("rtsp", RTSP_PORT), ("rtsps", RTSPS_PORT))
+}
+
+/// The URL of an RTSP target in a scenario.
+fn as_rtsp(url: &Url, account: Option<&Account>) -> String {
+    with_hidden(account, rtsp_scheme(&without_secrets(url.as_str())))
 }
 
 /// Without the key, which the scheme tells.

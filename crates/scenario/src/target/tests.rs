@@ -44,14 +44,34 @@ fn janus_mountpoints_are_numbers_or_text_and_may_have_a_pin() {
         ("janus+ws://h/streaming/a%20b+c", JanusId::Text("a b+c".into())),
         ("janus+ws://h/streaming/a&b", JanusId::Text("a&b".into())),
     ] {
-        let Endpoint::Janus { mountpoint, .. } = target(text).endpoint else { panic!("{text}") };
-        assert_eq!(mountpoint, expect);
+        let Place::Janus { id, .. } = target(text).endpoint.place else { panic!("{text}") };
+        assert_eq!(id, expect);
     }
-    let Endpoint::Janus { pin, url, .. } = target("janus+ws://h/streaming/7?pin=s3cret").endpoint
-    else {
-        panic!("not Janus")
-    };
+    let Endpoint { url, place } = target("janus+ws://h/streaming/7?pin=s3cret").endpoint;
+    let Place::Janus { pin, .. } = place else { panic!("not Janus") };
     assert_eq!((pin.unwrap().expose(), url.as_str()), ("s3cret", "ws://h/"));
+}
+
+#[test]
+fn accounts_of_rtsp_and_xmpp_are_decoded_and_not_in_the_url() {
+    for (text, url, shown) in [
+        ("rtsp://joe:p%40ss@h/cam", "http://h:554/cam", "rtsp://…@h/cam"),
+        ("publish+rtsps://joe:p%40ss@h/a", "https://h:322/a", "publish+rtsps://…@h/a"),
+        ("xmpp+ws://joe:p%40ss@h/?room=a@b", "ws://h/", "xmpp+ws://…@h/?room=a@b"),
+    ] {
+        let target = target(text);
+        assert_eq!((target.url().as_str(), &*target.display()), (url, shown), "{text}");
+        let (Place::Rtsp { account }
+        | Place::RtspPublish { account }
+        | Place::Xmpp { account, .. }) = target.endpoint.place
+        else {
+            panic!("{text}")
+        };
+        let account = account.unwrap();
+        assert_eq!((&*account.name, account.password.expose()), ("joe", "p@ss"), "{text}");
+    }
+    let Place::Rtsp { account } = target("rtsp://h/cam").endpoint.place else { panic!("RTSP") };
+    assert_eq!(account, None);
 }
 
 #[test]

@@ -302,6 +302,7 @@ fn check_transport(
 mod tests {
     use super::*;
     use crate::read::read_cohort;
+    use crate::target::Place;
 
     const CHAT: &str = "xmpp+wss://h/ws?room=stage@room.h&domain=anon.h";
 
@@ -335,9 +336,8 @@ mod tests {
         let hls = "http://127.0.0.1/a.m3u8";
         let scenario = read(hls, &format!("url = \"{CHAT}\", every = \"2m\"")).unwrap();
         let chat = scenario.crowd[0].role.clone().unwrap().chat;
-        assert!(
-            matches!(chat.beside.as_deref(), Some(Endpoint::Xmpp { room, .. }) if room == "stage@room.h")
-        );
+        let place = chat.beside.map(|beside| beside.place);
+        assert!(matches!(place, Some(Place::Xmpp { room, .. }) if room == "stage@room.h"));
         let error = read(hls, "url = \"http://127.0.0.1/\"").unwrap_err();
         assert!(error.contains("`crowd.chat.url` is HTTP video, not a chat"), "{error}");
         let error = read(CHAT, &format!("url = \"{CHAT}\"")).unwrap_err();
