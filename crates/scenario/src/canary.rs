@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::target::{Protocol, Target};
+use crate::target::Target;
 
 /// Most browsers: a large machine decodes for no more.
 pub(crate) const BROWSERS_MAX: u64 = 16;
@@ -30,17 +30,7 @@ impl Canary {
 
 /// Why browsers cannot join there; `None` if they can.
 pub(crate) fn unsupported(target: &Target) -> Option<&'static str> {
-    match target.protocol() {
-        Protocol::Whep | Protocol::Janus | Protocol::JanusVideoRoom | Protocol::LiveKit => None,
-        Protocol::OvenMediaEngine => Some("browsers cannot join OvenMediaEngine"),
-        Protocol::Rtsp => Some("browsers do not play RTSP"),
-        Protocol::HttpVideo | Protocol::PeerTube => Some("the browsers of a run join WebRTC only"),
-        Protocol::RtspPublish | Protocol::Rtmp | Protocol::Srt => {
-            Some("browsers do not publish by this protocol")
-        }
-        Protocol::Xmpp | Protocol::Chat => Some("the browsers of a run join no chat"),
-        Protocol::Whip => Some("browsers receive nothing: WHIP is send-only"),
-    }
+    target.protocol().facts().keeps_browsers_out
 }
 
 #[cfg(test)]

@@ -12,9 +12,9 @@ mod suggestion;
 
 mod target;
 pub use target::{
-    Account, ApiKey, Endpoint, IceTransportPolicy, JanusId, Place, Protocol, RelayTransport,
-    RtspTransport, StunServer, TARGET_EXAMPLES, Target, TargetError, TurnHost, TurnServer, TurnUri,
-    TurnUriError,
+    Account, ApiKey, Carriage, Endpoint, IceTransportPolicy, JanusId, Part, Place, Protocol,
+    RelayTransport, RtspTransport, StunServer, Target, TargetError, TurnHost, TurnServer, TurnUri,
+    TurnUriError, target_examples,
 };
 
 mod url_template;

@@ -3,7 +3,7 @@
 use crate::peers::PeerConfig;
 use crate::plan::Plan;
 use crate::role::Role;
-use crate::target::{Endpoint, Protocol, RtspTransport, Target};
+use crate::target::{Endpoint, RtspTransport, Target};
 
 /// Connections to one origin over HTTP/1.1, as browsers.
 const HTTP1_CONNECTIONS: u64 = 6;
@@ -30,41 +30,45 @@ impl Plan {
     }
 }
 
-/// Those of a participant with `role`: a signalling connection and a datagram socket (WHEP's
-/// connection is short, but all may be open at once), unless its protocol has others.
+/// Those of a participant with `role`: of its protocol, and of a chat beside it.
 fn sockets_each(target: &Target, role: Option<&Role>) -> (u64, u64) {
-    let peers = role.and_then(|role| role.player.peers.as_ref());
-    let (descriptors, ports) = match (target.protocol(), target.rtsp_transport) {
-        (Protocol::Rtsp | Protocol::RtspPublish, RtspTransport::Tcp) => (1, 0),
-        // Two sockets for each of audio and video.
-        (Protocol::Rtsp | Protocol::RtspPublish, _) => (5, 4),
-        (Protocol::Rtmp, _) => (1, 0),
-        (Protocol::Xmpp | Protocol::Chat, _) => (chat(&target.endpoint), 0),
-        // Three pipes to the process, and its own socket.
-        (Protocol::Srt, _) => (4, 1),
-        // A connection, and another while the first is being closed after a seek; one UDP port over
-        // HTTP/3.
-        (Protocol::HttpVideo, _) => {
-            (2 + peers.map_or(0, of_peers), 1 + peers.map_or(0, of_channels))
-        }
-        // The page with its media, and socket.io.
-        (Protocol::PeerTube, _) => {
-            let chat = role.is_some_and(|role| role.chat.is_wanted);
-            // The page says which tracker there is.
-            let channels = peers.map_or(0, of_channels);
-            (
-                HTTP1_CONNECTIONS + 1 + u64::from(peers.is_some()) + u64::from(chat) + channels,
-                1 + channels,
-            )
-        }
-        _ => (2, 1),
-    };
-    let beside = role.and_then(|role| role.chat.beside.as_deref()).map_or(0, chat);
+    let (descriptors, ports) = (target.protocol().facts().sockets)(target, role);
+    let beside = role.and_then(|role| role.chat.beside.as_deref()).map_or(0, of_chat);
     (descriptors + beside, ports)
 }
 
+/// By WebRTC: a signalling connection and a datagram socket. WHEP's connection is short, but all
+/// may be open at once.
+pub(crate) fn of_webrtc(_: &Target, _: Option<&Role>) -> (u64, u64) {
+    (2, 1)
+}
+
+pub(crate) fn of_rtsp(target: &Target, _: Option<&Role>) -> (u64, u64) {
+    match target.rtsp_transport {
+        RtspTransport::Tcp => (1, 0),
+        // Two sockets for each of audio and video.
+        RtspTransport::Auto | RtspTransport::Udp => (5, 4),
+    }
+}
+
+/// A connection, and another while the first is being closed after a seek; one UDP port over
+/// HTTP/3.
+pub(crate) fn of_http_video(_: &Target, role: Option<&Role>) -> (u64, u64) {
+    let peers = role.and_then(|role| role.player.peers.as_ref());
+    (2 + peers.map_or(0, of_peers), 1 + peers.map_or(0, of_channels))
+}
+
+/// The page with its media, and socket.io.
+pub(crate) fn of_peertube(_: &Target, role: Option<&Role>) -> (u64, u64) {
+    let peers = role.and_then(|role| role.player.peers.as_ref());
+    let chat = role.is_some_and(|role| role.chat.is_wanted);
+    // The page says which tracker there is.
+    let channels = peers.map_or(0, of_channels);
+    (HTTP1_CONNECTIONS + 1 + u64::from(peers.is_some()) + u64::from(chat) + channels, 1 + channels)
+}
+
 /// A WebSocket; or an event stream, and what is said.
-fn chat(endpoint: &Endpoint) -> u64 {
+pub(crate) fn of_chat(endpoint: &Endpoint) -> u64 {
     if endpoint.is_event_stream() { 2 } else { 1 }
 }
 

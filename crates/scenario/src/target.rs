@@ -10,10 +10,12 @@ use crate::secret::TokenSource;
 use crate::url_template::{UrlTemplate, UrlValues, UrlVariable};
 
 mod endpoint;
-pub use endpoint::{Account, Endpoint, JanusId, Place, Protocol, TargetError};
+pub use endpoint::{Account, Endpoint, JanusId, TargetError};
 
-mod schemes;
-pub use schemes::TARGET_EXAMPLES;
+mod protocols;
+pub use protocols::{Carriage, Part, Place, Protocol, target_examples};
+
+mod urls;
 
 mod media;
 pub use media::{IceTransportPolicy, RtspTransport, StunServer};
@@ -143,25 +145,13 @@ impl Target {
     /// Whether servers of this protocol announce relays (TURN).
     #[must_use]
     pub fn announces_relays(&self) -> bool {
-        match self.protocol() {
-            Protocol::OvenMediaEngine | Protocol::LiveKit | Protocol::Whep | Protocol::Whip => true,
-            Protocol::Janus
-            | Protocol::JanusVideoRoom
-            | Protocol::Rtsp
-            | Protocol::HttpVideo
-            | Protocol::PeerTube
-            | Protocol::RtspPublish
-            | Protocol::Rtmp
-            | Protocol::Srt
-            | Protocol::Xmpp
-            | Protocol::Chat => false,
-        }
+        self.protocol().facts().announces_relays
     }
 
     /// The protocol by which the port of [`Self::host_and_port`] is reached.
     #[must_use]
     pub fn ip_protocol(&self) -> IpProtocol {
-        if self.protocol() == Protocol::Srt { IpProtocol::Udp } else { IpProtocol::Tcp }
+        self.protocol().facts().ip_protocol
     }
 
     /// Host and port of the signalling server; the port defaults to that of the scheme.
@@ -173,7 +163,7 @@ impl Target {
     /// Whether participants receive each other.
     #[must_use]
     pub fn is_conference(&self) -> bool {
-        matches!(self.protocol(), Protocol::JanusVideoRoom | Protocol::LiveKit)
+        self.protocol().part() == Part::Confer
     }
 
     /// Whether the host is a loopback address or `localhost` (RFC 6761 6.3); names are not

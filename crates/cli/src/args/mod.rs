@@ -40,7 +40,7 @@ pub(crate) fn words_of(error: &clap::Error, has_colours: bool) -> String {
 
 /// The kinds of targets, for the end of a help text.
 fn targets() -> String {
-    let examples = throng_scenario::TARGET_EXAMPLES;
+    let examples: Vec<_> = throng_scenario::target_examples().collect();
     let width = examples.iter().map(|(url, _)| url.len()).max().unwrap_or_default();
     let lines = examples.iter().map(|(url, what)| format!("  {url:width$}  {what}\n"));
     format!("Targets:\n{}", lines.collect::<String>())
@@ -156,7 +156,7 @@ mod tests {
         };
         for command in ["view", "find"] {
             let text = help(command);
-            for (url, _) in throng_scenario::TARGET_EXAMPLES {
+            for (url, _) in throng_scenario::target_examples() {
                 assert!(text.split_whitespace().any(|word| word == url), "{url}:\n{text}");
             }
             for heading in ["Crowd:", "Server:", "Output:", "Fleet:"] {

@@ -104,7 +104,7 @@ fn help_names_every_kind_of_target_and_each_variable() {
         let (code, text) = said(&[command, "--help"]);
         assert_eq!(code, Some(0), "{text}");
         // Each at the start of a word: `publish+rtsp://…` does not stand for `rtsp://…`.
-        for (url, _) in throng_scenario::TARGET_EXAMPLES {
+        for (url, _) in throng_scenario::target_examples() {
             assert!(text.split_whitespace().any(|word| word == url), "{url} is not in\n{text}");
         }
         for heading in ["Crowd:", "Server:", "Output:", "Fleet:"] {
