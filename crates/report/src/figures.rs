@@ -7,7 +7,7 @@ use throng_observation::{
     AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, Players, Received, RunTime,
     TrackCounters,
 };
-use throng_scenario::{Protocol, Scenario, SubscribePolicy};
+use throng_scenario::{Carriage, Part, Scenario, SubscribePolicy};
 
 use crate::chat::ChatFigures;
 use crate::playback::PlaybackFigures;
@@ -181,17 +181,17 @@ impl Cohorts {
             cohorts
                 .map(|(destination, (_, role))| {
                     let protocol = destination.target.protocol();
+                    let part = protocol.part();
                     // A teacher may send only, in a conference.
-                    let receives = !destination.target.is_conference()
+                    let receives = part != Part::Confer
                         || [role.video, role.audio].iter().any(|of| *of != SubscribePolicy::None);
                     let publishes_only =
-                        destination.is_send_only() || (!receives && role.publish.is_some());
+                        part == Part::Publish || (!receives && role.publish.is_some());
                     CohortKind {
                         publishes_only,
-                        watches: !publishes_only && !protocol.is_chat(),
-                        plays_from_buffer: protocol.plays_from_buffer(),
-                        loads_page: protocol == Protocol::PeerTube
-                            || role.player.recorded_page.is_some(),
+                        watches: !publishes_only && part != Part::Chat,
+                        plays_from_buffer: protocol.carriage() == Carriage::Http,
+                        loads_page: part == Part::Visit || role.player.recorded_page.is_some(),
                         is_in_chat: role.is_in_chat(protocol),
                     }
                 })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::scenario::Scenario;
 use crate::streams::Streams;
-use crate::target::{Endpoint, Target};
+use crate::target::{Endpoint, Part, Target};
 use crate::url_template::UrlValues;
 
 /// The destination of one cohort.
@@ -61,10 +61,10 @@ impl Destination {
         self.target.shown_of(&self.values(number, None))
     }
 
-    /// Whether its participants only send (WHIP, publishing by RTSP).
+    /// What its participants do.
     #[must_use]
-    pub fn is_send_only(&self) -> bool {
-        self.target.protocol().is_send_only()
+    pub fn part(&self) -> Part {
+        self.target.part()
     }
 
     fn values(&self, number: u32, random: Option<u64>) -> UrlValues<'_> {

@@ -19,7 +19,7 @@ use crate::room::RoomConfig;
 use crate::scenario::{Caps, Cohort, RunTimes, Scenario, Stream};
 use crate::share::Share;
 use crate::tap::Tap;
-use crate::target::{Endpoint, Target};
+use crate::target::{Endpoint, Part, Target};
 use crate::watch::Watch;
 
 /// The joins of a run and their expected load. Plans are deterministic: two plans of one scenario
@@ -255,8 +255,8 @@ impl Plan {
     /// receives.
     #[must_use]
     pub fn endpoint_of_browser(&self, number: u32) -> Endpoint {
-        let destination = self.destinations.iter().find(|destination| !destination.is_send_only());
-        destination.map_or_else(
+        let mut destinations = self.destinations.iter();
+        destinations.find(|destination| destination.part() != Part::Publish).map_or_else(
             || self.target.endpoint.clone(),
             |destination| destination.endpoint(number, number.into()),
         )
@@ -278,9 +278,10 @@ impl Plan {
             server_out_mbit_per_s: f64::from(users) * wire_bits_per_s / 1e6,
             assumed,
         };
-        if self.target.is_conference() {
+        let is_publishing = |destination: &Destination| destination.part() == Part::Publish;
+        if self.target.part() == Part::Confer {
             self.add_up_conference();
-        } else if self.destinations.iter().any(Destination::is_send_only) {
+        } else if self.destinations.iter().any(is_publishing) {
             self.add_up_publishers();
         }
         let (descriptors_each, ports_each) = self.sockets_each();
@@ -313,7 +314,7 @@ impl Plan {
         for ((destination, role), users) in
             self.destinations.iter().zip(&self.roles).zip(self.users_by_cohort())
         {
-            if !destination.is_send_only() {
+            if destination.part() != Part::Publish {
                 load.server_in_mbit_per_s += users * FEEDBACK_BITS_PER_S / 1e6;
                 load.server_out_mbit_per_s += users * wire_bits_per_s / 1e6;
                 load.assumed |= assumed;

@@ -7,7 +7,7 @@ use throng_observation::{Codec, Layer};
 use crate::chat::ChatConfig;
 use crate::player::PlayerConfig;
 use crate::script::ScriptStep;
-use crate::target::Protocol;
+use crate::target::{Part, Protocol};
 
 /// The role of a participant in a conference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,10 +39,10 @@ impl Role {
     /// or that of a page.
     #[must_use]
     pub fn is_in_chat(&self, protocol: Protocol) -> bool {
-        match protocol {
-            _ if protocol.is_chat() => true,
-            Protocol::PeerTube => self.chat.is_wanted,
-            _ => self.chat.beside.is_some(),
+        match protocol.part() {
+            Part::Chat => true,
+            Part::Visit => self.chat.is_wanted,
+            Part::Watch | Part::Publish | Part::Confer => self.chat.beside.is_some(),
         }
     }
 }

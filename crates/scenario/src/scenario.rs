@@ -13,7 +13,7 @@ use crate::room::RoomConfig;
 use crate::source::Source;
 use crate::streams::Streams;
 use crate::tap::Tap;
-use crate::target::Target;
+use crate::target::{Part, Target};
 use crate::units;
 use crate::watch::Watch;
 
@@ -155,9 +155,11 @@ impl Scenario {
     /// says.
     fn role_of(&self, cohort: &Cohort) -> Role {
         let role = cohort.role.clone().unwrap_or_default();
-        match cohort.target.as_ref().unwrap_or(&self.target).protocol().is_send_only() {
-            true => Role { video: SubscribePolicy::None, audio: SubscribePolicy::None, ..role },
-            false => role,
+        match cohort.target.as_ref().unwrap_or(&self.target).part() {
+            Part::Publish => {
+                Role { video: SubscribePolicy::None, audio: SubscribePolicy::None, ..role }
+            }
+            Part::Watch | Part::Confer | Part::Chat | Part::Visit => role,
         }
     }
 

@@ -13,6 +13,7 @@ mod endpoint;
 pub use endpoint::{Account, Endpoint, JanusId, TargetError};
 
 mod protocols;
+pub(crate) use protocols::ApiKeys;
 pub use protocols::{Carriage, Part, Place, Protocol, target_examples};
 
 mod urls;
@@ -127,13 +128,19 @@ impl Target {
     /// Whether it can have several rooms: those of a conference, or those of `{room}` in the URL.
     #[must_use]
     pub fn has_rooms(&self) -> bool {
-        self.is_conference() || self.has_variable(UrlVariable::Room)
+        self.part() == Part::Confer || self.has_variable(UrlVariable::Room)
     }
 
     /// The protocol of the endpoint.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.endpoint.protocol()
+    }
+
+    /// What participants do.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        self.protocol().part()
     }
 
     /// The URL that throng connects to (`ws`, `wss`, `http`, `https`).
@@ -158,12 +165,6 @@ impl Target {
     #[must_use]
     pub fn host_and_port(&self) -> (String, u16) {
         self.endpoint.host_and_port()
-    }
-
-    /// Whether participants receive each other.
-    #[must_use]
-    pub fn is_conference(&self) -> bool {
-        self.protocol().part() == Part::Confer
     }
 
     /// Whether the host is a loopback address or `localhost` (RFC 6761 6.3); names are not

@@ -8,7 +8,7 @@ use throng_analysis::search::{Estimate, Schedule, Settings};
 use throng_observation::run::CohortId;
 use throng_observation::{BadIf, Goal, HoldRow, RunTime};
 use throng_scenario::{
-    Arrival as _, Cohort, Moment, Override, Plan, ProfileRequest, ROOMS_MAX, Scenario, Watch,
+    Arrival as _, Cohort, Moment, Override, Part, Plan, ProfileRequest, ROOMS_MAX, Scenario, Watch,
 };
 use throng_store::RunFolder;
 
@@ -194,7 +194,7 @@ impl Variation {
             )));
         }
         let fixed: u32 = sizes(&asked.crowd, Some(varying)).iter().map(|(_, size)| size).sum();
-        let is_conference = asked.target.is_conference();
+        let is_conference = asked.target.part() == Part::Confer;
         let floor = fixed + if is_conference && fixed == 0 { 2 } else { 1 };
         let ceiling = users_max(command.ceiling, &asked);
         if ceiling < floor {

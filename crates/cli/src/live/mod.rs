@@ -18,7 +18,7 @@ use std::io::IsTerminal;
 use throng_analysis::search::Progress;
 use throng_engine::LiveSnapshot;
 use throng_report::ObjectiveResult;
-use throng_scenario::{Destination, Plan};
+use throng_scenario::{Part, Plan};
 
 use crate::args::Common;
 use crate::console::{Frames, Stream};
@@ -54,13 +54,10 @@ pub(crate) enum Who {
 
 impl Who {
     fn of(plan: &Plan) -> Self {
-        if plan.destinations.iter().all(Destination::is_send_only) {
+        let all = |part: Part| plan.destinations.iter().all(|one| one.part() == part);
+        if all(Part::Publish) {
             Self::Publishers
-        } else if plan
-            .destinations
-            .iter()
-            .all(|destination| destination.target.protocol().is_chat())
-        {
+        } else if all(Part::Chat) {
             Self::Chatters
         } else {
             Self::Viewers

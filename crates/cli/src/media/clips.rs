@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use throng_media::source::{Clip, ClipError, Format, read};
 use throng_observation::{Codec, MediaKind};
-use throng_scenario::{Action, MediaFile, Plan, PublishConfig, Role, Target};
+use throng_scenario::{Action, Carriage, MediaFile, Plan, PublishConfig, Role, Target};
 
 use crate::CliError;
 
@@ -126,7 +126,7 @@ fn ingest(cohort: &str, role: &Role, target: &Target, clips: &Clips) -> Result<(
     let files = role.publish.iter().flat_map(PublishConfig::files);
     for (file, codec) in files.filter_map(|file| Some((file, clips.get(file)?.codec()))) {
         let is_carried = matches!(codec, Codec::H264 | Codec::Aac);
-        let carries = match protocol.is_ingest() {
+        let carries = match protocol.carriage() == Carriage::Ingest {
             true if !is_carried => "H.264 and AAC",
             false if codec == Codec::Aac => "Opus, among others, and no AAC",
             _ => continue,

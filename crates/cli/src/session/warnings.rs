@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use throng_engine::preflight::{self, Needs};
-use throng_scenario::Plan;
+use throng_scenario::{Destination, Part, Plan};
 
 use crate::media::Pages;
 use crate::run_id::random;
@@ -36,10 +36,13 @@ pub(crate) fn warnings(plan: &Plan, pages: &Pages) -> Vec<String> {
 fn one_stream(plan: &Plan) -> Vec<String> {
     let users =
         |cohort: usize| plan.joins.iter().filter(move |join| usize::from(join.cohort.0) == cohort);
+    let may_be_one = |destination: &Destination| {
+        destination.part() == Part::Publish && destination.target.api_key.is_none()
+    };
     plan.destinations
         .iter()
         .enumerate()
-        .filter(|(_, destination)| destination.is_send_only() && destination.target.api_key.is_none())
+        .filter(|(_, destination)| may_be_one(destination))
         .filter_map(|(cohort, destination)| {
             let mut joins = users(cohort).map(|join| join.place);
             let (one, other) = (joins.next()?, joins.max()?);

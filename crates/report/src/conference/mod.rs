@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use throng_observation::run::{ParticipantId, ParticipantRow, RunData, TrackRow};
 use throng_observation::{MediaKind, RunTime};
-use throng_scenario::{Role, Scenario, SubscribePolicy};
+use throng_scenario::{Part, Role, Scenario, SubscribePolicy};
 
 mod flow;
 mod planned;
@@ -117,7 +117,7 @@ impl<'a> Matrix<'a> {
     pub(crate) fn of(run: &'a RunData) -> Option<Self> {
         // A participant that publishes at a URL of its own is no member of the conference.
         let is_none = |scenario: Scenario| {
-            !scenario.target.is_conference()
+            scenario.target.part() != Part::Confer
                 || scenario.crowd.iter().any(|cohort| cohort.target.is_some())
         };
         if run.sent.is_empty() || scenario(run).is_some_and(is_none) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_observation::run::{CohortId, RunData};
-use throng_scenario::{Plan, Share};
+use throng_scenario::{Part, Plan, Share};
 
 /// Planned rate into the server in each of `seconds`, bits per second on the wire. `None` where the
 /// scenario is unreadable or does not have a participant's rate (a recording has its own), and for
@@ -14,7 +14,7 @@ pub(crate) fn planned_in_bps(run: &RunData, seconds: &[i64]) -> Option<Vec<f64>>
     }
     let plan = super::scenario(run)?.plan();
     // Other targets do not count the rate in by sender.
-    if !plan.target.is_conference() {
+    if plan.target.part() != Part::Confer {
         return None;
     }
     let each: Vec<f64> = (0..plan.roles.len())

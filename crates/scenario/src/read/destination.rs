@@ -9,7 +9,7 @@ use super::tree::Value;
 use crate::role::PublishConfig;
 use crate::scenario::Cohort;
 use crate::streams::{STREAMS_MAX, StreamDistribution, Streams, ZIPF_MAX};
-use crate::target::{Protocol, Target};
+use crate::target::{Carriage, Part, Protocol, Target};
 use crate::url_template::UrlVariable;
 
 const STREAMS: &str =
@@ -135,7 +135,7 @@ fn check_ingest(reader: &mut Reader, protocol: Protocol, cohort: &mut Cohort, sp
     let name = &cohort.name;
     let publish =
         cohort.role.as_mut().map(|role| (&mut role.publish, role.script.len() + role.layers.len()));
-    if !protocol.is_ingest() {
+    if protocol.carriage() != Carriage::Ingest {
         if let Some((Some(PublishConfig { burns_clock: true, .. }), _)) = publish {
             let message =
                 format!("`publish.burn_clock` of {name} has no effect on {}", protocol.name());
@@ -185,14 +185,15 @@ fn check_ingest(reader: &mut Reader, protocol: Protocol, cohort: &mut Cohort, sp
 fn check_own(reader: &mut Reader, target: &Target, own: &Target, spans: &CohortSpans) {
     let (host, of_own) = (host_of(target), host_of(own));
     // Media servers take streams at another port than that at which they deliver them.
-    let is_ingest = target.protocol().is_ingest() || own.protocol().is_ingest();
+    let is_ingest =
+        [target, own].iter().any(|target| target.protocol().carriage() == Carriage::Ingest);
     let is_same_host = is_ingest && target.url().host_str() == own.url().host_str();
     if host != of_own && !is_same_host {
         let message =
             format!("`url` of a cohort has another host ({of_own}) than target.url ({host})");
         reader.fail(spans.url, message, "write the same host and port, or one scenario per host");
     }
-    if target.is_conference() || own.is_conference() {
+    if target.part() == Part::Confer || own.part() == Part::Confer {
         let help = "remove it, or write a separate scenario for the conference";
         reader.fail(
             spans.url,

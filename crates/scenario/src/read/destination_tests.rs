@@ -3,6 +3,7 @@
 use throng_observation::run::CohortId;
 
 use crate::Destination;
+use crate::Part;
 use crate::SubscribePolicy;
 use crate::flags::Override;
 use crate::scenario::Scenario;
@@ -176,10 +177,8 @@ fn publishers_by_rtsp_send_one_size_and_viewers_may_watch_them() {
     let scenario = read(text);
     assert_eq!(urls(&scenario, 0), ["http://127.0.0.1:8554/live0", "http://127.0.0.1:8554/live1"]);
     let destinations = scenario.destinations();
-    assert_eq!(
-        destinations.iter().map(Destination::is_send_only).collect::<Vec<_>>(),
-        [true, false]
-    );
+    let parts: Vec<_> = destinations.iter().map(Destination::part).collect();
+    assert_eq!(parts, [Part::Publish, Part::Watch]);
     assert_eq!(destinations[0].target.rtsp_transport.name(), "tcp");
     // Publishers expect to receive nobody: nothing of them is missing.
     let receives: Vec<_> =

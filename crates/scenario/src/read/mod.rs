@@ -9,7 +9,7 @@ use crate::flags::{Override, ScenarioFlags};
 use crate::objective::Objective;
 use crate::scenario::{Caps, Cohort, OutputConfig, RunTimes, Scenario, Stream};
 use crate::source::Source;
-use crate::target::{Target, is_loopback};
+use crate::target::{Part, Target, is_loopback};
 use crate::units;
 
 mod tree;
@@ -96,8 +96,7 @@ fn read(text: &str, overrides: &[Override], form: Form) -> Result<Scenario, Scen
     }
     let mut fields = Fields::new("", None, &root);
     let target = target::target(&mut reader, &mut fields, host_of_file.as_deref());
-    let is_send_only = target.as_ref().is_some_and(|target| target.protocol().is_send_only());
-    let default_name = if is_send_only { "publishers" } else { "viewers" };
+    let default_name = target.as_ref().map_or(Part::Watch, Target::part).participants();
     let (mut crowd, cohorts) = crowd::crowd(&mut reader, &mut fields, default_name);
     let run = run(&mut reader, &mut fields);
     let stream = stream(&mut reader, &mut fields);

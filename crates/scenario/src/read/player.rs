@@ -10,7 +10,7 @@ use crate::peers::PeerConfig;
 use crate::playback::{AtEnd, PlaybackPosition, UserHabits};
 use crate::player::{LivePolicy, MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
 use crate::scenario::Scenario;
-use crate::target::Protocol;
+use crate::target::{Carriage, Part};
 use crate::units;
 
 /// Shortest buffer: below it a player could not hide the gap between two requests.
@@ -209,24 +209,29 @@ pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Op
             seed: player.seed,
             ..PlayerConfig::default()
         };
-        let (message, help) = match protocol {
-            Protocol::HttpVideo | Protocol::PeerTube if player.scale_milli != NORMAL_SCALE_MILLI => {
+        let (message, help) = match (protocol.part(), protocol.carriage()) {
+            (_, Carriage::Http) if player.scale_milli != NORMAL_SCALE_MILLI => {
                 ("`player.scale` has no effect: HTTP servers do not play".to_owned(), "remove it")
             }
-            Protocol::Rtsp if *player != of_rtsp => (
+            (Part::Watch, Carriage::Rtsp) if *player != of_rtsp => (
                 format!("`player`: {HTTP_KEYS} have no effect on RTSP, where the server paces"),
                 "remove them",
             ),
             // A page of PeerTube names its tracker.
-            Protocol::HttpVideo if player.peers.as_ref().is_some_and(has_channels_for_nobody) => (
-                "`player.p2p.data_channels` has no effect without tracker: browsers are found by it"
-                    .to_owned(),
-                "add tracker = \"wss://HOST/tracker/socket\", or remove it",
-            ),
-            Protocol::HttpVideo | Protocol::PeerTube | Protocol::Rtsp => continue,
-            _ => {
-                let message = format!("`player` has no effect: {} plays no recordings", protocol.name());
-                (message, "remove it, or use http(s)://HOST/FILE or rtsp(s)://HOST/FILE as the target")
+            (Part::Watch, Carriage::Http)
+                if player.peers.as_ref().is_some_and(has_channels_for_nobody) =>
+            {
+                let message = "`player.p2p.data_channels` has no effect without tracker: \
+                               browsers are found by it";
+                (message.to_owned(), "add tracker = \"wss://HOST/tracker/socket\", or remove it")
+            }
+            (_, Carriage::Http) | (Part::Watch, Carriage::Rtsp) => continue,
+            (_, Carriage::WebRtc | Carriage::Rtsp | Carriage::Ingest | Carriage::Nothing) => {
+                let name = protocol.name();
+                (
+                    format!("`player` has no effect: {name} plays no recordings"),
+                    "remove it, or use http(s)://HOST/FILE or rtsp(s)://HOST/FILE as the target",
+                )
             }
         };
         reader.fail(span, message, help);

@@ -6,7 +6,7 @@ use super::turn;
 use crate::room::ROOMS_MAX;
 use crate::secret::{HIDDEN, TokenSource};
 use crate::target::{
-    ApiKey, IceTransportPolicy, Protocol, RtspTransport, StunServer, Target, TargetError,
+    ApiKey, ApiKeys, Carriage, IceTransportPolicy, RtspTransport, StunServer, Target, TargetError,
 };
 
 /// Host and port of the file's own `target.url`, before overrides.
@@ -85,7 +85,7 @@ pub(super) fn target(
         reader.fail(fields.span_of("ice_transport_policy"), message, help);
     }
     let stun = stun_node.and_then(|node| stun(reader, node, &target));
-    let is_rtsp = target.protocol().is_rtsp();
+    let is_rtsp = target.protocol().carriage() == Carriage::Rtsp;
     if rtsp_transport.is_some() && !is_rtsp {
         let message = format!(
             "`target.rtsp_transport` has no effect: {} is not RTSP",
@@ -207,22 +207,22 @@ pub(super) fn check_access(
         return; // the missing value may be one that could not be read
     }
     let room = api_key.map(|api| api.room.is_some());
-    let (message, help) = match (target.protocol(), room, has_token) {
-        (Protocol::LiveKit, None, false) => (
+    let (message, help) = match (target.protocol().facts().api_keys, room, has_token) {
+        (ApiKeys::RoomOfUrl, None, false) => (
             "LiveKit requires a token",
             "write under [target] api_key = \"…\" and api_secret = \"env:NAME\", or a token for one participant; on \
              the command line --set target.api_key=… --set target.api_secret=env:NAME, or --token",
         ),
-        (Protocol::LiveKit, Some(true), _) => {
+        (ApiKeys::RoomOfUrl, Some(true), _) => {
             ("`target.room`: the URL names LiveKit's room already", "remove target.room")
         }
-        (Protocol::Whip, Some(false), _) => (
+        (ApiKeys::NamedRoom, Some(false), _) => (
             "`target.room` is missing: LiveKit's tokens are for a room, and a WHIP URL has none",
             "write target.room = \"…\"",
         ),
         (_, Some(_), true) => ("`target` has both a token and an API key", "remove one of them"),
-        (Protocol::LiveKit | Protocol::Whip, ..) | (_, None, _) => return,
-        (_, Some(_), false) => (
+        (ApiKeys::RoomOfUrl | ApiKeys::NamedRoom, ..) | (_, None, _) => return,
+        (ApiKeys::None, Some(_), false) => (
             "`target.api_key`: only LiveKit has API keys",
             "remove target.api_key and target.api_secret",
         ),

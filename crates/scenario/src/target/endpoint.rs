@@ -137,9 +137,4 @@ impl Endpoint {
     pub(crate) fn protocol(&self) -> Protocol {
         self.place.protocol()
     }
-
-    /// Whether it is a chat.
-    pub(crate) fn is_chat(&self) -> bool {
-        self.protocol().is_chat()
-    }
 }

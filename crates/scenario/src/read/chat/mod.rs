@@ -8,7 +8,7 @@ use super::fields::{Fields, Reader};
 use super::tree::{Entry, Node, Span, Value};
 use crate::chat::{ChatConfig, ChatMoment, ChatRenames, ChatTemplate, VcardPolicy};
 use crate::scenario::Scenario;
-use crate::target::{Endpoint, Protocol};
+use crate::target::{Carriage, Endpoint, Part, Protocol};
 use crate::units;
 
 const EXAMPLE: &str = "a table such as { every = \"2m\", vcards = \"authors\" }";
@@ -69,7 +69,9 @@ fn beside(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Box<Endpoint>>
     let node = fields.get("url")?;
     let text = reader.text(node, &path, URL)?;
     match Endpoint::parse(&text) {
-        Ok(endpoint) if endpoint.is_chat() => return Some(Box::new(endpoint)),
+        Ok(endpoint) if endpoint.protocol().part() == Part::Chat => {
+            return Some(Box::new(endpoint));
+        }
         Ok(endpoint) => {
             let message = format!("`{path}` is {}, not a chat", endpoint.protocol().name());
             reader.fail(node.span, message, format!("write url = {URL}"));
@@ -206,11 +208,12 @@ pub(super) fn check_target(
     for (cohort, (place, spans)) in scenario.crowd.iter().zip(spans) {
         let target = cohort.target.as_ref().unwrap_or(&scenario.target);
         let beside = cohort.role.as_ref().and_then(|role| role.chat.beside.as_deref());
-        let protocol = match (target.protocol(), beside) {
-            (Protocol::HttpVideo, Some(beside)) => beside.protocol(),
+        let plays = target.protocol().carriage() == Carriage::Http;
+        let protocol = match (target.part(), beside) {
+            (Part::Watch, Some(beside)) if plays => beside.protocol(),
             // Its page says where its chat is.
-            (Protocol::PeerTube, None) => Protocol::Xmpp,
-            (Protocol::Xmpp | Protocol::Chat | Protocol::PeerTube, Some(_)) => {
+            (Part::Visit, None) => Protocol::Xmpp,
+            (Part::Chat | Part::Visit, Some(_)) => {
                 if let Some(spans) = spans {
                     let message = format!(
                         "`chat.url` has no effect: {} has its own chat",
@@ -220,7 +223,9 @@ pub(super) fn check_target(
                 }
                 continue;
             }
-            (protocol, _) => protocol,
+            (Part::Watch | Part::Publish | Part::Confer, _) | (Part::Chat, None) => {
+                target.protocol()
+            }
         };
         let template = spans.as_ref().and_then(|spans| spans.template);
         match (protocol, spans) {
@@ -236,7 +241,7 @@ pub(super) fn check_target(
                 let words = cohort.role.as_ref().and_then(|role| role.chat.template.as_ref());
                 check_transport(reader, beside.unwrap_or(&target.endpoint), words, spans);
             }
-            (Protocol::Xmpp, Some(_)) => {
+            (_, Some(_)) if protocol.part() == Part::Chat => {
                 if let Some(span) = template {
                     let message = "`chat.template` has no effect: the target speaks XMPP";
                     reader.fail(

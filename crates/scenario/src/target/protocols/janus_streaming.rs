@@ -4,7 +4,7 @@
 use throng_observation::percent::decoded;
 use url::Url;
 
-use super::{Carriage, Facts, Part, Place, has_no_rooms};
+use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::secret::{HIDDEN, Secret};
 use crate::sockets;
@@ -33,6 +33,7 @@ pub(super) static FACTS: Facts = Facts {
     in_room: has_no_rooms,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
+    api_keys: ApiKeys::None,
     keeps_browsers_out: None,
     sockets: sockets::of_webrtc,
 };

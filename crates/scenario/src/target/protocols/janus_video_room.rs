@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::{Carriage, Facts, Part, Place, janus_streaming, name_of_room};
+use super::{ApiKeys, Carriage, Facts, Part, Place, janus_streaming, name_of_room};
 use crate::consent::IpProtocol;
 use crate::secret::Secret;
 use crate::sockets;
@@ -19,6 +19,7 @@ pub(super) static FACTS: Facts = Facts {
     in_room,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
+    api_keys: ApiKeys::None,
     keeps_browsers_out: None,
     sockets: sockets::of_webrtc,
 };

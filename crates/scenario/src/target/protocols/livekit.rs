@@ -3,7 +3,7 @@
 use throng_observation::percent::decoded;
 use url::Url;
 
-use super::{Carriage, Facts, Part, Place, Protocol, name_of_room};
+use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, name_of_room};
 use crate::consent::IpProtocol;
 use crate::sockets;
 use crate::target::urls::{
@@ -30,6 +30,7 @@ pub(super) static FACTS: Facts = Facts {
     in_room,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: true,
+    api_keys: ApiKeys::RoomOfUrl,
     keeps_browsers_out: None,
     sockets: sockets::of_webrtc,
 };

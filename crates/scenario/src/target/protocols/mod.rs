@@ -159,6 +159,8 @@ pub(crate) struct Facts {
     pub(crate) ip_protocol: IpProtocol,
     /// Whether its servers announce relays (TURN).
     pub(crate) announces_relays: bool,
+    /// What its servers take API keys for.
+    pub(crate) api_keys: ApiKeys,
     /// Why the browsers of a run cannot join; `None` if they can.
     pub(crate) keeps_browsers_out: Option<&'static str>,
     /// The file descriptors and UDP ports of one participant at most, without a chat beside it.
@@ -180,6 +182,16 @@ pub enum Part {
     Visit,
 }
 
+impl Part {
+    /// The name of a cohort whose scenario gives it none.
+    pub(crate) fn participants(self) -> &'static str {
+        match self {
+            Self::Publish => "publishers",
+            Self::Watch | Self::Confer | Self::Chat | Self::Visit => "viewers",
+        }
+    }
+}
+
 /// How media travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carriage {
@@ -194,6 +206,17 @@ pub enum Carriage {
     Ingest,
     /// There is none.
     Nothing,
+}
+
+/// What a server takes tokens for that are made with an API key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ApiKeys {
+    /// For nothing.
+    None,
+    /// For the room in the URL, into which nobody gets without a token.
+    RoomOfUrl,
+    /// For a room that the URL does not name.
+    NamedRoom,
 }
 
 impl Protocol {
@@ -213,37 +236,6 @@ impl Protocol {
     #[must_use]
     pub fn carriage(self) -> Carriage {
         self.facts().carriage
-    }
-
-    /// Whether participants send media and receive none.
-    #[must_use]
-    pub fn is_send_only(self) -> bool {
-        self.part() == Part::Publish
-    }
-
-    /// Whether participants play from a buffer, so that their playback begins and may stall; media
-    /// of the others is played as it arrives.
-    #[must_use]
-    pub fn plays_from_buffer(self) -> bool {
-        self.carriage() == Carriage::Http
-    }
-
-    /// Whether it is a chat: text goes both ways, and no media.
-    #[must_use]
-    pub fn is_chat(self) -> bool {
-        self.part() == Part::Chat
-    }
-
-    /// Whether it is RTMP or SRT: one stream of H.264 and AAC.
-    #[must_use]
-    pub fn is_ingest(self) -> bool {
-        self.carriage() == Carriage::Ingest
-    }
-
-    /// Whether it is RTSP: media goes over UDP or the RTSP connection, without ICE.
-    #[must_use]
-    pub fn is_rtsp(self) -> bool {
-        self.carriage() == Carriage::Rtsp
     }
 }
 

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::{Carriage, Facts, Part, Place, Protocol, has_no_rooms};
+use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::sockets;
 use crate::target::urls::{after_prefix, parts_of_path, shown_after};
@@ -19,6 +19,7 @@ pub(super) static FACTS: Facts = Facts {
     in_room: has_no_rooms,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: true,
+    api_keys: ApiKeys::None,
     keeps_browsers_out: Some("browsers cannot join OvenMediaEngine"),
     sockets: sockets::of_webrtc,
 };

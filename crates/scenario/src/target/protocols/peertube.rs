@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::{Carriage, Facts, Part, Place, has_no_rooms};
+use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::sockets;
 use crate::target::urls::{after_prefix, parts_of_path, shown_after};
@@ -23,6 +23,7 @@ pub(super) static FACTS: Facts = Facts {
     in_room: has_no_rooms,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
+    api_keys: ApiKeys::None,
     keeps_browsers_out: Some("the browsers of a run join WebRTC only"),
     sockets: sockets::of_peertube,
 };

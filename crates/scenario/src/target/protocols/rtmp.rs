@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::{Carriage, Facts, Part, Place, Protocol, has_no_rooms};
+use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::target::urls::{as_scheme, parts_of_path, published, shown_published, with_ports};
 use crate::target::{Endpoint, TargetError};
@@ -27,6 +27,7 @@ pub(super) static FACTS: Facts = Facts {
     in_room: has_no_rooms,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
+    api_keys: ApiKeys::None,
     keeps_browsers_out: Some("browsers do not publish by this protocol"),
     sockets: |_, _| (1, 0),
 };

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::{Carriage, Facts, Part, Place, has_no_rooms};
+use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::sockets;
 use crate::target::urls::{as_scheme, with_hidden, with_ports};
@@ -27,6 +27,7 @@ pub(super) static FACTS: Facts = Facts {
     in_room: has_no_rooms,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
+    api_keys: ApiKeys::None,
     keeps_browsers_out: Some("browsers do not play RTSP"),
     sockets: sockets::of_rtsp,
 };

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::{Carriage, Facts, Part, Place, has_no_rooms, rtsp};
+use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms, rtsp};
 use crate::consent::IpProtocol;
 use crate::sockets;
 use crate::target::urls::{published, shown_published};
@@ -22,6 +22,7 @@ pub(super) static FACTS: Facts = Facts {
     in_room: has_no_rooms,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
+    api_keys: ApiKeys::None,
     keeps_browsers_out: Some("browsers do not publish by this protocol"),
     sockets: sockets::of_rtsp,
 };

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::{Carriage, Facts, Part, Place, Protocol, has_no_rooms};
+use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::target::urls::{as_scheme, published, shown_published, with_ports};
 use crate::target::{Endpoint, TargetError};
@@ -23,6 +23,7 @@ pub(super) static FACTS: Facts = Facts {
     in_room: has_no_rooms,
     ip_protocol: IpProtocol::Udp,
     announces_relays: false,
+    api_keys: ApiKeys::None,
     keeps_browsers_out: Some("browsers do not publish by this protocol"),
     // Three pipes to the process, and its own socket.
     sockets: |_, _| (4, 1),

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::{Carriage, Facts, Part, Place, has_no_rooms};
+use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::sockets;
 use crate::target::urls::{after_prefix, shown_after};
@@ -21,6 +21,7 @@ pub(super) static FACTS: Facts = Facts {
     in_room: has_no_rooms,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: true,
+    api_keys: ApiKeys::NamedRoom,
     keeps_browsers_out: Some("browsers receive nothing: WHIP is send-only"),
     sockets: sockets::of_webrtc,
 };

@@ -3,7 +3,7 @@
 
 use url::Url;
 
-use super::{Carriage, Facts, Part, Place, Protocol, has_no_rooms};
+use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::target::urls::{
     after_prefix, parameter, remove_parameters, with_hidden, with_parameter,
@@ -27,6 +27,7 @@ pub(super) static FACTS: Facts = Facts {
     in_room: has_no_rooms,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
+    api_keys: ApiKeys::None,
     keeps_browsers_out: Some("the browsers of a run join no chat"),
     sockets: |_, _| (1, 0),
 };
