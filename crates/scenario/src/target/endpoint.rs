@@ -134,7 +134,8 @@ impl Endpoint {
     }
 
     /// The protocol.
-    pub(crate) fn protocol(&self) -> Protocol {
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
         self.place.protocol()
     }
 }
