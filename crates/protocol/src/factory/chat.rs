@@ -6,7 +6,7 @@ use throng_observation::seed;
 use throng_scenario::{Account, Endpoint, Role, Secret};
 use url::Url;
 
-use super::{TargetFactory, member_name};
+use super::{Seat, TargetFactory, member_name};
 use crate::chat::template::TemplateConfig;
 use crate::chat::xmpp::{Credentials, XmppConfig};
 use crate::chat::{Config, Member, Protocol, Rename};
@@ -16,8 +16,7 @@ impl TargetFactory {
     /// A participant of a room of XMPP.
     pub(super) fn chat_member(
         &self,
-        number: u32,
-        role: &Role,
+        Seat { number, role, .. }: Seat<'_>,
         (url, domain, room, account): (&Url, &str, &str, Option<&Account>),
     ) -> Box<dyn Participant> {
         let config = self.xmpp_config(number, role, (url, domain, room, account));
@@ -52,8 +51,7 @@ impl TargetFactory {
     /// A participant of a chat that the scenario describes.
     pub(super) fn chat_by_template(
         &self,
-        number: u32,
-        role: &Role,
+        Seat { number, role, .. }: Seat<'_>,
         endpoint: &Endpoint,
     ) -> Box<dyn Participant> {
         let url = &endpoint.url;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use throng_scenario::{PeerConfig, PeerPreset};
+use throng_scenario::{JanusId, PeerConfig, PeerPreset, PlayerConfig};
 
 use super::*;
 use crate::chat::RoomLogs;
