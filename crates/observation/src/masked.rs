@@ -300,20 +300,28 @@ fn user_info(text: &str) -> Range<usize> {
     let begin = text.len() - place.len();
     let (user, host) = place.split_at(host_begin(place, place.rfind('@')));
     let is_of_host = rest.len() - place.len() >= slashes_min;
-    let is_user_info = is_of_host || has_password(user, host);
+    let is_user_info = is_of_host || (has_password(user, host) && !is_address(user, host));
     let end = if is_user_info { begin + user.len() } else { begin };
     begin..end
 }
 
 /// Whether `user`, all up to the `@` before `host`, has a password.
 fn has_password(user: &str, host: &str) -> bool {
+    user.contains(':') && !DIGESTS.iter().any(|digest| host.starts_with(digest))
+}
+
+/// Whether `user`, all up to the `@` before `host`, is none: the address of a person or a room, or
+/// a range of bytes. It has no path, but for the nickname in a room: `sip:PW@HOST/x` is of a user
+/// `sip`.
+fn is_address(user: &str, host: &str) -> bool {
     let Some((name, rest)) = user.split_once(':') else { return false };
     let is_before = |c: char| c == '=' || OPENING.contains(&c);
     let name = name.rsplit(is_before).next().unwrap_or_default();
+    let may_have_path = name.eq_ignore_ascii_case("xmpp");
     // Behind another `:` or a slash another user may be.
-    let is_address = !rest.contains([':', '/', '\\'])
-        && NOT_USERS.iter().any(|word| name.eq_ignore_ascii_case(word));
-    !is_address && !DIGESTS.iter().any(|digest| host.starts_with(digest))
+    NOT_USERS.iter().any(|word| name.eq_ignore_ascii_case(word))
+        && !rest.contains([':', '/', '\\'])
+        && (may_have_path || !host.contains(SLASHES))
 }
 
 /// Where the query of a reference without a scheme begins, or its fragment: what has a value later
@@ -370,7 +378,7 @@ fn is_rtmp(scheme: &str) -> bool {
 /// A path whose parts of the form `NAME=VALUE` have signatures in some networks.
 fn masked_path(path: &str, shown: Shown) -> String {
     let is_secret = |part: &str| part.contains('=') && !may_be_shown(part);
-    each_part(path, |part| masked_part(part, is_secret, shown))
+    each_part(path, |part, is_first| masked_part(part, is_first, is_secret, shown))
 }
 
 /// What may be a reference without a scheme or a query: a path has signatures too, but a word may
@@ -378,7 +386,7 @@ fn masked_path(path: &str, shown: Shown) -> String {
 fn masked_reference(place: &str, shown: Shown) -> String {
     let is_path = place.contains(SLASHES);
     let is_secret = |part: &str| is_path && names_a_signature(part);
-    each_part(place, |part| masked_part(part, is_secret, shown))
+    each_part(place, |part, is_first| masked_part(part, is_first, is_secret, shown))
 }
 
 /// Whether a part of a path signs it: `hmac=…`, `exp=1~acl=%2f*~hmac=…`, `token=…`.
@@ -388,20 +396,28 @@ fn names_a_signature(part: &str) -> bool {
     name.is_some_and(|name| names_a_secret(name) || name.to_ascii_lowercase().contains("hmac"))
 }
 
-/// A part of a path: the value of one that `is_secret` is hidden, and so is user info.
-fn masked_part(part: &str, is_secret: impl Fn(&str) -> bool, shown: Shown) -> String {
+/// A part of a path: the value of one that `is_secret` is hidden, and so is user info. Only the
+/// first may be an address.
+fn masked_part(
+    part: &str,
+    is_first: bool,
+    is_secret: impl Fn(&str) -> bool,
+    shown: Shown,
+) -> String {
     // A password may have `=`, and a signature `:` and `@`.
     let may_be_user = part.split_once('=').is_none_or(|(name, _)| name.contains([':', '%']));
-    let part = if may_be_user || !is_secret(part) { masked_user(part) } else { part.to_owned() };
+    let is_user_sought = may_be_user || !is_secret(part);
+    let part = if is_user_sought { masked_user(part, is_first) } else { part.to_owned() };
     if is_secret(&part) { (shown.pair)(&part) } else { part }
 }
 
-/// A path with each of its parts as `shown` says.
-fn each_part(path: &str, shown: impl Fn(&str) -> String) -> String {
+/// A path with each of its parts as `shown` says, which learns whether it is the first. That of a
+/// path behind a host is empty.
+fn each_part(path: &str, shown: impl Fn(&str, bool) -> String) -> String {
     let mut out = String::with_capacity(path.len());
-    for piece in path.split_inclusive(SLASHES) {
+    for (nth, piece) in path.split_inclusive(SLASHES).enumerate() {
         let part = piece.trim_end_matches(SLASHES);
-        out.push_str(&shown(part));
+        out.push_str(&shown(part, nth == 0));
         out.push_str(piece.get(part.len()..).unwrap_or_default());
     }
     out
@@ -409,14 +425,15 @@ fn each_part(path: &str, shown: impl Fn(&str) -> String) -> String {
 
 /// A part of a path, which may be another URL: `ME:PW@HOST` after `//`, after a proxy, after a
 /// scheme with less than two slashes, or with all of it percent-encoded.
-fn masked_user(part: &str) -> String {
+fn masked_user(part: &str, may_be_address: bool) -> String {
     // What was masked stays as it is: the `@` is not that of an encoded URL.
     let (seen, part) = part.strip_prefix("…@").map_or(("", part), |rest| ("…@", rest));
     if is_encoded_url(part) {
         return format!("{seen}{HIDDEN}");
     }
     let (user, host) = part.split_at(part.rfind('@').map_or(0, |at| at + 1));
-    if has_password(user, host) { format!("{seen}…@{host}") } else { format!("{seen}{part}") }
+    let is_user = has_password(user, host) && !(may_be_address && is_address(user, host));
+    if is_user { format!("{seen}…@{host}") } else { format!("{seen}{part}") }
 }
 
 /// Whether a part of a path is a percent-encoded URL that may have a secret: a user with a

@@ -145,7 +145,15 @@ fn no_secret_of_a_reference_without_a_scheme_is_shown() {
         ("http:/PW@h/x", "http:/…@h/x"),
         ("`url=WSS:\\PW@h/x`", "`url=WSS:\\…@h/x`"),
         ("*//PW@h/x* “//PW@h/x” «//PW@h/x»", "*//…@h/x* “//…@h/x” «//…@h/x»"),
-        // Addresses of people have no password and no path.
+        // Addresses of people have no password and no path, and nothing stands before them.
+        ("sip:PW@10.0.0.5/stream", "…@10.0.0.5/stream"),
+        ("url=SIPS:PW@h\\x", "url=…@h\\x"),
+        ("mailto:PW@h/live?n=1", "…@h/live?n=1"),
+        ("/sip:PW@h", "/…@h"),
+        ("a/acct:PW@h", "a/…@h"),
+        ("http://proxy/sip:PW@h/a", "http://proxy/…@h/a"),
+        ("http://proxy/xmpp:PW@h", "http://proxy/…@h"),
+        ("xmpp:room@h/xmpp:PW@h", "xmpp:room@h/…@h"),
         ("sip:ada:PW@h", "…@h"),
         ("mailto:a//PW@h/x", "…@h/x"),
         ("mailto%3Ame%3APW%40h", "…"),
