@@ -65,6 +65,9 @@ pub use unloaded::Unloaded;
 mod received;
 pub use received::Received;
 
+mod second_row;
+pub use second_row::SecondRow;
+
 mod hold;
 pub use hold::{Goal, HoldOutcome, HoldRow, Purpose};
 

@@ -131,17 +131,6 @@ pub struct PlaybackRow {
     pub capture_latency_us: Distribution,
 }
 
-impl PlaybackRow {
-    /// Adds the samples of another second; counts and counters do not change.
-    pub fn add_samples(&mut self, other: &Self) {
-        self.buffer_us.merge(&other.buffer_us);
-        self.shortfall_ppm.merge(&other.shortfall_ppm);
-        self.latency_us.merge(&other.latency_us);
-        self.edge_latency_us.merge(&other.edge_latency_us);
-        self.capture_latency_us.merge(&other.capture_latency_us);
-    }
-}
-
 /// A player over the life of its participant.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerRow {

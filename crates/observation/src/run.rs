@@ -227,19 +227,6 @@ impl AddAssign for SourceFps {
     }
 }
 
-impl SeriesRow {
-    /// Adds the samples of another second; the counters do not change.
-    pub fn add_samples(&mut self, other: &Self) {
-        self.relative_delay_us.merge(&other.relative_delay_us);
-        self.absolute_delay.merge(&other.absolute_delay);
-        self.jitter_us.merge(&other.jitter_us);
-        self.fps_milli.merge(&other.fps_milli);
-        self.loss_ppm.merge(&other.loss_ppm);
-        self.oven_rtc_tester_delay_us.merge(&other.oven_rtc_tester_delay_us);
-        self.picture_lines.merge(&other.picture_lines);
-    }
-}
-
 /// All sent tracks of one kind of a cohort in one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentRow {

@@ -65,7 +65,7 @@ impl RowSelector for ReportRows {
 mod tests {
     use std::time::Duration;
 
-    use throng_observation::MediaKind;
+    use throng_observation::{MediaKind, SecondRow as _};
 
     use super::*;
     use crate::{Summary, example, html, oven_rtc_tester, summarise};

@@ -10,7 +10,7 @@ use throng_observation::run::{
     CohortId, DecodedRow, ParticipantRow, Row, RunData, SeriesRow, TrackRow,
 };
 use throng_observation::{
-    Distribution, MediaKind, OneWayDelay, PlaybackRow, PlayerRow, RowSelector,
+    Distribution, MediaKind, OneWayDelay, PlaybackRow, PlayerRow, RowSelector, SecondRow,
 };
 
 use crate::StoreError;
@@ -18,39 +18,28 @@ use crate::reader::{self, at_one_moment};
 use crate::table::{self, Column, Stored};
 
 /// A row of a second with samples, of which a report needs those of whole stretches of seconds.
-trait Sampled: Stored {
-    /// What rows of a stretch have in common whose samples add up, in the order of the rows of a
-    /// second.
-    type Key: Ord;
+trait Sampled: Stored + SecondRow {
+    /// What rows of a stretch have in common whose samples add up, as the rows of a second are in
+    /// order.
+    type Place: Ord;
 
-    /// Its second, and what else it is of.
-    fn place(&self) -> (i64, Self::Key);
-
-    /// Adds the samples of another second.
-    fn take_samples(&mut self, other: &Self);
+    /// Its place within its second.
+    fn place(&self) -> Self::Place;
 }
 
 impl Sampled for SeriesRow {
-    type Key = (CohortId, Reverse<Option<MediaKind>>);
+    type Place = (CohortId, Reverse<Option<MediaKind>>);
 
-    fn place(&self) -> (i64, Self::Key) {
-        (self.second, (self.cohort, Reverse(self.kind)))
-    }
-
-    fn take_samples(&mut self, other: &Self) {
-        self.add_samples(other);
+    fn place(&self) -> Self::Place {
+        (self.cohort, Reverse(self.kind))
     }
 }
 
 impl Sampled for PlaybackRow {
-    type Key = CohortId;
+    type Place = CohortId;
 
-    fn place(&self) -> (i64, CohortId) {
-        (self.second, self.cohort)
-    }
-
-    fn take_samples(&mut self, other: &Self) {
-        self.add_samples(other);
+    fn place(&self) -> CohortId {
+        self.cohort
     }
 }
 
@@ -128,8 +117,9 @@ fn without_samples<T: Sampled>(db: &Connection) -> rusqlite::Result<Vec<T>> {
     // The rows were written approximately in their order; a sort in SQLite would write them all
     // again.
     table::each(db, "rowid", Column::without_samples, |row| keep(&mut rows, row))?;
-    if !rows.is_sorted_by_key(T::place) {
-        rows.sort_by_key(T::place);
+    let order = |row: &T| (row.second(), row.place());
+    if !rows.is_sorted_by_key(order) {
+        rows.sort_by_key(order);
     }
     Ok(rows)
 }
@@ -140,17 +130,15 @@ fn add_samples<T: Sampled>(
     stretches: &[i64],
     rows: &mut [T],
 ) -> rusqlite::Result<()> {
-    let stretch = |row: &T| {
-        let (second, key) = row.place();
-        (stretches.partition_point(|start| *start <= second), key)
-    };
-    let mut first: BTreeMap<(usize, T::Key), usize> = BTreeMap::new();
+    let stretch =
+        |row: &T| (stretches.partition_point(|start| *start <= row.second()), row.place());
+    let mut first: BTreeMap<(usize, T::Place), usize> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate() {
         first.entry(stretch(row)).or_insert(index);
     }
     table::each(db, "rowid", Column::without_sums, |row: T| {
         if let Some(sums) = first.get(&stretch(&row)).and_then(|at| rows.get_mut(*at)) {
-            sums.take_samples(&row);
+            sums.add_samples(&row);
         }
         true
     })

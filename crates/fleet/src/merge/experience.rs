@@ -1,25 +1,9 @@
 //! User-seconds. They add up, but only where every worker that closed the second offered joins
 //! throughout: a second that one share of the crowd had ended early is no trial of the whole crowd.
 
-use throng_observation::run::CohortId;
 use throng_observation::{ExperienceRow, SecondClosed};
 
-use super::family::{Adds, Family, add};
-
-impl Adds for ExperienceRow {
-    type Key = CohortId;
-
-    fn key(&self) -> CohortId {
-        self.cohort
-    }
-
-    fn add(&mut self, other: Self) {
-        add(&mut self.users, other.users);
-        add(&mut self.bad, other.bad);
-        add(&mut self.uncounted_milli, other.uncounted_milli);
-        self.clauses.iter_mut().zip(other.clauses).for_each(|(sum, count)| add(sum, count));
-    }
-}
+use super::family::Family;
 
 /// The end of a second as all workers had it.
 #[derive(Debug, Default)]

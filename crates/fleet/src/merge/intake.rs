@@ -135,6 +135,16 @@ fn second_of(row: &Row) -> Option<i64> {
         Row::Sent(row) => Some(row.second),
         Row::Playback(row) => Some(row.second),
         Row::Chat(row) => Some(row.second),
-        _ => None,
+        Row::Generator(_)
+        | Row::SecondClosed(_)
+        | Row::Participant(_)
+        | Row::Track(_)
+        | Row::Player(_)
+        | Row::HttpRequests(_)
+        | Row::LayerSwitch(_)
+        | Row::Event(_)
+        | Row::Hold(_)
+        | Row::Canary(_)
+        | Row::Host(_) => None,
     }
 }

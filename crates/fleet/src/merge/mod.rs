@@ -8,17 +8,13 @@
 //! What a worker sends may be wrong. It is refused and counted for that worker, and takes no more
 //! memory than [`MergeLimits`] and the constants here allow.
 
-mod chat;
 mod crowd;
 mod experience;
 mod family;
 mod http_requests;
 mod intake;
 mod participants;
-mod playback;
 mod second;
-mod sent;
-mod series;
 mod taken;
 mod unserved;
 mod worker;

@@ -34,7 +34,17 @@ impl OpenSecond {
             Row::Playback(row) => self.playback.add(*row),
             Row::Chat(row) => self.chat.add(*row),
             Row::Generator(row) => self.generator.push(GeneratorRow { worker, ..row }),
-            _ => {}
+            // Told once, or closed with the second.
+            Row::SecondClosed(_)
+            | Row::Participant(_)
+            | Row::Track(_)
+            | Row::Player(_)
+            | Row::HttpRequests(_)
+            | Row::LayerSwitch(_)
+            | Row::Event(_)
+            | Row::Hold(_)
+            | Row::Canary(_)
+            | Row::Host(_) => {}
         }
     }
 
