@@ -1,10 +1,9 @@
 //! Measurements of a run's browsers: tables that exist only in runs with browsers.
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 use throng_observation::canary::{CanaryBrowserRow, CanaryData, CanarySecondRow};
 
-use crate::table::{Stored, columns, create, list, put};
-use crate::waiting::WaitingCanary;
+use crate::table::{Stored, columns, list};
 
 columns! { CanaryBrowserRow {
     browser, version, intended_at = "intended_us", connected_at = "connected_us",
@@ -33,16 +32,6 @@ impl Stored for CanarySecondRow {
     const KEY: &'static str = "second, browser";
     const ORDER: &'static str = "second, browser";
     const MAY_BE_ABSENT: bool = true;
-}
-
-/// Writes the pending rows; creates the tables with the first of them.
-pub(crate) fn put_all(db: &Transaction<'_>, waiting: &WaitingCanary) -> rusqlite::Result<()> {
-    if waiting.len() == 0 {
-        return Ok(());
-    }
-    db.execute_batch(&(create::<CanaryBrowserRow>() + &create::<CanarySecondRow>()))?;
-    put(db, waiting.browsers.values())?;
-    put(db, &waiting.seconds)
 }
 
 /// Reads everything about browsers; empty in a run without browsers.

@@ -12,7 +12,6 @@ use throng_observation::host::{
 
 use crate::cells::{Binder, Cells};
 use crate::table::{Column, Group, Stored, columns, create, list, put};
-use crate::waiting::WaitingHost;
 
 columns! { HostInfo { host, name, facts, clock_error_us, watcher_cpu_us, watcher_rss_bytes } }
 
@@ -147,16 +146,8 @@ pub(crate) fn create_all() -> String {
     .concat()
 }
 
-/// Writes the pending rows of hosts.
-pub(crate) fn put_all(db: &Transaction<'_>, waiting: &WaitingHost) -> rusqlite::Result<()> {
-    put(db, waiting.hosts.values())?;
-    put(db, waiting.series.values())?;
-    put(db, &waiting.samples)?;
-    put(db, &waiting.events)?;
-    waiting.profiles.iter().try_for_each(|profile| put_profile(db, profile))
-}
-
-fn put_profile(db: &Transaction<'_>, profile: &Profile) -> rusqlite::Result<()> {
+/// Writes a profile with its frames and stacks.
+pub(crate) fn put_profile(db: &Transaction<'_>, profile: &Profile) -> rusqlite::Result<()> {
     let row = ProfileRow {
         profile: None,
         host: profile.host,

@@ -1,11 +1,9 @@
 //! The requests of players by URI and status: a table that exists only in runs with players.
 
-use std::collections::BTreeMap;
-
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 use throng_observation::{HttpRequestKey, HttpRequestRow, HttpRequestTotals};
 
-use crate::table::{self, Nested, Stored, Sums, columns, create, put};
+use crate::table::{self, Nested, Stored, Sums, columns};
 
 columns! { HttpRequestKey { host, path, method, outcome = "status", version = "http_version" } }
 
@@ -18,18 +16,6 @@ impl Stored for HttpRequestRow {
     const KEY: &'static str = "host, path, method, status, http_version";
     const ORDER: &'static str = "requests DESC, host, path, method, status, http_version";
     const MAY_BE_ABSENT: bool = true;
-}
-
-/// Writes the pending rows; creates the table with the first of them.
-pub(crate) fn put_all(
-    db: &Transaction<'_>,
-    waiting: &BTreeMap<HttpRequestKey, HttpRequestRow>,
-) -> rusqlite::Result<()> {
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    db.execute_batch(&create::<HttpRequestRow>())?;
-    put(db, waiting.values())
 }
 
 /// Adds up all requests.
@@ -50,6 +36,8 @@ pub(crate) fn totals(db: &Connection) -> rusqlite::Result<HttpRequestTotals> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use throng_observation::run::{Ending, Row, RunInfo};
     use throng_observation::{HttpRequestCounters, NoResponse, RequestOutcome, RunTime};
 

@@ -1,10 +1,9 @@
 //! Measurements of players: tables that exist only in runs whose participants play from a buffer.
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 use throng_observation::{PlaybackRow, PlayerRow, Players};
 
-use crate::table::{self, Stored, Sums, columns, create, put};
-use crate::waiting::WaitingPlayback;
+use crate::table::{self, Stored, Sums, columns};
 
 columns! { PlaybackRow {
     second, cohort, players, stalled, starting, dates_ahead or "NULL", buffer_us, shortfall_ppm,
@@ -27,16 +26,6 @@ impl Stored for PlayerRow {
     const KEY: &'static str = "participant";
     const ORDER: &'static str = "participant";
     const MAY_BE_ABSENT: bool = true;
-}
-
-/// Writes the pending rows; creates the tables with the first of them.
-pub(crate) fn put_all(db: &Transaction<'_>, waiting: &WaitingPlayback) -> rusqlite::Result<()> {
-    if waiting.len() == 0 {
-        return Ok(());
-    }
-    db.execute_batch(&(create::<PlaybackRow>() + &create::<PlayerRow>()))?;
-    put(db, &waiting.seconds)?;
-    put(db, waiting.players.values())
 }
 
 /// Adds up all players.

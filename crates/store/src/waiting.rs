@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use rusqlite::Transaction;
 use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanaryRow, CanarySecondRow};
 use throng_observation::host::{
     HostEvent, HostId, HostInfo, HostRow, HostSample, HostSeries, Profile, SeriesId,
@@ -15,6 +16,9 @@ use throng_observation::{
     ChatRow, ExperienceRow, HoldRow, HttpRequestKey, HttpRequestRow, PlaybackRow, PlayerRow,
     TrackId,
 };
+
+use crate::host;
+use crate::table::{Stored, create, put};
 
 /// Most rows of each kind that is only appended. A second has some tens of them; this many is
 /// several minutes of a full disk.
@@ -30,48 +34,94 @@ const SAMPLES_MAX: usize = 262_144;
 /// Most profiles; each may be a few megabytes.
 const PROFILES_MAX: usize = 16;
 
-/// The rows of one transaction.
-#[derive(Default)]
-pub(crate) struct Waiting {
-    pub(crate) crowd: Vec<CrowdRow>,
-    pub(crate) series: Vec<SeriesRow>,
-    pub(crate) sent: Vec<SentRow>,
-    pub(crate) experience: Vec<ExperienceRow>,
-    pub(crate) holds: BTreeMap<u32, HoldRow>,
-    pub(crate) layer_switches: Vec<LayerSwitchRow>,
-    pub(crate) generator: Vec<GeneratorRow>,
-    pub(crate) events: Vec<EventRow>,
-    pub(crate) participants: BTreeMap<ParticipantId, ParticipantRow>,
-    pub(crate) tracks: BTreeMap<(ParticipantId, TrackId), TrackRow>,
-    pub(crate) playback: WaitingPlayback,
-    pub(crate) chat: Vec<ChatRow>,
-    pub(crate) http_requests: BTreeMap<HttpRequestKey, HttpRequestRow>,
-    pub(crate) canary: WaitingCanary,
-    pub(crate) host: WaitingHost,
+/// Declares what waits: the rows of each kind, in the order in which they are written.
+macro_rules! waiting {
+    ($($kind:ident: $rows:ty,)+) => {
+        /// The rows of one transaction.
+        #[derive(Default)]
+        pub(crate) struct Waiting {
+            $($kind: $rows,)+
+        }
+
+        impl Waiting {
+            fn kinds(&self) -> impl Iterator<Item = &dyn Pending> {
+                [$(&self.$kind as &dyn Pending),+].into_iter()
+            }
+        }
+    };
 }
 
-/// Pending rows of players.
-#[derive(Default)]
-pub(crate) struct WaitingPlayback {
-    pub(crate) seconds: Vec<PlaybackRow>,
-    pub(crate) players: BTreeMap<ParticipantId, PlayerRow>,
+waiting! {
+    crowd: Vec<CrowdRow>,
+    series: Vec<SeriesRow>,
+    sent: Vec<SentRow>,
+    participants: BTreeMap<ParticipantId, ParticipantRow>,
+    tracks: BTreeMap<(ParticipantId, TrackId), TrackRow>,
+    layer_switches: Vec<LayerSwitchRow>,
+    generator: Vec<GeneratorRow>,
+    events: Vec<EventRow>,
+    experience: Vec<ExperienceRow>,
+    holds: BTreeMap<u32, HoldRow>,
+    playback: Vec<PlaybackRow>,
+    players: BTreeMap<ParticipantId, PlayerRow>,
+    chat: Vec<ChatRow>,
+    http_requests: BTreeMap<HttpRequestKey, HttpRequestRow>,
+    browsers: BTreeMap<BrowserId, CanaryBrowserRow>,
+    browser_seconds: Vec<CanarySecondRow>,
+    hosts: BTreeMap<HostId, HostInfo>,
+    host_series: BTreeMap<SeriesId, HostSeries>,
+    host_samples: Vec<HostSample>,
+    host_events: Vec<HostEvent>,
+    host_profiles: Profiles,
 }
 
-/// Pending rows of browsers.
-#[derive(Default)]
-pub(crate) struct WaitingCanary {
-    pub(crate) browsers: BTreeMap<BrowserId, CanaryBrowserRow>,
-    pub(crate) seconds: Vec<CanarySecondRow>,
+/// Those of one kind.
+trait Pending {
+    fn count(&self) -> usize;
+
+    /// Writes them, and makes their table with the first of them where not every run has it.
+    fn put(&self, db: &Transaction<'_>) -> rusqlite::Result<()>;
 }
 
-/// Pending rows of watched hosts.
+impl<T: Stored> Pending for Vec<T> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn put(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
+        make::<T>(db)?;
+        put(db, self)
+    }
+}
+
+impl<K, T: Stored> Pending for BTreeMap<K, T> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn put(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
+        make::<T>(db)?;
+        put(db, self.values())
+    }
+}
+
+/// Profiles, whose frames and stacks have tables of their own; all are made with the run.
 #[derive(Default)]
-pub(crate) struct WaitingHost {
-    pub(crate) hosts: BTreeMap<HostId, HostInfo>,
-    pub(crate) series: BTreeMap<SeriesId, HostSeries>,
-    pub(crate) samples: Vec<HostSample>,
-    pub(crate) events: Vec<HostEvent>,
-    pub(crate) profiles: Vec<Profile>,
+struct Profiles(Vec<Profile>);
+
+impl Pending for Profiles {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn put(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
+        self.0.iter().try_for_each(|profile| host::put_profile(db, profile))
+    }
+}
+
+/// Makes the table of `T`, unless every run has it.
+fn make<T: Stored>(db: &Transaction<'_>) -> rusqlite::Result<()> {
+    if T::MAY_BE_ABSENT { db.execute_batch(&create::<T>()) } else { Ok(()) }
 }
 
 impl Waiting {
@@ -95,76 +145,36 @@ impl Waiting {
             Row::Event(row) => append(&mut self.events, row),
             Row::Participant(row) => replace(&mut self.participants, row.participant, *row),
             Row::Track(row) => replace(&mut self.tracks, (row.participant, row.track), *row),
-            Row::Playback(row) => append(&mut self.playback.seconds, *row),
-            Row::Player(row) => replace(&mut self.playback.players, row.participant, *row),
+            Row::Playback(row) => append(&mut self.playback, *row),
+            Row::Player(row) => replace(&mut self.players, row.participant, *row),
             Row::Chat(row) => append(&mut self.chat, *row),
             Row::HttpRequests(row) => replace(&mut self.http_requests, row.key.clone(), *row),
-            Row::Canary(row) => self.canary.keep(row),
-            Row::Host(row) => self.host.keep(row),
+            Row::Canary(CanaryRow::Browser(row)) => replace(&mut self.browsers, row.browser, row),
+            Row::Canary(CanaryRow::Second(row)) => append(&mut self.browser_seconds, *row),
+            Row::Host(row) => self.keep_host(row),
+        }
+    }
+
+    fn keep_host(&mut self, row: HostRow) -> bool {
+        match row {
+            HostRow::Info(info) => replace(&mut self.hosts, info.host, info),
+            HostRow::Series(series) => replace(&mut self.host_series, series.id, series),
+            HostRow::Sample(sample) => append_up_to(SAMPLES_MAX, &mut self.host_samples, sample),
+            HostRow::Event(event) => append(&mut self.host_events, event),
+            HostRow::Profile(profile) => {
+                append_up_to(PROFILES_MAX, &mut self.host_profiles.0, *profile)
+            }
         }
     }
 
     /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.kinds().all(|rows| rows.count() == 0)
     }
 
-    /// How many rows wait.
-    pub(crate) fn len(&self) -> usize {
-        self.crowd.len()
-            + self.series.len()
-            + self.sent.len()
-            + self.experience.len()
-            + self.holds.len()
-            + self.layer_switches.len()
-            + self.generator.len()
-            + self.events.len()
-            + self.participants.len()
-            + self.tracks.len()
-            + self.playback.len()
-            + self.chat.len()
-            + self.http_requests.len()
-            + self.canary.len()
-            + self.host.len()
-    }
-}
-
-impl WaitingPlayback {
-    pub(crate) fn len(&self) -> usize {
-        self.seconds.len() + self.players.len()
-    }
-}
-
-impl WaitingCanary {
-    fn keep(&mut self, row: CanaryRow) -> bool {
-        match row {
-            CanaryRow::Browser(row) => replace(&mut self.browsers, row.browser, row),
-            CanaryRow::Second(row) => append(&mut self.seconds, *row),
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.browsers.len() + self.seconds.len()
-    }
-}
-
-impl WaitingHost {
-    fn keep(&mut self, row: HostRow) -> bool {
-        match row {
-            HostRow::Info(info) => replace(&mut self.hosts, info.host, info),
-            HostRow::Series(series) => replace(&mut self.series, series.id, series),
-            HostRow::Sample(sample) => append_up_to(SAMPLES_MAX, &mut self.samples, sample),
-            HostRow::Event(event) => append(&mut self.events, event),
-            HostRow::Profile(profile) => append_up_to(PROFILES_MAX, &mut self.profiles, *profile),
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.hosts.len()
-            + self.series.len()
-            + self.samples.len()
-            + self.events.len()
-            + self.profiles.len()
+    /// Writes all of them.
+    pub(crate) fn put(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
+        self.kinds().filter(|rows| rows.count() > 0).try_for_each(|rows| rows.put(db))
     }
 }
 

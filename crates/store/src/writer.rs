@@ -7,11 +7,8 @@ use throng_observation::RunTime;
 use throng_observation::fleet::EndClock;
 use throng_observation::run::{Ending, Row, RunInfo};
 
-use crate::table::put;
 use crate::waiting::Waiting;
-use crate::{
-    FORMAT, StoreError, canary, chat, host, http_requests, info, opened, playback, schema,
-};
+use crate::{FORMAT, StoreError, info, opened, schema};
 
 /// SQLite's page cache. The default is two megabytes, as much memory as thirty viewers.
 const CACHE_KIB: i32 = 512;
@@ -168,7 +165,7 @@ impl RunWriter {
         let lost = self.rows_lost;
         let result = (|| {
             let transaction = self.connection.transaction()?;
-            put_all(&transaction, &self.waiting)?;
+            self.waiting.put(&transaction)?;
             info::set(&transaction, "rows_lost", Some(&lost.to_string()))?;
             also(&transaction)?;
             transaction.commit()
@@ -178,23 +175,4 @@ impl RunWriter {
         self.rows_lost_stored = lost;
         Ok(())
     }
-}
-
-/// Writes all pending rows.
-fn put_all(db: &Transaction<'_>, waiting: &Waiting) -> rusqlite::Result<()> {
-    put(db, &waiting.crowd)?;
-    put(db, &waiting.series)?;
-    put(db, &waiting.sent)?;
-    put(db, waiting.participants.values())?;
-    put(db, waiting.tracks.values())?;
-    put(db, &waiting.layer_switches)?;
-    put(db, &waiting.generator)?;
-    put(db, &waiting.events)?;
-    put(db, &waiting.experience)?;
-    put(db, waiting.holds.values())?;
-    playback::put_all(db, &waiting.playback)?;
-    chat::put_all(db, &waiting.chat)?;
-    http_requests::put_all(db, &waiting.http_requests)?;
-    canary::put_all(db, &waiting.canary)?;
-    host::put_all(db, &waiting.host)
 }
