@@ -103,8 +103,8 @@ fn put_all(
             Row::Series(row) => csv::series_line(run, row),
             _ => String::new(),
         })?;
-        let columns = &csv::PARTICIPANT_COLUMNS;
-        put_table(folder, "participants.csv", columns, Table::Participants, |row| match row {
+        let columns = csv::participant_columns();
+        put_table(folder, "participants.csv", &columns, Table::Participants, |row| match row {
             Row::Participant(row) => csv::participant_line(run, row),
             _ => String::new(),
         })?;

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::keyed::keyed;
 use crate::run::CohortId;
 
 /// When a second was bad for a participant. The second is bad if any clause holds.
@@ -82,82 +83,43 @@ impl BadIf {
     }
 }
 
-/// Why a second was bad.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Clause {
-    /// Not connected although the time to join was over, or failed.
-    NotConnected,
-    /// Connected, and no packet arrived.
-    NoMedia,
-    /// Too many packets lost and not recovered.
-    Loss,
-    /// Frames waited in queues.
-    Delay,
-    /// Too few frames could be decoded.
-    Fps,
-    /// Video was frozen (W3C freeze).
-    Freeze,
-    /// Packets arrived too unevenly.
-    Jitter,
-    /// Media arrived, but playback did not begin in time, or not again after a seek.
-    Startup,
-    /// Playback had begun and waited for data.
-    Stall,
-    /// A player received less than the media's bit rate for seconds in which it wanted data
-    /// throughout: its buffer hides that until it is empty.
-    Delivery,
-    /// Playback jumped over media that never came.
-    Skip,
-    /// A player of a live stream is further behind it than it wants to be.
-    Latency,
-    /// A playlist, segment or key of a live stream was due and did not come, in spite of the
-    /// repeats that players make.
-    Request,
-    /// A chat message that was due came too late, or never.
-    Message,
+keyed! {
+    /// Why a second was bad.
+    Clause, column key + "" {
+        /// Not connected although the time to join was over, or failed.
+        NotConnected = "not_connected",
+        /// Connected, and no packet arrived.
+        NoMedia = "no_media",
+        /// Too many packets lost and not recovered.
+        Loss = "loss",
+        /// Frames waited in queues.
+        Delay = "delay",
+        /// Too few frames could be decoded.
+        Fps = "fps",
+        /// Video was frozen (W3C freeze).
+        Freeze = "freeze",
+        /// Packets arrived too unevenly.
+        Jitter = "jitter",
+        /// Media arrived, but playback did not begin in time, or not again after a seek.
+        Startup = "startup",
+        /// Playback had begun and waited for data.
+        Stall = "stall",
+        /// A player received less than the media's bit rate for seconds in which it wanted data
+        /// throughout: its buffer hides that until it is empty.
+        Delivery = "delivery",
+        /// Playback jumped over media that never came.
+        Skip = "skip",
+        /// A player of a live stream is further behind it than it wants to be.
+        Latency = "latency",
+        /// A playlist, segment or key of a live stream was due and did not come, in spite of the
+        /// repeats that players make.
+        Request = "request",
+        /// A chat message that was due came too late, or never.
+        Message = "message",
+    }
 }
 
 impl Clause {
-    /// All, in the order of [`ExperienceRow::clauses`].
-    pub const ALL: [Self; 14] = [
-        Self::NotConnected,
-        Self::NoMedia,
-        Self::Loss,
-        Self::Delay,
-        Self::Fps,
-        Self::Freeze,
-        Self::Jitter,
-        Self::Startup,
-        Self::Stall,
-        Self::Delivery,
-        Self::Skip,
-        Self::Latency,
-        Self::Request,
-        Self::Message,
-    ];
-
-    /// The word for it in tables and keys.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::NotConnected => "not_connected",
-            Self::NoMedia => "no_media",
-            Self::Loss => "loss",
-            Self::Delay => "delay",
-            Self::Fps => "fps",
-            Self::Freeze => "freeze",
-            Self::Jitter => "jitter",
-            Self::Startup => "startup",
-            Self::Stall => "stall",
-            Self::Delivery => "delivery",
-            Self::Skip => "skip",
-            Self::Latency => "latency",
-            Self::Request => "request",
-            Self::Message => "message",
-        }
-    }
-
     /// Whether a path or a source may break it all the time, without load
     /// ([`Unloaded`](crate::Unloaded)).
     #[must_use]

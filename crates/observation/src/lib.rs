@@ -11,6 +11,8 @@ pub use distribution::{Distribution, DistributionError, Quantiles};
 mod detail;
 pub use detail::Detail;
 
+mod keyed;
+
 mod lifecycle;
 pub use lifecycle::{Failure, FailureReason, IceState, Outcome, Phase};
 

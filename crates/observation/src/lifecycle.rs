@@ -3,69 +3,52 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+use crate::keyed::keyed;
 use crate::{Detail, RefusalKind};
 
-/// The phases of a session in their order; one that a protocol does not have is absent.
-///
-/// Their differences divide the time to first frame: DNS = `Resolved` − `Started`, TCP =
-/// `Connected` − `Resolved` …
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// The join began (the participant's row has the intended moment as well).
-    Started,
-    /// The server's name was resolved to the address that is kept for the whole session.
-    Resolved,
-    /// TCP to the signalling server is open.
-    Connected,
-    /// TLS is established (absent on plain connections).
-    Secured,
-    /// The page around the player was loaded as far as it was in its recording when the player
-    /// began (HTTP players with a recorded page).
-    PageLoaded,
-    /// The description of the presentation arrived, or was accepted (RTSP DESCRIBE, ANNOUNCE; HTTP:
-    /// playlist, manifest, or the file's index).
-    Described,
-    /// Offer and answer are exchanged; every track is set up (RTSP SETUP).
-    Negotiated,
-    /// The first ICE candidate pair is usable.
-    IceConnected,
-    /// DTLS is done: media keys are known.
-    DtlsConnected,
-    /// The server has agreed to play or to record (RTSP PLAY, RECORD; HTTP: the head of the first
-    /// media response).
-    Playing,
-    /// The first media packet arrived (HTTP: the first byte of media).
-    FirstPacket,
-    /// The first complete and decodable video frame (audio packet, for audio-only sessions)
-    /// arrived.
-    FirstFrame,
-    /// Playback began: enough was buffered (HTTP players; others play what arrives).
-    PlaybackStarted,
-    /// It is in the room: the presences of all others came, and its own (chat; XEP-0045 section
-    /// 7.2.2).
-    Joined,
+keyed! {
+    /// The phases of a session in their order; one that a protocol does not have is absent.
+    ///
+    /// Their differences divide the time to first frame: DNS = `Resolved` − `Started`, TCP =
+    /// `Connected` − `Resolved` …
+    Phase, column key + "_us" {
+        /// The join began (the participant's row has the intended moment as well).
+        Started = "started",
+        /// The server's name was resolved to the address that is kept for the whole session.
+        Resolved = "resolved",
+        /// TCP to the signalling server is open.
+        Connected = "connected",
+        /// TLS is established (absent on plain connections).
+        Secured = "secured",
+        /// The page around the player was loaded as far as it was in its recording when the player
+        /// began (HTTP players with a recorded page).
+        PageLoaded = "page_loaded",
+        /// The description of the presentation arrived, or was accepted (RTSP DESCRIBE, ANNOUNCE;
+        /// HTTP: playlist, manifest, or the file's index).
+        Described = "described",
+        /// Offer and answer are exchanged; every track is set up (RTSP SETUP).
+        Negotiated = "negotiated",
+        /// The first ICE candidate pair is usable.
+        IceConnected = "ice_connected",
+        /// DTLS is done: media keys are known.
+        DtlsConnected = "dtls_connected",
+        /// The server has agreed to play or to record (RTSP PLAY, RECORD; HTTP: the head of the
+        /// first media response).
+        Playing = "playing",
+        /// The first media packet arrived (HTTP: the first byte of media).
+        FirstPacket = "first_packet",
+        /// The first complete and decodable video frame (audio packet, for audio-only sessions)
+        /// arrived.
+        FirstFrame = "first_frame",
+        /// Playback began: enough was buffered (HTTP players; others play what arrives).
+        PlaybackStarted = "playback_started",
+        /// It is in the room: the presences of all others came, and its own (chat; XEP-0045 section
+        /// 7.2.2).
+        Joined = "joined",
+    }
 }
 
 impl Phase {
-    /// All phases, in order.
-    pub const ALL: [Phase; 14] = [
-        Phase::Started,
-        Phase::Resolved,
-        Phase::Connected,
-        Phase::Secured,
-        Phase::PageLoaded,
-        Phase::Described,
-        Phase::Negotiated,
-        Phase::IceConnected,
-        Phase::DtlsConnected,
-        Phase::Playing,
-        Phase::FirstPacket,
-        Phase::FirstFrame,
-        Phase::PlaybackStarted,
-        Phase::Joined,
-    ];
-
     /// The phases that say "the transport is up", best first: DTLS, or for a protocol without it
     /// the first media.
     pub const CONNECTED: [Phase; 6] = [
@@ -84,27 +67,6 @@ impl Phase {
     #[must_use]
     pub fn is_connected(self) -> bool {
         Self::CONNECTED.contains(&self)
-    }
-
-    /// The stable key of this phase in `run.db` and `summary.json`.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Phase::Started => "started",
-            Phase::Resolved => "resolved",
-            Phase::Connected => "connected",
-            Phase::Secured => "secured",
-            Phase::PageLoaded => "page_loaded",
-            Phase::Described => "described",
-            Phase::Negotiated => "negotiated",
-            Phase::IceConnected => "ice_connected",
-            Phase::DtlsConnected => "dtls_connected",
-            Phase::Playing => "playing",
-            Phase::FirstPacket => "first_packet",
-            Phase::FirstFrame => "first_frame",
-            Phase::PlaybackStarted => "playback_started",
-            Phase::Joined => "joined",
-        }
     }
 }
 
@@ -401,6 +363,15 @@ pub enum Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_phase_has_the_key_that_it_is_written_by_and_a_column_of_it() {
+        for (index, phase) in Phase::ALL.into_iter().enumerate() {
+            assert_eq!(phase as usize, index, "{}", phase.key());
+            assert_eq!(serde_json::to_value(phase).unwrap(), phase.key());
+            assert_eq!(phase.column(), format!("{}_us", phase.key()));
+        }
+    }
 
     #[test]
     fn every_reason_is_found_again_by_its_key() {

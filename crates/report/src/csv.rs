@@ -43,30 +43,13 @@ pub const SERIES_COLUMNS: [&str; 22] = [
 ];
 
 /// The columns of [`participant_line`]; every `_s` is seconds since the run's first intended join.
-pub const PARTICIPANT_COLUMNS: [&str; 22] = [
-    "participant",
-    "cohort",
-    "intended_s",
-    "started_s",
-    "resolved_s",
-    "connected_s",
-    "secured_s",
-    "page_loaded_s",
-    "described_s",
-    "negotiated_s",
-    "ice_connected_s",
-    "dtls_connected_s",
-    "playing_s",
-    "first_packet_s",
-    "first_frame_s",
-    "playback_started_s",
-    "joined_s",
-    "ended_s",
-    "outcome",
-    "failure_reason",
-    "failure_detail",
-    "local_address",
-];
+#[must_use]
+pub fn participant_columns() -> Vec<String> {
+    let begin = ["participant", "cohort", "intended_s"].map(str::to_owned);
+    let phases = Phase::ALL.map(|phase| format!("{}_s", phase.key()));
+    let end = ["ended_s", "outcome", "failure_reason", "failure_detail", "local_address"];
+    begin.into_iter().chain(phases).chain(end.map(str::to_owned)).collect()
+}
 
 /// The first line of a table.
 #[must_use]
@@ -81,7 +64,7 @@ pub fn series_line(run: &RunData, row: &SeriesRow) -> String {
     line(&series_row(run, row))
 }
 
-/// A line of `participants.csv`; see [`PARTICIPANT_COLUMNS`].
+/// A line of `participants.csv`; see [`participant_columns`].
 #[must_use]
 pub fn participant_line(run: &RunData, row: &ParticipantRow) -> String {
     line(&participant_row(run, row))
@@ -359,12 +342,13 @@ mod tests {
     fn every_line_has_every_column() {
         let run = crate::example::degraded();
         let cells = |line: String| line.strip_suffix("\r\n").map(|line| line.split(',').count());
-        let (series, participants) = (Some(SERIES_COLUMNS.len()), Some(PARTICIPANT_COLUMNS.len()));
+        let columns = participant_columns();
+        let (series, participants) = (Some(SERIES_COLUMNS.len()), Some(columns.len()));
         assert_eq!(
             [header(&SERIES_COLUMNS), series_line(&run, &run.series[0])].map(cells),
             [series; 2]
         );
         let first = participant_line(&run, &run.participants[0]);
-        assert_eq!([header(&PARTICIPANT_COLUMNS), first].map(cells), [participants; 2]);
+        assert_eq!([header(&columns), first].map(cells), [participants; 2]);
     }
 }

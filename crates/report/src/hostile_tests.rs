@@ -146,9 +146,10 @@ fn tables(run: &RunData) -> [(String, usize); 4] {
     let series: String = run.series.iter().map(|row| csv::series_line(run, row)).collect();
     let participants: String =
         run.participants.iter().map(|row| csv::participant_line(run, row)).collect();
+    let columns = csv::participant_columns();
     [
         (csv::header(&csv::SERIES_COLUMNS) + &series, csv::SERIES_COLUMNS.len()),
-        (csv::header(&csv::PARTICIPANT_COLUMNS) + &participants, csv::PARTICIPANT_COLUMNS.len()),
+        (csv::header(&columns) + &participants, columns.len()),
         (csv::hosts(run), csv::SERVER_COLUMNS.len()),
         (csv::conference(run).unwrap_or_default(), csv::PAIR_COLUMNS.len()),
     ]

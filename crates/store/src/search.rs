@@ -19,7 +19,7 @@ array_columns! { ByClause: [u32; Clause::ALL.len()], Clause::ALL.map(clause_colu
 
 /// The first versions knew no players and no chats, whose clauses are the last ones.
 fn clause_column(clause: Clause) -> Column {
-    let column = Column::new::<u32>(clause.key());
+    let column = Column::new::<u32>(clause.column());
     if clause < Clause::Startup { column } else { column.or("0") }
 }
 
