@@ -144,7 +144,18 @@ impl OpenSeconds {
                     });
                 }
             }
-            _ => {}
+            Row::Event(_)
+            | Row::Sent(_)
+            | Row::Playback(_)
+            | Row::Chat(_)
+            | Row::Track(_)
+            | Row::Player(_)
+            | Row::HttpRequests(_)
+            | Row::LayerSwitch(_)
+            | Row::Generator(_)
+            | Row::Hold(_)
+            | Row::Canary(_)
+            | Row::Host(_) => {}
         }
     }
 }

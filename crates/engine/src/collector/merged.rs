@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use throng_observation::run::{GeneratorRow, ParticipantId, ParticipantRow, Row};
-use throng_observation::{Distribution, Phase, RunTime};
+use throng_observation::{Phase, RunTime};
 
+use super::join_times::JoinTimes;
 use super::seconds::ClosedSecond;
 use super::snapshot;
 use crate::health::limits_passed;
@@ -17,10 +18,7 @@ pub struct MergedLive {
     snapshot: LiveSnapshot,
     second: ClosedSecond,
     generator: Vec<GeneratorRow>,
-    connect_us: Distribution,
-    first_frame_us: Distribution,
-    startup_us: Distribution,
-    joined_us: Distribution,
+    join_times: JoinTimes,
     /// Phases that were counted: rows of participants come again and again.
     counted: HashSet<(ParticipantId, Phase)>,
     failed: HashSet<ParticipantId>,
@@ -64,19 +62,19 @@ impl MergedLive {
             Row::Participant(row) => self.participant(row),
             Row::Event(event) => snapshot::remember(&mut self.snapshot, event),
             Row::SecondClosed(closed) => self.close(closed.second),
-            _ => {}
+            Row::Track(_)
+            | Row::Player(_)
+            | Row::HttpRequests(_)
+            | Row::LayerSwitch(_)
+            | Row::Hold(_)
+            | Row::Canary(_)
+            | Row::Host(_) => {}
         }
     }
 
     fn participant(&mut self, row: &ParticipantRow) {
         for (phase, at) in &row.reached {
-            let times = match phase {
-                Phase::FirstFrame => &mut self.first_frame_us,
-                Phase::DtlsConnected | Phase::Playing => &mut self.connect_us,
-                Phase::PlaybackStarted => &mut self.startup_us,
-                Phase::Joined => &mut self.joined_us,
-                _ => continue,
-            };
+            let Some(times) = self.join_times.to(*phase) else { continue };
             if self.counted.insert((row.participant, *phase)) {
                 times.record(u64::try_from(at.0 - row.intended_at.0).unwrap_or(0));
             }
@@ -92,10 +90,7 @@ impl MergedLive {
         let closed = std::mem::take(&mut self.second);
         snapshot::second(&mut self.snapshot, second, &closed);
         self.snapshot.at = RunTime((second + 1) * 1_000_000);
-        self.snapshot.connect_ms = self.connect_us.quantiles(1000.0);
-        self.snapshot.first_frame_ms = self.first_frame_us.quantiles(1000.0);
-        self.snapshot.startup_ms = self.startup_us.quantiles(1000.0);
-        self.snapshot.joined_ms = self.joined_us.quantiles(1000.0);
+        self.join_times.show(&mut self.snapshot);
         let rows = std::mem::take(&mut self.generator);
         let limits = limits_of_workers(&rows);
         snapshot::health(&mut self.snapshot, &of_all(rows), limits);

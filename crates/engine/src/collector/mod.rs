@@ -6,6 +6,7 @@ mod chats;
 mod ended_participants;
 mod experience;
 mod generator;
+mod join_times;
 mod last_seconds;
 mod merged;
 mod missing;
@@ -33,8 +34,8 @@ use throng_observation::run::{
     ABORT_EVENT, ADDRESS_EVENT, CohortId, Ending, EventRow, LayerSwitchRow, ParticipantId, Row,
 };
 use throng_observation::{
-    BadIf, Detail, Distribution, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation,
-    Outcome, Phase, RefusedDestination, RunTime, SecondClosed, SentInterval, TrackInterval,
+    BadIf, Detail, ExperienceRow, FailureReason, LayerSwitch, MediaPath, Observation, Outcome,
+    Phase, RefusedDestination, RunTime, SecondClosed, SentInterval, TrackInterval,
 };
 
 use crate::clock::{RunClock, Suspension};
@@ -47,6 +48,7 @@ use crate::live::{LiveSnapshot, RunState};
 use crate::requests::RequestTable;
 use crate::sockets::ChosenAddresses;
 use generator::{Health, event_of_second};
+use join_times::JoinTimes;
 use participant_record::ParticipantRecord;
 use participants::{Participants, Sender};
 use seconds::Seconds;
@@ -106,11 +108,7 @@ pub(crate) struct Collector {
     /// Whether the event of an early end was written.
     stop_written: bool,
     snapshot: LiveSnapshot,
-    connect_us: Distribution,
-    first_frame_us: Distribution,
-    /// From the intended join to the begin of playback.
-    startup_us: Distribution,
-    joined_us: Distribution,
+    join_times: JoinTimes,
     events: BTreeMap<String, u32>,
     /// Participants by the path of their media.
     paths: BTreeMap<MediaPath, u32>,
@@ -135,10 +133,7 @@ impl Collector {
             load,
             stop_written: false,
             snapshot,
-            connect_us: Distribution::new(),
-            first_frame_us: Distribution::new(),
-            startup_us: Distribution::new(),
-            joined_us: Distribution::new(),
+            join_times: JoinTimes::default(),
             events: BTreeMap::new(),
             paths: BTreeMap::new(),
         }
@@ -332,12 +327,8 @@ impl Collector {
         let was_connected = record.was_connected();
         let Some(since_intended_us) = record.reached(phase, at, &mut self.seconds) else { return };
         tracing::debug!("participant {id}: {} at {:.3} s", phase.key(), at.as_secs_f64());
-        match phase {
-            Phase::FirstFrame => self.first_frame_us.record(since_intended_us),
-            Phase::DtlsConnected | Phase::Playing => self.connect_us.record(since_intended_us),
-            Phase::PlaybackStarted => self.startup_us.record(since_intended_us),
-            Phase::Joined => self.joined_us.record(since_intended_us),
-            _ => {}
+        if let Some(times) = self.join_times.to(phase) {
+            times.record(since_intended_us);
         }
         if phase.is_connected() && !was_connected {
             self.joins.decided(at, true);
@@ -548,10 +539,7 @@ impl Collector {
             None if now < self.config.ends_at => RunState::Running,
             _ => RunState::Leaving,
         };
-        self.snapshot.connect_ms = self.connect_us.quantiles(1000.0);
-        self.snapshot.first_frame_ms = self.first_frame_us.quantiles(1000.0);
-        self.snapshot.startup_ms = self.startup_us.quantiles(1000.0);
-        self.snapshot.joined_ms = self.joined_us.quantiles(1000.0);
+        self.join_times.show(&mut self.snapshot);
         snapshot::second(&mut self.snapshot, second, &closed);
         snapshot::clients(&mut self.snapshot, &self.participants);
         snapshot::worst(&mut self.snapshot, &self.participants, self.config.worst);
