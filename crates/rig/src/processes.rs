@@ -55,6 +55,8 @@ impl Marker {
         let own = fs::read_to_string("/proc/self/comm").unwrap_or_default().trim().to_owned();
         let all = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        // A program with capabilities of its file may not open its own environment either.
+        let is_another = |pid: &u32| *pid != std::process::id();
         let is_denied = |pid: &u32| {
             let read = fs::read(format!("/proc/{pid}/environ"));
             read.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
@@ -63,7 +65,7 @@ impl Marker {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
             is_of(&status, &own, getuid().as_raw()).then(|| (pid, own.clone()))
         };
-        pids.filter(is_denied).filter_map(name).collect()
+        pids.filter(is_another).filter(is_denied).filter_map(name).collect()
     }
 
     /// Waits until no process has it, at most `within`.
