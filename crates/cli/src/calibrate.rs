@@ -18,10 +18,9 @@ use throng_process::{Ended, end_throng_with_this_thread};
 use throng_scenario::{Scenario, ScenarioFlags};
 
 use crate::args::{self, Common};
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
+use crate::console::{CliError, Exit, Interrupt, print};
+use crate::media;
 use crate::session::{self, Joins, Prepared};
-use crate::{CliError, media, print};
 
 /// The interval between joins: long enough that joining costs little compared with playing.
 const JOIN_EVERY: Duration = Duration::from_millis(50);

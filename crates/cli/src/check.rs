@@ -3,8 +3,8 @@
 use throng_scenario::Plan;
 
 use crate::args::Check;
-use crate::exit::Exit;
-use crate::{CliError, media, print, scenario, session, watchers};
+use crate::console::{CliError, Exit, print};
+use crate::{media, scenario, session, watchers};
 
 pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
     let overrides = scenario::parse_sets(&command.set)?;

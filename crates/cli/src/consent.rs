@@ -12,8 +12,8 @@ use throng_scenario::consent::WELL_KNOWN_PATH;
 use throng_scenario::{ConsentProof, ConsentSecret, Target};
 
 use crate::args::Consent;
-use crate::exit::Exit;
-use crate::{CliError, print, say_lines, secrets};
+use crate::console::{CliError, Exit, print, say_lines};
+use crate::secrets;
 
 /// Makes both halves, or none.
 pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {

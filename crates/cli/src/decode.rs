@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use throng_decode::capacity::{self, CapacityError, Conditions, Loop, Row, Video};
 use throng_decode::{Program, encode, recorded_pictures};
 
-use crate::exit::Exit;
-use crate::{CliError, args, print, print_json, say};
+use crate::args;
+use crate::console::{CliError, Exit, print, print_json, say};
 
 /// Length of the encoded loop that is decoded.
 const LOOP_SECONDS: u32 = 4;

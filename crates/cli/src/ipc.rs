@@ -9,10 +9,8 @@ use throng_ipc::{
 };
 use throng_store::RunFolder;
 
-use crate::args;
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::{CliError, print, run_id, say};
+use crate::console::{CliError, Exit, Interrupt, print, say};
+use crate::{args, run_id};
 
 /// The measurement's own file in a folder.
 const RESULT: &str = "ipc.json";

@@ -10,17 +10,14 @@ mod console;
 mod decode;
 #[cfg(test)]
 mod docs_tests;
-mod exit;
 mod find;
 mod fleet;
 mod history;
-mod interrupt;
 mod ipc;
 mod live;
 mod live_hosts;
 mod matrix;
 mod media;
-mod messages;
 mod oven_rtc_tester;
 mod permission;
 mod price;
@@ -45,9 +42,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Arguments, Command, Format};
-pub(crate) use crate::exit::CliError;
-use crate::exit::Exit;
-pub(crate) use crate::messages::{print, print_json, say, say_lines};
+use crate::console::{CliError, Exit, print, say, say_lines};
 
 fn main() -> ExitCode {
     // What a panic or an error leaves, too.
@@ -114,7 +109,7 @@ fn main() -> ExitCode {
 /// Prints what clap says: help, the version, or what is wrong with the command line.
 fn answer(error: &clap::Error) {
     use std::io::{IsTerminal, Write};
-    let is_plain = std::env::var_os("NO_COLOR").is_some() || live::is_dumb();
+    let is_plain = std::env::var_os("NO_COLOR").is_some() || console::is_dumb();
     let text = |is_terminal: bool| {
         let text = args::words_of(error, is_terminal && !is_plain);
         if error.use_stderr() { secrets::hidden_in(&text, std::env::args().skip(1)) } else { text }
@@ -137,7 +132,7 @@ fn trace() {
         tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_ansi(false)
-            .with_writer(|| messages::LogWriter)
+            .with_writer(|| console::LogWriter)
             .init();
     }
 }

@@ -16,9 +16,9 @@ use throng_scenario::{
 
 use url::Url;
 
-use crate::exit::Exit;
+use crate::console::{CliError, Exit};
+use crate::secrets;
 use crate::watchers::{Agents, Agreement};
-use crate::{CliError, secrets};
 
 mod proof;
 use proof::{ProofRequest, ProvenAddress};

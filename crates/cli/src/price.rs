@@ -9,8 +9,8 @@ use throng_scenario::prices::PriceTable;
 use throng_store::RunFolder;
 
 use crate::args::Price;
-use crate::exit::Exit;
-use crate::{CliError, history, print, print_json, report};
+use crate::console::{CliError, Exit, print, print_json};
+use crate::{history, report};
 
 /// A longer file is none of prices.
 const FILE_BYTES_MAX: u64 = 1 << 20;

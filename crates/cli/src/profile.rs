@@ -9,9 +9,7 @@ use throng_report::{html, profile as words};
 use throng_watch::profiler::{self, Cost, Options, ProfilerError, RunningProfile};
 
 use crate::args;
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::{CliError, print, print_json, say};
+use crate::console::{CliError, Exit, Interrupt, print, print_json, say};
 
 /// The longest sampling time; all stacks are kept in memory until its end.
 const DURATION_MAX: Duration = Duration::from_secs(3_600);

@@ -9,9 +9,8 @@ use throng_report::{ReportRows, RunOutcome, Summary, csv, oven_rtc_tester};
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, StoreError, Table};
 
-use crate::args;
-use crate::exit::Exit;
-use crate::{CliError, history, print, say};
+use crate::console::{CliError, Exit, print, say};
+use crate::{args, history};
 
 #[derive(Default)]
 pub(crate) struct ReportOptions {

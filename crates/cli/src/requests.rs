@@ -15,8 +15,8 @@ use throng_watch::logs::access::{self, UriGroups};
 use throng_watch::packs;
 
 use crate::args::Requests;
-use crate::exit::Exit;
-use crate::{CliError, history, print, print_json};
+use crate::console::{CliError, Exit, print, print_json};
+use crate::history;
 
 /// Bytes of a log that are read at a time.
 const READ: usize = 256 * 1024;

@@ -7,8 +7,7 @@ use throng_observation::untrusted;
 use throng_ring::{DropReason, LaneStats, ProducerStats};
 
 use crate::args::{Ring, RingCommand, RingStat};
-use crate::exit::Exit;
-use crate::{CliError, print};
+use crate::console::{CliError, Exit, print};
 
 pub(crate) fn ring(command: &Ring) -> Result<Exit, CliError> {
     match &command.command {

@@ -7,14 +7,13 @@ use throng_report::ObjectiveResult;
 use throng_scenario::Scenario;
 
 use crate::args::Common;
-use crate::exit::Exit;
+use crate::check;
+use crate::console::{CliError, Exit, Interrupt, say};
 use crate::history::Asked;
-use crate::interrupt::Interrupt;
 use crate::live::{self, Display, State};
 use crate::rolling_objectives::RollingObjectives;
 use crate::session::{self, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
-use crate::{CliError, check, say};
 
 /// How often the display is updated.
 const SHOW_EVERY: Duration = Duration::from_millis(250);

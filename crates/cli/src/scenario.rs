@@ -6,8 +6,9 @@ use anyhow::anyhow;
 use throng_scenario::{Override, Scenario, ScenarioError, ScenarioFlags};
 
 use crate::args::{Common, Find, Run, View};
+use crate::console::CliError;
 use crate::history::is_kept;
-use crate::{CliError, secrets};
+use crate::secrets;
 
 /// The scenario of `throng run FILE`.
 pub(crate) fn of_file(command: &Run) -> Result<(Scenario, Common), CliError> {

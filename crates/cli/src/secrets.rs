@@ -6,7 +6,7 @@ use throng_observation::masked::HIDDEN;
 use throng_protocol::factory::ApiSecret;
 use throng_scenario::{ApiKey, Secret, TokenSource, masked_override, names_a_secret};
 
-use crate::CliError;
+use crate::console::CliError;
 
 /// Shorter words are replaced between quotes only.
 const WORD_BYTES_MIN: usize = 4;

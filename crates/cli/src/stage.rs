@@ -10,9 +10,7 @@ use throng_scenario::units;
 use throng_stage::{Card, EmulatedServer, Planted, Stage, StageConfig};
 
 use crate::args;
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::{CliError, print};
+use crate::console::{CliError, Exit, Interrupt, print};
 
 pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
     let config = config(command)?;

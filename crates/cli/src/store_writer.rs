@@ -28,7 +28,7 @@ impl StoreWriter {
             // An error is printed once; the writer keeps trying.
             let mut commit = |writer: &mut RunWriter| match writer.commit() {
                 Err(error) if !has_failed => {
-                    crate::say(&format!(
+                    crate::console::say(&format!(
                         "the run folder cannot be written, the run continues: {error}"
                     ));
                     has_failed = true;
@@ -68,7 +68,9 @@ impl StoreWriter {
         let mut writer = self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let lost = writer.rows_lost();
         if lost > 0 {
-            crate::say(&format!("{lost} rows could not be stored; the run folder is partial"));
+            crate::console::say(&format!(
+                "{lost} rows could not be stored; the run folder is partial"
+            ));
         }
         if !clocks.is_empty() {
             writer.end_clocks(clocks)?;

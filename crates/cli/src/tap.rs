@@ -15,10 +15,8 @@ use throng_observation::run::{DecodedRow, Ending};
 use throng_store::{RunFolder, StoreError};
 
 use crate::args;
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
+use crate::console::{CliError, Exit, Interrupt, say};
 use crate::report::{self, ReportOptions};
-use crate::{CliError, say};
 
 /// How long a run may take to begin, or to write its end.
 const RUN_TIMEOUT: Duration = Duration::from_secs(15);

@@ -26,7 +26,7 @@ pub(crate) use stage::{Calibrate, Planted, Stage};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::exit::Exit;
+use crate::console::Exit;
 
 /// How help texts write `{n}`, which clap takes for the end of a line.
 const PARTICIPANT: (&str, &str) = ("⟨n⟩", "{n}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_scenario::units::{self, UnitError};
 
-use crate::CliError;
+use crate::console::CliError;
 
 /// A length of time such as `10s`, the value of `flag`.
 pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, CliError> {

@@ -20,8 +20,8 @@ use throng_observation::canary::BrowserId;
 use throng_observation::run::Row;
 use throng_scenario::Plan;
 
+use crate::console::{CliError, say};
 use crate::permission::Permission;
-use crate::{CliError, say};
 use browser_run::{BrowserRun, RunStart};
 use loopback::LoopbackServer;
 use proxy::{Refusals, Rules};

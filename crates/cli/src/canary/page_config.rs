@@ -11,8 +11,9 @@ use throng_observation::canary::BrowserId;
 use throng_protocol::signalling::livekit::{Access, Key};
 use throng_scenario::{JanusId, Place, Plan, Secret};
 
+use crate::console::CliError;
+use crate::run_id;
 use crate::secrets::{api_secret, token_text};
-use crate::{CliError, run_id};
 
 /// The camera where no participant of the crowd sends video.
 const USUAL_CAMERA: Rung = Rung::P240;

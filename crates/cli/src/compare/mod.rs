@@ -11,8 +11,7 @@ use throng_report::compare::{
 use throng_report::{html, trend};
 
 use crate::args::{self, Compare};
-use crate::exit::Exit;
-use crate::{CliError, print, print_json, say};
+use crate::console::{CliError, Exit, print, print_json, say};
 
 /// `throng compare BASE NEW`.
 pub(crate) fn compare(command: &Compare) -> Result<Exit, CliError> {

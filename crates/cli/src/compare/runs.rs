@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use throng_report::compare::{CompareRows, MeasuredRun};
 use throng_store::{RunFolder, StoreError};
 
-use crate::exit::Exit;
-use crate::{CliError, report};
+use crate::console::{CliError, Exit};
+use crate::report;
 
 /// The file that makes a folder a run folder.
 const DATABASE: &str = "run.db";

@@ -4,7 +4,7 @@ use throng_analysis::reasons::{self, Reason};
 use throng_analysis::windows::{BySecond, SecondQuality};
 use throng_observation::{Goal, HoldOutcome, HoldRow, RunTime, Unloaded};
 
-use crate::say;
+use crate::console::say;
 
 pub(super) struct HoldPrinter {
     is_quiet: bool,

@@ -18,13 +18,12 @@ use throng_observation::run::{Ending, Row};
 use throng_observation::{Failure, Goal, RunTime, Unloaded, shell};
 
 use crate::args::Find;
-use crate::exit::Exit;
+use crate::console::{CliError, Exit, Interrupt, say};
 use crate::history::Asked;
-use crate::interrupt::Interrupt;
 use crate::live::{self, Display, State};
 use crate::session::{self, Generator, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
-use crate::{CliError, check, say, scenario};
+use crate::{check, scenario};
 use announced::Announced;
 use crowd::{Crowd, CrowdAction};
 use hold_printer::HoldPrinter;

@@ -17,8 +17,9 @@ use super::crowd::{CrowdConfig, LoadShape, cohort_id, sizes};
 use super::profile_triggers::{PROFILE, near_limit};
 use super::values::ValueVariation;
 use crate::args::{Find, duration};
+use crate::console::{CliError, say};
 use crate::media::Pages;
-use crate::{CliError, say, scenario, session};
+use crate::{scenario, session};
 
 /// A search is ended after this many times its budget.
 const OVERTIME: f64 = 2.0;

@@ -8,7 +8,8 @@ use throng_scenario::{Arrival as _, Override, Plan, Scenario};
 
 use super::crowd::{cohort_id, sizes};
 use crate::args::Find;
-use crate::{CliError, scenario};
+use crate::console::CliError;
+use crate::scenario;
 
 /// The most values of one search; each is a crowd that has to be planned.
 const VALUES_MAX: usize = 64;

@@ -6,7 +6,8 @@ use aws_lc_rs::digest::{Context, SHA256};
 use throng_fleet::message::{Build, PROTOCOL};
 use throng_scenario::{Plan, Scenario};
 
-use crate::{CliError, history};
+use crate::console::CliError;
+use crate::history;
 
 /// This program.
 pub(super) fn build() -> Result<Build, CliError> {

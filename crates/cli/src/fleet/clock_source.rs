@@ -7,8 +7,8 @@ use throng_fleet::HostClock;
 use throng_fleet::disciplined::{ClockBasis, ClockWord, WordSource, chrony_word};
 use throng_fleet::message::ClockSaid;
 
-use crate::CliError;
 use crate::args::duration;
+use crate::console::CliError;
 
 /// Reads the state of the clock without looking up names.
 const CHRONYC: [&str; 4] = ["chronyc", "-n", "-c", "tracking"];

@@ -9,8 +9,8 @@ use throng_fleet::BusConfig;
 use throng_scenario::{Secret, TokenSource};
 
 use super::ssh::Remote;
-use crate::CliError;
 use crate::args::Fleet;
+use crate::console::CliError;
 
 /// Where a run finds the address of the bus: arguments would show its password.
 const BUS_VARIABLE: &str = "THRONG_FLEET_BUS";

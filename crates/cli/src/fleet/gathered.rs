@@ -18,8 +18,8 @@ use super::record::Record;
 use super::ssh::Remote;
 use super::{build, bus, bus_wait, error, may_be_plain, reached};
 use crate::args::{Common, OnLoss, duration};
-use crate::interrupt::Interrupt;
-use crate::{CliError, media, run_id, say};
+use crate::console::{CliError, Interrupt, say};
+use crate::{media, run_id};
 
 /// How long workers are waited for, unless the user says otherwise.
 const WAIT: Duration = Duration::from_secs(30);

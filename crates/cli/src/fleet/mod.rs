@@ -27,9 +27,8 @@ use throng_fleet::{BusConfig, FleetError};
 use throng_scenario::{AddressPolicy, Network};
 
 use crate::args::{Bus, FleetCommand, FleetCommands, duration};
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::{CliError, say, secrets};
+use crate::console::{CliError, Exit, Interrupt, say};
+use crate::secrets;
 
 /// Between two attempts to reach the bus.
 const BUS_AGAIN_AFTER: Duration = Duration::from_millis(500);

@@ -13,7 +13,7 @@ use throng_store::{RunFolder, StoreError};
 use super::build;
 use super::gathered::Gathered;
 use crate::args::OnLoss;
-use crate::say;
+use crate::console::say;
 
 /// Its name in the folder.
 const FILE: &str = "fleet.json";

@@ -27,10 +27,9 @@ use throng_store::{RunAgain, RunFolder, StoreError};
 use super::record::{Collected, Record};
 use super::{build, bus, bus_wait, coordinate, error, feed, may_be_plain, reached};
 use crate::args::{Common, duration};
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
+use crate::console::{CliError, Exit, Interrupt, say};
+use crate::history;
 use crate::report::{self, ReportOptions};
-use crate::{CliError, history, say};
 
 /// How long a worker may be silent, unless the user says otherwise: one that was started again
 /// hands its rows in within some seconds.

@@ -19,7 +19,8 @@ use throng_fleet::BusConfig;
 use throng_observation::{shell, untrusted};
 
 use crate::args::{Common, Fleet};
-use crate::{CliError, secrets};
+use crate::console::CliError;
+use crate::secrets;
 
 /// How long the bus may take to listen.
 const BUS_WITHIN: Duration = Duration::from_secs(5);

@@ -18,10 +18,9 @@ use super::feed::{self, Due, Feed};
 use super::worker_spool::{self, WorkerSpool};
 use super::{build, bus, bus_wait, error, may_be_plain, reached};
 use crate::args::{self, Common};
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
+use crate::console::{CliError, Exit, Interrupt, say};
 use crate::session::{self, EnginePart, Prepared};
-use crate::{CliError, media, run_id, say};
+use crate::{media, run_id};
 
 /// How often the worker looks what is wanted.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -11,8 +11,7 @@ use throng_fleet::spool_folder::SpoolFolder;
 use throng_fleet::{SpoolConfig, Undelivered, Worker};
 
 use crate::args;
-use crate::interrupt::Interrupt;
-use crate::{CliError, say};
+use crate::console::{CliError, Interrupt, say};
 
 /// How often it is looked whether rows were left, while nothing is played.
 const HAND_IN_EVERY: Duration = Duration::from_secs(3);

@@ -13,7 +13,8 @@ use throng_store::RunFolder;
 use super::hidden::Hidden;
 use super::summary_file;
 use crate::args::{Common, Find, ReceiveWay, Run};
-use crate::{media, run_id, say};
+use crate::console::say;
+use crate::{media, run_id};
 
 const FILE: &str = "command.json";
 pub(super) const SCENARIO: &str = "scenario.toml";

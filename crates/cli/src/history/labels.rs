@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use throng_observation::untrusted;
 use throng_store::RunFolder;
 
-use crate::CliError;
+use crate::console::CliError;
 
 const FILE: &str = "labels.json";
 /// A longer file was not written by throng.

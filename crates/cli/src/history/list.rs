@@ -8,7 +8,7 @@ use throng_observation::{calendar, shell, untrusted};
 use throng_report::columns::columns;
 
 use super::entry::Entry;
-use crate::CliError;
+use crate::console::CliError;
 
 /// The runs of a folder.
 pub(super) struct Listed {

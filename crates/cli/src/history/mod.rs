@@ -23,8 +23,7 @@ pub(crate) use rerun::rerun;
 pub(crate) use summary_file::read as read_json;
 
 use crate::args::{Runs, RunsCommand};
-use crate::exit::Exit;
-use crate::{CliError, print, print_json};
+use crate::console::{CliError, Exit, print, print_json};
 use entry::Entry;
 use labels::Labels;
 
@@ -73,7 +72,7 @@ fn list(command: &Runs) -> Result<Exit, CliError> {
     } else {
         print(&list::text(&wanted, listed.entries.len(), &command.folder));
     }
-    listed.unreadable.iter().for_each(|problem| crate::say(problem));
+    listed.unreadable.iter().for_each(|problem| crate::console::say(problem));
     Ok(Exit::Met)
 }
 

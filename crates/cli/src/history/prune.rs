@@ -10,8 +10,7 @@ use throng_observation::{calendar, untrusted};
 use super::entry::Entry;
 use super::list;
 use crate::args::Prune;
-use crate::exit::Exit;
-use crate::{CliError, print};
+use crate::console::{CliError, Exit, print};
 
 pub(super) fn prune(command: &Prune) -> Result<Exit, CliError> {
     let listed = list::of(&command.folder)?;

@@ -12,8 +12,8 @@ use super::hidden::covers;
 use super::run_folder;
 use super::summary_file::{self, OptionsFile};
 use crate::args::{Common, Find, Rerun};
-use crate::exit::Exit;
-use crate::{CliError, find, print, run, run_id, say, scenario};
+use crate::console::{CliError, Exit, print, say};
+use crate::{find, run, run_id, scenario};
 
 /// Facts of the generator's host that a result depends on.
 const HOST_FACTS: [&str; 4] = ["cpu_model", "cores", "memory_bytes", "kernel"];

@@ -1,13 +1,10 @@
 //! The live display of a run: a full screen on a terminal, plain lines elsewhere.
 
 mod chat;
-mod keys;
 mod plain;
 mod players;
 pub(crate) mod screen;
 mod terminal;
-
-pub(crate) use terminal::{Screen, can_be_drawn_on, give_back_for_good, is_dumb};
 
 use plain::PlainDisplay;
 use screen::Subject;
@@ -21,9 +18,8 @@ use throng_report::ObjectiveResult;
 use throng_scenario::{Part, Plan};
 
 use crate::args::Common;
-use crate::console::{Frames, Stream};
+use crate::console::{Frames, Screen, Stream, can_be_drawn_on, say};
 use crate::live_hosts::ServerFigures;
-use crate::say;
 
 /// The display that the flags and the kind of terminal select.
 pub(crate) fn open(plan: &Plan, common: &Common) -> Box<dyn Display> {

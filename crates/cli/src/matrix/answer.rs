@@ -12,8 +12,7 @@ use super::folder::MatrixFolder;
 use super::plan::MatrixPlan;
 use super::repeats::repeated;
 use super::run::measure;
-use crate::exit::Exit;
-use crate::{CliError, print, print_json, say};
+use crate::console::{CliError, Exit, print, print_json, say};
 
 /// Least pairs that count for an early end that says that a change has no effect.
 const PAIRS_TO_BE_SAME: usize = 4;

@@ -10,7 +10,7 @@ use throng_process::{Ended, Started, end_throng_with_this_thread};
 use throng_rig::{Marker, RunningServer, signal_process};
 use throng_scenario::masked_text;
 
-use crate::interrupt::{BY_PARENT, Interrupt};
+use crate::console::{BY_PARENT, Interrupt};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 

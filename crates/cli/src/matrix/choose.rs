@@ -16,7 +16,8 @@ use throng_scenario::units::write_duration;
 use super::plan::MatrixPlan;
 use super::run::CellRunner;
 use super::{Cut, answer, cut};
-use crate::{CliError, find, say};
+use crate::console::{CliError, say};
+use crate::find;
 
 /// How often the search is made where it says nothing: the generator was the limit, or nothing
 /// could be decided, which may be otherwise another time.

@@ -26,8 +26,7 @@ use throng_store::{RunFolder, create_private};
 use super::choose::Chosen;
 use super::plan::{HiddenOfCopies, MatrixPlan, Options};
 use super::shown;
-use crate::CliError;
-use crate::exit::Exit;
+use crate::console::{CliError, Exit};
 use crate::history::{Hidden, covers};
 use crate::secrets::override_text;
 

@@ -10,8 +10,7 @@ use super::machine::Machine;
 use super::plan::Kind;
 use super::run::by_hand;
 use super::shown;
-use crate::exit::Exit;
-use crate::{CliError, say};
+use crate::console::{CliError, Exit, say};
 
 /// The entry of an experiment in the list of those that are not finished.
 pub(super) struct Listed {

@@ -8,7 +8,7 @@ use throng_rig::{MachineLock, MachineResource, Undo};
 use throng_scenario::matrix::{Shrink, ShrunkResource};
 
 use super::plan::MatrixPlan;
-use crate::CliError;
+use crate::console::CliError;
 
 /// The resources of this machine that the experiment shrinks.
 pub(super) struct Machine {

@@ -24,10 +24,9 @@ use throng_report::matrix::{MatrixRun, RunStatus, text};
 use throng_rig::Journal;
 
 use crate::args::{self, Matrix, Prove};
-use crate::exit::Exit;
+use crate::console::{CliError, Exit, Interrupt, print, say};
 use crate::fleet::{self, Crew};
-use crate::interrupt::Interrupt;
-use crate::{CliError, print, run_id, say};
+use crate::run_id;
 use folder::MatrixFolder;
 use machine::Machine;
 use plan::{Kind, MatrixPlan, Options};

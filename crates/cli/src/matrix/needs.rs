@@ -8,7 +8,7 @@ use throng_observation::limits::STEAL_RATIO_MAX;
 use throng_observation::units::percent;
 use throng_rig::CpuTimes;
 
-use crate::interrupt::Interrupt;
+use crate::console::Interrupt;
 
 /// How long this machine is watched.
 const WATCHED_FOR: Duration = Duration::from_secs(1);

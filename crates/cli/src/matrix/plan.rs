@@ -23,8 +23,9 @@ use super::needs::minutes;
 use super::run::NOT_WATCHED;
 use super::{shown, shrink};
 use crate::args::Matrix as Arguments;
+use crate::console::CliError;
 use crate::history::Hidden;
-use crate::{CliError, find, fleet, scenario, secrets};
+use crate::{find, fleet, scenario, secrets};
 
 /// From the last join until the hold is judged: connected users are judged at once, and have 3 s to
 /// begin (docs/find.md).

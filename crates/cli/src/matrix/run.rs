@@ -22,9 +22,8 @@ use super::folder::{self, MatrixFolder};
 use super::machine::Machine;
 use super::plan::{HoldTimes, MatrixPlan};
 use super::{needs, shown};
-use crate::exit::Exit;
+use crate::console::{Exit, Interrupt};
 use crate::fleet::Crew;
-use crate::interrupt::Interrupt;
 use crate::{report, run_id, watchers};
 
 /// How long a setup command may take.

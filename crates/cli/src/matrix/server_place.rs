@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use throng_scenario::matrix::CellConfig;
 
 use super::plan::MatrixPlan;
-use crate::CliError;
+use crate::console::CliError;
 
 /// A folder that stands for that of the cell, of which nothing is there yet.
 const NOT_YET: &str = "/throng-cell";

@@ -9,7 +9,7 @@ use throng_media::source::{Clip, ClipError, Format, read};
 use throng_observation::{Codec, MediaKind};
 use throng_scenario::{Action, Carriage, MediaFile, Plan, PublishConfig, Role, Target};
 
-use crate::CliError;
+use crate::console::CliError;
 
 pub(crate) type Clips = BTreeMap<MediaFile, Arc<Clip>>;
 

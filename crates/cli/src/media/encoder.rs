@@ -13,8 +13,7 @@ use throng_process::{Ended, end_with_this_thread};
 
 use super::catalogue::Entry;
 use super::encoding::Encoding;
-use crate::CliError;
-use crate::interrupt::Interrupt;
+use crate::console::{CliError, Interrupt};
 
 /// The programs of FFmpeg.
 #[derive(Clone, Debug)]

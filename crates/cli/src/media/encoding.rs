@@ -1,7 +1,7 @@
 //! What a file of a catalogue holds, and the arguments with which FFmpeg makes it.
 
-use crate::CliError;
 use crate::args::{Container, MediaMake, VideoCodec};
+use crate::console::CliError;
 
 /// Bits per second of the sound.
 const AUDIO_BITS_PER_S: u64 = 96_000;

@@ -11,9 +11,7 @@ use super::catalogue::{self, Entry};
 use super::encoder::{self, Ffmpeg};
 use super::encoding::Encoding;
 use crate::args::MediaMake;
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::{CliError, print, say};
+use crate::console::{CliError, Exit, Interrupt, print, say};
 
 /// How far a bitrate may be from what was asked for, as a ratio.
 const TOLERANCE: f64 = 0.02;

@@ -11,9 +11,8 @@ mod pages;
 pub(crate) use clips::{Clips, clips, files, hashes};
 pub(crate) use pages::Pages;
 
-use crate::CliError;
 use crate::args::{Media, MediaCommand};
-use crate::exit::Exit;
+use crate::console::{CliError, Exit};
 
 /// `throng media`.
 pub(crate) fn media(command: &Media) -> Result<Exit, CliError> {

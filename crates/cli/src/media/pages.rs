@@ -10,7 +10,7 @@ use throng_scenario::har::{FILE_BYTES_MAX, PageOrigins, PagePlan};
 use throng_scenario::{OriginRule, Plan, RecordedPage};
 use url::Url;
 
-use crate::CliError;
+use crate::console::CliError;
 
 /// The recorded pages of a plan.
 #[derive(Clone, Default)]

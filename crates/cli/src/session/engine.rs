@@ -11,7 +11,8 @@ use throng_observation::{HoldRow, RunTime};
 
 use super::participants::participant_factory;
 use super::prepare::Prepared;
-use crate::{CliError, watchers};
+use crate::console::CliError;
+use crate::watchers;
 
 /// Rows that may wait for the store; their memory is allocated at once. A second of 1,000
 /// participants needs few.

@@ -4,10 +4,10 @@ use throng_observation::RunTime;
 use throng_observation::run::Ending;
 
 use super::start::Session;
-use crate::exit::Exit;
+use crate::console::{CliError, Exit, say};
+use crate::report;
 use crate::tap::RunTap;
 use crate::watchers::LAST_LOOK;
-use crate::{CliError, report, say};
 
 impl Session {
     /// Ends the run and reports. `ending` is how the command ended it; `None` leaves that to the

@@ -17,9 +17,10 @@ use throng_protocol::signalling::janus::NewRoom;
 use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
 use throng_scenario::{Plan, Role, RoomConfig, TokenSource, TurnServer};
 
+use crate::console::CliError;
 use crate::permission::Permission;
 use crate::secrets::{api_secret, token, token_text};
-use crate::{CliError, media, run_id};
+use crate::{media, run_id};
 
 /// The roles with the values of their players' headers, which may be in files and environment
 /// variables.

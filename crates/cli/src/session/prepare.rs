@@ -9,11 +9,11 @@ use throng_scenario::{Plan, Scenario};
 
 use super::participants::read_secrets;
 use crate::args::Common;
+use crate::console::{CliError, Interrupt};
 use crate::fleet::Gathered;
-use crate::interrupt::Interrupt;
 use crate::permission::{self, Permission};
 use crate::watchers::{self, Agents};
-use crate::{CliError, canary, media, run_id};
+use crate::{canary, media, run_id};
 
 /// A run that may begin.
 pub(crate) struct Prepared<'a> {

@@ -13,13 +13,13 @@ use super::engine::{Joins, ROWS_WAITING_MAX, start_engine};
 use super::generator::Generator;
 use super::prepare::Prepared;
 use crate::canary::Canaries;
-use crate::exit::Exit;
+use crate::console::{CliError, Exit};
 use crate::fleet::Gathered;
 use crate::report::ReportOptions;
+use crate::run_id;
 use crate::store_writer::StoreWriter;
 use crate::tap::RunTap;
 use crate::watchers::{self, Watchers};
-use crate::{CliError, run_id};
 
 /// A run in progress.
 pub(crate) struct Session {

@@ -7,9 +7,9 @@ use std::net::IpAddr;
 use throng_engine::preflight::{self, Needs};
 use throng_scenario::{Destination, Part, Plan};
 
+use crate::console::say_lines;
 use crate::media::Pages;
 use crate::run_id::random;
-use crate::say_lines;
 
 /// Prints warnings to standard error.
 pub(crate) fn print_warnings(warnings: &[String]) {

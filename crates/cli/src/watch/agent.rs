@@ -6,9 +6,8 @@ use std::time::Duration;
 use throng_watch::remote::{Agent, AgentConfig, AgentPolicy};
 
 use super::arguments::Watch;
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::{CliError, print, say, secrets};
+use crate::console::{CliError, Exit, Interrupt, print, say};
+use crate::secrets;
 
 pub(super) fn serve(
     command: &Watch,

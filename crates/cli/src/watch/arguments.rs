@@ -10,8 +10,8 @@ use throng_scenario::{AddressPolicy, Network, PortRange, units};
 use throng_watch::remote::Consent;
 use throng_watch::{SourceConfig, Target, WatchConfig};
 
-use crate::CliError;
 use crate::args::{duration, with_unit};
+use crate::console::CliError;
 
 #[derive(Debug, Args)]
 pub(crate) struct Watch {

@@ -23,9 +23,7 @@ use throng_watch::{LocalHost, RowReceiver, RowSender};
 use self::arguments::Watch;
 use self::figures::Figures;
 use self::view::View;
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::{CliError, print, say};
+use crate::console::{CliError, Exit, Interrupt, print, say};
 
 /// Rows that may wait for the file and the view.
 const ROWS_WAITING_MAX: usize = 65_536;

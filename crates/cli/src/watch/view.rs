@@ -6,8 +6,7 @@ use throng_observation::units::percent;
 
 use super::figures::Figures;
 use super::screen;
-use crate::live::{Screen, can_be_drawn_on};
-use crate::say;
+use crate::console::{Screen, can_be_drawn_on, say};
 
 /// How often a plain line is printed.
 const LINE_EVERY: Duration = Duration::from_secs(5);

@@ -14,8 +14,8 @@ use throng_observation::run::{EventRow, Row};
 use throng_scenario::{Moment, Plan, Target, WatchTarget};
 use throng_watch::{RowSender, SourceConfig};
 
+use crate::console::{CliError, say};
 use crate::live_hosts::ServerFigures;
-use crate::{CliError, say};
 
 mod agents;
 pub(crate) use agents::{Agents, Agreement};

@@ -16,8 +16,8 @@ use url::Url;
 
 use super::{gathered, worker};
 use crate::args::Manifest;
-use crate::exit::Exit;
-use crate::{CliError, history, media, print, say, scenario};
+use crate::console::{CliError, Exit, print, say};
+use crate::{history, media, scenario};
 use base::{Slot, filled};
 use need::Need;
 

@@ -338,4 +338,5 @@ fn left_out(count: u64) -> String {
 }
 
 #[cfg(test)]
+#[path = "writer_tests.rs"]
 mod tests;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use throng_observation::untrusted;
 
-use crate::console::{self, Stream};
+use super::writer::{self, Stream};
 
 /// Messages that wait for the end of the full-screen view, while there is one.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
@@ -18,7 +18,7 @@ fn held() -> MutexGuard<'static, Option<Vec<String>>> {
 
 /// Prints a result. A closed pipe is not an error.
 pub(crate) fn print(text: &str) {
-    console::write(Stream::Out, untrusted::lines(text).as_bytes());
+    writer::write(Stream::Out, untrusted::lines(text).as_bytes());
 }
 
 /// Prints JSON. Control characters become JSON escapes, which have the same value.
@@ -47,7 +47,7 @@ pub(crate) struct LogWriter;
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        console::log(Stream::Err, untrusted::lines(&text).as_bytes());
+        writer::log(Stream::Err, untrusted::lines(&text).as_bytes());
         Ok(bytes.len())
     }
 
@@ -71,7 +71,7 @@ fn released() -> Vec<String> {
 }
 
 fn print_message(text: &str) {
-    console::tell(Stream::Err, format!("{}\n", untrusted::lines(text)).as_bytes());
+    writer::tell(Stream::Err, format!("{}\n", untrusted::lines(text)).as_bytes());
 }
 
 #[cfg(test)]

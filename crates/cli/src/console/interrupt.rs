@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::exit::Exit;
-use crate::{console, live};
+use super::exit::Exit;
+use super::{screen, writer};
 
 /// The signal by which a throng asks one that it started to end in an orderly way.
 ///
@@ -77,11 +77,11 @@ impl Interrupt {
                 _ = by_parent.recv() => Request::Beside,
                 _ = hung_up => Request::Beside,
             };
-            console::end_is_asked();
+            writer::end_is_asked();
             if self.heard(request, &mut before) {
                 // The second signal does not wait; the run folder stays unfinished, and nothing is
                 // dropped.
-                live::give_back_for_good();
+                screen::give_back_for_good();
                 throng_process::end_all();
                 std::process::exit(Exit::Interrupted as i32);
             }
