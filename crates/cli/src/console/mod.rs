@@ -6,10 +6,12 @@ mod interrupt;
 mod keys;
 mod messages;
 mod screen;
+mod style;
 mod writer;
 
 pub(crate) use exit::{CliError, Exit};
 pub(crate) use interrupt::{BY_PARENT, Interrupt};
 pub(crate) use messages::{LogWriter, print, print_json, say, say_lines};
 pub(crate) use screen::{Screen, can_be_drawn_on, is_dumb};
+pub(crate) use style::{ACCENT, BAD, FULL_THREAD_RATIO, GOOD, QUIET, titled};
 pub(crate) use writer::{Frames, Stream, wait};

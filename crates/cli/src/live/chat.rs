@@ -4,8 +4,7 @@ use throng_engine::LiveSnapshot;
 use throng_engine::live::ChatFigures;
 use throng_observation::units::{bit_rate, bytes, duration_ms};
 
-use super::plain::quantiles;
-use super::screen::{Chart, ms, quantiles_ms};
+use super::words::{Chart, ms, quantiles, quantiles_ms};
 
 /// Charts of a chat.
 pub(super) fn charts(live: &LiveSnapshot, chat: &ChatFigures) -> [Chart; 4] {

@@ -5,6 +5,7 @@ mod plain;
 mod players;
 pub(crate) mod screen;
 mod terminal;
+mod words;
 
 use plain::PlainDisplay;
 use screen::Subject;

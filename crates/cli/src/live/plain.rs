@@ -5,11 +5,11 @@ use std::io::Write;
 use std::time::Duration;
 
 use throng_engine::LiveSnapshot;
-use throng_engine::live::{KindFigures, RunState, Spread};
-use throng_observation::Quantiles;
+use throng_engine::live::{KindFigures, RunState};
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::untrusted;
 
+use super::words::{quantiles, spread};
 use super::{Display, State, Who, chat, players};
 use crate::live_hosts::ServerFigures;
 
@@ -177,32 +177,9 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> Stri
     text
 }
 
-pub(super) fn quantiles(quantiles: Option<&Quantiles>, unit: fn(f64) -> String) -> String {
-    quantiles.map_or_else(
-        || "–".into(),
-        |q| {
-            format!(
-                "p50 {} p95 {} p99 {} max {}",
-                unit(q.p50),
-                unit(q.p95),
-                unit(q.p99),
-                unit(q.max)
-            )
-        },
-    )
-}
-
-/// Average, maximum and minimum, as OvenRtcTester prints them.
-fn spread(spread: Option<&Spread>, unit: fn(f64) -> String) -> String {
-    spread.map_or_else(
-        || "–".into(),
-        |s| format!("avg {} max {} min {}", unit(s.mean), unit(s.max), unit(s.min)),
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use throng_engine::live::PlaybackFigures;
+    use throng_engine::live::{PlaybackFigures, Spread};
     use throng_observation::{Distribution, TrackCounters};
 
     use super::*;

@@ -8,8 +8,8 @@ use throng_engine::LiveSnapshot;
 use throng_engine::live::{ParticipantFigures, PlaybackFigures, PlayerFigures};
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
-use super::plain::quantiles;
-use super::screen::{Chart, QUIET, fps, ms, quantiles_ms, titled};
+use super::words::{Chart, fps, ms, quantiles, quantiles_ms};
+use crate::console::{QUIET, titled};
 
 /// The time until playback began; empty where nobody is a player.
 pub(super) fn startup(live: &LiveSnapshot) -> String {

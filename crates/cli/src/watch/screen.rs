@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Row, Sparkline, Table};
 use throng_observation::host::{is_stacked_disk, is_upper_interface, lowest};
@@ -13,7 +13,7 @@ use throng_observation::units::{bytes, percent};
 use throng_observation::untrusted;
 
 use super::figures::{Figure, Figures};
-use crate::live::screen::{ACCENT, BAD, FULL_THREAD_RATIO, QUIET, titled};
+use crate::console::{ACCENT, BAD, FULL_THREAD_RATIO, GOOD, QUIET, titled};
 
 pub(super) fn draw(frame: &mut Frame<'_>, title: &str, figures: &Figures, at: Duration) {
     let [head, host, chart, threads, wrong, own] = Layout::vertical([
@@ -105,7 +105,7 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let chart = Sparkline::default()
         .data(seen.collect::<Vec<_>>())
         .max(1000)
-        .style(Style::new().fg(Color::Green))
+        .style(Style::new().fg(GOOD))
         .block(titled(&title));
     frame.render_widget(chart, area);
 }

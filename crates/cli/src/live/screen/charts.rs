@@ -1,0 +1,77 @@
+//! Four sparklines of the last seconds.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style};
+use ratatui::widgets::Sparkline;
+use throng_engine::LiveSnapshot;
+use throng_engine::live::{ChatFigures, KindFigures};
+use throng_observation::units::{bit_rate, percent};
+
+use super::super::words::{Chart, fps, ms};
+use super::super::{Who, chat, players};
+use crate::console::{GOOD, titled};
+
+pub(super) fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, who: Who) {
+    let rows =
+        Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area);
+    let kind = if live.video.tracks > 0 { &live.video } else { &live.audio };
+    let charts = match (&live.playback, who) {
+        (_, Who::Chatters) => {
+            chat::charts(live, live.chat.as_ref().unwrap_or(&ChatFigures::default()))
+        }
+        (Some(playback), _) => players::charts(live, playback),
+        (None, _) => packet_charts(live, kind),
+    };
+    for (row, pair) in rows.iter().zip(charts.chunks(2)) {
+        let cells = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)])
+            .split(*row);
+        for (cell, (title, value, high_is_bad)) in cells.iter().zip(pair) {
+            draw_chart(
+                frame,
+                *cell,
+                title,
+                &live.history.iter().map(value).collect::<Vec<_>>(),
+                *high_is_bad,
+            );
+        }
+    }
+}
+
+fn packet_charts(live: &LiveSnapshot, kind: &KindFigures) -> [Chart; 4] {
+    [
+        (
+            format!("Delay p95 {}{}", ms(kind.relative_delay_ms.map(|q| q.p95)), one_way(kind)),
+            |p| p.delay_ms_p95.unwrap_or(0.0),
+            true,
+        ),
+        (format!("Loss {}", percent(kind.loss_ratio)), |p| p.loss_ratio, true),
+        (format!("fps, median {}", fps(kind)), |p| p.fps_p50.unwrap_or(0.0), false),
+        (
+            format!("Received {}", bit_rate(live.video.bitrate_bps + live.audio.bitrate_bps)),
+            |p| p.bitrate_bps,
+            false,
+        ),
+    ]
+}
+
+/// The one-way delay, where capture times are known.
+fn one_way(kind: &KindFigures) -> String {
+    kind.absolute_delay_ms
+        .map_or_else(String::new, |q| format!(", one-way p95 {}", ms(Some(q.p95))))
+}
+
+fn draw_chart(frame: &mut Frame<'_>, area: Rect, title: &str, values: &[f64], high_is_bad: bool) {
+    let width = area.width.saturating_sub(2) as usize;
+    let seen = &values[values.len().saturating_sub(width)..];
+    // Sparkline takes integers: thousandths of the largest value keep its shape.
+    let top = seen.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let scaled: Vec<u64> = seen.iter().map(|v| (v / top * 1000.0).max(0.0) as u64).collect();
+    let colour = if high_is_bad { Color::Yellow } else { GOOD };
+    let chart = Sparkline::default()
+        .data(scaled)
+        .max(1000)
+        .style(Style::new().fg(colour))
+        .block(titled(title));
+    frame.render_widget(chart, area);
+}
