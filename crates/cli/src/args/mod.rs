@@ -11,6 +11,7 @@ mod price;
 mod requests;
 mod run;
 mod stage;
+mod watch;
 
 pub(crate) use compare::{Compare, Trend};
 pub(crate) use fleet::{Bus, Fleet, FleetCommand, FleetCommands, Manifest, OnLoss, Worker};
@@ -23,6 +24,7 @@ pub(crate) use price::Price;
 pub(crate) use requests::Requests;
 pub(crate) use run::{Check, Common, Consent, Find, ReceiveWay, Report, Run, View};
 pub(crate) use stage::{Calibrate, Planted, Stage};
+pub(crate) use watch::Watch;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -101,7 +103,7 @@ pub(crate) enum Command {
     IpcRole,
     /// Watch this host, its processes and threads; --listen makes it the agent of runs on other
     /// machines
-    Watch(crate::watch::arguments::Watch),
+    Watch(Watch),
     /// Find out how many video streams this machine decodes in real time
     Decode(Decode),
     /// Decode the frames of a run's tapped participants during the run: frames, freezes, delay

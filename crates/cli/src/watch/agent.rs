@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_watch::remote::{Agent, AgentConfig, AgentPolicy};
 
-use super::arguments::Watch;
+use crate::args::Watch;
 use crate::console::{CliError, Exit, Interrupt, print, say};
 use crate::secrets;
 

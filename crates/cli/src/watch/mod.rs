@@ -2,7 +2,7 @@
 //! on other machines.
 
 mod agent;
-pub(crate) mod arguments;
+mod arguments;
 mod figures;
 mod screen;
 mod view;
@@ -20,9 +20,9 @@ use throng_observation::run::{Ending, Row};
 use throng_store::{HostFile, RunWriter};
 use throng_watch::{LocalHost, RowReceiver, RowSender};
 
-use self::arguments::Watch;
 use self::figures::Figures;
 use self::view::View;
+use crate::args::Watch;
 use crate::console::{CliError, Exit, Interrupt, print, say};
 
 /// Rows that may wait for the file and the view.
