@@ -4,6 +4,7 @@ mod args;
 mod calibrate;
 mod canary;
 mod check;
+mod commands;
 mod compare;
 mod consent;
 mod console;
@@ -14,6 +15,7 @@ mod find;
 mod fleet;
 mod history;
 mod ipc;
+mod kept;
 mod live;
 mod live_hosts;
 mod matrix;
@@ -66,10 +68,10 @@ fn main() -> ExitCode {
         Command::Run(command) => match &command.resume {
             Some(run) => fleet::resume(run, &command.common),
             None => scenario::of_file(&command)
-                .and_then(|(s, common)| run::run(&s, &common, history::Asked::run(&command))),
+                .and_then(|(s, common)| run::run(&s, &common, kept::Asked::run(&command))),
         },
         Command::View(command) => scenario::of_flags(&command)
-            .and_then(|(s, common)| run::run(&s, &common, history::Asked::view(&common))),
+            .and_then(|(s, common)| run::run(&s, &common, kept::Asked::view(&common))),
         Command::Find(command) => find::find(&command),
         Command::Matrix(command) => matrix::matrix(&command),
         Command::Prove(command) => matrix::prove(&command),
@@ -80,7 +82,7 @@ fn main() -> ExitCode {
         Command::Requests(command) => requests::requests(&command),
         Command::Price(command) => price::price(&command),
         Command::Runs(command) => history::runs(&command),
-        Command::Rerun(command) => history::rerun(&command),
+        Command::Rerun(command) => commands::rerun(&command),
         Command::Worker(command) => fleet::worker(&command),
         Command::Fleet(command) => fleet::fleet(&command),
         Command::Stage(command) => stage::stage(&command),

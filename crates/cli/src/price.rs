@@ -10,7 +10,7 @@ use throng_store::RunFolder;
 
 use crate::args::Price;
 use crate::console::{CliError, Exit, print, print_json};
-use crate::{history, report};
+use crate::{kept, report};
 
 /// A longer file is none of prices.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -18,7 +18,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub(crate) fn price(command: &Price) -> Result<Exit, CliError> {
     // Before the run is read, which takes longer.
     let prices = command.prices.as_deref().map(read).transpose()?;
-    let folder = history::run_folder(&command.run);
+    let folder = kept::run_folder(&command.run);
     let run: RunData =
         RunFolder::read_selected(&folder, &mut ReportRows::default()).map_err(CliError::usage)?;
     let summary = report::summary(&run);

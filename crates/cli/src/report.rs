@@ -10,7 +10,7 @@ use throng_scenario::Scenario;
 use throng_store::{RunFolder, StoreError, Table};
 
 use crate::console::{CliError, Exit, print, say};
-use crate::{args, history};
+use crate::{args, kept};
 
 #[derive(Default)]
 pub(crate) struct ReportOptions {
@@ -47,7 +47,7 @@ pub(crate) fn remake(command: &args::Report) -> Result<Exit, CliError> {
 /// Prints the summary that was made while the rows could still be read, if there is one; nothing is
 /// written.
 fn show_kept(folder: &Path, json: bool) {
-    match history::read_json::<Summary>(folder, "summary.json") {
+    match kept::read_json::<Summary>(folder, "summary.json") {
         Ok(Some(summary)) => {
             say("its rows cannot be read; this is the summary that was made before:");
             print(&if json { summary.to_json() } else { throng_report::text::summary(&summary) });

@@ -16,13 +16,13 @@ use throng_watch::packs;
 
 use crate::args::Requests;
 use crate::console::{CliError, Exit, print, print_json};
-use crate::history;
+use crate::kept;
 
 /// Bytes of a log that are read at a time.
 const READ: usize = 256 * 1024;
 
 pub(crate) fn requests(command: &Requests) -> Result<Exit, CliError> {
-    let folder = history::run_folder(&command.run);
+    let folder = kept::run_folder(&command.run);
     let info = RunFolder::outline(&folder).map_err(CliError::usage)?.info;
     let rows = RunFolder::http_requests(&folder).map_err(CliError::usage)?;
     let mut report = RequestReport::of(&info, &rows);

@@ -9,7 +9,7 @@ use throng_scenario::Scenario;
 use crate::args::Common;
 use crate::check;
 use crate::console::{CliError, Exit, Interrupt, say};
-use crate::history::Asked;
+use crate::kept::Asked;
 use crate::live::{self, Display, State};
 use crate::rolling_objectives::RollingObjectives;
 use crate::session::{self, Joins, Prepared, Session};

@@ -7,7 +7,7 @@ use throng_scenario::{Override, Scenario, ScenarioError, ScenarioFlags};
 
 use crate::args::{Common, Find, Run, View};
 use crate::console::CliError;
-use crate::history::is_kept;
+use crate::kept::is_kept;
 use crate::secrets;
 
 /// The scenario of `throng run FILE`.

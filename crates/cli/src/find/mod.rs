@@ -19,7 +19,7 @@ use throng_observation::{Failure, Goal, RunTime, Unloaded, shell};
 
 use crate::args::Find;
 use crate::console::{CliError, Exit, Interrupt, say};
-use crate::history::Asked;
+use crate::kept::Asked;
 use crate::live::{self, Display, State};
 use crate::session::{self, Generator, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};

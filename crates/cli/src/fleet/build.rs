@@ -7,11 +7,11 @@ use throng_fleet::message::{Build, PROTOCOL};
 use throng_scenario::{Plan, Scenario};
 
 use crate::console::CliError;
-use crate::history;
+use crate::kept;
 
 /// This program.
 pub(super) fn build() -> Result<Build, CliError> {
-    let sha256 = history::file_sha256(Path::new("/proc/self/exe")).map_err(CliError::invalid)?;
+    let sha256 = kept::file_sha256(Path::new("/proc/self/exe")).map_err(CliError::invalid)?;
     Ok(Build {
         version: env!("CARGO_PKG_VERSION").into(),
         arch: std::env::consts::ARCH.into(),

@@ -28,7 +28,7 @@ use super::record::{Collected, Record};
 use super::{build, bus, bus_wait, coordinate, error, feed, may_be_plain, reached};
 use crate::args::{Common, duration};
 use crate::console::{CliError, Exit, Interrupt, say};
-use crate::history;
+use crate::kept;
 use crate::report::{self, ReportOptions};
 
 /// How long a worker may be silent, unless the user says otherwise: one that was started again
@@ -47,7 +47,7 @@ const ROWS_OF_A_COMMIT: usize = 1_000;
 /// Collects the run at `run`, and reports.
 pub(crate) fn resume(run: &Path, common: &Common) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
-    let folder = history::run_folder(run);
+    let folder = kept::run_folder(run);
     let _locked = lock(&folder)?;
     let left = Left::read(folder)?;
     if let Some(why) = left.is_complete() {

@@ -7,9 +7,7 @@ use serde::Serialize;
 use throng_observation::run::Ending;
 use throng_store::RunFolder;
 
-use super::asked::Asked;
-use super::labels::Labels;
-use super::summary_file::{self, MatrixFile, OptionsFile, SummaryFile};
+use crate::kept::{Asked, Labels, MatrixFile, OptionsFile, SummaryFile, read_json};
 
 /// Outcomes of runs without a `summary.json` to tell.
 const UNFINISHED: &str = "unfinished";
@@ -112,7 +110,7 @@ impl Entry {
             Err(problem) => self.problems.push(problem),
         }
         let has_asked = self.scenario.is_some();
-        let summary = match summary_file::read::<SummaryFile>(&self.path, "summary.json") {
+        let summary = match read_json::<SummaryFile>(&self.path, "summary.json") {
             Ok(summary) => summary,
             Err(problem) => {
                 self.problems.push(format!("{problem}; `throng report` makes it again"));
@@ -168,11 +166,11 @@ impl Entry {
     }
 
     fn fill_matrix(&mut self) {
-        let options = summary_file::read::<OptionsFile>(&self.path, "options.json");
+        let options = read_json::<OptionsFile>(&self.path, "options.json");
         let (kind, command) = options.ok().flatten().unwrap_or_default().kind();
         self.kind = kind.into();
         self.outcome = UNFINISHED.into();
-        match summary_file::read::<MatrixFile>(&self.path, "matrix.json") {
+        match read_json::<MatrixFile>(&self.path, "matrix.json") {
             Ok(Some(matrix)) => {
                 self.headline = Some(matrix.headline);
                 self.scenario = matrix.name;

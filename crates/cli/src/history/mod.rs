@@ -1,34 +1,20 @@
-//! `throng runs` and `throng rerun`: the runs of a folder, their labels and notes, and doing one of
-//! them again.
+//! `throng runs`: the runs of a folder, their labels and notes.
 //!
 //! The index is the folders themselves: nothing is kept that could be stale. A list reads only the
 //! small files of each folder.
 
-mod asked;
 mod entry;
-mod hidden;
-mod labels;
 mod list;
 mod prune;
-mod rerun;
-mod summary_file;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use asked::{Asked, is_kept, sha256 as file_sha256, written_out};
-pub(crate) use hidden::{Hidden, covers};
-pub(crate) use rerun::rerun;
-pub(crate) use summary_file::read as read_json;
-
 use crate::args::{Runs, RunsCommand};
-use crate::console::{CliError, Exit, print, print_json};
+use crate::console::{CliError, Exit, print, print_json, say};
+use crate::kept::{Labels, run_folder};
 use entry::Entry;
-use labels::Labels;
-
-/// Where runs are, unless `--output` says otherwise.
-const RUNS: &str = "runs";
 
 /// `throng runs`.
 pub(crate) fn runs(command: &Runs) -> Result<Exit, CliError> {
@@ -72,14 +58,8 @@ fn list(command: &Runs) -> Result<Exit, CliError> {
     } else {
         print(&list::text(&wanted, listed.entries.len(), &command.folder));
     }
-    listed.unreadable.iter().for_each(|problem| crate::console::say(problem));
+    listed.unreadable.iter().for_each(|problem| say(problem));
     Ok(Exit::Met)
-}
-
-/// The folder of a run: the path itself, or the name of a folder below runs/.
-pub(crate) fn run_folder(path: &Path) -> PathBuf {
-    let below = Path::new(RUNS).join(path);
-    if path.is_relative() && !path.is_dir() && below.is_dir() { below } else { path.to_owned() }
 }
 
 /// The folder of a run that is to be labelled.

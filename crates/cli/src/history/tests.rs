@@ -4,13 +4,10 @@ use std::time::{Duration, Instant};
 
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, RunInfo};
-use throng_scenario::Override;
 
 use super::prune::prune;
-use super::rerun::Earlier;
 use super::*;
 use crate::args::Prune;
-use throng_scenario::Scenario;
 use throng_store::RunFolder;
 
 const DAY_US: i64 = 86_400_000_000;
@@ -227,75 +224,4 @@ fn labels_and_notes_are_kept_and_hostile_ones_are_text() {
     fs::remove_file(run.join("labels.json")).unwrap();
     symlink("/dev/zero", run.join("labels.json")).unwrap();
     assert_eq!(Entry::of(&run).unwrap().problems.len(), 1);
-}
-
-/// The scenario of a run folder, as a rerun reads it.
-fn again(folder: &Path, scenario: &str, sets: &[Override]) -> Scenario {
-    let asked_for = Scenario::parse_with(scenario, sets).unwrap_or_else(|error| panic!("{error}"));
-    let info = RunInfo { scenario: asked_for.to_toml(), ..RunInfo::default() };
-    RunFolder::create(folder, &info).unwrap().finish(Ending::Complete, RunTime(1)).unwrap();
-    Asked::view(&crate::args::Common::default()).of(&asked_for, &asked_for.plan()).keep(folder);
-    let earlier = Earlier::read(folder).unwrap();
-    let kept = Scenario::parse_with(&earlier.asked.scenario, &[])
-        .unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(kept.plan(), asked_for.plan(), "the same seeds give the same plan");
-    kept
-}
-
-#[test]
-fn the_plan_of_a_rerun_is_the_plan_of_the_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let random = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n\
-        [[crowd]]\nname = \"a\"\nsize = 30\narrival = { poisson = { rate = \"5/s\", seed = 77 } }\n\
-        stay = { mean = \"20s\", seed = 5, rejoin = true }\n\
-        [[crowd]]\nname = \"b\"\nsize = 20\narrival = { burst = { size = 5, every = \"2s\" } }\n";
-    let set = Override::parse("crowd.a.size=12").unwrap();
-    let kept = again(&folder.path().join("random"), random, &[set]);
-    assert_eq!(kept.crowd[0].size, 12);
-    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    for entry in fs::read_dir(examples).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|ending| ending == "toml") {
-            let text = fs::read_to_string(&path).unwrap();
-            again(&folder.path().join(path.file_stem().unwrap()), &text, &[]);
-        }
-    }
-}
-
-#[test]
-fn secrets_are_not_kept_and_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = "[target]\nurl = \"whep+http://user:hunter2@127.0.0.1/whep\"\ntoken = \"s3cret\"\n[crowd]\nsize = 1\n";
-    let scenario = Scenario::parse(text).unwrap();
-    let common =
-        crate::args::Common { consent_secret: Some("consent-words".into()), ..Default::default() };
-    let asked = Asked::view(&common).of(&scenario, &scenario.plan());
-    made(&folder.path().join("run"), 0);
-    asked.keep(&folder.path().join("run"));
-    for name in ["command.json", "scenario.toml"] {
-        let kept = fs::read_to_string(folder.path().join("run").join(name)).unwrap();
-        for secret in ["s3cret", "hunter2", "consent-words"] {
-            assert!(!kept.contains(secret), "{name} has {secret}: {kept}");
-        }
-    }
-    let mut named = asked.secrets.clone();
-    named.sort();
-    assert_eq!(named, ["--consent-secret", "target.token", "target.url"]);
-    let references =
-        crate::args::Common { consent_secret: Some("env:CONSENT".into()), ..Default::default() };
-    let text = text.replace("user:hunter2@", "").replace("s3cret", "env:TOKEN");
-    let scenario = Scenario::parse(&text).unwrap();
-    let asked = Asked::view(&references).of(&scenario, &scenario.plan());
-    assert!(asked.secrets.is_empty(), "{:?}", asked.secrets);
-    assert_eq!(asked.consent_secret.as_deref(), Some("env:CONSENT"));
-    for (metrics, secrets) in [
-        ("http://h/m?token=hunter2\", \"http://me:hunter2@h/m", &["watch.metrics"][..]),
-        ("http://h/m#bearer=hunter2", &["watch.metrics"][..]),
-        ("http://h/m#bearer=env:TOKEN", &[][..]),
-    ] {
-        let text = format!("{text}[[watch]]\npid = 1\nmetrics = [\"{metrics}\"]\n");
-        let scenario = Scenario::parse(&text).unwrap();
-        let asked = Asked::view(&references).of(&scenario, &scenario.plan());
-        assert_eq!(asked.secrets, secrets, "{metrics}");
-    }
 }

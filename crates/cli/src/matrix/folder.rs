@@ -27,7 +27,7 @@ use super::choose::Chosen;
 use super::plan::{HiddenOfCopies, MatrixPlan, Options};
 use super::shown;
 use crate::console::{CliError, Exit};
-use crate::history::{Hidden, covers};
+use crate::kept::{Hidden, covers};
 use crate::secrets::override_text;
 
 const MATRIX: &str = "matrix.toml";

@@ -24,7 +24,7 @@ use super::run::NOT_WATCHED;
 use super::{shown, shrink};
 use crate::args::Matrix as Arguments;
 use crate::console::CliError;
-use crate::history::Hidden;
+use crate::kept::Hidden;
 use crate::{find, fleet, scenario, secrets};
 
 /// From the last join until the hold is judged: connected users are judged at once, and have 3 s to

@@ -17,7 +17,7 @@ use url::Url;
 use super::{gathered, worker};
 use crate::args::Manifest;
 use crate::console::{CliError, Exit, print, say};
-use crate::{history, media, scenario};
+use crate::{kept, media, scenario};
 use base::{Slot, filled};
 use need::Need;
 
@@ -163,7 +163,7 @@ fn is_variable(name: &str) -> bool {
 /// image. A ConfigMap carries 1 MiB (`MaxSecretSize` of the API, for both), which no scenario
 /// exceeds.
 fn travels(scenario: &Scenario, plan: &Plan) -> Result<(), String> {
-    let secrets = history::written_out(scenario);
+    let secrets = kept::written_out(scenario);
     if !secrets.is_empty() {
         return Err(format!(
             "{}: what is or may be a secret is written out, and a ConfigMap is for everybody who may read the namespace: write \

@@ -7,12 +7,11 @@ use throng_observation::{shell, untrusted};
 use throng_scenario::{Override, Scenario, WatchTarget, masked_override};
 use throng_store::RunFolder;
 
-use super::asked::{Asked, CONSENT, SCENARIO, sha256};
-use super::hidden::covers;
-use super::run_folder;
-use super::summary_file::{self, OptionsFile};
 use crate::args::{Common, Find, Rerun};
 use crate::console::{CliError, Exit, print, say};
+use crate::kept::{
+    Asked, CONSENT, OptionsFile, SCENARIO, covers, file_sha256, read_json, run_folder,
+};
 use crate::{find, run, run_id, scenario};
 
 /// Facts of the generator's host that a result depends on.
@@ -56,9 +55,9 @@ fn again(secret: &str) -> String {
 }
 
 /// A run that was made.
-pub(super) struct Earlier {
+struct Earlier {
     folder: PathBuf,
-    pub(super) asked: Asked,
+    asked: Asked,
     version: String,
     host: std::collections::BTreeMap<String, String>,
     /// The scenario is kept as a file.
@@ -66,9 +65,9 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    pub(super) fn read(folder: &Path) -> Result<Self, CliError> {
+    fn read(folder: &Path) -> Result<Self, CliError> {
         if folder.join("matrix.toml").is_file() {
-            let options = summary_file::read::<OptionsFile>(folder, "options.json");
+            let options = read_json::<OptionsFile>(folder, "options.json");
             let options = options.map_err(CliError::usage)?.unwrap_or_default();
             let (kind, command) = options.kind();
             return Err(CliError::usage(format!(
@@ -132,7 +131,7 @@ impl Earlier {
         }
         for media in &self.asked.media {
             let path = base.join(&media.path);
-            match (sha256(&path), &media.sha256) {
+            match (file_sha256(&path), &media.sha256) {
                 (Ok(is), Some(was)) if is == *was => {}
                 (Ok(_), Some(_)) => {
                     all.push(format!("the media file {} has changed", path.display()));
@@ -240,3 +239,7 @@ impl Earlier {
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
+
+#[cfg(test)]
+#[path = "rerun_tests.rs"]
+mod tests;

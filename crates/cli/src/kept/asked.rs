@@ -17,18 +17,18 @@ use crate::console::say;
 use crate::{media, run_id};
 
 const FILE: &str = "command.json";
-pub(super) const SCENARIO: &str = "scenario.toml";
+pub(crate) const SCENARIO: &str = "scenario.toml";
 /// The format of `command.json`.
 const FORMAT: u32 = 1;
 /// The flag of the secret of a consent proof.
-pub(super) const CONSENT: &str = "--consent-secret";
+pub(crate) const CONSENT: &str = "--consent-secret";
 
 /// A media file as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct MediaHash {
-    pub(super) path: PathBuf,
+pub(crate) struct MediaHash {
+    pub(crate) path: PathBuf,
     /// SHA-256, hexadecimal; `null` if it could not be read.
-    pub(super) sha256: Option<String>,
+    pub(crate) sha256: Option<String>,
 }
 
 /// What a run was asked to do.
@@ -40,34 +40,34 @@ pub(crate) struct Asked {
     /// The name of the scenario's file without its ending, or the target.
     scenario_name: String,
     /// Paths of media files in the scenario are relative to it.
-    pub(super) working_folder: Option<PathBuf>,
-    pub(super) threads: Option<usize>,
+    pub(crate) working_folder: Option<PathBuf>,
+    pub(crate) threads: Option<usize>,
     #[serde(default)]
-    pub(super) receive: ReceiveWay,
-    pub(super) tls_ca: Option<PathBuf>,
-    pub(super) packs: Option<PathBuf>,
+    pub(crate) receive: ReceiveWay,
+    pub(crate) tls_ca: Option<PathBuf>,
+    pub(crate) packs: Option<PathBuf>,
     #[serde(default)]
-    pub(super) until_missed: bool,
+    pub(crate) until_missed: bool,
     /// The number from which the identities of its participants were made; a run of the same
     /// scenario makes others. `None` in runs of earlier versions, which all had the same.
     #[serde(default)]
     seed: Option<u64>,
     /// Where the secret of the consent proof comes from, if it was not given itself.
-    pub(super) consent_secret: Option<String>,
-    pub(super) budget: Option<String>,
-    pub(super) start: Option<u32>,
-    pub(super) ceiling: Option<u32>,
-    pub(super) vary: Option<String>,
+    pub(crate) consent_secret: Option<String>,
+    pub(crate) budget: Option<String>,
+    pub(crate) start: Option<u32>,
+    pub(crate) ceiling: Option<u32>,
+    pub(crate) vary: Option<String>,
     /// The search that it continued.
-    pub(super) resumed: Option<PathBuf>,
+    pub(crate) resumed: Option<PathBuf>,
     /// Paths of secrets of the scenario that were given and are not kept.
     #[serde(default)]
-    pub(super) secrets: Vec<String>,
+    pub(crate) secrets: Vec<String>,
     #[serde(default)]
-    pub(super) media: Vec<MediaHash>,
+    pub(crate) media: Vec<MediaHash>,
     /// `scenario.toml`.
     #[serde(skip)]
-    pub(super) scenario: String,
+    pub(crate) scenario: String,
 }
 
 impl Asked {
@@ -103,7 +103,7 @@ impl Asked {
     }
 
     /// The same again.
-    pub(super) fn again(self) -> Self {
+    pub(crate) fn again(self) -> Self {
         Self { working_folder: std::env::current_dir().ok(), resumed: None, ..self }
     }
 
@@ -162,7 +162,7 @@ impl Asked {
     }
 
     /// That of a run folder; `None` if an earlier version made it. An error is a sentence.
-    pub(super) fn read(folder: &Path) -> Result<Option<Self>, String> {
+    pub(crate) fn read(folder: &Path) -> Result<Option<Self>, String> {
         let Some(asked) = summary_file::read::<Self>(folder, FILE)? else { return Ok(None) };
         if asked.format > FORMAT {
             return Err(format!(
@@ -174,22 +174,22 @@ impl Asked {
     }
 
     /// Of a run folder of an earlier version, with the scenario of `run.db`.
-    pub(super) fn of_database(scenario: &str) -> Self {
+    pub(crate) fn of_database(scenario: &str) -> Self {
         let mut asked =
             Self { command: "run".into(), secrets: redacted(scenario), ..Self::default() };
         scenario.clone_into(&mut asked.scenario);
         asked
     }
 
-    pub(super) fn command(&self) -> &str {
+    pub(crate) fn command(&self) -> &str {
         &self.command
     }
 
-    pub(super) fn is_search(&self) -> bool {
+    pub(crate) fn is_search(&self) -> bool {
         self.command == "find"
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.scenario_name.clone()
     }
 }

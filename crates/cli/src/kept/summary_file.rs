@@ -11,46 +11,46 @@ const BYTES_MAX: u64 = 32 << 20;
 
 /// Of `summary.json`.
 #[derive(Debug, Deserialize)]
-pub(super) struct SummaryFile {
-    pub(super) outcome: String,
-    pub(super) headline: String,
-    pub(super) ending: String,
-    pub(super) started_at_unix_us: i64,
-    pub(super) target: String,
+pub(crate) struct SummaryFile {
+    pub(crate) outcome: String,
+    pub(crate) headline: String,
+    pub(crate) ending: String,
+    pub(crate) started_at_unix_us: i64,
+    pub(crate) target: String,
     /// Present for a search.
     #[serde(default)]
-    pub(super) capacity: Option<IgnoredAny>,
+    pub(crate) capacity: Option<IgnoredAny>,
 }
 
 /// Of `matrix.json`.
 #[derive(Debug, Deserialize)]
-pub(super) struct MatrixFile {
-    pub(super) headline: String,
+pub(crate) struct MatrixFile {
+    pub(crate) headline: String,
     #[serde(default)]
-    pub(super) name: Option<String>,
-    pub(super) partial: bool,
+    pub(crate) name: Option<String>,
+    pub(crate) partial: bool,
 }
 
 /// Of `options.json` of a matrix or a proof.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct OptionsFile {
+pub(crate) struct OptionsFile {
     /// The file that was asked; templates and scenario are next to it.
     #[serde(default)]
-    pub(super) file: PathBuf,
-    pub(super) options: Kind,
+    pub(crate) file: PathBuf,
+    pub(crate) options: Kind,
 }
 
 /// What a folder of cells is one of.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Kind {
+pub(crate) struct Kind {
     /// `matrix` or `proof`.
     #[serde(default)]
-    pub(super) kind: Option<String>,
+    pub(crate) kind: Option<String>,
 }
 
 impl OptionsFile {
     /// What the folder is, and the command that made it.
-    pub(super) fn kind(&self) -> (&'static str, &'static str) {
+    pub(crate) fn kind(&self) -> (&'static str, &'static str) {
         match self.options.kind.as_deref() {
             Some("proof") => ("proof", "prove"),
             _ => ("matrix", "matrix"),

@@ -18,17 +18,17 @@ const NOTE_CHARS_MAX: usize = 1_000;
 
 /// Labels and a note.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Labels {
+pub(crate) struct Labels {
     /// In alphabetical order.
     #[serde(default)]
-    pub(super) labels: Vec<String>,
+    pub(crate) labels: Vec<String>,
     #[serde(default)]
-    pub(super) note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 impl Labels {
     /// Those of a folder; none if it has no file. An error is a sentence.
-    pub(super) fn read(folder: &Path) -> Result<Self, String> {
+    pub(crate) fn read(folder: &Path) -> Result<Self, String> {
         let path = folder.join(FILE);
         let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         // A link could lead to a device that never ends.
@@ -52,7 +52,7 @@ impl Labels {
     }
 
     /// Adds a label, or takes it away.
-    pub(super) fn set(&mut self, label: &str, is_on: bool) {
+    pub(crate) fn set(&mut self, label: &str, is_on: bool) {
         self.labels.retain(|known| known != label);
         if is_on {
             self.labels.push(label.to_owned());
@@ -61,14 +61,14 @@ impl Labels {
     }
 
     /// With this note; without one if it is empty.
-    pub(super) fn with_note(self, text: &str) -> Result<Self, CliError> {
+    pub(crate) fn with_note(self, text: &str) -> Result<Self, CliError> {
         if text.chars().count() > NOTE_CHARS_MAX {
             return Err(CliError::usage(format!("a note has at most {NOTE_CHARS_MAX} characters")));
         }
         Ok(Self { note: Some(text.trim().to_owned()).filter(|text| !text.is_empty()), ..self })
     }
 
-    pub(super) fn write(&self, folder: &Path) -> Result<(), CliError> {
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), CliError> {
         if self.labels.len() > LABELS_MAX {
             return Err(CliError::usage(format!("a run has at most {LABELS_MAX} labels")));
         }
@@ -80,7 +80,7 @@ impl Labels {
     }
 
     /// Both in a line.
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let labels: Vec<String> =
             self.labels.iter().map(|label| format!("[{}]", untrusted::name(label))).collect();
         let labels = if labels.is_empty() { "no label".to_owned() } else { labels.join(" ") };

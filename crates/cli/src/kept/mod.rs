@@ -1,0 +1,25 @@
+//! What throng keeps in a run folder beside the rows: how the run was asked for, labels and a note,
+//! and the few keys of its answers that are read again.
+
+mod asked;
+mod hidden;
+mod labels;
+mod summary_file;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use asked::{Asked, CONSENT, SCENARIO, is_kept, sha256 as file_sha256, written_out};
+pub(crate) use hidden::{Hidden, covers};
+pub(crate) use labels::Labels;
+pub(crate) use summary_file::{MatrixFile, OptionsFile, SummaryFile, read as read_json};
+
+/// Where runs are, unless `--output` says otherwise.
+const RUNS: &str = "runs";
+
+/// The folder of a run: the path itself, or the name of a folder below runs/.
+pub(crate) fn run_folder(path: &Path) -> PathBuf {
+    let below = Path::new(RUNS).join(path);
+    if path.is_relative() && !path.is_dir() && below.is_dir() { below } else { path.to_owned() }
+}
