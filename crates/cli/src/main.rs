@@ -3,7 +3,6 @@
 mod args;
 mod calibrate;
 mod canary;
-mod check;
 mod commands;
 mod compare;
 mod consent;
@@ -13,6 +12,7 @@ mod decode;
 mod docs_tests;
 mod find;
 mod fleet;
+mod generator;
 mod history;
 mod ipc;
 mod kept;
@@ -35,7 +35,6 @@ mod secrets;
 mod session;
 mod stage;
 mod store_writer;
-mod tap;
 mod watch;
 mod watchers;
 
@@ -77,8 +76,8 @@ fn main() -> ExitCode {
         Command::Prove(command) => matrix::prove(&command),
         Command::Compare(command) => compare::compare(&command),
         Command::Trend(command) => compare::trend(&command),
-        Command::Check(command) => check::check(&command),
-        Command::Report(command) => report::remake(&command),
+        Command::Check(command) => commands::check(&command),
+        Command::Report(command) => commands::remake(&command),
         Command::Requests(command) => requests::requests(&command),
         Command::Price(command) => price::price(&command),
         Command::Runs(command) => history::runs(&command),
@@ -91,7 +90,7 @@ fn main() -> ExitCode {
         Command::IpcRole => ipc::role(),
         Command::Watch(command) => watch::watch(&command),
         Command::Decode(command) => decode::decode(&command),
-        Command::Tap(command) => tap::tap(&command),
+        Command::Tap(command) => commands::tap(&command),
         Command::Ring(command) => ring::ring(&command),
         Command::Profile(command) => profile::profile(&command),
         Command::Media(command) => media::media(&command),

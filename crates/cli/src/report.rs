@@ -1,5 +1,4 @@
-//! `throng report`, and the report at the end of a run: summary.json, report.html, tables, terminal
-//! text, exit code.
+//! The report of a run: summary.json, report.html, tables, terminal text, exit code.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +8,7 @@ use throng_report::{ReportRows, RunOutcome, Summary, csv, oven_rtc_tester};
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, StoreError, Table};
 
-use crate::console::{CliError, Exit, print, say};
-use crate::{args, kept};
+use crate::console::{Exit, print};
 
 #[derive(Default)]
 pub(crate) struct ReportOptions {
@@ -19,42 +17,6 @@ pub(crate) struct ReportOptions {
     pub(crate) details: bool,
     /// Where JUnit XML goes, if anywhere.
     pub(crate) junit: Option<PathBuf>,
-}
-
-/// `throng report RUN`: makes the report again from run.db, from the ipc.json of `throng ipc`, or
-/// from the runs of a matrix.
-pub(crate) fn remake(command: &args::Report) -> Result<Exit, CliError> {
-    if let Some(made) = crate::ipc::remake(command) {
-        return made;
-    }
-    if let Some(made) = crate::matrix::remake(command) {
-        return made;
-    }
-    let (json, csv, details) = (command.json, command.csv, command.details);
-    let wanted = ReportOptions { json, csv, details, junit: command.junit.clone() };
-    make(&command.run, &wanted).map_err(|error| {
-        if matches!(error, StoreError::Incomplete { .. } | StoreError::Corrupt { .. }) {
-            show_kept(&command.run, json);
-        }
-        let exit = match error {
-            StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,
-            _ => Exit::Invalid,
-        };
-        CliError::new(exit, error)
-    })
-}
-
-/// Prints the summary that was made while the rows could still be read, if there is one; nothing is
-/// written.
-fn show_kept(folder: &Path, json: bool) {
-    match kept::read_json::<Summary>(folder, "summary.json") {
-        Ok(Some(summary)) => {
-            say("its rows cannot be read; this is the summary that was made before:");
-            print(&if json { summary.to_json() } else { throng_report::text::summary(&summary) });
-        }
-        Ok(None) => {}
-        Err(problem) => say(&problem),
-    }
 }
 
 /// Reads the run folder, writes the report's files into it, prints, and returns the exit code of

@@ -7,7 +7,6 @@ use throng_report::ObjectiveResult;
 use throng_scenario::Scenario;
 
 use crate::args::Common;
-use crate::check;
 use crate::console::{CliError, Exit, Interrupt, say};
 use crate::kept::Asked;
 use crate::live::{self, Display, State};
@@ -28,7 +27,7 @@ pub(crate) fn run(scenario: &Scenario, common: &Common, asked: Asked) -> Result<
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let plan = scenario.plan();
     if common.dry_run {
-        return check::describe(&plan, common.fleet.plays_here());
+        return session::describe(&plan, common.fleet.plays_here());
     }
     if let Some(problem) = session::foreign_source(&plan) {
         return Err(CliError::usage(problem));

@@ -19,11 +19,12 @@ use throng_observation::{Failure, Goal, RunTime, Unloaded, shell};
 
 use crate::args::Find;
 use crate::console::{CliError, Exit, Interrupt, say};
+use crate::generator::Generator;
 use crate::kept::Asked;
 use crate::live::{self, Display, State};
-use crate::session::{self, Generator, Joins, Prepared, Session};
+use crate::scenario;
+use crate::session::{self, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
-use crate::{check, scenario};
 use announced::Announced;
 use crowd::{Crowd, CrowdAction};
 use hold_printer::HoldPrinter;
@@ -42,7 +43,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let search_plan = SearchPlan::of(command)?;
     let (common, plan) = (&command.common, &search_plan.plan);
     if common.dry_run {
-        return check::describe(plan, common.fleet.plays_here());
+        return session::describe(plan, common.fleet.plays_here());
     }
     if !search_plan.values.is_empty() && !common.fleet.plays_here() {
         return Err(CliError::usage(

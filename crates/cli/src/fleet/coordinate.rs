@@ -27,7 +27,7 @@ use super::gathered::Gathered;
 use super::ssh::Remote;
 use crate::args::OnLoss;
 use crate::console::{CliError, say};
-use crate::session::Generator;
+use crate::generator::Generator;
 
 /// How long an event may take until silent workers are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

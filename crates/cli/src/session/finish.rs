@@ -4,9 +4,9 @@ use throng_observation::RunTime;
 use throng_observation::run::Ending;
 
 use super::start::Session;
+use super::tap::RunTap;
 use crate::console::{CliError, Exit, say};
 use crate::report;
-use crate::tap::RunTap;
 use crate::watchers::LAST_LOOK;
 
 impl Session {

@@ -2,18 +2,19 @@
 //! ([`Prepared`]), starts all parts of the run ([`Session`]), loops until its end, and finishes:
 //! stop, store, report.
 
+mod describe;
 mod prepare;
 mod warnings;
 
 mod engine;
-mod generator;
 mod participants;
 mod start;
+mod tap;
 
 mod finish;
 
+pub(crate) use describe::describe;
 pub(crate) use engine::{EnginePart, Joins, start_engine};
-pub(crate) use generator::Generator;
 pub(crate) use participants::read_secrets;
 pub(crate) use prepare::Prepared;
 pub(crate) use start::Session;

@@ -10,15 +10,15 @@ use throng_store::RunFolder;
 use throng_watch::SourceConfig;
 
 use super::engine::{Joins, ROWS_WAITING_MAX, start_engine};
-use super::generator::Generator;
 use super::prepare::Prepared;
+use super::tap::RunTap;
 use crate::canary::Canaries;
 use crate::console::{CliError, Exit};
 use crate::fleet::Gathered;
+use crate::generator::Generator;
 use crate::report::ReportOptions;
 use crate::run_id;
 use crate::store_writer::StoreWriter;
-use crate::tap::RunTap;
 use crate::watchers::{self, Watchers};
 
 /// A run in progress.

@@ -1,21 +1,16 @@
-//! `throng check`, and `--dry-run`: prints the plan of a scenario, and sends nothing.
+//! The plan of a scenario in words: `throng check`, and `--dry-run`.
 
 use throng_scenario::Plan;
 
-use crate::args::Check;
+use super::{read_secrets, warnings};
 use crate::console::{CliError, Exit, print};
-use crate::{media, scenario, session, watchers};
-
-pub(crate) fn check(command: &Check) -> Result<Exit, CliError> {
-    let overrides = scenario::parse_sets(&command.set)?;
-    describe(&scenario::of_file_or_url(&command.scenario, overrides)?.plan(), true)
-}
+use crate::{media, watchers};
 
 /// Prints a plan. A secret or a file that would refuse the run refuses it here too; where workers
 /// of a fleet play it (not `plays_here`) the secrets are theirs.
 pub(crate) fn describe(plan: &Plan, plays_here: bool) -> Result<Exit, CliError> {
     if plays_here {
-        session::read_secrets(plan)?;
+        read_secrets(plan)?;
     }
     watchers::refuse_port_elsewhere(plan, watchers::may_be_own_host(&plan.target))?;
     let clips = media::clips(plan)?;
@@ -31,7 +26,7 @@ pub(crate) fn describe(plan: &Plan, plays_here: bool) -> Result<Exit, CliError> 
         let (codec, seconds) = (clip.codec().name(), clip.duration_s());
         print(&format!("plays       {}: {codec}, {seconds:.1} s, {rate}{left_out}\n", file.path));
     }
-    for warning in session::warnings(plan, &pages) {
+    for warning in warnings(plan, &pages) {
         print(&format!("warning: {warning}\n"));
     }
     Ok(Exit::Met)
@@ -45,7 +40,8 @@ mod tests {
 
     #[test]
     fn secrets_of_workers_are_not_read_here() {
-        let text = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\ntoken = \"env:THRONG_TEST_NO_SUCH_TOKEN\"\n[crowd]\nsize = 1\n";
+        let text = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n\
+                    token = \"env:THRONG_TEST_NO_SUCH_TOKEN\"\n[crowd]\nsize = 1\n";
         let plan = Scenario::parse_with(text, &[]).unwrap_or_else(|e| panic!("{e}")).plan();
         assert!(describe(&plan, true).is_err());
         assert_eq!(describe(&plan, false).ok(), Some(Exit::Met));
