@@ -37,6 +37,7 @@ mod stage;
 mod store_writer;
 mod watch;
 mod watchers;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -82,7 +83,7 @@ fn main() -> ExitCode {
         Command::Price(command) => price::price(&command),
         Command::Runs(command) => history::runs(&command),
         Command::Rerun(command) => commands::rerun(&command),
-        Command::Worker(command) => fleet::worker(&command),
+        Command::Worker(command) => worker::worker(&command),
         Command::Fleet(command) => fleet::fleet(&command),
         Command::Stage(command) => stage::stage(&command),
         Command::Calibrate(command) => calibrate::calibrate(&command),

@@ -99,6 +99,11 @@ pub(crate) fn token_text(source: Option<&TokenSource>) -> Result<Option<String>,
     Ok(source.map(token).transpose()?.map(|token| token.expose().to_owned()))
 }
 
+/// The secrets that a scenario names by reference, `env:NAME` and `file:PATH`.
+pub(crate) fn references(said: &str) -> impl Iterator<Item = &str> {
+    said.split('"').filter(|text| text.starts_with("env:") || text.starts_with("file:"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

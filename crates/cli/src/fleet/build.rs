@@ -10,7 +10,7 @@ use crate::console::CliError;
 use crate::kept;
 
 /// This program.
-pub(super) fn build() -> Result<Build, CliError> {
+pub(crate) fn build() -> Result<Build, CliError> {
     let sha256 = kept::file_sha256(Path::new("/proc/self/exe")).map_err(CliError::invalid)?;
     Ok(Build {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -21,12 +21,12 @@ pub(super) fn build() -> Result<Build, CliError> {
 }
 
 /// The plan of a scenario, as both sides make it: what it says, and each join.
-pub(super) fn plan_sha256(scenario: &Scenario, plan: &Plan) -> String {
+pub(crate) fn plan_sha256(scenario: &Scenario, plan: &Plan) -> String {
     sha256(&[scenario.to_toml().as_bytes(), crowd_sha256(plan).as_bytes()])
 }
 
 /// Who joins when: what is needed to read the rows of a run.
-pub(super) fn crowd_sha256(plan: &Plan) -> String {
+pub(crate) fn crowd_sha256(plan: &Plan) -> String {
     let cohorts = plan.cohorts.join("\n");
     let mut joins = Vec::with_capacity(plan.joins.len() * 24);
     for join in &plan.joins {

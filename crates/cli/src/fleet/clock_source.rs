@@ -28,14 +28,14 @@ const DECLARED_MAX: Duration = Duration::from_secs(1);
 
 /// Where the word of this host comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ClockSource {
+pub(crate) enum ClockSource {
     Declared(ClockWord),
     Chrony,
 }
 
 impl ClockSource {
     /// By the flag `--clock-error`, which comes before chrony.
-    pub(super) fn of(flag: Option<&str>) -> Result<Self, CliError> {
+    pub(crate) fn of(flag: Option<&str>) -> Result<Self, CliError> {
         let Some(text) = flag else { return Ok(Self::Chrony) };
         let error = duration("--clock-error", text)?;
         if error.is_zero() || error > DECLARED_MAX {
@@ -48,7 +48,7 @@ impl ClockSource {
     }
 
     /// The word of this host, which is kept up to date for as long as somebody holds it.
-    pub(super) fn watch(self) -> HostClock {
+    pub(crate) fn watch(self) -> HostClock {
         let clock = HostClock::default();
         match self {
             Self::Declared(word) => clock.says(Some(word), Instant::now()),
@@ -109,7 +109,7 @@ fn answer(words: &[&str]) -> Option<String> {
 }
 
 /// What the bound of a worker's clock comes from.
-pub(super) fn basis(said: &ClockSaid, ours: Option<ClockWord>) -> String {
+pub(crate) fn basis(said: &ClockSaid, ours: Option<ClockWord>) -> String {
     let named = |source| match source {
         WordSource::Chrony => "chrony",
         WordSource::Declared => "declared",

@@ -17,7 +17,7 @@ use throng_scenario::Plan;
 const AHEAD_US: i64 = 300_000;
 
 /// The deal of a plan among workers of these weights.
-pub(super) fn deal(plan: &Plan, weights: &[u32], shares: &Shares) -> Deal {
+pub(crate) fn deal(plan: &Plan, weights: &[u32], shares: &Shares) -> Deal {
     let visit = |join: &throng_scenario::Join| Visit {
         participant: join.participant,
         cohort: join.cohort,
@@ -30,7 +30,7 @@ pub(super) fn deal(plan: &Plan, weights: &[u32], shares: &Shares) -> Deal {
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(crate) enum Due {
     /// A participant joins.
     Join(Dealt),
     /// A participant leaves.
@@ -47,7 +47,7 @@ const NO_TIME: &str = "its visit was over before the plan's joins per second let
 
 /// The joins and leaves that are to come.
 #[derive(Debug)]
-pub(super) struct Feed {
+pub(crate) struct Feed {
     deal: Deal,
     worker: u16,
     /// Most participants at a time.
@@ -67,7 +67,7 @@ pub(super) struct Feed {
 
 impl Feed {
     /// The joins of `worker`, which plays at most so many participants at a time.
-    pub(super) fn new(deal: Deal, worker: u16, most: usize) -> Self {
+    pub(crate) fn new(deal: Deal, worker: u16, most: usize) -> Self {
         let joins = deal.of(worker).map(key).collect();
         let given_max = deal.rate(worker, &[worker]).joins;
         Self {
@@ -84,7 +84,7 @@ impl Feed {
     }
 
     /// Takes what this worker gets of one that is gone.
-    pub(super) fn reassigned(&mut self, reassignment: &Reassignment) {
+    pub(crate) fn reassigned(&mut self, reassignment: &Reassignment) {
         let made = self.deal.made();
         let own =
             self.deal.make(reassignment).into_iter().filter(|dealt| dealt.worker == self.worker);
@@ -105,7 +105,7 @@ impl Feed {
     }
 
     /// What is due at `now`.
-    pub(super) fn due(&mut self, now: RunTime) -> Vec<Due> {
+    pub(crate) fn due(&mut self, now: RunTime) -> Vec<Due> {
         let mut due = Vec::new();
         while let Some((at, participant)) =
             self.leaves.first().copied().filter(|(at, _)| *at <= now)

@@ -1,6 +1,5 @@
 //! A fleet that is ready: its workers have their shares, and have agreed to play them.
 
-use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -9,12 +8,10 @@ use throng_fleet::message::{Build, Order};
 use throng_fleet::shares::Shares;
 use throng_fleet::{Coordinator, GatherConfig, Member};
 use throng_observation::fleet::{WorkerInfo, of_two_us};
-use throng_observation::run::{ClockError, Row};
+use throng_observation::run::ClockError;
 use throng_scenario::{Destination, Plan, Role, Scenario};
 
 use super::clock_source::{self, ClockSource};
-use super::coordinate::FleetHandle;
-use super::record::Record;
 use super::ssh::Remote;
 use super::{build, bus, bus_wait, error, may_be_plain, reached};
 use crate::args::{Common, OnLoss, duration};
@@ -23,10 +20,6 @@ use crate::{media, run_id};
 
 /// How long workers are waited for, unless the user says otherwise.
 const WAIT: Duration = Duration::from_secs(30);
-
-/// From the moment at which all are ready to the begin of the run: beats must have reached
-/// everybody.
-const LEAD: Duration = Duration::from_secs(2);
 
 /// Workers that have a share each.
 pub(crate) struct Gathered {
@@ -154,12 +147,6 @@ impl Gathered {
         self.members.iter().map(info).collect()
     }
 
-    /// What whoever collects the run has to know, should this process be killed.
-    pub(crate) fn record(&self, plan: &Plan, is_search: bool) -> Record {
-        let weights = self.members.iter().map(|member| member.weight).collect();
-        Record::new(self, weights, plan, is_search)
-    }
-
     /// The error of one-way delays: that of the target's clock, and those of two workers, of which
     /// one may have sent what the other receives.
     pub(crate) fn clock_error(&self, of_target: &ClockError) -> ClockError {
@@ -170,17 +157,6 @@ impl Gathered {
             of_two as f64 / 1e3
         );
         ClockError { bound_us: of_target.bound_us.map(|bound| bound.saturating_add(of_two)), basis }
-    }
-
-    /// Starts the run after `lead` at least; merged rows go to `rows`.
-    pub(crate) fn start(
-        self,
-        plan: &Plan,
-        is_search: bool,
-        lead: Duration,
-        rows: SyncSender<Row>,
-    ) -> Result<FleetHandle, CliError> {
-        FleetHandle::start(self, plan, is_search, lead.max(LEAD), rows)
     }
 }
 

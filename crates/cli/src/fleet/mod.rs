@@ -1,24 +1,22 @@
-//! One crowd from many machines: `throng worker`, what `--fleet` adds to other commands, and
-//! `throng fleet`.
+//! One crowd from many machines, from the coordinator's side: what `--fleet` adds to other commands,
+//! and `throng fleet`. A worker uses what both sides have to agree on.
 
-mod build;
-mod clock_source;
+pub(crate) mod build;
+pub(crate) mod clock_source;
 mod coordinate;
 mod crew;
 mod decisions;
-mod feed;
+pub(crate) mod feed;
 mod gathered;
 mod manifest;
+mod merging;
 mod record;
 mod resume;
 mod ssh;
-mod worker;
-mod worker_spool;
 
 pub(crate) use crew::{Crew, workers_asked};
 pub(crate) use gathered::{Gathered, check_crowd};
 pub(crate) use resume::resume;
-pub(crate) use worker::worker;
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -41,7 +39,7 @@ pub(crate) fn fleet(command: &FleetCommands) -> Result<Exit, CliError> {
 }
 
 /// The bus that the flags name; `None` without `--fleet`.
-fn bus(flags: &Bus) -> Result<Option<BusConfig>, CliError> {
+pub(crate) fn bus(flags: &Bus) -> Result<Option<BusConfig>, CliError> {
     let Some(url) = &flags.fleet else { return Ok(None) };
     Ok(Some(BusConfig {
         // A password in an argument is one that everybody on the host can read.
@@ -53,13 +51,13 @@ fn bus(flags: &Bus) -> Result<Option<BusConfig>, CliError> {
 }
 
 /// How long the bus is waited for; not at all unless the user says so.
-fn bus_wait(flag: Option<&str>) -> Result<Duration, CliError> {
+pub(crate) fn bus_wait(flag: Option<&str>) -> Result<Duration, CliError> {
     flag.map_or(Ok(Duration::ZERO), |text| duration("--fleet-wait", text))
 }
 
 /// Connects to the bus; one that cannot be used is tried again until `wait` is over, such as one
 /// that is started with its workers.
-fn reached<T>(
+pub(crate) fn reached<T>(
     wait: Duration,
     interrupt: &Interrupt,
     connect: impl Fn() -> Result<T, FleetError>,
@@ -85,14 +83,14 @@ fn reached<T>(
 
 /// Which addresses of a bus need no encryption: those of this host, and of the networks that were
 /// allowed.
-fn may_be_plain(allowed: &[Network]) -> impl Fn(IpAddr) -> bool {
+pub(crate) fn may_be_plain(allowed: &[Network]) -> impl Fn(IpAddr) -> bool {
     let own = throng_engine::preflight::own_addresses();
     let policy = AddressPolicy::new(own, allowed.iter().copied()).with_this_host();
     move |address| policy.permits_address(address).is_ok()
 }
 
 /// An error of the fleet, with the exit code of its kind.
-fn error(error: FleetError) -> CliError {
+pub(crate) fn error(error: FleetError) -> CliError {
     let exit = match error {
         FleetError::Interrupted => Exit::Interrupted,
         FleetError::BusAddress(_) | FleetError::Credentials { .. } | FleetError::IsLed { .. } => {

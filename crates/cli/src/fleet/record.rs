@@ -54,6 +54,14 @@ pub(super) struct Collected {
     pub(super) last: u64,
 }
 
+impl Gathered {
+    /// What whoever collects the run has to know, should this process be killed.
+    pub(crate) fn record(&self, plan: &Plan, is_search: bool) -> Record {
+        let weights = self.members.iter().map(|member| member.weight).collect();
+        Record::new(self, weights, plan, is_search)
+    }
+}
+
 impl Record {
     pub(super) fn new(
         gathered: &Gathered,

@@ -14,9 +14,10 @@ use throng_fleet::shares::Shares;
 use throng_scenario::{Plan, Scenario};
 use url::Url;
 
-use super::{gathered, worker};
+use super::gathered;
 use crate::args::Manifest;
 use crate::console::{CliError, Exit, print, say};
+use crate::secrets::references;
 use crate::{kept, media, scenario};
 use base::{Slot, filled};
 use need::Need;
@@ -151,7 +152,7 @@ fn variables(scenario: &Scenario) -> Result<BTreeSet<String>, String> {
             Err(format!("{reference} cannot be a variable of a pod: write letters, digits and _"))
         }
     };
-    worker::references(&said).map(name).collect()
+    references(&said).map(name).collect()
 }
 
 fn is_variable(name: &str) -> bool {
