@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use throng_analysis::demand::Demand;
 use throng_analysis::experiment::{
     CapacityPrediction, Choice, FoundLimit, NextLimit, SearchReason, predict_known,
@@ -13,29 +12,15 @@ use throng_report::matrix::{MatrixRun, RunFigures, RunStatus, text};
 use throng_scenario::matrix::{Measure, PlannedRun, SearchKeys};
 use throng_scenario::units::write_duration;
 
+use super::chosen::{Chosen, TRIES};
 use super::plan::MatrixPlan;
 use super::run::CellRunner;
 use super::{Cut, answer, cut};
 use crate::console::{CliError, say};
 use crate::find;
 
-/// How often the search is made where it says nothing: the generator was the limit, or nothing
-/// could be decided, which may be otherwise another time.
-const TRIES: u32 = 2;
-
-/// How many searches choose at most: the last one may be continued between its ends.
-pub(super) const SEARCHES_MAX: u32 = TRIES + 1;
-
 /// The verdict of a search in which no load failed for certain.
 const NO_LIMIT: &str = "at_least";
-
-/// What the pairs measure, as the folder keeps it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Chosen {
-    pub(super) choice: Choice,
-    /// The choice and what it is from, in a sentence.
-    pub(super) why: String,
-}
 
 /// The plan with what its pairs measure, after the search that chooses it if one is needed; why it
 /// was cut off.
@@ -297,7 +282,7 @@ mod tests {
     use throng_report::matrix::CellVerdict;
 
     use super::super::folder::MatrixFolder;
-    use super::super::plan::{Kind, Options};
+    use super::super::options::{Kind, Options};
     use super::*;
 
     struct Stand {

@@ -23,8 +23,9 @@ use throng_scenario::matrix::PlannedRun;
 use throng_scenario::{Override, masked_toml};
 use throng_store::{RunFolder, create_private};
 
-use super::choose::Chosen;
-use super::plan::{HiddenOfCopies, MatrixPlan, Options};
+use super::chosen::Chosen;
+use super::options::{HiddenOfCopies, Options};
+use super::plan::MatrixPlan;
 use super::shown;
 use crate::console::{CliError, Exit};
 use crate::kept::{Hidden, covers};
@@ -332,7 +333,7 @@ pub(super) fn relative(planned: &PlannedRun, plan: &MatrixPlan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::Kind;
+    use super::super::options::Kind;
     use super::*;
 
     /// A test that waits for a writer does not end.

@@ -7,7 +7,7 @@ use throng_rig::{Journal, LeftBehind, MachineResource, Undo, Unfinished};
 
 use super::folder::MatrixFolder;
 use super::machine::Machine;
-use super::plan::Kind;
+use super::options::Kind;
 use super::run::by_hand;
 use super::shown;
 use crate::console::{CliError, Exit, say};

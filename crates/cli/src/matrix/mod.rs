@@ -5,10 +5,12 @@
 mod answer;
 mod child;
 mod choose;
+mod chosen;
 mod folder;
 mod left;
 mod machine;
 mod needs;
+mod options;
 mod plan;
 mod repeats;
 mod run;
@@ -29,7 +31,8 @@ use crate::fleet::{self, Crew};
 use crate::run_id;
 use folder::MatrixFolder;
 use machine::Machine;
-use plan::{Kind, MatrixPlan, Options};
+use options::{Kind, Options};
+use plan::MatrixPlan;
 use run::CellRunner;
 
 /// Why runs are missing at the end.
@@ -168,7 +171,7 @@ fn opened(
 
 /// Says what will be done, and what a proof needs.
 fn introduce(plan: &MatrixPlan, folder: &MatrixFolder, interrupt: &Interrupt) {
-    plan.introduction(folder).for_each(|line| say(&line));
+    plan.introduction(folder.path()).for_each(|line| say(&line));
     if plan.matrix.is_proof() {
         let machine = needs::Machine::now(interrupt);
         let said = machine.said(plan.takes(), plan.matrix.busy_difference);

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use throng_analysis::experiment::Choice;
 use throng_analysis::findings;
 use throng_report::matrix::{MatrixFactor, MatrixMeasure, ProofInput, ProofShrink, ProofVariant};
@@ -15,91 +14,22 @@ use throng_scenario::matrix::{
     Cell, CellConfig, Matrix, Measure, Order, Pair, Places, PlannedRun, ReadyWhen, SearchKeys,
     Template,
 };
-use throng_scenario::{Arrival as _, Override, Scenario, masked_override, units};
+use throng_scenario::{Arrival as _, Override, Scenario, units};
 
-use super::choose::{Chosen, SEARCHES_MAX};
-use super::folder::MatrixFolder;
+use super::chosen::{Chosen, SEARCHES_MAX};
 use super::needs::minutes;
-use super::run::NOT_WATCHED;
+use super::options::{Kind, Options};
 use super::{shown, shrink};
-use crate::args::Matrix as Arguments;
 use crate::console::CliError;
-use crate::kept::Hidden;
-use crate::{find, fleet, scenario, secrets};
+use crate::{find, fleet, scenario};
 
 /// From the last join until the hold is judged: connected users are judged at once, and have 3 s to
 /// begin (docs/find.md).
 const SETTLE: Duration = Duration::from_secs(3);
+/// The value of `server.watch` for a server that is not watched.
+pub(super) const NOT_WATCHED: &str = "none";
 /// Arrivals that last longer are no part of a cell.
 const GATHERS_MAX: &str = "50m";
-
-/// What the command line adds to the file; kept with the matrix, so that `--resume` has the same.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Options {
-    #[serde(default)]
-    pub(super) kind: Kind,
-    /// `--shrink`.
-    #[serde(default)]
-    pub(super) shrink: Option<String>,
-    pub(super) set: Vec<String>,
-    pub(super) allow_target: Vec<String>,
-    pub(super) threads: Option<usize>,
-    /// How many workers play each run; `None` on one machine. Not their bus: its address may have a
-    /// password.
-    #[serde(default)]
-    pub(super) workers: Option<usize>,
-    /// A proof is looked at after each round, and its intervals allow for that; not in folders of
-    /// versions that looked once.
-    #[serde(default)]
-    pub(super) is_sequential: bool,
-    /// What `--resume` was given of the copies of the files; it is not kept.
-    #[serde(skip)]
-    pub(super) again: Again,
-}
-
-/// Overrides that complete the copies of the files. They have the place of the file: what overrides
-/// a value of it, such as the `set` of a level, overrides theirs.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Again {
-    /// Of the scenario.
-    pub(super) scenario: Vec<String>,
-    /// Of `[set]` of the matrix.
-    pub(super) set: Vec<String>,
-}
-
-/// What is hidden in the copies of the files that a folder has.
-#[derive(Debug)]
-pub(super) struct HiddenOfCopies {
-    /// In the scenario.
-    pub(super) scenario: Vec<Hidden>,
-    /// In `[set]` of the matrix.
-    pub(super) set: Vec<Hidden>,
-}
-
-/// What the file is one of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
-    #[default]
-    Matrix,
-    Proof,
-}
-
-impl Kind {
-    pub(super) fn noun(self) -> &'static str {
-        match self {
-            Self::Matrix => "matrix",
-            Self::Proof => "proof",
-        }
-    }
-
-    pub(super) fn command(self) -> &'static str {
-        match self {
-            Self::Matrix => "matrix",
-            Self::Proof => "prove",
-        }
-    }
-}
 
 /// A matrix and where its files are.
 #[derive(Clone)]
@@ -132,71 +62,6 @@ pub(super) struct HoldTimes {
     pub(super) from_s: u64,
     /// When it ends, and the run with it.
     pub(super) until_s: u64,
-}
-
-impl Options {
-    pub(super) fn of(command: &Arguments, kind: Kind, shrink: Option<String>) -> Self {
-        Self {
-            kind,
-            shrink,
-            set: command.set.clone(),
-            allow_target: command.allow_target.clone(),
-            threads: command.threads,
-            workers: None,
-            is_sequential: true,
-            again: Again::default(),
-        }
-    }
-
-    /// The same without secrets, to be kept.
-    pub(super) fn kept(&self) -> Self {
-        let set = self.set.iter().map(|set| masked_override(set)).collect();
-        Self { set, ..self.clone() }
-    }
-
-    /// What was kept, with the secrets that are given again: of it, or of the values that are
-    /// `hidden` in the copies of the files. All else of a value is as it was: runs of another
-    /// experiment cannot be compared with those that were made.
-    pub(super) fn with_secrets(
-        mut self,
-        given: &[String],
-        hidden: &HiddenOfCopies,
-    ) -> Result<Self, CliError> {
-        for given in given {
-            let text = secrets::override_text(given)?;
-            let parsed = Override::parse(&text).ok();
-            let gives =
-                |hidden: &Hidden| parsed.as_ref().is_some_and(|set| hidden.is_given_by(set));
-            let again = self
-                .set
-                .iter_mut()
-                .find(|set| Hidden::of_set(set.as_str()).is_some_and(|hidden| gives(&hidden)));
-            match again {
-                Some(again) => given.clone_into(again),
-                None if hidden.set.iter().any(gives) => self.again.set.push(given.clone()),
-                None if hidden.scenario.iter().any(gives) => {
-                    self.again.scenario.push(given.clone());
-                }
-                None => {
-                    return Err(CliError::usage(format!(
-                        "--set {}: with --resume it gives a secret again; all else is as it was",
-                        masked_override(&text)
-                    )));
-                }
-            }
-        }
-        // Also of what was given with `…`, as it is shown.
-        let all = self.set.iter().chain(&self.again.set).chain(&self.again.scenario);
-        let missing = all.filter_map(|set| Hidden::of_set(set));
-        let flags: Vec<String> = missing.map(|hidden| hidden.flag()).collect();
-        if flags.is_empty() {
-            return Ok(self);
-        }
-        Err(CliError::usage(format!(
-            "secrets are not kept in a folder; give --resume them again: {}",
-            flags.join(" ")
-        )))
-    }
 }
 
 impl MatrixPlan {
@@ -684,12 +549,12 @@ impl MatrixPlan {
     }
 
     /// The lines before the first run.
-    pub(super) fn introduction(&self, folder: &MatrixFolder) -> impl Iterator<Item = String> {
+    pub(super) fn introduction(&self, folder: &Path) -> impl Iterator<Item = String> {
         let about = self.about();
         let played =
             self.options.workers.map(|count| format!(", played by {}", counted(count, "worker")));
         let (size, order, played) = (self.size(), self.order(), played.unwrap_or_default());
-        let path = folder.path().display();
+        let path = folder.display();
         let first = format!("{size}, {order} order, {about}{played}; folder {path}");
         std::iter::once(first).chain(self.measured())
     }
@@ -726,7 +591,9 @@ fn gathers(scenario: &Scenario) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::HiddenOfCopies;
     use super::*;
+    use crate::kept::Hidden;
 
     fn plan(file: &Path) -> MatrixPlan {
         MatrixPlan::read(
@@ -804,35 +671,6 @@ mod tests {
         assert_eq!((plan.runs().len(), looks(&plan)), (16, vec![(8, 2), (16, 4)]));
         let ended = plan.ending_after(2);
         assert_eq!((ended.runs().len(), looks(&ended), ended.looks.len()), (8, vec![(8, 2)], 2));
-    }
-
-    #[test]
-    fn what_is_given_again_is_a_secret_and_changes_nothing_else() {
-        let set = ["target.token=…", "target.url=http://…@h/x?token=…", "crowd.size=5"];
-        let options = Options { set: set.map(str::to_owned).to_vec(), ..Options::default() };
-        let hidden = HiddenOfCopies {
-            scenario: Hidden::of_file("[target]\nturn_password = \"…\"\nturn = \"turn://…@h\"\n"),
-            set: Vec::new(),
-        };
-        let with = |given: &[&str]| {
-            let all = ["target.token=a", "target.url=http://me:b@h/x?token=c"];
-            let given = all.iter().chain(given).map(|set| (*set).to_owned()).collect::<Vec<_>>();
-            options.clone().with_secrets(&given, &hidden)
-        };
-        let kept = with(&[]).unwrap_or_else(|stop| panic!("{:#}", stop.error));
-        let shown = ["target.token=a", "target.url=http://me:b@h/x?token=c", "crowd.size=5"];
-        assert_eq!(kept.set, shown);
-        for (given, is_secret) in [
-            ("target.turn_password=d", true),
-            ("target.turn=turn://me:d@h", true),
-            ("target.turn=turn://me:d@other", false),
-            ("room.admin_key=d", false),
-            ("crowd.size=6", false),
-        ] {
-            assert_eq!(with(&[given]).is_ok(), is_secret, "{given}");
-        }
-        let other = ["target.token=a", "target.url=http://me:b@other/x?token=c"];
-        assert!(options.with_secrets(&other.map(str::to_owned), &hidden).is_err());
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) fn runs(plan: &MatrixPlan, folder: &MatrixFolder) -> Vec<PlannedRun> 
 mod tests {
     use throng_report::matrix::{MatrixRun, RunStatus};
 
-    use super::super::plan::{Kind, Options};
+    use super::super::options::{Kind, Options};
     use super::*;
 
     #[test]

@@ -20,7 +20,7 @@ use throng_store::{RunFolder, StoreError, create_private};
 use super::child::{self, CrowdEnd};
 use super::folder::{self, MatrixFolder};
 use super::machine::Machine;
-use super::plan::{HoldTimes, MatrixPlan};
+use super::plan::{HoldTimes, MatrixPlan, NOT_WATCHED};
 use super::{needs, shown};
 use crate::console::{Exit, Interrupt};
 use crate::fleet::Crew;
@@ -37,9 +37,6 @@ const SET_VARIABLE: &str = "THRONG_SET_";
 
 /// The variable that holds the secret of the consent proof.
 const CONSENT_VARIABLE: &str = "THRONG_CONSENT";
-
-/// The value of `server.watch` for a server that is not watched.
-pub(super) const NOT_WATCHED: &str = "none";
 
 /// Runs cells, one after the other.
 pub(super) struct CellRunner<'a> {

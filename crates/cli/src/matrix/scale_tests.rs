@@ -21,7 +21,8 @@ use throng_store::RunFolder;
 
 use super::answer;
 use super::folder::MatrixFolder;
-use super::plan::{MatrixPlan, Options};
+use super::options::Options;
+use super::plan::MatrixPlan;
 
 const USERS: u32 = 1_000;
 const SECONDS: i64 = 40;

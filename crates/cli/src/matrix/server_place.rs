@@ -48,7 +48,7 @@ impl MatrixPlan {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::Options;
+    use super::super::options::Options;
     use super::*;
 
     #[test]
