@@ -1,0 +1,115 @@
+//! What is said of a plan before its first run, and how long its runs take.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use throng_scenario::matrix::{Cell, Measure};
+use throng_scenario::units;
+
+use super::super::chosen::SEARCHES_MAX;
+use super::super::needs::minutes;
+use super::MatrixPlan;
+use crate::find;
+
+impl MatrixPlan {
+    /// How long the runs take, without the starts and stops of servers: with searches as long as
+    /// their budget, and with searches that are stopped unfinished. Where a search is to choose
+    /// what they measure, with the crowd of the scenario, and that search.
+    pub(crate) fn takes(&self) -> [Duration; 2] {
+        let least = self.takes_with(1, |budget| budget.max(find::BUDGET_MIN));
+        [least, self.takes_with(SEARCHES_MAX, find::stops_after)]
+    }
+
+    /// The same with so many searches that choose, where one is needed.
+    pub(super) fn takes_with(
+        &self,
+        first: u32,
+        search_takes: impl Fn(Duration) -> Duration,
+    ) -> Duration {
+        let of = |cell: &Cell| match &self.matrix.measure {
+            Measure::Find(search) => search_takes(search.budget),
+            Measure::Hold(hold) | Measure::Auto { hold, .. } => {
+                self.hold_takes(cell, *hold, self.held())
+            }
+        };
+        let first = match &self.matrix.measure {
+            Measure::Auto { search, .. } => search_takes(search.budget) * first,
+            Measure::Hold(_) | Measure::Find(_) => Duration::ZERO,
+        };
+        let all = self.cells.iter().enumerate();
+        let pairs: Duration =
+            all.map(|(index, cell)| of(cell) * self.matrix.repeats_of(index)).sum();
+        first + pairs
+    }
+
+    /// `6 cells, 12 runs`.
+    fn size(&self) -> String {
+        let runs = counted(self.runs().len(), "run");
+        match self.matrix.pairs {
+            Some(pairs) => {
+                format!("{}, {pairs} pairs each, {runs}", counted(self.cells.len() - 1, "variant"))
+            }
+            None => format!("{}, {runs}", counted(self.cells.len(), "cell")),
+        }
+    }
+
+    /// `about 8 min`; of searches `about 8 to 16 min`.
+    fn about(&self) -> String {
+        let [least, most] = self.takes().map(minutes);
+        if least < most {
+            format!("about {least} to {most} min")
+        } else {
+            format!("about {least} min")
+        }
+    }
+
+    /// The runs and how long they take: `1 variant, 4 pairs each, 8 runs, about 3 min`.
+    pub(crate) fn needs(&self) -> String {
+        format!("{}, {}", self.size(), self.about())
+    }
+
+    /// What is measured, where a search of the baseline chooses it or has chosen it.
+    fn measured(&self) -> Option<String> {
+        if let Some(chosen) = &self.chosen {
+            return Some(chosen.why.clone());
+        }
+        let Measure::Auto { hold, search } = &self.matrix.measure else { return None };
+        Some(format!(
+            "held for {} or searched: a search of {} chooses it first (budget {})",
+            units::write_duration(*hold),
+            self.baseline(),
+            units::write_duration(search.budget)
+        ))
+    }
+
+    /// The lines before the first run.
+    pub(crate) fn introduction(&self, folder: &Path) -> impl Iterator<Item = String> {
+        let about = self.about();
+        let played =
+            self.options.workers.map(|count| format!(", played by {}", counted(count, "worker")));
+        let (size, order, played) = (self.size(), self.order(), played.unwrap_or_default());
+        let path = folder.display();
+        let first = format!("{size}, {order} order, {about}{played}; folder {path}");
+        std::iter::once(first).chain(self.measured())
+    }
+
+    /// The cells and the order, for `--plan`.
+    pub(crate) fn describe(&self) -> String {
+        let about = self.about();
+        let mut out = format!("{}, {} order, {about}\n", self.size(), self.order());
+        if let Some(measured) = self.measured() {
+            let _ = writeln!(out, "{measured}");
+        }
+        for (index, planned) in self.runs().iter().enumerate() {
+            let number = self.cell(planned).map_or(0, |cell| cell.number);
+            let _ = writeln!(out, "{:>4}  cell {number:>3}  {}", index + 1, self.label(planned));
+        }
+        out
+    }
+}
+
+/// `1 run`, `2 runs`.
+pub(super) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
