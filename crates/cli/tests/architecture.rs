@@ -127,6 +127,116 @@ fn pure_crates_read_no_clock() {
     }
 }
 
+/// Modules of the cli use each other in one direction, at each depth: each can be read after those
+/// below it. The module of a folder stands above those in it; `main.rs` is above all.
+#[test]
+fn modules_of_the_cli_form_no_circle() {
+    let source = root().join("crates/cli/src");
+    let files = rust_files(&source);
+    let modules: BTreeSet<Vec<String>> = files.iter().map(|file| module(&source, file)).collect();
+    let mut uses: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
+    for file in &files {
+        let own = module(&source, file);
+        for path in named(&std::fs::read_to_string(file).unwrap(), &own) {
+            let is_module = path.get(..1).is_none_or(|first| modules.contains(first));
+            assert!(is_module, "{}: {} is in main.rs", own.join("::"), path.join("::"));
+            // The two that stand side by side: what this file is of, and what it names.
+            let same = own.iter().zip(&path).take_while(|(own, named)| own == named).count();
+            if let (Some(from), Some(to)) = (own.get(..=same), path.get(..=same))
+                && modules.contains(to)
+            {
+                uses.entry(from.to_vec()).or_default().insert(to.to_vec());
+            }
+        }
+    }
+    // Whoever uses none that is left is below all others: without these, nothing is left.
+    while let Some(lowest) = uses
+        .iter()
+        .find(|(_, used)| used.iter().all(|module| !uses.contains_key(module)))
+        .map(|(module, _)| module.clone())
+    {
+        uses.remove(&lowest);
+    }
+    assert!(uses.is_empty(), "modules use each other in circles: {uses:#?}");
+}
+
+#[test]
+fn paths_of_modules_are_found_in_lists_and_from_above() {
+    let own = ["a", "b"].map(str::to_owned);
+    let text = "use crate::{self_made, x::{y, z as _}};\nuse super::super::c;\n\
+                // crate::comment\nfn f() { super::d::e(); }\n\
+                #[cfg(test)]\nmod tests {\n    use crate::t;\n}\n";
+    let named: Vec<String> = named(text, &own).iter().map(|path| path.join("::")).collect();
+    assert_eq!(named, ["self_made", "x::y", "x::z", "c", "a::d::e"]);
+}
+
+/// The path of a file's module, from the root of its crate.
+fn module(source: &Path, file: &Path) -> Vec<String> {
+    let path = file.strip_prefix(source).unwrap().with_extension("");
+    let mut parts: Vec<String> =
+        path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    if parts.last().is_some_and(|name| ["main", "mod"].contains(&name.as_str())) {
+        parts.pop();
+    }
+    parts
+}
+
+/// What a file of the module `own` names by `crate::` and `super::`, outside its tests.
+fn named(text: &str, own: &[String]) -> Vec<Vec<String>> {
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    let mut code: String = code
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let mut all = Vec::new();
+    while let Some(at) = ["crate::", "super::"].iter().filter_map(|word| code.find(word)).min() {
+        let mut rest = code.split_off(at);
+        let mut base = own.to_vec();
+        if let Some(below) = rest.strip_prefix("crate::") {
+            (rest, base) = (below.to_owned(), Vec::new());
+        }
+        while let Some(above) = rest.strip_prefix("super::") {
+            base.pop();
+            rest = above.to_owned();
+        }
+        paths(&rest, &base, &mut all);
+        code = rest;
+    }
+    all
+}
+
+/// The paths that a tree of names stands for, below `base`.
+fn paths(tree: &str, base: &[String], all: &mut Vec<Vec<String>>) {
+    if let Some(list) = tree.strip_prefix('{') {
+        let (mut depth, mut begin) = (0, 0);
+        for (at, letter) in list.char_indices() {
+            match letter {
+                '{' => depth += 1,
+                ',' | '}' if depth == 0 => {
+                    paths(list[begin..at].trim(), base, all);
+                    begin = at + 1;
+                    if letter == '}' {
+                        return;
+                    }
+                }
+                '}' => depth -= 1,
+                _ => {}
+            }
+        }
+        return;
+    }
+    let end = tree.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(tree.len());
+    if end == 0 {
+        return;
+    }
+    let path: Vec<String> = base.iter().cloned().chain([tree[..end].to_owned()]).collect();
+    match tree[end..].strip_prefix("::") {
+        Some(below) => paths(below, &path, all),
+        None => all.push(path),
+    }
+}
+
 /// Source files of a crate without those that are built only for tests, whose names end in `tests`.
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();

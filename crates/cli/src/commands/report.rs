@@ -5,10 +5,11 @@ use std::path::Path;
 use throng_report::Summary;
 use throng_store::StoreError;
 
+use super::ipc;
 use crate::args::Report;
 use crate::console::{CliError, Exit, print, say};
 use crate::report::{self, ReportOptions};
-use crate::{ipc, kept, matrix};
+use crate::{kept, matrix};
 
 /// `throng report RUN`: makes the report again from run.db, from the ipc.json of `throng ipc`, or
 /// from the runs of a matrix.

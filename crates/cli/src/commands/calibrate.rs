@@ -17,6 +17,7 @@ use throng_observation::units::{bit_rate, bytes};
 use throng_process::{Ended, end_throng_with_this_thread};
 use throng_scenario::{Scenario, ScenarioFlags};
 
+use super::stage;
 use crate::args::{self, Common};
 use crate::console::{CliError, Exit, Interrupt, print};
 use crate::media;
@@ -34,7 +35,7 @@ const BAD_SECONDS: usize = 3;
 
 pub(crate) fn calibrate(command: &args::Calibrate) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
-    crate::stage::card(&command.card)?;
+    stage::card(&command.card)?;
     let stage = StageProcess::start(&command.card).map_err(CliError::invalid)?;
     let scenario = scenario(command, &stage.url)?;
     let plan = scenario.plan();
