@@ -48,7 +48,7 @@ fn blocks(page: &str) -> Vec<(String, String)> {
 
 const VIEWERS: &str = "[target]\nurl = \"https://127.0.0.1:8443/live.m3u8\"\n";
 const LESSON: &str = "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1\"\n[crowd]\n";
-const PROOF: &str = include_str!("../../../examples/prove/stage-workers.toml");
+const PROOF: &str = include_str!("../../../../examples/prove/stage-workers.toml");
 
 /// Reads a block by what it begins with; parts of a file get the rest of it.
 fn read(block: &str) -> Result<(), String> {

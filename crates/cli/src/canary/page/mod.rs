@@ -11,11 +11,11 @@ use super::proxy::Refusals;
 
 /// The page with its script.
 const PAGE: &str = concat!(
-    include_str!("page/index.html"),
-    include_str!("page/canary.js"),
-    include_str!("page/whep.js"),
-    include_str!("page/janus.js"),
-    include_str!("page/livekit.js"),
+    include_str!("index.html"),
+    include_str!("canary.js"),
+    include_str!("whep.js"),
+    include_str!("janus.js"),
+    include_str!("livekit.js"),
     "</script></body></html>\n"
 );
 
