@@ -3,11 +3,14 @@
 
 mod announced;
 mod crowd;
+mod earlier;
 mod hold_printer;
+mod largest;
 mod plan;
 mod profile_triggers;
 mod seconds;
 mod values;
+mod variation;
 
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
@@ -28,8 +31,8 @@ use crate::watchers::{self, Watchers};
 use announced::Announced;
 use crowd::{Crowd, CrowdAction};
 use hold_printer::HoldPrinter;
+pub(crate) use largest::{BUDGET_MIN, ceiling, of_load, stops_after, users_allowed};
 use plan::SearchPlan;
-pub(crate) use plan::{BUDGET_MIN, ceiling, of_load, stops_after, users_allowed};
 use profile_triggers::ProfileTriggers;
 use seconds::Seconds;
 
@@ -39,7 +42,7 @@ const SHOW_EVERY: Duration = Duration::from_millis(250);
 
 pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
-    let earlier = command.resume.as_deref().map(plan::earlier).transpose()?.unwrap_or_default();
+    let earlier = command.resume.as_deref().map(earlier::earlier).transpose()?.unwrap_or_default();
     let search_plan = SearchPlan::of(command)?;
     let (common, plan) = (&command.common, &search_plan.plan);
     if common.dry_run {

@@ -13,7 +13,7 @@ use throng_observation::untrusted;
 use throng_scenario::consent::{DNS_LABEL, WELL_KNOWN_PATH};
 use throng_scenario::{Caps, ConsentProof, ConsentSecret, Target};
 
-use super::Demand;
+use super::demand::Demand;
 
 /// What a proof must cover, and how it is fetched.
 #[derive(Clone)]

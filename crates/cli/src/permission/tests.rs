@@ -1,9 +1,13 @@
 //! Servers that a scenario names beside its target need the same consent, before anything is sent.
 
-use throng_scenario::Scenario;
+use throng_engine::TlsOptions;
+use throng_scenario::{ConsentSecret, Plan, Scenario};
 
+use super::judged::{judged, named_policy};
+use super::others::{origins, others};
 use super::*;
-use crate::watchers;
+use crate::console::{CliError, Exit};
+use crate::watchers::{self, Agents};
 
 /// What the guard says of viewers of a video on loopback, with these keys.
 fn judged_here(keys: &str, target: &str) -> Result<Permission, CliError> {
