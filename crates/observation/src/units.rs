@@ -50,8 +50,8 @@ pub fn percent(ratio: f64) -> String {
     }
 }
 
-/// About three digits; a whole number has all of its own: `3.14`, `27.5`, `12,345`. What is nearly 0
-/// is `<0.01` or `>-0.01`.
+/// About three digits; a whole number has all of its own: `3.14`, `27.5`, `12,345`. What is nearly
+/// 0 is `<0.01` or `>-0.01`.
 #[must_use]
 pub fn number(value: f64) -> String {
     // Digits are those of the rounded value: 9.996 is `10.0`.

@@ -1,5 +1,5 @@
-//! One crowd from many machines, from the coordinator's side: what `--fleet` adds to other commands,
-//! and `throng fleet`. A worker uses what both sides have to agree on.
+//! One crowd from many machines, from the coordinator's side: what `--fleet` adds to other
+//! commands, and `throng fleet`. A worker uses what both sides have to agree on.
 
 pub(crate) mod build;
 pub(crate) mod clock_source;
