@@ -22,6 +22,9 @@ need_test=(
   gir1.2-gst-rtsp-server-1.0:/usr/lib/$(uname -m)-linux-gnu/girepository-1.0/GstRtspServer-1.0.typelib
   python3-gi:/usr/lib/python3/dist-packages/gi
   glib-networking:/usr/lib/$(uname -m)-linux-gnu/gio/modules/libgiognutls.so
+  libhiredis0.14:/usr/lib/$(uname -m)-linux-gnu/libhiredis.so.0.14
+  libjemalloc2:/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2
+  libsrt1.5-openssl:/usr/lib/$(uname -m)-linux-gnu/libsrt.so.1.5
   vlc-bin:cvlc vlc-plugin-base:/usr/lib/$(uname -m)-linux-gnu/vlc/plugins/stream_out/libstream_out_rtp_plugin.so
 )
 
