@@ -69,6 +69,21 @@ mod tests {
     }
 
     #[test]
+    fn browsers_join_the_first_cohort_that_receives_media() {
+        let of = |first: &str| {
+            let text = format!(
+                "[target]\nurl = \"{WHEP}\"\n[[crowd]]\nname = \"first\"\nsize = 1\nurl = \"{first}\"\n\
+                 [[crowd]]\nname = \"viewers\"\nsize = 1\n[run]\nduration = \"20s\"\n[canary]\nbrowsers = 1\n"
+            );
+            Scenario::parse(&text).map_err(|error| error.to_string())
+        };
+        let chat = of("xmpp+ws://127.0.0.1/ws?room=a@b").unwrap();
+        assert_eq!(chat.plan().endpoint_of_browser(0).protocol().name(), "WHEP");
+        let refused = of("ws://127.0.0.1/app/stream").unwrap_err();
+        assert!(refused.contains("`canary`") && refused.contains("OvenMediaEngine"), "{refused}");
+    }
+
+    #[test]
     fn what_no_browser_can_do_says_where_and_what_to_write() {
         let ome = "ws://127.0.0.1:3333/app/stream";
         for (url, toml, expect) in [

@@ -252,11 +252,11 @@ impl Plan {
     }
 
     /// The endpoint of a browser: that of the participant with its number in the first cohort that
-    /// receives.
+    /// receives media.
     #[must_use]
     pub fn endpoint_of_browser(&self, number: u32) -> Endpoint {
         let mut destinations = self.destinations.iter();
-        destinations.find(|destination| destination.part() != Part::Publish).map_or_else(
+        destinations.find(|destination| destination.part().receives_media()).map_or_else(
             || self.target.endpoint.clone(),
             |destination| destination.endpoint(number, number.into()),
         )

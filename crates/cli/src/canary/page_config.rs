@@ -34,7 +34,7 @@ pub(super) fn page_config(
             ("livekit", None, None, livekit_token(plan, browser, room, clock)?.or(token))
         }
         Place::Whep => ("whep", None, None, token),
-        // The scenario has refused others as the target, not as the URL of a cohort.
+        // The scenario has refused others.
         _ => {
             let name = endpoint.protocol().name();
             return Err(CliError::usage(format!("[canary]: browsers cannot join {name}")));
@@ -143,15 +143,6 @@ mod tests {
             "url = \"livekit+ws://127.0.0.1:7880/demo\"\napi_key = \"k\"\napi_secret = \"s\"";
         let livekit = config_of(&plan(livekit, ""));
         assert_eq!(livekit["token"].as_str().map(|token| token.split('.').count()), Some(3));
-    }
-
-    #[test]
-    fn what_the_page_cannot_join_is_an_error_and_not_taken_for_whep() {
-        let cohort = "url = \"ws://127.0.0.1/app/stream\"";
-        let plan = plan("url = \"whep+http://127.0.0.1/whep\"", cohort);
-        let clock = WallClock { at: Instant::now(), unix_ns: 0 };
-        let stop = page_config(&plan, BrowserId(0), clock).unwrap_err();
-        assert!(stop.error.to_string().contains("cannot join OvenMediaEngine"), "{}", stop.error);
     }
 
     #[test]

@@ -38,7 +38,13 @@ pub(super) fn canary(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Canary
 /// Checks the browsers against the target and the length of the run.
 pub(super) fn check(reader: &mut Reader, scenario: &Scenario, span: Option<Span>) {
     let Some(canary) = &scenario.canary else { return };
-    if let Some(why) = unsupported(&scenario.target) {
+    // That of `Plan::endpoint_of_browser`.
+    let joined = scenario
+        .crowd
+        .iter()
+        .map(|cohort| cohort.target.as_ref().unwrap_or(&scenario.target))
+        .find(|target| target.part().receives_media());
+    if let Some(why) = unsupported(&scenario.target).or_else(|| joined.and_then(unsupported)) {
         let help =
             "remove [canary]: browsers join by WHEP, Janus Streaming, Janus VideoRoom and LiveKit";
         reader.fail(span, format!("`canary`: {why}"), help);

@@ -183,6 +183,15 @@ pub enum Part {
 }
 
 impl Part {
+    /// Whether there is media for them to receive.
+    #[must_use]
+    pub fn receives_media(self) -> bool {
+        match self {
+            Self::Watch | Self::Confer | Self::Visit => true,
+            Self::Publish | Self::Chat => false,
+        }
+    }
+
     /// The name of a cohort whose scenario gives it none.
     pub(crate) fn participants(self) -> &'static str {
         match self {
