@@ -134,15 +134,19 @@ fn of_track(rows: &[&DecodedRow], metered: Option<&TrackRow>) -> Option<Decoded>
 const CATCHES_UP_S: i64 = 5;
 
 /// The first and the last second of a track are not whole. At its start the decoder catches up: in
-/// the second one, and up to the last that has a quarter more pictures than half of all seconds.
+/// the second one, and up to the last that has a quarter more pictures than the median second, and
+/// before it one that had less than half.
 fn fps(rows: &[&DecodedRow]) -> Option<f64> {
     let (first, last) = (rows.first()?.second, rows.last()?.second);
     let whole = || rows.iter().filter(|row| (first + 1..last).contains(&row.second));
     let mut usual: Vec<u64> = whole().map(|row| row.pictures).collect();
     usual.sort_unstable();
     let usual = usual.get(usual.len() / 2).copied()?;
+    let is_behind = |row: &DecodedRow| row.pictures.saturating_mul(2) < usual;
     let catches_up = whole().filter(|row| {
-        row.second <= first + CATCHES_UP_S && row.pictures.saturating_mul(4) > usual * 5
+        row.second <= first + CATCHES_UP_S
+            && row.pictures.saturating_mul(4) > usual.saturating_mul(5)
+            && rows.iter().any(|before| before.second < row.second && is_behind(before))
     });
     let from = catches_up.map(|row| row.second).fold(first + 1, i64::max) + 1;
     let pictures: u64 = whole().filter(|row| row.second >= from).map(|row| row.pictures).sum();
@@ -242,6 +246,8 @@ mod tests {
             ([0, 0, 95, 30, 30, 30, 30, 30, 30, 2], 30.0),
             ([8, 52, 30, 60, 30, 30, 30, 30, 30, 2], 30.0),
             ([30, 30, 30, 30, 30, 30, 30, 70, 30, 30], 250.0 / 7.0),
+            // A stream that gets worse has its good seconds too.
+            ([20, 30, 30, 30, 0, 0, 0, 0, 0, 0], 60.0 / 7.0),
         ] {
             let mut run = tapped();
             for (row, pictures) in run.decoded.iter_mut().zip(pictures) {
