@@ -150,7 +150,7 @@ pub(crate) fn interval(row: &ComparedQuantity) -> String {
 
 /// The margin, without a sign.
 pub(crate) fn margin(row: &ComparedQuantity) -> String {
-    show_difference(row, row.margin).trim_start_matches('+').to_owned()
+    show_difference(row, row.margin).replacen('+', "", 1)
 }
 
 fn show_difference(row: &ComparedQuantity, by: f64) -> String {
