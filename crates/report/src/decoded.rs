@@ -132,6 +132,8 @@ fn of_track(rows: &[&DecodedRow], metered: Option<&TrackRow>) -> Option<Decoded>
 
 /// A decoder takes so many seconds to start and to catch up on a machine that is busy.
 const CATCHES_UP_S: i64 = 5;
+/// A rate is not told from fewer seconds.
+const MEASURED_S_MIN: i64 = 2;
 
 /// The first and the last second of a track are not whole. At its start the decoder catches up: in
 /// the second one, and up to the last that has a quarter more pictures than the median second, and
@@ -150,7 +152,7 @@ fn fps(rows: &[&DecodedRow]) -> Option<f64> {
     });
     let from = catches_up.map(|row| row.second).fold(first + 1, i64::max) + 1;
     let pictures: u64 = whole().filter(|row| row.second >= from).map(|row| row.pictures).sum();
-    (last > from).then(|| pictures as f64 / (last - from) as f64)
+    (last - from >= MEASURED_S_MIN).then(|| pictures as f64 / (last - from) as f64)
 }
 
 /// The lines of the terminal's summary.

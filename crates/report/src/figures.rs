@@ -253,9 +253,12 @@ pub(crate) fn duration_s(run: &RunData) -> f64 {
 }
 
 /// The whole seconds of a run from `warm_up_s` on, to its end or to its last row of media. Rates
-/// have that end, as the rows of a crowd that failed end before it.
+/// have that end, as the rows of a crowd that failed end before it. What a run lasts beyond its
+/// plan it waits for answers to leave requests.
 pub(crate) fn seconds_after(run: &RunData, warm_up_s: f64) -> Range<i64> {
-    let ended = duration_s(run).floor() as i64;
+    let planned_s = run.info.planned_duration_us as f64 / 1e6;
+    let planned_s = if planned_s > 0.0 { planned_s } else { f64::INFINITY };
+    let ended = duration_s(run).min(planned_s).floor() as i64;
     let playback = run.playback.iter().map(|row| row.second);
     let chat = run.chat.iter().map(|row| row.second);
     let last = run.series.iter().map(|row| row.second).chain(playback).chain(chat).max();

@@ -397,7 +397,10 @@ mod tests {
     #[test]
     fn waiting_for_goodbyes_is_no_playing() {
         let mut run = example::healthy(10, 20);
+        let received_bps = |run: &_| summarise(run, &[], Duration::ZERO).received_bps;
+        let received = received_bps(&run);
         run.ended_at = Some(RunTime(22_100_000));
+        assert_eq!(received_bps(&run), received, "nobody was there to receive");
         let sentence = |run: &_| summarise(run, &[], Duration::ZERO).headline;
         assert_eq!(sentence(&run), "10 viewers played cleanly for 20 s");
         let (at, kind) = (RunTime(20_000_000), "leave_unanswered".to_owned());

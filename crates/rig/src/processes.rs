@@ -97,11 +97,14 @@ impl Marker {
     }
 }
 
-/// Whether a process with this `/proc/PID/status` has this name, and was started by this user.
+/// Whether a process with this `/proc/PID/status` has this name, was started by this user, and
+/// lives: one that has ended, and whose parent has not asked how, shows its environment to root
+/// alone.
 fn is_of(status: &str, name: &str, user: u32) -> bool {
     let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
     let real = field("Uid:").and_then(|uids| uids.split_whitespace().next()?.parse().ok());
-    field("Name:") == Some(name) && real == Some(user)
+    let has_ended = field("State:").is_some_and(|state| state.starts_with(['Z', 'X']));
+    field("Name:") == Some(name) && real == Some(user) && !has_ended
 }
 
 /// Sends SIGKILL.
@@ -179,5 +182,7 @@ mod tests {
         assert!(is_of(status, "throng", 1000));
         assert!(!is_of(status, "ssh-agent", 1000) && !is_of(status, "throng", 0));
         assert!(!is_of("", "throng", 0));
+        assert!(is_of(&format!("{status}State:\tS (sleeping)\n"), "throng", 1000));
+        assert!(!is_of(&format!("{status}State:\tZ (zombie)\n"), "throng", 1000));
     }
 }

@@ -88,7 +88,7 @@ fn a_tap_by_hand_attaches_to_a_run_in_progress() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = stage.target();
     let view =
-        ["view", &target, "-n", "3", "--for", "8s", "--tap", "3", "--set", "tap.decode=false"];
+        ["view", &target, "-n", "3", "--for", "12s", "--tap", "3", "--set", "tap.decode=false"];
     let (ran, tapped) = valid(|| {
         let running = Running::start(None, &view);
         let mut command = Command::new(THRONG);
