@@ -14,7 +14,9 @@ said=$PWD/target/mutations.log
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target/mutations-target}")
 # A rule that is gone leaves names that nobody uses.
 RUSTFLAGS="${RUSTFLAGS:-} -A warnings"
-export CARGO_TARGET_DIR RUSTFLAGS
+# What is built runs for a second.
+CARGO_PROFILE_DEV_OPT_LEVEL=0
+export CARGO_TARGET_DIR RUSTFLAGS CARGO_PROFILE_DEV_OPT_LEVEL
 
 fail() { echo "$*" >&2; exit 1; }
 package_of() { sed -nE '1s/^# package: ([^ ;]+); must fail: .+/\1/p' "$patches/$1.patch"; }
