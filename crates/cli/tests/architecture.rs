@@ -254,6 +254,29 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// All of a module with a folder is in that folder: the file beside its parts is `mod.rs`.
+#[test]
+fn modules_with_folders_are_in_them() {
+    let beside: Vec<PathBuf> = ["crates", "ring/core", "ring/c", "bench/src", "lab/src"]
+        .into_iter()
+        .flat_map(|folder| beside_their_folders(&root().join(folder)))
+        .collect();
+    assert!(beside.is_empty(), "not NAME.rs beside NAME/, but NAME/mod.rs: {beside:#?}");
+}
+
+/// The files `NAME.rs` that have a folder `NAME` beside them.
+fn beside_their_folders(folder: &Path) -> Vec<PathBuf> {
+    let mut beside = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") {
+            beside.extend(Some(path.with_extension("rs")).filter(|file| file.exists()));
+            beside.extend(beside_their_folders(&path));
+        }
+    }
+    beside
+}
+
 #[test]
 fn a_panic_unwinds_so_that_it_can_end_one_participant_alone() {
     let manifest: toml::Table =

@@ -2,7 +2,7 @@
 //!
 //! Loss has the effect of the sender side of Google's congestion control (draft-ietf-rmcat-gcc-02
 //! section 6): above 10 % the rate falls by half the loss, below 2 % it grows by 5 %, between them
-//! it stays. The estimate from delay (`estimate.rs`) is one more upper bound.
+//! it stays. The estimate from delay (`estimate/`) is one more upper bound.
 
 use std::time::{Duration, Instant};
 

@@ -528,7 +528,7 @@ pub struct ReceiverOptions {
 #[cfg(test)]
 mod lag_tests;
 #[cfg(test)]
-#[path = "receiver/stand_tests.rs"]
+#[path = "stand_tests.rs"]
 mod stand;
 #[cfg(test)]
 mod unplayed_tests;

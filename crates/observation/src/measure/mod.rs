@@ -175,5 +175,4 @@ macro_rules! counters {
 pub(crate) use counters;
 
 #[cfg(test)]
-#[path = "measure_tests.rs"]
 mod tests;

@@ -532,5 +532,4 @@ fn run_time(started_at: Instant, at: Instant) -> RunTime {
 }
 
 #[cfg(test)]
-#[path = "ledger_tests.rs"]
 mod tests;
