@@ -11,10 +11,11 @@ pub(crate) use ring::{
     LocalPorts, ReceiveConfig, ReceiveRings, RingEntry, SocketStep, apply, may_open_ring,
 };
 
+mod routes;
+pub(crate) use routes::{PeerAddresses, SourceAddresses};
+
 mod udp;
-pub(crate) use udp::{
-    DatagramSocket, LostDatagrams, PeerAddresses, RingUse, SendResult, SourceAddresses,
-};
+pub(crate) use udp::{DatagramSocket, LostDatagrams, RingUse, SendResult};
 
 mod race;
 
