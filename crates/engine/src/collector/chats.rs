@@ -2,7 +2,8 @@
 
 use throng_observation::ChatInterval;
 
-use super::{Collector, middle, within_a_second};
+use super::Collector;
+use super::observed::{middle, within_a_second};
 
 /// An interval of a chat lasts a second, or the rest of one.
 const INTERVAL_US: u128 = 1_000_000;

@@ -5,8 +5,11 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::mpsc;
 
-use throng_observation::run::CrowdRow;
-use throng_observation::{Codec, MediaKind, TrackCounters, TrackId};
+use throng_observation::run::{CohortId, CrowdRow, ParticipantId};
+use throng_observation::{
+    Codec, ExperienceRow, FailureReason, MediaKind, Observation, Phase, TrackCounters, TrackId,
+    TrackInterval,
+};
 
 use super::*;
 use throng_net::Waker;

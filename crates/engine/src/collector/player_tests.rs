@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::mpsc;
 
 use throng_net::Waker;
+use throng_observation::run::{ADDRESS_EVENT, CohortId, ParticipantId};
 use throng_observation::{
-    Clause, Codec, MediaKind, PlaybackCounters, PlaybackInterval, PlaybackRow, PlayerRow,
-    TrackCounters, TrackId,
+    Clause, Codec, ExperienceRow, FailureReason, MediaKind, Observation, Phase, PlaybackCounters,
+    PlaybackInterval, PlaybackRow, PlayerRow, TrackCounters, TrackId, TrackInterval,
 };
 
 use super::*;

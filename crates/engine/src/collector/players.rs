@@ -2,8 +2,9 @@
 
 use throng_observation::{PlaybackInterval, RunTime};
 
+use super::Collector;
+use super::observed::{middle, within_a_second};
 use super::player_record::IntervalTimes;
-use super::{Collector, middle, within_a_second};
 
 impl Collector {
     /// Adds an interval of the player of participant `id`.

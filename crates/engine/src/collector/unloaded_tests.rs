@@ -3,7 +3,10 @@
 use std::sync::mpsc;
 
 use throng_net::Waker;
-use throng_observation::{Clause, MediaKind, TrackCounters, TrackId, Unloaded};
+use throng_observation::run::{CohortId, ParticipantId};
+use throng_observation::{
+    Clause, MediaKind, Observation, TrackCounters, TrackId, TrackInterval, Unloaded,
+};
 
 use super::*;
 
