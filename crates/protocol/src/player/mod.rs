@@ -8,13 +8,13 @@
 //!   GET, Range: bytes=N-            ─────▶  206: the index at the end of a file, a seek,
 //!                                                a broken connection
 //! ```
-//! `transfer` checks responses and follows redirects, over `client`, which counts them; `cors` and
-//! `preflight` are the rules for requests to other origins than the page's. A `lane` decides what
-//! is requested next (`file`: a file; `segments`: HLS and DASH, whose `manifest` becomes a
-//! `presentation`), and adds the frames that its reader finds in the bytes to the `timeline`.
-//! `playout` moves the position over it: startup, playback, stalls. `user` seeks and pauses,
-//! `meter` makes the seconds, `viewer` connects all of them to the driver. `page` repeats what a
-//! browser requested around the player before it.
+//! To be read in this order: `download/` requests over HTTP, follows redirects and keeps the rules
+//! for other origins than the page's. `manifest/` makes a presentation of what HLS and DASH say.
+//! A `lane/` decides what is requested next (`file`: a file; `segments`: HLS and DASH), and adds
+//! the frames that its reader finds in the bytes to the timeline of `playback/`, which moves the
+//! position over it: startup, playback, stalls. `viewer/` connects all of them to the driver.
+//! `page/` repeats what a browser requested around the player before it; `p2p/` gets segments from
+//! other viewers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,55 +28,21 @@ use url::Url;
 
 use crate::webrtc::MayReach;
 
-mod abandon;
-mod alternatives;
-mod client;
-mod continuity;
-mod cookies;
-mod cors;
-mod dash;
-mod dash_window;
-mod decrypt;
-mod encoding;
-mod file;
-mod hls;
-mod keys;
+mod download;
 mod lane;
-mod live;
 mod manifest;
-mod meter;
 mod p2p;
 mod page;
-mod playlist;
-mod playout;
-mod preflight;
-mod presentation;
-mod program_time;
-mod rendition_report;
-mod retry;
-mod segment_download;
-mod segments;
-mod server_clock;
-mod throughput;
-mod timeline;
-mod transfer;
-mod unreadable;
-mod user;
+mod playback;
 mod viewer;
-mod whole;
-mod window;
 
 #[doc(hidden)]
-pub use self::cookies::cookies_after;
-#[doc(hidden)]
-pub use self::encoding::decode_any_body;
+pub use self::download::{cookies_after, decode_any_body, permission_by};
 #[doc(hidden)]
 pub use self::p2p::read_any_tracker;
 pub use self::p2p::{
     ExchangeConfig, ExchangeRole, Meeting, SegmentExchange, Swarms, peer_message_survives,
 };
-#[doc(hidden)]
-pub use self::preflight::permission_by;
 pub use self::viewer::Viewer;
 
 /// The page that a viewer loads before it plays.

@@ -11,9 +11,9 @@ use url::Url;
 use super::PageContext;
 use crate::excerpt::retry_after;
 use crate::participant::{Demand, DownloadEvent, FetchId, Output};
-use crate::player::client::HttpClient;
-use crate::player::cors::Origins;
-use crate::player::transfer::{PROGRESS_TIMEOUT, REDIRECTS_MAX};
+use crate::player::download::client::HttpClient;
+use crate::player::download::cors::Origins;
+use crate::player::download::transfer::{PROGRESS_TIMEOUT, REDIRECTS_MAX};
 
 /// The request, until its body has come.
 pub(super) struct PageFetch {

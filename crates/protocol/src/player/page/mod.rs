@@ -19,8 +19,8 @@ use throng_scenario::har::{After, PagePlan, PlayerStart, WhenWarm};
 
 use self::fetch::{FetchEvent, PageFetch};
 use super::PageVisit;
-use super::client::HttpClient;
-use super::meter::Meter;
+use super::download::client::HttpClient;
+use super::playback::meter::Meter;
 use crate::participant::{DownloadEvent, FetchId};
 
 mod fetch;

@@ -9,9 +9,9 @@ use crate::participant::NEVER;
 use crate::participant::Why;
 use crate::player::lane::Lane;
 use crate::player::manifest::ManifestDownload;
-use crate::player::meter::IntervalEnd;
 use crate::player::p2p::Tracker;
 use crate::player::page::Page;
+use crate::player::playback::meter::IntervalEnd;
 
 impl Viewer {
     pub(super) fn end_interval(&mut self, now: Instant) {

@@ -7,12 +7,12 @@ use throng_scenario::RenditionPolicy;
 
 use super::Viewer;
 use crate::participant::{DownloadEvent, FetchId};
-use crate::player::file::FileLane;
+use crate::player::lane::file::FileLane;
+use crate::player::lane::segments::{SegmentLane, SegmentOptions};
 use crate::player::lane::{Context, Lane};
+use crate::player::manifest::presentation::LanePlan;
 use crate::player::manifest::{ManifestDownload, Received};
 use crate::player::page::{Page, PageContext};
-use crate::player::presentation::LanePlan;
-use crate::player::segments::{SegmentLane, SegmentOptions};
 
 impl Viewer {
     /// Calls `act` on the lane at `at`.

@@ -8,7 +8,7 @@ use throng_scenario::AtEnd;
 
 use super::Viewer;
 use crate::player::lane::{Lane, Sought};
-use crate::player::user::UserAction;
+use crate::player::playback::user::UserAction;
 
 impl Viewer {
     /// Chooses where playback begins, once the media is described.

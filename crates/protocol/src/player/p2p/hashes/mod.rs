@@ -14,8 +14,8 @@ use throng_scenario::har::{WhenWarm, when_warm};
 use url::Url;
 
 use crate::participant::{DownloadEvent, FetchId};
+use crate::player::download::whole::{WholeDownload, WholeEvent};
 use crate::player::lane::Context;
-use crate::player::whole::{WholeDownload, WholeEvent};
 
 /// The list of a live stream has some dozens of entries of a hundred bytes, that of a recording
 /// thousands.

@@ -7,11 +7,11 @@ use throng_scenario::HttpVersionPolicy;
 
 use super::*;
 use crate::participant::{Opening, Output};
-use crate::player::client::HttpClient;
-use crate::player::keys::Keys;
+use crate::player::download::client::HttpClient;
 use crate::player::lane::Phases;
-use crate::player::meter::Meter;
-use crate::player::timeline::Timeline;
+use crate::player::lane::keys::Keys;
+use crate::player::playback::meter::Meter;
+use crate::player::playback::timeline::Timeline;
 
 /// A list, and the server that the test is.
 struct Stand {

@@ -16,10 +16,10 @@ use super::policy::Policy;
 use super::swarm::CONNECT_TIME;
 use super::{Found, PeerOptions};
 use crate::participant::{DownloadEvent, FetchId};
+use crate::player::download::transfer::TransferEvent;
 use crate::player::lane::Context;
-use crate::player::presentation::{Cursor, Segment, Segments};
-use crate::player::segment_download::SegmentDownload;
-use crate::player::transfer::TransferEvent;
+use crate::player::lane::segment_download::SegmentDownload;
+use crate::player::manifest::presentation::{Cursor, Segment, Segments};
 
 mod over_channels;
 

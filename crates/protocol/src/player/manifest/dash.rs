@@ -1,0 +1,257 @@
+//! DASH manifests (ISO/IEC 23009-1) as a presentation.
+
+use std::sync::Arc;
+
+use throng_media::manifest::dash::{
+    AdaptationSet, ContentKind, Location, Manifest, Period, Representation, Segment as DashSegment,
+};
+use throng_media::manifest::{ByteRange, PlaylistCache};
+use throng_observation::{Failure, FailureReason};
+use url::Url;
+
+use super::dash_window::DashWindow;
+use super::hls::Received;
+use super::presentation::{LanePlan, Rendition, Resource, Segment, Segments};
+
+/// Reads a manifest.
+pub(in crate::player) fn manifest(
+    cache: &PlaylistCache,
+    received: &Received<'_>,
+) -> Result<Arc<Manifest>, Failure> {
+    cache.manifest(received.text).map_err(|error| broken(received.url, &error.to_string()))
+}
+
+/// A lane for video and one for audio, as far as there are both. The first adaptation set of each
+/// kind is played, as by a player that was told no language.
+pub(in crate::player) fn lanes(
+    url: &Url,
+    manifest: &Arc<Manifest>,
+) -> Result<Vec<LanePlan>, Failure> {
+    if manifest.is_dynamic {
+        return live_lanes(url, manifest);
+    }
+    let mut lanes = Vec::new();
+    for kind in [ContentKind::Video, ContentKind::Audio] {
+        lanes.extend(lane(url, manifest, kind)?);
+    }
+    if lanes.is_empty() {
+        return Err(broken(url, "neither video nor audio"));
+    }
+    Ok(lanes)
+}
+
+/// The lanes of a live manifest: which segments exist follows from the clock.
+fn live_lanes(url: &Url, manifest: &Arc<Manifest>) -> Result<Vec<LanePlan>, Failure> {
+    let mut lanes = Vec::new();
+    for kind in [ContentKind::Video, ContentKind::Audio] {
+        let sets = manifest.periods.iter().filter_map(|period| set_of(period, kind));
+        // Periods may have different numbers of representations: what all have is played.
+        let Some(count) =
+            sets.map(|set| set.representations.len()).min().filter(|count| *count > 0)
+        else {
+            continue;
+        };
+        let rendition = |rank: usize| {
+            let window = DashWindow::new(url.clone(), Arc::clone(manifest), kind, rank);
+            let bandwidth_bps = window.bandwidth_bps();
+            let segments = Some(Segments::Dynamic(Box::new(window)));
+            Rendition { bandwidth_bps, listed_at: None, resolution: None, playlist: None, segments }
+        };
+        lanes.push(LanePlan::Segments((0..count).map(rendition).collect()));
+    }
+    if lanes.is_empty() {
+        return Err(broken(url, "neither video nor audio"));
+    }
+    Ok(lanes)
+}
+
+/// What is played of a period: the first adaptation set of the kind.
+pub(in crate::player) fn set_of(period: &Period, kind: ContentKind) -> Option<&AdaptationSet> {
+    period.adaptation_sets.iter().find(|set| set.kind == kind)
+}
+
+/// A segment of a live manifest, whose times are those of the program.
+pub(in crate::player) fn live_segment(
+    url: &Url,
+    representation: &Representation,
+    (segment, zero_us): (&DashSegment, i64),
+    period: u64,
+) -> Result<Segment, Failure> {
+    let base = base(url, representation)?;
+    let init =
+        representation.initialization.as_ref().map(|init| resource(&base, init)).transpose()?;
+    Ok(Segment {
+        media: resource(&base, &segment.location)?,
+        starts_us: segment.time_us.saturating_add(zero_us),
+        duration_us: segment.duration_us,
+        init: init.map(Arc::new),
+        key: None,
+        discontinuity: period,
+        is_progressive: representation.available_early_us() > 0,
+    })
+}
+
+fn broken(url: &Url, what: &str) -> Failure {
+    Failure::new(FailureReason::Protocol, format!("{url}: {what}"))
+}
+
+/// The representations of an adaptation set, by bitrate.
+pub(in crate::player) fn sorted(set: &AdaptationSet) -> Vec<&Representation> {
+    let mut sorted: Vec<_> = set.representations.iter().collect();
+    sorted.sort_by_key(|representation| representation.bandwidth_bps);
+    sorted
+}
+
+fn lane(url: &Url, manifest: &Manifest, kind: ContentKind) -> Result<Option<LanePlan>, Failure> {
+    let mut renditions: Vec<(u64, Vec<Segment>)> = Vec::new();
+    for (number, period) in manifest.periods.iter().enumerate() {
+        let Some(set) = set_of(period, kind) else { continue };
+        let representations = sorted(set);
+        if representations.first().is_some_and(|first| first.single_file.is_some()) {
+            // An index (sidx) at the beginning of the file says what a playlist says elsewhere.
+            let urls = representations.iter().map(|representation| base(url, representation));
+            return Ok(Some(LanePlan::File(urls.collect::<Result<_, _>>()?)));
+        }
+        // Periods may have different numbers of representations: what all have is played.
+        if number == 0 || renditions.is_empty() {
+            renditions = representations.iter().map(|r| (r.bandwidth_bps, Vec::new())).collect();
+        }
+        renditions.truncate(representations.len());
+        for ((_, segments), representation) in renditions.iter_mut().zip(&representations) {
+            add(url, representation, number as u64, segments)?;
+        }
+    }
+    renditions.retain(|(_, segments)| !segments.is_empty());
+    if renditions.is_empty() {
+        return Ok(None);
+    }
+    let rendition = |(bandwidth_bps, segments): (u64, Vec<Segment>)| Rendition {
+        bandwidth_bps,
+        listed_at: None,
+        resolution: None,
+        playlist: None,
+        segments: Some(Segments::Recorded(segments.into())),
+    };
+    Ok(Some(LanePlan::Segments(renditions.into_iter().map(rendition).collect())))
+}
+
+/// Adds the segments of one period.
+fn add(
+    url: &Url,
+    representation: &Representation,
+    discontinuity: u64,
+    segments: &mut Vec<Segment>,
+) -> Result<(), Failure> {
+    let base = base(url, representation)?;
+    let init = representation
+        .initialization
+        .as_ref()
+        .map(|init| resource(&base, init))
+        .transpose()?
+        .map(Arc::new);
+    for segment in representation.segments() {
+        segments.push(Segment {
+            media: resource(&base, &segment.location)?,
+            starts_us: segment.time_us,
+            duration_us: segment.duration_us,
+            init: init.clone(),
+            key: None,
+            discontinuity,
+            is_progressive: false,
+        });
+    }
+    Ok(())
+}
+
+fn base(url: &Url, representation: &Representation) -> Result<Url, Failure> {
+    representation.base_urls.iter().try_fold(url.clone(), |base, part| resolved(&base, part))
+}
+
+fn resolved(base: &Url, uri: &str) -> Result<Url, Failure> {
+    base.join(uri).map_err(|error| broken(base, &format!("`{uri:.200}` is not a URI: {error}")))
+}
+
+fn resource(base: &Url, location: &Location) -> Result<Resource, Failure> {
+    let first_and_last = |range: ByteRange| {
+        Some((range.offset, range.end().checked_sub(1)?)).filter(|(first, last)| first <= last)
+    };
+    Ok(Resource {
+        url: if location.url.is_empty() { base.clone() } else { resolved(base, &location.url)? },
+        range: location.byte_range.and_then(first_and_last),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url() -> Url {
+        Url::parse("http://10.0.0.1/vod/film.mpd").unwrap()
+    }
+
+    fn read(text: &str) -> Result<Vec<LanePlan>, Failure> {
+        let received =
+            Received { url: &url(), text: text.as_bytes(), answered_at: std::time::Instant::now() };
+        lanes(&url(), &manifest(&PlaylistCache::default(), &received)?)
+    }
+
+    fn first(rendition: &Rendition) -> &Segment {
+        let Some(Segments::Recorded(segments)) = &rendition.segments else {
+            panic!("{rendition:?}")
+        };
+        &segments[0]
+    }
+
+    const TEMPLATE: &str = r#"<SegmentTemplate timescale="1000" duration="4000" startNumber="1"
+        initialization="$RepresentationID$/init.m4s" media="$RepresentationID$/$Number%03d$.m4s"/>"#;
+
+    fn mpd(kind: &str, sets: &str) -> String {
+        format!(
+            r#"<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="{kind}" availabilityStartTime="2026-01-01T00:00:00Z"
+              mediaPresentationDuration="PT10S"><Period>{sets}</Period></MPD>"#
+        )
+    }
+
+    #[test]
+    fn video_and_audio_have_a_lane_each_with_their_representations_by_bitrate() {
+        let sets = format!(
+            r#"<AdaptationSet contentType="video">{TEMPLATE}<Representation id="high" bandwidth="3000000"/>
+               <Representation id="low" bandwidth="500000"/></AdaptationSet>
+               <AdaptationSet mimeType="audio/mp4" lang="de">{TEMPLATE}<Representation id="a" bandwidth="96000"/>
+               </AdaptationSet>"#
+        );
+        let lanes = read(&mpd("static", &sets)).unwrap();
+        let [LanePlan::Segments(video), LanePlan::Segments(audio)] = lanes.as_slice() else {
+            panic!("{lanes:?}")
+        };
+        assert_eq!(video.iter().map(|r| r.bandwidth_bps).collect::<Vec<_>>(), [500_000, 3_000_000]);
+        let Some(Segments::Recorded(segments)) = &video[0].segments else { panic!("{video:?}") };
+        assert_eq!(segments.len(), 3);
+        let last = &segments[2];
+        assert_eq!((last.media.url.path(), last.starts_us), ("/vod/low/003.m4s", 8_000_000));
+        assert_eq!(last.init.as_ref().unwrap().url.path(), "/vod/low/init.m4s");
+        assert_eq!(first(&audio[0]).media.url.path(), "/vod/a/001.m4s");
+    }
+
+    #[test]
+    fn a_representation_in_one_file_is_a_lane_of_that_file() {
+        let sets = r#"<AdaptationSet contentType="video"><Representation id="v" bandwidth="1">
+          <BaseURL>v.mp4</BaseURL><SegmentBase indexRange="800-1000"><Initialization range="0-799"/></SegmentBase>
+          </Representation></AdaptationSet>"#;
+        let lanes = read(&mpd("static", sets)).unwrap();
+        let [LanePlan::File(urls)] = lanes.as_slice() else { panic!("{lanes:?}") };
+        assert_eq!(urls[0].path(), "/vod/v.mp4");
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_named() {
+        for (text, expect) in [
+            (mpd("dynamic", ""), "neither video nor audio"),
+            (mpd("static", ""), "neither video nor audio"),
+            ("<html/>".to_owned(), "line 1"),
+        ] {
+            let failure = read(&text).unwrap_err();
+            assert!(failure.detail.contains(expect), "{failure}");
+        }
+    }
+}
