@@ -51,6 +51,24 @@ impl Hash {
     }
 }
 
+/// Why an authentication does not go on, though the server refuses nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SaslError {
+    /// What the server says is no challenge, or no end of one.
+    #[error("{0}")]
+    Malformed(String),
+    /// The server accepts the account without knowing its password: anybody could answer in its
+    /// place (RFC 5802 section 5: the authentication is then unsuccessful).
+    #[error("the server does not prove that it knows the password (SCRAM)")]
+    Unproven,
+}
+
+impl SaslError {
+    fn malformed(why: impl Into<String>) -> Self {
+        Self::Malformed(why.into())
+    }
+}
+
 /// An authentication under way.
 #[derive(Debug)]
 pub(super) struct Sasl {
@@ -101,45 +119,50 @@ impl Sasl {
     }
 
     /// The answer to a challenge, both in Base64.
-    pub(super) fn answer(&mut self, challenge: &str) -> Result<String, String> {
-        let scram = self.scram.as_mut().ok_or("a challenge to a mechanism that has none")?;
+    pub(super) fn answer(&mut self, challenge: &str) -> Result<String, SaslError> {
+        let none = || SaslError::malformed("a challenge to a mechanism that has none");
+        let scram = self.scram.as_mut().ok_or_else(none)?;
         let challenge = decoded(challenge)?;
         Ok(BASE64.encode(scram.answer(&challenge)?))
     }
 
     /// Checks what a server says at its success, in Base64.
-    pub(super) fn check(&self, success: &str) -> Result<(), String> {
+    pub(super) fn check(&self, success: &str) -> Result<(), SaslError> {
         let Some(scram) = &self.scram else { return Ok(()) };
         let said = decoded(success)?;
         let signature = said.strip_prefix("v=").and_then(|text| BASE64.decode(text).ok());
         if signature.is_some() && signature == scram.server_signature {
             Ok(())
         } else {
-            Err("the server does not prove that it knows the password (SCRAM)".to_owned())
+            Err(SaslError::Unproven)
         }
     }
 }
 
 impl Scram {
     /// RFC 5802 section 3.
-    fn answer(&mut self, challenge: &str) -> Result<String, String> {
+    fn answer(&mut self, challenge: &str) -> Result<String, SaslError> {
         let field = |key: &str| {
             let value =
                 challenge.split(',').find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
-            value.ok_or_else(|| format!("a challenge without `{key}` (SCRAM)"))
+            let none = || SaslError::Malformed(format!("a challenge without `{key}` (SCRAM)"));
+            value.ok_or_else(none)
         };
         let (nonce, salt, rounds) = (field("r")?, field("s")?, field("i")?);
         if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
-            return Err("a challenge with another nonce (SCRAM)".to_owned());
+            return Err(SaslError::malformed("a challenge with another nonce (SCRAM)"));
         }
-        let salt = BASE64.decode(salt).map_err(|_| "a salt that is not Base64 (SCRAM)")?;
+        let not_base64 = |_| SaslError::malformed("a salt that is not Base64 (SCRAM)");
+        let salt = BASE64.decode(salt).map_err(not_base64)?;
         let rounds = rounds
             .parse()
             .ok()
             .filter(|rounds| *rounds <= ITERATIONS_MAX)
             .and_then(NonZeroU32::new);
         let rounds = rounds.ok_or_else(|| {
-            format!("an iteration count that is no number up to {ITERATIONS_MAX} (SCRAM)")
+            SaslError::Malformed(format!(
+                "an iteration count that is no number up to {ITERATIONS_MAX} (SCRAM)"
+            ))
         })?;
 
         let mut salted = vec![0; self.hash.digest().output_len()];
@@ -171,11 +194,11 @@ impl Scram {
     }
 }
 
-fn decoded(text: &str) -> Result<String, String> {
+fn decoded(text: &str) -> Result<String, SaslError> {
     let bytes = BASE64.decode(text.trim()).ok();
     bytes
         .and_then(|bytes| String::from_utf8(bytes).ok())
-        .ok_or_else(|| "a challenge that is not text in Base64".to_owned())
+        .ok_or_else(|| SaslError::malformed("a challenge that is not text in Base64"))
 }
 
 #[cfg(test)]
@@ -215,7 +238,10 @@ mod tests {
             let answer = sasl.answer(&BASE64.encode(challenge)).unwrap();
             assert_eq!(decoded(&answer).unwrap(), proof);
             assert_eq!(sasl.check(&BASE64.encode(success)), Ok(()));
-            assert!(sasl.check(&BASE64.encode("v=AAAA")).is_err() && sasl.check("").is_err());
+            for unproven in [BASE64.encode("v=AAAA"), String::new()] {
+                assert_eq!(sasl.check(&unproven), Err(SaslError::Unproven));
+            }
+            assert!(matches!(sasl.check("v=!"), Err(SaslError::Malformed(_))));
         }
     }
 
@@ -249,7 +275,8 @@ mod tests {
         ] {
             let mut sasl = Sasl::choose(&["SCRAM-SHA-1"], Some(&user), "n".to_owned()).unwrap();
             let error = sasl.answer(&BASE64.encode(challenge)).unwrap_err();
-            assert!(error.contains(expect), "{challenge}: {error}");
+            let SaslError::Malformed(why) = &error else { panic!("{challenge}: {error}") };
+            assert!(why.contains(expect), "{challenge}: {why}");
         }
         let mut anonymous = Sasl::choose(&["ANONYMOUS"], None, String::new()).unwrap();
         assert!(anonymous.answer("QQ==").is_err());

@@ -336,6 +336,19 @@ fn another_nickname_is_asked_for_until_one_is_free() {
     assert_eq!((stand.events, stand.session.nick()), (vec![said], "Grace-2"));
 }
 
+#[test]
+fn a_server_that_does_not_know_the_password_is_told_from_one_that_breaks_the_protocol() {
+    // "v=AAAA", no signature, text that is not Base64, and a challenge without a nonce.
+    for (answer, expect) in [
+        ("<success>dj1BQUFB</success>", FailureReason::Unauthorized),
+        ("<success/>", FailureReason::Unauthorized),
+        ("<success>!</success>", FailureReason::Protocol),
+        ("<challenge>cz1RUT09</challenge>", FailureReason::Protocol),
+    ] {
+        assert_eq!(Stand::after_scram(answer).unwrap_err().reason, expect, "{answer}");
+    }
+}
+
 const MANAGED: &str = "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/><sm xmlns='urn:xmpp:sm:3'/></stream:features>";
 
 impl Stand {
@@ -351,6 +364,16 @@ impl Stand {
         stand.receive("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>");
         stand.receive(MANAGED);
         stand
+    }
+
+    /// What follows when a server that offers SCRAM to an account answers with `answer`.
+    fn after_scram(answer: &str) -> Result<(), Failure> {
+        let password = throng_scenario::Secret::new("secret".to_owned());
+        let credentials = Some(Credentials { username: "ada".to_owned(), password });
+        let mut stand = Self::new(XmppConfig { credentials, ..config(VcardPolicy::None) });
+        let mechanisms = "<mechanisms><mechanism>SCRAM-SHA-1</mechanism></mechanisms>";
+        stand.receive(&format!("<stream:features>{mechanisms}</stream:features>"));
+        stand.try_receive(answer)
     }
 
     fn managed(&mut self) {

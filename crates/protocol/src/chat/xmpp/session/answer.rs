@@ -10,7 +10,7 @@ use super::{PING_AFTER, Step, Stream};
 use crate::chat::session::Event;
 use crate::chat::xmpp::management::{Management, Resumption};
 use crate::chat::xmpp::room::RoomEvent;
-use crate::chat::xmpp::sasl::Sasl;
+use crate::chat::xmpp::sasl::{Sasl, SaslError};
 use crate::chat::xmpp::stanzas::{self, ns};
 use crate::chat::xmpp::xml::{Element, unescaped};
 use crate::excerpt::excerpt;
@@ -116,13 +116,13 @@ impl Stream {
                     .sasl
                     .as_mut()
                     .ok_or_else(|| protocol("a challenge before a mechanism".to_owned()))?;
-                let answer = sasl.answer(&element.text()).map_err(protocol)?;
+                let answer = sasl.answer(&element.text()).map_err(not_authenticated)?;
                 self.send(stanzas::response(&answer));
                 Ok(())
             }
             ("success", Step::Authenticates) => {
                 if let Some(sasl) = &self.sasl {
-                    sasl.check(&element.text()).map_err(protocol)?;
+                    sasl.check(&element.text()).map_err(not_authenticated)?;
                 }
                 self.send(stanzas::open(&self.config.domain));
                 self.go(now, Step::Features);
@@ -300,6 +300,15 @@ impl Stream {
             self.ask_vcard(nick);
         }
         vec![Event::Said { nick: nick.to_owned(), body: body.text().into_owned(), is_old }]
+    }
+}
+
+/// A server that does not know the password is not the server of the account. All else is an error
+/// in its protocol.
+fn not_authenticated(error: SaslError) -> Failure {
+    match error {
+        SaslError::Malformed(detail) => protocol(detail),
+        SaslError::Unproven => Failure::new(FailureReason::Unauthorized, error.to_string()),
     }
 }
 
