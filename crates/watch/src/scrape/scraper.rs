@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::backoff::Backoff;
 use super::endpoint::{AddressCheck, Credentials, Endpoint, EndpointError};
 use super::fetch::{EndpointConnection, FetchError};
+use super::query::UnexpectedAnswer;
 use super::rates::Rates;
 use super::round::Round;
 use crate::background::BackgroundThread;
@@ -16,6 +17,25 @@ use crate::reading::{Clock, ReadingWriter};
 
 /// Minimum interval between scrapes of an endpoint.
 pub const INTERVAL_MIN: Duration = Duration::from_millis(500);
+
+/// Why a scrape failed.
+#[derive(Debug, thiserror::Error)]
+enum ScrapeError {
+    /// A query had no answer, or one that is not of a metrics endpoint.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// An answer does not have the expected format.
+    #[error(transparent)]
+    Answer(#[from] UnexpectedAnswer),
+}
+
+impl ScrapeError {
+    /// Whether it may only mean that the endpoint had closed a kept connection. What the endpoint
+    /// has answered it would answer again.
+    fn is_of_connection(&self) -> bool {
+        matches!(self, Self::Fetch(FetchError::Protocol(_)))
+    }
+}
 
 /// Scrapes endpoints until it is dropped.
 #[derive(Debug)]
@@ -84,24 +104,23 @@ async fn follow(
             _ = stopped.changed() => break,
             reading = timeout(endpoint.timeout, read(&endpoint, &mut connection, &allowed)) => reading,
         };
-        let reading = reading.unwrap_or_else(|_| {
-            Err(FetchError::TimedOut(endpoint.timeout.as_millis()).to_string())
-        });
+        let reading = reading
+            .unwrap_or_else(|_| Err(FetchError::TimedOut(endpoint.timeout.as_millis()).into()));
         // Counters were read between `began` and now; now is when the last was.
         let now = clock();
         let readings = reading.and_then(|round| {
             round
                 .finish(now, &endpoint.name, &endpoint.filter, &mut rates)
-                .map_err(|error| error.to_string())
+                .map_err(ScrapeError::from)
         });
         match readings {
             Ok(readings) => {
                 writer.write(now, backoff.succeeded());
                 writer.write(now, readings);
             }
-            Err(reason) => {
+            Err(error) => {
                 connection = None;
-                writer.write(now, backoff.failed(&reason));
+                writer.write(now, backoff.failed(&error.to_string()));
                 // The last values are no longer current.
                 writer.end(now);
             }
@@ -117,10 +136,10 @@ async fn read(
     endpoint: &Endpoint,
     connection: &mut Option<EndpointConnection>,
     allowed: &AddressCheck,
-) -> Result<Round, String> {
+) -> Result<Round, ScrapeError> {
     let kept = connection.as_ref().is_some_and(EndpointConnection::is_open);
     match scrape(endpoint, connection, allowed).await {
-        Err(_) if kept => {
+        Err(error) if kept && error.is_of_connection() => {
             *connection = None;
             scrape(endpoint, connection, allowed).await
         }
@@ -132,7 +151,7 @@ async fn scrape(
     endpoint: &Endpoint,
     connection: &mut Option<EndpointConnection>,
     allowed: &AddressCheck,
-) -> Result<Round, String> {
+) -> Result<Round, ScrapeError> {
     let secret = match &endpoint.credentials {
         Credentials::Secret(secret) => Some(secret.as_str()),
         _ => None,
@@ -141,13 +160,11 @@ async fn scrape(
     while let Some(query) = round.next_query() {
         let open = match connection.take().filter(EndpointConnection::is_open) {
             Some(open) => open,
-            None => EndpointConnection::open(endpoint, allowed)
-                .await
-                .map_err(|error| error.to_string())?,
+            None => EndpointConnection::open(endpoint, allowed).await?,
         };
         let open = connection.insert(open);
-        let answer = open.query(endpoint, &query).await.map_err(|error| error.to_string())?;
-        round.process(&answer).map_err(|error| error.to_string())?;
+        let answer = open.query(endpoint, &query).await?;
+        round.process(&answer)?;
     }
     Ok(round)
 }

@@ -104,6 +104,48 @@ fn what_is_wrong_with_an_endpoint_is_said() {
     says(closed, "no connection to 127.0.0.1");
 }
 
+/// Reads an endpoint twice over one connection, which it answers with these; the requests that it
+/// got, and what the second reading was.
+fn read_twice(answers: [&'static str; 2]) -> (usize, Result<Round, ScrapeError>) {
+    let (request_sender, asked) = std::sync::mpsc::channel();
+    let address = serve(move |mut stream| {
+        for answer in answers {
+            match stream.read(&mut [0; 4096]) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            request_sender.send(()).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let url = format!("http://{address}/metrics");
+    let endpoint = Endpoint::new("e", &url, EndpointKind::OpenMetrics).unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
+    let second = runtime.block_on(async {
+        let mut connection = None;
+        assert!(read(&endpoint, &mut connection, &anybody()).await.is_ok());
+        read(&endpoint, &mut connection, &anybody()).await
+    });
+    (asked.try_iter().count(), second)
+}
+
+#[test]
+fn only_a_kept_connection_that_was_closed_is_opened_once_more() {
+    const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\ngauge 7\n";
+    let (asked, second) = read_twice([GOOD, "HTTP/1.1 503 Down\r\nContent-Length: 0\r\n\r\n"]);
+    assert!(
+        matches!(&second, Err(ScrapeError::Fetch(FetchError::Status { status: 503, .. }))),
+        "{:?}",
+        second.err()
+    );
+    assert_eq!(asked, 2, "what was answered is not asked again");
+    // The answer breaks off, and a new connection has the whole one.
+    let (asked, second) = read_twice([GOOD, "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\ng"]);
+    assert!(second.is_ok(), "{:?}", second.err());
+    assert_eq!(asked, 3);
+}
+
 #[test]
 fn an_answer_without_end_is_cut_off() {
     let endless = serve(|mut stream| {
