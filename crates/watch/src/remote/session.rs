@@ -6,15 +6,15 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use throng_observation::RunTime;
-use throng_observation::host::{HostEvent, HostEventKind, HostId, HostInfo, HostRow, HostSample};
+use throng_observation::host::{HostId, HostInfo, HostRow, HostSample};
 use throng_observation::pack::PACKS_FACT;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::MissedTickBehavior;
 
 use super::tls::is_same;
 use super::wire::{
-    Consent, Frame, FrameReader, NO_PROFILE, REQUEST_BYTES_MAX, Request, Response, VERSION,
-    write_message, write_samples,
+    Consent, Frame, FrameReader, REQUEST_BYTES_MAX, Request, Response, VERSION, write_message,
+    write_samples,
 };
 use crate::commands::Commands;
 use crate::config::WatchConfig;
@@ -222,8 +222,7 @@ impl Session {
                 Ok(())
             }
             Request::Profile { moment, duration_ms } => {
-                self.profile(moment, Duration::from_millis(duration_ms.into()).min(PROFILE_MAX));
-                Ok(())
+                self.profile(moment, Duration::from_millis(duration_ms.into()).min(PROFILE_MAX))
             }
             Request::EndProfile => {
                 // Dropping the sender ends the profiling thread.
@@ -234,35 +233,39 @@ impl Session {
         }
     }
 
-    /// Starts a profile on its own thread; one at a time.
-    fn profile(&mut self, moment: String, duration: Duration) {
-        let Some(RowStream { watching, sender, .. }) = &self.rows else { return };
-        let at = RunTime::after_start(self.zero.elapsed());
-        let sender = sender.clone();
-        let report = |sender: &RowSender, why: String| {
-            let (host, kind, detail) =
-                (HostId(0), HostEventKind::Unreadable, format!("{NO_PROFILE}{why}"));
-            sender.send(HostRow::Event(HostEvent::new(host, at, kind, detail)));
+    /// Starts a profile, or says why there will be none: the run waits for one or the other.
+    fn profile(&mut self, moment: String, duration: Duration) -> io::Result<()> {
+        match self.start_profile(moment, duration) {
+            Ok(()) => Ok(()),
+            Err(why) => write_message(&mut self.out, &Response::NoProfile { why }),
+        }
+    }
+
+    /// Starts a profile on its own thread; one at a time. An error is a sentence for people.
+    fn start_profile(&mut self, moment: String, duration: Duration) -> Result<(), String> {
+        let Some(RowStream { watching, sender, .. }) = &self.rows else {
+            return Err("the run takes no rows yet".into());
         };
         if self.profiling.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
-            return report(&sender, "another profile is being taken".into());
+            return Err("another profile is being taken".into());
         }
+        let (at, sender) = (RunTime::after_start(self.zero.elapsed()), sender.clone());
         let pids: Vec<u32> = watching.processes().iter().map(|process| process.pid).collect();
         let rows = Some(sender.clone());
         let options = Options { moment, started_at: at, rows, ..Options::default() };
-        match profiler::start(&pids, options) {
-            Ok(sampling) => {
-                let (stop, stopped) = mpsc::channel::<()>();
-                let spawned =
-                    std::thread::Builder::new().name("watch-profile".into()).spawn(move || {
-                        // Until the time is over, or the run ends the profile or disconnects.
-                        let _ = stopped.recv_timeout(duration);
-                        sender.send(HostRow::Profile(Box::new(sampling.stop())));
-                    });
-                self.profiling = spawned.ok().map(|thread| (Some(stop), thread));
-            }
-            Err(error) => report(&sender, error.to_string()),
-        }
+        let sampling = profiler::start(&pids, options).map_err(|error| error.to_string())?;
+        let (stop, stopped) = mpsc::channel::<()>();
+        let work = move || {
+            // Until the time is over, or the run ends the profile or disconnects.
+            let _ = stopped.recv_timeout(duration);
+            sender.send(HostRow::Profile(Box::new(sampling.stop())));
+        };
+        let thread = std::thread::Builder::new()
+            .name("watch-profile".into())
+            .spawn(work)
+            .map_err(|error| error.to_string())?;
+        self.profiling = Some((Some(stop), thread));
+        Ok(())
     }
 
     /// Sends the queued rows. Consecutive samples are sent as one frame.

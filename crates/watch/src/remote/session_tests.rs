@@ -1,6 +1,9 @@
 //! The cost to an agent of a run that does not read.
 
+use throng_observation::host::{HostEvent, HostEventKind};
+
 use super::*;
+use crate::remote::wire::RESPONSE_BYTES_MAX;
 
 /// A session with rows from the test, over a connection with a limited buffer that is never read.
 async fn session(takes: usize) -> (Session, RowSender, tokio::io::DuplexStream) {
@@ -28,6 +31,19 @@ async fn session(takes: usize) -> (Session, RowSender, tokio::io::DuplexStream) 
     let sources = ServerSources { started, watch: None, packs: None, info: None };
     session.rows = Some(RowStream { watching, sender: sender.clone(), receiver, sources });
     (session, sender, theirs)
+}
+
+#[tokio::test]
+async fn a_profile_that_cannot_be_taken_has_a_message_of_its_own() {
+    let (mut session, _sender, _theirs) = session(1_024).await;
+    session.rows = None;
+    session.profile("steady".into(), Duration::ZERO).unwrap();
+    let mut frames = FrameReader::new(RESPONSE_BYTES_MAX);
+    let said: Frame<Response> = frames.next(&mut session.out.as_slice()).await.unwrap();
+    assert_eq!(
+        said,
+        Frame::Message(Response::NoProfile { why: "the run takes no rows yet".into() })
+    );
 }
 
 #[tokio::test]

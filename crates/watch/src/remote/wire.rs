@@ -8,15 +8,12 @@ use throng_observation::host::{HostRow, HostSample, SeriesId};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Protocol version; both ends must have the same.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// Maximum size of a client's frame, bytes.
 pub(crate) const REQUEST_BYTES_MAX: usize = 4 * 1024;
 /// Maximum size of an agent's frame, bytes; a profile is the largest.
 pub(crate) const RESPONSE_BYTES_MAX: usize = 16 << 20;
-
-/// Prefix of the event that replaces a profile which could not be taken.
-pub(crate) const NO_PROFILE: &str = "no profile: ";
 
 /// Requests of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +40,8 @@ pub(crate) enum Response {
     /// Answers a ping: the agent's time in microseconds since its welcome, and the number of rows
     /// dropped so far.
     Pong { number: u32, agent_us: i64, rows_dropped: u64 },
+    /// A requested profile cannot be taken.
+    NoProfile { why: String },
     /// A row other than a sample, in the agent's time.
     Row(HostRow),
 }

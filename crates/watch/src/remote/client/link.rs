@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::connection::{Connection, LOST_AFTER, RemoteConfig, cut};
 use super::translator::RowTranslator;
 use crate::remote::clock::AgentClock;
-use crate::remote::wire::{Frame, NO_PROFILE, Request, Response};
+use crate::remote::wire::{Frame, Request, Response};
 use crate::rows::RowSender;
 
 /// Keep-alive interval, and the shorter interval of the first pings, which align the clocks.
@@ -183,6 +183,7 @@ impl Link {
                             connection.ask(&Request::Begin).await.map_err(lost)?;
                         }
                     }
+                    Frame::Message(Response::NoProfile { why }) => self.no_profile(&why),
                     Frame::Message(Response::Refused { why }) => return Err(cut(&why)),
                     Frame::Message(Response::Welcome { .. }) => return Err("it sent a second welcome".into()),
                 },
@@ -254,9 +255,6 @@ impl Link {
                 HostRow::Info(info)
             }
             HostRow::Event(mut event) => {
-                if event.kind == HostEventKind::Unreadable && event.detail.starts_with(NO_PROFILE) {
-                    self.shared.profile_done();
-                }
                 (event.host, event.at) =
                     (translator.host, translator.run_time(event.at, &state.clock, state.base));
                 HostRow::Event(event)
@@ -273,6 +271,13 @@ impl Link {
         translator.rows.send(row);
     }
 
+    /// A requested profile will not come: it is not waited for.
+    fn no_profile(&self, why: &str) {
+        self.shared.profile_done();
+        let Some(translator) = &self.translator else { return };
+        translator.event(HostEventKind::Unreadable, format!("no profile: {}", cut(why)));
+    }
+
     /// Ends all series. After a loss the agent assigns new series ids.
     fn end_series(&mut self) {
         if let Some(translator) = &mut self.translator {
@@ -283,5 +288,43 @@ impl Link {
     fn event(&self, detail: &str) {
         let Some(translator) = &self.translator else { return };
         translator.event(HostEventKind::Watcher, detail.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_observation::RunTime;
+    use throng_observation::host::HostEvent;
+
+    #[test]
+    fn a_profile_is_waited_for_until_the_agent_says_that_there_is_none_whatever_events_say() {
+        let (rows, receiver) = crate::rows(10);
+        let config =
+            RemoteConfig { address: String::new(), token: String::new(), fingerprint: None };
+        let translator = Some(RowTranslator::new(HostId(1), None, Instant::now(), rows));
+        let mut link = Link { config, shared: Arc::new(Shared::new()), translator };
+        let state = ConnectionState {
+            base: Instant::now(),
+            clock: AgentClock::default(),
+            pings: 0,
+            pinged: None,
+            wants_rows: false,
+            is_aligned: true,
+        };
+        link.shared.profiles_due.store(1, Relaxed);
+        let detail = "no profile: the log of a server has these words".to_owned();
+        let event = HostEvent::new(HostId(0), RunTime(0), HostEventKind::Unreadable, detail);
+        link.row(HostRow::Event(event), &state);
+        assert_eq!(link.shared.profiles_due.load(Relaxed), 1);
+        link.no_profile("another profile is being taken");
+        assert_eq!(link.shared.profiles_due.load(Relaxed), 0);
+        let said: Vec<HostRow> = receiver.try_iter().collect();
+        assert!(
+            matches!(&said[..], [_, HostRow::Event(event)]
+                if event.kind == HostEventKind::Unreadable
+                    && event.detail == "no profile: another profile is being taken"),
+            "{said:?}"
+        );
     }
 }
