@@ -10,13 +10,14 @@ use throng_observation::{BadIf, RunTime};
 use throng_protocol::participant::Participant;
 pub use throng_scenario::MayReach as Reach;
 
+use crate::consent_lost::ConsentLost;
 use crate::tap::Tap;
 
 /// Participants below which a second thread is not worth its own ticks.
 const PARTICIPANTS_PER_THREAD_MIN: usize = 200;
 
-/// Checks a consent; an error means that it is withdrawn, and aborts the run with its text.
-pub type ConsentCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+/// Checks a consent; every error, an answer that is missing too, aborts the run with its text.
+pub type ConsentCheck = Arc<dyn Fn() -> Result<(), ConsentLost> + Send + Sync>;
 
 /// A consent that must hold throughout the run. Each is checked on a thread of its own, so that a
 /// slow one does not delay another.

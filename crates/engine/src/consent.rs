@@ -12,6 +12,7 @@ use throng_observation::units;
 use throng_protocol::participant::ChannelError;
 
 use crate::config::{Consent, EngineError, RunConfig, TlsOptions};
+use crate::consent_lost::ConsentEnd;
 use crate::control::Control;
 use crate::sockets::http::get;
 use crate::sockets::{Dialer, DnsCache};
@@ -54,6 +55,19 @@ pub enum ConsentError {
         /// The resolver's error.
         detail: String,
     },
+}
+
+impl ConsentError {
+    /// What this says of a consent that was given before. A server that cannot be reached, or is
+    /// overloaded, says nothing of it.
+    #[must_use]
+    pub fn end(&self) -> ConsentEnd {
+        match self {
+            Self::Status { status: 408 | 429 | 500.., .. } => ConsentEnd::Unanswered,
+            Self::Status { .. } => ConsentEnd::Withdrawn,
+            Self::Engine(_) | Self::Fetch { .. } | Self::Dns { .. } => ConsentEnd::Unanswered,
+        }
+    }
 }
 
 /// The text of `http(s)://authority/.well-known/throng-consent` from the server at `address`,
@@ -130,10 +144,28 @@ pub(crate) fn watch(asked: &Consent, ends_at: Instant, control: &Control) {
         let now = Instant::now();
         if now >= next {
             next = now + *interval;
-            if let Err(why) = check() {
-                return control.stop(Ending::Aborted, &format!("consent: {why}"));
+            if let Err(lost) = check() {
+                return control.stop(Ending::Aborted, &lost.to_string());
             }
         }
         std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_answer_that_nothing_is_there_withdraws_a_consent() {
+        let end = |status| ConsentError::Status { place: String::new(), status }.end();
+        for status in [301, 401, 403, 404, 410] {
+            assert_eq!(end(status), ConsentEnd::Withdrawn, "{status}");
+        }
+        for status in [408, 429, 500, 502, 503, 504] {
+            assert_eq!(end(status), ConsentEnd::Unanswered, "{status}");
+        }
+        let dns = ConsentError::Dns { name: String::new(), detail: String::new() };
+        assert_eq!(dns.end(), ConsentEnd::Unanswered);
     }
 }

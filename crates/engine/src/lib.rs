@@ -39,6 +39,8 @@ mod tap;
 pub use tap::{TAP_SOCKET, Tap, TapCounts, TapError, stream_number};
 
 pub mod consent;
+mod consent_lost;
+pub use consent_lost::{ConsentEnd, ConsentLost};
 pub mod health;
 pub mod host;
 pub mod preflight;

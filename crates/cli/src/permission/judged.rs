@@ -182,7 +182,8 @@ fn prove(
             Err(why) => left_out.push(format!("{} gets no load: {why}", refusal.address())),
         }
     }
-    *caps = caps.lowered_by(&request.ask_name().map_err(CliError::target)?);
+    let of_name = request.ask_name().map_err(|lost| CliError::target(lost.detail))?;
+    *caps = caps.lowered_by(&of_name);
     request.demand.within(caps).map_err(CliError::target)?;
     Ok(proven)
 }

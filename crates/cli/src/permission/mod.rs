@@ -123,7 +123,7 @@ impl Permission {
             Consent { check, interval: PROOF_INTERVAL }
         });
         let named = self.request.iter().cloned().map(|request| {
-            let check: ConsentCheck = Arc::new(move || request.demand.within(&request.ask_name()?));
+            let check: ConsentCheck = Arc::new(move || request.name_still_agrees());
             Consent { check, interval: PROOF_INTERVAL }
         });
         let present = self.agreements.iter().cloned().map(|agreement| {

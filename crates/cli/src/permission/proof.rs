@@ -7,8 +7,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use throng_engine::TlsOptions;
 use throng_engine::consent::{ConsentError, fetch_file, fetch_txt};
+use throng_engine::{ConsentEnd, ConsentLost, TlsOptions};
 use throng_observation::untrusted;
 use throng_scenario::consent::{DNS_LABEL, WELL_KNOWN_PATH};
 use throng_scenario::{Caps, ConsentProof, ConsentSecret, Target};
@@ -86,7 +86,7 @@ impl ProofRequest {
     /// The limits that DNS sets for the name: none where it has no TXT record, else those of the
     /// first record that is a valid proof. A name all of whose records are proofs for others does
     /// not agree.
-    pub(super) fn ask_name(&self) -> Result<Caps, String> {
+    pub(super) fn ask_name(&self) -> Result<Caps, ConsentLost> {
         if bare(&self.host).parse::<IpAddr>().is_ok() {
             return Ok(Caps::NONE);
         }
@@ -99,26 +99,43 @@ impl ProofRequest {
         self.valid(&format!("TXT {name}"), records).map(|proof| proof.caps)
     }
 
+    /// Whether the owner of the name still agrees to the load.
+    pub(super) fn name_still_agrees(&self) -> Result<(), ConsentLost> {
+        self.demand.within(&self.ask_name()?).map_err(changed)
+    }
+
     /// The first of `texts` that is a valid proof for this run.
-    fn valid(&self, place: &str, texts: Vec<String>) -> Result<ConsentProof, String> {
+    fn valid(&self, place: &str, texts: Vec<String>) -> Result<ConsentProof, ConsentLost> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let mut why = format!("{place}: nothing there");
+        let mut lost = ConsentLost::new(ConsentEnd::Withdrawn, format!("{place}: nothing there"));
         for text in texts {
             let proof = ConsentProof::parse(&text).and_then(|proof| {
                 proof.validate(&self.secret, &self.host, self.port, now).map(|()| proof)
             });
             match proof {
                 Ok(proof) => return Ok(proof),
-                Err(error) => why = format!("{place}: {error}"),
+                Err(error) => lost = changed(format!("{place}: {error}")),
             }
         }
-        Err(why)
+        Err(lost)
     }
 }
 
 impl ProvenAddress {
-    /// Fetches the proof again, from the same location.
-    pub(super) fn fetch_proof(mut self) -> Result<(Self, ConsentProof), String> {
+    /// Fetches the proof before the run. Nothing was given yet that could be lost, so that an error
+    /// is what to tell the user.
+    pub(super) fn fetch_proof(self) -> Result<(Self, ConsentProof), String> {
+        let address = self.address;
+        self.first_proof().map_err(|complaints| {
+            let tried: Vec<String> = complaints.into_iter().map(|lost| lost.detail).collect();
+            let tried = tried.join("; ");
+            format!("{address} publishes no consent proof for this run; tried {tried}")
+        })
+    }
+
+    /// The proof of the first location that has one, which is its only one from then on; or what
+    /// each said.
+    fn first_proof(mut self) -> Result<(Self, ConsentProof), Vec<ConsentLost>> {
         let mut complaints = Vec::new();
         for place in std::mem::take(&mut self.places) {
             match self.proof_at(&place) {
@@ -126,30 +143,41 @@ impl ProvenAddress {
                     self.places = vec![place];
                     return Ok((self, proof));
                 }
-                Err(why) => complaints.push(why),
+                Err(lost) => complaints.push(lost),
             }
         }
-        let tried = complaints.join("; ");
-        Err(format!("{} publishes no consent proof for this run; tried {tried}", self.address))
+        Err(complaints)
     }
 
     /// Whether the address still agrees to the load within `caps`, and to all ports of the proof
     /// that was `given` before the run, which has them until its end.
-    pub(super) fn still_gives(&self, given: &ConsentProof, caps: &Caps) -> Result<(), String> {
-        let (_, proof) = self.clone().fetch_proof()?;
+    pub(super) fn still_gives(&self, given: &ConsentProof, caps: &Caps) -> Result<(), ConsentLost> {
+        let address = self.address;
+        let (_, proof) = self.clone().first_proof().map_err(|complaints| {
+            // There is one: of the location where the proof was found.
+            let first = complaints.into_iter().next();
+            let how = first.as_ref().map_or(ConsentEnd::Unanswered, |lost| lost.how);
+            let said = first.map_or_else(|| "it was not asked".to_owned(), |lost| lost.detail);
+            ConsentLost::new(how, format!("{address}: {said}"))
+        })?;
         if !proof.opens_all_of(given) {
-            return Err(format!("{} has withdrawn ports from its consent proof", self.address));
+            return Err(changed(format!("{address} has withdrawn ports from its consent proof")));
         }
-        self.request.demand.within(&caps.lowered_by(&proof.caps))
+        self.request.demand.within(&caps.lowered_by(&proof.caps)).map_err(changed)
     }
 
-    fn proof_at(&self, place: &ProofLocation) -> Result<ConsentProof, String> {
+    fn proof_at(&self, place: &ProofLocation) -> Result<ConsentProof, ConsentLost> {
         let ProofRequest { tls, .. } = &self.request;
-        let reported = |error: ConsentError| untrusted::line(&error.to_string()).into_owned();
-        let text =
-            fetch_file(place.secure, &place.authority, self.address, tls).map_err(reported)?;
+        let lost = |error: ConsentError| {
+            ConsentLost::new(error.end(), untrusted::line(&error.to_string()))
+        };
+        let text = fetch_file(place.secure, &place.authority, self.address, tls).map_err(lost)?;
         self.request.valid(&place.to_string(), vec![text])
     }
+}
+
+fn changed(detail: String) -> ConsentLost {
+    ConsentLost::new(ConsentEnd::Changed, detail)
 }
 
 /// A host without the brackets of IPv6.

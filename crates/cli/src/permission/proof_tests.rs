@@ -163,11 +163,36 @@ fn a_proof_that_names_fewer_ports_than_before_the_run_withdraws_the_consent() {
         asked(HERE, &[answers(text.to_owned(), always())]).still_gives(&given, &Caps::NONE)
     };
     assert_eq!(check(&wide), Ok(()));
-    let why = check(&narrow).unwrap_err();
-    assert!(why.contains("127.0.0.1 has withdrawn ports"), "{why}");
+    let lost = check(&narrow).unwrap_err();
+    assert_eq!(lost.how, ConsentEnd::Changed);
+    assert!(lost.detail.contains("127.0.0.1 has withdrawn ports"), "{lost}");
     let less = Caps { users: Some(0), ..Caps::NONE };
-    let why = asked(HERE, &[answers(wide, always())]).still_gives(&given, &less).unwrap_err();
-    assert!(why.contains("does not cover 1 users"), "{why}");
+    let lost = asked(HERE, &[answers(wide, always())]).still_gives(&given, &less).unwrap_err();
+    assert_eq!(lost.how, ConsentEnd::Changed);
+    assert!(lost.detail.contains("does not cover 1 users"), "{lost}");
+}
+
+#[test]
+fn a_check_in_the_run_says_whether_consent_was_withdrawn_changed_or_not_answered() {
+    let target = "media.invalid:8188";
+    let given = ConsentProof::parse(&proof(target)).unwrap();
+    let removed = answers(String::new(), Arc::new(AtomicBool::new(false)));
+    let of_others = answers(proof_of(target, &ConsentSecret::new([1; 32])), always());
+    for (port, how, begins, said) in [
+        (removed, ConsentEnd::Withdrawn, "consent withdrawn: 127.0.0.1: ", "404"),
+        (websocket_only(), ConsentEnd::Unanswered, "no answer about the consent: ", "http://"),
+        (
+            of_others,
+            ConsentEnd::Changed,
+            "the consent does not cover this run any more: ",
+            "another tester",
+        ),
+    ] {
+        let lost = asked(HERE, &[port]).still_gives(&given, &Caps::NONE).unwrap_err();
+        let shown = lost.to_string();
+        assert_eq!(lost.how, how, "{shown}");
+        assert!(shown.starts_with(begins) && shown.contains(said), "{shown}");
+    }
 }
 
 #[test]

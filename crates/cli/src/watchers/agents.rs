@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use throng_engine::{ConsentEnd, ConsentLost};
 use throng_scenario::{Agent, AgentProof, Caps, Plan};
 use throng_watch::remote::{Presence, RemoteAgent, RemoteConfig};
 
@@ -68,12 +69,13 @@ impl Agreement {
         self.proof.validate(address, port).is_ok()
     }
 
-    /// Whether it still holds.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Whether it still holds. An agent that was ended cannot be told from one that is not reached.
+    pub(crate) fn check(&self) -> Result<(), ConsentLost> {
         if self.presence.was_never_lost() {
             return Ok(());
         }
-        Err(format!("the agent at {} is gone, and with it its consent", self.agent))
+        let detail = format!("the agent at {} is gone, and with it its consent", self.agent);
+        Err(ConsentLost::new(ConsentEnd::Unanswered, detail))
     }
 }
 

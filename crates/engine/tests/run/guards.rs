@@ -6,7 +6,9 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use throng_engine::consent::{ConsentError, fetch_file};
-use throng_engine::{Consent, ConsentCheck, Join, RunConfig, TlsOptions, run};
+use throng_engine::{
+    Consent, ConsentCheck, ConsentEnd, ConsentLost, Join, RunConfig, TlsOptions, run,
+};
 use throng_observation::RunTime;
 use throng_observation::limits::MEMORY_EVENT;
 use throng_observation::run::{CohortId, Ending, ParticipantId, Row};
@@ -94,9 +96,10 @@ fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
 }
 
 #[test]
-fn consent_withdrawn_ends_the_run_within_a_second() {
+fn consent_that_is_lost_ends_the_run_within_a_second_and_says_how() {
     let seen = play(vec![Ask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
-        let check: ConsentCheck = Arc::new(|| Err("the proof is gone".into()));
+        let lost = || ConsentLost::new(ConsentEnd::Unanswered, "the proof is gone");
+        let check: ConsentCheck = Arc::new(move || Err(lost()));
         let slow: ConsentCheck = Arc::new(|| {
             std::thread::sleep(Duration::from_secs(3));
             Ok(())
@@ -108,7 +111,7 @@ fn consent_withdrawn_ends_the_run_within_a_second() {
     });
     assert_eq!(seen.end.ending, Ending::Aborted);
     assert_eq!(times(&seen, "abort"), 1);
-    assert!(seen.end.why.unwrap().contains("the proof is gone"));
+    assert_eq!(seen.end.why.as_deref(), Some("no answer about the consent: the proof is gone"));
     assert!(seen.end.ended_at < RunTime(1_500_000));
 }
 
@@ -128,8 +131,8 @@ fn a_consent_file_is_fetched_and_its_withdrawal_ends_the_run_within_a_second_of_
     });
     let check = fetch.clone();
     let seen = play(vec![Ask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
-        let check: ConsentCheck =
-            Arc::new(move || check().map(drop).map_err(|error| error.to_string()));
+        let lost = |error: ConsentError| ConsentLost::new(error.end(), error.to_string());
+        let check: ConsentCheck = Arc::new(move || check().map(drop).map_err(lost));
         config.consents = vec![Consent { check, interval: Duration::from_millis(250) }];
     });
     let since = withdrawn_at.get().unwrap().elapsed();
@@ -138,7 +141,8 @@ fn a_consent_file_is_fetched_and_its_withdrawal_ends_the_run_within_a_second_of_
         "ended {since:?} after the file was gone"
     );
     assert_eq!((seen.end.ending, times(&seen, "abort")), (Ending::Aborted, 1));
-    assert!(seen.end.why.unwrap().contains("404"));
+    let why = seen.end.why.unwrap();
+    assert!(why.starts_with("consent withdrawn: ") && why.contains("404"), "{why}");
     assert!(matches!(fetch(), Err(ConsentError::Status { status: 404, .. })));
 }
 
