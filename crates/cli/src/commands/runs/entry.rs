@@ -42,6 +42,9 @@ pub(super) struct Entry {
     pub(super) headline: Option<String>,
     #[serde(flatten)]
     pub(super) labels: Labels,
+    /// It may have labels, which cannot be read.
+    #[serde(skip)]
+    pub(super) has_unread_labels: bool,
     pub(super) size_bytes: u64,
     /// What is wrong with the folder, in sentences.
     pub(super) problems: Vec<String>,
@@ -75,13 +78,17 @@ impl Entry {
             ending: None,
             headline: None,
             labels: Labels::default(),
+            has_unread_labels: false,
             size_bytes: files.bytes,
             problems: Vec::new(),
             kept_because: None,
         };
         match Labels::read(path) {
             Ok(labels) => entry.labels = labels,
-            Err(problem) => entry.problems.push(problem),
+            Err(problem) => {
+                entry.has_unread_labels = true;
+                entry.problems.push(problem);
+            }
         }
         if is_matrix {
             entry.fill_matrix();

@@ -71,15 +71,13 @@ fn chosen<'a>(
     for entry in entries.iter().skip(command.keep.unwrap_or(0)).filter(|entry| is_old(entry)) {
         let named = entry.labels.labels.iter().find(|label| command.keep_label.contains(label));
         let is_labelled = !entry.labels.labels.is_empty();
-        // Labels that cannot be read may be there.
-        let is_uncertain = entry.problems.iter().any(|problem| problem.contains("labels.json"));
         let why = match (&entry.kept_because, named) {
             (Some(why), _) => Some(why.clone()),
             (None, Some(label)) => Some(format!("it has the label {label}")),
             (None, None) if is_labelled && !command.labelled => {
                 Some("it has a label (--labelled)".to_owned())
             }
-            (None, None) if is_uncertain && !command.labelled => {
+            (None, None) if entry.has_unread_labels && !command.labelled => {
                 Some("its labels cannot be read".to_owned())
             }
             _ => None,

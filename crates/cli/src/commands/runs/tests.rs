@@ -182,6 +182,22 @@ fn prune_deletes_old_runs_and_nothing_else() {
 }
 
 #[test]
+fn a_run_is_kept_for_labels_that_cannot_be_read_and_for_no_problem_that_names_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    made(&at("unread"), 9);
+    fs::write(at("unread/labels.json"), "7").unwrap();
+    made(&at("other"), 9);
+    // Whoever wrote a file chooses the words of its problem.
+    let summary = "{\"started_at_unix_us\": \"labels.json\"}";
+    fs::write(at("other/summary.json"), summary).unwrap();
+    let other = Entry::of(&at("other")).unwrap();
+    assert!(other.problems.iter().any(|problem| problem.contains("labels.json")), "{other:?}");
+    prune(&Prune { keep: Some(0), ..prune_of(folder.path()) }).unwrap();
+    assert_eq!(names(folder.path()), ["unread"]);
+}
+
+#[test]
 fn a_run_in_progress_is_not_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let info = RunInfo { started_at_unix_us: now_us() - DAY_US, ..RunInfo::default() };
