@@ -1,21 +1,17 @@
 //! Networks in CIDR notation, and ranges of local addresses.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Why a text is not a network or an address range, with a hint.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why a text is not a network or an address range. Its text is the message, and the help behind a
+/// `; `.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetworkError {
     /// Neither a network nor an address.
-    #[error(
-        "`{0}` is not a network; write an address with a prefix length such as `10.0.0.0/8` or `fd00::/8`"
-    )]
     Network(String),
     /// Bits beyond the prefix are set, so the text is ambiguous.
-    #[error(
-        "`{written}` has bits set beyond its prefix; write `{meant}`, or `{address}` for the one address"
-    )]
     HostBits {
         /// The text.
         written: String,
@@ -25,12 +21,48 @@ pub enum NetworkError {
         address: IpAddr,
     },
     /// Neither an address nor a range.
-    #[error("`{0}` is not an address range; write `127.0.0.2-127.0.0.20` or one address")]
     Range(String),
     /// First and last are of different families, or in the wrong order.
-    #[error("the range `{0}` must run from a lower to a higher address of one family")]
     RangeOrder(String),
 }
+
+impl NetworkError {
+    /// What is wrong.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::Network(text) => format!("`{text}` is not a network"),
+            Self::HostBits { written, .. } => format!("`{written}` has bits set beyond its prefix"),
+            Self::Range(text) => format!("`{text}` is not an address range"),
+            Self::RangeOrder(text) => {
+                format!("the range `{text}` must go from a lower to a higher address of one family")
+            }
+        }
+    }
+
+    /// What to write instead.
+    #[must_use]
+    pub fn help(&self) -> Cow<'static, str> {
+        match self {
+            Self::Network(_) => {
+                "write an address with a prefix length such as `10.0.0.0/8` or `fd00::/8`".into()
+            }
+            Self::HostBits { meant, address, .. } => {
+                format!("write `{meant}`, or `{address}` for the one address").into()
+            }
+            Self::Range(_) => "write `127.0.0.2-127.0.0.20` or one address".into(),
+            Self::RangeOrder(_) => "write `127.0.0.2-127.0.0.20`".into(),
+        }
+    }
+}
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.message(), self.help())
+    }
+}
+
+impl std::error::Error for NetworkError {}
 
 /// An IP network: all addresses with the same prefix. One address is a network with the full
 /// prefix.
@@ -213,6 +245,9 @@ mod tests {
             let error = text.parse::<Network>().expect_err(text).to_string();
             assert!(error.contains(help), "{error}");
         }
+        let error = "ten; eleven".parse::<Network>().unwrap_err();
+        assert_eq!(error.message(), "`ten; eleven` is not a network");
+        assert!(error.help().starts_with("write an address"), "{}", error.help());
     }
 
     #[test]

@@ -323,7 +323,7 @@ impl Reader {
         None
     }
 
-    /// A list of networks or addresses. The part of an error after `; ` is the help.
+    /// A list of networks or addresses.
     pub(super) fn networks<T: FromStr<Err = NetworkError>>(
         &mut self,
         fields: &mut Fields<'_>,
@@ -336,10 +336,8 @@ impl Reader {
             match text.parse::<T>() {
                 Ok(value) => parsed.push(value),
                 Err(error) => {
-                    let error = error.to_string();
-                    let (message, help) =
-                        error.split_once("; ").unwrap_or((&error, "write `127.0.0.2-127.0.0.20`"));
-                    self.fail(node.span, format!("`{path}`: {message}"), help);
+                    let message = format!("`{path}`: {}", error.message());
+                    self.fail(node.span, message, error.help());
                 }
             }
         }

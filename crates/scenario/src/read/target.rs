@@ -136,7 +136,7 @@ fn check_host(
     }
 }
 
-/// Reads a target URL. The part of an error after `; ` is the help.
+/// Reads a target URL.
 pub(super) fn target_url(reader: &mut Reader, node: &Node, path: &str) -> Option<Target> {
     let text =
         reader.text(node, path, "a URL such as \"janus+ws://127.0.0.1:8188/streaming/1\"")?;
@@ -149,10 +149,7 @@ pub(super) fn target_url(reader: &mut Reader, node: &Node, path: &str) -> Option
         TargetError::Template(error) => reader.span_within(node, &text, error.at.clone()),
         _ => node.span,
     };
-    let error = error.to_string();
-    let (message, help) =
-        error.split_once("; ").or_else(|| error.split_once(": ")).unwrap_or((&error, ""));
-    reader.fail(span, format!("`{path}`: {message}"), help);
+    reader.fail(span, format!("`{path}`: {}", error.message()), error.help());
     None
 }
 

@@ -1,5 +1,6 @@
 //! Target URLs: which server and which protocol.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use throng_observation::percent::decoded;
@@ -63,11 +64,10 @@ impl fmt::Display for JanusId {
     }
 }
 
-/// Why a target URL is not valid, with a hint.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why a target URL is not valid. Its text is the message, and the help behind a `; `.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetError {
     /// Not a URL.
-    #[error("`{text}` is not a URL ({why}); write for example `whep+http://127.0.0.1:7080/whep`")]
     NotUrl {
         /// The text, secrets redacted.
         text: String,
@@ -75,7 +75,6 @@ pub enum TargetError {
         why: String,
     },
     /// The scheme is not one of a supported protocol.
-    #[error("unknown scheme `{scheme}`; {help}")]
     Scheme {
         /// The scheme.
         scheme: String,
@@ -83,7 +82,6 @@ pub enum TargetError {
         help: String,
     },
     /// The path is incomplete.
-    #[error("{protocol} requires {needs}: write for example `{example}`")]
     Path {
         /// The protocol.
         protocol: &'static str,
@@ -93,11 +91,49 @@ pub enum TargetError {
         example: &'static str,
     },
     /// A fragment, where it can only be meant as a part of a name, key or stream id.
-    #[error("`#` begins a fragment, which no server sees; write `%23` for a `#` in a URL")]
     Fragment,
     /// A variable is unknown, or where none is allowed.
-    #[error(transparent)]
-    Template(#[from] UrlTemplateError),
+    Template(UrlTemplateError),
+}
+
+impl TargetError {
+    /// What is wrong.
+    #[must_use]
+    pub fn message(&self) -> Cow<'_, str> {
+        match self {
+            Self::NotUrl { text, why } => format!("`{text}` is not a URL ({why})").into(),
+            Self::Scheme { scheme, .. } => format!("unknown scheme `{scheme}`").into(),
+            Self::Path { protocol, needs, .. } => format!("{protocol} requires {needs}").into(),
+            Self::Fragment => "`#` begins a fragment, which no server sees".into(),
+            Self::Template(error) => error.message.as_str().into(),
+        }
+    }
+
+    /// What to write instead.
+    #[must_use]
+    pub fn help(&self) -> Cow<'_, str> {
+        match self {
+            Self::NotUrl { .. } => "write for example `whep+http://127.0.0.1:7080/whep`".into(),
+            Self::Scheme { help, .. } => help.as_str().into(),
+            Self::Path { example, .. } => format!("write for example `{example}`").into(),
+            Self::Fragment => "write `%23` for a `#` in a URL".into(),
+            Self::Template(error) => error.help.as_str().into(),
+        }
+    }
+}
+
+impl fmt::Display for TargetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.message(), self.help())
+    }
+}
+
+impl std::error::Error for TargetError {}
+
+impl From<UrlTemplateError> for TargetError {
+    fn from(error: UrlTemplateError) -> Self {
+        Self::Template(error)
+    }
 }
 
 impl Endpoint {

@@ -113,6 +113,16 @@ fn other_urls_are_refused_with_the_mend() {
 }
 
 #[test]
+fn what_is_wrong_is_told_from_what_to_write_whatever_the_text_has_in_it() {
+    let error = Target::parse("cam; x").unwrap_err();
+    assert_eq!(error.message(), "`cam; x` is not a URL (it has no `scheme://`)");
+    assert_eq!(error.help(), "write for example `whep+http://127.0.0.1:7080/whep`");
+    let scenario = "[target]\nurl = \"cam; x\"\n[run]\nduration = \"9s\"\n[crowd]\nsize = 1\n";
+    let said = crate::Scenario::parse(scenario).unwrap_err().to_string();
+    assert!(said.contains(&format!("`target.url`: {}", error.message())), "{said}");
+}
+
+#[test]
 fn nothing_shown_holds_a_secret() {
     for text in [
         "whep+http://joe:hunter2@h/x?token=hunter2",
