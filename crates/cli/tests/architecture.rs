@@ -56,13 +56,14 @@ fn the_map_equals_the_manifests() {
 }
 
 #[test]
-fn every_crate_has_its_paragraph() {
+fn every_crate_has_its_paragraph_and_invariant() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     for name in manifests().keys() {
-        assert!(
-            text.contains(&format!("- **{name}** (")),
-            "{name} has no paragraph in ARCHITECTURE.md"
-        );
+        let paragraph = text
+            .split_once(&format!("- **{name}** ("))
+            .and_then(|(_, rest)| rest.split("\n- **").next())
+            .unwrap_or_else(|| panic!("{name} has no paragraph in ARCHITECTURE.md"));
+        assert!(paragraph.contains("*Invariant:*"), "{name} has no invariant in ARCHITECTURE.md");
     }
 }
 
