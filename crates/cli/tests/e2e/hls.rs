@@ -125,14 +125,18 @@ fn audio_in_a_playlist_of_its_own_is_followed_beside_the_pictures() {
     assert!((40.0..60.0).contains(&heard), "{heard}\n{ran}");
 }
 
-/// Half a minute: two streams get 6 s of history each, and two runs take 8 s each.
+/// Over 20 s: two streams get 6 s of history, and two runs take 8 s each.
 #[test]
 fn live_streams_play_over_http2_and_http3_in_fmp4_and_encrypted() {
     if !Nginx::is_installed() || !Caddy::is_installed() {
         return;
     }
-    let Some(fmp4) = LiveStream::hls("-hls_segment_type fmp4").unwrap() else { return };
-    let Some(encrypted) = LiveStream::hls("-hls_key_info_file key.info").unwrap() else { return };
+    let [fmp4, encrypted] = std::thread::scope(|scope| {
+        let streams = ["-hls_segment_type fmp4", "-hls_key_info_file key.info"]
+            .map(|options| scope.spawn(move || LiveStream::hls(options).unwrap()));
+        streams.map(|stream| stream.join().unwrap())
+    });
+    let (Some(fmp4), Some(encrypted)) = (fmp4, encrypted) else { return };
     let (nginx, caddy) =
         (Nginx::serving(fmp4.folder()).unwrap(), Caddy::serving(encrypted.folder()).unwrap());
     for (url, version, certificate) in [

@@ -189,11 +189,17 @@ fn a_run_goes_on_while_a_terminal_takes_nothing_of_what_is_said_in_it() {
 #[test]
 fn a_terminal_without_control_sequences_gets_plain_text() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
-    for term in ["dumb", ""] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut pty = view(&stage, &folder, term, "10s");
-        assert!(pty.ends_within(STARTS_WITHIN).is_some(), "{term}");
-        let shown = pty.shown();
-        assert!(shown.contains("<Summary>") && !shown.contains('\x1b'), "TERM={term}: {shown}");
-    }
+    std::thread::scope(|scope| {
+        for term in ["dumb", ""] {
+            let stage = &stage;
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                let mut pty = view(stage, &folder, term, "10s");
+                assert!(pty.ends_within(STARTS_WITHIN).is_some(), "{term}");
+                let shown = pty.shown();
+                let is_plain = shown.contains("<Summary>") && !shown.contains('\x1b');
+                assert!(is_plain, "TERM={term}: {shown}");
+            });
+        }
+    });
 }

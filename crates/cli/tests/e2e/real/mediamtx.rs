@@ -16,7 +16,7 @@ const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
 /// Of what ffmpeg publishes; nothing else can probe it inside TLS without trust in the certificate.
 const FEED_FPS: f64 = 25.0;
 
-/// 45 s: runs of 6 s by each way, 5 s of the idle server before one of them, 10 s of HLS.
+/// 40 s: runs of 6 s by each way, 5 s of the idle server before one of them, 10 s of HLS.
 #[test]
 fn mediamtx_plays_by_each_of_its_protocols() {
     if !can_run(PROGRAM) {
@@ -39,9 +39,13 @@ fn mediamtx_plays_by_each_of_its_protocols() {
     ] {
         rows.push(view.plays_as_counted(&namespace, fps, sent));
     }
-    rows.push(View::of_segments("LL-HLS", hls).plays(&namespace, fps).row);
     let whip = format!("whip+http://{ADDRESS}:{WEBRTC_PORT}/mine/whip");
-    rows.push(takes_a_publisher(&server, &whip));
+    // Neither counts its bytes: both at once.
+    std::thread::scope(|scope| {
+        let publisher = scope.spawn(|| takes_a_publisher(&server, &whip));
+        rows.push(View::of_segments("LL-HLS", hls).plays(&namespace, fps).row);
+        rows.push(publisher.join().unwrap());
+    });
     table::has("MediaMTX", table::Part::Main, &rows);
 }
 
