@@ -61,21 +61,6 @@ fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     expect_reason(&ran, "not_connected");
 }
 
-/// Two minutes: a search, in which the server recovers after each load that failed.
-#[test]
-fn a_viewer_without_video_is_not_served() {
-    let stage = Stage::start(None, "127.0.0.1:0", &["--pictures-max", "8"]);
-    let find = ["find", &stage.target(), "--start", "6", "--ceiling", "30"];
-    let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
-    expect_limit(&ran, 8.0, 9.0);
-    assert_eq!(ran.summary()["capacity"]["verdict"], "found", "{ran}");
-    let without_media = throng_store::RunFolder::read(ran.folder()).unwrap();
-    let reasons = without_media.experience.iter().map(|row| (row.clauses[0], row.clauses[1]));
-    assert!(reasons.clone().all(|(not_connected, _)| not_connected == 0), "{ran}");
-    assert!(reasons.map(|(_, no_media)| no_media).max() >= Some(1), "{ran}");
-    expect_reason(&ran, "no_media");
-}
-
 /// 35 s: a search, which holds its largest crowd twice, the second time for 8 s.
 #[test]
 fn a_server_that_takes_everybody_has_at_least_the_ceiling() {
@@ -231,12 +216,12 @@ fn what_cannot_be_searched_is_said_before_anything_is_sent() {
     }
 }
 
-/// The case that `search::family_tests` simulates, on a server that really stalls.
 mod long {
     use std::process::Command;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
+    use super::{SHORT, expect_limit, expect_reason};
     use crate::throng::{Stage, run};
 
     /// Stops a process for two and a half seconds of each twenty until `is_over` is set.
@@ -251,6 +236,7 @@ mod long {
         }
     }
 
+    /// The case that `search::family_tests` simulates, on a server that really stalls.
     #[test]
     #[ignore = "minutes: scripts/proof.sh long, make proof"]
     fn a_server_that_stands_still_now_and_then_gets_no_limit_that_is_sure() {
@@ -283,5 +269,21 @@ mod long {
                 || notes.contains("failed"),
             "{ran}"
         );
+    }
+
+    /// Two minutes: a search, in which the server recovers after each load that failed.
+    #[test]
+    #[ignore = "minutes: scripts/proof.sh long, make proof"]
+    fn a_viewer_without_video_is_not_served() {
+        let stage = Stage::start(None, "127.0.0.1:0", &["--pictures-max", "8"]);
+        let find = ["find", &stage.target(), "--start", "6", "--ceiling", "30"];
+        let ran = run(None, &[&find[..], &SHORT].concat()).expect_code(0);
+        expect_limit(&ran, 8.0, 9.0);
+        assert_eq!(ran.summary()["capacity"]["verdict"], "found", "{ran}");
+        let without_media = throng_store::RunFolder::read(ran.folder()).unwrap();
+        let reasons = without_media.experience.iter().map(|row| (row.clauses[0], row.clauses[1]));
+        assert!(reasons.clone().all(|(not_connected, _)| not_connected == 0), "{ran}");
+        assert!(reasons.map(|(_, no_media)| no_media).max() >= Some(1), "{ran}");
+        expect_reason(&ran, "no_media");
     }
 }

@@ -1,6 +1,6 @@
 //! A real lesson on Janus behind a line of 20 Mbit/s, and of 40: the files of `examples/prove`.
 
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -8,7 +8,7 @@ use throng_sim::requires_root;
 
 use super::decided;
 use crate::matrix::said;
-use crate::throng::THRONG;
+use crate::throng::{THRONG, started};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/prove");
 
@@ -32,19 +32,13 @@ fn prove(number: u8, measure: &str, more: &[(&str, &str)]) -> (TempDir, Output) 
         text = text.replace(from, to);
     }
     std::fs::write(&proof, text).unwrap();
-    let command = Command::new(THRONG)
-        .args([
-            "prove",
-            proof.to_str().unwrap(),
-            "--output",
-            folder.path().join("out").to_str().unwrap(),
-        ])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = folder.path().join("out");
+    let mut command = Command::new(THRONG);
+    command.args(["prove", proof.to_str().unwrap(), "--output", output.to_str().unwrap()]);
+    let ended = started(&mut command).wait_with_output().unwrap();
     let left = Command::new("ip").args(["netns", "list"]).output().unwrap();
     assert!(!String::from_utf8_lossy(&left.stdout).contains(&namespace), "the namespace is left");
-    (folder, command)
+    (folder, ended)
 }
 
 fn answer(folder: &TempDir) -> Value {
@@ -52,32 +46,37 @@ fn answer(folder: &TempDir) -> Value {
         .unwrap()
 }
 
-/// A lesson of ten sends 27 Mbit/s.
-/// A minute: four runs, one after the other, each after 5 s of an idle server.
-#[test]
-fn twice_the_line_confirms_the_line_of_a_lesson() {
-    if !requires_root() {
-        return;
-    }
-    let (folder, ended) = prove(
-        1,
-        "hold = \"4s\"\n",
-        &[("pairs = 4", "pairs = 2\nbusy_difference = 1"), ("[set]", "[set]\n\"crowd.size\" = 10")],
-    );
-    let answer = decided(&ended, answer(&folder));
-    let proof = &answer["proofs"][0];
-    let text = said(&ended);
-    assert_eq!(
-        (&proof["outcome"], &proof["relieves"]),
-        (&"confirmed".into(), &"network".into()),
-        "{text}"
-    );
-    assert_eq!(proof["baseline_finding"], "line_rate", "{proof:#}\n{text}");
-    assert_ne!(proof["finding"], "line_rate", "{proof:#}\n{text}");
-}
-
+/// What [`super`] decides on the stage and on files, on a real lesson.
 mod long {
     use super::*;
+
+    /// A lesson of ten sends 27 Mbit/s.
+    /// A minute: four runs, one after the other, each after 5 s of an idle server.
+    #[test]
+    #[ignore = "a minute of half the machine: scripts/proof.sh long, make proof"]
+    fn twice_the_line_confirms_the_line_of_a_lesson() {
+        if !requires_root() {
+            return;
+        }
+        let (folder, ended) = prove(
+            1,
+            "hold = \"4s\"\n",
+            &[
+                ("pairs = 4", "pairs = 2\nbusy_difference = 1"),
+                ("[set]", "[set]\n\"crowd.size\" = 10"),
+            ],
+        );
+        let answer = decided(&ended, answer(&folder));
+        let proof = &answer["proofs"][0];
+        let text = said(&ended);
+        assert_eq!(
+            (&proof["outcome"], &proof["relieves"]),
+            (&"confirmed".into(), &"network".into()),
+            "{text}"
+        );
+        assert_eq!(proof["baseline_finding"], "line_rate", "{proof:#}\n{text}");
+        assert_ne!(proof["finding"], "line_rate", "{proof:#}\n{text}");
+    }
 
     #[test]
     #[ignore = "eight searches on Janus: scripts/proof.sh long"]
