@@ -125,10 +125,12 @@ fn soak(soak: Soak, reasons: Vec<Reason>) -> SoakSummary {
     }
 }
 
-/// The noun for users: viewers, participants, or participants of rooms that are started as a whole.
+/// The noun for users: viewers, chatters, participants, or participants of rooms that are started
+/// as a whole.
 fn noun(run: &RunData) -> String {
+    let has_media = !run.series.is_empty() || !run.playback.is_empty();
     if run.sent.is_empty() {
-        return "viewers".to_owned();
+        return if run.chat.is_empty() || has_media { "viewers" } else { "chatters" }.to_owned();
     }
     let scenario = Scenario::parse_stored(&run.info.scenario)
         .ok()

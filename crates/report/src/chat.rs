@@ -138,9 +138,9 @@ impl ChatFigures {
 }
 
 impl Chat {
-    /// What was said and what came of it, in a line.
+    /// What was sent and what came of it, in a line.
     pub(crate) fn messages_line(&self) -> String {
-        let mut parts = vec![format!("{} said", self.messages_sent)];
+        let mut parts = vec![format!("{} sent", self.messages_sent)];
         if let (Some(p50), Some(p95), Some(max)) =
             (self.delivery_ms_p50, self.delivery_ms_p95, self.delivery_ms_max)
         {
@@ -162,7 +162,7 @@ impl Chat {
         for (count, what) in [
             (self.duplicates, "came twice"),
             (self.out_of_order, "out of order"),
-            (self.messages_unsent, "not said, for want of a room"),
+            (self.messages_unsent, "not sent, as their chatter was in no room"),
         ] {
             if count > 0 {
                 parts.push(format!("{count} {what}"));
@@ -174,7 +174,7 @@ impl Chat {
     /// What went over the wire for it, in a line.
     pub(crate) fn stanzas_line(&self) -> String {
         let mut parts = vec![format!(
-            "{} received in {} stanzas, {} of them presences, {} vCards",
+            "{} received in {} protocol messages, {} of them presences, {} vCards",
             bytes(self.bytes_received as f64),
             self.stanzas_received,
             self.presences_received,

@@ -173,7 +173,7 @@ fn capitalised(clause: &str) -> String {
 
 /// The crowd by its roles.
 fn everybody(summary: &Summary) -> String {
-    if summary.is_chat_only() || summary.conference.is_some() {
+    if summary.conference.is_some() {
         return count(summary.participants.intended, "participants");
     }
     RoleCounts::of(summary).all()
@@ -248,7 +248,7 @@ fn played(summary: &Summary) -> String {
 
 fn chatted(summary: &Summary, chat: &Chat, duration: &str) -> String {
     let crowd = &summary.participants;
-    let all = count(crowd.intended, "participants");
+    let all = everybody(summary);
     let missing = match chat.missing_ratio {
         Some(ratio) if chat.messages_missing > 0 => {
             format!("; {} of the messages never came", percent(ratio))

@@ -1,4 +1,4 @@
-//! Participants of a run by role: viewers, publishers, or both.
+//! Participants of a run by role: viewers, publishers, or both; chatters where there is no media.
 
 use throng_observation::units::count;
 
@@ -9,19 +9,22 @@ use crate::summary::Summary;
 pub(crate) struct RoleCounts {
     pub(crate) publishers: u64,
     pub(crate) viewers: u64,
+    /// Whether the viewers are in a chat and in nothing else: then they are called chatters.
+    pub(crate) is_chat: bool,
 }
 
 impl RoleCounts {
     pub(crate) fn of(summary: &Summary) -> Self {
         let crowd = &summary.participants;
         let publishers = crowd.publishers.min(crowd.intended);
-        Self { publishers, viewers: crowd.intended - publishers }
+        let viewers = crowd.intended - publishers;
+        Self { publishers, viewers, is_chat: summary.is_chat_only() }
     }
 
     /// All of them: `3 publishers and 1 viewer`.
     pub(crate) fn all(self) -> String {
-        let (publishers, viewers) =
-            (count(self.publishers, "publishers"), count(self.viewers, "viewers"));
+        let viewers = count(self.viewers, if self.is_chat { "chatters" } else { "viewers" });
+        let publishers = count(self.publishers, "publishers");
         match self {
             Self { publishers: 0, .. } => viewers,
             Self { viewers: 0, .. } => publishers,
@@ -32,6 +35,7 @@ impl RoleCounts {
     /// The noun for one of them.
     pub(crate) fn one(self) -> &'static str {
         match self {
+            Self { publishers: 0, is_chat: true, .. } => "chatter",
             Self { publishers: 0, .. } => "viewer",
             Self { viewers: 0, .. } => "publisher",
             _ => "participant",
@@ -41,6 +45,7 @@ impl RoleCounts {
     /// The noun for all of them.
     pub(crate) fn many(self) -> &'static str {
         match self {
+            Self { publishers: 0, is_chat: true, .. } => "chatters",
             Self { publishers: 0, .. } => "viewers",
             Self { viewers: 0, .. } => "publishers",
             _ => "participants",
@@ -70,21 +75,19 @@ mod tests {
             (RoleCounts::of(&summary), summary.headline)
         };
         let whip = "[target]\nurl = \"whip+http://127.0.0.1/a\"\n[crowd]\nsize = 5\n";
-        assert_eq!(who(whip).0, RoleCounts { publishers: 5, viewers: 0 });
-        assert_eq!(
-            who(&whip.replace("whip+", "whep+")).0,
-            RoleCounts { publishers: 0, viewers: 5 }
-        );
-        assert_eq!(who("").0, RoleCounts { publishers: 0, viewers: 5 });
+        let media = |publishers, viewers| RoleCounts { publishers, viewers, is_chat: false };
+        assert_eq!(who(whip).0, media(5, 0));
+        assert_eq!(who(&whip.replace("whip+", "whep+")).0, media(0, 5));
+        assert_eq!(who("").0, media(0, 5));
         for (row, cohort) in run.participants.iter_mut().zip([1, 0, 0, 1, 1]) {
             row.cohort = throng_observation::run::CohortId(cohort);
         }
         let both = "[target]\nurl = \"whep+http://127.0.0.1/a\"\n[[crowd]]\nsize = 2\nurl = \"whip+http://127.0.0.1/a\"\n[[crowd]]\nsize = 3\n";
         run.info.scenario = both.into();
         let summary = summarise(&run, &[], Duration::ZERO);
-        assert_eq!(RoleCounts::of(&summary), RoleCounts { publishers: 2, viewers: 3 });
+        assert_eq!(RoleCounts::of(&summary), media(2, 3));
         assert_eq!(RoleCounts::of(&summary).all(), "2 publishers and 3 viewers");
-        assert_eq!(RoleCounts { publishers: 1, viewers: 0 }.all(), "1 publisher");
+        assert_eq!(media(1, 0).all(), "1 publisher");
         // Viewers that were all refused are no publishers.
         let mut refused = run.clone();
         refused.series.clear();
@@ -109,7 +112,7 @@ mod tests {
             row.reached.clear();
         }
         let refused = summarise(&refused, &[], Duration::ZERO);
-        assert_eq!(RoleCounts::of(&refused), RoleCounts { publishers: 2, viewers: 3 });
+        assert_eq!(RoleCounts::of(&refused), media(2, 3));
         assert!(
             refused
                 .headline

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use throng_observation::host::catalogue as metric;
 use throng_observation::run::{CohortId, CrowdRow};
+use throng_observation::units::count;
 
 use super::{Candidate, CheckResult, Evidence, NoFinding};
 use crate::context::{Context, Reading};
@@ -39,11 +40,20 @@ struct Silence {
     /// Seconds from the last one in which all had media to it.
     within_s: i64,
     viewers: u32,
+    /// Whether they are in a chat and in nothing else: what they lose is the room.
+    is_chat: bool,
 }
 
 impl Silence {
     fn title(&self, is_proven: bool) -> String {
-        let Self { second, seconds, within_s, viewers } = self;
+        let Self { second, seconds, within_s, viewers, is_chat } = self;
+        if *is_chat {
+            let who = count(u64::from(*viewers), "chatters");
+            let within = (*within_s).max(1);
+            return format!(
+                "{who} dropped out of the room within {within} s, for {seconds} s, and stayed connected: the chat server or the path"
+            );
+        }
         match (is_proven, viewers) {
             (true, 1) => format!(
                 "The source stopped: the only viewer received nothing from second {second} on, for {seconds} s, and stayed connected"
@@ -71,8 +81,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let (at, viewers) = (silence.second, silence.viewers);
     let (interface, received) = received(context);
     let source = without_viewers(context, received).filter(|source| *source >= INGEST_BYTES_MIN);
-    let is_proven =
-        source.zip(received.fail).is_some_and(|(source, fail)| fail < INGEST_MAX * source);
+    // A chat has no source: what stops coming in is something else.
+    let is_proven = !silence.is_chat
+        && source.zip(received.fail).is_some_and(|(source, fail)| fail < INGEST_MAX * source);
     let title = silence.title(is_proven);
     let none =
         Reading { base: Some(0.0), pass: Some(0.0), ..Reading::at_failure(f64::from(viewers)) };
@@ -82,18 +93,28 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: Some(at as f64),
         evidence: vec![
             Evidence::count(
-                "viewers that stayed connected and received nothing from one second on",
+                if silence.is_chat {
+                    "chatters that stayed connected and were in no room from one second on"
+                } else {
+                    "viewers that stayed connected and received nothing from one second on"
+                },
                 none,
             )
             .crossed(Some(at as f64))
             .decides(),
             Evidence::bytes_per_second(format!("nic.rx_bytes of {interface}"), received),
         ],
-        change: format!(
-            "Look at what the server is fed with around second {at}: the encoder or publisher, its connection, the server's log of the ingest. It says nothing about the capacity of the server"
-        ),
+        change: if silence.is_chat {
+            format!(
+                "Look at the chat server's log around second {at}: a restart, a room that was destroyed, a moderator. It says nothing about the capacity of the server"
+            )
+        } else {
+            format!(
+                "Look at what feeds the server around second {at}: the encoder or publisher, its connection, the server's log of the ingest. It says nothing about the capacity of the server"
+            )
+        },
         at_most: if is_proven { 100.0 } else { CAP_UNPROVEN },
-        ..Candidate::new(KEY, title, "source of the media")
+        ..Candidate::new(KEY, title, if silence.is_chat { "chat" } else { "source of the media" })
     })
 }
 
@@ -126,7 +147,7 @@ fn silence(context: &Context<'_>) -> Option<Silence> {
         cohorts.entry(row.cohort).or_default().insert(row.second, row);
     }
     let seconds = second_range(context.onset);
-    let of_cohort = |rows: &BTreeMap<i64, &CrowdRow>| {
+    let of_cohort = |(cohort, rows): (&CohortId, &BTreeMap<i64, &CrowdRow>)| {
         rows.range(seconds.clone()).find_map(|(second, last)| {
             // A second after the last one with media, as that of the end may have some of it.
             let silent = [second + 1, second + 2].map(|second| rows.get(&second).copied());
@@ -145,10 +166,19 @@ fn silence(context: &Context<'_>) -> Option<Silence> {
                 seconds: silent,
                 within_s: second + 1 - all_at,
                 viewers: all,
+                is_chat: is_chat(context, *cohort),
             })
         })
     };
-    cohorts.values().filter_map(of_cohort).min_by_key(|silence| silence.second)
+    cohorts.iter().filter_map(of_cohort).min_by_key(|silence| silence.second)
+}
+
+/// Whether a cohort is in a chat and receives no media.
+fn is_chat(context: &Context<'_>, cohort: CohortId) -> bool {
+    let run = context.run;
+    let has_media = run.series.iter().any(|row| row.cohort == cohort)
+        || run.playback.iter().any(|row| row.cohort == cohort);
+    !has_media && run.chat.iter().any(|row| row.cohort == cohort)
 }
 
 /// Whether publishers of the run itself still send then: their source did not stop.

@@ -3,7 +3,7 @@
 
 use throng_observation::host::Unit;
 use throng_observation::run::{CrowdRow, ParticipantId, ParticipantRow, RunData};
-use throng_observation::{Clause, Failure, FailureReason, Outcome, Phase, RunTime};
+use throng_observation::{ChatRow, Clause, Failure, FailureReason, Outcome, Phase, RunTime};
 
 use super::explained;
 use super::look_alike_tests::{cause, nobody};
@@ -195,6 +195,29 @@ fn a_gap_of_the_source_is_no_limit_of_the_configuration() {
     assert!(title.starts_with("The only user lost its media for "), "{title}");
 }
 
+/// Who is in a chat has no media to lose, and no source that could stop.
+#[test]
+fn chatters_that_drop_out_of_their_room_lose_no_media() {
+    let mut sim = SimulatedRun::new();
+    sim.is_watched = false;
+    let mut run = without_media(&mut sim, &[], &(FailureReason::MediaLost, "no media"));
+    run.participants.clear();
+    run.series.clear();
+    let row = |row: &CrowdRow| ChatRow {
+        second: row.second,
+        cohort: row.cohort,
+        members: row.connected,
+        joined: row.playing,
+        ..ChatRow::default()
+    };
+    run.chat = run.crowd.iter().map(row).collect();
+    let found = cause(&run);
+    assert_eq!(found.finding.as_deref(), Some("source_stopped"), "{found:#?}");
+    assert!(found.title.contains(" chatters dropped out of the room within 1 s, "), "{found:#?}");
+    assert!(!found.title.contains("media"), "{}", found.title);
+    assert!(found.change.is_some_and(|change| change.starts_with("Look at the chat server's log")));
+}
+
 /// A stream that nobody publishes: viewers connect, and none is served.
 #[test]
 fn where_none_is_served_there_is_no_maximum() {
@@ -240,7 +263,7 @@ fn what_does_not_exist_is_no_maximum_and_a_few_of_them_do_not_decide() {
         (found.title, found.change.unwrap_or_default())
     };
     let (title, change) = found(10, 2);
-    assert!(title.ends_with("as what they ask for does not exist"), "{title}");
+    assert!(title.ends_with("because the server does not have what they ask for"), "{title}");
     assert!(change.contains("does it exist") && !change.contains("maximum"), "{change}");
     let (title, change) = found(2, 10);
     assert!(title.ends_with("though the server refused none"), "{title}");
@@ -279,5 +302,5 @@ fn a_429_to_several_addresses_may_be_of_all() {
         (BottleneckVerdict::Suspect, Some("address_limit")),
         "{of_two:#?}"
     );
-    assert!(of_two.title.contains("for each address, for each user or in all"), "{}", of_two.title);
+    assert!(of_two.title.contains("per address, per user or in total"), "{}", of_two.title);
 }

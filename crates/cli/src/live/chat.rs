@@ -27,7 +27,11 @@ pub(super) fn charts(live: &LiveSnapshot, chat: &ChatFigures) -> [Chart; 4] {
             false,
         ),
         (
-            format!("Received {} in {} stanzas", bit_rate(received), counters.stanzas_received),
+            format!(
+                "Received {} in {} protocol messages",
+                bit_rate(received),
+                counters.stanzas_received
+            ),
             |point| point.bitrate_bps,
             false,
         ),
@@ -39,7 +43,7 @@ pub(super) fn crowd(live: &LiveSnapshot) -> String {
     let Some(chat) = &live.chat else { return String::new() };
     let so_far = &chat.so_far;
     format!(
-        "messages  said {}  due {}  missing {}   reconnects {}",
+        "messages  sent {}  due {}  missing {}   reconnects {}",
         so_far.messages_sent, so_far.messages_due, so_far.messages_missing, so_far.reconnects
     )
 }
@@ -64,8 +68,8 @@ pub(super) fn lines(live: &LiveSnapshot, chat: &ChatFigures) -> String {
     };
     format!(
         "  chat       {joined} of {members} in the room{others}; joined {}\n             \
-         delivery {}, {} due, {} missing; {} received in {} stanzas ({} presences)\n             \
-         so far {} said, {} due, {} missing, {} twice, {} out of order; {}{reconnects}\n",
+         delivery {}, {} due, {} missing; {} received in {} protocol messages ({} presences)\n             \
+         so far {} sent, {} due, {} missing, {} twice, {} out of order; {}{reconnects}\n",
         quantiles(live.joined_ms.as_ref(), duration_ms),
         quantiles(chat.delivery_ms.as_ref(), duration_ms),
         counters.messages_due,

@@ -61,7 +61,11 @@ fn block(
     let mut text = format!(
         "<Summary> {} s\n  {} {} of {} intended, {} connected, {playing}{} failed, {} left\n",
         second + 1,
-        if who == Who::Publishers { "publishers" } else { "clients   " },
+        match who {
+            Who::Viewers => "clients   ",
+            Who::Publishers => "publishers",
+            Who::Chatters => "chatters  ",
+        },
         crowd.intended,
         crowd.planned,
         crowd.connected,

@@ -138,7 +138,7 @@ fn a_chat_has_rooms_and_messages_and_neither_ice_nor_frames() {
     for figure in [
         "8 of 9 in the room, with up to 10 others",
         "delivery p50 20 ms p95 197 ms p99 198 ms max 199 ms, 40 due, 1 missing",
-        "so far 7 said, 40 due, 1 missing",
+        "so far 7 sent, 40 due, 1 missing",
         "3 reconnects, 2 of them resumed",
     ] {
         assert!(text.contains(figure), "{figure} in:\n{text}");

@@ -81,7 +81,7 @@ fn room(time: &Timeline) -> String {
         line(time, "in the room", 3, |point| Some(point.chat.joined as f64)),
         Line::solid("failed", 2, crowd(3)),
     ];
-    chart(time, "In the room", ("participants", ""), lines)
+    chart(time, "In the room", ("chatters", ""), lines)
 }
 
 /// When messages come.
@@ -93,7 +93,7 @@ fn delivery(time: &Timeline) -> String {
             };
             line(time, name, colour, ms)
         });
-    let note = "From the time at which a message was to be said to its arrival at each participant, in the second in which it came.";
+    let note = "From the time at which a message was to be sent to its arrival at each chatter, in the second in which it came.";
     chart(time, "Delivery", ("ms", note), lines.into())
 }
 
@@ -102,8 +102,8 @@ fn messages(time: &Timeline) -> String {
         rate(time, "due", 1, |counters| counters.messages_due),
         rate(time, "missing", 2, |counters| counters.messages_missing),
     ];
-    let note = "Counted at each participant: a message to a room of a hundred is due a hundred times. Missing: not there after 10 s.";
-    chart(time, "Messages", ("messages/s, all participants together", note), lines)
+    let note = "Counted at each chatter: a message to a room of a hundred is due a hundred times. Missing: not there after 10 s.";
+    chart(time, "Messages", ("messages/s, all chatters together", note), lines)
 }
 
 fn stanzas(time: &Timeline) -> String {
@@ -111,7 +111,8 @@ fn stanzas(time: &Timeline) -> String {
         rate(time, "all", 1, |counters| counters.stanzas_received),
         rate(time, "presences", 4, |counters| counters.presences_received),
     ];
-    chart(time, "Frames received", ("frames/s, all participants together", ""), lines)
+    let unit = "protocol messages/s, all chatters together";
+    chart(time, "Protocol messages received", (unit, ""), lines)
 }
 
 fn traffic(time: &Timeline) -> String {
@@ -124,7 +125,7 @@ fn traffic(time: &Timeline) -> String {
         mbit("received", 1, |counters| counters.bytes_received),
         mbit("sent", 4, |counters| counters.bytes_sent),
     ];
-    chart(time, "Bit rate", ("Mbit/s of frames, without WebSocket and below", ""), lines)
+    chart(time, "Bit rate", ("Mbit/s of protocol messages, without WebSocket and below", ""), lines)
 }
 
 #[cfg(test)]
@@ -174,8 +175,10 @@ mod tests {
             "In the room",
             "Delivery",
             "messages/s",
-            "Frames received",
+            "Protocol messages received",
             "presences",
+            "chatters in the room",
+            "CPU ms a chatter-second",
         ] {
             assert!(page.contains(text), "{text}");
         }
@@ -185,6 +188,7 @@ mod tests {
             "of packets expected",
             "NaN",
             "viewers playing",
+            "viewer-second",
             ">first frame<",
         ] {
             assert!(!page.contains(text), "{text}");

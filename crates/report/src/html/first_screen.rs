@@ -116,24 +116,24 @@ fn crowd(summary: &Summary) -> Figure {
         // A search has many more joins than participants at once.
         let most = format!("at most {} at once", crowd.connected_max);
         return (
-            "viewers",
+            RoleCounts::of(summary).many(),
             most,
             format!("{} joins in all, {} failed", crowd.intended, crowd.failed),
         );
     }
     match RoleCounts::of(summary) {
-        RoleCounts { viewers: 0, publishers: publishers @ 1.. } => (
+        RoleCounts { viewers: 0, publishers: publishers @ 1.., .. } => (
             "publishers connected",
             format!("{} of {publishers}", crowd.connected),
             format!("{} failed", crowd.failed),
         ),
-        RoleCounts { viewers, publishers } => {
+        RoleCounts { viewers, publishers, is_chat } => {
             let publish = if publishers > 0 {
                 format!(", and {}", count(publishers, "publishers"))
             } else {
                 String::new()
             };
-            let title = if summary.is_chat_only() { "in the room" } else { "viewers playing" };
+            let title = if is_chat { "chatters in the room" } else { "viewers playing" };
             (
                 title,
                 format!("{} of {viewers}", crowd.playing),

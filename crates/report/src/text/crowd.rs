@@ -15,15 +15,13 @@ use crate::survival::TimeTo;
 pub(super) fn lines(out: &mut String, summary: &Summary) {
     line(out, "target", &summary.target);
     let roles = RoleCounts::of(summary);
-    let who = if summary.is_chat_only() { "participants" } else { roles.many() };
-    line(out, who, &crowd_line(summary));
+    line(out, roles.many(), &crowd_line(summary));
     if !summary.failures.is_empty() {
         line(out, "failures", &counts(&summary.failures));
     }
     for example in &summary.failure_examples {
         let (number, detail) = (example.participant, &example.detail);
-        let who = if summary.is_chat_only() { "participant" } else { roles.one() };
-        line(out, "", &format!("{}: {who} {number}: {detail}", example.reason));
+        line(out, "", &format!("{}: {} {number}: {detail}", example.reason, roles.one()));
     }
     line(out, "connect", &time_to(&summary.connect));
     if !summary.media_paths.is_empty() {

@@ -49,7 +49,7 @@ fn a_room_by_the_template_of_the_example_is_heard_as_by_an_independent_client() 
     // Each comes back to its author too, and the end of the run cuts off the last ones.
     assert!((20.0..=30.0).contains(&(of("messages_due") / of("messages_sent"))), "{ran}");
     assert!(of("delivery_ms_p50") < 100.0 && of("delivery_ms_p95") < 1_000.0, "{ran}");
-    assert!(ran.stdout.contains("30 participants chatted cleanly for 14 s"), "{ran}");
+    assert!(ran.stdout.contains("30 chatters chatted cleanly for 14 s"), "{ran}");
 }
 
 /// 25 s: two runs of 12 s, in which each stream ends after 2 s.

@@ -125,7 +125,7 @@ fn everybody_in_a_room_of_prosody_gets_every_message_as_an_independent_client_do
     // Its own, that of each other participant, the listener's, which has none, and the room's,
     // which has none.
     assert!(of("occupants_max") >= 30.0, "{ran}");
-    assert!(ran.stdout.contains("30 participants chatted cleanly for 15 s"), "{ran}");
+    assert!(ran.stdout.contains("30 chatters chatted cleanly for 15 s"), "{ran}");
     assert!(ran.stdout.contains("said; delivered in p50"), "{ran}");
 }
 

@@ -43,7 +43,7 @@ fn a_channel_of_inspircd_by_the_template_of_the_example_is_heard_as_by_an_indepe
     // Each is due to the others, and the end of the run cuts off the last ones.
     assert!((20.0..=29.0).contains(&(of("messages_due") / of("messages_sent"))), "{ran}");
     assert!(of("delivery_ms_p50") < 100.0 && of("delivery_ms_p95") < 1_000.0, "{ran}");
-    assert!(ran.stdout.contains("30 participants chatted cleanly for 15 s"), "{ran}");
+    assert!(ran.stdout.contains("30 chatters chatted cleanly for 15 s"), "{ran}");
 }
 
 const JSON: &str = r#"
