@@ -70,7 +70,7 @@ pub(crate) fn prediction(then: &Prediction) -> String {
     let Some(high) = then.users_high else {
         return format!(
             "more than {}, as far as the loads tried can show; the next resource to be used up would be: {}{unknown}",
-            viewers(then.users),
+            users(then.users),
             then.next_resource
         );
     };
@@ -82,13 +82,13 @@ pub(crate) fn prediction(then: &Prediction) -> String {
     };
     format!(
         "about {} ({range}); the next resource to be used up is then: {}{guess}{unknown}",
-        viewers(then.users),
+        users(then.users),
         then.next_resource
     )
 }
 
-fn viewers(number: f64) -> String {
-    count(number.round() as u64, "viewers")
+fn users(number: f64) -> String {
+    count(number.round() as u64, "users")
 }
 
 /// Most resources without a known limit that are named.
@@ -143,7 +143,7 @@ pub(crate) fn join_cost(summary: &Summary) -> Option<String> {
     if let Some(user) = of_users.filter(|user| user.per_user > user.per_user_error) {
         // A ratio of a core is seconds of CPU time a second.
         let seconds = join.cpu_ms / 1e3 / user.per_user;
-        let _ = write!(said, ", as much as {} of a viewer", duration_ms(seconds * 1e3));
+        let _ = write!(said, ", as much as {} of one user", duration_ms(seconds * 1e3));
     }
     Some(said)
 }

@@ -181,8 +181,11 @@ fn line(track: &Decoded) -> String {
         let _ = write!(line, ", capture to picture p50 {}", duration_ms(delay));
     }
     if track.numbers_read > 0 {
-        let _ =
-            write!(line, ", card {} next, {} skipped", track.numbers_next, track.numbers_skipped);
+        let _ = write!(
+            line,
+            ", test card: {} in order, {} skipped",
+            track.numbers_next, track.numbers_skipped
+        );
     }
     if let Some(ssim) = track.ssim_mean {
         let _ = write!(line, ", SSIM {ssim:.4}");

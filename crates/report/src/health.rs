@@ -433,8 +433,10 @@ mod tests {
     #[test]
     fn a_defect_of_the_generator_says_nothing_about_the_server() {
         let mut run = crate::example::healthy(10, 30);
-        let defect =
-            Failure::new(FailureReason::InternalError, "a defect in throng, at rtp.rs:7: no words");
+        let defect = Failure::new(
+            FailureReason::InternalError,
+            "a defect in throng, at rtp.rs:7: no message",
+        );
         run.participants[3].outcome = Some(Outcome::Failed(defect));
         let summary = crate::summarise(&run, &[], Duration::ZERO);
         assert_eq!(summary.outcome, RunOutcome::Invalid);

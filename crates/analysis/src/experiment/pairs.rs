@@ -70,7 +70,7 @@ pub fn unlike_cpu(a: &SharedCpu, b: &SharedCpu, busy_difference: f64) -> Option<
     }
     let missing = [a, b].into_iter().find_map(SharedCpu::missing);
     missing.filter(|_| busy_difference < 1.0).map(|others| {
-        format!("other processes used {} of the CPU time, and nothing was left", percent(others))
+        format!("other processes used {} of the CPU time, and no core was idle", percent(others))
     })
 }
 

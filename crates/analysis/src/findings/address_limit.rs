@@ -35,7 +35,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let is_most = not_served.fail() >= MOST_MIN && refused.fail() >= MOST_MIN * failures.fail();
     let hint = last.map_or_else(String::new, |said| format!(" (it said: {said})"));
     let mut evidence = vec![
-        Evidence::count("participants refused for the rate of their address (HTTP 429)", refused)
+        Evidence::count("participants refused for their rate of requests (HTTP 429)", refused)
             .decides(),
         Evidence::ratio(NOT_SERVED, not_served),
         Evidence::count("participants that failed", failures),
@@ -49,9 +49,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     // requests.
     let is_of_several = addresses(context, is_refused) > 1;
     let title = if is_of_several {
-        "The server limits how often one may ask (HTTP 429), for each address, for each user or in all"
+        "The server limits the rate of requests (HTTP 429), per address, per user or in total"
     } else {
-        "The server limits how often one address may ask (HTTP 429), which is not its capacity"
+        "The server limits the rate of requests per address (HTTP 429), which is not its capacity"
     };
     Ok(Candidate {
         used: 1.0,
@@ -59,10 +59,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: context.first_bad_s(),
         evidence,
         change: format!(
-            "Give the crowd more addresses (--source-ip, source_ips of a cohort), let users come more slowly, or raise the server's rate limit for the generator's address{hint}: how many users the server can serve is not known from this run"
+            "Give the crowd more addresses (--source-ip, source_ips of a cohort), let users join more slowly, or raise the server's rate limit for the generator's address{hint}: how many users the server can serve is not known from this run"
         ),
         at_most: if is_most && !is_of_several { 100.0 } else { CAP_COMPANY },
-        ..Candidate::new(KEY, title, "rate limit for each address")
+        ..Candidate::new(KEY, title, "rate limit per address")
     })
 }
 

@@ -58,7 +58,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     }
     if users.served.fail.is_some_and(|served| served < 1.0) {
         return ruled_out(
-            "Refusals: nobody was served while users failed, so that it is no maximum",
+            "Refusals: nobody was served while users failed, so the server has reached no maximum",
         );
     }
     let is_refused = |row: &ParticipantRow| is_join(row) && row.failure().is_some_and(is_refusal);
@@ -151,7 +151,7 @@ fn without_refusals(
     let (missing, _) = failed(context, is_missing);
     let (why, change) = if missing.fail() > MISSING_MIN * failures.fail() {
         let change = never_connected::change(&FailureReason::NoSuchRoom);
-        ("as what they ask for does not exist", format!("{change}{hint}"))
+        ("because the server does not have what they ask for", format!("{change}{hint}"))
     } else {
         let change = format!(
             "Find out why they failed{hint}: a maximum of about {served:.0} that is not reported (ports, sessions), or a blocked network path"

@@ -77,7 +77,7 @@ impl<'c> HostCpu<'c> {
             ruled_out(format!("{state}{yielding}"))
         } else if self.busy.is_constant(Unit::Ratio) {
             Err(NoFinding::Constant(format!(
-                "{state}, {} before{yielding}: it does not change with the load, which explains nothing, and the server's threads do not lack CPU time",
+                "{state}, {} before{yielding}: it does not change with the load, so it is not the cause, and the server's threads do not lack CPU time",
                 percent(self.busy.before().unwrap_or(0.0))
             )))
         } else {

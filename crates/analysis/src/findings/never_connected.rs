@@ -160,11 +160,11 @@ pub(super) fn what(reason: &FailureReason) -> &'static str {
         FailureReason::HttpStatus(_) => "the server answered with an HTTP error",
         FailureReason::RtspStatus(_) => "the server answered with an RTSP error",
         FailureReason::Protocol => "the server violated the protocol",
-        FailureReason::Unsupported => "the server offers what throng does not do",
+        FailureReason::Unsupported => "the server offers only what throng does not support",
         FailureReason::Refused => "the server refused",
         FailureReason::NoSuchRoom => "the room does not exist",
         FailureReason::RoomFull => "the room is full",
-        FailureReason::Unauthorized => "the server requires another key, PIN or token",
+        FailureReason::Unauthorized => "the server did not accept the key, PIN or token",
         FailureReason::Kicked => "they were kicked from the room",
         FailureReason::RoomEnded => "the room was destroyed",
         FailureReason::CodecRefused => "the server accepts none of the codecs",
@@ -172,14 +172,14 @@ pub(super) fn what(reason: &FailureReason) -> &'static str {
         FailureReason::SignallingClosed => "the server closed the signalling",
         FailureReason::Ice => "no ICE candidate pair worked",
         FailureReason::Dtls => "DTLS did not complete",
-        FailureReason::NoMedia | FailureReason::MediaLost => "no media came",
-        FailureReason::Cors => "browsers would not let the player's page have the responses",
-        FailureReason::MixedContent => "what is encrypted led to clear text",
+        FailureReason::NoMedia | FailureReason::MediaLost => "no media arrived",
+        FailureReason::Cors => "browsers would block the responses to the player's page (CORS)",
+        FailureReason::MixedContent => "an encrypted page or stream refers to an unencrypted one",
         FailureReason::NotAllowed => "the target is not allowed",
         FailureReason::Generator
         | FailureReason::InternalError
         | FailureReason::NotStarted
-        | FailureReason::WorkerLost => "the generator could not",
+        | FailureReason::WorkerLost => "the generator had a defect or lacked a resource",
     }
 }
 
@@ -190,7 +190,7 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
             return "Check the key, PIN or token in the target against what the server expects";
         }
         Some(RefusalKind::Forbidden) => {
-            return "Check the key, PIN or token in the target against what the server expects, and its configuration and licence for a maximum of users, or a firewall that lets this address not in";
+            return "Check the key, PIN or token in the target against what the server expects, and its configuration and licence for a maximum of users, or a firewall that blocks this address";
         }
         Some(RefusalKind::Missing) => {
             return "Check the path or room in the target: does it exist, and does anybody publish there?";
@@ -199,7 +199,7 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
             return "The server is full before the first user: check for a maximum in its configuration or licence, or a backend that is down";
         }
         Some(RefusalKind::RatePerAddress) => {
-            return "The server limits how often one address may ask (HTTP 429): wait as long as it says, raise that limit for the generator's address, or give the crowd more addresses (--source-ip)";
+            return "The server limits the rate of requests per address (HTTP 429): wait as long as it says, raise that limit for the generator's address, or give the crowd more addresses (--source-ip)";
         }
         Some(RefusalKind::Unsupported | RefusalKind::Other) | None => {}
     }
@@ -214,7 +214,7 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
             "Does the server speak HTTP/3, and does it listen on UDP at this address and port (ss -lun)? A firewall in between may drop UDP"
         }
         FailureReason::Tls => {
-            "Check the server's certificate (an issuer that is not known here is trusted with --tls-ca) and its name, and http against https; the failure has the details"
+            "Check the server's certificate (--tls-ca makes throng trust a private issuer) and its name, and http against https; the failure has the details"
         }
         FailureReason::RtspStatus(454 | 461) => {
             "Check the server's log; for 461 try the other transport: target.rtsp_transport = \"tcp\" or \"udp\""

@@ -21,7 +21,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let refused = context.events(hits);
     let joins = context.users.not_served;
     if !refused.begins() || joins.fail() < NOT_SERVED_MIN {
-        return ruled_out(format!("Tasks: {:.0} could not be made", refused.fail()));
+        return ruled_out(format!("Tasks: {:.0} could not be created", refused.fail()));
     }
     let fullest = context.fullest(&metric::CGROUP_PIDS);
     let group = fullest
@@ -38,7 +38,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: crossed,
         series: context.ids(&metric::CGROUP_PIDS_LIMIT_HITS),
         evidence: vec![
-            Evidence::count("cgroup.pids.limit_hits, tasks that could not be made", refused)
+            Evidence::count("cgroup.pids.limit_hits, tasks that could not be created", refused)
                 .of_events()
                 .crossed(crossed)
                 .decides(),

@@ -85,7 +85,7 @@ pub(super) fn plan(
         .collect();
     if !sized.iter().any(|(resource, growth, _)| *resource == SizedResource::Cpu && growth.grows())
     {
-        return Err("what a user costs of the server's CPU is not known".into());
+        return Err("how much of the server's CPU a user costs is not known".into());
     }
     // No machine is planned with so many users that their use were a guess.
     let reach = sized.iter().map(|(_, growth, _)| growth.reach()).fold(request.users, f64::min);
@@ -103,10 +103,13 @@ pub(super) fn plan(
     let each =
         Estimate { value: each.value, low: end(|each| each.low), high: end(|each| each.high) };
     if each.value < 1.0 {
-        return Err(format!("its {} does not hold one user at this utilisation", resource.name()));
+        return Err(format!(
+            "its {} does not suffice for one user at this utilisation",
+            resource.name()
+        ));
     }
     let Some(count_of) = count(request.users, each.value) else {
-        return Err("the number of machines is beyond counting".into());
+        return Err("the number of machines is too large to count".into());
     };
     let users_each = request.users / count_of as f64;
     let extrapolated = sized

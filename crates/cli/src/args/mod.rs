@@ -74,13 +74,13 @@ pub(crate) enum Command {
     /// Compare two runs, or two sets of runs: better, the same or worse, with intervals, an exit
     /// code and JUnit XML
     Compare(Compare),
-    /// Many runs of one scenario in the order of time: where a figure changed
+    /// Order many runs of one scenario by time, and find where a figure changed
     Trend(Trend),
     /// Validate a scenario file and print its plan; sends nothing
     Check(Check),
     /// Make the report of a run again from its run.db
     Report(Report),
-    /// The requests of a run's players by URI and status, and beside a server's access log
+    /// Count the requests of a run's players by URI and status, and compare them with an access log
     Requests(Requests),
     /// Size and price another crowd from a run: resources, machines, cost by a price file
     Price(Price),

@@ -40,10 +40,10 @@ pub(crate) enum Due {
 }
 
 /// The owner of a worker lets it play no more.
-const NO_ROOM: &str = "the worker that got this participant plays no more at a time";
+const NO_ROOM: &str = "the worker that this participant was reassigned to is at its maximum";
 
 /// Others had to join first.
-const NO_TIME: &str = "its visit was over before the plan's joins per second let it join";
+const NO_TIME: &str = "its stay would have ended before the plan's joins per second let it join";
 
 /// The joins and leaves that are to come.
 #[derive(Debug)]

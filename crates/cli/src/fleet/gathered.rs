@@ -193,7 +193,7 @@ pub(crate) fn check_crowd(plan: &Plan, most: usize, workers: usize) -> Result<()
     };
     if workers > 1 && plan.roles.iter().zip(&plan.destinations).any(of_all) {
         return Err(CliError::usage(
-            "chats and peers need all their participants on one machine, which knows what each has said and has: play them by one \
+            "chats and peers need all their participants on one machine, which tracks what each has sent and holds: play them by one \
              worker, or without --fleet",
         ));
     }

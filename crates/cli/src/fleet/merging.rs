@@ -135,7 +135,7 @@ impl Merge {
     fn tell_not_given(&self) {
         for worker in self.decisions.not_given() {
             let name = lock(&self.shared.ledger).name(worker);
-            let why = "the bus did not store who was to have them";
+            let why = "the bus did not store the reassignment";
             self.event(WORKER_REASSIGNED_EVENT, &not_reassigned(&name, why));
         }
     }
@@ -202,7 +202,7 @@ fn take(ledger: &mut Ledger, event: FleetEvent, merged: &mut Vec<Row>) {
 /// The participants of a worker that is gone, as a sentence.
 pub(super) fn reassigned(name: &str, from: RunTime, anew: u32, planned: u32) -> String {
     format!(
-        "the others play the participants of worker {name} from {:.1} s on: {anew} join anew in the places of those that were there, \
+        "the participants of worker {name} were reassigned at {:.1} s: {anew} join in place of those that were connected, \
          {planned} join as planned",
         from.as_secs_f64()
     )
@@ -210,7 +210,7 @@ pub(super) fn reassigned(name: &str, from: RunTime, anew: u32, planned: u32) -> 
 
 /// The same where others should, and nobody does.
 pub(super) fn not_reassigned(name: &str, why: &str) -> String {
-    format!("nobody plays the participants of worker {name} that others should have: {why}")
+    format!("the participants of worker {name} were not reassigned: {why}")
 }
 
 /// A worker whose clock is not where the time services say.

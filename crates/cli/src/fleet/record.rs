@@ -90,7 +90,7 @@ impl Record {
     /// Keeps it in the run folder. A run goes on without it.
     pub(crate) fn keep(&self, folder: &Path) {
         if let Err(error) = self.put(folder) {
-            say(&format!("`throng run --resume` will not know this run: {error}"));
+            say(&format!("`throng run --resume` cannot collect this run: {error}"));
         }
     }
 

@@ -157,7 +157,7 @@ impl Asked {
             folder.put(FILE, json)
         });
         if let Err(error) = kept {
-            say(&format!("`throng rerun` will not know this run: {error}"));
+            say(&format!("`throng rerun` cannot repeat this run: {error}"));
         }
     }
 

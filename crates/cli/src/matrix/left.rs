@@ -24,7 +24,7 @@ impl Listed {
         let list = Unfinished::of_this_user();
         if let Some(Err(error)) = list.as_ref().map(|list| list.enter(journal)) {
             say(&format!(
-                "warning: later experiments will not know what this one leaves if it is killed: {error}"
+                "warning: if this experiment is killed, later ones cannot undo what it changed: {error}"
             ));
         }
         Self { list, journal: journal.to_owned() }
@@ -64,7 +64,7 @@ pub(super) fn check_own(
     changes.retain(MachineResource::is_left);
     machine.put_back_by(&changes).map_or(Ok(()), |resource| {
         Err(CliError::usage(format!(
-            "{resource} is still as {} shrank it: how it is when nothing is shrunk is not known. \
+            "{resource} is still shrunk by {}, and its original setting is not known. \
              Put it back by hand (journal.jsonl has the commands), then continue",
             folder.path().display()
         )))

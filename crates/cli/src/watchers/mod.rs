@@ -248,7 +248,7 @@ impl Watchers {
         for (id, moment) in missed.into_iter().filter(|(_, moment)| *moment != Moment::Fail) {
             self.add_host_event(
                 id,
-                &format!("no profile at {}: that moment did not come", moment.name()),
+                &format!("no profile at {}: the run ended before that moment", moment.name()),
             );
         }
         let dropped = self.rows.dropped();

@@ -210,11 +210,11 @@ fn what_is_no_run_is_a_usage_error() {
     let empty = empty.path().to_str().unwrap();
     for (args, says) in [
         (vec!["compare", empty], "BASE"),
-        (vec!["compare", empty, empty], "is no run folder"),
+        (vec!["compare", empty, empty], "is not a run folder"),
         (vec!["compare", "/nowhere", empty], "/nowhere"),
         (vec!["compare", "--base", empty], "--new"),
         (vec!["compare", empty, empty, "--margin", "200%"], "share"),
-        (vec!["trend", empty], "is no run folder"),
+        (vec!["trend", empty], "is not a run folder"),
         (vec!["trend"], "RUN"),
     ] {
         let output = plain(&args);

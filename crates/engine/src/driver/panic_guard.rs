@@ -66,7 +66,7 @@ impl PanicGuard {
     /// See [`Participant::poll_output`].
     pub(super) fn poll_output(&mut self, now: Instant) -> Output {
         self.act(|participant| participant.poll_output(now)).unwrap_or_else(|| {
-            let defect = self.defect.clone().unwrap_or_else(|| defect(&"no words"));
+            let defect = self.defect.clone().unwrap_or_else(|| defect(&"no message"));
             Output::Ended(Outcome::Failed(defect))
         })
     }
@@ -126,8 +126,9 @@ pub(super) fn catch_panic<T>(act: impl FnOnce() -> T) -> Result<T, Failure> {
 
 fn defect(panic: &(dyn Any + Send)) -> Failure {
     let words = panic.downcast_ref::<&str>().copied();
-    let words =
-        words.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words");
+    let words = words
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
     let words: String = words.chars().take(WORDS_MAX).collect();
     let place = PLACE.take().unwrap_or_else(|| "an unknown place".into());
     let detail = format!(
@@ -159,7 +160,7 @@ mod tests {
         let long = catch_panic(|| std::panic::panic_any("x".repeat(9_999))).unwrap_err();
         assert!(long.detail.len() < 500 && !long.detail.contains(&"x".repeat(WORDS_MAX + 1)));
         let silent = catch_panic(|| std::panic::panic_any(7)).unwrap_err();
-        assert!(silent.detail.contains("no words"));
+        assert!(silent.detail.contains("no message"));
     }
 
     #[test]

@@ -43,10 +43,9 @@ impl Process {
         arguments: &[String],
         told: Option<&Secret>,
     ) -> Result<Self, ChannelError> {
-        let file = told
-            .map(file_of)
-            .transpose()
-            .map_err(|e| ChannelError::Generator(format!("cannot tell {program}: {e}")))?;
+        let file = told.map(file_of).transpose().map_err(|e| {
+            ChannelError::Generator(format!("cannot pass its input to {program}: {e}"))
+        })?;
         let path = file.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
         let path = path.unwrap_or_default();
         let mut child = Command::new(program)

@@ -184,7 +184,7 @@ async fn prepare(bus: &Bus, offer: &Offer, name: &str, order: Order) -> Result<R
 fn check(config: &GatherConfig, name: &str, ready: &Ready) -> Result<(), FleetError> {
     let refused = |why: String| Err(FleetError::Refused { worker: name.to_owned(), why });
     if !ready.clock.is_known() {
-        return refused("it says of its clock what cannot be".into());
+        return refused("what it reports of its clock is impossible".into());
     }
     let other =
         config.media_files.iter().find(|(path, hash)| ready.media_files.get(*path) != Some(hash));
@@ -196,7 +196,8 @@ fn check(config: &GatherConfig, name: &str, ready: &Ready) -> Result<(), FleetEr
     }
     if ready.plan_sha256 != config.plan_sha256 {
         return refused(
-            "it made another plan of the scenario: are files that the scenario names the same there?".into(),
+            "it read the scenario differently: are files that the scenario names the same there?"
+                .into(),
         );
     }
     Ok(())
@@ -295,7 +296,7 @@ mod tests {
         for (plan, files, why) in [
             ("p", files("two"), "its talk.webm is another file"),
             ("p", BTreeMap::new(), "it has no talk.webm"),
-            ("q", files("one"), "another plan"),
+            ("q", files("one"), "read the scenario differently"),
         ] {
             let error = checked(plan, files).expect_err(why);
             assert!(
@@ -306,6 +307,6 @@ mod tests {
         let clock = ClockSaid { bound_us: u64::MAX, ..ClockSaid::default() };
         let ready = Ready { clock, ..Ready::default() };
         let error = check(&config, "w", &ready).expect_err("no clock").to_string();
-        assert!(error.contains("says of its clock what cannot be"), "{error}");
+        assert!(error.contains("what it reports of its clock is impossible"), "{error}");
     }
 }

@@ -107,9 +107,9 @@ impl Beats {
         let mut state = self.lock();
         let silence = state.heard_at.elapsed();
         let stop = if state.latest.lost.contains(&self.worker) {
-            Some("the coordinator had given this worker up".to_owned())
+            Some("the coordinator had declared this worker lost".to_owned())
         } else if silence > SILENCE_MAX {
-            Some(format!("the coordinator was not heard for {} s", SILENCE_MAX.as_secs()))
+            Some(format!("nothing was heard from the coordinator for {} s", SILENCE_MAX.as_secs()))
         } else {
             state.latest.stop.clone()
         };
@@ -189,12 +189,15 @@ mod tests {
         beats.heard(Beat { lost: vec![0], ..Beat::default() }, Instant::now());
         assert_eq!(beats.wanted().stop, None);
         beats.heard(Beat { lost: vec![0, 1], ..Beat::default() }, Instant::now());
-        assert!(beats.wanted().stop.is_some_and(|why| why.contains("given this worker up")));
+        assert!(beats.wanted().stop.is_some_and(|why| why.contains("declared this worker lost")));
         let long_ago = Instant::now().checked_sub(SILENCE_MAX + Duration::from_millis(1));
         beats.heard(Beat::default(), long_ago.expect("the machine runs for longer"));
         assert!(
             beats.is_silent()
-                && beats.wanted().stop.is_some_and(|why| why.contains("not heard for 8 s"))
+                && beats
+                    .wanted()
+                    .stop
+                    .is_some_and(|why| why.contains("from the coordinator for 8 s"))
         );
     }
 }

@@ -169,7 +169,10 @@ impl Visitor {
                 Err(error) => self.fail(
                     now,
                     FailureReason::Protocol,
-                    &format!("the video is not said in JSON: {}", excerpt(&error.to_string())),
+                    &format!(
+                        "the description of the video is not valid JSON: {}",
+                        excerpt(&error.to_string())
+                    ),
                 ),
             },
             (Call::Live, Called::Body(body)) => {
@@ -189,7 +192,7 @@ impl Visitor {
                 Ok(room) => self.join(now, &room),
                 Err(error) => {
                     let why = excerpt(&error.to_string());
-                    self.anomaly(format!("the chat is not said in JSON: {why}"));
+                    self.anomaly(format!("the description of the chat is not valid JSON: {why}"));
                 }
             },
             (Call::Handshake, Called::Body(body)) => {
@@ -220,7 +223,7 @@ impl Visitor {
                 self.fail(now, why.reason, &why.detail);
             }
             (Call::Live, Called::Failed(why)) => {
-                self.anomaly(format!("the live is not described: {}", why.detail));
+                self.anomaly(format!("the live stream has no description: {}", why.detail));
                 self.live = Some(Live::USUAL);
                 self.play(now);
             }
@@ -284,7 +287,7 @@ impl Visitor {
         let Some(playlist) = video.playlist().filter(|_| self.player.is_none()) else { return };
         let page = &self.config.page;
         let Some(url) = playlist.playlist(page) else {
-            return self.anomaly("the URL of the playlist is none");
+            return self.anomaly("the URL of the playlist is not valid");
         };
         let mut config = self.config.player.clone();
         let live = self.live.unwrap_or(Live::USUAL);

@@ -401,7 +401,7 @@ fn method(report: &CompareReport) -> Vec<String> {
     if uses(Basis::Parts) {
         method.push(
             "One run a side: intervals come from parts of each run (sectioning), at least 10 s each. They do not contain what \
-             differs from run to run, so they are too narrow. What hangs on the moments of the joins has none: all joins of \
+             differs from run to run, so they are too narrow. What depends on when users join has none: all joins of \
              a run meet one phase of what the server repeats, such as key frames. Several runs a side have no such flaw: \
              --base A --base B --new C --new D."
                 .into(),

@@ -51,7 +51,7 @@ pub(crate) fn render(summary: &Summary) -> String {
         "frozen: decoded / meter",
         "p50 from capture: to picture / to last packet (meter)",
         "last packet to picture p95",
-        "card: next / again / skipped",
+        "test card: in order / repeated / skipped",
         "SSIM mean / least",
         "pictures / breaks / dropped by the tap",
     ];

@@ -78,7 +78,7 @@ mod tests {
             (
                 "others_ratio",
                 "0.20",
-                Some("other processes used 20.0 % of the CPU time, and nothing was left"),
+                Some("other processes used 20.0 % of the CPU time, and no core was idle"),
             ),
             ("kernel", "6.2", Some("kernel was 6.1 and 6.2")),
             ("cpu_model", "B", Some("cpu_model was A and B")),

@@ -457,7 +457,7 @@ fn pairs_in_which_others_had_the_cpu_do_not_count_and_are_made_again() {
         lost,
         [
             "while they ran, other processes used 2 % and 50 % of the CPU time",
-            "other processes used 20.0 % of the CPU time, and nothing was left"
+            "other processes used 20.0 % of the CPU time, and no core was idle"
         ]
     );
     let run = |cell: usize, repeat: usize| &report.cells[cell].runs[repeat];

@@ -89,7 +89,7 @@ impl ChatSize {
         let in_time_at_full_use =
             room.verdict == RoomVerdict::NotJoinable && room.joins_s.low <= room.within_s;
         let target =
-            if in_time_at_full_use { ", which is to be used to the target only" } else { "" };
+            if in_time_at_full_use { ", which may be used up to the target only" } else { "" };
         Some(format!(
             "One room of {} {what} within {}: {} are {} on one thread{target}",
             grouped(room.participants, 0),
@@ -158,8 +158,8 @@ pub(super) fn lines(out: &mut String, chat: &ChatSize, currency: Option<&str>) {
     let sum = |name: &str, seconds: f64| {
         vec![name.to_owned(), String::new(), String::new(), cpu_seconds(seconds, rough)]
     };
-    rows.push(sum("in proportion to the participants", room.linear_s));
-    rows.push(sum("to their square", room.quadratic_s));
+    rows.push(sum("in proportion to the chatters", room.linear_s));
+    rows.push(sum("in proportion to their square", room.quadratic_s));
     let mut total = sum("all", 0.0);
     total.pop();
     total.extend([with_interval(room.joins_s, rough), bytes(room.joins_bytes)]);
@@ -179,7 +179,7 @@ fn part_row(part: &RoomPart, rough: bool) -> Vec<String> {
     let each = if part.cpu_us > 0.0 {
         format!("{} µs", grouped(part.cpu_us, 0))
     } else {
-        "in that of the others".into()
+        "part of the others".into()
     };
     vec![
         part.work.name().into(),
@@ -213,7 +213,7 @@ fn sentences(chat: &ChatSize, currency: Option<&str>) -> Vec<String> {
             number(talk.messages_per_second),
             grouped(talk.deliveries_per_second, 0),
             if talk.thread.value > 1.0 {
-                ": more than there is, so that messages never all arrive"
+                ": more than it has, so that messages are ever later"
             } else {
                 ""
             }

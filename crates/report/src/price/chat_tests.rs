@@ -60,11 +60,11 @@ fn a_room_of_ten_thousand_cannot_be_joined_and_has_no_price() {
     let words = text::summary(&report);
     for part in [
         "One room of 10,000 cannot be joined within 2 h: 100,010,000 presences and 100,000,000 vCards are ~72,000 CPU-seconds (20 h)",
-        "in proportion to the participants",
+        "in proportion to the chatters",
         "~30 CPU-seconds",
-        "to their square",
+        "in proportion to their square",
         "extrapolated ×25.0",
-        "more than there is",
+        "more than it has",
         "rooms of at most",
         "EUR",
     ] {

@@ -164,14 +164,14 @@ fn amounts_term(parts: &Parts<'_>, vcpu_hour: f64, memory_gb_hour: f64) -> CostT
     let Some(cores) = cpu.and_then(|_| provide(SizedResource::Cpu)) else {
         return unknown(
             CostKind::Compute,
-            "what a user costs of the server's CPU is not known".into(),
+            "how much of the server's CPU a user costs is not known".into(),
         );
     };
     let memory = provide(SizedResource::Memory);
     if memory.is_none() && memory_gb_hour > 0.0 {
         return unknown(
             CostKind::Compute,
-            "what a user costs of the server's memory was not measured".into(),
+            "how much of the server's memory a user costs was not measured".into(),
         );
     }
     let hours = parts.request.hours;

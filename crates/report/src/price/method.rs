@@ -42,7 +42,7 @@ pub(super) fn notes(
         );
     } else if !sizing.has_cpu() {
         notes.push(
-            "What a user costs of the CPU could not be told from noise: more loads that pass and differ are needed, as \
+            "The CPU time that a user costs is within the noise: more loads that pass and differ are needed, as \
              `throng find` holds them with a larger budget, on a host that does nothing else"
                 .into(),
         );
@@ -50,7 +50,7 @@ pub(super) fn notes(
     let is_search = summary.capacity.is_some();
     if summary.generator.limited && !is_search {
         notes.push(
-            "The generator was the limit of this run: these figures are not those of a healthy server".into(),
+            "The generator was the limit of this run: they do not describe the server".into(),
         );
     }
     if summary.partial {
@@ -63,7 +63,7 @@ pub(super) fn notes(
     }
     if summary.chat.is_some() && summary.chat_cost.is_none() {
         notes.push(
-            "What the chat costs could not be told: watch the process of its server, and let the crowd come in groups".into(),
+            "What the chat costs could not be determined: watch the process of its server, and let the crowd come in groups".into(),
         );
     } else if summary.chat_cost.is_some() {
         notes.push(

@@ -171,10 +171,8 @@ fn need_row(need: &ResourceNeed) -> Vec<String> {
         need.resource.name().into(),
         amount(need.provide.value, unit, is_rough),
         interval(need.used, unit, is_rough),
-        need.users_per.map_or_else(
-            || "growth not told from noise".into(),
-            |users| users_per(&users, &need.per),
-        ),
+        need.users_per
+            .map_or_else(|| "growth within noise".into(), |users| users_per(&users, &need.per)),
         format!("{}{share}", need.dominant),
         remark(&need.extrapolation, need.bends),
     ]

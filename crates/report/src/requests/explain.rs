@@ -37,7 +37,7 @@ pub(super) fn remarks(beside: &Beside, log: &LogRequests, has_others: bool) -> V
     }
     if has_others || log.not_listed > 0 {
         remarks.push(
-            "there are more URIs than are told apart: the differences of those are not known"
+            "the run has more URIs than are counted one by one: differences among the rest are not known"
                 .into(),
         );
     }
@@ -53,7 +53,7 @@ fn nothing(beside: &Beside, log: &LogRequests) -> String {
         return "the log is empty: it may be written through a buffer (nginx: `buffer=`, `flush=`), or be another file".into();
     }
     if log.unread == log.lines {
-        return format!("none of the {} lines is in a format that is read", count(log.lines));
+        return format!("none of the {} lines is in a supported format", count(log.lines));
     }
     if log.of_other_agents + log.without_agent() > 0 {
         return format!(
@@ -87,7 +87,7 @@ fn missing(beside: &Beside, log: &LogRequests) -> String {
             last - ends
         ),
         _ if log.unread >= beside.missing => {
-            format!("{lacks}, and {} lines are in no format that is read", grouped(log.unread))
+            format!("{lacks}, and {} lines are in an unsupported format", grouped(log.unread))
         }
         _ if log.without_agent() + log.of_other_agents >= beside.missing => format!(
             "{lacks}, and has {} others in the same time without the user agent `{}`: a proxy in front may change it",

@@ -188,7 +188,7 @@ fn lines_that_cannot_be_read_are_counted_and_explain_what_is_missing() {
     let beside = Beside::of(&rows(), None, &log);
     assert_eq!((beside.answer, beside.missing, beside.lines_unread), (LogAnswer::Differs, 3, 3));
     assert!(
-        beside.remarks[0].contains("3 lines are in no format that is read"),
+        beside.remarks[0].contains("3 lines are in an unsupported format"),
         "{:?}",
         beside.remarks
     );
@@ -214,7 +214,7 @@ fn a_log_of_endless_uris_takes_bounded_memory_and_says_so() {
     assert_eq!((log.of_run().len(), log.not_listed), (200_000, 3));
     let remarks = Beside::of(&rows(), None, &log).remarks;
     assert!(
-        remarks.iter().any(|remark| remark.contains("more URIs than are told apart")),
+        remarks.iter().any(|remark| remark.contains("more URIs than are counted one by one")),
         "{remarks:?}"
     );
 }

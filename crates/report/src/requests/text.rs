@@ -18,7 +18,10 @@ pub fn summary(report: &RequestReport, rows_max: usize) -> String {
     };
     let mut out = format!("requests  {statuses}; {} of bodies\n", bytes(report.body_bytes as f64));
     for (count, words) in [
-        (report.cut_off, "cut off by their players: they left, sought, or had no use for the body"),
+        (
+            report.cut_off,
+            "cut off by their players: they left, seeked, or no longer needed the body",
+        ),
         (report.broken_off, "responses broke or ended early"),
         (report.not_listed, "of URIs beyond the limit of distinct ones, which are not listed"),
     ] {
@@ -105,7 +108,7 @@ fn lines(beside: &Beside) -> String {
         (beside.lines_at_other_times, "at other times"),
         (beside.lines_elsewhere, "of other paths"),
         (beside.lines_of_others, "of other user agents"),
-        (beside.lines_unread, "in no format that is read"),
+        (beside.lines_unread, "in an unsupported format"),
     ];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
     let parts: Vec<String> =

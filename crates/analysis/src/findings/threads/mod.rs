@@ -94,7 +94,7 @@ fn none_is_full(context: &Context<'_>) -> NoFinding {
     let always = context.threads.iter().find(|thread| thread.is_always_busy() && thread.is_full());
     if let Some(thread) = always {
         return NoFinding::Constant(format!(
-            "Thread {} is as busy at every load ({} before, {} under the load that failed): it does not change with the load, which explains nothing",
+            "Thread {} is as busy at every load ({} before, {} under the load that failed): it does not change with the load, so it is not the cause",
             thread.label(),
             percent(thread.cpu.before().unwrap_or(0.0)),
             percent(thread.cpu.fail())

@@ -49,7 +49,7 @@ fn folders_of(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     folders.sort();
     if folders.is_empty() {
         return Err(CliError::usage(format!(
-            "{} is no run folder, and has none in it",
+            "{} is not a run folder and contains none",
             path.display()
         )));
     }

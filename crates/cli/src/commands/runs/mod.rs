@@ -67,6 +67,6 @@ fn labelled(path: &Path) -> Result<PathBuf, CliError> {
     let folder = run_folder(path);
     match Entry::of(&folder) {
         Some(_) => Ok(folder),
-        None => Err(CliError::usage(format!("{} is no run folder", folder.display()))),
+        None => Err(CliError::usage(format!("{} is not a run folder", folder.display()))),
     }
 }

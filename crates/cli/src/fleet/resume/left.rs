@@ -41,18 +41,18 @@ impl Left {
         let record = Record::read(&folder).map_err(CliError::usage)?;
         let record = record.ok_or_else(|| {
             CliError::usage(format!(
-                "{shown}: no fleet played this run, so that nothing of it is elsewhere"
+                "{shown}: no fleet played this run, so there is nothing to collect"
             ))
         })?;
         if record.is_search {
             return Err(CliError::usage(format!(
-                "{shown} is a search: it goes on with `throng find … {}`",
+                "{shown} is a search: continue it with `throng find … {}`",
                 shell::flag("--resume", &folder)
             )));
         }
         if run.ending != Ending::Unfinished && record.collected.is_none() {
             return Err(CliError::usage(format!(
-                "{shown} has ended in order: there is nothing to resume"
+                "{shown} ended as planned: there is nothing to resume"
             )));
         }
         let ours = build::build()?;
@@ -87,7 +87,7 @@ impl Left {
         is_done.then(|| {
             let shown = self.folder.display();
             format!(
-                "{shown} was collected, up to message {} of the bus: nothing is missing, nothing changes",
+                "{shown} was already collected, up to message {} of the bus: nothing is missing",
                 collected.last
             )
         })

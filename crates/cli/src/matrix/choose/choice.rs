@@ -95,7 +95,7 @@ pub(super) fn choice(
             format!("searched: a run that holds {}, takes longer than a search", fails(figures))
         }
         (Choice::Search(SearchReason::TooLittle), Some(figures)) => format!(
-            "searched: a variant has too little more of the limit to serve {}",
+            "searched: a variant has too little more of the limiting resource to serve {}",
             fails(figures)
         ),
         (Choice::Search(SearchReason::NextLimit), Some(figures)) => format!(

@@ -31,7 +31,7 @@ impl CellRunner<'_> {
         let (figures, summary) = match measure(folder, hold) {
             Ok(measured) => measured,
             Err(error) => {
-                let reason = Some(format!("the crowd did not come ({error}): {said}"));
+                let reason = Some(format!("the run left no results ({error}): {said}"));
                 // Workers that do not come or do not play are no result of the cell: `--resume`
                 // makes this run.
                 let is_without_fleet =

@@ -184,7 +184,7 @@ fn a_worker_that_is_killed_is_told_at_once_and_its_viewers_are_not_failures() {
         run.participants.iter().filter(lost).map(|row| row.participant).collect();
     assert_eq!(of_b.len(), 4, "{ran}");
     assert_eq!(run.participants.iter().filter(|row| row.failure().is_some()).count(), 0, "{ran}");
-    assert!(ran.stderr.contains("worker b is lost: it was not heard for 4 s"), "{ran}");
+    assert!(ran.stderr.contains("worker b is lost: nothing was heard from it for 4 s"), "{ran}");
     // The crowd was not the one that was asked for.
     assert_eq!(ran.code, Some(4), "{ran}");
     let reasons = ran.summary()["generator"]["reasons"].to_string();
@@ -269,7 +269,7 @@ fn workers_stop_when_their_coordinator_is_gone() {
     let killed_at = Instant::now();
     for worker in &stand.workers {
         worker.waits_until_it_says(
-            "ended: the coordinator was not heard for 8 s",
+            "ended: nothing was heard from the coordinator for 8 s",
             Duration::from_secs(12),
         );
     }

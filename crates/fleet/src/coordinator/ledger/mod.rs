@@ -264,7 +264,7 @@ impl Ledger {
         }
         state.heard_at = now;
         if state.inbox.take(sequence, bytes) == Arrival::NoRoom {
-            self.lose(worker, now, "it sent more rows out of turn than there is room for", out);
+            self.lose(worker, now, "it sent more rows out of order than are kept", out);
             return;
         }
         while let Some((_, bytes)) =
@@ -283,7 +283,7 @@ impl Ledger {
                             self.lose(
                                 worker,
                                 now,
-                                &format!("it sent a row that cannot be: {why}"),
+                                &format!("it sent an impossible row: {why}"),
                                 out,
                             );
                             return;
@@ -291,7 +291,12 @@ impl Ledger {
                     }
                 }
                 Err(error) => {
-                    self.lose(worker, now, &format!("it sent what are no rows: {error}"), out);
+                    self.lose(
+                        worker,
+                        now,
+                        &format!("it sent a batch that cannot be read: {error}"),
+                        out,
+                    );
                     return;
                 }
             }
@@ -307,7 +312,7 @@ impl Ledger {
             _ => None,
         };
         if let Some(figure) = figure.filter(|figure| !figure.is_finite()) {
-            return Some(format!("a figure of {figure}"));
+            return Some(format!("the value {figure}"));
         }
         let participant = match row {
             Row::Participant(row) => row.participant,
@@ -394,10 +399,11 @@ impl Ledger {
                         && now.saturating_duration_since(heard_at) > silence_max =>
                 {
                     let why = match self.collects {
-                        Some(_) => {
-                            "its last rows are neither on the bus nor did it bring them".to_owned()
+                        Some(_) => "its last rows are not on the bus, and it did not deliver them"
+                            .to_owned(),
+                        None => {
+                            format!("nothing was heard from it for {} s", SILENCE_MAX.as_secs())
                         }
-                        None => format!("it was not heard for {} s", SILENCE_MAX.as_secs()),
                     };
                     self.lose(worker, now, &why, out);
                 }

@@ -169,7 +169,7 @@ impl EventLink {
         let Some(path) = path else { return Ok(self.url.clone()) };
         let url = self.url.join(path).ok().filter(|url| url.origin() == self.url.origin());
         url.ok_or_else(|| {
-            Failure::new(FailureReason::Protocol, format!("{path} is no path on {}", self.url))
+            Failure::new(FailureReason::Protocol, format!("{path} is not a path on {}", self.url))
         })
     }
 

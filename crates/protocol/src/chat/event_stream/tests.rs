@@ -443,7 +443,7 @@ fn a_message_that_the_server_does_not_take_is_told_and_the_connection_stays() {
         event: DownloadEvent::Finished(Err(ChannelError::Unanswered)),
     });
     assert!(
-        stand.anomalies[0].contains("the answer to what was posted: HTTP status 413"),
+        stand.anomalies[0].contains("the answer to a POST: HTTP status 413"),
         "{:?}",
         stand.anomalies
     );

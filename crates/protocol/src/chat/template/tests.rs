@@ -164,7 +164,10 @@ fn who_is_refused_or_put_out_has_failed_and_it_is_said_in_the_servers_words() {
     stand.receive(":op KICK #stage eve :another one");
     let failure = stand.try_receive(":op KICK #stage ada :flood").unwrap_err();
     assert_eq!(failure.reason, FailureReason::Kicked);
-    assert!(failure.detail.contains("put out: :op KICK #stage ada :flood"), "{failure}");
+    assert!(
+        failure.detail.contains("removed from the room: :op KICK #stage ada :flood"),
+        "{failure}"
+    );
 }
 
 #[test]
@@ -197,7 +200,7 @@ fn signs_of_life_are_sent_and_an_answer_that_does_not_come_breaks_the_connection
     stand.wait(25).unwrap();
     stand.receive(":x PRIVMSG #stage :not an answer");
     let failure = stand.wait(10).unwrap_err();
-    assert!(failure.detail.contains("no answer to a sign of life within 10 s"), "{failure}");
+    assert!(failure.detail.contains("no answer to a keep-alive message within 10 s"), "{failure}");
 }
 
 #[test]
@@ -214,5 +217,5 @@ fn binary_messages_are_an_error_where_the_template_says_text_and_where_they_are_
         .chat
         .receive(json.now, Incoming::Frame(Message::Binary(vec![0xff, 0xfe])))
         .unwrap_err();
-    assert!(failure.detail.contains("no text in UTF-8"), "{failure}");
+    assert!(failure.detail.contains("not text in UTF-8"), "{failure}");
 }

@@ -159,7 +159,7 @@ impl Room {
             () if has("301") => (FailureReason::Kicked, "banned from the room (status 301)"),
             () if has("307") => (FailureReason::Kicked, "kicked from the room (status 307)"),
             () if has("332") => (FailureReason::RoomEnded, "the service shuts down (status 332)"),
-            () => (FailureReason::Kicked, "put out of the room"),
+            () => (FailureReason::Kicked, "removed from the room"),
         };
         Err(Failure::new(reason, what))
     }

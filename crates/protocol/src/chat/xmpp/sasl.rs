@@ -161,7 +161,7 @@ impl Scram {
             .and_then(NonZeroU32::new);
         let rounds = rounds.ok_or_else(|| {
             SaslError::Malformed(format!(
-                "an iteration count that is no number up to {ITERATIONS_MAX} (SCRAM)"
+                "an iteration count that is not a number up to {ITERATIONS_MAX} (SCRAM)"
             ))
         })?;
 

@@ -332,7 +332,7 @@ fn another_nickname_is_asked_for_until_one_is_free() {
     stand
         .presence("Eve", "type='error'><error type='cancel'><not-acceptable xmlns='s'/></error>")
         .unwrap();
-    let said = Event::Odd("its nickname stays what it is: not-acceptable".to_owned());
+    let said = Event::Odd("the nickname was not changed: not-acceptable".to_owned());
     assert_eq!((stand.events, stand.session.nick()), (vec![said], "Grace-2"));
 }
 

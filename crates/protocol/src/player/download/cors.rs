@@ -188,7 +188,7 @@ impl Embedding {
             return Ok(());
         }
         if allowed != origin {
-            let why = if allowed == "*" { ", which does not do with credentials" } else { "" };
+            let why = if allowed == "*" { ", which is not valid with credentials" } else { "" };
             let allowed = excerpt(&allowed);
             return Err(format!(
                 "Access-Control-Allow-Origin is `{allowed}`{why}, the origin {origin}{of_status}"
@@ -333,7 +333,7 @@ mod tests {
             (SameOrigin, &[(ALLOW, "null")], "is `null`"),
             (SameOrigin, &[own, own], "is `https://www.example.com, https://www.example.com`"),
             (SameOrigin, &[(ALLOW, "*"), (ALLOW, "*")], "is `*, *`"),
-            (Include, &[(ALLOW, "*"), with("true")], "`*`, which does not do with credentials"),
+            (Include, &[(ALLOW, "*"), with("true")], "`*`, which is not valid with credentials"),
             (Include, &[own], "no Access-Control-Allow-Credentials"),
             (Include, &[own, with("TRUE")], "is `TRUE`, not `true`"),
         ] {

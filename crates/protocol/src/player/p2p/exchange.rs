@@ -203,7 +203,7 @@ impl SegmentExchange {
         if let Some(from) = self.asked {
             match self.neighbours.received(now, from, self.next) {
                 Sent::Partly(..) => return,
-                Sent::Broken => return self.fail(now, "the giver sends no more"),
+                Sent::Broken => return self.fail(now, "the peer stopped sending"),
                 Sent::Whole(_) => self.asked = None,
             }
             self.next += 1;

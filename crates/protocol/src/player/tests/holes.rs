@@ -123,7 +123,7 @@ fn who_leaves_before_its_buffer_is_empty_has_failed_if_nothing_more_came() {
     stand.seconds(2);
     assert_eq!(stand.ended, None, "it has what it plays");
     let anomalies = stand.anomalies();
-    assert!(anomalies.iter().any(|text| text.contains("nothing more comes: http_404")));
+    assert!(anomalies.iter().any(|text| text.contains("cannot fetch more: http_404")));
     stand.viewer.handle(stand.now, Input::Leave { others_follow: false });
     stand.drain();
     assert!(stand.failure().starts_with("http_404: http://10.0.0.1/2.ts"), "{}", stand.failure());

@@ -73,7 +73,7 @@ fn who_has_failed_while_its_buffer_was_full_sleeps_until_it_is_played() {
     let url = "http://10.0.0.1/master.m3u8";
     let mut stand = Stand::at(url, buffering(5), 1_000_000, answers);
     stand.seconds(1);
-    assert!(stand.anomalies().iter().any(|text| text.contains("nothing more comes")));
+    assert!(stand.anomalies().iter().any(|text| text.contains("cannot fetch more")));
     let before = stand.wakes;
     stand.seconds(4);
     assert_eq!(stand.ended, None, "it has what it plays");

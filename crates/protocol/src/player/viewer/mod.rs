@@ -267,7 +267,7 @@ impl Viewer {
         }
         if self.session.as_ref().is_some_and(|session| session.playout.waits_since().is_none()) {
             // It may be long until it ends.
-            self.client.anomaly(format!("plays what it has, and nothing more comes: {failure}"));
+            self.client.anomaly(format!("plays out its buffer, and cannot fetch more: {failure}"));
         }
         self.failure = Some(failure);
         for at in 0..self.lanes.len() {

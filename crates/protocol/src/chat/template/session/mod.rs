@@ -137,7 +137,10 @@ impl Template {
             self.overdue_at = None;
         }
         if template.kicked.iter().any(|pattern| self.is_in(pattern, line)) {
-            return Err(Failure::new(FailureReason::Kicked, format!("put out: {}", excerpt(line))));
+            return Err(Failure::new(
+                FailureReason::Kicked,
+                format!("removed from the room: {}", excerpt(line)),
+            ));
         }
         if !matches!(self.state, State::Joins { .. }) {
             return Ok(Vec::new());
@@ -165,7 +168,7 @@ impl Template {
             Message::Binary(bytes) if self.config.template.binary => String::from_utf8(bytes)
                 .map_err(|error| {
                     self.traffic.bytes_received += error.as_bytes().len() as u64;
-                    protocol("a binary message that is no text in UTF-8")
+                    protocol("a binary message that is not text in UTF-8")
                 })?,
             Message::Binary(bytes) => {
                 self.traffic.bytes_received += bytes.len() as u64;
@@ -239,8 +242,8 @@ impl Session for Template {
             State::Joins { overdue_at, .. } => Some((*overdue_at, "answer overdue")),
             State::Closed | State::Joined => None,
         };
-        let answer = self.overdue_at.map(|at| (at, "answer to a sign of life overdue"));
-        let sign = self.keep_alive_at.map(|at| (at, "sign of life"));
+        let answer = self.overdue_at.map(|at| (at, "answer to a keep-alive message overdue"));
+        let sign = self.keep_alive_at.map(|at| (at, "keep-alive message"));
         join.into_iter().chain(answer).chain(sign).min_by_key(|(at, _)| *at)
     }
 
@@ -261,7 +264,7 @@ impl Session for Template {
             _ => {}
         }
         if self.overdue_at.is_some_and(|at| now >= at) {
-            return late(format!("no answer to a sign of life within {within} s"));
+            return late(format!("no answer to a keep-alive message within {within} s"));
         }
         let template = std::sync::Arc::clone(&self.config.template);
         if let Some(keep_alive) = &template.keep_alive

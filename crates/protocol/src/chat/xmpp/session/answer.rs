@@ -21,7 +21,7 @@ impl Stream {
         self.traffic.stanzas_received += 1;
         self.traffic.bytes_received += frame.len() as u64;
         let element = Element::read(frame).map_err(|error| {
-            protocol(format!("a frame is no stanza: {error}: {}", excerpt(frame)))
+            protocol(format!("a frame is not an XMPP stanza: {error}: {}", excerpt(frame)))
         })?;
         if self.step == Step::Joined {
             self.ping_at = Some(now + PING_AFTER);
@@ -263,7 +263,7 @@ impl Stream {
                 Ok(Vec::new())
             }
             Some(RoomEvent::ChangeRefused(why)) => {
-                Ok(vec![Event::Odd(format!("its nickname stays what it is: {why}"))])
+                Ok(vec![Event::Odd(format!("the nickname was not changed: {why}"))])
             }
             Some(RoomEvent::Entered(nick))
                 if self.step == Step::Joined && self.config.vcards == VcardPolicy::All =>

@@ -215,7 +215,7 @@ impl Channels {
                 let detail = connection
                     .link
                     .refused()
-                    .map(|address| format!("{address} is no allowed target"));
+                    .map(|address| format!("{address} is not an allowed target"));
                 self.leave(now, membership, at, detail.as_deref());
             } else if now >= connection.next_at {
                 let result = connection.link.timeout(now);
@@ -387,7 +387,7 @@ impl Channels {
         self.has_news = true;
         membership.cancel_upload(now, connection.id);
         if let Some(why) = why {
-            self.complaints.push(format!("a peer is left: {why}"));
+            self.complaints.push(format!("disconnected from a peer: {why}"));
         }
         connection.link.close();
         self.transmit_rest(&mut connection);

@@ -142,7 +142,7 @@ fn who_sends_too_much_or_is_late_again_and_again_is_left() {
         wants.channels.cancel(now, &wants.membership, from, true);
     }
     assert_eq!(wants.channels.degree(), 0);
-    assert_eq!(wants.channels.take_complaints(), ["a peer is left: late three times"]);
+    assert_eq!(wants.channels.take_complaints(), ["disconnected from a peer: late three times"]);
 
     let (mut now, mut sides) = connected(PeerEngine::V22);
     // It announces one byte, and sends two.
@@ -161,7 +161,7 @@ fn who_sends_too_much_or_is_late_again_and_again_is_left() {
     liar.channels.advance(now, &liar.membership, 0);
     run(&mut now, &mut sides, Duration::from_millis(100));
     let complaints = sides[1].channels.take_complaints();
-    assert_eq!(complaints, ["a peer is left: sent 2 bytes of a segment of 1"]);
+    assert_eq!(complaints, ["disconnected from a peer: sent 2 bytes of a segment of 1"]);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_peer_outside_the_allowed_targets_gets_nothing() {
     }
     assert_eq!(
         inside.channels.take_complaints(),
-        ["a peer is left: 192.0.2.1:4000 is no allowed target"]
+        ["disconnected from a peer: 192.0.2.1:4000 is not an allowed target"]
     );
 }
 
@@ -311,7 +311,7 @@ fn what_came_is_used_when_it_is_proven_and_who_sent_something_else_is_left() {
             assert!(matches!(peers.received(now, from, 104), Sent::Broken));
             assert_eq!(peers.degree(now), 0);
             let complaints = peers.channels().unwrap().take_complaints();
-            assert_eq!(complaints, ["a peer is left: segment 104: another SHA-256"]);
+            assert_eq!(complaints, ["disconnected from a peer: segment 104: another SHA-256"]);
         }
     }
 }

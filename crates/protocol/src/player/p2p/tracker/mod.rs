@@ -246,11 +246,11 @@ impl Tracker {
         self.counters.bytes_received += text.len() as u64;
         let said = (text.len() <= MESSAGE_LEN_MAX).then(|| serde_json::from_str::<Said>(text));
         let Some(Ok(said)) = said else {
-            self.complain(format!("{}: said what is no message of a tracker", self.url));
+            self.complain(format!("{}: sent something other than a tracker message", self.url));
             return None;
         };
         if said.action.as_deref() != Some("announce") {
-            self.complain(format!("{}: a message that is no announcement", self.url));
+            self.complain(format!("{}: sent a message that is not an announcement", self.url));
             return None;
         }
         let info_hash = said.info_hash.as_deref().and_then(ids::of_text)?;
