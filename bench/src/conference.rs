@@ -284,7 +284,7 @@ fn counted(run: &RunData, crowd: Crowd) -> Counted {
     let sent = run.sent.iter().map(|row| (row.second, row.counters.packets_sent)).collect();
     let counters = run.series.iter().map(|row| (row.second, row.counters));
     let received =
-        counters.map(|(second, c)| (second, c.packets_received + c.packets_recovered)).collect();
+        counters.map(|(second, c)| (second, c.packets_original + c.packets_recovered)).collect();
     let lost = run.tracks.iter().map(|track| track.counters.packets_lost).sum();
     let playing = run.tracks.iter().filter(|track| track.counters.frames_decodable > 0).count();
     let expected = match crowd {

@@ -350,7 +350,7 @@ fn read_folder(folder: &Path) -> Result<Account> {
     let mut rows: Vec<(i64, u64)> = run
         .series
         .iter()
-        .map(|row| (row.second, row.counters.packets_received + row.counters.packets_recovered))
+        .map(|row| (row.second, row.counters.packets_original + row.counters.packets_recovered))
         .collect();
     rows.sort_unstable();
     let mut received = vec![Received { at_s: start_s, packets: 0 }];
@@ -393,7 +393,7 @@ fn drops(run: &RunData) -> u64 {
 fn media(run: &RunData, kind: MediaKind) -> Media {
     let tracks = run.tracks.iter().filter(|track| track.kind == kind).map(|track| &track.counters);
     tracks.fold(Media::default(), |sum, counters| Media {
-        packets: sum.packets + counters.packets_received,
+        packets: sum.packets + counters.packets_original,
         bytes: sum.bytes + counters.payload_bytes + counters.header_bytes,
     })
 }

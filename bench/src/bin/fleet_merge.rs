@@ -133,7 +133,7 @@ fn spread(count: u32, centre: u64, worker: u16) -> Distribution {
 
 fn series(second: i64, kind: MediaKind, viewers: u32, worker: u16) -> Row {
     let counters = TrackCounters {
-        packets_received: u64::from(viewers) * 110,
+        packets_original: u64::from(viewers) * 110,
         wire_bytes: u64::from(viewers) * 125_000,
         active_us: u64::from(viewers) * 1_000_000,
         ..TrackCounters::default()
@@ -177,7 +177,7 @@ fn viewer_rows(number: u32, second: i64) -> [Row; 3] {
             from: None,
             first_frame_at: Some(RunTime(100_000)),
             counters: TrackCounters {
-                packets_received: 110 * second.unsigned_abs(),
+                packets_original: 110 * second.unsigned_abs(),
                 ..TrackCounters::default()
             },
             relative_delay_us: spread(200, 900, (number % 100) as u16),

@@ -122,7 +122,7 @@ fn crowd(writer: &mut RunWriter, second: i64, playing: u32, strain: f64) {
             kind: Some(kind),
             tracks: playing,
             counters: TrackCounters {
-                packets_received: packets,
+                packets_original: packets,
                 packets_lost: (packets as f64 * strain * 0.05) as i64,
                 wire_bytes: packets * 1_100,
                 payload_bytes: packets * 1_040,
@@ -192,7 +192,7 @@ fn participants(writer: &mut RunWriter, arguments: &Arguments) {
             from: None,
             first_frame_at: None,
             counters: TrackCounters {
-                packets_received: 10_000,
+                packets_original: 10_000,
                 active_us: 1,
                 ..TrackCounters::default()
             },

@@ -243,7 +243,7 @@ mod tests {
         let rolling = rolling("video.loss < 1%", "whep+http://127.0.0.1/whep");
         let second = |second, packets_lost| {
             let counters =
-                TrackCounters { packets_received: 100, packets_lost, ..TrackCounters::default() };
+                TrackCounters { packets_original: 100, packets_lost, ..TrackCounters::default() };
             let kind = Some(MediaKind::Video);
             Row::Series(Box::new(SeriesRow {
                 second,

@@ -280,7 +280,7 @@ pub struct TrackFigures {
     /// OvenRtcTester's "delay", milliseconds.
     pub oven_rtc_tester_delay_ms: Option<f64>,
     /// Packets received over its life.
-    pub packets_received: u64,
+    pub packets_original: u64,
     /// Packets lost over its life.
     pub packets_lost: i64,
     /// Bytes on the wire over its life.

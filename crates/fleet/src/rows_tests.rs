@@ -69,7 +69,7 @@ impl Numbers {
 
     fn track_counters(&mut self) -> TrackCounters {
         TrackCounters {
-            packets_received: self.small(),
+            packets_original: self.small(),
             packets_lost: self.u32() as i64 - 500,
             wire_bytes: self.small(),
             frames_decodable: self.small(),

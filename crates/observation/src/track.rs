@@ -131,7 +131,7 @@ impl TrackCounters {
     /// Packets expected from the sequence numbers: received, recovered by retransmission, or lost.
     #[must_use]
     pub fn packets_expected(&self) -> u64 {
-        self.packets_received + self.packets_recovered + self.packets_lost.max(0) as u64
+        self.packets_original + self.packets_recovered + self.packets_lost.max(0) as u64
     }
 
     /// The loss that a browser counts: W3C `packetsLost`, by RFC 3550 6.4.1 expected less received
@@ -169,7 +169,7 @@ impl TrackCounters {
     /// Whether the track was expected and no packet of it ever arrived.
     #[must_use]
     pub fn never_received(&self) -> bool {
-        self.missing_us > 0 && self.packets_received + self.packets_recovered == 0
+        self.missing_us > 0 && self.packets_original + self.packets_recovered == 0
     }
 
     /// Whether its media came, or should have come, as packets. Media that a player fetches by HTTP
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn loss_is_a_share_of_what_was_expected_and_silence_is_all_of_it() {
         let packets = |received, recovered, lost| TrackCounters {
-            packets_received: received,
+            packets_original: received,
             packets_recovered: recovered,
             packets_lost: lost,
             active_us: 1_000_000,

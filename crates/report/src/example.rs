@@ -57,7 +57,7 @@ fn strain(second: i64, degraded: bool) -> f64 {
 fn video_counters(strain: f64, n: u64) -> TrackCounters {
     let received = (120.0 * n as f64 * (1.0 - 0.2 * strain)) as u64;
     TrackCounters {
-        packets_received: received,
+        packets_original: received,
         packets_lost: (received as f64 * 0.06 * strain) as i64,
         payload_bytes: received * 1040,
         wire_bytes: received * 1110,
@@ -77,7 +77,7 @@ fn series(second: i64, kind: MediaKind, n: u32, strain: f64) -> SeriesRow {
         video_counters(strain, count)
     } else {
         TrackCounters {
-            packets_received: 50 * count,
+            packets_original: 50 * count,
             payload_bytes: 8_000 * count,
             wire_bytes: 12_000 * count,
             active_us: 1_000_000 * count,

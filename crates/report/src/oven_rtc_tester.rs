@@ -67,7 +67,7 @@ pub fn summary(run: &RunData) -> String {
     if all.payload_bytes > 0 && !all.has_packets() {
         return out; // players fetch media, and no packet of theirs is seen
     }
-    let packets = all.packets_received;
+    let packets = all.packets_original;
     let _ = writeln!(out, "Total Packets({packets}) Avg Packets({:.0})", each(packets as f64));
     let lost = all.packets_lost.max(0);
     let _ =
@@ -192,7 +192,7 @@ fn track_line(track: &TrackRow) -> String {
     }
     format!(
         "{kind}({codec}) total_packets({}) packet_loss({}) total_bytes({total}) avg_bps({rate}){fps} delay_p95({delay_p95}) last_drift({drift})",
-        c.packets_received,
+        c.packets_original,
         c.packets_lost.max(0),
     )
 }

@@ -346,8 +346,9 @@ pub struct Media {
     pub received_bps: f64,
     /// Bits per second of payload of one track, mean over the time tracks were active.
     pub track_bps: Option<f64>,
-    /// Packets received, duplicates left out.
-    pub packets_received: u64,
+    /// Packets received in their first transmission: no duplicates, no retransmissions.
+    #[serde(alias = "packets_received")]
+    pub packets_original: u64,
     /// Packets lost for good.
     pub packets_lost: u64,
     /// Packets that arrived after they were counted lost.
@@ -359,7 +360,8 @@ pub struct Media {
     /// Packets recovered by retransmission.
     pub packets_recovered: u64,
     /// Packets that could not be decrypted or parsed.
-    pub packets_discarded: u64,
+    #[serde(alias = "packets_discarded")]
+    pub packets_unreadable: u64,
     /// RTP payload bytes.
     pub payload_bytes: u64,
     /// Bytes on the wire.
@@ -508,13 +510,13 @@ impl Summary {
     /// Whether media came as packets: not in a run of players alone, which fetch it by HTTP.
     pub(crate) fn has_packets(&self) -> bool {
         self.playback.is_none() && !self.is_chat_only()
-            || self.media().iter().any(|(_, media)| media.packets_received > 0)
+            || self.media().iter().any(|(_, media)| media.packets_original > 0)
     }
 
     /// Whether its participants were in a chat, and in nothing else.
     pub(crate) fn is_chat_only(&self) -> bool {
         let has_media =
-            self.media().iter().any(|(_, media)| media.tracks > 0 || media.packets_received > 0);
+            self.media().iter().any(|(_, media)| media.tracks > 0 || media.packets_original > 0);
         self.chat.is_some() && self.playback.is_none() && self.sent.is_none() && !has_media
     }
 

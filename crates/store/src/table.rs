@@ -102,7 +102,11 @@ impl<T: Counters> Group<T> for Sums {
     fn columns(out: &mut Vec<Column>) {
         out.extend(T::COUNTERS.iter().map(|counter| {
             let column = Column::new::<i64>(counter.name).part(Part::Sum);
-            if counter.came_later() { column.or("0") } else { column }
+            match counter.was {
+                "" if counter.came_later() => column.or("0"),
+                "" => column,
+                was => column.or(was),
+            }
         }));
     }
     fn bind(field: &T, to: &mut Binder<'_, '_>) -> rusqlite::Result<()> {

@@ -11,7 +11,14 @@ use throng_observation::{ChatRow, ExperienceRow, HoldRow, HttpRequestRow, Playba
 use super::*;
 
 /// Columns of earlier versions, which are read in place of those that came later.
-const EARLIER: [&str; 4] = ["oven_delay_us", "worker", "frames_given", "source_fps_milli"];
+const EARLIER: [&str; 6] = [
+    "oven_delay_us",
+    "worker",
+    "frames_given",
+    "source_fps_milli",
+    "packets_received",
+    "packets_discarded",
+];
 
 fn table_of<T: Stored>() -> Connection {
     let db = Connection::open_in_memory().unwrap();

@@ -398,7 +398,7 @@ impl SimulatedRun {
                 kind: Some(MediaKind::Audio),
                 tracks: connected,
                 counters: TrackCounters {
-                    packets_received: u64::from(connected) * 50 - lost as u64,
+                    packets_original: u64::from(connected) * 50 - lost as u64,
                     packets_lost: lost as i64,
                     active_us: u64::from(connected) * 1_000_000,
                     ..TrackCounters::default()
@@ -418,7 +418,7 @@ impl SimulatedRun {
             kind: Some(MediaKind::Video),
             tracks: connected,
             counters: TrackCounters {
-                packets_received: if lossy { packets * 9 / 10 } else { packets },
+                packets_original: if lossy { packets * 9 / 10 } else { packets },
                 packets_lost: if lossy { (packets / 10) as i64 } else { 0 },
                 wire_bytes: if lossy { packets * 1_125 } else { packets * 1_250 },
                 frames_decodable: u64::from(connected) * 30,

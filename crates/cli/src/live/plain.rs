@@ -140,15 +140,15 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> Stri
         "             so far {} ({} a second), {} packets ({:.0} a second), {} lost\n",
         bytes(so_far.wire_bytes as f64),
         bytes(so_far.wire_bytes as f64 / seconds),
-        so_far.packets_received,
-        so_far.packets_received as f64 / seconds,
+        so_far.packets_original,
+        so_far.packets_original as f64 / seconds,
         so_far.packets_lost.max(0),
     );
     let (each, lost) = (f64::from(clients.max(1)), so_far.packets_lost.max(0) as f64);
     text += &format!(
         "             a client {}, {:.0} packets, {:.1} lost\n",
         bytes(so_far.wire_bytes as f64 / each),
-        so_far.packets_received as f64 / each,
+        so_far.packets_original as f64 / each,
         lost / each,
     );
     if let Some(basis) = kind.absolute_delay_basis {

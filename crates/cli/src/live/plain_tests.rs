@@ -53,7 +53,7 @@ fn every_figure_of_oven_rtc_testers_summary_is_there() {
     let (oven_rtc_tester_delay_ms, oven_rtc_tester_delay_spread_ms) = of([10, 20, 30], 1.0);
     let so_far = TrackCounters {
         wire_bytes: 4_000_000,
-        packets_received: 4000,
+        packets_original: 4000,
         packets_lost: 10,
         frames_decodable: 1_200,
         key_frames: 40,

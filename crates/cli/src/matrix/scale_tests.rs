@@ -40,7 +40,7 @@ fn samples(count: u32, base: u64) -> Distribution {
 
 fn counters(seconds: u64) -> TrackCounters {
     TrackCounters {
-        packets_received: 100 * seconds,
+        packets_original: 100 * seconds,
         wire_bytes: 125_000 * seconds,
         frames_decodable: 30 * seconds,
         ..TrackCounters::default()

@@ -40,7 +40,7 @@ fn layers_change_on_janus_when_asked_for() {
     // A stopped video brings no packets except those already under way, and the audio continues.
     let came = |kind, second: i64| -> u64 {
         let rows = run.series.iter().filter(|row| row.kind == Some(kind) && row.second == second);
-        rows.map(|row| row.counters.packets_received).sum()
+        rows.map(|row| row.counters.packets_original).sum()
     };
     let (playing, stopped) = (came(MediaKind::Video, 8), came(MediaKind::Video, 11));
     assert!(stopped * 20 < playing, "{stopped} packets of video after {playing} a second\n{ran}");

@@ -181,7 +181,7 @@ impl Day {
 /// The counters of so many track-seconds.
 fn counters(seconds: u64, packets_lost: i64) -> TrackCounters {
     TrackCounters {
-        packets_received: seconds * 120,
+        packets_original: seconds * 120,
         payload_bytes: seconds * 120 * 1_040,
         wire_bytes: seconds * 120 * 1_100,
         packets_lost,

@@ -78,7 +78,7 @@ fn collector(day: &Day) -> (Collector, mpsc::Receiver<Row>) {
 /// A second of a track; delays differ from second to second, as those of real ones do.
 fn interval(track: u16, kind: MediaKind, ended_at: Instant, second: i64) -> TrackInterval {
     let counters = TrackCounters {
-        packets_received: 90,
+        packets_original: 90,
         payload_bytes: 90_000,
         wire_bytes: 95_000,
         frames_complete: 30,

@@ -134,7 +134,7 @@ mod tests {
             kind: MediaKind::Video,
             ended_at: Instant::now(),
             counters: TrackCounters {
-                packets_received: 100,
+                packets_original: 100,
                 frames_decodable: 30,
                 active_us: 1_000_000,
                 ..TrackCounters::default()
@@ -234,9 +234,9 @@ mod tests {
         let seconds_of = |losses: &[i64]| -> Vec<bool> {
             let mut judge = LossJudge::default();
             let mut second = |lost: &i64| {
-                let packets_received = 50 - *lost as u64;
+                let packets_original = 50 - *lost as u64;
                 let counters = TrackCounters {
-                    packets_received,
+                    packets_original,
                     packets_lost: *lost,
                     ..TrackCounters::default()
                 };

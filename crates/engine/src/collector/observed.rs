@@ -95,7 +95,7 @@ impl Collector {
         let middle = middle(ended_at, length_us).max(self.open);
         self.seconds.interval(middle, id, record.cohort(), &interval);
         record.interval(&interval, middle, &self.config.bad_if);
-        if interval.counters.packets_received > 0 {
+        if interval.counters.packets_original > 0 {
             self.mark_played(id, ended_at, length_us);
         }
     }

@@ -4,12 +4,12 @@ use super::*;
 use std::time::Instant;
 use throng_observation::CaptureBasis;
 
-fn interval(packets_received: u64) -> TrackInterval {
+fn interval(packets_original: u64) -> TrackInterval {
     TrackInterval {
         track: TrackId(0),
         kind: MediaKind::Video,
         ended_at: Instant::now(),
-        counters: TrackCounters { packets_received, active_us: 1, ..TrackCounters::default() },
+        counters: TrackCounters { packets_original, active_us: 1, ..TrackCounters::default() },
         jitter_us: None,
         relative_delay_us: Vec::new(),
         absolute_delay_us: Vec::new(),
@@ -122,7 +122,7 @@ fn each_sender_of_a_track_that_changes_hands_has_a_row_of_its_own() {
     let rows = record.rows(true);
     let of = |row: &Row| match row {
         Row::Track(track) => {
-            Some((track.track.0, track.from.clone()?, track.counters.packets_received))
+            Some((track.track.0, track.from.clone()?, track.counters.packets_original))
         }
         _ => None,
     };

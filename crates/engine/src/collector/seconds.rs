@@ -367,7 +367,7 @@ mod tests {
             kind: MediaKind::Video,
             ended_at: Instant::now(),
             counters: TrackCounters {
-                packets_received: received,
+                packets_original: received,
                 packets_lost: lost,
                 frames_decodable: frames,
                 active_us: active_ms * 1000,
@@ -395,7 +395,7 @@ mod tests {
         let closed = seconds.close(3, |_| 2);
         let [row] = closed.series.as_slice() else { panic!("{closed:?}") };
         assert_eq!(
-            (row.tracks, row.tracks_below_source_fps, row.counters.packets_received),
+            (row.tracks, row.tracks_below_source_fps, row.counters.packets_original),
             (2, 1, 190)
         );
         assert_eq!(
@@ -417,7 +417,7 @@ mod tests {
         }
         let row = &seconds.close(7, |_| 10).series[0];
         assert_eq!(
-            (row.tracks, row.tracks_below_source_fps, row.counters.packets_received),
+            (row.tracks, row.tracks_below_source_fps, row.counters.packets_original),
             (10, 0, 900)
         );
         assert_eq!(

@@ -131,7 +131,7 @@ impl Track {
             fps: fps(&self.last, self.last_frames_due_us).unwrap_or(0.0),
             delay_ms_max: self.last_delay_us_max.map(|us| f64::from(us) / 1e3),
             oven_rtc_tester_delay_ms: self.oven_rtc_tester_delay_us.map(|us| f64::from(us) / 1e3),
-            packets_received: self.counters.packets_received,
+            packets_original: self.counters.packets_original,
             packets_lost: self.counters.packets_lost,
             wire_bytes: self.counters.wire_bytes,
         }
@@ -144,11 +144,11 @@ mod tests {
 
     #[test]
     fn a_track_that_is_missing_is_lost_and_worse_than_one_that_loses_packets() {
-        let track = |packets_received, packets_lost, missing_us| {
+        let track = |packets_original, packets_lost, missing_us| {
             let mut track = Track::new(TrackId(0), MediaKind::Video, Codec::H264, false);
             let active_us = 1_000_000;
             track.last = TrackCounters {
-                packets_received,
+                packets_original,
                 packets_lost,
                 active_us,
                 missing_us,

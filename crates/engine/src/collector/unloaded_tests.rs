@@ -51,7 +51,7 @@ fn late_seconds(delays_us: &[u32], from_s: usize, unloaded: Unloaded) -> Vec<boo
             kind: MediaKind::Audio,
             ended_at: at,
             counters: TrackCounters {
-                packets_received: 50,
+                packets_original: 50,
                 frames_decodable: 50,
                 active_us: 1_000_000,
                 ..TrackCounters::default()

@@ -101,7 +101,7 @@ impl Echo {
         self.closes = Some(now + Duration::from_secs(1));
         let received = std::mem::take(&mut self.interval);
         let counters = TrackCounters {
-            packets_received: received,
+            packets_original: received,
             wire_bytes: received * 32,
             active_us: 1_000_000,
             ..TrackCounters::default()

@@ -68,7 +68,7 @@ pub(crate) fn play(
             Row::Participant(row) => drop(seen.participants.insert(row.participant.0, *row)),
             Row::Crowd(row) => seen.crowd.push(row),
             Row::Event(row) => seen.events.push(row),
-            Row::Series(row) => seen.received += row.counters.packets_received,
+            Row::Series(row) => seen.received += row.counters.packets_original,
             Row::Generator(row) => seen.health.push(row),
             Row::Track(_)
             | Row::Sent(_)

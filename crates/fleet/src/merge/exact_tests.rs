@@ -101,7 +101,7 @@ fn track(row: &mut SeriesRow, n: &mut Numbers) {
     row.tracks += 1;
     row.tracks_below_source_fps += n.below(2) as u32;
     row.counters += TrackCounters {
-        packets_received: n.below(1_000),
+        packets_original: n.below(1_000),
         packets_lost: n.below(20) as i64 - 5,
         active_us: 1_000_000,
         ..TrackCounters::default()

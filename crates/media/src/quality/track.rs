@@ -208,7 +208,7 @@ impl TrackMeter {
 
     /// A datagram of this track's SSRCs that could not be decrypted or parsed.
     pub fn discarded(&mut self) {
-        self.counters.packets_discarded += 1;
+        self.counters.packets_unreadable += 1;
     }
 
     /// Bytes on the wire of a datagram of the track without a packet of it (padding on RTX).
@@ -371,7 +371,7 @@ impl TrackMeter {
     /// silence has a packet in 400 ms (RFC 7587 3.1.3).
     #[must_use]
     pub fn is_quiet(&self, now: Instant) -> bool {
-        let came = self.counters.packets_received + self.counters.packets_recovered;
+        let came = self.counters.packets_original + self.counters.packets_recovered;
         let is_slow = self.pictures.as_ref().and_then(|pictures| pictures.freeze.next_timeout());
         came == 0
             && now.saturating_duration_since(self.interval_began) >= QUIET
@@ -527,7 +527,7 @@ impl TrackMeter {
 
     /// `follows`: no packet is missing before it.
     fn first_transmission(&mut self, packet: &Packet, is_in_order: bool, follows: bool) {
-        self.counters.packets_received += 1;
+        self.counters.packets_original += 1;
         let arrived_ns = self.ns(packet.arrived_at);
         // What the network reordered is jitter; what the sender sent in the order of decoding is
         // not.

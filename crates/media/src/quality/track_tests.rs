@@ -92,7 +92,7 @@ fn a_clean_second_of_video() {
     (0..50).for_each(|i| viewer.packet(sent_ms(i) + 10, video(i)));
     let interval = viewer.meter.take_interval(viewer.at(1000));
     let expect = TrackCounters {
-        packets_received: 50,
+        packets_original: 50,
         payload_bytes: 50_000,
         header_bytes: 600,
         wire_bytes: 52_500,
@@ -375,7 +375,7 @@ fn each_packet_is_of_one_kind() {
         arrivals.into_iter().for_each(|(at_ms, i)| viewer.packet(at_ms, audio(i)));
         let c = viewer.meter.finish(viewer.at(400)).counters;
         let got = (
-            c.packets_received,
+            c.packets_original,
             c.packets_lost,
             c.packets_late,
             c.packets_duplicate,
@@ -412,7 +412,7 @@ fn a_restart_of_the_source_loses_nothing_and_counts_both_its_first_packets() {
     }
     let interval = viewer.meter.finish(viewer.at(4000));
     let c = interval.counters;
-    assert_eq!((c.packets_received, c.packets_lost, c.packets_duplicate), (200, 0, 0));
+    assert_eq!((c.packets_original, c.packets_lost, c.packets_duplicate), (200, 0, 0));
     assert_eq!(
         (c.frames_complete, c.frames_decodable, c.frames_dropped, c.key_frames),
         (100, 100, 0, 2)
@@ -449,7 +449,7 @@ fn padding_takes_numbers_and_makes_no_frame() {
         }
     }
     let c = viewer.meter.finish(viewer.at(400)).counters;
-    assert_eq!((c.packets_received, c.packets_lost, c.payload_bytes), (35, 0, 20_000));
+    assert_eq!((c.packets_original, c.packets_lost, c.payload_bytes), (35, 0, 20_000));
     assert_eq!((c.frames_decodable, c.frames_dropped, c.header_bytes), (10, 0, 20 * 12 + 15 * 250));
 }
 
@@ -543,7 +543,7 @@ fn what_is_no_packet_is_counted_apart() {
     viewer.meter.overhead(77);
     viewer.meter.fir_sent();
     let c = viewer.meter.take_interval(viewer.at(1)).counters;
-    assert_eq!((c.packets_discarded, c.wire_bytes, c.fir_sent, c.packets_received), (1, 77, 1, 0));
+    assert_eq!((c.packets_unreadable, c.wire_bytes, c.fir_sent, c.packets_original), (1, 77, 1, 0));
     assert_eq!(viewer.meter.reception(), None);
 }
 
@@ -603,7 +603,7 @@ proptest! {
         }
         sum += viewer.meter.finish(viewer.at(at_ms)).counters;
         let (lowest, highest) = range.unwrap();
-        let unique = sum.packets_received + sum.packets_recovered;
+        let unique = sum.packets_original + sum.packets_recovered;
         prop_assert_eq!(unique as i64 + sum.packets_lost, highest - lowest + 1);
         prop_assert!(sum.frames_decodable <= sum.frames_complete && sum.key_frames <= sum.frames_decodable);
     }

@@ -38,6 +38,8 @@ pub struct Counter {
     pub standard: &'static str,
     /// With what it came, if that was later than its family; empty otherwise.
     pub since: &'static str,
+    /// Its column in older folders, where it had another name; empty otherwise.
+    pub was: &'static str,
     /// The head of its column in a CSV where that does not follow from its name; empty otherwise.
     csv: &'static str,
     meaning: &'static str,
@@ -116,8 +118,9 @@ impl Number for i64 {
 }
 
 /// Declares a family: what each sum means (its comment), its field and type, its unit; `as` its
-/// name in a standard, `since` what it came with if that was later, `csv` the head of its column
-/// there where it is no other form of its name. Sums stay at their largest value.
+/// name in a standard, `since` what it came with if that was later, `was` its earlier name, `csv`
+/// the head of its column there where it is no other form of its name. Sums stay at their largest
+/// value.
 macro_rules! counters {
     (
         $(#[doc = $about:literal])+
@@ -125,7 +128,8 @@ macro_rules! counters {
             $(
                 $(#[doc = $meaning:literal])+
                 $field:ident: $number:ident = $unit:ident
-                    $(as $standard:literal)? $(since $since:literal)? $(csv $csv:literal)?;
+                    $(as $standard:literal)? $(since $since:literal)? $(was $was:literal)?
+                    $(csv $csv:literal)?;
             )+
         }
     ) => {
@@ -151,6 +155,7 @@ macro_rules! counters {
                         unit: $crate::measure::SumUnit::$unit,
                         standard: concat!($($standard)?),
                         since: concat!($($since)?),
+                        was: concat!($($was)?),
                         csv: concat!($($csv)?),
                         meaning: concat!($($meaning),+),
                     },

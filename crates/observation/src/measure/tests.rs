@@ -52,7 +52,7 @@ fn sums_stay_at_their_largest_value_and_none_is_negative_that_cannot_be() {
     assert_eq!(largest.packets_sent, u64::MAX);
     assert_eq!(largest.sums().next().map(|(_, sum)| sum), Some(i64::MAX));
     let damaged = TrackCounters::read(|| Ok::<i64, Infallible>(-3)).unwrap();
-    assert_eq!((damaged.packets_received, damaged.packets_lost), (0, -3));
+    assert_eq!((damaged.packets_original, damaged.packets_lost), (0, -3));
 }
 
 #[test]
@@ -81,7 +81,7 @@ The sums in `run.db`, by table: what each counts, and its name in a standard. Lo
 query or a CSV names.
 
 ```
-$ sqlite3 RUN/run.db \"SELECT sum(packets_lost), sum(packets_received) FROM series\"
+$ sqlite3 RUN/run.db \"SELECT sum(packets_lost), sum(packets_original) FROM series\"
 ```
 
 A row of a second has the sum over the second; one of `track`, `player` or `http_requests` has the

@@ -6,8 +6,8 @@ use super::counters;
 counters! {
     /// Sums over an interval; all add up over time and over tracks.
     TrackCounters {
-        /// RTP packets received, without duplicates and retransmissions.
-        packets_received: u64 = Count as "W3C packetsReceived";
+        /// RTP packets received in their first transmission: no duplicates, no retransmissions.
+        packets_original: u64 = Count was "packets_received";
         /// RTP payload bytes of every packet, without padding and headers: repeats, on an RTX
         /// stream or not, and duplicates are included.
         payload_bytes: u64 = Bytes as "W3C bytesReceived";
@@ -49,7 +49,7 @@ counters! {
         /// Time of this interval in which the track was meant to play.
         active_us: u64 = Microseconds;
         /// Datagrams of this track that could not be decrypted or parsed.
-        packets_discarded: u64 = Count;
+        packets_unreadable: u64 = Count was "packets_discarded";
         /// Time of this interval in which the track was expected and received nothing, after its
         /// time to start: part of `active_us`.
         missing_us: u64 = Microseconds since "missing time";

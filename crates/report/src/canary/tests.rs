@@ -79,7 +79,7 @@ fn a_repeat_leaves_its_packet_lost_by_rtx_and_takes_it_back_on_the_own_ssrc() {
     for (rtx, expect) in [(0, 0.01), (1, 0.02)] {
         let mut run = with_browsers();
         run.series.iter_mut().for_each(|row| {
-            row.counters.packets_received = 98;
+            row.counters.packets_original = 98;
             (row.counters.packets_lost, row.counters.packets_recovered) = (1, 1);
             row.counters.rtx_packets_received = rtx;
         });

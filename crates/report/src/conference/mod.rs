@@ -202,7 +202,7 @@ impl<'a> Matrix<'a> {
             let cell = self.cells.entry((track.kind, from, track.participant)).or_default();
             // A stream on several tracks, as after a server's restart: the one with most packets is
             // used.
-            let brought = |track: &TrackRow| track.counters.packets_received;
+            let brought = |track: &TrackRow| track.counters.packets_original;
             if cell.track.is_none_or(|before| brought(before) < brought(track)) {
                 cell.track = Some(track);
             }

@@ -70,7 +70,7 @@ fn stream(from: u32, to: u32, kind: MediaKind) -> TrackRow {
         from: Some(ParticipantId(from).name()),
         first_frame_at: Some(RunTime(5_000_000 + 1_000_000 * i64::from(from.max(to)))),
         counters: TrackCounters {
-            packets_received: 900,
+            packets_original: 900,
             frames_decodable: 300,
             active_us: 9_000_000,
             ..TrackCounters::default()

@@ -211,10 +211,10 @@ fn received(summary: &Summary) -> Vec<Figure> {
         return played(summary, playback);
     }
     let video = &summary.video;
-    let media = if video.packets_received > 0 { video } else { &summary.audio };
+    let media = if video.packets_original > 0 { video } else { &summary.audio };
     let ms = |value| known(value, duration_ms);
     let (mean, most) = (bit_rate(summary.received_bps), bit_rate(summary.received_bps_max));
-    let packets = media.packets_received + media.packets_recovered + media.packets_lost;
+    let packets = media.packets_original + media.packets_recovered + media.packets_lost;
     let mut list: Vec<Figure> = vec![
         ("received", mean, format!("at most {most}")),
         (

@@ -151,13 +151,13 @@ fn media(summary: &Summary) -> String {
                 media.missing_ratio.map_or_else(|| "–".into(), percent)
             )),
             media.track_bps.map_or_else(|| "–".into(), bit_rate),
-            of_packets(media.packets_received.to_string()),
+            of_packets(media.packets_original.to_string()),
             of_packets(media.packets_lost.to_string()),
             of_packets(media.packets_recovered.to_string()),
             of_packets(media.packets_late.to_string()),
             of_packets(media.packets_duplicate.to_string()),
             of_packets(media.packets_reordered.to_string()),
-            of_packets(media.packets_discarded.to_string()),
+            of_packets(media.packets_unreadable.to_string()),
             of_packets(format!("{} / {} / {}", media.nack_sent, media.pli_sent, media.fir_sent)),
             ms(media.jitter_ms_p95),
             format!("{} / {}", media.frames_decodable, media.frames_dropped),
@@ -173,13 +173,13 @@ fn media(summary: &Summary) -> String {
         "tracks",
         "never received / time missing",
         "payload rate of a track",
-        "packets received",
+        "packets received, first transmissions",
         "lost for good",
         "recovered by retransmission",
         "late",
         "duplicate",
         "reordered",
-        "discarded",
+        "unreadable",
         "NACK / PLI / FIR sent",
         "jitter p95",
         "frames decodable / abandoned",
@@ -241,7 +241,7 @@ fn is_troubled(track: &TrackRow) -> bool {
     }
     track.counters.packets_lost > 0
         || track.counters.freeze_us > 0
-        || track.counters.packets_received == 0
+        || track.counters.packets_original == 0
         || track.relative_delay_us.quantile(0.95).is_some_and(|delay_us| delay_us > LATE_US)
 }
 

@@ -45,10 +45,10 @@ fn info() -> RunInfo {
 
 fn counters() -> TrackCounters {
     TrackCounters {
-        packets_received: 7,
+        packets_original: 7,
         packets_lost: -2,
         freeze_us: 3,
-        packets_discarded: 9,
+        packets_unreadable: 9,
         missing_us: 11,
         rtx_packets_received: 12,
         ..Default::default()
@@ -262,6 +262,25 @@ fn a_folder_from_before_missing_time_was_counted_reads_as_a_run_without_any() {
     let run = RunFolder::read(&path).unwrap();
     let expect = TrackCounters { missing_us: 0, rtx_packets_received: 0, ..counters() };
     assert_eq!((run.series[0].counters, run.tracks[0].counters), (expect, expect));
+}
+
+#[test]
+fn packets_are_read_by_the_names_that_they_had_in_earlier_folders() {
+    let (_dir, path, mut writer) = new_run();
+    writer.write(Row::Series(Box::new(series(0, 50))));
+    writer.write(Row::Track(Box::new(track(0))));
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
+    for table in ["series", "track"] {
+        db.execute_batch(&format!(
+            "ALTER TABLE {table} RENAME COLUMN packets_original TO packets_received;
+             ALTER TABLE {table} RENAME COLUMN packets_unreadable TO packets_discarded",
+        ))
+        .unwrap();
+    }
+    drop(db);
+    let run = RunFolder::read(&path).unwrap();
+    assert_eq!((run.series[0].counters, run.tracks[0].counters), (counters(), counters()));
 }
 
 #[test]

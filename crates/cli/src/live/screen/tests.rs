@@ -71,7 +71,7 @@ fn only_tracks_with_trouble_are_among_the_worst() {
         fps: 0.0,
         delay_ms_max: Some(4.0),
         oven_rtc_tester_delay_ms: None,
-        packets_received: 50,
+        packets_original: 50,
         packets_lost: 0,
         wire_bytes: 6_000,
     };

@@ -100,7 +100,7 @@ fn a_meeting_of_six_plays_every_pair_and_the_server_counts_the_same() {
     assert_eq!(seen, expect);
     // The server's counters: it received what the run sent, and sent what the run received.
     let sent: u64 = run.sent.iter().map(|row| row.counters.packets_sent).sum();
-    let received: u64 = run.tracks.iter().map(|track| track.counters.packets_received).sum();
+    let received: u64 = run.tracks.iter().map(|track| track.counters.packets_original).sum();
     let until = std::time::Instant::now() + Duration::from_secs(15);
     let counted = loop {
         // The server aggregates counters when a track ends, and every few seconds before.

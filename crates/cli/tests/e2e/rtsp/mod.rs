@@ -239,7 +239,7 @@ fn induced_loss_over_udp_is_measured_within_half_a_point() {
     });
     let tracks = RunFolder::read(ran.folder()).unwrap().tracks;
     let counters = || tracks.iter().map(|track| &track.counters);
-    let received = counters().map(|track| track.packets_received).sum::<u64>() as f64;
+    let received = counters().map(|track| track.packets_original).sum::<u64>() as f64;
     let lost = counters().map(|track| track.packets_lost).sum::<i64>() as f64;
     assert!(dropped > 100.0, "too few packets to compare: {dropped}\n{ran}");
     let (induced, measured) = (dropped / (received + dropped), lost / (received + lost));

@@ -24,7 +24,7 @@ impl Story {
             let freeze_us =
                 if is_video && n.below(12) == 0 { n.below(400_000).min(length_us) } else { 0 };
             let came = TrackCounters {
-                packets_received: 80 + n.below(30),
+                packets_original: 80 + n.below(30),
                 payload_bytes: 90_000 + n.below(9_000),
                 header_bytes: 1_200,
                 wire_bytes: 99_000 + n.below(9_000),

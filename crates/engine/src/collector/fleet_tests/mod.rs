@@ -58,7 +58,7 @@ fn a_batch_that_is_missing_shows_in_the_summary_unless_later_rows_replace_it() {
     for (kind, figure) in [
         (BatchKind::Interim, None),
         (BatchKind::Lasting, Some(".events.protocol_anomaly_sdp")),
-        (BatchKind::Second, Some(".video.packets_received")),
+        (BatchKind::Second, Some(".video.packets_original")),
     ] {
         let mut of_kind = shares[1].iter().enumerate().filter(|(_, (of, _))| *of == kind);
         let (number, _) = of_kind.nth(12).unwrap();

@@ -70,7 +70,7 @@ fn frames_are_found_again_after_noise() {
     stand.now += Duration::from_secs(1);
     stand.input(Input::Timeout);
     let packets = stand.observed.iter().find_map(|it| match it {
-        Observation::Interval(interval) => Some(interval.counters.packets_received),
+        Observation::Interval(interval) => Some(interval.counters.packets_original),
         _ => None,
     });
     assert_eq!(packets, Some(3));

@@ -26,7 +26,7 @@ fn comfort_noise_and_events_between_audio_are_received_and_no_audio() {
     let sum = |of: fn(&TrackCounters) -> u64| {
         stand.intervals().iter().map(|it| of(&it.counters)).sum::<u64>()
     };
-    assert_eq!(sum(|it| it.packets_received), 101);
+    assert_eq!(sum(|it| it.packets_original), 101);
     assert_eq!(stand.intervals().iter().map(|it| it.counters.packets_lost).sum::<i64>(), 0);
     assert_eq!(sum(|it| it.frames_complete), 88);
     assert_eq!(stand.anomalies(), ["payload type 97 where 0 was described"]);

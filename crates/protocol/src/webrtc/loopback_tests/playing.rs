@@ -41,9 +41,9 @@ fn a_viewer_connects_plays_reports_and_leaves() {
     assert_eq!(world.received.bad, 0);
 
     let (video, audio) = (world.total(MediaKind::Video), world.total(MediaKind::Audio));
-    assert_eq!(video.packets_received, u64::from(world.video.packets), "all of {video:?}");
-    assert_eq!(audio.packets_received, u64::from(world.audio.packets));
-    assert_eq!((video.packets_lost, video.nack_sent, video.packets_discarded), (0, 0, 0));
+    assert_eq!(video.packets_original, u64::from(world.video.packets), "all of {video:?}");
+    assert_eq!(audio.packets_original, u64::from(world.audio.packets));
+    assert_eq!((video.packets_lost, video.nack_sent, video.packets_unreadable), (0, 0, 0));
     assert!(world.received.fractions_lost.iter().all(|lost| *lost == 0));
     assert!(
         (4..=12).contains(&world.received.fractions_lost.len()),
@@ -145,7 +145,7 @@ fn reordered_packets_are_counted_and_neither_lost_nor_late() {
     world.viewer.handle(world.now, Input::Leave { others_follow: false });
     world.run(Duration::from_millis(5));
     let video = world.total(MediaKind::Video);
-    assert_eq!(video.packets_received, u64::from(world.video.packets), "{video:?}");
+    assert_eq!(video.packets_original, u64::from(world.video.packets), "{video:?}");
     assert_eq!((video.packets_lost, video.packets_late), (0, 0), "{video:?}");
     // The last of a frame's three packets is followed by none that could overtake it.
     let overtaken =

@@ -22,7 +22,7 @@ fn packets_between_those_of_a_track_are_not_lost_and_no_media() {
     stand.receiver.finish(stand.now);
     stand.look();
     let counters: Vec<_> = stand.intervals.iter().map(|interval| &interval.counters).collect();
-    assert_eq!(counters.iter().map(|it| it.packets_received).sum::<u64>(), 40);
+    assert_eq!(counters.iter().map(|it| it.packets_original).sum::<u64>(), 40);
     assert_eq!(counters.iter().map(|it| it.packets_lost).sum::<i64>(), 0);
     assert_eq!(counters.iter().map(|it| it.frames_complete).sum::<u64>(), 36);
 }
