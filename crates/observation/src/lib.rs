@@ -79,6 +79,12 @@ pub use layer::{Layer, LayerSwitch};
 mod relief;
 pub use relief::Relief;
 
+mod policy;
+pub use policy::{SubscribePolicy, VcardPolicy};
+
+mod plan;
+pub use plan::{PlannedCohort, PlannedJoin, RunPlan};
+
 mod observation;
 pub use observation::{
     CodedFrame, MediaPath, Observation, RefusedDestination, from_tap_kind, tap_kind,

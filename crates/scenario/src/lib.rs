@@ -98,6 +98,7 @@ mod plan;
 pub use plan::{ExpectedLoad, Join, Needs, OWN_DESCRIPTORS, Plan};
 
 mod describe;
+mod run_plan;
 
 mod difference;
 pub use difference::{KeyDifference, differences};

@@ -171,6 +171,12 @@ impl Stream {
         (payload * (1.0 + OVERHEAD_BYTES / VIDEO_PAYLOAD_BYTES), assumed)
     }
 
+    /// Wire bits per second that a publisher sends; `None` where any of it is assumed.
+    pub(crate) fn sent_bps(&self, role: &Role) -> Option<f64> {
+        let [video, audio] = [true, false].map(|is_video| self.sent_bits_per_s(role, is_video));
+        (!video.1 && !audio.1).then_some(video.0 + audio.0)
+    }
+
     /// Mbit/s in and out of the server together for `users` viewers.
     pub(crate) fn mbit_per_s(&self, users: u64) -> f64 {
         (self.wire_bits_per_s().0 + FEEDBACK_BITS_PER_S) * users as f64 / 1e6

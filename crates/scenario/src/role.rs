@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use throng_observation::{Codec, Layer};
 
+pub use throng_observation::SubscribePolicy;
+
 use crate::chat::ChatConfig;
 use crate::player::PlayerConfig;
 use crate::script::ScriptStep;
@@ -139,53 +141,6 @@ pub struct LayerRequest {
     pub after: Duration,
     /// The layer.
     pub layer: Layer,
-}
-
-/// The participants that one receives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SubscribePolicy {
-    /// All participants.
-    #[default]
-    All,
-    /// No participant.
-    None,
-    /// The last N speakers (last-N).
-    LastSpeakers(u16),
-}
-
-impl SubscribePolicy {
-    /// Its name in a scenario.
-    #[must_use]
-    pub fn name(self) -> String {
-        match self {
-            SubscribePolicy::All => "all".into(),
-            SubscribePolicy::None => "none".into(),
-            SubscribePolicy::LastSpeakers(count) => format!("last_speakers({count})"),
-        }
-    }
-
-    /// The policy of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        let count = |text: &str| {
-            text.strip_prefix("last_speakers(")?.strip_suffix(')')?.trim().parse().ok()
-        };
-        match name {
-            "all" => Some(SubscribePolicy::All),
-            "none" => Some(SubscribePolicy::None),
-            _ => count(name).filter(|count| *count > 0).map(SubscribePolicy::LastSpeakers),
-        }
-    }
-
-    /// The number of `others` that it receives at a time.
-    #[must_use]
-    pub fn count_of(self, others: u64) -> u64 {
-        match self {
-            SubscribePolicy::All => others,
-            SubscribePolicy::None => 0,
-            SubscribePolicy::LastSpeakers(count) => others.min(u64::from(count)),
-        }
-    }
 }
 
 /// The sizes of the test card.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use throng_observation::seed;
 
+pub use throng_observation::VcardPolicy;
+
 use crate::target::Endpoint;
 
 mod template;
@@ -80,41 +82,6 @@ impl Default for ChatConfig {
             stream_management: true,
             template: None,
             seed: seed::USUAL,
-        }
-    }
-}
-
-/// Whose vCards a participant fetches, each once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum VcardPolicy {
-    /// Those of all occupants and of all authors, as ConverseJS does where it shows the list of
-    /// participants (livechat up to version 8.0): the square of the participants, each with a
-    /// picture.
-    All,
-    /// Those of authors, when a message of theirs is shown.
-    #[default]
-    Authors,
-    /// None.
-    None,
-}
-
-impl VcardPolicy {
-    /// Their names in a scenario.
-    pub const NAMES: [&str; 3] = ["all", "authors", "none"];
-
-    /// The policy of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::All, Self::Authors, Self::None].into_iter().find(|policy| policy.name() == name)
-    }
-
-    /// Its name in a scenario.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Authors => "authors",
-            Self::None => "none",
         }
     }
 }
