@@ -153,13 +153,16 @@ mod tests {
     use throng_observation::{
         ChatCounters, ChatRow, MediaKind, PlaybackCounters, PlaybackRow, TrackCounters,
     };
+    use throng_scenario::Scenario;
 
     /// Of a run that is judged by `objective` and has its target at `url`.
     fn rolling(objective: &str, url: &str) -> RollingObjectives {
         let scenario = format!(
             "objectives = [\"{objective}\"]\n[target]\nurl = \"{url}\"\n[crowd]\nsize = 1\n"
         );
-        RollingObjectives::new(RunInfo { scenario, ..RunInfo::default() })
+        let plan = Scenario::run_plan_of_stored(&scenario);
+        assert!(plan.is_some(), "{scenario}");
+        RollingObjectives::new(RunInfo { plan, ..RunInfo::default() })
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::host::{HostData, HostRow};
 use crate::{
     AggregatedTracks, CaptureBasis, ChatRow, Codec, Detail, Distribution, ExperienceRow,
     FailureReason, HoldRow, HttpRequestRow, HttpRequestTotals, IceState, LatencyVote, Layer,
-    MediaKind, OneWayDelay, Outcome, Phase, PlaybackRow, PlayerRow, Players, RunTime,
+    MediaKind, OneWayDelay, Outcome, Phase, PlaybackRow, PlayerRow, Players, RunPlan, RunTime,
     SENDER_CLOCK_EVENT, SecondClosed, SentCounters, TrackCounters, TrackId,
 };
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,9 @@ pub struct RunInfo {
     pub warnings: Vec<String>,
     /// The workers that played it, by number; empty where this machine did.
     pub workers: Vec<WorkerInfo>,
+    /// What was planned; `None` where nothing is known of it, as in folders of earlier versions
+    /// whose scenario cannot be read.
+    pub plan: Option<RunPlan>,
 }
 
 /// The error of one-way delays.

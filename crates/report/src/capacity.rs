@@ -7,7 +7,6 @@ use throng_analysis::windows::{BySecond, quality_by_second};
 use throng_observation::run::RunData;
 use throng_observation::units::count;
 use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose};
-use throng_scenario::Scenario;
 
 use crate::health;
 use crate::summary::{CapacitySummary, GoalBracket, RunOutcome, SoakSummary};
@@ -132,13 +131,10 @@ fn noun(run: &RunData) -> String {
     if run.sent.is_empty() {
         return if run.chat.is_empty() || has_media { "viewers" } else { "chatters" }.to_owned();
     }
-    let scenario = Scenario::parse_stored(&run.info.scenario)
-        .ok()
-        .filter(|scenario| scenario.target.rooms > 1);
-    scenario.map_or_else(
+    run.info.plan.as_ref().filter(|plan| plan.rooms() > 1).map_or_else(
         || "participants".to_owned(),
-        |scenario| {
-            let each = scenario.users() / u64::from(scenario.target.rooms);
+        |plan| {
+            let each = plan.users() / u64::from(plan.rooms());
             format!("participants in rooms of {each}")
         },
     )

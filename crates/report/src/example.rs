@@ -7,7 +7,7 @@ use throng_observation::{
     CaptureBasis, Clause, Codec, Distribution, ExperienceRow, Failure, FailureReason, MediaKind,
     OneWayDelay, Outcome, Phase, RunTime, TrackCounters, TrackId,
 };
-use throng_scenario::Objective;
+use throng_scenario::{Objective, Scenario};
 
 pub(crate) fn objectives() -> Vec<Objective> {
     [
@@ -21,12 +21,19 @@ pub(crate) fn objectives() -> Vec<Objective> {
     .into()
 }
 
+/// Gives the run this scenario, and the plan that is kept of it.
+pub(crate) fn plan(run: &mut RunData, scenario: impl Into<String>) {
+    run.info.scenario = scenario.into();
+    run.info.plan = Scenario::run_plan_of_stored(&run.info.scenario);
+}
+
 fn info(seconds: i64) -> RunInfo {
+    let scenario =
+        "[target]\nurl = \"ws://media.example:3333/app/stream\"\n\n[crowd]\nsize = 100\n";
     RunInfo {
         format: 1,
         throng_version: "0.1.0".into(),
-        scenario: "[target]\nurl = \"ws://media.example:3333/app/stream\"\n\n[crowd]\nsize = 100\n"
-            .into(),
+        scenario: scenario.into(),
         target: "ws://media.example:3333/app/stream".into(),
         cohorts: vec!["viewers".into()],
         started_at_unix_us: 1_795_219_440_000_000,
@@ -39,6 +46,7 @@ fn info(seconds: i64) -> RunInfo {
         clock: ClockError { bound_us: Some(2_000), basis: "same host".into() },
         warnings: vec![],
         workers: Vec::new(),
+        plan: Scenario::run_plan_of_stored(scenario),
     }
 }
 

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use throng_observation::run::{ParticipantRow, RunData, SeriesRow, SourceFps, TrackRow};
 use throng_observation::{
-    AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, Players, Received, RunTime,
-    TrackCounters,
+    AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, PlannedCohort, Players,
+    Received, RunTime, TrackCounters,
 };
-use throng_scenario::{Carriage, Part, Scenario, SubscribePolicy};
 
 use crate::chat::ChatFigures;
+use crate::planned;
 use crate::playback::PlaybackFigures;
 use crate::survival::Survival;
 
@@ -105,7 +105,7 @@ impl<'a> Figures<'a> {
             .filter(|row| participants.contains(&row.participant.0))
             .filter(|row| !row.was_censored() || row.intended_at.as_millis_f64() < ended_ms)
             .collect();
-        let cohorts = Cohorts::of(run);
+        let cohorts = Cohorts(planned::cohorts(run));
         let publishers = intended.iter().filter(|row| cohorts.publish(row)).count();
         // Publishers and participants of a chat wait for no frame; a run of them alone shows that
         // none arrived.
@@ -158,56 +158,19 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// What participants of each cohort do, as its scenario says.
-struct Cohorts(Vec<CohortKind>);
+/// What participants of each cohort do, as was planned; of none where the plan is not known.
+struct Cohorts<'a>(&'a [PlannedCohort]);
 
-#[derive(Clone, Copy)]
-struct CohortKind {
-    publishes_only: bool,
-    watches: bool,
-    plays_from_buffer: bool,
-    loads_page: bool,
-    is_in_chat: bool,
-}
-
-impl Cohorts {
-    /// Of all cohorts; none where the scenario can no longer be read.
-    fn of(run: &RunData) -> Self {
-        let Ok(scenario) = Scenario::parse_stored(&run.info.scenario) else {
-            return Self(Vec::new());
-        };
-        let cohorts = scenario.destinations().into_iter().zip(scenario.cohorts());
-        Self(
-            cohorts
-                .map(|(destination, (_, role))| {
-                    let protocol = destination.target.protocol();
-                    let part = protocol.part();
-                    // A teacher may send only, in a conference.
-                    let receives = part != Part::Confer
-                        || [role.video, role.audio].iter().any(|of| *of != SubscribePolicy::None);
-                    let publishes_only =
-                        part == Part::Publish || (!receives && role.publish.is_some());
-                    CohortKind {
-                        publishes_only,
-                        watches: !publishes_only && part != Part::Chat,
-                        plays_from_buffer: protocol.carriage() == Carriage::Http,
-                        loads_page: part == Part::Visit || role.player.recorded_page.is_some(),
-                        is_in_chat: role.is_in_chat(protocol),
-                    }
-                })
-                .collect(),
-        )
-    }
-
-    fn kind(&self, row: &ParticipantRow) -> Option<CohortKind> {
+impl Cohorts<'_> {
+    fn kind(&self, row: &ParticipantRow) -> Option<&PlannedCohort> {
         // Where a value of the scenario was varied, its cohorts come once for each value.
         let cohort = usize::from(row.cohort.0).checked_rem(self.0.len())?;
-        self.0.get(cohort).copied()
+        self.0.get(cohort)
     }
 
     /// Whether a participant only sends, as by WHIP.
     fn publish(&self, row: &ParticipantRow) -> bool {
-        self.kind(row).is_some_and(|kind| kind.publishes_only)
+        self.kind(row).is_some_and(|kind| kind.only_publishes)
     }
 
     /// Whether a participant receives media, or may.
@@ -215,8 +178,8 @@ impl Cohorts {
         self.kind(row).is_none_or(|kind| kind.watches)
     }
 
-    /// Whether a participant plays from a buffer. Without a scenario to tell, those do who played
-    /// so, and those who failed may have been meant to.
+    /// Whether a participant plays from a buffer. Without a plan to tell, those do who played so,
+    /// and those who failed may have been meant to.
     fn play_from_buffer(&self, row: &ParticipantRow, players: &Players) -> bool {
         let did = || players.stalls().contains_key(&row.participant);
         self.kind(row).map_or_else(
@@ -272,6 +235,7 @@ mod tests {
 
     use throng_observation::run::{CohortId, ParticipantId, RunInfo};
     use throng_observation::{Failure, FailureReason, Outcome, RunTime};
+    use throng_scenario::Scenario;
 
     use super::*;
 
@@ -294,9 +258,10 @@ mod tests {
             [[crowd]]\nname = \"talks\"\nsize = 1\nchat = { url = \"xmpp+ws://127.0.0.1:5280/xmpp-websocket?room=stage@conference.localhost&domain=localhost\" }\n\
             [[crowd]]\nname = \"silent\"\nsize = 2\n\
             [[crowd]]\nname = \"reads\"\nsize = 1\nurl = \"xmpp+ws://127.0.0.1:5280/xmpp-websocket?room=stage@conference.localhost&domain=localhost\"\n";
-        Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}"));
+        let scenario = Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}"));
+        let plan = scenario.run_plan();
         let run = RunData {
-            info: RunInfo { scenario: scenario.into(), ..RunInfo::default() },
+            info: RunInfo { plan: Some(plan), ..RunInfo::default() },
             ended_at: Some(RunTime(20_000_000)),
             participants: vec![
                 participant(0, 0, &[Phase::FirstFrame, Phase::PlaybackStarted, Phase::Joined]),
@@ -322,7 +287,8 @@ mod tests {
             [[crowd]]\nname = \"webrtc\"\nsize = 5\nurl = \"whep+http://127.0.0.1:5280/whep\"\n\
             [[crowd]]\nname = \"hls\"\nsize = 5\n\
             [[crowd]]\nname = \"camera\"\nsize = 1\nurl = \"whip+http://127.0.0.1:5280/whip\"\n";
-        Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}"));
+        let scenario = Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}"));
+        let plan = scenario.run_plan();
         let connected = [Phase::DtlsConnected];
         let webrtc = [Phase::DtlsConnected, Phase::FirstFrame];
         let hls = [Phase::Playing, Phase::FirstFrame, Phase::PlaybackStarted];
@@ -345,7 +311,7 @@ mod tests {
             }
         }
         RunData {
-            info: RunInfo { scenario: scenario.into(), ..RunInfo::default() },
+            info: RunInfo { plan: Some(plan), ..RunInfo::default() },
             ended_at: Some(RunTime(20_000_000)),
             participants,
             ..RunData::default()

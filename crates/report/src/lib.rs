@@ -16,6 +16,8 @@ pub use summarise::summarise;
 
 mod answer;
 mod figures;
+mod planned;
+pub use planned::planned_objectives;
 mod role_counts;
 mod survival;
 pub use survival::TimeTo;

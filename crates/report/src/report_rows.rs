@@ -7,10 +7,9 @@ use std::collections::BTreeSet;
 use throng_analysis::windows;
 use throng_observation::RowSelector;
 use throng_observation::run::{ParticipantId, RunData, TrackRow};
-use throng_scenario::Scenario;
 
-use crate::canary;
 use crate::html::{Timeline, WORST_MAX, trouble};
+use crate::{canary, planned};
 
 /// The row selector of a report.
 #[derive(Debug, Default)]
@@ -24,9 +23,7 @@ pub struct ReportRows {
 impl RowSelector for ReportRows {
     fn stretches(&mut self, run: &RunData) -> Vec<i64> {
         self.tapped = run.decoded.iter().map(|row| row.participant).collect();
-        let scenario = Scenario::parse_stored(&run.info.scenario).ok();
-        let warm_up_s =
-            scenario.map(|scenario| scenario.run.warm_up).unwrap_or_default().as_secs_f64();
+        let warm_up_s = planned::warm_up_s(run);
         let mut begin: BTreeSet<i64> = Timeline::starts_of(run).into_iter().collect();
         begin.insert(warm_up_s.ceil() as i64);
         begin.extend(windows::edges(run));
@@ -66,6 +63,7 @@ mod tests {
     use std::time::Duration;
 
     use throng_observation::{MediaKind, SecondRow as _};
+    use throng_scenario::Scenario;
 
     use super::*;
     use crate::{Summary, example, html, oven_rtc_tester, summarise};
@@ -133,9 +131,9 @@ mod tests {
             track.counters.freeze_us = u64::from(track.participant.0 % 2) * 1_000_000;
         }
         let mut long = example::healthy(5, 1_900);
-        long.info.scenario =
-            "[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsize = 5\n[run]\nwarm_up = \"7s\"\n"
-                .into();
+        let scenario = "[target]\nurl = \"whep+http://127.0.0.1/whep\"\n[crowd]\nsize = 5\n\
+                        [run]\nwarm_up = \"7s\"\n";
+        example::plan(&mut long, scenario);
         let lesson = crate::conference::tests::lesson(6, 40, |_| 1.0);
         let players = crate::playback::tests::players(20);
         let all = [

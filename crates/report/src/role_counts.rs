@@ -70,7 +70,7 @@ mod tests {
     fn publishers_are_distinguished_from_viewers_by_the_scenario() {
         let mut run = example::healthy(5, 20);
         let mut who = |scenario: &str| {
-            run.info.scenario = scenario.into();
+            example::plan(&mut run, scenario);
             let summary = summarise(&run, &[], Duration::ZERO);
             (RoleCounts::of(&summary), summary.headline)
         };
@@ -83,7 +83,7 @@ mod tests {
             row.cohort = throng_observation::run::CohortId(cohort);
         }
         let both = "[target]\nurl = \"whep+http://127.0.0.1/a\"\n[[crowd]]\nsize = 2\nurl = \"whip+http://127.0.0.1/a\"\n[[crowd]]\nsize = 3\n";
-        run.info.scenario = both.into();
+        example::plan(&mut run, both);
         let summary = summarise(&run, &[], Duration::ZERO);
         assert_eq!(RoleCounts::of(&summary), media(2, 3));
         assert_eq!(RoleCounts::of(&summary).all(), "2 publishers and 3 viewers");

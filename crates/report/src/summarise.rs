@@ -349,8 +349,8 @@ mod tests {
         let mut run = example::healthy(5, 20);
         run.series.clear();
         run.tracks.clear();
-        run.info.scenario =
-            "[target]\nurl = \"whip+http://127.0.0.1/a\"\n[crowd]\nsize = 5\n".into();
+        let scenario = "[target]\nurl = \"whip+http://127.0.0.1/a\"\n[crowd]\nsize = 5\n";
+        example::plan(&mut run, scenario);
         run.sent = vec![throng_observation::run::SentRow {
             second: 3,
             cohort: throng_observation::run::CohortId(0),

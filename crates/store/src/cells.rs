@@ -13,7 +13,7 @@ use throng_observation::host::{
 use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{
     Codec, Detail, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RequestOutcome, RunTime,
-    TrackId, Unloaded,
+    SubscribePolicy, TrackId, Unloaded, VcardPolicy,
 };
 
 use crate::table::Part;
@@ -72,6 +72,10 @@ cells! {
     Codec as String, "TEXT": |codec| codec.name().to_owned(), |name| Ok(Codec::from_name(&name));
     Layer as String, "TEXT": |layer| layer.key().to_owned(), |key| Ok(Layer::from_key(&key).unwrap_or(Layer::High));
     MediaKind as String, "TEXT": |kind| kind.key().to_owned(), |key| word(&key).ok_or(FromSqlError::InvalidType);
+    SubscribePolicy as String, "TEXT": |policy| policy.name(),
+        |name| SubscribePolicy::from_name(&name).ok_or(FromSqlError::InvalidType);
+    VcardPolicy as String, "TEXT": |policy| policy.name().to_owned(),
+        |name| VcardPolicy::from_name(&name).ok_or(FromSqlError::InvalidType);
     RequestOutcome as String, "TEXT": |outcome| outcome.key(), |key| RequestOutcome::from_key(&key).ok_or(FromSqlError::InvalidType);
     Purpose as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
     HoldOutcome as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use throng_folder::{Folder, unfinished};
 use throng_observation::run::{DecodedRow, EventRow, Row, RunData, RunInfo};
-use throng_observation::{HttpRequestRow, RowSelector};
+use throng_observation::{HttpRequestRow, RowSelector, RunPlan};
 
 use crate::table::list;
 use crate::{RunAgain, RunWriter, StoreError, Table, decoded, opened, reader, selected};
@@ -134,14 +134,16 @@ impl RunFolder {
 
     /// Reads a run for a report in the memory that the report needs: rows that `selector` does not
     /// keep one by one are added up as they are read. The addresses of participants are left out.
+    /// Folders of earlier versions have no plan: `older_plan` makes it of the scenario.
     ///
     /// # Errors
     /// As [`RunFolder::read`].
     pub fn read_selected(
         path: impl AsRef<Path>,
         selector: &mut dyn RowSelector,
+        older_plan: impl FnOnce(&str) -> Option<RunPlan>,
     ) -> Result<RunData, StoreError> {
-        selected::read(&database(path.as_ref())?, selector)
+        selected::read(&database(path.as_ref())?, selector, older_plan)
     }
 
     /// Reads the run's information and the steps of its search, and no other rows.

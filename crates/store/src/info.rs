@@ -2,20 +2,24 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use throng_observation::RunTime;
 use throng_observation::fleet::{EndClock, WorkerInfo};
 use throng_observation::run::{ClockError, Ending, RunData, RunInfo};
+use throng_observation::{RunPlan, RunTime};
 
-use crate::FORMAT;
+use crate::{FORMAT, plan};
 
 pub(crate) const CREATE: &str =
     "CREATE TABLE info (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;";
 
+/// The keys of a plan, which folders of earlier versions lack.
+const WARM_UP: &str = "warm_up_us";
+const OBJECTIVES: &str = "objectives";
+
 /// Writes `info` of a run that has not ended.
-pub(crate) fn put(db: &Connection, info: &RunInfo) -> rusqlite::Result<()> {
+pub(crate) fn put(db: &Transaction<'_>, info: &RunInfo) -> rusqlite::Result<()> {
     let number = |number: i64| Some(number.to_string());
     for (key, value) in [
         ("format", number(FORMAT.into())),
@@ -35,7 +39,10 @@ pub(crate) fn put(db: &Connection, info: &RunInfo) -> rusqlite::Result<()> {
     ] {
         set(db, key, value.as_deref())?;
     }
-    Ok(())
+    let Some(plan) = &info.plan else { return Ok(()) };
+    set(db, WARM_UP, Some(&plan.warm_up_us.to_string()))?;
+    set(db, OBJECTIVES, Some(&json(&plan.objectives)?))?;
+    plan::put(db, plan)
 }
 
 /// Writes how and when the run ended.
@@ -93,6 +100,7 @@ pub(crate) fn read(db: &Connection) -> rusqlite::Result<RunData> {
         },
         warnings: facts.json("warnings")?,
         workers: facts.json("workers")?,
+        plan: facts.plan()?.map(|of_info| plan::read(db, of_info)).transpose()?,
     };
     Ok(RunData {
         info,
@@ -113,6 +121,13 @@ impl Facts {
 
     fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
         self.text(key).parse().ok()
+    }
+
+    /// What they say of the plan; `None` in folders of earlier versions.
+    fn plan(&self) -> rusqlite::Result<Option<RunPlan>> {
+        let Some(warm_up_us) = self.number(WARM_UP) else { return Ok(None) };
+        let objectives = self.json(OBJECTIVES)?;
+        Ok(Some(RunPlan { warm_up_us, objectives, ..RunPlan::default() }))
     }
 
     fn json<T: DeserializeOwned + Default>(&self, key: &str) -> rusqlite::Result<T> {

@@ -13,6 +13,7 @@ mod chat;
 mod host;
 mod http_requests;
 mod info;
+mod plan;
 mod playback;
 mod rows;
 mod schema;

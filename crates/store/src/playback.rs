@@ -146,7 +146,7 @@ mod tests {
         .unwrap();
         assert_eq!(in_order, [player(2, 0), player(4, 25)]);
 
-        let selected = RunFolder::read_selected(&path, &mut Tens).unwrap();
+        let selected = RunFolder::read_selected(&path, &mut Tens, |_| None).unwrap();
         let samples: Vec<u64> = selected.playback.iter().map(|row| row.buffer_us.count()).collect();
         assert_eq!(samples, [2, 0, 1], "samples of a stretch are in its first row");
         assert_eq!(selected.playback[1].counters, written.counters);

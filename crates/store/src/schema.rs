@@ -66,7 +66,9 @@ pub(crate) fn check_identity(db: &Connection, path: &Path) -> Result<(), StoreEr
 mod tests {
     use throng_observation::canary::{CanaryBrowserRow, CanarySecondRow};
     use throng_observation::run::DecodedRow;
-    use throng_observation::{ChatRow, HttpRequestRow, PlaybackRow, PlayerRow};
+    use throng_observation::{
+        ChatRow, HttpRequestRow, PlannedCohort, PlannedJoin, PlaybackRow, PlayerRow,
+    };
 
     use super::create_all;
     use crate::table::{columns_of, create};
@@ -81,6 +83,8 @@ mod tests {
             create::<PlayerRow>(),
             create::<HttpRequestRow>(),
             create::<ChatRow>(),
+            create::<PlannedCohort>(),
+            create::<PlannedJoin>(),
         ]
         .concat()
     }
@@ -115,6 +119,8 @@ mod tests {
             columns_of::<PlayerRow>(),
             columns_of::<HttpRequestRow>(),
             columns_of::<ChatRow>(),
+            columns_of::<PlannedCohort>(),
+            columns_of::<PlannedJoin>(),
         ];
         for column in columns.iter().flatten() {
             let name = format!("`{}`", column.name);

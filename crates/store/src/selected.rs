@@ -10,7 +10,7 @@ use throng_observation::run::{
     CohortId, DecodedRow, ParticipantRow, Row, RunData, SeriesRow, TrackRow,
 };
 use throng_observation::{
-    Distribution, MediaKind, OneWayDelay, PlaybackRow, PlayerRow, RowSelector, SecondRow,
+    Distribution, MediaKind, OneWayDelay, PlaybackRow, PlayerRow, RowSelector, RunPlan, SecondRow,
 };
 
 use crate::StoreError;
@@ -58,10 +58,16 @@ pub enum Table {
     Players,
 }
 
-/// Reads the run at `path` as `selector` wants it.
-pub(crate) fn read(path: &Path, selector: &mut dyn RowSelector) -> Result<RunData, StoreError> {
+/// Reads the run at `path` as `selector` wants it; `older_plan` makes the plan of a scenario, where
+/// the folder has none.
+pub(crate) fn read(
+    path: &Path,
+    selector: &mut dyn RowSelector,
+    older_plan: impl FnOnce(&str) -> Option<RunPlan>,
+) -> Result<RunData, StoreError> {
     at_one_moment(path, |db| {
         let mut run = reader::read_most(db)?;
+        run.info.plan = run.info.plan.take().or_else(|| older_plan(&run.info.scenario));
         // Only a table of all participants shows their addresses.
         let no_address = |column: &Column| (column.name == "local_address").then_some("NULL");
         table::each(db, ParticipantRow::ORDER, no_address, |row| keep(&mut run.participants, row))?;

@@ -235,6 +235,11 @@ pub(crate) fn create<T: Stored>() -> String {
     format!("CREATE TABLE IF NOT EXISTS {} ({}){without};", T::TABLE, parts.join(", "))
 }
 
+/// Makes the table of `T`, unless every run has it.
+pub(crate) fn make<T: Stored>(db: &Transaction<'_>) -> rusqlite::Result<()> {
+    if T::MAY_BE_ABSENT { db.execute_batch(&create::<T>()) } else { Ok(()) }
+}
+
 /// Writes `rows`; a row replaces an earlier one with the same key.
 pub(crate) fn put<'a, T: Stored + 'a>(
     db: &Transaction<'_>,

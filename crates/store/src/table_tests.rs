@@ -6,7 +6,10 @@ use throng_observation::run::{
     CrowdRow, DecodedRow, EventRow, GeneratorRow, LayerSwitchRow, ParticipantRow, SentRow,
     SeriesRow, TrackRow,
 };
-use throng_observation::{ChatRow, ExperienceRow, HoldRow, HttpRequestRow, PlaybackRow, PlayerRow};
+use throng_observation::{
+    ChatRow, ExperienceRow, HoldRow, HttpRequestRow, PlannedCohort, PlannedJoin, PlaybackRow,
+    PlayerRow,
+};
 
 use super::*;
 
@@ -66,6 +69,8 @@ fn a_file_may_lack_what_came_later_and_nothing_else() {
     check::<PlayerRow>();
     check::<ChatRow>();
     check::<HttpRequestRow>();
+    check::<PlannedCohort>();
+    check::<PlannedJoin>();
     check::<DecodedRow>();
     check::<CanaryBrowserRow>();
     check::<CanarySecondRow>();

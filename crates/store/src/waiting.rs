@@ -18,7 +18,7 @@ use throng_observation::{
 };
 
 use crate::host;
-use crate::table::{Stored, create, put};
+use crate::table::{Stored, make, put};
 
 /// Most rows of each kind that is only appended. A second has some tens of them; this many is
 /// several minutes of a full disk.
@@ -117,11 +117,6 @@ impl Pending for Profiles {
     fn put(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
         self.0.iter().try_for_each(|profile| host::put_profile(db, profile))
     }
-}
-
-/// Makes the table of `T`, unless every run has it.
-fn make<T: Stored>(db: &Transaction<'_>) -> rusqlite::Result<()> {
-    if T::MAY_BE_ABSENT { db.execute_batch(&create::<T>()) } else { Ok(()) }
 }
 
 impl Waiting {

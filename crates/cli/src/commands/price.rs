@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use throng_observation::run::RunData;
 use throng_report::ReportRows;
 use throng_report::price::{PriceReport, PriceRequest, text};
 use throng_scenario::prices::PriceTable;
-use throng_store::RunFolder;
 
 use crate::args::Price;
 use crate::console::{CliError, Exit, print, print_json};
@@ -19,8 +17,7 @@ pub(crate) fn price(command: &Price) -> Result<Exit, CliError> {
     // Before the run is read, which takes longer.
     let prices = command.prices.as_deref().map(read).transpose()?;
     let folder = kept::run_folder(&command.run);
-    let run: RunData =
-        RunFolder::read_selected(&folder, &mut ReportRows::default()).map_err(CliError::usage)?;
+    let run = report::read(&folder, &mut ReportRows::default()).map_err(CliError::usage)?;
     let summary = report::summary(&run);
     let request = PriceRequest {
         viewers: command.viewers,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use throng_observation::run::{Ending, Row, RunData};
-use throng_observation::untrusted;
+use throng_observation::{RowSelector, RunPlan, untrusted};
 use throng_report::{ReportRows, RunOutcome, Summary, csv, oven_rtc_tester};
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, StoreError, Table};
@@ -19,10 +19,15 @@ pub(crate) struct ReportOptions {
     pub(crate) junit: Option<PathBuf>,
 }
 
+/// Reads the rows of a run folder that `rows` keeps.
+pub(crate) fn read(path: &Path, rows: &mut dyn RowSelector) -> Result<RunData, StoreError> {
+    RunFolder::read_selected(path, rows, Scenario::run_plan_of_stored)
+}
+
 /// Reads the run folder, writes the report's files into it, prints, and returns the exit code of
 /// the run.
 pub(crate) fn make(path: &Path, wanted: &ReportOptions) -> Result<Exit, StoreError> {
-    let run = RunFolder::read_selected(path, &mut ReportRows::default())?;
+    let run = read(path, &mut ReportRows::default())?;
     let summary = summary(&run);
     let folder = RunFolder::open(path)?;
     let json = summary.to_json();
@@ -127,13 +132,11 @@ fn details(path: &Path, run: &RunData) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The summary of a run, judged by the scenario stored with it.
+/// The summary of a run, judged by the objectives that were planned.
 pub(crate) fn summary(run: &RunData) -> Summary {
-    // A stored scenario that this version cannot read leaves no objectives to judge.
-    let scenario = Scenario::parse_stored(&run.info.scenario).ok();
-    let objectives = scenario.as_ref().map(|s| s.objectives.as_slice()).unwrap_or_default();
-    let warm_up = scenario.as_ref().map(|s| s.run.warm_up).unwrap_or_default();
-    throng_report::summarise(run, objectives, warm_up)
+    // Without a plan, as of a scenario that this version cannot read, there are none.
+    let warm_up = run.info.plan.as_ref().map(RunPlan::warm_up).unwrap_or_default();
+    throng_report::summarise(run, &throng_report::planned_objectives(run), warm_up)
 }
 
 fn exit(run: &RunData, summary: &Summary) -> Exit {

@@ -108,6 +108,7 @@ impl<'a> Prepared<'a> {
             ),
             workers: self.fleet.as_ref().map(Gathered::workers).unwrap_or_default(),
             warnings,
+            plan: Some(scenario.run_plan()),
         }
     }
 }

@@ -11,12 +11,12 @@ use throng_observation::Received;
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{Host, Window, hosts};
 use throng_observation::run::RunData;
-use throng_scenario::{Metric, Scenario};
+use throng_scenario::Metric;
 
 use super::rows::measured_seconds;
 use crate::figures::Figures;
 use crate::judge;
-use crate::{Quantity, RunOutcome, Summary};
+use crate::{Quantity, RunOutcome, Summary, planned_objectives};
 
 /// The name of the generator's machine.
 pub(super) const GENERATOR: &str = "generator";
@@ -73,8 +73,7 @@ impl MeasuredRun {
     /// Measures a run that was read with [`super::CompareRows`].
     #[must_use]
     pub fn of(folder: &str, run: &RunData, summary: &Summary) -> Self {
-        let scenario = Scenario::parse_stored(&run.info.scenario).ok();
-        let objectives = scenario.map(|scenario| scenario.objectives).unwrap_or_default();
+        let objectives = planned_objectives(run);
         let is_search = !run.holds.is_empty();
         let quantities: Vec<Quantity> = if is_search {
             vec![Quantity::Capacity, Quantity::ServerCpuPerUser]

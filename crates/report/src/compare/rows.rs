@@ -4,9 +4,8 @@
 use throng_analysis::comparison::blocks;
 use throng_observation::RowSelector;
 use throng_observation::run::{RunData, TrackRow};
-use throng_scenario::Scenario;
 
-use crate::{ReportRows, figures};
+use crate::{ReportRows, figures, planned};
 
 /// The row selector of a comparison.
 #[derive(Debug, Default)]
@@ -37,8 +36,6 @@ impl RowSelector for CompareRows {
 /// The seconds whose media counts: from the end of the warm-up to the last whole second, as in the
 /// report of the run.
 pub(super) fn measured_seconds(run: &RunData) -> (i64, i64) {
-    let scenario = Scenario::parse_stored(&run.info.scenario).ok();
-    let warm_up = scenario.map(|scenario| scenario.run.warm_up).unwrap_or_default();
-    let from = warm_up.as_secs_f64().ceil() as i64;
+    let from = planned::warm_up_s(run).ceil() as i64;
     (from, (figures::duration_s(run).floor() as i64).max(from))
 }

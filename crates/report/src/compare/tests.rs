@@ -6,11 +6,11 @@ use std::time::Duration;
 use throng_analysis::comparison::{Basis, ComparisonVerdict, Figure};
 use throng_observation::run::{Ending, RunData};
 use throng_observation::untrusted::is_harmful;
-use throng_observation::{Distribution, Failure, FailureReason, Outcome, Phase, RunTime};
+use throng_observation::{Distribution, Failure, FailureReason, Outcome, Phase, RunPlan, RunTime};
 
 use super::*;
 use crate::junit::TestOutcome;
-use crate::{Quantity, example, html, summarise as summary_of};
+use crate::{Quantity, example, html, planned_objectives, summarise as summary_of};
 
 const SCENARIO: &str = "objectives = [\"video.loss < 1%\", \"video.delay p95 < 100ms\"]\n[target]\n\
                         url = \"ws://media.example:3333/app/stream\"\n[crowd]\nsize = 100\n\
@@ -29,7 +29,7 @@ fn machine() -> BTreeMap<String, String> {
 /// 100 viewers for a minute on a healthy server.
 fn good() -> RunData {
     let mut run = example::healthy(100, 60);
-    run.info.scenario = SCENARIO.into();
+    example::plan(&mut run, SCENARIO);
     run.info.generator_host = machine();
     run
 }
@@ -47,10 +47,9 @@ fn bad() -> RunData {
 }
 
 pub(crate) fn measured(folder: &str, run: &RunData) -> MeasuredRun {
-    let scenario = throng_scenario::Scenario::parse_stored(&run.info.scenario).ok();
-    let warm_up = scenario.as_ref().map_or(Duration::ZERO, |scenario| scenario.run.warm_up);
-    let objectives = scenario.map(|scenario| scenario.objectives).unwrap_or_default();
-    MeasuredRun::of(folder, run, &summary_of(run, &objectives, warm_up))
+    let warm_up = run.info.plan.as_ref().map_or(Duration::ZERO, RunPlan::warm_up);
+    let summary = summary_of(run, &planned_objectives(run), warm_up);
+    MeasuredRun::of(folder, run, &summary)
 }
 
 fn compare(base: &[RunData], new: &[RunData]) -> CompareReport {
@@ -181,10 +180,8 @@ fn what_became_worse_is_named_in_its_direction_and_the_reverse_is_better() {
 fn what_meets_its_objective_in_all_new_runs_needs_no_decision() {
     let with = |objective: &str| {
         let mut run = example::healthy(100, 15);
-        run.info.scenario = SCENARIO
-            .replace("video.loss < 1%", objective)
-            .replace("10s", "1s")
-            .replace("60s", "15s");
+        let scenario = SCENARIO.replace("video.loss < 1%", objective);
+        example::plan(&mut run, scenario.replace("10s", "1s").replace("60s", "15s"));
         run.info.generator_host = machine();
         run
     };
@@ -247,7 +244,7 @@ fn runs_that_say_nothing_decide_nothing() {
     let mut partial = good();
     partial.ending = Ending::Interrupted;
     let mut limited = example::limited();
-    limited.info.scenario = SCENARIO.into();
+    example::plan(&mut limited, SCENARIO);
     for (run, why) in
         [(partial, "partial: the run was ended early"), (limited, "the generator was the limit")]
     {
@@ -267,7 +264,7 @@ fn runs_that_say_nothing_decide_nothing() {
 #[test]
 fn a_server_that_takes_nobody_is_worse_and_not_incomparable() {
     let mut refusing = example::all_failed();
-    refusing.info.scenario = SCENARIO.into();
+    example::plan(&mut refusing, SCENARIO);
     let report = compare(&[good()], &[refusing]);
     assert_eq!(report.outcome, CompareOutcome::Worse, "{report:#?}");
     assert_eq!(verdict(&report, "failed"), ComparisonVerdict::Worse);

@@ -4,11 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use throng_observation::MediaKind;
 use throng_observation::run::{CohortId, RunData};
-use throng_scenario::{Role, SubscribePolicy};
-
-use super::roles;
+use throng_observation::{MediaKind, PlannedCohort, SubscribePolicy};
 
 /// UDP and IPv4 headers of a packet that was sent, bytes; what is received is counted with them.
 const HEADERS_BYTES: u64 = throng_observation::units::udp_header_bytes(true) as u64;
@@ -106,14 +103,11 @@ impl Flow {
             *sums.connected.entry(row.cohort).or_default() += row.connected;
             sums.crowd.insert(row.cohort, [row.connected, row.left, row.failed]);
         }
-        let has_layers =
-            |role: &Role| role.publish.as_ref().is_some_and(|sent| !sent.simulcast.is_empty());
-        let roles = roles(run);
-        let has_receiver = |sums: &Sums| {
-            sums.out_bytes > 0 || roles.as_ref().is_some_and(|roles| sums.has_receiver(roles))
-        };
+        let roles = run.info.plan.as_ref().map(|plan| plan.cohorts.as_slice());
+        let has_receiver =
+            |sums: &Sums| sums.out_bytes > 0 || roles.is_some_and(|roles| sums.has_receiver(roles));
         let has_receivers = seconds.values().any(has_receiver);
-        let roles = roles.filter(|roles| !roles.iter().any(has_layers));
+        let roles = roles.filter(|roles| !roles.iter().any(|role| role.sends_layers));
         let standstills = standstills(&seconds);
         let wire = |kind| wire_per_payload(run, kind);
         let wires = [
@@ -126,7 +120,7 @@ impl Flow {
                 second,
                 in_bps: sums.in_bytes as f64 * 8.0,
                 out_bps: sums.out_bytes as f64 * 8.0,
-                expected_bps: roles.as_ref().map(|roles| {
+                expected_bps: roles.map(|roles| {
                     wires.iter().map(|(kind, wire)| sums.due_payload_bps(roles, *kind) * wire).sum()
                 }),
             })
@@ -245,7 +239,7 @@ impl Sums {
     }
 
     /// Whether any stream that is sent has a receiver in the same room.
-    fn has_receiver(&self, roles: &[Role]) -> bool {
+    fn has_receiver(&self, roles: &[PlannedCohort]) -> bool {
         let there = || {
             let present = self.connected.iter().filter(|(_, count)| **count > 0);
             present.filter_map(|(cohort, count)| {
@@ -253,7 +247,7 @@ impl Sums {
             })
         };
         let other_senders = |to: &CohortId, room: u32| {
-            let senders = there().filter(|(.., from)| from.room == room && from.publish.is_some());
+            let senders = there().filter(|(.., from)| from.room == room && from.sends());
             senders.map(|(from, count, _)| count - u32::from(from == to)).sum::<u32>()
         };
         there().any(|(to, _, role)| {
@@ -264,8 +258,9 @@ impl Sums {
 
     /// The payload rate out if every participant received all streams that it subscribed to.
     /// Streams stay within their room.
-    fn due_payload_bps(&self, roles: &[Role], kind: MediaKind) -> f64 {
-        let policy = |role: &Role| if kind == MediaKind::Video { role.video } else { role.audio };
+    fn due_payload_bps(&self, roles: &[PlannedCohort], kind: MediaKind) -> f64 {
+        let policy =
+            |role: &PlannedCohort| if kind == MediaKind::Video { role.video } else { role.audio };
         let mut by_room: BTreeMap<u32, (u32, f64)> = BTreeMap::new();
         for ((cohort, _), (bytes, tracks)) in self.payload.iter().filter(|((_, of), _)| *of == kind)
         {

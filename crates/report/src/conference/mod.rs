@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use throng_observation::run::{ParticipantId, ParticipantRow, RunData, TrackRow};
-use throng_observation::{MediaKind, RunTime};
-use throng_scenario::{Part, Role, Scenario, SubscribePolicy};
+use throng_observation::{MediaKind, PlannedCohort, RunPlan, RunTime, SubscribePolicy};
 
 mod flow;
 mod planned;
@@ -35,7 +34,7 @@ pub(crate) struct Matrix<'a> {
 /// A participant, connected or planned.
 pub(crate) struct Member<'a> {
     pub(crate) row: &'a ParticipantRow,
-    role: Role,
+    role: PlannedCohort,
     /// From its connection to its end; `None` when it never connected.
     there: Option<Stay>,
     /// When it was planned to be connected, whether it was or not; `None` if unknown.
@@ -90,16 +89,6 @@ impl Cell<'_> {
     }
 }
 
-/// The scenario of a run, where it can still be read.
-fn scenario(run: &RunData) -> Option<Scenario> {
-    Scenario::parse_stored(&run.info.scenario).ok()
-}
-
-/// The roles of a run by cohort, where its scenario can still be read.
-pub(crate) fn roles(run: &RunData) -> Option<Vec<Role>> {
-    Some(scenario(run)?.cohorts().map(|(_, role)| role).collect())
-}
-
 impl Member<'_> {
     /// It was connected at some time.
     pub(crate) fn connected(&self) -> bool {
@@ -116,21 +105,20 @@ impl<'a> Matrix<'a> {
     /// The matrix of a run; `None` where no participant sent, or none receives what another sends.
     pub(crate) fn of(run: &'a RunData) -> Option<Self> {
         // A participant that publishes at a URL of its own is no member of the conference.
-        let is_none = |scenario: Scenario| {
-            scenario.target.part() != Part::Confer
-                || scenario.crowd.iter().any(|cohort| cohort.target.is_some())
+        let is_none = |plan: &RunPlan| {
+            plan.cohorts.iter().any(|cohort| !cohort.confers || cohort.has_own_url)
         };
-        if run.sent.is_empty() || scenario(run).is_some_and(is_none) {
+        let plan = run.info.plan.as_ref();
+        if run.sent.is_empty() || plan.is_some_and(is_none) {
             return None;
         }
-        let roles = roles(run);
+        let roles = plan.map(|plan| plan.cohorts.as_slice());
         let planned = PlannedStays::of(run);
         let (knows_roles, knows_plan) = (roles.is_some(), planned.is_some());
         let member = |row: &'a ParticipantRow| {
             let there = Stay::observed(run, row);
             let planned = planned.as_ref().map(|planned| planned.stay(row));
-            let role =
-                roles.as_ref().and_then(|roles| roles.get(usize::from(row.cohort.0))).cloned();
+            let role = roles.and_then(|roles| roles.get(usize::from(row.cohort.0))).copied();
             (there.is_some() || planned.is_some()).then(|| Member {
                 row,
                 role: role.unwrap_or_default(),
@@ -156,7 +144,9 @@ impl<'a> Matrix<'a> {
                 from.role.room == to.role.room && from.row.participant != to.row.participant
             };
             for from in self.members.iter().filter(is_other) {
-                let Some(publish) = &from.role.publish else { continue };
+                if !from.role.sends() {
+                    continue;
+                }
                 let both = |one: Option<Stay>, other: Option<Stay>| Some(one?.and(other?));
                 let (there, planned) = (both(from.there, to.there), both(from.planned, to.planned));
                 let is_expected = there.is_some_and(Stay::is_long);
@@ -173,8 +163,8 @@ impl<'a> Matrix<'a> {
                     track: None,
                 };
                 let kinds = [
-                    (MediaKind::Video, publish.has_video(), to.role.video),
-                    (MediaKind::Audio, publish.audio, to.role.audio),
+                    (MediaKind::Video, from.role.sends_video, to.role.video),
+                    (MediaKind::Audio, from.role.sends_audio, to.role.audio),
                 ];
                 for (kind, is_sent, policy) in kinds {
                     if is_sent && policy == SubscribePolicy::All {

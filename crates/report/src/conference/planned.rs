@@ -1,39 +1,33 @@
 //! The planned rate of the crowd into the server: N × b, second by second.
 
-use std::time::Duration;
-
+use throng_observation::RunTime;
 use throng_observation::run::{CohortId, RunData};
-use throng_scenario::{Part, Plan, Share};
 
 /// Planned rate into the server in each of `seconds`, bits per second on the wire. `None` where the
-/// scenario is unreadable or does not have a participant's rate (a recording has its own), and for
-/// a search, whose crowd is not planned.
+/// plan is not known or does not have a participant's rate (a recording has its own), and for a
+/// search, whose crowd is not planned.
 pub(crate) fn planned_in_bps(run: &RunData, seconds: &[i64]) -> Option<Vec<f64>> {
     if !run.holds.is_empty() {
         return None;
     }
-    let plan = super::scenario(run)?.plan();
-    // Other targets do not count the rate in by sender.
-    if plan.target.part() != Part::Confer {
-        return None;
-    }
-    let each: Vec<f64> = (0..plan.roles.len())
-        .map(|cohort| bits_of_one(&plan, CohortId(u16::try_from(cohort).ok()?)))
-        .collect::<Option<_>>()?;
+    // Other targets do not count the rate in by sender, and have no visits.
+    let plan = run.info.plan.as_ref().filter(|plan| !plan.joins.is_empty())?;
+    let each: Vec<f64> =
+        plan.cohorts.iter().map(|cohort| cohort.sent_bps).collect::<Option<_>>()?;
     let bits = |cohort: CohortId| each.get(usize::from(cohort.0)).copied().unwrap_or(0.0);
-    let mut changes: Vec<(Duration, f64)> = plan
+    let mut changes: Vec<(RunTime, f64)> = plan
         .joins
         .iter()
         .flat_map(|join| {
             let bits = bits(join.cohort);
-            [Some((join.at, bits)), join.leave_at.map(|at| (at, -bits))]
+            [Some((join.intended_at, bits)), join.leave_at.map(|at| (at, -bits))]
         })
         .flatten()
         .collect();
     changes.sort_by_key(|(at, _)| *at);
     let (mut changes, mut sum) = (changes.into_iter().peekable(), 0.0);
     let at_end_of = |second: &i64| {
-        let end = Duration::from_secs(u64::try_from(second + 1).unwrap_or(0));
+        let end = RunTime(second.saturating_add(1).saturating_mul(1_000_000));
         while let Some((_, bits)) = changes.next_if(|(at, _)| *at < end) {
             sum += bits;
         }
@@ -42,26 +36,16 @@ pub(crate) fn planned_in_bps(run: &RunData, seconds: &[i64]) -> Option<Vec<f64>>
     Some(seconds.iter().map(at_end_of).collect())
 }
 
-/// The rate of one participant of a cohort; `None` where it is assumed.
-fn bits_of_one(plan: &Plan, cohort: CohortId) -> Option<f64> {
-    let mut alone = plan.clone();
-    alone.canary = None;
-    alone.joins.retain(|join| join.cohort == cohort);
-    // Adds up what is left.
-    let expected = alone.share(Share::ALL).expected;
-    let users = f64::from(expected.users.max(1));
-    (!expected.assumed).then_some(expected.server_in_mbit_per_s * 1e6 / users)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::conference::tests::lesson;
+    use crate::example;
 
     fn planned(scenario: &str) -> Option<Vec<f64>> {
         let mut run = lesson(4, 10, |_| 1.0);
-        run.info.scenario =
-            format!("[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1\"\n{scenario}");
+        let target = "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1\"\n";
+        example::plan(&mut run, format!("{target}{scenario}"));
         planned_in_bps(&run, &(-2..10).collect::<Vec<_>>())
     }
 

@@ -1,8 +1,7 @@
 //! When a participant was connected, and when it was planned to be.
 
 use throng_observation::run::{ParticipantRow, RunData};
-use throng_observation::{Phase, RunTime};
-use throng_scenario::Join;
+use throng_observation::{Phase, RunPlan, RunTime};
 
 /// A stream between two participants that were connected together for less than this is not
 /// expected.
@@ -35,35 +34,29 @@ impl Stay {
 }
 
 /// The planned stays of all participants.
-pub(super) struct PlannedStays {
-    joins: Vec<Join>,
+pub(super) struct PlannedStays<'a> {
+    plan: &'a RunPlan,
     end: RunTime,
 }
 
-impl PlannedStays {
-    /// `None` where the scenario is unreadable, and for a search: it starts and ends participants
-    /// as it goes, without a plan.
-    pub(super) fn of(run: &RunData) -> Option<Self> {
+impl<'a> PlannedStays<'a> {
+    /// `None` where the plan is not known, and for a search: it starts and ends participants as it
+    /// goes, without a plan.
+    pub(super) fn of(run: &'a RunData) -> Option<Self> {
         if !run.holds.is_empty() {
             return None;
         }
-        let joins = super::scenario(run)?.plan().joins;
         let planned_end = RunTime(run.info.planned_duration_us);
         Some(Self {
-            joins,
+            plan: run.info.plan.as_ref()?,
             end: run.ended_at.map_or(planned_end, |ended_at| ended_at.min(planned_end)),
         })
     }
 
     /// From its intended join to its planned leave, or to the run's end.
     pub(super) fn stay(&self, row: &ParticipantRow) -> Stay {
-        let join =
-            self.joins.get(row.participant.0 as usize).filter(|join| join.cohort == row.cohort);
-        let leaves =
-            join.and_then(|join| join.leave_at).and_then(|at| i64::try_from(at.as_micros()).ok());
-        Stay {
-            from: row.intended_at,
-            until: leaves.map_or(self.end, |at| self.end.min(RunTime(at))),
-        }
+        let join = self.plan.join_of(row.participant, row.cohort);
+        let leaves = join.and_then(|join| join.leave_at);
+        Stay { from: row.intended_at, until: leaves.map_or(self.end, |at| self.end.min(at)) }
     }
 }

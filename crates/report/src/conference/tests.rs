@@ -17,9 +17,11 @@ const KINDS: [MediaKind; 2] = [MediaKind::Video, MediaKind::Audio];
 /// forwards the share of it that `forwards` says of a second.
 pub(crate) fn lesson(size: u32, seconds: i64, forwards: impl Fn(i64) -> f64) -> RunData {
     let mut run = example::healthy(size, seconds);
-    run.info.scenario = format!(
-        "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1\"\n[crowd]\nsize = {size}\n[run]\nduration = \"{seconds}s\"\n"
+    let scenario = format!(
+        "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1\"\n[crowd]\nsize = {size}\n\
+         [run]\nduration = \"{seconds}s\"\n"
     );
+    example::plan(&mut run, scenario);
     (run.series, run.tracks, run.crowd) = (Vec::new(), Vec::new(), Vec::new());
     for second in 0..seconds {
         let there = size.min(second as u32 + 1);
@@ -57,6 +59,12 @@ pub(crate) fn lesson(size: u32, seconds: i64, forwards: impl Fn(i64) -> f64) -> 
         }
     }
     run
+}
+
+/// Plans the run as with these lines in place of that of its crowd.
+fn plan_with(run: &mut RunData, crowd: &str) {
+    let scenario = run.info.scenario.replace("[crowd]\n", crowd);
+    example::plan(run, scenario);
 }
 
 fn stream(from: u32, to: u32, kind: MediaKind) -> TrackRow {
@@ -219,10 +227,7 @@ fn a_crowd_that_never_stands_still_has_no_share_that_was_delivered() {
 #[test]
 fn of_a_simulcast_the_server_owes_what_it_chooses() {
     let mut run = lesson(6, 30, |_| 0.4);
-    run.info.scenario = run
-        .info
-        .scenario
-        .replace("[crowd]\n", "[crowd]\npublish = { simulcast = [\"144p\", \"240p\"] }\n");
+    plan_with(&mut run, "[crowd]\npublish = { simulcast = [\"144p\", \"240p\"] }\n");
     let flow = summarise(&run, None).unwrap().flow;
     assert_eq!((flow.expected_bps_max, flow.delivered_ratio), (None, None), "{flow:?}");
 }
@@ -296,12 +301,11 @@ fn a_stream_is_planned_where_both_were_to_be_there_for_five_seconds() {
     // A participant that leaves after 3 s shares less than 5 s with any other; one that only
     // listens sends no stream.
     let mut short = lesson(6, 30, |_| 1.0);
-    short.info.scenario = short.info.scenario.replace("[crowd]\n", "[crowd]\nstay = \"3s\"\n");
+    plan_with(&mut short, "[crowd]\nstay = \"3s\"\n");
     fail_to_join(&mut short, 0);
     assert_eq!(summarise(&short, None).unwrap().video.planned, Some(0));
     let mut listeners = lesson(6, 30, |_| 1.0);
-    listeners.info.scenario =
-        listeners.info.scenario.replace("[crowd]\n", "[crowd]\nsubscribe = { video = \"none\" }\n");
+    plan_with(&mut listeners, "[crowd]\nsubscribe = { video = \"none\" }\n");
     fail_to_join(&mut listeners, 3);
     let conference = summarise(&listeners, None).unwrap();
     assert_eq!((conference.video.planned, conference.audio.planned), (Some(0), Some(30)));
@@ -320,10 +324,8 @@ fn a_search_plans_no_stay() {
 #[test]
 fn with_last_speakers_not_all_streams_are_expected() {
     let mut run = lesson(6, 30, |_| 1.0);
-    run.info.scenario = run.info.scenario.replace(
-        "[crowd]\n",
-        "[conversation]\n[crowd]\nsubscribe = { video = \"last_speakers(2)\" }\n",
-    );
+    let last_speakers = "subscribe = { video = \"last_speakers(2)\" }\n";
+    plan_with(&mut run, &format!("[conversation]\n[crowd]\n{last_speakers}"));
     let conference = summarise(&run, None).unwrap();
     assert_eq!(
         (conference.video.expected, conference.video.received, conference.audio.expected),
@@ -368,8 +370,7 @@ fn without_receivers_no_rate_out_is_stated() {
         ["", "subscribe = \"none\"\n", "publish = { simulcast = [\"144p\", \"240p\"] }\n"]
     {
         let mut run = alone.clone();
-        run.info.scenario =
-            run.info.scenario.replace("[crowd]\n", &format!("[crowd]\n{subscribe}"));
+        plan_with(&mut run, &format!("[crowd]\n{subscribe}"));
         let summary = crate::summarise(&run, &[], std::time::Duration::ZERO);
         let flow = &summary.conference.as_ref().unwrap().flow;
         assert!(flow.in_bps_max.is_some_and(|bps| bps > 0.0), "{flow:?}");
@@ -392,8 +393,7 @@ fn without_receivers_no_rate_out_is_stated() {
     let mut publishers = lesson(5, 30, |_| 0.0);
     publishers.tracks.clear();
     assert_eq!(summarise(&publishers, None).unwrap().flow.out_bps_max, Some(0.0));
-    publishers.info.scenario =
-        publishers.info.scenario.replace("[crowd]\n", "[crowd]\nsubscribe = \"none\"\n");
+    plan_with(&mut publishers, "[crowd]\nsubscribe = \"none\"\n");
     let flow = summarise(&publishers, None).unwrap().flow;
     assert_eq!((flow.out_bps_max, flow.note), (None, None));
 }
@@ -407,7 +407,7 @@ fn a_run_of_viewers_is_no_conference() {
 #[test]
 fn a_scenario_that_cannot_be_read_leaves_what_was_seen() {
     let mut run = lesson(3, 30, |_| 1.0);
-    run.info.scenario = "rubbish".into();
+    example::plan(&mut run, "rubbish");
     let conference = summarise(&run, None).unwrap();
     assert_eq!(
         (conference.video.expected, conference.video.received, conference.flow.expected_bps_max),

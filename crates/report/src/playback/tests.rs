@@ -17,8 +17,8 @@ pub(crate) fn players(stalls: u32) -> RunData {
     const SECONDS: i64 = 30;
     let mut run = example::healthy(PLAYERS, SECONDS);
     run.info.target = "http://127.0.0.1:8080/film.mp4".into();
-    run.info.scenario =
-        "[target]\nurl = \"http://127.0.0.1:8080/film.mp4\"\n\n[crowd]\nsize = 100\n".into();
+    let scenario = "[target]\nurl = \"http://127.0.0.1:8080/film.mp4\"\n\n[crowd]\nsize = 100\n";
+    example::plan(&mut run, scenario);
     // Nothing comes as packets.
     let fetched = |c: TrackCounters| TrackCounters {
         payload_bytes: c.payload_bytes,

@@ -9,9 +9,8 @@ use throng_analysis::demand::{ChatCost, ChatWork};
 use throng_analysis::sizing::{Estimate, RoomForecast, RoomPart, RoomRequest, RoomVerdict};
 use throng_observation::run::RunData;
 use throng_observation::units::{bytes, duration_ms, grouped, number, percent};
-use throng_observation::untrusted;
+use throng_observation::{VcardPolicy, untrusted};
 use throng_scenario::prices::{ComputePrices, PriceTable};
-use throng_scenario::{Scenario, VcardPolicy};
 
 use super::text::table;
 use super::{HOUR_S, PriceRequest};
@@ -100,22 +99,17 @@ impl ChatSize {
     }
 }
 
-/// vCards for each pair: by what the scenario says, else as many as there were for each presence.
+/// vCards for each pair: by what was planned, else as many as there were for each presence.
 fn vcards_per_pair(run: &RunData, cost: &ChatCost) -> f64 {
     let count = |work| cost.cost(work).map_or(0.0, |cost| cost.count as f64);
     let measured = (count(ChatWork::Vcard) / count(ChatWork::Presence).max(1.0)).min(1.0);
-    let Ok(scenario) = Scenario::parse_stored(&run.info.scenario) else { return measured };
+    let Some(plan) = &run.info.plan else { return measured };
     let (mut all, mut of_all, mut has_authors) = (0.0, 0.0, false);
-    let roles = scenario.destinations().into_iter().zip(scenario.cohorts());
-    for ((destination, (_, role)), cohort) in roles.zip(scenario.crowd.iter().cycle()) {
-        // Who only watches is in no room, and asks for no vCards.
-        if !role.is_in_chat(destination.target.protocol()) {
-            continue;
-        }
-        let policy = role.chat.vcards;
+    // Who only watches is in no room, and asks for no vCards.
+    for cohort in plan.cohorts.iter().filter(|cohort| cohort.is_in_chat) {
         all += f64::from(cohort.size);
-        of_all += if policy == VcardPolicy::All { f64::from(cohort.size) } else { 0.0 };
-        has_authors |= policy == VcardPolicy::Authors;
+        of_all += if cohort.vcards == VcardPolicy::All { f64::from(cohort.size) } else { 0.0 };
+        has_authors |= cohort.vcards == VcardPolicy::Authors;
     }
     match (of_all > 0.0, has_authors) {
         (true, _) => of_all / all,

@@ -5,7 +5,7 @@ use throng_observation::run::RunData;
 
 use super::super::tests::by_machine;
 use super::super::{CostKind, PriceReport, PriceRequest, text};
-use crate::summarise;
+use crate::{example, summarise};
 
 /// A room of 400 that were measured: 3 ms a join, 120 µs a presence, 600 µs a vCard, 150 µs a
 /// message.
@@ -47,7 +47,7 @@ fn scenario(vcards: &str) -> String {
 
 fn report(vcards: &str, viewers: u32, hours: f64) -> PriceReport {
     let mut run = RunData::default();
-    run.info.scenario = scenario(vcards);
+    example::plan(&mut run, scenario(vcards));
     let mut summary = summarise(&run, &[], Duration::ZERO);
     summary.chat_cost = Some(cost(vcards == "all"));
     let request = PriceRequest { viewers, hours, ..PriceRequest::default() };
@@ -107,11 +107,11 @@ fn vcards_of_nobody_are_no_square() {
 #[test]
 fn who_only_watches_asks_for_no_vcards_and_does_not_thin_out_those_who_do() {
     let mut run = RunData::default();
-    run.info.scenario = "[target]\nurl = \"https://127.0.0.1/live.m3u8\"\n[run]\nduration = \"20s\"\n\
+    let scenario = "[target]\nurl = \"https://127.0.0.1/live.m3u8\"\n[run]\nduration = \"20s\"\n\
         [[crowd]]\nname = \"watch\"\nsize = 20\n\
         [[crowd]]\nname = \"chat\"\nsize = 50\n\
-        chat = { url = \"xmpp+ws://127.0.0.1:5280/ws?room=stage@room.localhost\", vcards = \"all\" }\n"
-        .into();
+        chat = { url = \"xmpp+ws://127.0.0.1:5280/ws?room=stage@room.localhost\", vcards = \"all\" }\n";
+    example::plan(&mut run, scenario);
     let pairs = super::vcards_per_pair(&run, &cost(true));
     assert!((pairs - 1.0).abs() < 1e-9, "50 of 50, not of 70: {pairs}");
 }

@@ -40,6 +40,7 @@ fn info() -> RunInfo {
             clock_offset_us: -7,
             ..WorkerInfo::default()
         }],
+        plan: None,
     }
 }
 

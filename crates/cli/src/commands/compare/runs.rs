@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use throng_report::compare::{CompareRows, MeasuredRun};
-use throng_store::{RunFolder, StoreError};
+use throng_store::StoreError;
 
 use crate::console::{CliError, Exit};
 use crate::report;
@@ -21,7 +21,7 @@ pub(super) fn measure(paths: &[PathBuf]) -> Result<Vec<MeasuredRun>, CliError> {
 }
 
 fn one(folder: &Path) -> Result<MeasuredRun, CliError> {
-    let run = RunFolder::read_selected(folder, &mut CompareRows::default()).map_err(|error| {
+    let run = report::read(folder, &mut CompareRows::default()).map_err(|error| {
         let exit = match error {
             StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,
             _ => Exit::Invalid,

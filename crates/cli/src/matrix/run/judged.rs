@@ -7,7 +7,7 @@ use throng_observation::run::Ending;
 use throng_report::matrix::{MatrixRun, RunFigures, RunStatus, figures};
 use throng_report::{ReportRows, RunOutcome, Summary};
 use throng_rig::{CpuTimes, governor};
-use throng_store::{RunFolder, StoreError};
+use throng_store::StoreError;
 
 use super::super::child::CrowdEnd;
 use super::super::plan::HoldTimes;
@@ -66,7 +66,7 @@ pub(crate) fn measure(
     folder: &Path,
     hold: Option<HoldTimes>,
 ) -> Result<(RunFigures, Summary), StoreError> {
-    let run = RunFolder::read_selected(folder, &mut ReportRows::default())?;
+    let run = report::read(folder, &mut ReportRows::default())?;
     let summary = report::summary(&run);
     let seconds = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
     let hold = hold.map(|times| (seconds(times.from_s), seconds(times.until_s)));

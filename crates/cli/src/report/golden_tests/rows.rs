@@ -18,6 +18,7 @@ use throng_observation::{
     HoldOutcome, HoldRow, HttpRequestKey, HttpRequestRow, Layer, MediaKind, OneWayDelay, Outcome,
     Phase, PlaybackRow, PlayerRow, Purpose, RequestOutcome, RunTime, SecondClosed, TrackId,
 };
+use throng_scenario::Scenario;
 
 /// How long each run lasts.
 pub(super) const SECONDS: i64 = 12;
@@ -96,6 +97,7 @@ fn info(scenario: &str, cohorts: &[&str]) -> RunInfo {
         clock: ClockError { bound_us: Some(20), basis: "same host".into() },
         warnings: vec!["20,000 descriptors".into()],
         workers: Vec::new(),
+        plan: Scenario::run_plan_of_stored(scenario),
     }
 }
 

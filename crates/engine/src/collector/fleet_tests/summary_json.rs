@@ -52,7 +52,8 @@ pub(super) fn summary(rows: impl IntoIterator<Item = Row>, workers: &[usize]) ->
         }
     }
     writer.finish(Ending::Complete, ENDED_AT[2]).unwrap();
-    let run = RunFolder::read_selected(&path, &mut ReportRows::default()).unwrap();
+    let of_scenario = Scenario::run_plan_of_stored;
+    let run = RunFolder::read_selected(&path, &mut ReportRows::default(), of_scenario).unwrap();
     let scenario = Scenario::parse_stored(SCENARIO).unwrap_or_else(|error| panic!("{error}"));
     let summary = throng_report::summarise(&run, &scenario.objectives, scenario.run.warm_up);
     serde_json::from_str(&summary.to_json()).unwrap()
