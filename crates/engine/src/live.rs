@@ -124,7 +124,7 @@ pub struct KindFigures {
     /// Distinct tracks that reported.
     pub tracks: u32,
     /// Tracks whose decodable frame rate was below 0.9 of the source's.
-    pub tracks_below_source_fps: u32,
+    pub tracks_below_source_fps: u64,
     /// Sums over the run so far, all tracks together.
     pub so_far: TrackCounters,
     /// Bits on the wire per second, all tracks together.

@@ -117,7 +117,7 @@ impl Numbers {
             cohort: CohortId(cohort),
             kind: Some(kind),
             tracks: self.u32(),
-            tracks_below_source_fps: self.u32(),
+            tracks_below_source_fps: u64::from(self.u32()),
             counters: self.track_counters(),
             relative_delay_us: self.distribution(),
             absolute_delay: self.delay(),

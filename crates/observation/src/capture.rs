@@ -200,7 +200,7 @@ impl OneWayDelay {
     #[must_use]
     pub fn disagreement(&self) -> Option<ClockDisagreement> {
         let ratio = self.clock_disagrees_ratio().filter(|ratio| *ratio > 0.0)?;
-        let ahead_ms_p95 = self.ahead_us.quantile(0.95).map(|us| us as f64 / 1e3);
+        let ahead_ms_p95 = self.ahead_us.quantile_in(0.95, 1e3);
         Some(ClockDisagreement { ratio, ahead_ms_p95 })
     }
 
@@ -223,6 +223,12 @@ impl OneWayDelay {
     pub fn quantile_us(&self, q: f64) -> Option<u64> {
         let disagrees = self.clock_disagrees_ratio()?;
         if self.negative > 0 && q <= disagrees { None } else { self.delay_us.quantile(q) }
+    }
+
+    /// The same in milliseconds.
+    #[must_use]
+    pub fn quantile_ms(&self, q: f64) -> Option<f64> {
+        self.quantile_us(q).map(|us| us as f64 / 1e3)
     }
 
     /// The usual quantiles, in units of `scale` microseconds; `None` when the median is among the

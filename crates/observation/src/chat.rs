@@ -10,6 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::run::CohortId;
 use crate::{ChatCounters, Distribution};
 
+impl ChatCounters {
+    /// Messages that did not come ÷ messages that were due; `None` when none was.
+    #[must_use]
+    pub fn missing_ratio(&self) -> Option<f64> {
+        let due = self.messages_due;
+        (due > 0).then(|| self.messages_missing as f64 / due as f64)
+    }
+}
+
 /// A participant of a chat over one interval (a second, or the rest of one).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatInterval {
@@ -42,4 +51,38 @@ pub struct ChatRow {
     pub counters: ChatCounters,
     /// From the intended time of each message to its arrival, microseconds.
     pub delay_us: Distribution,
+}
+
+impl ChatRow {
+    /// The delay that a share of the messages due did not exceed, milliseconds; infinite where it
+    /// lies among those that are missing, which [`Self::delay_us`] leaves out.
+    #[must_use]
+    pub fn delivery_ms(&self, quantile: f64) -> Option<f64> {
+        let (came, missing) = (self.delay_us.count(), self.counters.messages_missing);
+        if came + missing == 0 {
+            return None;
+        }
+        let of_came = quantile * (came + missing) as f64 / came.max(1) as f64;
+        if of_came > 1.0 || came == 0 {
+            return Some(f64::INFINITY);
+        }
+        self.delay_us.quantile_in(of_came, 1e3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_are_missing_are_later_than_all_that_came() {
+        let mut row = ChatRow::default();
+        assert_eq!((row.delivery_ms(0.5), row.counters.missing_ratio()), (None, None));
+        (0..8).for_each(|_| row.delay_us.record(1_000));
+        (row.counters.messages_due, row.counters.messages_missing) = (10, 2);
+        let near_1_ms = |ms: Option<f64>| ms.is_some_and(|ms| (0.99..1.02).contains(&ms));
+        assert!(near_1_ms(row.delivery_ms(0.5)) && near_1_ms(row.delivery_ms(0.8)));
+        assert_eq!(row.delivery_ms(0.9), Some(f64::INFINITY));
+        assert_eq!(row.counters.missing_ratio(), Some(0.2));
+    }
 }

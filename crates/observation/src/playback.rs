@@ -40,6 +40,14 @@ impl PlaybackCounters {
         is_wanted.then(|| self.media_us as f64 / self.wanted_us as f64)
     }
 
+    /// The media's own bit rate: bits received, from the server or from other viewers, ÷ media time
+    /// in them; `None` without media.
+    #[must_use]
+    pub fn media_bps(&self) -> Option<f64> {
+        let bytes = self.media_bytes + self.peer_bytes;
+        (self.media_us > 0).then(|| bytes as f64 * 8e6 / self.media_us as f64)
+    }
+
     /// Media bytes from other viewers ÷ all media bytes; `None` without media.
     #[must_use]
     pub fn peer_ratio(&self) -> Option<f64> {
@@ -131,6 +139,32 @@ pub struct PlaybackRow {
     pub capture_latency_us: Distribution,
 }
 
+impl PlaybackRow {
+    /// The delivery ratio that a share `quantile` of the players' seconds did not exceed; at most
+    /// 1. `None` where no player wanted data throughout. That of all together is
+    /// [`PlaybackCounters::delivery_ratio`].
+    #[must_use]
+    pub fn delivery_ratio(&self, quantile: f64) -> Option<f64> {
+        self.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6)
+    }
+
+    /// Share of the players that stalled; `None` without players.
+    #[must_use]
+    pub fn stalled_ratio(&self) -> Option<f64> {
+        self.of_players(self.stalled)
+    }
+
+    /// Share of the players that waited for playback to begin; `None` without players.
+    #[must_use]
+    pub fn starting_ratio(&self) -> Option<f64> {
+        self.of_players(self.starting)
+    }
+
+    fn of_players(&self, part: u32) -> Option<f64> {
+        (self.players > 0).then(|| f64::from(part) / f64::from(self.players))
+    }
+}
+
 /// A player over the life of its participant.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerRow {
@@ -207,6 +241,21 @@ mod tests {
         counters +=
             PlaybackCounters { wanted_us: 2_000_000, media_us: 3_000_000, ..Default::default() };
         assert_eq!(counters.delivery_ratio(), Some(1.5));
+        assert_eq!(counters.media_bps(), Some(0.0));
+        let media = PlaybackCounters { media_bytes: 2_000_000, peer_bytes: 1_000_000, ..counters };
+        assert_eq!((media.media_bps(), PlaybackCounters::default().media_bps()), (Some(8e6), None));
+    }
+
+    #[test]
+    fn the_lowest_delivery_is_what_lacks_most() {
+        let mut row = PlaybackRow { players: 4, stalled: 1, starting: 2, ..PlaybackRow::default() };
+        assert_eq!((row.delivery_ratio(0.0), row.stalled_ratio()), (None, Some(0.25)));
+        (0..9).for_each(|_| row.shortfall_ppm.record(0));
+        row.shortfall_ppm.record(500_000);
+        let lowest = row.delivery_ratio(0.0);
+        assert!(lowest.is_some_and(|ratio| (0.49..0.51).contains(&ratio)), "{lowest:?}");
+        assert_eq!((row.delivery_ratio(0.5), row.starting_ratio()), (Some(1.0), Some(0.5)));
+        assert_eq!(PlaybackRow::default().stalled_ratio(), None);
     }
 
     #[test]

@@ -177,7 +177,7 @@ pub struct SeriesRow {
     /// Distinct tracks that reported in this second.
     pub tracks: u32,
     /// Tracks whose decodable frame rate was below 0.9 of the source's.
-    pub tracks_below_source_fps: u32,
+    pub tracks_below_source_fps: u64,
     /// Sums over those tracks.
     pub counters: TrackCounters,
     /// Relative delay of frames, microseconds.

@@ -1,5 +1,8 @@
-//! Rows of a second that add up: those of the shares of a crowd, and their samples over seconds. A
-//! row with a field that is not named here does not compile.
+//! Rows of a second that add up: those of the shares of a crowd, and those of a window, so that the
+//! last second, a hold and a run have the same figures. A row with a field that is not named here
+//! does not compile.
+
+use std::collections::BTreeMap;
 
 use crate::run::{CohortId, CrowdRow, SentRow, SeriesRow, SourceFps};
 use crate::{
@@ -21,11 +24,34 @@ pub trait SecondRow {
     #[must_use]
     fn key(&self) -> Self::Key;
 
-    /// Adds the row of another share, of the same second and key. Sums stay at their largest value.
+    /// Adds the row of another share, of the same second and key, or another row of the same window
+    /// of seconds and cohorts. Sums stay at their largest value.
     fn add(&mut self, other: &Self);
 
     /// Adds the samples of another second; counts and sums do not change.
     fn add_samples(&mut self, other: &Self);
+
+    /// The rows of a window of seconds and cohorts, added up: it has the figures of that window.
+    #[must_use]
+    fn sum<'a>(rows: impl IntoIterator<Item = &'a Self>) -> Self
+    where
+        Self: Default + 'a,
+    {
+        let mut sum = Self::default();
+        rows.into_iter().for_each(|row| sum.add(row));
+        sum
+    }
+
+    /// The rows of each second, added up.
+    #[must_use]
+    fn by_second<'a>(rows: impl IntoIterator<Item = &'a Self>) -> BTreeMap<i64, Self>
+    where
+        Self: Default + 'a,
+    {
+        let mut by_second: BTreeMap<i64, Self> = BTreeMap::new();
+        rows.into_iter().for_each(|row| by_second.entry(row.second()).or_default().add(row));
+        by_second
+    }
 }
 
 /// A field of such a row.
@@ -37,11 +63,17 @@ trait Adds {
 }
 
 /// People and tracks: each belongs to one share.
-impl Adds for u32 {
-    fn add(&mut self, other: &Self) {
-        *self = self.saturating_add(*other);
-    }
+macro_rules! counts {
+    ($($type:ident),+) => {$(
+        impl Adds for $type {
+            fn add(&mut self, other: &Self) {
+                *self = self.saturating_add(*other);
+            }
+        }
+    )+};
 }
+
+counts! { u32, u64 }
 
 impl Adds for Option<u32> {
     fn add(&mut self, other: &Self) {
@@ -153,6 +185,19 @@ mod tests {
         row.add_samples(&chat(2, 40, 7));
         assert_eq!((row.members, row.occupants_max, row.delay_us.count()), (u32::MAX, 9, 3));
         assert_eq!(row.counters.messages_due, u64::from(u32::MAX) + 2);
+    }
+
+    #[test]
+    fn a_window_is_the_sum_of_its_rows_and_each_second_of_its_own() {
+        let rows = [(3, 2, 5), (3, 4, 7), (4, 1, 9)]
+            .map(|(second, members, delay_us)| ChatRow { second, ..chat(members, 0, delay_us) });
+        let window = ChatRow::sum(&rows);
+        assert_eq!((window.members, window.delay_us.count()), (7, 3));
+        let by_second = ChatRow::by_second(&rows);
+        let members: Vec<_> =
+            by_second.iter().map(|(second, row)| (*second, row.members)).collect();
+        assert_eq!(members, [(3, 6), (4, 1)]);
+        assert_eq!(ChatRow::sum(&[]).members, 0);
     }
 
     #[test]

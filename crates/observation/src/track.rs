@@ -1,6 +1,7 @@
 //! Measurements of a received track, with the names of W3C webrtc-stats
 //! (`RTCInboundRtpStreamStats`) where they exist.
 
+use crate::run::SeriesRow;
 use crate::{CaptureBasis, TrackCounters};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -150,6 +151,15 @@ impl TrackCounters {
         (expected > 0).then(|| self.packets_lost.max(0) as f64 / expected as f64)
     }
 
+    /// Packets that were missing at first ÷ packets expected: lost for good, or repeated in time;
+    /// `None` when nothing was expected.
+    #[must_use]
+    pub fn first_loss_ratio(&self) -> Option<f64> {
+        let missing = self.packets_lost.max(0) as f64 + self.packets_recovered as f64;
+        let expected = self.packets_expected();
+        (expected > 0).then(|| missing / expected as f64)
+    }
+
     /// Time in which an expected track received nothing ÷ active time; `None` when never active.
     #[must_use]
     pub fn missing_ratio(&self) -> Option<f64> {
@@ -186,6 +196,20 @@ impl TrackCounters {
         is_measured.then(|| (self.freeze_us as f64 / self.active_us as f64).min(1.0))
     }
 
+    /// Decodable frames per second of `due_us`, the time in which frames were expected: the frame
+    /// rate in all reports. `None` when none was.
+    #[must_use]
+    pub fn fps(&self, due_us: u64) -> Option<f64> {
+        (due_us > 0).then(|| self.frames_decodable as f64 * 1e6 / due_us as f64)
+    }
+
+    /// Decodable frames per second of active time, with the wait for the first of them, and pauses;
+    /// `None` when never active. Sums over seconds have no other.
+    #[must_use]
+    pub fn fps_of_active(&self) -> Option<f64> {
+        self.fps(self.active_us)
+    }
+
     /// Payload bits per second of active time; 0 when never active.
     #[must_use]
     pub fn payload_bps(&self) -> f64 {
@@ -202,6 +226,16 @@ impl TrackCounters {
         let active_us = self.active_us.max(other.active_us);
         *self += *other;
         self.active_us = active_us;
+    }
+}
+
+impl SeriesRow {
+    /// Share of the tracks' seconds in which no more than a tenth of the source's frames lacked;
+    /// `None` without a frame rate.
+    #[must_use]
+    pub fn fps_good_ratio(&self) -> Option<f64> {
+        let seconds = self.fps_milli.count();
+        (seconds > 0).then(|| 1.0 - self.tracks_below_source_fps as f64 / seconds as f64)
     }
 }
 
@@ -290,6 +324,19 @@ mod tests {
             assert_eq!(counters.packet_loss_ratio(), packet_loss, "{counters:?}");
             assert_eq!(counters.loss_ratio(), loss, "{counters:?}");
         }
+        assert_eq!(packets(80, 10, 10).first_loss_ratio(), Some(0.2));
+        assert_eq!(packets(0, 0, 0).first_loss_ratio(), None);
+    }
+
+    #[test]
+    fn a_frame_rate_is_of_the_time_in_which_frames_were_due_or_of_all() {
+        let counters = TrackCounters {
+            frames_decodable: 15,
+            active_us: 1_000_000,
+            ..TrackCounters::default()
+        };
+        assert_eq!((counters.fps(500_000), counters.fps_of_active()), (Some(30.0), Some(15.0)));
+        assert_eq!((counters.fps(0), TrackCounters::default().fps_of_active()), (None, None));
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn series(second: i64, kind: MediaKind, n: u32, strain: f64) -> SeriesRow {
         cohort: CohortId(0),
         kind: Some(kind),
         tracks: n,
-        tracks_below_source_fps: (f64::from(n) * strain * 0.9) as u32,
+        tracks_below_source_fps: (f64::from(n) * strain * 0.9) as u64,
         counters,
         relative_delay_us: spread(delay, count * 30),
         absolute_delay: if video {

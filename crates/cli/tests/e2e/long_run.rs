@@ -92,7 +92,7 @@ impl Day {
                 second,
                 kind: Some(kind),
                 tracks: there,
-                tracks_below_source_fps: bad,
+                tracks_below_source_fps: u64::from(bad),
                 counters: counters(u64::from(there), i64::from(bad)),
                 relative_delay_us: shapes.of(second),
                 jitter_us: shapes.of(second + 5),

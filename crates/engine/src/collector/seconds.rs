@@ -321,8 +321,8 @@ impl Sums {
             if kind != MediaKind::Video || track.frames_due_us < RATE_STRETCH_US_MIN {
                 continue;
             }
-            let fps = track.counters.frames_decodable as f64 * 1e6 / track.frames_due_us as f64;
-            row.fps_milli.record((fps * 1e3) as u64);
+            let fps = track.counters.fps(track.frames_due_us);
+            fps.iter().for_each(|fps| row.fps_milli.record((fps * 1e3) as u64));
             let shown = track.picture_lines.filter(|_| track.counters.frames_decodable > 0);
             shown.iter().for_each(|lines| row.picture_lines.record(u64::from(*lines)));
             if track.counters.missing_us > 0 {
@@ -330,7 +330,7 @@ impl Sums {
             } else if let Some(source) = track.source_fps.map(f64::from) {
                 let (frames, due_us) = (track.counters.frames_decodable, track.frames_due_us);
                 let is_below = TrackInterval::is_below_source(frames, due_us, source, 0.9);
-                row.tracks_below_source_fps += u32::from(is_below);
+                row.tracks_below_source_fps += u64::from(is_below);
                 source_fps += SourceFps { tracks: 1, sum_milli: (source * 1e3) as u64 };
             }
         }

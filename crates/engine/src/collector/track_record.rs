@@ -43,11 +43,6 @@ pub(super) fn loss_ratio(counters: &TrackCounters) -> f64 {
     counters.loss_ratio().unwrap_or(0.0)
 }
 
-/// Decodable frames per second of the time in which frames were expected.
-fn fps(counters: &TrackCounters, frames_due_us: u64) -> Option<f64> {
-    (frames_due_us > 0).then(|| counters.frames_decodable as f64 * 1e6 / frames_due_us as f64)
-}
-
 impl Track {
     pub(super) fn new(id: TrackId, kind: MediaKind, codec: Codec, is_recording: bool) -> Self {
         Self {
@@ -104,7 +99,7 @@ impl Track {
             counters: self.counters,
             relative_delay_us: self.relative_delay_us.clone(),
             absolute_delay: self.absolute_delay.as_deref().cloned().unwrap_or_default(),
-            fps: fps(&self.counters, self.frames_due_us),
+            fps: self.counters.fps(self.frames_due_us),
             jitter_us: self.jitter_us,
             oven_rtc_tester_delay_us: self.oven_rtc_tester_delay_us,
         }))
@@ -128,7 +123,7 @@ impl Track {
                 0.0
             },
             loss_ratio: loss_ratio(&self.last),
-            fps: fps(&self.last, self.last_frames_due_us).unwrap_or(0.0),
+            fps: self.last.fps(self.last_frames_due_us).unwrap_or(0.0),
             delay_ms_max: self.last_delay_us_max.map(|us| f64::from(us) / 1e3),
             oven_rtc_tester_delay_ms: self.oven_rtc_tester_delay_us.map(|us| f64::from(us) / 1e3),
             packets_original: self.counters.packets_original,

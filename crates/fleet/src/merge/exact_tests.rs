@@ -99,7 +99,7 @@ fn second_of_people(second: i64, people: &[Person], is_limited: bool) -> Vec<Row
 /// Adds a track's second.
 fn track(row: &mut SeriesRow, n: &mut Numbers) {
     row.tracks += 1;
-    row.tracks_below_source_fps += n.below(2) as u32;
+    row.tracks_below_source_fps += n.below(2);
     row.counters += TrackCounters {
         packets_original: n.below(1_000),
         packets_lost: n.below(20) as i64 - 5,

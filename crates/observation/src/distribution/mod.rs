@@ -137,6 +137,13 @@ impl Distribution {
         (!self.is_empty()).then(|| self.histogram().value_at_quantile(quantile))
     }
 
+    /// The value at `quantile` divided by `scale` (1000.0 turns microseconds into milliseconds);
+    /// `None` when empty.
+    #[must_use]
+    pub fn quantile_in(&self, quantile: f64, scale: f64) -> Option<f64> {
+        self.quantile(quantile).map(|value| value as f64 / scale)
+    }
+
     /// The least value that cannot be told from that at `quantile`; `None` when empty. It is exact
     /// for values whose bits below the highest eight are zero, such as the usual heights of
     /// pictures.

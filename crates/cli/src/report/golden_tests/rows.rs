@@ -148,7 +148,7 @@ fn series(second: i64, cohort: u16, kind: MediaKind, tracks: u32) -> Row {
         cohort: CohortId(cohort),
         kind: Some(kind),
         tracks,
-        tracks_below_source_fps: u32::from(is_video),
+        tracks_below_source_fps: u64::from(is_video),
         counters: sums(u64::from(tracks)),
         relative_delay_us: samples(6_000, 20),
         absolute_delay: one_way(),
