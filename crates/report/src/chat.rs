@@ -5,7 +5,7 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::run::RunData;
-use throng_observation::{ChatCounters, Distribution};
+use throng_observation::{ChatRow, SecondRow as _};
 
 use crate::survival::TimeTo;
 use throng_observation::units::{bytes, duration_ms, percent};
@@ -64,10 +64,8 @@ pub struct Chat {
 /// The chat of a run added up, warm-up left out.
 #[derive(Debug, Default)]
 pub(crate) struct ChatFigures {
-    counters: ChatCounters,
-    delay_us: Distribution,
+    pub(crate) window: ChatRow,
     joined_max: u64,
-    occupants_max: u64,
     is_there: bool,
 }
 
@@ -76,9 +74,7 @@ impl ChatFigures {
         let mut figures = Self { is_there: !run.chat.is_empty(), ..Self::default() };
         let (mut second, mut joined) = (i64::MIN, 0);
         for row in run.chat.iter().filter(|row| seconds.contains(&row.second)) {
-            figures.counters += row.counters;
-            figures.delay_us.merge(&row.delay_us);
-            figures.occupants_max = figures.occupants_max.max(row.occupants_max.into());
+            figures.window.add(row);
             joined = if row.second == second { joined } else { 0 } + u64::from(row.joined);
             second = row.second;
             figures.joined_max = figures.joined_max.max(joined);
@@ -86,33 +82,14 @@ impl ChatFigures {
         figures
     }
 
-    /// The delay that a share of messages did not exceed, milliseconds; infinite where it lies
-    /// among those that are missing.
-    pub(crate) fn delivery_ms(&self, quantile: f64) -> Option<f64> {
-        let (came, missing) = (self.delay_us.count(), self.counters.messages_missing);
-        if came + missing == 0 {
-            return None;
-        }
-        let of_came = quantile * (came + missing) as f64 / came.max(1) as f64;
-        if of_came > 1.0 || came == 0 {
-            return Some(f64::INFINITY);
-        }
-        self.delay_us.quantile(of_came).map(|us| us as f64 / 1e3)
-    }
-
-    /// Messages that did not come, of those due.
-    pub(crate) fn missing_ratio(&self) -> Option<f64> {
-        let due = self.counters.messages_due;
-        (due > 0).then(|| self.counters.messages_missing as f64 / due as f64)
-    }
-
     /// The summary; `None` where there is no chat.
     pub(crate) fn summary(&self, joined: TimeTo) -> Option<Chat> {
-        let counters = &self.counters;
-        let ms = |quantile| self.delay_us.quantile(quantile).map(|us| us as f64 / 1e3);
+        let counters = &self.window.counters;
+        // Of those that came: what is missing has its own figures.
+        let ms = |quantile| self.window.delay_us.quantile_in(quantile, 1e3);
         self.is_there.then(|| Chat {
             joined_max: self.joined_max,
-            occupants_max: self.occupants_max,
+            occupants_max: self.window.occupants_max.into(),
             joined,
             delivery_ms_p50: ms(0.5),
             delivery_ms_p95: ms(0.95),
@@ -120,7 +97,7 @@ impl ChatFigures {
             delivery_ms_max: ms(1.0),
             messages_due: counters.messages_due,
             messages_missing: counters.messages_missing,
-            missing_ratio: self.missing_ratio(),
+            missing_ratio: counters.missing_ratio(),
             duplicates: counters.duplicates,
             out_of_order: counters.out_of_order,
             messages_sent: counters.messages_sent,

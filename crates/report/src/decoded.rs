@@ -97,7 +97,6 @@ fn of_track(rows: &[&DecodedRow], metered: Option<&TrackRow>) -> Option<Decoded>
     let compared = sum(|row| row.ssim_pictures);
     let alike: f64 =
         rows.iter().filter_map(|row| Some(row.ssim_mean? * row.ssim_pictures as f64)).sum();
-    let ms = |us: Option<u64>| us.map(|us| us as f64 / 1e3);
     Some(Decoded {
         participant: first.participant.0,
         track: first.track.0,
@@ -119,12 +118,11 @@ fn of_track(rows: &[&DecodedRow], metered: Option<&TrackRow>) -> Option<Decoded>
         freezes_meter: metered.map_or(0, |track| track.counters.freeze_count),
         frozen_ms: sum(|row| row.freeze_us) as f64 / 1e3,
         frozen_ms_meter: metered.map_or(0.0, |track| track.counters.freeze_us as f64 / 1e3),
-        glass_delay_ms_p50: ms(glass_delay.quantile_us(0.5)),
-        glass_delay_ms_p95: ms(glass_delay.quantile_us(0.95)),
-        one_way_delay_ms_p50_meter: metered
-            .and_then(|track| ms(track.absolute_delay.quantile_us(0.5))),
+        glass_delay_ms_p50: glass_delay.quantile_ms(0.5),
+        glass_delay_ms_p95: glass_delay.quantile_ms(0.95),
+        one_way_delay_ms_p50_meter: metered.and_then(|track| track.absolute_delay.quantile_ms(0.5)),
         capture_basis: glass_delay.basis().map(|basis| basis.key().to_owned()),
-        decode_delay_ms_p95: ms(decode_delay_us.quantile(0.95)),
+        decode_delay_ms_p95: decode_delay_us.quantile_in(0.95, 1e3),
         ssim_mean: (compared > 0).then(|| alike / compared as f64),
         ssim_min: rows.iter().filter_map(|row| row.ssim_min).reduce(f64::min),
     })

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use throng_observation::run::{ParticipantRow, RunData, SeriesRow, SourceFps, TrackRow};
+use throng_observation::run::{ParticipantRow, RunData, SeriesRow, TrackRow};
 use throng_observation::{
-    AggregatedTracks, Distribution, MediaKind, OneWayDelay, Phase, PlannedCohort, Players,
-    Received, RunTime, TrackCounters,
+    AggregatedTracks, MediaKind, Phase, PlannedCohort, Players, RunTime, SecondRow as _,
 };
 
 use crate::chat::ChatFigures;
@@ -13,58 +12,13 @@ use crate::planned;
 use crate::playback::PlaybackFigures;
 use crate::survival::Survival;
 
-/// All received tracks of one kind after the warm-up.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct KindFigures {
-    pub(crate) counters: TrackCounters,
-    pub(crate) relative_delay_us: Distribution,
-    pub(crate) absolute_delay: OneWayDelay,
-    pub(crate) jitter_us: Distribution,
-    pub(crate) fps_milli: Distribution,
-    pub(crate) loss_ppm: Distribution,
-    pub(crate) oven_rtc_tester_delay_us: Distribution,
-    pub(crate) picture_lines: Distribution,
-    pub(crate) track_seconds: u64,
-    pub(crate) below_source_fps: u64,
-    /// Received by tracks of this kind, bits per second.
-    pub(crate) received_bps: f64,
-    source_fps: SourceFps,
-}
-
-impl KindFigures {
-    fn of(run: &RunData, kind: MediaKind, seconds: &Range<i64>) -> Self {
-        let is_counted = |row: &&SeriesRow| row.kind == Some(kind) && seconds.contains(&row.second);
-        let rows = || run.series.iter().filter(is_counted);
-        let received = Received::of(rows(), &[], &[]);
-        let received_bps = received.bps_since_first(seconds.clone()).unwrap_or(0.0);
-        let mut figures = Self { received_bps, ..Self::default() };
-        for row in rows() {
-            figures.counters += row.counters;
-            figures.relative_delay_us.merge(&row.relative_delay_us);
-            figures.absolute_delay.merge(&row.absolute_delay);
-            figures.jitter_us.merge(&row.jitter_us);
-            figures.fps_milli.merge(&row.fps_milli);
-            figures.loss_ppm.merge(&row.loss_ppm);
-            figures.oven_rtc_tester_delay_us.merge(&row.oven_rtc_tester_delay_us);
-            figures.picture_lines.merge(&row.picture_lines);
-            figures.track_seconds += u64::from(row.tracks);
-            figures.below_source_fps += u64::from(row.tracks_below_source_fps);
-            figures.source_fps += row.source_fps;
-        }
-        figures
-    }
-
-    /// Mean of the sources' frame rate, over the track-seconds that know it.
-    pub(crate) fn source_fps(&self) -> Option<f64> {
-        self.source_fps.mean()
-    }
-}
-
 /// Everything that is added up from the rows.
 #[derive(Debug)]
 pub(crate) struct Figures<'a> {
-    pub(crate) video: KindFigures,
-    pub(crate) audio: KindFigures,
+    /// The window of all rows of media.
+    pub(crate) seconds: Range<i64>,
+    pub(crate) video: SeriesRow,
+    pub(crate) audio: SeriesRow,
     pub(crate) intended: Vec<&'a ParticipantRow>,
     /// How many of them only send.
     pub(crate) publishers: u64,
@@ -124,10 +78,15 @@ impl<'a> Figures<'a> {
         let page_loaded = time_to(Phase::PageLoaded, &who(&|row| cohorts.load_page(row)));
         // Who closed the chat does not wait for it.
         let joined = time_to(Phase::Joined, &who(&|row| cohorts.chat(row)));
+        let tracks = |kind: MediaKind| {
+            let is_counted =
+                |row: &&SeriesRow| row.kind == Some(kind) && seconds.contains(&row.second);
+            SeriesRow::sum(run.series.iter().filter(is_counted))
+        };
         Self {
             publishers: publishers as u64,
-            video: KindFigures::of(run, MediaKind::Video, &seconds),
-            audio: KindFigures::of(run, MediaKind::Audio, &seconds),
+            video: tracks(MediaKind::Video),
+            audio: tracks(MediaKind::Audio),
             connect: Survival::of(intended.iter().copied(), &Phase::CONNECTED, ended_ms),
             first_frame,
             players,
@@ -141,6 +100,7 @@ impl<'a> Figures<'a> {
             tracks: &run.tracks,
             aggregated: &run.aggregated,
             duration_s,
+            seconds,
         }
     }
 
@@ -234,7 +194,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use throng_observation::run::{CohortId, ParticipantId, RunInfo};
-    use throng_observation::{Failure, FailureReason, Outcome, RunTime};
+    use throng_observation::{Distribution, Failure, FailureReason, Outcome, RunTime};
     use throng_scenario::Scenario;
 
     use super::*;

@@ -1,9 +1,10 @@
 //! Judges objectives by the figures.
 
-use throng_observation::{Distribution, MediaKind, TrackCounters};
+use throng_observation::run::SeriesRow;
+use throng_observation::{MediaKind, TrackCounters};
 use throng_scenario::{Metric, Objective, ObjectiveOutcome, Statistic, Threshold};
 
-use crate::figures::{Figures, KindFigures};
+use crate::figures::Figures;
 use crate::summary::ObjectiveResult;
 
 /// Judges one objective.
@@ -37,21 +38,21 @@ pub(crate) fn measure(
     match metric {
         Metric::VideoLoss => loss(video, at),
         Metric::AudioLoss => loss(audio, at),
-        Metric::VideoDelay => quantile(&video.relative_delay_us, at, 1e3),
-        Metric::AudioDelay => quantile(&audio.relative_delay_us, at, 1e3),
+        Metric::VideoDelay => video.relative_delay_us.quantile_in(at.quantile()?, 1e3),
+        Metric::AudioDelay => audio.relative_delay_us.quantile_in(at.quantile()?, 1e3),
         // The server's own reports do not cover the path from the source, so they cannot judge an
         // end-to-end objective.
         Metric::VideoOneWayDelay => {
             let delay = &video.absolute_delay;
             delay.basis().filter(|basis| basis.is_end_to_end())?;
-            delay.quantile_us(at.quantile()?).map(|us| us as f64 / 1e3)
+            delay.quantile_ms(at.quantile()?)
         }
-        Metric::VideoJitter => quantile(&video.jitter_us, at, 1e3),
-        Metric::AudioJitter => quantile(&audio.jitter_us, at, 1e3),
+        Metric::VideoJitter => video.jitter_us.quantile_in(at.quantile()?, 1e3),
+        Metric::AudioJitter => audio.jitter_us.quantile_in(at.quantile()?, 1e3),
         Metric::VideoFps => {
-            let fps = quantile(&video.fps_milli, at, 1e3)?;
+            let fps = video.fps_milli.quantile_in(at.quantile()?, 1e3)?;
             if is_of_source {
-                video.source_fps().filter(|source| *source > 0.0).map(|source| fps / source)
+                video.source_fps.mean().filter(|source| *source > 0.0).map(|source| fps / source)
             } else {
                 Some(fps)
             }
@@ -68,17 +69,17 @@ pub(crate) fn measure(
         Metric::FirstFrame => at.quantile().and_then(|q| figures.first_frame.quantile_ms(q)),
         Metric::Startup => at.quantile().and_then(|q| figures.startup.quantile_ms(q)),
         Metric::StallRatio => match at.quantile() {
-            None => figures.playback.counters.stall_ratio(),
+            None => figures.playback.window.counters.stall_ratio(),
             Some(q) => figures.playback.stall_ratio_quantile(&figures.players, q),
         },
         Metric::Stalls => figures.playback.stalls_quantile(&figures.players, at.quantile()?),
         Metric::Delivery => match at.quantile() {
-            None => figures.playback.counters.delivery_ratio(),
-            Some(q) => figures.playback.delivery_quantile(q),
+            None => figures.playback.window.counters.delivery_ratio(),
+            Some(q) => figures.playback.window.delivery_ratio(q),
         },
-        Metric::Latency => figures.playback.latency_quantile(at.quantile()?),
-        Metric::ChatDelivery => figures.chat.delivery_ms(at.quantile()?),
-        Metric::ChatMissing => figures.chat.missing_ratio(),
+        Metric::Latency => figures.playback.latency_ms(at.quantile()?),
+        Metric::ChatDelivery => figures.chat.window.delivery_ms(at.quantile()?),
+        Metric::ChatMissing => figures.chat.window.counters.missing_ratio(),
         Metric::Failed => {
             let intended = figures.intended.len();
             (intended > 0).then(|| figures.failed() as f64 / intended as f64)
@@ -86,16 +87,11 @@ pub(crate) fn measure(
     }
 }
 
-fn loss(kind: &KindFigures, at: Statistic) -> Option<f64> {
-    if at == Statistic::Whole {
-        kind.counters.loss_ratio()
-    } else {
-        quantile(&kind.loss_ppm, at, 1e6)
+fn loss(tracks: &SeriesRow, at: Statistic) -> Option<f64> {
+    match at.quantile() {
+        None => tracks.counters.loss_ratio(),
+        Some(quantile) => tracks.loss_ppm.quantile_in(quantile, 1e6),
     }
-}
-
-fn quantile(distribution: &Distribution, at: Statistic, scale: f64) -> Option<f64> {
-    distribution.quantile(at.quantile()?).map(|value| value as f64 / scale)
 }
 
 /// Over those who play media as it arrives, each by its video tracks; one that failed without video

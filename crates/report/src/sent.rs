@@ -90,7 +90,7 @@ pub(crate) fn layer_switches(run: &RunData) -> Option<LayerSwitches> {
             took_us.record(u64::try_from(shown_at.0 - row.requested_at.0).unwrap_or(0));
         }
     }
-    let at_ms = |quantile| took_us.quantile(quantile).map(|us| us as f64 / 1e3);
+    let at_ms = |quantile| took_us.quantile_in(quantile, 1e3);
     (!run.layer_switches.is_empty()).then(|| LayerSwitches {
         requested: run.layer_switches.len() as u64,
         shown: took_us.count(),

@@ -6,12 +6,14 @@ use std::time::Duration;
 use throng_analysis::bottleneck::{BottleneckVerdict, explain};
 use throng_observation::fleet::WORKER_LOST_EVENT;
 use throng_observation::run::{
-    ABORT_EVENT, ADDRESS_EVENT, ClockError, Ending, EventRow, ParticipantRow, RunData,
+    ABORT_EVENT, ADDRESS_EVENT, ClockError, CrowdRow, Ending, EventRow, ParticipantRow, RunData,
 };
-use throng_observation::{Distribution, Goal, MediaKind, MediaPath, Outcome, Phase, Received};
+use throng_observation::{
+    Distribution, Goal, MediaKind, MediaPath, Outcome, Phase, Received, SecondRow as _,
+};
 use throng_scenario::Objective;
 
-use crate::figures::{Figures, KindFigures, duration_s, seconds_after};
+use crate::figures::{Figures, duration_s};
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION,
     Summary,
@@ -27,7 +29,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     let warm_up_s = warm_up.as_secs_f64();
     let (figures, by_second) = (Figures::of(run, warm_up_s), Crowd::of(run));
     let failures = failures(&figures);
-    let (received, after_warm_up) = (Received::of_run(run), seconds_after(run, warm_up_s));
+    let received = Received::of_run(run);
     let (partial_reasons, connect) = (partial_reasons(run), figures.connect.summary());
     let explained = explain(run, Goal::Acceptable);
     // The bottleneck and the capacity always refer to the same failing load.
@@ -47,8 +49,8 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         planned_duration_s: run.info.planned_duration_us as f64 / 1e6,
         warm_up_s,
         participants: participants(&figures, &by_second),
-        video: media(run, MediaKind::Video, &figures.video),
-        audio: media(run, MediaKind::Audio, &figures.audio),
+        video: media(run, MediaKind::Video, &figures),
+        audio: media(run, MediaKind::Audio, &figures),
         connect_ms_p50: connect.ms_p50,
         connect_ms_p99: connect.ms_p99,
         connect,
@@ -60,8 +62,8 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         ),
         chat: figures.chat.summary(figures.joined.summary()),
         phases: phases(&figures.intended),
-        received_bps: received.bps_since_first(after_warm_up.clone()).unwrap_or(0.0),
-        received_bps_max: received.bps_max(after_warm_up),
+        received_bps: received.bps_since_first(figures.seconds.clone()).unwrap_or(0.0),
+        received_bps_max: received.bps_max(figures.seconds.clone()),
         sent: sent::sent(run, warm_up_s),
         layer_switches: sent::layer_switches(run),
         capacity: capacity::summarise(run, was_generator, &generator.reasons),
@@ -138,16 +140,14 @@ struct Crowd {
 
 impl Crowd {
     fn of(run: &RunData) -> Self {
-        let mut by_second = BTreeMap::new();
-        for row in &run.crowd {
-            let (connected, playing): &mut (u64, u64) = by_second.entry(row.second).or_default();
-            *connected += u64::from(row.connected);
-            *playing += u64::from(row.playing);
-        }
+        let by_second = CrowdRow::by_second(&run.crowd);
+        let max = |of: fn(&CrowdRow) -> u32| {
+            by_second.values().map(|row| u64::from(of(row))).max().unwrap_or(0)
+        };
         Self {
-            playing_max: by_second.values().map(|(_, playing)| *playing).max().unwrap_or(0),
-            connected_max: by_second.values().map(|(connected, _)| *connected).max().unwrap_or(0),
-            connected_seconds: by_second.values().map(|(connected, _)| *connected).sum(),
+            playing_max: max(|row| row.playing),
+            connected_max: max(|row| row.connected),
+            connected_seconds: by_second.values().map(|row| u64::from(row.connected)).sum(),
         }
     }
 }
@@ -243,8 +243,7 @@ fn phases(intended: &[&ParticipantRow]) -> Vec<PhaseTime> {
             before = before.max(*at);
         }
     }
-    let ms =
-        |distribution: &Distribution, q| distribution.quantile(q).map_or(0.0, |us| us as f64 / 1e3);
+    let ms = |steps: &Distribution, quantile| steps.quantile_in(quantile, 1e3).unwrap_or(0.0);
     steps_us
         .iter()
         .map(|(phase, steps)| PhaseTime {
@@ -256,16 +255,20 @@ fn phases(intended: &[&ParticipantRow]) -> Vec<PhaseTime> {
         .collect()
 }
 
-fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
+fn media(run: &RunData, kind: MediaKind, figures: &Figures<'_>) -> Media {
+    let window = match kind {
+        MediaKind::Video => &figures.video,
+        MediaKind::Audio => &figures.audio,
+    };
+    let series = run.series.iter().filter(|row| row.kind == Some(kind));
+    let received = Received::of(series, &[], &[]);
     let tracks: Vec<_> = run.tracks.iter().filter(|track| track.kind == kind).collect();
     let aggregated = run.aggregated.of(kind);
     let mut codecs: BTreeSet<_> = tracks.iter().map(|track| track.codec.name()).collect();
     codecs.extend(aggregated.codecs);
-    let at = |distribution: &Distribution, q, scale: f64| {
-        distribution.quantile(q).map(|value| value as f64 / scale)
-    };
-    let one_way = |q| figures.absolute_delay.quantile_us(q).map(|us| us as f64 / 1e3);
-    let c = figures.counters;
+    let ms = |samples: &Distribution, quantile| samples.quantile_in(quantile, 1e3);
+    let one_way_delay = &window.absolute_delay;
+    let c = window.counters;
     Media {
         tracks: tracks.len() as u64 + aggregated.tracks,
         codecs: codecs.into_iter().map(str::to_owned).collect(),
@@ -273,30 +276,29 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
             as u64
             + aggregated.never_received,
         missing_ratio: c.missing_ratio(),
-        loss_ratio: figures.counters.loss_ratio(),
-        loss_ratio_p95: at(&figures.loss_ppm, 0.95, 1e6),
-        fps_p50: at(&figures.fps_milli, 0.50, 1e3),
-        fps_p5: at(&figures.fps_milli, 0.05, 1e3),
-        fps_p1: at(&figures.fps_milli, 0.01, 1e3),
-        source_fps: figures.source_fps(),
-        fps_good_ratio: (kind == MediaKind::Video && !figures.fps_milli.is_empty())
-            .then(|| 1.0 - figures.below_source_fps as f64 / figures.fps_milli.count() as f64),
-        delay_ms_p50: at(&figures.relative_delay_us, 0.50, 1e3),
-        delay_ms_p95: at(&figures.relative_delay_us, 0.95, 1e3),
-        delay_ms_p99: at(&figures.relative_delay_us, 0.99, 1e3),
-        delay_ms_max: at(&figures.relative_delay_us, 1.0, 1e3),
-        one_way_delay_ms_p50: one_way(0.50),
-        one_way_delay_ms_p95: one_way(0.95),
-        one_way_delay_ms_p99: one_way(0.99),
-        one_way_delay_basis: figures.absolute_delay.basis().map(|basis| basis.key().into()),
-        clock_disagrees_ratio: figures.absolute_delay.clock_disagrees_ratio(),
-        clock_ahead_ms_p95: at(figures.absolute_delay.ahead(), 0.95, 1e3),
-        jitter_ms_p50: at(&figures.jitter_us, 0.50, 1e3),
-        jitter_ms_p95: at(&figures.jitter_us, 0.95, 1e3),
-        jitter_ms_p99: at(&figures.jitter_us, 0.99, 1e3),
-        freeze_ratio: if kind == MediaKind::Video { figures.counters.freeze_ratio() } else { None },
+        loss_ratio: c.loss_ratio(),
+        loss_ratio_p95: window.loss_ppm.quantile_in(0.95, 1e6),
+        fps_p50: window.fps_milli.quantile_in(0.50, 1e3),
+        fps_p5: window.fps_milli.quantile_in(0.05, 1e3),
+        fps_p1: window.fps_milli.quantile_in(0.01, 1e3),
+        source_fps: window.source_fps.mean(),
+        fps_good_ratio: window.fps_good_ratio(),
+        delay_ms_p50: ms(&window.relative_delay_us, 0.50),
+        delay_ms_p95: ms(&window.relative_delay_us, 0.95),
+        delay_ms_p99: ms(&window.relative_delay_us, 0.99),
+        delay_ms_max: ms(&window.relative_delay_us, 1.0),
+        one_way_delay_ms_p50: one_way_delay.quantile_ms(0.50),
+        one_way_delay_ms_p95: one_way_delay.quantile_ms(0.95),
+        one_way_delay_ms_p99: one_way_delay.quantile_ms(0.99),
+        one_way_delay_basis: one_way_delay.basis().map(|basis| basis.key().into()),
+        clock_disagrees_ratio: one_way_delay.clock_disagrees_ratio(),
+        clock_ahead_ms_p95: ms(one_way_delay.ahead(), 0.95),
+        jitter_ms_p50: ms(&window.jitter_us, 0.50),
+        jitter_ms_p95: ms(&window.jitter_us, 0.95),
+        jitter_ms_p99: ms(&window.jitter_us, 0.99),
+        freeze_ratio: if kind == MediaKind::Video { c.freeze_ratio() } else { None },
         freeze_count: c.freeze_count,
-        received_bps: figures.received_bps,
+        received_bps: received.bps_since_first(figures.seconds.clone()).unwrap_or(0.0),
         track_bps: (c.active_us > 0).then(|| c.payload_bytes as f64 * 8e6 / c.active_us as f64),
         packets_original: c.packets_original,
         packets_lost: u64::try_from(c.packets_lost).unwrap_or(0),
@@ -314,8 +316,8 @@ fn media(run: &RunData, kind: MediaKind, figures: &KindFigures) -> Media {
         frames_decodable: c.frames_decodable,
         frames_dropped: c.frames_dropped,
         key_frames: c.key_frames,
-        oven_rtc_tester_delay_ms_p50: at(&figures.oven_rtc_tester_delay_us, 0.50, 1e3),
-        oven_rtc_tester_delay_ms_max: at(&figures.oven_rtc_tester_delay_us, 1.0, 1e3),
+        oven_rtc_tester_delay_ms_p50: ms(&window.oven_rtc_tester_delay_us, 0.50),
+        oven_rtc_tester_delay_ms_max: ms(&window.oven_rtc_tester_delay_us, 1.0),
     }
 }
 

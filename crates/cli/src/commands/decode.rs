@@ -152,7 +152,7 @@ fn line(row: &Row) -> String {
 }
 
 fn row_json(row: &Row) -> Value {
-    let ms = |quantile: f64| row.delay_us.quantile(quantile).map(|us| us as f64 / 1e3);
+    let ms = |quantile: f64| row.delay_us.quantile_in(quantile, 1e3);
     json!({
         "streams": row.streams, "pictures_due": row.due, "pictures": row.pictures, "late": row.late,
         "dropped": row.dropped, "fps": row.fps(), "cpu_cores": row.cpu_cores,

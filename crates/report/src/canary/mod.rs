@@ -150,7 +150,7 @@ impl Side {
     }
 
     fn jitter_ms(&self) -> Option<f64> {
-        self.jitter_us.quantile(0.5).map(|us| us as f64 / 1e3)
+        self.jitter_us.quantile_in(0.5, 1e3)
     }
 }
 

@@ -73,11 +73,8 @@ impl Cell<'_> {
     /// stream's own floor.
     pub(crate) fn delay_ms_p95(&self) -> Option<f64> {
         let track = self.track?;
-        let us = track
-            .absolute_delay
-            .quantile_us(0.95)
-            .or_else(|| track.relative_delay_us.quantile(0.95));
-        us.map(|us| us as f64 / 1e3)
+        let from_capture = track.absolute_delay.quantile_ms(0.95);
+        from_capture.or_else(|| track.relative_delay_us.quantile_in(0.95, 1e3))
     }
 
     pub(crate) fn freeze_ratio(&self) -> Option<f64> {

@@ -206,13 +206,12 @@ fn unit(unit: Unit) -> &'static str {
 }
 
 fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
-    let at =
-        |d: &Distribution, q, scale: f64| number(d.quantile(q).map(|value| value as f64 / scale));
+    let thousandth = |samples: &Distribution, q| number(samples.quantile_in(q, 1e3));
     let mut one_way_delay = row.absolute_delay.clone();
     if run.has_wrong_sender_clock() {
         one_way_delay.withdraw(CaptureBasis::SenderReport);
     }
-    let one_way = |q| number(one_way_delay.quantile_us(q).map(|us| us as f64 / 1e3));
+    let one_way = |q| number(one_way_delay.quantile_ms(q));
     let c = &row.counters;
     // Media that does not come as packets has no figures of packets.
     let of_packets = |text: String| if c.has_packets() { text } else { String::new() };
@@ -227,15 +226,15 @@ fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
         of_packets(c.packets_original.to_string()),
         of_packets(c.packets_lost.to_string()),
         number(c.loss_ratio()),
-        at(&row.fps_milli, 0.05, 1e3),
-        at(&row.fps_milli, 0.50, 1e3),
-        at(&row.relative_delay_us, 0.50, 1e3),
-        at(&row.relative_delay_us, 0.95, 1e3),
-        at(&row.relative_delay_us, 0.99, 1e3),
+        thousandth(&row.fps_milli, 0.05),
+        thousandth(&row.fps_milli, 0.50),
+        thousandth(&row.relative_delay_us, 0.50),
+        thousandth(&row.relative_delay_us, 0.95),
+        thousandth(&row.relative_delay_us, 0.99),
         one_way(0.50),
         one_way(0.95),
         one_way_delay.basis().map_or_else(String::new, |basis| basis.key().into()),
-        at(&row.jitter_us, 0.95, 1e3),
+        thousandth(&row.jitter_us, 0.95),
         of_packets(c.freeze_count.to_string()),
         of_packets(number(Some(c.freeze_us as f64 / 1e3))),
         of_packets(c.nack_sent.to_string()),

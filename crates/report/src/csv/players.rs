@@ -47,15 +47,13 @@ fn columns(own: &[&str]) -> Vec<String> {
 /// run; see [`playback_columns`].
 #[must_use]
 pub fn playback_line(run: &RunData, basis: LatencyBasis, row: &PlaybackRow) -> String {
-    let seconds = |quantile| number(row.buffer_us.quantile(quantile).map(|us| us as f64 / 1e6));
-    let delivery = |quantile: f64| {
-        number(row.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6))
-    };
+    let seconds = |quantile| number(row.buffer_us.quantile_in(quantile, 1e6));
+    let delivery = |quantile| number(row.delivery_ratio(quantile));
     let mut cells = vec![row.second.to_string(), cohort(run, row.cohort.0)];
     cells.extend([row.players, row.stalled, row.starting].map(|count| count.to_string()));
     cells.extend([seconds(0.05), seconds(0.50), delivery(0.05), delivery(0.50)]);
     let latency_us = row.latency_us_by(basis);
-    cells.extend([0.50, 0.95].map(|q| number(latency_us.quantile(q).map(|us| us as f64 / 1e6))));
+    cells.extend([0.50, 0.95].map(|q| number(latency_us.quantile_in(q, 1e6))));
     cells.extend(of_sums(&row.counters));
     line(&cells)
 }

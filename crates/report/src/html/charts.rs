@@ -1,11 +1,10 @@
 //! The charts, all over the same time.
 
-use throng_observation::Distribution;
 use throng_observation::limits::{LAG_P99_MS_MAX, THREAD_CPU_RATIO_MAX};
 use throng_observation::run::RunData;
 
 use super::chart::{Chart, Line, Scale};
-use super::timeline::{Point, Timeline, Tracks};
+use super::timeline::{Point, Timeline};
 use crate::summary::{ClockSummary, Media, Summary, clock_disagreement, one_way_basis};
 
 const THREAD_NAMES: [&str; 4] = ["thread 0", "thread 1", "thread 2", "thread 3"];
@@ -35,16 +34,17 @@ fn media(time: &Timeline, summary: &Summary) -> String {
         Line::solid("failed", 2, crowd(3)),
     ];
     let loss = vec![
-        Line::solid("video", 1, time.each(|p| tracks_loss(&p.video))),
-        Line::solid("audio", 4, time.each(|p| tracks_loss(&p.audio))),
+        Line::solid("video", 1, time.each(|p| p.video.counters.loss_ratio())),
+        Line::solid("audio", 4, time.each(|p| p.audio.counters.loss_ratio())),
     ];
     let fps = vec![
         Line::dashed("source", 6, time.each(|p| p.video.source_fps.mean())),
-        Line::solid("median viewer", 1, time.each(|p| at(&p.video.fps_milli, 0.50))),
-        Line::solid("worst 5 % (p5)", 2, time.each(|p| at(&p.video.fps_milli, 0.05))),
+        Line::solid("median viewer", 1, time.each(|p| p.video.fps_milli.quantile_in(0.50, 1e3))),
+        Line::solid("worst 5 % (p5)", 2, time.each(|p| p.video.fps_milli.quantile_in(0.05, 1e3))),
     ];
     let freezes = time.each(|p| {
-        p.video.is_present.then(|| p.video.counters.freeze_count as f64 / p.seconds.max(1) as f64)
+        let freezes = p.video.counters.freeze_count as f64;
+        (p.video.tracks > 0).then(|| freezes / p.seconds.max(1) as f64)
     });
     let floor = "ms above each track's own floor";
     let size = resolution(time);
@@ -61,13 +61,21 @@ fn media(time: &Timeline, summary: &Summary) -> String {
     [
         plain("Viewers", "participants", viewers),
         bitrate(time),
-        plain("Video delay", floor, delay(time, |p, q| at(&p.video.relative, q))),
+        plain(
+            "Video delay",
+            floor,
+            delay(time, |p, q| p.video.relative_delay_us.quantile_in(q, 1e3)),
+        ),
         absolute(time, summary),
         chart(time, "Packet loss", "of packets expected", Scale::Percent, loss),
         plain("Frame rate", "decodable frames/s", fps),
         size,
         plain("Freezes", "freezes begun per second", vec![Line::solid("freezes", 2, freezes)]),
-        plain("Audio delay", floor, delay(time, |p, q| at(&p.audio.relative, q))),
+        plain(
+            "Audio delay",
+            floor,
+            delay(time, |p, q| p.audio.relative_delay_us.quantile_in(q, 1e3)),
+        ),
     ]
     .concat()
 }
@@ -101,14 +109,6 @@ fn health(time: &Timeline) -> String {
     let resident = vec![Line::solid("resident", 5, memory)];
     let memory = chart(time, "Generator memory", "MB resident", Scale::Plain, resident);
     [cpu(time), lag.render(), memory].concat()
-}
-
-fn at(distribution: &Distribution, quantile: f64) -> Option<f64> {
-    distribution.quantile(quantile).map(|value| value as f64 / 1e3)
-}
-
-fn tracks_loss(tracks: &Tracks) -> Option<f64> {
-    tracks.is_present.then(|| tracks.counters.loss_ratio()).flatten()
 }
 
 fn delay(time: &Timeline, of: impl Fn(&Point, f64) -> Option<f64>) -> Vec<Line> {
@@ -155,7 +155,7 @@ fn bitrate(time: &Timeline) -> String {
 }
 
 fn absolute(time: &Timeline, summary: &Summary) -> String {
-    if time.points.iter().all(|p| p.video.absolute.is_empty()) {
+    if time.points.iter().all(|p| p.video.absolute_delay.is_empty()) {
         return String::new();
     }
     let note = one_way_note(&summary.video, &summary.clock_error);
@@ -165,7 +165,7 @@ fn absolute(time: &Timeline, summary: &Summary) -> String {
         note: &note,
         scale: Scale::Plain,
         seconds: &time.starts,
-        lines: delay(time, |p, q| p.video.absolute.quantile_us(q).map(|us| us as f64 / 1e3)),
+        lines: delay(time, |p, q| p.video.absolute_delay.quantile_ms(q)),
     }
     .render()
 }

@@ -3,36 +3,12 @@
 use std::fmt::Write as _;
 
 use throng_observation::run::RunData;
-use throng_observation::{ChatCounters, ChatRow, Distribution};
+use throng_observation::{ChatCounters, ChatRow};
 
 use super::chart::{Chart, Line, Scale};
 use super::markup::escape;
-use super::timeline::{Point, Timeline};
+use super::timeline::Timeline;
 use crate::summary::Summary;
-
-/// The participants of chats in a stretch of seconds.
-#[derive(Default)]
-pub(crate) struct ChatPoint {
-    is_present: bool,
-    /// The latest second in it, and those in a room at its end.
-    second: i64,
-    joined: u64,
-    counters: ChatCounters,
-    delay_us: Distribution,
-}
-
-impl ChatPoint {
-    /// Adds a row; they come in the order of their seconds.
-    pub(super) fn add(&mut self, row: &ChatRow) {
-        if !self.is_present || row.second != self.second {
-            self.joined = 0;
-        }
-        (self.is_present, self.second) = (true, row.second);
-        self.joined += u64::from(row.joined);
-        self.counters += row.counters;
-        self.delay_us.merge(&row.delay_us);
-    }
-}
 
 /// Empty where nobody is in a chat.
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
@@ -55,9 +31,9 @@ fn line(
     time: &Timeline,
     name: &'static str,
     colour: u8,
-    value: impl Fn(&Point) -> Option<f64>,
+    value: impl Fn(&ChatRow) -> Option<f64>,
 ) -> Line {
-    Line::solid(name, colour, time.each(|point| value(point).filter(|_| point.chat.is_present)))
+    Line::solid(name, colour, time.each(|point| value(point.chat.as_ref()?)))
 }
 
 /// A rate of something that is counted.
@@ -65,11 +41,10 @@ fn rate(
     time: &Timeline,
     name: &'static str,
     colour: u8,
-    count: impl Fn(&ChatCounters) -> u64,
+    count: impl Fn(&ChatCounters) -> f64,
 ) -> Line {
-    line(time, name, colour, |point| {
-        Some(count(&point.chat.counters) as f64 / point.seconds.max(1) as f64)
-    })
+    let each = time.each(|p| Some(count(&p.chat.as_ref()?.counters) / p.seconds.max(1) as f64));
+    Line::solid(name, colour, each)
 }
 
 /// Who is there.
@@ -78,7 +53,7 @@ fn room(time: &Timeline) -> String {
         |index: usize| time.each(|point| point.crowd.and_then(|sums| sums.get(index).copied()));
     let lines = vec![
         Line::dashed("intended", 6, crowd(0)),
-        line(time, "in the room", 3, |point| Some(point.chat.joined as f64)),
+        line(time, "in the room", 3, |chat| Some(f64::from(chat.joined))),
         Line::solid("failed", 2, crowd(3)),
     ];
     chart(time, "In the room", ("chatters", ""), lines)
@@ -88,10 +63,7 @@ fn room(time: &Timeline) -> String {
 fn delivery(time: &Timeline) -> String {
     let lines =
         [("p50", 1, 0.5), ("p95", 4, 0.95), ("max", 2, 1.0)].map(|(name, colour, quantile)| {
-            let ms = move |point: &Point| {
-                point.chat.delay_us.quantile(quantile).map(|us| us as f64 / 1e3)
-            };
-            line(time, name, colour, ms)
+            line(time, name, colour, |chat| chat.delay_us.quantile_in(quantile, 1e3))
         });
     let note = "From the time at which a message was to be sent to its arrival at each chatter, in the second in which it came.";
     chart(time, "Delivery", ("ms", note), lines.into())
@@ -99,8 +71,8 @@ fn delivery(time: &Timeline) -> String {
 
 fn messages(time: &Timeline) -> String {
     let lines = vec![
-        rate(time, "due", 1, |counters| counters.messages_due),
-        rate(time, "missing", 2, |counters| counters.messages_missing),
+        rate(time, "due", 1, |counters| counters.messages_due as f64),
+        rate(time, "missing", 2, |counters| counters.messages_missing as f64),
     ];
     let note = "Counted at each chatter: a message to a room of a hundred is due a hundred times. Missing: not there after 10 s.";
     chart(time, "Messages", ("messages/s, all chatters together", note), lines)
@@ -108,22 +80,18 @@ fn messages(time: &Timeline) -> String {
 
 fn stanzas(time: &Timeline) -> String {
     let lines = vec![
-        rate(time, "all", 1, |counters| counters.stanzas_received),
-        rate(time, "presences", 4, |counters| counters.presences_received),
+        rate(time, "all", 1, |counters| counters.stanzas_received as f64),
+        rate(time, "presences", 4, |counters| counters.presences_received as f64),
     ];
     let unit = "protocol messages/s, all chatters together";
     chart(time, "Protocol messages received", (unit, ""), lines)
 }
 
 fn traffic(time: &Timeline) -> String {
-    let mbit = |name, colour, count: fn(&ChatCounters) -> u64| {
-        line(time, name, colour, move |point| {
-            Some(count(&point.chat.counters) as f64 * 8.0 / 1e6 / point.seconds.max(1) as f64)
-        })
-    };
+    let mbit = |bytes: u64| bytes as f64 * 8.0 / 1e6;
     let lines = vec![
-        mbit("received", 1, |counters| counters.bytes_received),
-        mbit("sent", 4, |counters| counters.bytes_sent),
+        rate(time, "received", 1, |counters| mbit(counters.bytes_received)),
+        rate(time, "sent", 4, |counters| mbit(counters.bytes_sent)),
     ];
     chart(time, "Bit rate", ("Mbit/s of protocol messages, without WebSocket and below", ""), lines)
 }
@@ -132,6 +100,7 @@ fn traffic(time: &Timeline) -> String {
 mod tests {
     use std::time::Duration;
 
+    use throng_observation::Distribution;
     use throng_observation::run::CohortId;
 
     use super::*;
@@ -148,20 +117,6 @@ mod tests {
         };
         let cohort = CohortId(cohort);
         ChatRow { second, cohort, members: 5, joined, delay_us, counters, ..ChatRow::default() }
-    }
-
-    #[test]
-    fn the_state_is_that_of_the_last_second_and_counts_add_up() {
-        let mut point = ChatPoint::default();
-        for row in
-            [row(0, 0, 3, &[10]), row(0, 1, 4, &[20]), row(1, 0, 4, &[30, 40]), row(1, 1, 5, &[])]
-        {
-            point.add(&row);
-        }
-        assert_eq!((point.joined, point.counters.messages_due, point.delay_us.count()), (9, 4, 4));
-        let mut zero = ChatPoint::default();
-        zero.add(&row(0, 0, 2, &[]));
-        assert_eq!((zero.joined, zero.is_present), (2, true), "the first second is no other one");
     }
 
     #[test]

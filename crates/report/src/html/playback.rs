@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use throng_observation::PlaybackCounters;
 use throng_observation::run::RunData;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
+use throng_observation::{LatencyBasis, PlaybackCounters, PlaybackRow};
 
 use super::chart::{Chart, Line, Scale};
 use super::markup::{escape, table};
-use super::timeline::{PlayersPoint, Timeline};
+use super::timeline::{Point, Timeline};
 use crate::playback::{Peers, Playback};
 use crate::summary::Summary;
 
@@ -59,7 +59,7 @@ fn line(
     time: &Timeline,
     name: &'static str,
     colour: u8,
-    value: impl Fn(&PlayersPoint) -> Option<f64>,
+    value: impl Fn(&PlaybackRow) -> Option<f64>,
 ) -> Line {
     Line::solid(name, colour, time.each(|point| value(&point.playback)))
 }
@@ -77,29 +77,25 @@ fn chart(
 /// Who waits.
 fn waiting(time: &Timeline) -> String {
     let lines = vec![
-        line(time, "stalled", 2, |p| p.share(p.stalled)),
-        line(time, "starting", 4, |p| p.share(p.starting)),
+        line(time, "stalled", 2, PlaybackRow::stalled_ratio),
+        line(time, "starting", 4, PlaybackRow::starting_ratio),
     ];
     let note = "Stalled: playback had begun and waited for data. Starting: it had not begun, or not again after a seek.";
     chart(time, "Waiting viewers", "of players, in each second", (Scale::Percent, note), lines)
 }
 
 fn buffer(time: &Timeline) -> String {
-    let at = |p: &PlayersPoint, q| p.buffer_us.quantile(q).map(|us| us as f64 / 1e6);
     let lines = vec![
-        line(time, "median viewer", 1, |p| at(p, 0.50)),
-        line(time, "lowest 5 % (p5)", 2, |p| at(p, 0.05)),
+        line(time, "median viewer", 1, |p| p.buffer_us.quantile_in(0.50, 1e6)),
+        line(time, "lowest 5 % (p5)", 2, |p| p.buffer_us.quantile_in(0.05, 1e6)),
     ];
     chart(time, "Buffer", "seconds of media ahead of playback", (Scale::Plain, ""), lines)
 }
 
 fn delivery(time: &Timeline) -> String {
-    let at = |p: &PlayersPoint, q: f64| {
-        p.shortfall_ppm.quantile(1.0 - q).map(|ppm| 1.0 - ppm as f64 / 1e6)
-    };
     let lines = vec![
-        line(time, "median viewer", 1, |p| at(p, 0.50)),
-        line(time, "lowest 5 % (p5)", 2, |p| at(p, 0.05)),
+        line(time, "median viewer", 1, |p| p.delivery_ratio(0.50)),
+        line(time, "lowest 5 % (p5)", 2, |p| p.delivery_ratio(0.05)),
     ];
     let note = "Of players that wanted data throughout the last seconds: below 100 % their buffers shrink. Absent while buffers are full.";
     chart(time, "Delivery", "of the media's bit rate", (Scale::Percent, note), lines)
@@ -108,48 +104,39 @@ fn delivery(time: &Timeline) -> String {
 /// How far behind a live stream; empty where nobody plays one.
 fn latency(time: &Timeline, playback: &Playback) -> String {
     let Some(latency) = &playback.latency else { return String::new() };
-    let is_dated = latency.is_dated();
-    let at = |p: &PlayersPoint, quantile| {
-        let latency_us = if is_dated { &p.latency_us } else { &p.edge_latency_us };
-        latency_us.quantile(quantile).map(|us| us as f64 / 1e6)
-    };
+    let basis = latency.basis();
+    let at = |p: &PlaybackRow, quantile| p.latency_us_by(basis).quantile_in(quantile, 1e6);
     let lines = vec![
         line(time, "median viewer", 1, |p| at(p, 0.50)),
         line(time, "highest 5 % (p95)", 2, |p| at(p, 0.95)),
     ];
-    let note = if is_dated {
-        "This host's clock minus the date that the playlist gives to what is played: in error by the difference of the two clocks."
-    } else {
-        "To the end of the playlist: what encoder, packager and caches took is not in it."
+    let note = match basis {
+        LatencyBasis::ProgramDateTime => {
+            "This host's clock minus the date that the playlist gives to what is played: in error by the difference of the two clocks."
+        }
+        LatencyBasis::PlaylistEdge => {
+            "To the end of the playlist: what encoder, packager and caches took is not in it."
+        }
     };
     chart(time, "Behind live", "seconds", (Scale::Plain, note), lines)
 }
 
 /// The rate that was delivered, and the one that the media of all players has.
 fn rates(time: &Timeline, playback: &Playback) -> String {
-    let mbit = |point: &super::timeline::Point, bytes: f64| {
-        bytes * 8.0 / 1e6 / point.seconds.max(1) as f64
+    let mbit = |point: &Point, bytes: f64| {
+        let seconds = point.seconds.max(1) as f64;
+        (point.playback.players > 0).then(|| bytes * 8.0 / 1e6 / seconds)
     };
-    let has_players = |point: &&super::timeline::Point| point.playback.players > 0;
-    let delivered = time.each(|point| {
-        Some(point)
-            .filter(has_players)
-            .map(|point| mbit(point, point.playback.counters.media_bytes as f64))
-    });
+    let delivered = time.each(|point| mbit(point, point.playback.counters.media_bytes as f64));
     let needed = time.each(|point| {
-        let bytes = point.playback.counters.active_us as f64 / 8e6 * playback.media_bps?;
-        Some(point).filter(has_players).map(|point| mbit(point, bytes))
+        mbit(point, point.playback.counters.active_us as f64 / 8e6 * playback.media_bps?)
     });
     let mut lines = vec![
         Line::dashed("bit rate of the media", 6, needed),
         Line::solid("delivered", 1, delivered),
     ];
     if playback.peers.is_some() {
-        let by_peers = time.each(|point| {
-            Some(point)
-                .filter(has_players)
-                .map(|point| mbit(point, point.playback.counters.peer_bytes as f64))
-        });
+        let by_peers = time.each(|point| mbit(point, point.playback.counters.peer_bytes as f64));
         lines.push(Line::solid("from other viewers", 2, by_peers));
     }
     let note = "Bit rate of the media: that of the media received, times the players that were meant to play. Delivered is above it while buffers are filled.";

@@ -3,27 +3,25 @@
 
 use std::collections::BTreeMap;
 
-use throng_observation::run::{RunData, SeriesRow, SourceFps};
-use throng_observation::{
-    Distribution, MediaKind, OneWayDelay, PlaybackCounters, PlaybackRow, Received, TrackCounters,
-};
+use throng_observation::run::{CrowdRow, RunData, SeriesRow};
+use throng_observation::{ChatRow, MediaKind, PlaybackRow, Received, SecondRow as _};
 
-use super::chat::ChatPoint;
 use crate::server::Grid;
 use crate::{health, server};
 
 /// Most points of a chart: more than a screen has pixels for only make the page larger.
 pub(crate) const POINTS_MAX: i64 = 600;
 
-/// A stretch of seconds.
+/// A stretch of seconds: the rows of media in it, added up.
 #[derive(Default)]
 pub(crate) struct Point {
     pub(crate) seconds: u64,
     pub(crate) crowd: Option<[f64; 4]>,
-    pub(crate) video: Tracks,
-    pub(crate) audio: Tracks,
-    pub(crate) playback: PlayersPoint,
-    pub(crate) chat: ChatPoint,
+    pub(crate) video: SeriesRow,
+    pub(crate) audio: SeriesRow,
+    pub(crate) playback: PlaybackRow,
+    /// `None` where nobody was in one.
+    pub(crate) chat: Option<ChatRow>,
     /// Received by all participants, bits per second.
     pub(crate) received_bps: Option<f64>,
     /// Busiest thread's share of a core.
@@ -32,59 +30,15 @@ pub(crate) struct Point {
     pub(crate) rss_bytes: Option<f64>,
 }
 
-/// The tracks of a kind in it.
-#[derive(Default)]
-pub(crate) struct Tracks {
-    pub(crate) is_present: bool,
-    pub(crate) counters: TrackCounters,
-    pub(crate) relative: Distribution,
-    pub(crate) absolute: OneWayDelay,
-    pub(crate) fps_milli: Distribution,
-    pub(crate) picture_lines: Distribution,
-    pub(crate) source_fps: SourceFps,
-}
-
-impl Tracks {
-    fn add(&mut self, row: &SeriesRow) {
-        self.is_present |= row.tracks > 0;
-        self.counters += row.counters;
-        self.relative.merge(&row.relative_delay_us);
-        self.absolute.merge(&row.absolute_delay);
-        self.fps_milli.merge(&row.fps_milli);
-        self.picture_lines.merge(&row.picture_lines);
-        self.source_fps += row.source_fps;
-    }
-}
-
-/// The players in it.
-#[derive(Default)]
-pub(crate) struct PlayersPoint {
-    /// Players, players that stalled, and players that waited for playback, summed over seconds.
-    pub(crate) players: u64,
-    pub(crate) stalled: u64,
-    pub(crate) starting: u64,
-    pub(crate) counters: PlaybackCounters,
-    pub(crate) buffer_us: Distribution,
-    pub(crate) shortfall_ppm: Distribution,
-    pub(crate) latency_us: Distribution,
-    pub(crate) edge_latency_us: Distribution,
-}
-
-impl PlayersPoint {
-    fn add(&mut self, row: &PlaybackRow) {
-        self.players += u64::from(row.players);
-        self.stalled += u64::from(row.stalled);
-        self.starting += u64::from(row.starting);
-        self.counters += row.counters;
-        self.buffer_us.merge(&row.buffer_us);
-        self.shortfall_ppm.merge(&row.shortfall_ppm);
-        self.latency_us.merge(&row.latency_us);
-        self.edge_latency_us.merge(&row.edge_latency_us);
-    }
-
-    /// `part` of the players; `None` without players.
-    pub(crate) fn share(&self, part: u64) -> Option<f64> {
-        (self.players > 0).then(|| part as f64 / self.players as f64)
+impl Point {
+    /// Adds a second of a chat; they come in the order of their seconds. Who is in the room is a
+    /// state, and not a sum: that of the last second.
+    fn add_chat(&mut self, row: &ChatRow) {
+        let chat = self.chat.get_or_insert_default();
+        if chat.second != row.second {
+            (chat.second, chat.joined) = (row.second, 0);
+        }
+        chat.add(row);
     }
 }
 
@@ -142,7 +96,7 @@ impl Timeline {
         }
         for row in &run.chat {
             if let Some(point) = points.get_mut(place(row.second)) {
-                point.chat.add(row);
+                point.add_chat(row);
             }
         }
         for row in &run.generator {
@@ -162,20 +116,12 @@ impl Timeline {
 
     /// The state at the last second of each point, all cohorts together.
     fn add_crowd(run: &RunData, points: &mut [Point], place: impl Fn(i64) -> usize) {
-        let mut by_second: BTreeMap<i64, [f64; 4]> = BTreeMap::new();
-        for row in &run.crowd {
-            let sums = by_second.entry(row.second).or_default();
-            // Participants that left, as in a search, are not intended any more.
-            let wanted = row.intended.saturating_sub(row.left);
-            for (sum, count) in
-                sums.iter_mut().zip([wanted, row.connected, row.playing, row.failed])
-            {
-                *sum += f64::from(count);
-            }
-        }
-        for (second, sums) in by_second {
+        for (second, row) in CrowdRow::by_second(&run.crowd) {
             if let Some(point) = points.get_mut(place(second)) {
-                point.crowd = Some(sums);
+                // Participants that left, as in a search, are not intended any more.
+                let wanted = row.intended.saturating_sub(row.left);
+                let counts = [wanted, row.connected, row.playing, row.failed];
+                point.crowd = Some(counts.map(f64::from));
             }
         }
     }
@@ -212,7 +158,8 @@ impl Timeline {
 mod tests {
     use std::time::Duration;
 
-    use throng_observation::run::CrowdRow;
+    use throng_observation::run::SourceFps;
+    use throng_observation::{ChatCounters, TrackCounters};
 
     use super::*;
 
@@ -243,6 +190,23 @@ mod tests {
         };
         let of_chart = Timeline::of(&run).each(|point| point.received_bps);
         assert_eq!(of_chart.get(..2), Some([Some(4_000.0), None].as_slice()));
+    }
+
+    #[test]
+    fn who_is_in_a_room_is_a_state_and_counts_add_up() {
+        let mut point = Point::default();
+        for (second, cohort, joined, messages_due) in
+            [(0, 0, 3, 1), (0, 1, 4, 1), (1, 0, 4, 2), (1, 1, 5, 0)]
+        {
+            let counters = ChatCounters { messages_due, ..ChatCounters::default() };
+            let cohort = throng_observation::run::CohortId(cohort);
+            point.add_chat(&ChatRow { second, cohort, joined, counters, ..ChatRow::default() });
+        }
+        let chat = point.chat.expect("a chat");
+        assert_eq!((chat.joined, chat.counters.messages_due), (9, 4));
+        let mut first = Point::default();
+        first.add_chat(&ChatRow { joined: 2, ..ChatRow::default() });
+        assert_eq!(first.chat.map(|chat| chat.joined), Some(2), "the first second is no other one");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use throng_observation::run::{ParticipantRow, RunData};
-use throng_observation::{Distribution, HttpRequestTotals, PlaybackCounters, Players};
+use throng_observation::{HttpRequestTotals, PlaybackRow, Players, SecondRow as _};
 
 use super::latency::Latencies;
 use super::{LoadedPage, Peers, Playback, ResponsesByVersion};
@@ -14,9 +14,7 @@ use crate::survival::TimeTo;
 /// The players of a run added up, warm-up left out.
 #[derive(Debug, Default)]
 pub(crate) struct PlaybackFigures<'a> {
-    pub(crate) counters: PlaybackCounters,
-    pub(crate) shortfall_ppm: Distribution,
-    buffer_us: Distribution,
+    pub(crate) window: PlaybackRow,
     latency: Latencies,
     stalled_ratio_max: Option<f64>,
     players: Option<&'a Players>,
@@ -33,9 +31,7 @@ impl<'a> PlaybackFigures<'a> {
         };
         let mut by_second: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
         for row in run.playback.iter().filter(|row| seconds.contains(&row.second)) {
-            figures.counters += row.counters;
-            figures.buffer_us.merge(&row.buffer_us);
-            figures.shortfall_ppm.merge(&row.shortfall_ppm);
+            figures.window.add(row);
             figures.latency.add(row);
             let (stalled, players) = by_second.entry(row.second).or_default();
             *stalled += u64::from(row.stalled);
@@ -45,11 +41,6 @@ impl<'a> PlaybackFigures<'a> {
         let shares = shares.map(|(stalled, players)| stalled as f64 / players as f64);
         figures.stalled_ratio_max = shares.reduce(f64::max);
         figures
-    }
-
-    /// The delivery ratio that a share `quantile` of seconds did not exceed; at most 1.
-    pub(crate) fn delivery_quantile(&self, quantile: f64) -> Option<f64> {
-        self.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6)
     }
 
     /// The stall ratio of a share of players; one that failed before playback counts as stalled
@@ -92,9 +83,8 @@ impl<'a> PlaybackFigures<'a> {
         page_loaded: TimeTo,
     ) -> Option<Playback> {
         let players = self.players.filter(|players| !players.is_empty())?;
-        let c = &self.counters;
+        let c = &self.window.counters;
         let seconds = |us: u64| us as f64 / 1e6;
-        let buffer_ms = |quantile| self.buffer_us.quantile(quantile).map(|us| us as f64 / 1e3);
         Some(Playback {
             players: players.stalls().len() as u64,
             startup,
@@ -109,10 +99,10 @@ impl<'a> PlaybackFigures<'a> {
             played_s: seconds(c.played_us),
             paused_s: seconds(c.paused_us),
             delivery_ratio: c.delivery_ratio(),
-            delivery_ratio_p5: self.delivery_quantile(0.05),
-            buffer_ms_p50: buffer_ms(0.50),
-            buffer_ms_p5: buffer_ms(0.05),
-            media_bps: media_bps(c),
+            delivery_ratio_p5: self.window.delivery_ratio(0.05),
+            buffer_ms_p50: self.window.buffer_us.quantile_in(0.50, 1e3),
+            buffer_ms_p5: self.window.buffer_us.quantile_in(0.05, 1e3),
+            media_bps: c.media_bps(),
             media_bytes: c.media_bytes,
             other_bytes: c.other_bytes,
             requests: c.requests,
@@ -138,22 +128,15 @@ impl<'a> PlaybackFigures<'a> {
                 bytes: c.page_bytes,
             }),
             requests_by_status: self.requests.map(requests::by_status).unwrap_or_default(),
-            latency: self.latency.summary(),
+            latency: self.latency.summary(&self.window),
             peers: Peers::of(c),
         })
     }
 
     /// The latency that a share of the samples did not exceed, milliseconds.
-    pub(crate) fn latency_quantile(&self, quantile: f64) -> Option<f64> {
-        self.latency.quantile(quantile)
+    pub(crate) fn latency_ms(&self, quantile: f64) -> Option<f64> {
+        self.latency.of(&self.window).quantile_in(quantile, 1e3)
     }
-}
-
-/// The media's own bit rate: bytes received, from the server or from other viewers, ÷ media time in
-/// them.
-fn media_bps(counters: &PlaybackCounters) -> Option<f64> {
-    let bytes = counters.media_bytes + counters.peer_bytes;
-    (counters.media_us > 0).then(|| bytes as f64 * 8e6 / counters.media_us as f64)
 }
 
 /// The value of that rank; `None` without values.

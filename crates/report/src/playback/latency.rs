@@ -46,6 +46,11 @@ impl LiveLatency {
         self.basis == LatencyBasis::ProgramDateTime.key()
     }
 
+    /// The basis.
+    pub(crate) fn basis(&self) -> LatencyBasis {
+        if self.is_dated() { LatencyBasis::ProgramDateTime } else { LatencyBasis::PlaylistEdge }
+    }
+
     /// What it is measured by, and why not by dates where there are some.
     pub(super) fn by(&self) -> String {
         match (self.is_dated(), self.dates_ahead_ratio, self.undated_ratio) {
@@ -70,59 +75,45 @@ impl LiveLatency {
 pub(super) struct Latencies {
     /// That of the whole run, warm-up included.
     vote: LatencyVote,
-    dated_us: BTreeMap<i64, Distribution>,
-    to_edge_us: BTreeMap<i64, Distribution>,
-    since_capture_us: Distribution,
+    by_second: BTreeMap<i64, Distribution>,
 }
 
 impl Latencies {
     /// Those of a run with this basis.
     pub(super) fn by(vote: LatencyVote) -> Self {
-        Self { vote, ..Self::default() }
+        Self { vote, by_second: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, row: &PlaybackRow) {
-        self.since_capture_us.merge(&row.capture_latency_us);
-        for (seconds, samples) in
-            [(&mut self.dated_us, &row.latency_us), (&mut self.to_edge_us, &row.edge_latency_us)]
-        {
-            if samples.count() > 0 {
-                seconds.entry(row.second).or_default().merge(samples);
-            }
+        let samples = self.of(row);
+        if !samples.is_empty() {
+            self.by_second.entry(row.second).or_default().merge(samples);
         }
     }
 
-    /// By dates or to the end of playlists.
-    fn by_second(&self) -> &BTreeMap<i64, Distribution> {
-        match self.vote.basis() {
-            LatencyBasis::ProgramDateTime => &self.dated_us,
-            LatencyBasis::PlaylistEdge => &self.to_edge_us,
-        }
+    /// Those of `row` by the basis of the run, microseconds.
+    pub(super) fn of<'a>(&self, row: &'a PlaybackRow) -> &'a Distribution {
+        row.latency_us_by(self.vote.basis())
     }
 
-    /// The summary; `None` where nothing was live.
-    pub(super) fn summary(&self) -> Option<LiveLatency> {
-        let by_second = self.by_second();
-        let quarter = by_second.len() / 4;
-        let all = merged(by_second.values());
-        let first = merged(by_second.values().take(quarter));
-        let last = merged(by_second.values().rev().take(quarter));
+    /// The summary of their window; `None` where nothing was live.
+    pub(super) fn summary(&self, window: &PlaybackRow) -> Option<LiveLatency> {
+        let ms = |samples: &Distribution, quantile| samples.quantile_in(quantile, 1e3);
+        let quarter = self.by_second.len() / 4;
+        let first = merged(self.by_second.values().take(quarter));
+        let last = merged(self.by_second.values().rev().take(quarter));
+        let all = self.of(window);
         Some(LiveLatency {
             basis: self.vote.basis().key().to_owned(),
             dates_ahead_ratio: self.vote.dates_ahead_ratio(),
             undated_ratio: self.vote.undated_ratio(),
-            ms_p50: ms(&all, 0.50)?,
-            ms_p95: ms(&all, 0.95)?,
-            ms_max: ms(&all, 1.0)?,
+            ms_p50: ms(all, 0.50)?,
+            ms_p95: ms(all, 0.95)?,
+            ms_max: ms(all, 1.0)?,
             drift_ms: ms(&last, 0.50).zip(ms(&first, 0.50)).map(|(last, first)| last - first),
-            capture_ms_p50: ms(&self.since_capture_us, 0.50),
-            capture_ms_p95: ms(&self.since_capture_us, 0.95),
+            capture_ms_p50: ms(&window.capture_latency_us, 0.50),
+            capture_ms_p95: ms(&window.capture_latency_us, 0.95),
         })
-    }
-
-    /// What a share of the samples did not exceed, milliseconds.
-    pub(super) fn quantile(&self, quantile: f64) -> Option<f64> {
-        ms(&merged(self.by_second().values()), quantile)
     }
 }
 
@@ -131,8 +122,4 @@ fn merged<'a>(seconds: impl Iterator<Item = &'a Distribution>) -> Distribution {
         sum.merge(second);
         sum
     })
-}
-
-fn ms(samples: &Distribution, quantile: f64) -> Option<f64> {
-    samples.quantile(quantile).map(|us| us as f64 / 1e3)
 }

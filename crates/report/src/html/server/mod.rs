@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use throng_observation::host::catalogue::LOG_LINES;
 use throng_observation::host::{BOOT_ID_FACT, HostEventKind};
 use throng_observation::pack::PACKS_FACT;
-use throng_observation::run::RunData;
+use throng_observation::run::{RunData, SeriesRow};
 use throng_observation::units::{bytes, percent};
 
 use super::chart::{Chart, Line, Scale};
@@ -91,11 +91,13 @@ fn lead(charts: &ServerCharts<'_>) -> String {
 
 /// The viewers' delay and loss (of players: stalls and buffers), on the same axis right below.
 fn experience(time: &Timeline) -> String {
-    let ms =
-        |p: &Point| p.video.relative.quantile(0.95).or_else(|| p.audio.relative.quantile(0.95));
+    let delay = |p: &Point| {
+        let ms = |tracks: &SeriesRow| tracks.relative_delay_us.quantile_in(0.95, 1e3);
+        ms(&p.video).or_else(|| ms(&p.audio))
+    };
     let loss = |p: &Point| {
-        let tracks = if p.video.is_present { &p.video } else { &p.audio };
-        tracks.is_present.then(|| tracks.counters.loss_ratio()).flatten()
+        let tracks = if p.video.tracks > 0 { &p.video } else { &p.audio };
+        tracks.counters.loss_ratio()
     };
     let thin = |title, unit, scale, lines| {
         let chart = Chart { title, unit, note: "", scale, seconds: &time.starts, lines };
@@ -106,8 +108,8 @@ fn experience(time: &Timeline) -> String {
         thin("Viewers", "playing", Scale::Plain, vec![Line::solid("playing", 3, playing)])
     };
     if !time.has_packets() {
-        let stalled = time.each(|p| p.playback.share(p.playback.stalled));
-        let buffer = time.each(|p| p.playback.buffer_us.quantile(0.05).map(|us| us as f64 / 1e6));
+        let stalled = time.each(|p| p.playback.stalled_ratio());
+        let buffer = time.each(|p| p.playback.buffer_us.quantile_in(0.05, 1e6));
         return [
             thin(
                 "Viewers: stalled",
@@ -130,7 +132,7 @@ fn experience(time: &Timeline) -> String {
             "Viewers: delay",
             "ms above each track's own floor, p95",
             Scale::Plain,
-            vec![Line::solid("delay", 4, time.each(|p| ms(p).map(|us| us as f64 / 1e3)))],
+            vec![Line::solid("delay", 4, time.each(delay))],
         ),
         thin(
             "Viewers: packet loss",
