@@ -2,6 +2,7 @@
 //! first that failed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::Sum;
 use std::ops::{AddAssign, Range};
 
 use throng_observation::host::measured::Window;
@@ -56,6 +57,12 @@ impl SecondQuality {
         if self.users == 0 { 0.0 } else { self.bad_users() / self.users as f64 }
     }
 
+    /// Share of users without a bad second, weighted in the same way; `None` without users.
+    #[must_use]
+    pub fn served_ratio(&self) -> Option<f64> {
+        (self.users > 0).then(|| 1.0 - self.bad_ratio())
+    }
+
     /// Users with a bad second, each weighted by the share of the participants that it received
     /// badly.
     #[must_use]
@@ -98,6 +105,16 @@ impl AddAssign for SecondQuality {
         self.bad += other.bad;
         self.uncounted_milli += other.uncounted_milli;
         self.clauses.iter_mut().zip(other.clauses).for_each(|(sum, count)| *sum += count);
+    }
+}
+
+/// That of a window, in user-seconds.
+impl Sum for SecondQuality {
+    fn sum<I: Iterator<Item = Self>>(seconds: I) -> Self {
+        seconds.fold(Self::default(), |mut sum, second| {
+            sum += second;
+            sum
+        })
     }
 }
 
@@ -485,6 +502,20 @@ mod tests {
         assert_eq!(of(&[(Clause::Delay, 10), (Clause::Loss, 10)]), 10.0);
         assert_eq!(of(&[(Clause::Delay, 10), (Clause::Freeze, 4)]), 6.0);
         assert_eq!(of(&[(Clause::NoMedia, 10), (Clause::NotConnected, 10)]), 0.0);
+    }
+
+    #[test]
+    fn a_window_serves_by_user_seconds_and_counts_badly_received_participants_by_their_share() {
+        let second = |users, bad, uncounted_milli| SecondQuality {
+            users,
+            bad,
+            uncounted_milli,
+            ..SecondQuality::default()
+        };
+        let window = [second(10, 1, 500), second(30, 12, 2_500)];
+        let sum: SecondQuality = window.into_iter().sum();
+        assert_eq!((sum.served_ratio(), window[0].served_ratio()), (Some(0.75), Some(0.95)));
+        assert_eq!(SecondQuality::default().served_ratio(), None);
     }
 
     #[test]

@@ -31,6 +31,14 @@ impl PlaybackCounters {
         (begun_us > 0).then(|| (self.stall_us as f64 / begun_us as f64).min(1.0))
     }
 
+    /// Stalled, or waiting for playback to begin ÷ time in which it was meant to play; `None`
+    /// without time.
+    #[must_use]
+    pub fn waiting_ratio(&self) -> Option<f64> {
+        let waiting_us = self.stall_us + self.startup_us;
+        (self.active_us > 0).then(|| waiting_us as f64 / self.active_us as f64)
+    }
+
     /// Media time received ÷ time in which it was wanted: below 1 the server delivers less than the
     /// media's own bit rate. `None` when nothing was wanted, or hardly ever, as at the end of a
     /// live stream.
@@ -238,6 +246,7 @@ mod tests {
         counters +=
             PlaybackCounters { active_us: 4_000_000, stall_us: 1_000_000, ..Default::default() };
         assert_eq!(counters.stall_ratio(), Some(0.25));
+        assert_eq!(counters.waiting_ratio(), Some(4.0 / 7.0));
         counters +=
             PlaybackCounters { wanted_us: 2_000_000, media_us: 3_000_000, ..Default::default() };
         assert_eq!(counters.delivery_ratio(), Some(1.5));

@@ -129,10 +129,16 @@ impl Codec {
 pub struct TrackId(pub u16);
 
 impl TrackCounters {
+    /// Packets that were missing at first: recovered by retransmission, or lost for good.
+    #[must_use]
+    pub fn packets_missed(&self) -> u64 {
+        self.packets_recovered + self.packets_lost.max(0) as u64
+    }
+
     /// Packets expected from the sequence numbers: received, recovered by retransmission, or lost.
     #[must_use]
     pub fn packets_expected(&self) -> u64 {
-        self.packets_original + self.packets_recovered + self.packets_lost.max(0) as u64
+        self.packets_original + self.packets_missed()
     }
 
     /// The loss that a browser counts: W3C `packetsLost`, by RFC 3550 6.4.1 expected less received
@@ -151,13 +157,11 @@ impl TrackCounters {
         (expected > 0).then(|| self.packets_lost.max(0) as f64 / expected as f64)
     }
 
-    /// Packets that were missing at first ÷ packets expected: lost for good, or repeated in time;
-    /// `None` when nothing was expected.
+    /// Packets that were missing at first ÷ packets expected; `None` when nothing was expected.
     #[must_use]
-    pub fn first_loss_ratio(&self) -> Option<f64> {
-        let missing = self.packets_lost.max(0) as f64 + self.packets_recovered as f64;
+    pub fn missed_ratio(&self) -> Option<f64> {
         let expected = self.packets_expected();
-        (expected > 0).then(|| missing / expected as f64)
+        (expected > 0).then(|| self.packets_missed() as f64 / expected as f64)
     }
 
     /// Time in which an expected track received nothing ÷ active time; `None` when never active.
@@ -324,8 +328,8 @@ mod tests {
             assert_eq!(counters.packet_loss_ratio(), packet_loss, "{counters:?}");
             assert_eq!(counters.loss_ratio(), loss, "{counters:?}");
         }
-        assert_eq!(packets(80, 10, 10).first_loss_ratio(), Some(0.2));
-        assert_eq!(packets(0, 0, 0).first_loss_ratio(), None);
+        assert_eq!(packets(80, 10, 10).missed_ratio(), Some(0.2));
+        assert_eq!(packets(0, 0, 0).missed_ratio(), None);
     }
 
     #[test]

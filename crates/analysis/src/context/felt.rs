@@ -77,10 +77,8 @@ impl Context<'_> {
     pub(crate) fn missed(&self, kind: Option<MediaKind>) -> Reading {
         self.reading(|window| {
             let rows = self.rows(window).filter(|row| kind.is_none() || row.kind == kind);
-            let missed = rows.map(|row| {
-                row.counters.packets_lost.max(0) as f64 + row.counters.packets_recovered as f64
-            });
-            Some(missed.sum::<f64>() / whole_seconds(window).seconds())
+            let missed: u64 = rows.map(|row| row.counters.packets_missed()).sum();
+            Some(missed as f64 / whole_seconds(window).seconds())
         })
     }
 }

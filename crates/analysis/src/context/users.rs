@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use throng_observation::host::measured::Window;
-use throng_observation::run::SeriesRow;
+use throng_observation::run::{CrowdRow, SeriesRow};
 use throng_observation::{
-    Clause, Distribution, MediaKind, PlaybackCounters, PlaybackRow, Received, TrackCounters,
+    Clause, Distribution, MediaKind, PlaybackCounters, Received, SecondRow as _, TrackCounters,
 };
 
 use super::{Context, Reading, middle};
@@ -25,7 +25,7 @@ pub(crate) struct Users {
     /// Packets lost for good, of those expected.
     pub(crate) loss_ratio: Reading,
     /// Packets missing at first, of those expected: lost for good or retransmitted.
-    pub(crate) missing_ratio: Reading,
+    pub(crate) missed_ratio: Reading,
     /// Decodable frames a second of a video track.
     pub(crate) fps: Reading,
     /// Time that players stalled or waited for playback to begin, of the time in which they were
@@ -48,30 +48,23 @@ impl Context<'_> {
             let of = |clause: Clause| quality.clauses[clause as usize];
             ((of(Clause::NotConnected) + of(Clause::NoMedia)).min(quality.bad), quality.bad)
         };
-        let lost = |counters: &TrackCounters| counters.packets_lost.max(0) as f64;
         Users {
             bad_ratio: self.share_of_users(|quality| (quality.bad, quality.users)),
             not_served: self.share_of_users(not_served),
             delay_ms: self.delay_ms(),
-            loss_ratio: self.share_of_packets(lost),
-            missing_ratio: self
-                .share_of_packets(|counters| lost(counters) + counters.packets_recovered as f64),
-            fps: self.fps(),
-            waiting_ratio: self.share_of_playback(|counters| {
-                (counters.stall_us + counters.startup_us, counters.active_us)
-            }),
-            shortfall_ratio: self.share_of_playback(|counters| {
-                (counters.wanted_us.saturating_sub(counters.media_us), counters.wanted_us)
-            }),
+            loss_ratio: self.of_tracks(|_| true, TrackCounters::packet_loss_ratio),
+            missed_ratio: self.of_tracks(|_| true, TrackCounters::missed_ratio),
+            fps: self.of_tracks(
+                |row| row.kind == Some(MediaKind::Video),
+                |sums| sums.fps_of_active().filter(|fps| *fps > 0.0),
+            ),
+            waiting_ratio: self.of_players(PlaybackCounters::waiting_ratio),
+            shortfall_ratio: self
+                .of_players(|sums| sums.delivery_ratio().map(|ratio| (1.0 - ratio).max(0.0))),
             connected: self.connected(),
             served: self.served(),
             received: self.received(),
         }
-    }
-
-    fn playback(&self, window: Window) -> impl Iterator<Item = &PlaybackRow> {
-        let seconds = at_least_one(window);
-        self.run.playback.iter().filter(move |row| seconds.contains(&row.second))
     }
 
     pub(super) fn rows(&self, window: Window) -> impl Iterator<Item = &SeriesRow> {
@@ -91,24 +84,26 @@ impl Context<'_> {
         })
     }
 
-    fn share_of_packets(&self, of: impl Fn(&TrackCounters) -> f64) -> Reading {
+    /// A figure of the sums of the tracks that count.
+    fn of_tracks(
+        &self,
+        counts: impl Fn(&SeriesRow) -> bool,
+        figure: impl Fn(&TrackCounters) -> Option<f64>,
+    ) -> Reading {
         self.reading(|window| {
-            let (mut packets, mut expected) = (0.0, 0.0);
-            for counters in self.rows(window).map(|row| &row.counters) {
-                packets += of(counters);
-                expected += counters.packets_expected() as f64;
-            }
-            (expected > 0.0).then(|| packets / expected)
+            let mut sums = TrackCounters::default();
+            self.rows(window).filter(|row| counts(row)).for_each(|row| sums += row.counters);
+            figure(&sums)
         })
     }
 
-    /// The ratio of the sums of what `of` gives, in microseconds.
-    fn share_of_playback(&self, of: impl Fn(&PlaybackCounters) -> (u64, u64)) -> Reading {
+    /// A figure of the sums of all players.
+    fn of_players(&self, figure: impl Fn(&PlaybackCounters) -> Option<f64>) -> Reading {
         self.reading(|window| {
-            let mut sums = PlaybackCounters::default();
-            self.playback(window).for_each(|row| sums += row.counters);
-            let (part, whole) = of(&sums);
-            (whole > 0).then(|| part as f64 / whole as f64)
+            let (mut sums, seconds) = (PlaybackCounters::default(), at_least_one(window));
+            let rows = self.run.playback.iter().filter(|row| seconds.contains(&row.second));
+            rows.for_each(|row| sums += row.counters);
+            figure(&sums)
         })
     }
 
@@ -121,18 +116,7 @@ impl Context<'_> {
             let mut all = Distribution::new();
             let of_kind = self.rows(window).filter(|row| row.kind == Some(kind));
             of_kind.for_each(|row| all.merge(&row.relative_delay_us));
-            all.quantile(0.5).map(|us| us as f64 / 1e3)
-        })
-    }
-
-    fn fps(&self) -> Reading {
-        self.reading(|window| {
-            let (mut frames, mut active_us) = (0.0, 0.0);
-            for row in self.rows(window).filter(|row| row.kind == Some(MediaKind::Video)) {
-                frames += row.counters.frames_decodable as f64;
-                active_us += row.counters.active_us as f64;
-            }
-            (active_us > 0.0 && frames > 0.0).then(|| frames / active_us * 1e6)
+            all.quantile_in(0.5, 1e3)
         })
     }
 
@@ -160,13 +144,10 @@ impl Context<'_> {
     }
 
     fn connected(&self) -> Reading {
+        let by_second = CrowdRow::by_second(&self.run.crowd);
         self.reading(|window| {
-            let seconds = at_least_one(window);
-            let mut by_second = BTreeMap::new();
-            for row in self.run.crowd.iter().filter(|row| seconds.contains(&row.second)) {
-                *by_second.entry(row.second).or_insert(0.0) += f64::from(row.connected);
-            }
-            middle(by_second.into_values().collect())
+            let rows = by_second.range(at_least_one(window));
+            middle(rows.map(|(_, row)| f64::from(row.connected)).collect())
         })
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         return Err(NoFinding::NotApplicable);
     }
     let interface = line.label("interface");
-    let loss = context.users.missing_ratio;
+    let loss = context.users.missed_ratio;
     // If even the smallest crowd had bad service, its loss is what has to be explained and no
     // baseline.
     let has_baseline = context.windows.pass.is_some();

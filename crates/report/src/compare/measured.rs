@@ -288,12 +288,8 @@ impl<'a> Meter<'a> {
     }
 
     fn served(&self, window: Window) -> Option<f64> {
-        let (mut users, mut bad) = (0.0, 0.0);
-        for (_, second) in self.quality.range(seconds_of(window)) {
-            users += second.users as f64;
-            bad += second.bad_ratio() * second.users as f64;
-        }
-        (users > 0.0).then(|| 1.0 - bad / users)
+        let seconds = self.quality.range(seconds_of(window)).map(|(_, second)| *second);
+        seconds.sum::<SecondQuality>().served_ratio()
     }
 
     /// Users that should be served, mean.

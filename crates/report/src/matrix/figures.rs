@@ -3,7 +3,7 @@
 use throng_analysis::bottleneck::BottleneckVerdict;
 use throng_analysis::findings::Evidence;
 use throng_analysis::reasons;
-use throng_analysis::windows::quality_by_second;
+use throng_analysis::windows::{SecondQuality, quality_by_second};
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{Grid, Host, MeasuredSeries, Window, hosts};
 use throng_observation::host::{Profile, SelfTime};
@@ -27,23 +27,17 @@ pub fn figures(run: &RunData, summary: &Summary, hold: Option<(i64, i64)>) -> Ru
     let window =
         hold.map_or_else(|| passed(summary), |(from, until)| window_of(from as f64, until as f64));
     let quality = quality_by_second(run);
-    let seconds =
-        window.from_us.div_euclid(1_000_000)..window.until_us.div_euclid(1_000_000).max(0);
-    let is_some = seconds.start < seconds.end;
-    let held: Vec<_> = if is_some {
-        quality.range(seconds).map(|(_, quality)| *quality).collect()
-    } else {
-        Vec::new()
-    };
-    let users: u64 = held.iter().map(|second| second.users).sum();
-    let bad: f64 = held.iter().map(|second| second.bad_ratio() * second.users as f64).sum();
+    let from = window.from_us.div_euclid(1_000_000);
+    let until = window.until_us.div_euclid(1_000_000).max(from);
+    let held: Vec<_> = quality.range(from..until).map(|(_, quality)| *quality).collect();
+    let whole: SecondQuality = held.iter().copied().sum();
     let hosts = hosts(run);
     let host = hosts.first();
     let bottleneck = summary.bottleneck.clone().unwrap_or_default();
     RunFigures {
         window_s: [window.from_us as f64 / 1e6, window.until_us as f64 / 1e6],
-        users: users as f64 / held.len().max(1) as f64,
-        served_ratio: (hold.is_some() && users > 0).then(|| 1.0 - bad / users as f64),
+        users: whole.users as f64 / held.len().max(1) as f64,
+        served_ratio: hold.and_then(|_| whole.served_ratio()),
         reasons: match hold {
             Some(_) => reasons::of(&held, Goal::Acceptable),
             None => bottleneck.reasons,
